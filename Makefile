@@ -62,6 +62,6 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
-.venv/dev.stamp: .venv/run.stamp requirements-dev.txt requirements-ray.txt
+.venv/dev.stamp: .venv/run.stamp requirements-dev.txt requirements-events.txt requirements-ray.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@

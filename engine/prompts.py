@@ -1,9 +1,16 @@
-"""Common questions, and the rules for a valid question.
+"""Common questions, the rules for a valid question, and the forms of multiple-choice questions.
 
 Boundary: strings only.  The adapters wrap a question into their model's prompt.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+
 from engine.errors import BadInput
+from engine.quoting import quoted
 
 DEFAULT_QUESTION = "What are the key elements in this scene?"
 COMMON_QUESTIONS = (
@@ -15,7 +22,7 @@ COMMON_QUESTIONS = (
     "What do you think is going on in this scene?",
     "Describe in detail what happened in the scene.",
 )
-MAX_QUESTION_CHARS = 4000
+MAX_QUESTION_CHARS = 8000  # with 26 options
 # Shown with an answer to a question on which a demo model was not trained.
 OFF_SCRIPT = "This demo model was not trained on this question. Its answer means nothing."
 # Tokens that a model family uses for pictures or for the start and end of text.
@@ -31,6 +38,49 @@ MARKERS = (
     "<unk>",
     "<pad>",
 )
+
+
+@dataclass(frozen=True)
+class LetteredForm:
+    """How a question and its options become one text; `first` has {question}, `option` has
+    {letter} and {text}."""
+
+    first: str
+    option: str
+    last: str
+
+
+WORDS = "words"  # the form in which the question is asked without its options
+LETTERS = "letters"
+LETTERED: Mapping[str, LetteredForm] = {
+    LETTERS: LetteredForm(
+        "{question}",
+        "{letter}. {text}",
+        "Answer with the option's letter from the given choices directly.",
+    ),
+    # The user's turn of EvQA's own evaluation (HYLZ-2019/EvQA, event_vl/EvQA_reader.py).
+    "evqa": LetteredForm(
+        "Question: {question}\nOptions:", "({letter}) {text}", "\nOnly give the best option."
+    ),
+}
+CHOICE_FORMS = (WORDS, *LETTERED)
+MAX_CHOICES = len(ascii_uppercase)
+
+
+def choice_question(question: str, choices: Sequence[str], form: str = LETTERS) -> str:
+    """The question as it is asked: with its lettered options, or alone in the form "words"."""
+    if form not in CHOICE_FORMS:
+        raise BadInput(f"choice_form is {quoted(form)}: choose one of {', '.join(CHOICE_FORMS)}.")
+    if not 2 <= len(choices) <= MAX_CHOICES:
+        raise BadInput(
+            f"The question has {len(choices):,} options: give 2 to {MAX_CHOICES} of them."
+        )
+    if form == WORDS:
+        return question
+    parts = LETTERED[form]
+    pairs = zip(ascii_uppercase, choices, strict=False)
+    options = [parts.option.format(letter=letter, text=text) for letter, text in pairs]
+    return "\n".join([parts.first.format(question=question), *options, parts.last])
 
 
 def check_question(question: str) -> str:

@@ -534,6 +534,7 @@ class RunResult:
     clocks: tuple[Moment, Moment] | None = None
     machine_load: MachineLoad | None = None
     token_limit: int | None = None  # of new tokens: as requested, or what the context has room for
+    letter_logprobs: Mapping[str, float] | None = None  # of a lettered question: letter_scores.py
 
     def __post_init__(self) -> None:
         _check_stages(self.spans)

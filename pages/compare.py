@@ -17,7 +17,15 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunOptions, RunRequest, Sample
-from ui.compare import card_board, draft_panel, history, input_changes, known_answer, overview
+from ui.compare import (
+    card_board,
+    draft_panel,
+    event_rates,
+    history,
+    input_changes,
+    known_answer,
+    overview,
+)
 from ui.compare.spoken import Spoken
 from ui.widgets import columns, dataset_picker, first_visit, followed_runs, links, notices
 from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
@@ -184,6 +192,7 @@ def main() -> None:
     buttons(choice, live)
     if problem:
         notices.problem(problem, "run")
+    event_rates.section(choice.sample, choice.models, choice.options)
     stale = say_changes(choice)
     dimmed = input_changes.DIMMED if stale else ""
     st.html(f"<style>{overview.STYLE}{known_answer.STYLE}{dimmed}</style>")

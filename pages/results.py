@@ -17,6 +17,7 @@ from engine.models import registry
 from ui.published import adding, beside_own_runs, own_runs_audit
 from ui.published import sets_view as recorded
 from ui.results import (
+    accuracy_view,
     comparison_view,
     deck_view,
     opened_runs,
@@ -53,6 +54,7 @@ def show_samples(opened: OpenedRuns) -> None:
 VIEW = "results_view"
 VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "overview": ("Overview", overview.show),
+    "accuracy": ("Accuracy", accuracy_view.show),
     "compare": ("Comparison", comparison_view.show),
     "samples": ("Samples", show_samples),
     "deck": ("Deck", deck_view.show),
@@ -64,14 +66,21 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "reports": ("Reports", origin_view.reports),
 }
 
+# Views that need a kind of result.
+ONLY_IF: dict[str, Callable[[OpenedRuns], bool]] = {
+    "accuracy": accuracy_view.available,
+    "robustness": robustness_view.applies,
+}
+
 
 def view(opened: OpenedRuns) -> None:
-    """The chosen view; the others are not computed.  Curves are offered for perturbed runs."""
-    if not robustness_view.applies(opened) and st.session_state.get(VIEW) == "robustness":
+    """The chosen view; the others are not computed.  Views without content are not offered."""
+    offered = [name for name in VIEWS if name not in ONLY_IF or ONLY_IF[name](opened)]
+    if st.session_state.get(VIEW, "overview") not in offered:  # of runs that were open before
         st.session_state[VIEW] = "overview"
     name = st.segmented_control(
         "View",
-        [one for one in VIEWS if one != "robustness" or robustness_view.applies(opened)],
+        offered,
         default="overview",
         required=True,
         format_func=lambda name: VIEWS[name][0],

@@ -1,4 +1,4 @@
-"""demo: make the demo dataset, or evaluate the demo models on held-out scenes.
+"""demo: make the demo dataset or a multiple-choice set of scenes, or evaluate the demo models.
 
 Boundary: only --evaluate imports torch.
 """
@@ -6,18 +6,27 @@ Boundary: only --evaluate imports torch.
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from engine.cli.common import add_json, names, out, read_dataset, say
 from engine.errors import BadInput
-from engine.quoting import quoted
+from engine.quoting import quoted, shown
 
 MAX_DIGITS = 9
+SCENES = 40  # of a multiple-choice set
 
 
 def add(commands: Any) -> None:
     demo = commands.add_parser("demo", help="make the demo dataset, or evaluate the demo models")
     demo.add_argument("--evaluate", action="store_true", help="accuracy on held-out scenes")
+    demo.add_argument(
+        "--choices",
+        type=Path,
+        metavar="FOLDER",
+        help="write a multiple-choice set of held-out scenes",
+    )
+    demo.add_argument("--scenes", type=int, help=f"number of its scenes (default: {SCENES})")
     demo.add_argument("--seeds", help="held-out scene seeds, FIRST:LAST without LAST")
     demo.add_argument("--models", help="comma-separated names (default: the demo models)")
     add_json(demo)
@@ -25,6 +34,10 @@ def add(commands: Any) -> None:
 
 
 def _demo(options: argparse.Namespace) -> int:
+    if options.choices is not None:
+        return _choices(options)
+    if options.scenes is not None:
+        raise BadInput("--scenes belongs to --choices: add it, or leave --scenes out.")
     if not options.evaluate:
         if (options.seeds, options.models) != (None, None):
             raise BadInput("--seeds and --models belong to --evaluate: add it, or leave them out.")
@@ -39,6 +52,21 @@ def _demo(options: argparse.Namespace) -> int:
         registry.entry(model)
     table = evaluate.evaluate(_seeds(options.seeds), models, say)
     out(table, evaluate.as_text(table), options)
+    return 0
+
+
+def _choices(options: argparse.Namespace) -> int:
+    from engine.demo import choice_dataset
+    from engine.demo.demo_dataset import HELD_OUT
+
+    if options.evaluate or (options.seeds, options.models) != (None, None):
+        raise BadInput("--choices only takes --scenes: leave the other options out.")
+    scenes = SCENES if options.scenes is None else options.scenes
+    if not 1 <= scenes <= len(HELD_OUT):
+        raise BadInput(f"--scenes is {scenes:,}: choose a number from 1 to {len(HELD_OUT):,}.")
+    count = choice_dataset.write(options.choices, HELD_OUT[:scenes])
+    found = {"folder": str(options.choices), "scenes": scenes, "questions": count}
+    out(found, f"{shown(options.choices)}: {count:,} questions on {scenes:,} scenes", options)
     return 0
 
 

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from engine.analysis.acceptance import Range
-from engine.cli.common import DATASET_HELP, add_extent, add_json, add_pixels, out, read_dataset, say
+from engine.cli.common import (
+    DATASET_HELP,
+    add_json,
+    add_media,
+    add_pixels,
+    media_options,
+    out,
+    read_dataset,
+    say,
+)
 from engine.errors import StageScopeError
 from engine.jobs.draft_job import DraftJob
 from engine.media import dataset
@@ -47,7 +56,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--max-new-tokens", type=int, default=DecodeConfig.max_new_tokens)
     sub.add_argument("--temperature", type=float, default=0.0, help="must be 0")
     add_pixels(sub, "exact")
-    add_extent(sub, "slice")
+    add_media(sub, "slice")
     add_json(sub)
     sub.set_defaults(run=_draft)
 
@@ -77,7 +86,7 @@ def _draft(options: argparse.Namespace) -> int:
         decode,
         options.runs,
         pixels=options.pixels,
-        extent=options.extent,
+        **media_options(options),
     )
     job = _PrintingDraftJob(request=request)
     job.work()

@@ -59,6 +59,10 @@ def _sample_row(
         "question": sample.question,
         "reference": sample.reference,
         "truth": dict(sample.truth),
+        "window": str(sample.window or ""),
+        "choices": list(sample.choices),
+        "answer": sample.answer,
+        "task": sample.task,
         "problems": list(sample.problems),
         "models": {e.name: sample.missing.get(e.kind) or reasons[e.name] for e in entries},
     }
@@ -66,7 +70,11 @@ def _sample_row(
 
 def _sample_line(row: dict[str, Any]) -> str:
     able = [name for name, reason in row["models"].items() if reason is None]
-    text = f"{row['id']}  {row['sequence']}  runs on: {', '.join(able) or 'no model'}"
+    window = f"window {row['window']}  " if row["window"] else ""
+    text = f"{row['id']}  {row['sequence']}  {window}runs on: {', '.join(able) or 'no model'}"
+    if row["choices"]:
+        right = f", right: {row['answer']}" if row["answer"] else ""
+        text += f"  {len(row['choices'])} choices{right}"
     return "\n    ".join([text, *row["problems"]])
 
 

@@ -1,43 +1,44 @@
 """Reads a dataset root into samples; a bad record becomes a sample that states the problem.
 
-Layout: EventGPT_Instruction_Subset.json (or _Subset_<sequence>.json) beside the folders event_npy,
-event_image, video and mp4.
+Layouts: EventGPT_Instruction_Subset.json (or _Subset_<sequence>.json) beside the folders event_npy,
+event_image, video and mp4; otherwise one of benchmark_layouts.py; otherwise a folder of event files
+(event_folder.py).
 
-Boundary: reads the JSON and checks that the files exist, but opens none of them, except for the
+Boundary: reads the lists and checks that the files exist, but opens none of them, except for the
 first bytes of a user's own files, which give their kind.  Decoding happens when a sample is loaded.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from engine.errors import BadInput, DatasetError
-from engine.media import kinds
+from engine.media import benchmark_layouts, event_folder, kinds
+from engine.media.dataset_files import json_of, records_of, unused
 from engine.media.dataset_record import DatasetRecord
 from engine.media.media_files import by_number, place
 from engine.media.roots import Root
-from engine.plain_files import read_bytes, reason
+from engine.plain_files import reason
 from engine.quoting import quoted, shown
 from engine.types import MediaKind, Sample
 
 STEM = "EventGPT_Instruction_Subset"
 MIN_PREFIX = 4
-MAX_JSON_BYTES = 64 << 20
-MAX_RECORDS = 500_000
-OWN_KINDS = "MP4, MOV, MKV, WebM, AVI, TS, GIF, PNG, JPG or NPY"
+OWN_KINDS = (
+    "MP4, MOV, MKV, WebM, AVI, TS, GIF, PNG, JPG, or event files (NPY, NPZ, RAW, DAT, AEDAT4, "
+    "HDF5, BIN, CSV, TXT)"
+)
 _UNUSED = "The clip is shown, the pictures are not: remove one or the other."
 
 
 @dataclass(frozen=True)
 class Dataset:
     """The samples of one root in file order; clips[i] is the clip name "seq/000000" of
-    samples[i]."""
+    samples[i].  `file` is the first list of samples, or the root of a folder without one."""
 
     root: Path
     samples: tuple[Sample, ...]
@@ -50,6 +51,8 @@ def read(root: Path, name: str | None = None) -> Dataset:
     """All records below a root, or those of the one JSON file `name`; DatasetError if none."""
     folder = _folder(root)
     files = _json_files(folder, name)
+    if not files:
+        return _without_json(folder)
     samples: dict[str, Sample] = {}
     clips: list[str] = []
     problems = []
@@ -63,16 +66,30 @@ def read(root: Path, name: str | None = None) -> Dataset:
     return Dataset(folder, tuple(samples.values()), files[0], tuple(problems), tuple(clips))
 
 
+def _without_json(folder: Path) -> Dataset:
+    """A benchmark in the layout in which it is published, or a folder of event files."""
+    inside = Root(folder)
+    listed = None if event_folder.has_windows(inside) else benchmark_layouts.read(inside)
+    listed = listed or event_folder.read(inside)
+    if listed is None:
+        raise DatasetError(
+            f"{place(folder)} holds no {STEM}.json or {STEM}_<sequence>.json, no benchmark of "
+            f"{', '.join(benchmark_layouts.LAYOUTS)}, and no event files: give the folder that "
+            "does."
+        )
+    return Dataset(folder, listed.samples, listed.file, listed.problems, listed.clips)
+
+
 def _add(samples: dict[str, Sample], clips: list[str], file: Path, root: Root) -> list[str]:
     """Adds one file's records to `samples` and `clips`; returns ids that earlier files had."""
     earlier, repeated = set(samples), []
-    for number, value in enumerate(_records(file), start=1):
+    for number, value in enumerate(records_of(file, json_of(file)), start=1):
         record = DatasetRecord(value, number, root)
         given = record.id()
         if given in earlier:
             repeated.append(str(given))
             continue
-        sample = record.sample(_unused(given, number, samples, record.problems))
+        sample = record.sample(unused(given, number, samples.keys(), record.problems))
         samples[sample.id] = sample
         clips.append(record.clip)
     return repeated
@@ -134,7 +151,7 @@ def search(
 
 def _searched(sample: Sample) -> str:
     known = (f"{name} {value}" for name, value in sample.truth.items())
-    return "\n".join((sample.sequence, sample.id, sample.question, *known)).lower()
+    return "\n".join((sample.sequence, sample.id, sample.question, sample.task, *known)).lower()
 
 
 OWN = "own files"  # the sequence of a sample of files that a user gave
@@ -182,7 +199,7 @@ def field_of(name: str, path: Path) -> str:
     """The use of a user's file: "clip", "events" or "images"; BadInput for another kind."""
     kind = kinds.of_file(path, name)
     if kind is None:
-        raise BadInput(f"The kind of {quoted(name)} is not known: give {OWN_KINDS} files.")
+        raise BadInput(f"The kind of {quoted(name)} is not known: give {OWN_KINDS}.")
     if not kind.field:
         raise BadInput(kind.refusal(quoted(name), f"a supported file ({OWN_KINDS})"))
     return kind.field
@@ -205,7 +222,7 @@ def _folder(root: Path) -> Path:
 
 
 def _json_files(folder: Path, name: str | None) -> list[Path]:
-    """The dataset's JSON files; result files may lie in the same folder."""
+    """The dataset's JSON files, perhaps none; result files may lie in the same folder."""
     try:
         names = sorted(path.name for path in folder.iterdir() if path.is_file())
     except OSError as error:
@@ -222,59 +239,4 @@ def _json_files(folder: Path, name: str | None) -> list[Path]:
                 f"{shown(', '.join(found)) if found else 'none'}."
             )
         return [folder / name]
-    if not found:
-        raise DatasetError(
-            f"{place(folder)} holds no {STEM}.json or {STEM}_<sequence>.json: give the folder "
-            "that does."
-        )
     return [folder / n for n in found]
-
-
-def _records(file: Path) -> list[Any]:
-    name = place(file)
-    try:
-        value = json.loads(_bytes(file).decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise DatasetError(
-            f"{name} is not UTF-8 (byte {error.start:,}): save it as UTF-8."
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise DatasetError(
-            f"{name} is not readable JSON ({reason(error)}): build it again."
-        ) from error
-    if not isinstance(value, list):
-        raise DatasetError(
-            f"{name} holds a {type(value).__name__} instead of a list of records: build it again."
-        )
-    if not value:
-        raise DatasetError(f"{name} holds an empty list: build it again or pick another root.")
-    if len(value) > MAX_RECORDS:
-        raise DatasetError(
-            f"{name} holds {len(value):,} records: split it into files of at most {MAX_RECORDS:,}."
-        )
-    return value
-
-
-def _bytes(file: Path) -> bytes:
-    try:
-        return read_bytes(file, MAX_JSON_BYTES, "The dataset file")
-    except BadInput as error:
-        raise DatasetError(str(error)) from error
-    except OSError as error:
-        raise DatasetError(
-            f"{place(file)} cannot be read ({reason(error)}): restore it."
-        ) from error
-
-
-def _unused(
-    wanted: str | None, number: int, used: Mapping[str, Sample], problems: list[str]
-) -> str:
-    """The record's own id if it has one that is free, else one made from its number."""
-    if wanted is not None and wanted not in used:
-        return wanted
-    made = f"record-{number}"
-    while made in used:
-        made += "+"
-    has = "no usable id" if wanted is None else f"the id {quoted(wanted)} of an earlier record"
-    problems.append(f"Record {number:,} has {has} and is called {made}: give it a unique id.")
-    return made

@@ -2,7 +2,8 @@
 
 Fields: id, split, event_data ("seq/000000.npy" below event_npy/), video_data ("seq/000000" below
 video/), mp4_data ("seq/000000.mp4" below mp4/), event_image or a variant of it (names below the
-folder with the field's name), conversations; and truth, the known content of a generated scene.
+folder with the field's name), conversations; truth, the known content of a generated scene; and
+choices, answer, task and choice_form of a multiple-choice question.
 
 Boundary: never raises for a bad record; each wrong field becomes a sentence.
 """
@@ -14,16 +15,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.errors import MediaError
-from engine.media.kinds import CLIP_SUFFIXES
+from engine.errors import DatasetError, MediaError
+from engine.media.choices import AskedQuestion, asked
+from engine.media.kinds import CLIP_SUFFIXES, EVENT_SUFFIXES
 from engine.media.media_files import by_number
 from engine.media.roots import Root
+from engine.prompts import LETTERS
 from engine.quoting import quoted
 from engine.types import Sample
 
 _VARIANT = re.compile(r"event_image(_1f|_[0-9.]+Hz)")
 MAX_PICTURES = 10_000
 _CLIP_ENDING = re.compile(rf"({'|'.join(map(re.escape, CLIP_SUFFIXES))})\Z")
+_EVENT_ENDING = re.compile(rf"({'|'.join(map(re.escape, EVENT_SUFFIXES))})\Z")
 _MARKER = re.compile(r"\A\s*<event>\s*")
 _FRAMES = "Its record names neither an MP4 nor a frame folder: pick another sample for {} models."
 _NOT_NAMED = {
@@ -62,7 +66,8 @@ class DatasetRecord:
         self.clip = self._clip()
         event_images, raw = self._event_images(), self._raw()
         mp4, frames = self._mp4(), self._frames()
-        question, reference = self._turns()
+        question, reference = self.turns()
+        in_form = self._asked(question)
         missing = {}
         if not event_images and raw is None:
             missing["events"] = self._why("events", "events")
@@ -71,7 +76,6 @@ class DatasetRecord:
         return Sample(
             id=sample_id,
             sequence=self.clip.split("/")[0] if "/" in self.clip else self._text("split"),
-            question=question,
             reference=reference,
             event_images=event_images,
             events=raw,
@@ -79,8 +83,21 @@ class DatasetRecord:
             mp4=mp4,
             truth=self._truth(),
             missing=missing,
+            task=self._text("task"),
             problems=tuple(self.problems),
+            **vars(in_form),
         )
+
+    def _asked(self, question: str) -> AskedQuestion:
+        """The question with its choices, if the record has any that can be asked."""
+        if self.value.get("choices") is None:
+            return AskedQuestion(question)
+        form = self._text("choice_form") or LETTERS
+        try:
+            return asked(question, self.value["choices"], self.value.get("answer"), form)
+        except DatasetError as error:
+            self.problems.append(str(error))
+            return AskedQuestion(question)
 
     def _text(self, key: str) -> str:
         """A text field; "" if it is absent; a problem is noted if it is not text."""
@@ -94,7 +111,7 @@ class DatasetRecord:
         """The name of its files in every folder: "seq/000000"."""
         values = [self.value.get(key) for key in ("event_data", "mp4_data", "video_data")]
         named = [value for value in values if isinstance(value, str) and value]
-        return re.sub(r"\.npy\Z", "", _CLIP_ENDING.sub("", clean(named[0]))) if named else ""
+        return _EVENT_ENDING.sub("", _CLIP_ENDING.sub("", clean(named[0]))) if named else ""
 
     def _file(self, kind: str, folder: str, value: object) -> Path | None:
         """The file that the record names below a folder; or None, and the reason is noted."""
@@ -168,7 +185,7 @@ class DatasetRecord:
                 self._note("frames", error)
             return ()
 
-    def _turns(self) -> tuple[str, str]:
+    def turns(self) -> tuple[str, str]:
         """(the first question without its event marker, the first answer)."""
         turns = self.value.get("conversations")
         first = {"human": "", "gpt": ""}

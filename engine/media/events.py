@@ -71,11 +71,14 @@ def refuse_many(count: int, name: str) -> None:
         )
 
 
-def cut(events: Events, window: Window | None, name: str) -> Events:
-    """The events in the window, which counts from the first one; MediaError if there are none."""
+def cut(events: Events, window: Window | None, name: str, first_us: int | None = None) -> Events:
+    """The events in the window; MediaError if there are none.
+
+    It counts from the time `first_us`, by default from the first event.
+    """
     if window is None:
         return events
-    begin = int(events.t.min())
+    begin = int(events.t.min()) if first_us is None else first_us
     inside = (events.t >= begin + window.start_us) & (events.t < begin + window.end_us)
     if not inside.any():
         raise no_events(name, window, int(events.t.max()) - begin)

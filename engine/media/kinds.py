@@ -7,6 +7,7 @@ Boundary: first bytes and names in, a FileKind out; decodes nothing.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,12 +39,22 @@ JPEG = FileKind("a JPEG picture", "images")
 GIF = FileKind("a GIF", "clip", _TO_PNG, "GIF")
 STILL_GIF = FileKind("a GIF picture", "images")
 NPY = FileKind("a .npy file", "events")
+PROPHESEE_RAW = FileKind("a Prophesee RAW recording", "events")
+PROPHESEE_DAT = FileKind("a Prophesee DAT recording", "events")
+AEDAT4 = FileKind("an AEDAT4 recording", "events")
+NPZ = FileKind("a ZIP archive (.npz)", "events")
+HDF5 = FileKind("an HDF5 file", "events")
+CALTECH = FileKind("an event recording of the N-Caltech101 kind (.bin)", "events")
+TEXT = FileKind("a text file (.csv or .txt)", "events")
 MP4 = FileKind("an MP4 clip", "clip", short="MP4")
 MOV = FileKind("a MOV clip", "clip", short="MOV")
 MATROSKA = FileKind("a Matroska clip", "clip", short="Matroska")
 WEBM = FileKind("a WebM clip", "clip", short="WebM")
 MPEGTS = FileKind("an MPEG transport stream", "clip", short="MPEG-TS")
 AVI = FileKind("an AVI clip", "clip", short="AVI")
+OLD_AEDAT = FileKind(
+    "an AEDAT recording older than version 4", "", "convert it to .aedat4 with iniVation's DV"
+)
 
 # (offset, bytes there, kind): the first match decides.
 _MAGIC = (
@@ -74,12 +85,18 @@ _MAGIC = (
     (0, b"\0\0\1\xb3", FileKind("a bare MPEG video stream", "", _TO_MP4)),
     (0, b"#EXTM3U", FileKind("an HLS playlist", "", "give the clip itself")),
     (0, b"ffconcat", FileKind("a playlist of FFmpeg", "", "give the clip itself")),
-    (0, b"\x89HDF\r\n\x1a\n", FileKind("an HDF5 file", "", _TO_NPY)),
-    (0, b"PK\x03\x04", FileKind("a ZIP archive (.npz)", "", _TO_NPY)),
-    (0, b"#!AER-DAT", FileKind("an AEDAT recording", "", _TO_NPY)),
+    (0, b"\x89HDF\r\n\x1a\n", HDF5),
+    (0, b"PK\x03\x04", NPZ),
+    (0, b"#!AER-DAT4", AEDAT4),
+    (0, b"#!AER-DAT", OLD_AEDAT),
     (0, b"#ROSBAG", FileKind("a ROS bag", "", _TO_NPY)),
-    (0, b"% ", FileKind("a Prophesee recording (.raw or .dat)", "", _TO_NPY)),
+    (0, b"% ", FileKind("a Prophesee recording of an unknown kind", "", _TO_NPY)),
 )  # fmt: skip
+# Lines of the header, which begins with "% ", that tell what Prophesee's file is.
+_PROPHESEE = (
+    (re.compile(rb"^% ?(evt|format) ", re.MULTILINE), PROPHESEE_RAW),
+    (re.compile(rb"^% ?(Data file|Version) ", re.MULTILINE | re.IGNORECASE), PROPHESEE_DAT),
+)
 _BMP = 6
 _DOCTYPE = 64  # bytes of an EBML header, which names the type of document
 _MAX_GIF = 64 << 20  # bytes in which a second picture is looked for
@@ -97,31 +114,37 @@ _ENDINGS = {
     ".png": PNG,
     ".jpg": JPEG,
     ".jpeg": JPEG,
-    ".bin": FileKind(
-        "an event recording of the older N-Caltech101 or ATIS kind (.bin)", "", _TO_NPY
-    ),
-    ".raw": FileKind("a Prophesee recording (.raw)", "", _TO_NPY),
-    ".dat": FileKind("a Prophesee recording (.dat)", "", _TO_NPY),
-    ".aedat": FileKind("an AEDAT recording", "", _TO_NPY),
-    ".aedat4": FileKind("an AEDAT recording", "", _TO_NPY),
-    ".h5": FileKind("an HDF5 file", "", _TO_NPY),
-    ".hdf5": FileKind("an HDF5 file", "", _TO_NPY),
-    ".npz": FileKind("a ZIP archive (.npz)", "", _TO_NPY),
-    ".csv": FileKind("a text file (.csv)", "", _TO_NPY),
-    ".txt": FileKind("a text file", "", _TO_NPY),
+    ".bin": CALTECH,
+    ".raw": PROPHESEE_RAW,
+    ".dat": PROPHESEE_DAT,
+    ".aedat": OLD_AEDAT,
+    ".aedat4": AEDAT4,
+    ".h5": HDF5,
+    ".hdf5": HDF5,
+    ".npz": NPZ,
+    ".csv": TEXT,
+    ".txt": TEXT,
 }
 READ_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field)
 CLIP_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field == "clip")
+EVENT_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field == "events")
 
 
 def of(head: bytes, name: str) -> FileKind | None:
     """The kind by content, else by file extension; None if neither is known."""
-    return by_content(head) or _ENDINGS.get(Path(name).suffix.lower())
+    named = _ENDINGS.get(Path(name).suffix.lower())
+    # "% " begins Prophesee's header, and a comment of a text.
+    if named is TEXT and head.startswith(b"% "):
+        return TEXT
+    return by_content(head) or named
 
 
 def by_content(head: bytes) -> FileKind | None:
     if all(head[at : at + 1] == b"G" for at in (0, TS_PACKET, 2 * TS_PACKET)):
         return MPEGTS
+    for lines, kind in _PROPHESEE:
+        if head.startswith(b"%") and lines.search(head):
+            return kind
     for at, magic, kind in _MAGIC:
         if head.startswith(magic, at) and (at != _BMP or head.startswith(b"BM")):
             return WEBM if kind is MATROSKA and b"webm" in head[:_DOCTYPE] else kind

@@ -19,6 +19,7 @@ from engine.plain_files import open_regular, reason
 from engine.quoting import shown
 
 MAX_BYTES = 1 << 30
+MAX_RECORDING = 1 << 40  # of an event file that is read by position
 MAX_PLACE = 240  # characters of a whole path in a message
 PIECE = 1 << 20
 
@@ -60,15 +61,18 @@ def content(path: Path) -> bytes:
         return file.read(len(found))
 
 
-def large(path: Path) -> Large:
-    """The file without reading it; MediaError as for `content`."""
+def large(path: Path, limit: int | None = MAX_BYTES) -> Large:
+    """The file without reading it; MediaError as for `content`.
+
+    `limit` None is for a file that is never read as a whole.
+    """
     name = label(path)
     with _readable(name):
         if not path.is_file():
             raise MediaError(f"{name} does not exist or is not a file: restore it or pick another.")
         found = Large(path, _state(path.stat()))
-    if len(found) > MAX_BYTES:
-        raise MediaError(f"{name} has {len(found):,} bytes: give a file of at most {MAX_BYTES:,}.")
+    if limit is not None and len(found) > limit:
+        raise MediaError(f"{name} has {len(found):,} bytes: give a file of at most {limit:,}.")
     if not len(found):
         raise MediaError(f"{name} is empty (0 bytes): copy it again from its source.")
     return found

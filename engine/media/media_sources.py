@@ -16,10 +16,11 @@ from engine.errors import MediaError
 from engine.media import events, images, kinds, perturb, video
 from engine.media.media_files import Data, content, label, large, opened
 from engine.media.perturb import Changes, FrameChanges
-from engine.media_options import Split, time_text
+from engine.media_options import Split, Window, time_text
 from engine.types import ChosenFrames, Events, Image, MediaKind, MediaOptions, Sample
 
 MAX_ROOM = 1 << 30  # bytes of a sample's picture files and of their pixels
+PREVIEW_US = 500_000  # of a recording, from its beginning: a long one is not read for a preview
 _SHOWN_INDICES = 16
 
 
@@ -64,8 +65,9 @@ def previews(sample: Sample) -> list[MediaSource]:
         if paths
     ]
     moving = [MediaSource("the clip", partial(_first_frame, sample.mp4))] if sample.mp4 else []
-    whole = MediaOptions(split=Split(parts=1))
-    drawn = partial(_rendered, sample, whole)
+    part = sample.window or Window(0, PREVIEW_US)
+    part = Window(part.start_us, min(part.length_us, PREVIEW_US))
+    drawn = partial(_rendered, sample, MediaOptions(split=Split(parts=1), window=part))
     raw = [MediaSource("the events", drawn)] if sample.events else []
     return stills + moving + raw
 

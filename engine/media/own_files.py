@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import BadInput, MediaError
-from engine.media import dataset, events, images, media_sources, video
+from engine.media import dataset, events, images, media_sources, readers, video
 from engine.media.media_files import content, large
+from engine.media_options import Window
 from engine.plain_files import reason
 from engine.quoting import quoted
 from engine.types import FRAME_RULES, Sample
 
+CHECKED = Window(0, 1_000_000)  # of a recording that is longer
 _ONE_ONLY = {"clip": "clip", "events": "event file"}
 
 
@@ -76,7 +78,12 @@ def _event_image(path: Path, name: str) -> None:
 
 
 def _events(path: Path, name: str) -> None:
-    stream = events.read(path, name=name)
+    """Draws a short recording; of a long one, which needs a window, only the beginning is read."""
+    with readers.opened(path, name) as recording:
+        long = recording.duration_us() >= CHECKED.length_us
+        stream = recording.events(CHECKED if long else None)
+    if long:
+        return
     try:
         for _ in events.render(stream):
             pass

@@ -33,6 +33,8 @@ class Root:
         if not isinstance(value, str) or not value or not value.isprintable():
             raise MediaError(f"{quoted(value)} is not a file name: correct the record.")
         parts = value.split("/")
+        if not set(parts) - {"", "."}:
+            raise MediaError(f"{quoted(value)} is not a file name: correct the record.")
         if "\\" in value or re.match(r"[A-Za-z]:", value) or value.startswith("/"):
             raise MediaError(f"{quoted(value)} is refused: name a path relative to {folder}/.")
         if ".." in parts:

@@ -20,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 PLAIN_NUMBER = re.compile(r"b1|[iu][1248]|f[248]")
+RECORD = re.compile(r"V[0-9]{1,4}")
+MAX_FIELDS = 64  # of a record
 MAX_AXES = 32  # as NumPy 1.x
 
 
@@ -36,24 +38,47 @@ class Name(NamedTuple):
 
 @dataclass(eq=False)
 class Dtype:
-    """A stand-in for numpy.dtype: its code, such as "u2", and its byte order."""
+    """A stand-in for numpy.dtype: its code, such as "u2", and its byte order.
+
+    A record's code is "V" with its size; `fields` has the type and offset of each field.
+    """
 
     code: str
     order: str = "="
+    fields: dict[str, tuple[Dtype, int]] | None = None
 
     def set(self, state: object) -> int:
         """Accepts NumPy's (version, order, subdtype, names, fields, size, alignment, ...)."""
         match state:
             case (int(), str(order), None, None, None, *_) if order in ("<", ">", "=", "|"):
                 self.order = order
+            case (int(), "|", None, tuple(names), dict(fields), *_):
+                self.fields = {name: _field(fields.get(name)) for name in _texts(names)}
             case _:
                 raise RefusedError("an array of records inside a pickle")
         return 0
 
     def numpy(self) -> np.dtype[Any]:
+        if self.fields is not None:
+            return self._record(self.fields)
         if not PLAIN_NUMBER.fullmatch(self.code):
             raise RefusedError(f"an array of type {self.code[:20]!r}")
         return np.dtype(self.order + self.code)
+
+    def _record(self, fields: dict[str, tuple[Dtype, int]]) -> np.dtype[Any]:
+        """The type of a record of plain numbers, all of which lie inside it."""
+        size = int(self.code[1:]) if RECORD.fullmatch(self.code) else 0
+        # A record in a record is refused: types that hold each other would never end.
+        if not fields or any(dtype.fields is not None for dtype, _ in fields.values()):
+            raise RefusedError("records of anything but plain numbers")
+        types = [dtype.numpy() for dtype, _ in fields.values()]
+        offsets = [offset for _, offset in fields.values()]
+        ends = [at + one.itemsize for at, one in zip(offsets, types, strict=True)]
+        if min(offsets) < 0 or max(ends) > size:
+            raise RefusedError(f"records of {size:,} bytes that their fields do not fit in")
+        return np.dtype(
+            {"names": [*fields], "formats": types, "offsets": offsets, "itemsize": size}
+        )
 
 
 @dataclass(eq=False)
@@ -84,8 +109,16 @@ class Array:
                 return value
         raise RefusedError("an array that does not hold exactly one dict")
 
+    def items(self) -> list[object]:
+        """The objects of a 1-d object array."""
+        match self:
+            case Array(shape=(int(count),), dtype=Dtype(code="O8" | "O4" | "O"), data=list(values)):
+                if len(values) == count:
+                    return values
+        raise RefusedError("an array that is no list of objects")
+
     def numpy(self) -> npt.NDArray[Any]:
-        """The array, if its dtype is a plain number and its size matches its bytes."""
+        """The array, if its dtype is plain numbers and its size matches its bytes."""
         raw, shape = _raw(self.data), self.shape
         if not isinstance(self.dtype, Dtype) or not isinstance(shape, tuple):
             raise RefusedError("an array that was never filled")
@@ -96,6 +129,20 @@ class Array:
             raise RefusedError(f"an array that claims {size:,} values in {len(raw):,} bytes")
         flat = np.frombuffer(raw, dtype) if size else np.empty(0, dtype)
         return flat.reshape(shape, order="F" if self.fortran else "C")
+
+
+def _texts(names: tuple[object, ...]) -> list[str]:
+    found = [name for name in names if isinstance(name, str)]
+    if len(found) != len(names) or not 0 < len(names) <= MAX_FIELDS:
+        raise RefusedError("records whose fields have no names, or too many")
+    return found
+
+
+def _field(value: object) -> tuple[Dtype, int]:
+    match value:
+        case (Dtype() as dtype, int(offset), *_):
+            return dtype, offset
+    raise RefusedError("records without the type of a field")
 
 
 def _raw(data: object) -> bytes | bytearray:

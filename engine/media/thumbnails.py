@@ -29,11 +29,13 @@ _writes = count(1)
 
 
 def stamp_of(sample: Sample) -> str:
-    """The sample's files, sizes and times of last change, on which its pictures depend.
+    """The sample's files, sizes and times of last change, and its window, on which its pictures
+    depend.
 
     A single string, because Streamlit hashes a tuple a hundred times slower.
     """
-    return "\n".join(_state(path) for path in _paths(sample))
+    window = () if sample.window is None else (f"window {sample.window}",)
+    return "\n".join((*(_state(path) for path in _paths(sample)), *window))
 
 
 def picture(sample: Sample, stamp: str, folder: Path | None) -> bytes | None:

@@ -21,7 +21,7 @@ from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.machine import device, memory
 from engine.machine.load_meter import Meter
 from engine.models.adapter import Adapter
-from engine.pipeline import single_run
+from engine.pipeline import letter_scores, single_run
 from engine.pipeline.run_stages import (
     StagedRun,
     feature_specs,
@@ -296,6 +296,11 @@ class _BatchRun(StagedRun):
         environment: Mapping[str, str],
     ) -> RunResult:
         answer, request = member.answer, member.request
+        letters = letter_scores.read(
+            self.adapter,
+            request,
+            lambda: letter_scores.prefill(self.adapter, _embeddings(self.adapter, member)),
+        )
         generation = Generation(
             token_ids=tuple(answer.ids),
             text=self.adapter.text(answer.ids),
@@ -312,11 +317,12 @@ class _BatchRun(StagedRun):
             cold=self.cold,
             shown=member.shown,
             tensors=tuple(member.tensors),
-            notes=(*member.notes, *notes),
+            notes=(*member.notes, *notes, *letters.notes),
             environment=environment,
             batch=batch,
             extent=member.extent,
             token_limit=member.config.max_new_tokens,
+            letter_logprobs=letters.values,
         )
 
 

@@ -23,6 +23,7 @@ from engine import quoting
 from engine.analysis import acceptance, statistics
 from engine.analysis.acceptance import Acceptance, Pair
 from engine.errors import BadInput
+from engine.media_options import COUNT_SPLIT
 from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.types import DecodeConfig, MediaOptions, Pixels, Sample, check_choices
@@ -77,8 +78,11 @@ class DraftRequest(MediaOptions):
     @property
     def how(self) -> str:
         """The fixed settings of both models; backend and cache settings do not apply."""
-        most = self.decode.max_new_tokens
-        return f"{self.pixels} pixels, eager steps, at most {most:,} new tokens"
+        shown = [f"window {self.window}"] if self.window else []
+        shown += [f"split into {self.split.words}"] if self.split != COUNT_SPLIT else []
+        shown += [f"perturbed by {self.perturbed}"] if self.perturbed else []
+        most = f"at most {self.decode.max_new_tokens:,} new tokens"
+        return ", ".join((f"{self.pixels} pixels", "eager steps", most, *shown))
 
 
 class DraftWatcher(Watcher):

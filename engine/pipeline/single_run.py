@@ -22,7 +22,8 @@ from engine.errors import CacheError, OutOfMemory
 from engine.machine import device, memory
 from engine.machine.load_meter import Meter
 from engine.models.adapter import Adapter
-from engine.pipeline import hooked_run
+from engine.pipeline import hooked_run, letter_scores
+from engine.pipeline.letter_scores import FirstLogits, LetterLogprobs
 from engine.pipeline.prefix_reuse import PrefixReuse
 from engine.pipeline.run_stages import (
     StagedRun,
@@ -165,6 +166,8 @@ class _Run(StagedRun):
         self.stop: Stop = "eos"
         self.backend: Ran = "generate" if request.mode == "hooked" else "eager"
         self.to_store: Callable[[], None] | None = None
+        self.asked: tuple[Prepared, Features | None] | None = None  # of a decoupled run
+        self.first_logits = FirstLogits()
         self.first_usage = self.last_usage = UNKNOWN
         self.meter = Meter(torch.get_num_threads())
         self.timeline = Timeline(adapter.device)
@@ -231,6 +234,7 @@ class _Run(StagedRun):
 
     # stage 4
     def decode(self, prepared: Prepared, features: Features | None) -> None:
+        self.asked = prepared, features
         compiled_step = self._compiled_step()
         with self._stage("decode"):
             start, before = self.timeline.mark()
@@ -251,6 +255,22 @@ class _Run(StagedRun):
             )
         self._split_decode(start, before)
 
+    def _first_scores(self) -> torch.Tensor | None:
+        """The scores of the first new token, after the clock: kept, or from one more prefill."""
+        if self.asked is None:
+            return self.first_logits.scores()
+        adapter, (prepared, features) = self.adapter, self.asked
+        if features is not None:
+            return letter_scores.prefill(adapter, adapter.embed(prepared, features))
+        assert self.reuse.prefix is not None
+        past = self.reuse.prefix.begin(adapter.text_config)
+        return letter_scores.prefill(adapter, adapter.embed_question(prepared), past)
+
+    def _letters(self) -> LetterLogprobs:
+        if self.stop == "cancelled":
+            return LetterLogprobs()
+        return letter_scores.read(self.adapter, self.request, self._first_scores)
+
     def _compiled_step(self) -> CompiledStep | None:
         """The compiled step if it was requested and compiles; None for the eager step."""
         step = self.adapter.step_for(self.request)
@@ -270,9 +290,10 @@ class _Run(StagedRun):
     def generate(self, prepared: Prepared) -> None:
         self._enter("vision")
         adapter, config = self.adapter, self.config
-        start, before = hooked_run.generate(
-            adapter, prepared, config, self.timeline, self._token, self.watcher.cancelled
-        )
+        with self.first_logits.kept(adapter.model, self.request):
+            start, before = hooked_run.generate(
+                adapter, prepared, config, self.timeline, self._token, self.watcher.cancelled
+            )
         self._split_decode(start, before)
         self.stop = hooked_run.stop_reason(self.ids, adapter.eos_ids, config.max_new_tokens)
         if adapter.device.type == "mps":
@@ -307,6 +328,7 @@ class _Run(StagedRun):
         if self.to_store is not None:
             self._store(self.to_store)
         self.reuse.finish(self.timeline, self.cold)
+        letters = self._letters()
         generation = Generation(
             token_ids=tuple(self.ids),
             text=self.adapter.text(self.ids),
@@ -327,13 +349,14 @@ class _Run(StagedRun):
             backend=self.backend,
             shown=self.shown,
             tensors=tuple(self.tensors),
-            notes=(*self.notes, *self.reuse.notes),
+            notes=(*self.notes, *self.reuse.notes, *letters.notes),
             environment=device.environment(self.adapter.device),
             prefix=self.reuse.use,
             extent=self.extent,
             clocks=(self.timeline.began, self.timeline.ended),
             machine_load=load,
             token_limit=self.config.max_new_tokens,
+            letter_logprobs=letters.values,
         )
 
     def _store(self, write: Callable[[], None]) -> None:

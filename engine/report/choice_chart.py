@@ -50,7 +50,7 @@ def chart(
     )
     y = alt.Y("row:N", sort=[str(row["row"]) for row in rows], title=None, axis=names)
     scale = alt.Scale(domain=[0, 1], nice=False)
-    title = "accuracy (share of questions) with 95 % interval; | chance"
+    title = "accuracy (share of questions) with 95 % interval; upright mark: chance"
     x = alt.X("share:Q", title=title, scale=scale, axis=alt.Axis(format="%"))
     labels = list(dict.fromkeys(str(row["label"]) for row in rows if row["kind"] == "own"))
     colours = [family_colour(families.get(label, "")) for label in labels]
@@ -134,7 +134,7 @@ def _published(one: Baseline, task: str, place: int) -> dict[str, Any]:
         "kind": "published",
         "task": task,
         "share": one.accuracy,
-        "words": percent(one.accuracy),
+        "words": one.percent,
         "n": "not given" if one.n is None else f"{one.n:,}",
         "source": f"{PUBLISHED}: {one.source}",
     }
@@ -159,8 +159,7 @@ def words(found: Sequence[ChoiceAccuracy], baselines: Sequence[Baseline]) -> str
         if one.accuracy is not None
     ]
     said += [
-        f"{one.model}, {one.task or ALL_WORDS.lower()}: {percent(one.accuracy)}, {PUBLISHED} "
-        f"({one.source})."
+        f"{one.model}, {one.task or ALL_WORDS.lower()}: {one.percent}, {PUBLISHED} ({one.source})."
         for one in baselines
     ]
     return "Accuracy with 95 % intervals. " + " ".join(said)

@@ -48,14 +48,14 @@ def choosing(found: Findings) -> Iterator[Block]:
         return
     yield Heading(2, TITLE)
     yield Paragraph(MEANING)
-    yield Bullets(remarks(found))
+    yield from conclusions(found)
     published = found.baselines.lines
     if published or any(one.accuracy for one in found.choices):
         yield ChartBlock(
             choice_chart.words(found.choices, published),
             lambda: choice_chart.chart(found.choices, published, _families(found), _WIDTH),
         )
-    yield table(found.choices, published)
+    yield from tables(found.choices, published)
 
 
 def _families(found: Findings) -> dict[str, str]:
@@ -64,16 +64,13 @@ def _families(found: Findings) -> dict[str, str]:
     return toned({label: families[label] for label in labels(found.table)})
 
 
-def remarks(found: Findings) -> tuple[str, ...]:
-    """Conclusions, then what limits them."""
+def conclusions(found: Findings) -> Iterator[Block]:
+    """One line per model and pair over all questions, then what limits them."""
     whole = [one for one in found.choices if one.task == ALL]
-    return (
-        *map(sentence, whole),
-        *map(pair_sentence, found.choice_pairs),
-        *(text for one in whole for text in _limits(one)),
-        *((OF_PUBLISHED,) if found.baselines.lines else ()),
-        *found.baselines.problems,
-    )
+    texts = [*map(sentence, whole), *map(pair_sentence, found.choice_pairs)]
+    texts += [text for one in whole for text in _limits(one)]
+    texts += [OF_PUBLISHED] if found.baselines.lines else []
+    yield Bullets((*texts, *found.baselines.problems))
 
 
 def sentence(one: ChoiceAccuracy) -> str:
@@ -82,7 +79,7 @@ def sentence(one: ChoiceAccuracy) -> str:
     if share is None:
         return f"{one.label}: no accuracy, because no answer can be judged."
     amount = f"{count(share.n, 'question')} of {count(share.clusters, 'sequence')}"
-    always = f"always {_commonest(one)} gives {percent(one.always)}"
+    always = f"always answering {_commonest(one)} gives {percent(one.always)}"
     head = f"{one.label}: {percent(share.share)} right on {amount}"
     if (ends := choice_chart.ends(one)) is None:
         return (
@@ -96,7 +93,7 @@ def sentence(one: ChoiceAccuracy) -> str:
 
 
 def _commonest(one: ChoiceAccuracy) -> str:
-    return one.commonest or "the commonest answer of each task"
+    return one.commonest or "with the commonest option of each task"
 
 
 def _interval(ends: tuple[float, float]) -> str:
@@ -120,19 +117,19 @@ def pair_sentence(pair: ChoicePair) -> str:
 def _limits(one: ChoiceAccuracy) -> Iterator[str]:
     if one.unreadable:
         yield (
-            f"{one.unreadable:,} of {one.answers:,} answers of {one.label} "
-            f"({percent(one.unreadable / one.answers)}) name no option or several: they are "
-            "unreadable and count as wrong."
+            f"Unreadable: {one.unreadable:,} of {one.answers:,} answers of {one.label} "
+            f"({percent(one.unreadable / one.answers)}) name no option or several. They count as "
+            "wrong."
         )
     if one.failed:
         yield (
-            f"{count(one.failed, 'result')} of {one.label} failed and are in no accuracy: failures "
-            "do not count as wrong."
+            f"Failed and in no accuracy: {count(one.failed, 'result')} of {one.label}. Failures do "
+            "not count as wrong."
         )
     if one.left_out:
         yield (
-            f"{count(one.left_out, 'answer')} of {one.label} are not judged: the right option is "
-            "not known, or the model was not trained on the question."
+            f"Not judged: {count(one.left_out, 'answer')} of {one.label}, because the right option "
+            "is not known or the model was not trained on the question."
         )
 
 
@@ -159,14 +156,19 @@ def text_line(one: ChoiceAccuracy) -> str:
     )
 
 
-def table(found: Sequence[ChoiceAccuracy], published: Sequence[Baseline]) -> ReportTable:
-    """A row per model and task, then the published figures."""
-    columns = ("model", "task", "questions", "sequences", "right", "accuracy (95 % interval)",
-               "chance", "always the commonest", "unreadable answers", "failed results",
-               "by log-probability", "same letter", *(["source"] if published else []))  # fmt: skip
-    rows = [_row(one) + (("measured here",) if published else ()) for one in found]
-    rows += [_published_row(one, len(columns)) for one in published]
-    return ReportTable("Accuracy by model and task.", columns, tuple(rows), 2)
+def tables(found: Sequence[ChoiceAccuracy], published: Sequence[Baseline]) -> list[ReportTable]:
+    """A row per model and task with the published figures below, and the sources of these."""
+    columns = ("model", "task", "questions", "sequences", "accuracy (95 % interval)", "chance",
+               "commonest answer", "unreadable", "failed", "by log-probability",
+               "same letter")  # fmt: skip
+    rows = [*map(_row, found), *(_published_row(one, len(columns)) for one in published)]
+    whole = ReportTable("Accuracy by model and task.", columns, tuple(rows), 2)
+    if not published:
+        return [whole]
+    sources = tuple((one.model, one.task or "all", one.paper, one.table, one.url)
+                    for one in published)  # fmt: skip
+    head = ("model", "task", "paper", "table", "address")
+    return [whole, ReportTable(f"Sources of the figures {PUBLISHED}.", head, sources, 5)]
 
 
 def _row(one: ChoiceAccuracy) -> tuple[str, ...]:
@@ -178,7 +180,6 @@ def _row(one: ChoiceAccuracy) -> tuple[str, ...]:
         one.task or "all",
         f"{one.questions:,}",
         f"{share.clusters:,}" if share else NONE,
-        f"{one.right:,.4g}" if share else NONE,
         _share(share),
         percent(one.chance),
         always,
@@ -197,6 +198,5 @@ def _share(share: ClusteredShare | None) -> str:
 
 def _published_row(one: Baseline, columns: int) -> tuple[str, ...]:
     n = NONE if one.n is None else f"{one.n:,}"
-    known = (f"{one.model} ({PUBLISHED})", one.task or "all", n, NONE, NONE, percent(one.accuracy))
-    source = f"{one.source}, {one.url}" if one.url else one.source
-    return (*known, *[NONE] * (columns - len(known) - 1), source)
+    known = (f"{one.model} ({PUBLISHED})", one.task or "all", n, NONE, one.percent)
+    return (*known, *[NONE] * (columns - len(known)))

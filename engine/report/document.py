@@ -156,10 +156,12 @@ def _remarks(found: Findings) -> Iterator[str]:
     yield from _backends(found)
     for one in throughput.alone(found.table):
         yield one.sentence
+    lettered = set(found.table.loc[found.table["choices"] > 0, "label"])  # few answers are usual
     for count in found.counts:
-        if count.texts is not None and count.samples >= 10 and count.texts <= count.samples / 10:
+        texts = None if count.label in lettered else count.texts
+        if texts is not None and count.samples >= 10 and texts <= count.samples / 10:
             yield (
-                f"{count.label} gave only {count.texts:,} different answers to {count.samples:,} "
+                f"{count.label} gave only {texts:,} different answers to {count.samples:,} "
                 "samples: it may ignore the pictures."
             )
         if count.capped and count.answered:

@@ -42,7 +42,7 @@ figcaption, caption { color: var(--soft); font-size: .87rem; text-align: left; p
 table { border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line); text-align: right;
   vertical-align: top; }
-th.w, td.w { text-align: left; overflow-wrap: anywhere; }
+th.w, td.w { text-align: left; overflow-wrap: anywhere; min-width: 4rem; }
 th { color: var(--soft); font-weight: 600; }
 @media print {
   :root { --ink: #000; --soft: #444; --line: #bbb; --ground: #fff; }

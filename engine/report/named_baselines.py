@@ -42,6 +42,11 @@ class Baseline:
     url: str = ""
 
     @property
+    def percent(self) -> str:
+        """With the digits of the paper."""
+        return f"{100 * self.accuracy:.6g}%"
+
+    @property
     def source(self) -> str:
         return f"{self.paper}, {self.table}"
 

@@ -69,7 +69,16 @@ def _fields(root: Path, sample: Sample) -> dict[str, Any]:
         "reference": sample.reference,
         "truth": dict(sample.truth),
         "files": sorted(_name_and_size(root, path) for path in files_of(sample)),
+        **_of_benchmarks(sample),
     }
+
+
+def _of_benchmarks(sample: Sample) -> dict[str, Any]:
+    """Fields that most samples do not have; left out there, so that older digests still hold."""
+    form = sample.choice_form if sample.choices else ""
+    found = {"choices": list(sample.choices), "choice_form": form, "answer": sample.answer}
+    found |= {"window": str(sample.window or ""), "task": sample.task}
+    return {name: value for name, value in found.items() if value}
 
 
 def _name_and_size(root: Path, path: Path) -> tuple[str, int]:

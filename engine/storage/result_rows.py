@@ -412,6 +412,7 @@ def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
         "window": str(request.window_of(request.sample) or ""),
         "split": str(request.split),
         "perturb": request.perturbed,
+        "letter_logprobs": dict(result.letter_logprobs) if result.letter_logprobs else UNSET,
         "machine_load": load and _copy(LoadFigures, load, busy=busy(load)),
         "standing": RecordedStatus(standing.state, standing.certificate or None, standing.missing),
     }

@@ -324,7 +324,8 @@ def failed(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
 def _other_setting(
     certificate: Mapping[str, Any], model: Mapping[str, Any], result: RunResult
 ) -> Iterator[str]:
-    """Input, dtype, device, backend and pixels of the result that differ from the verified ones.
+    """Input, dtype, device, backend and pixels of the result that differ from the verified ones,
+    and changes that no verification makes: a window, another split, a perturbation.
 
     Results of the model's own generate() are covered with any backend.
     """
@@ -336,13 +337,14 @@ def _other_setting(
         ("hardware", here.get("hardware", ""), there.get("hardware", "")),
         ("pixels", result.request.pixels, pixels_of(certificate, model)),
     ]
-    if result.extent is not None:
-        pairs.append(("extent", result.extent, certificate["request"].get("extent", "")))
     request = result.request
-    if request.window is not None or request.split != COUNT_SPLIT or request.perturbed:
-        yield f"event window {request.window or 'none'}, split {request.split}" + (
-            f", perturbed by {request.perturbed}" if request.perturbed else ""
-        )
+    if result.extent is not None:  # pictures drawn from raw events
+        whole = "whole recordings"
+        pairs.append(("extent", result.extent, certificate["request"].get("extent", "")))
+        pairs.append(("window", str(request.window or whole), whole))
+        pairs.append(("split", str(request.split), str(COUNT_SPLIT)))
+    if request.perturbed:
+        yield f"perturbed by {request.perturbed}"
     if result.backend != "generate":
         pairs.append(("backend", result.backend, model["backend"]))
     for name, ran, proved in pairs:

@@ -94,7 +94,8 @@ class _ModelChecks:
         self.once = True  # the checks per model are still to be done
 
     def verdicts(self) -> Iterator[Verdict]:
-        samples = self.request.samples
+        # Letters are scored by one more prefill after a run, which is no part of its answer.
+        samples = [replace(sample, choices=()) for sample in self.request.samples]
         for index, sample in enumerate(samples):
             other = samples[(index + 1) % len(samples)]
             yield from self._sample(sample, other)

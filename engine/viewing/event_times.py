@@ -1,20 +1,25 @@
 """The times of an event stream: how many events when, what each slice covers, and one window.
 
-Boundary: `Events` in, counts and times in microseconds after the first event out.
+Boundary: `Events` in, counts and times in microseconds after the first event out.  Only `rates`
+opens a file, because a recording may be longer than what fits into memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.media import events as streams
+from engine.media import readers
+from engine.media.media_files import label
 from engine.media_options import COUNT_SPLIT, Split
 from engine.types import Events, Image
 
 BINS = 120
+RATE_BINS = 240
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +51,29 @@ class WindowPicture:
     picture: Image
     on: int
     off: int
+
+
+@dataclass(frozen=True, eq=False)
+class EventRates:
+    """The numbers of events of a whole recording in bins of equal length."""
+
+    duration_us: int
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def bin_us(self) -> float:
+        return (self.duration_us + 1) / len(self.counts)
+
+    @property
+    def per_second(self) -> npt.NDArray[np.float64]:
+        return np.asarray(self.counts * (1e6 / self.bin_us), np.float64)
+
+
+def rates(path: Path, bins: int = RATE_BINS) -> EventRates:
+    """Of a recording of any length, in memory that does not grow with it if its format allows that;
+    MediaError if it cannot be read."""
+    with readers.opened(path, label(path)) as recording:
+        return EventRates(recording.duration_us(), recording.rates(bins))
 
 
 def duration_us(events: Events) -> int:

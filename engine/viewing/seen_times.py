@@ -51,6 +51,10 @@ BOTH = (
     "The first event and the first frame of the clip are both drawn at 0: the files do not say "
     "which began earlier."
 )
+APART = (
+    "The frames are of the whole clip, which begins at 0 too: they are not from the same moments "
+    "as the events of the window."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +96,8 @@ def read_events(path: Path, window: Window | None = None) -> Events:
     stream = streams.read(path, window)
     if len(stream) > MAX_EVENTS:
         raise MediaError(
-            f"{len(stream):,} events are too many for the time line (at most {MAX_EVENTS:,})."
+            f"{len(stream):,} events are too many for the time line (at most {MAX_EVENTS:,}): "
+            "choose a window, as in 0s+1s."
         )
     return stream
 
@@ -114,8 +119,11 @@ def timeline(
         else _event_images(found, stream, how.split, window)
         for found in loaded
     ]
+    part = how.window_of(sample)
+    if stream and part:
+        notes.append(f"The events are those of the window {part}: its first event is at 0.")
     if stream and any(times.values()):
-        notes.append(BOTH)
+        notes.append(APART if part else BOTH)
     density = event_times.density(stream) if stream else None
     notes += [*_unknown(rows), *_same(rows)]
     return SeenTimeline(window, density, tuple(rows), tuple(dict.fromkeys(notes)))

@@ -150,3 +150,26 @@ def test_a_card_whose_sizes_are_known_later(
     assert said["visual tokens"] == "known after loading" and said["context"] == "128,000 tokens"
     assert said["vision tower"] == "32 layers of 1,280, 16 heads, patches of 14 px"
     assert "assumed for pictures" in said["memory"]
+
+
+def test_samples_show_windows_and_choices(
+    capsys: pytest.CaptureFixture[str], tiny_models: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.npy").write_bytes(b"events")
+    (tmp_path / "windows.csv").write_text(
+        "file,start,length,question,choices,answer,task\n"
+        "a.npy,1s,50ms,Which?,one|two,B,counting\n"
+        "a.npy,,,,,,\n"
+        "a.npy,,,Which?,one|two,,\n",
+        encoding="utf-8",
+    )
+    code, out, _ = call(capsys, "samples", "--dataset", tmp_path)
+    asked, plain, unknown = out.splitlines()
+    assert code == 0 and "window 1s+50ms" in asked and "2 choices, right: B" in asked
+    assert "  window " not in plain and "choices" not in plain
+    assert unknown.endswith("2 choices")
+    code, out, _ = call(capsys, "samples", "--dataset", tmp_path, "--json")
+    row = json.loads(out)[0]
+    assert (row["window"], row["choices"], row["answer"], row["task"]) == (
+        "1s+50ms", ["one", "two"], "B", "counting",
+    )  # fmt: skip

@@ -57,7 +57,9 @@ def test_event_images_are_drawn_from_the_raw_events(
     root: Path, records: list[dict[str, Any]]
 ) -> None:
     record = records[0]
-    drawn = event_files.render(event_files.read(root / "event_npy" / record["event_data"]), 5)
+    drawn = event_files.render(
+        event_files.read(root / "event_npy" / record["event_data"]), extent="stream"
+    )
     kept = [np.asarray(Image.open(root / "event_image" / n)) for n in record["event_image"]]
     assert np.array_equal(drawn, np.stack(kept))
 

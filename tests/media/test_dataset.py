@@ -11,7 +11,7 @@ import pytest
 
 from engine import media
 from engine.errors import BadInput, DatasetError
-from engine.media import dataset
+from engine.media import dataset, dataset_files
 from engine.media.dataset import Dataset
 from engine.quoting import quoted
 from engine.types import Sample
@@ -492,10 +492,10 @@ def test_a_record_of_very_many_things_has_few_problems(tmp_path: Path) -> None:
 def test_a_dataset_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / NAME).write_text(json.dumps([{"id": "a"}, {"id": "b"}]))
     assert len(dataset.read(tmp_path).samples) == 2
-    monkeypatch.setattr(dataset, "MAX_RECORDS", 1)
+    monkeypatch.setattr(dataset_files, "MAX_RECORDS", 1)
     with pytest.raises(DatasetError, match="holds 2 records: split it into files of at most 1"):
         dataset.read(tmp_path)
-    monkeypatch.setattr(dataset, "MAX_JSON_BYTES", 10)
+    monkeypatch.setattr(dataset_files, "MAX_LIST_BYTES", 10)
     with pytest.raises(DatasetError, match="10 bytes"):
         dataset.read(tmp_path)
 
@@ -544,3 +544,50 @@ def test_samples_are_searched_by_words_sequence_and_media() -> None:
     assert found("", "drive_2") == ["b1"] and found("a", "drive_2") == []
     assert found("", "", ["events"]) == ["a1", "b1"]
     assert found("", "", ["events", "video"]) == ["a1"]
+
+
+ASKED = [{"from": "human", "value": "<event>\nWhat is ahead?"}]
+
+
+def test_a_record_with_choices(tmp_path: Path) -> None:
+    fields = {"choices": ["a car", "a truck"], "answer": "a truck", "task": "ahead"}
+    record = full(tmp_path, id="a", conversations=ASKED, **fields)
+    sample = only(tmp_path, record)
+    assert sample.question.startswith("What is ahead?\nA. a car\nB. a truck\nAnswer with")
+    assert (sample.choices, sample.choice_form) == (("a car", "a truck"), "letters")
+    assert (sample.answer, sample.task, sample.problems) == ("B", "ahead", ())
+    alone = only(tmp_path, record | {"choice_form": "words"})
+    assert (alone.question, alone.choice_form, alone.answer) == ("What is ahead?", "words", "B")
+    evqa = only(tmp_path, record | {"choice_form": "evqa"})
+    assert evqa.question.startswith("Question: What is ahead?\nOptions:\n(A) a car\n")
+    assert evqa.choice_form == "letters"
+    plain = only(tmp_path, full(tmp_path, id="a", conversations=ASKED))  # control
+    assert (plain.question, plain.choices, plain.answer) == ("What is ahead?", (), "")
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"choices": "a car"}, "choices is 'a car' instead of a list"),
+        ({"choices": []}, "choices has 0 options"),
+        ({"choices": ["a", "A"]}, "has the option 'a' twice"),
+        ({"choices": ["a", ""]}, "has an empty option"),
+        ({"choices": ["a", "b"], "answer": "c"}, "means none of its options"),
+        ({"choices": ["a", "b"], "choice_form": "roman"}, "choice_form is 'roman'"),
+        ({"choices": ["a", "b"], "choice_form": 5}, "choice_form is 5 instead of text"),
+        ({"choices": ["a", "<image>"]}, "contains <image>"),
+        ({"task": ["x"]}, "task is ['x'] instead of text"),
+    ],
+)
+def test_choices_that_are_wrong_leave_the_record(
+    tmp_path: Path, fields: dict[str, Any], sentence: str
+) -> None:
+    sample = only(tmp_path, full(tmp_path, id="a", conversations=ASKED, **fields))
+    assert sentence in sample.problems[0] and not sample.missing
+    if "choice_form" not in fields or fields["choice_form"] == "roman":
+        assert sample.choices == () and sample.question == "What is ahead?"
+
+
+def test_choices_without_a_question(tmp_path: Path) -> None:
+    sample = only(tmp_path, full(tmp_path, id="a", conversations=[], choices=["a", "b"]))
+    assert sample.problems == ("The record has choices and no question: add it.",)

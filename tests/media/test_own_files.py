@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.media import own_files
+from engine.media import own_files, readers
+from engine.media_options import Window
+from engine.types import Events
 from tests.conftest import picture
 from tests.media import clips
 
@@ -26,9 +28,9 @@ def png(folder: Path, name: str = "good.png") -> tuple[str, Path]:
     return saved(folder, name, made.read_bytes())
 
 
-def npy(folder: Path, count: int) -> bytes:
+def npy(folder: Path, count: int, step_us: int = 10) -> bytes:
     order = np.arange(count)
-    columns = {"x": order % 8, "y": order % 6, "t": order * 10, "p": order % 2}
+    columns = {"x": order % 8, "y": order % 6, "t": order * step_us, "p": order % 2}
     np.save(folder / "made.npy", np.array(columns, dtype=object), allow_pickle=True)
     return (folder / "made.npy").read_bytes()
 
@@ -75,6 +77,21 @@ def test_a_clip_that_breaks_off_and_events_that_are_too_few_are_found(tmp_path: 
     assert "'cut.mp4'" in own_files.fault(*saved(tmp_path, "cut.mp4", clip[: len(clip) // 2]))
     few = own_files.fault(*saved(tmp_path, "few.npy", npy(tmp_path, 3)))
     assert few.startswith("'few.npy' is too short: 3 events cannot be cut into 5 slices")
+
+
+def test_of_a_long_recording_only_the_beginning_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, events = list[Window | None](), readers.Whole.events
+
+    def noted(self: readers.Whole, window: Window | None) -> Events:
+        read.append(window)
+        return events(self, window)
+
+    monkeypatch.setattr(readers.Whole, "events", noted)
+    for step_us in (10, 10_000):  # 4 ms and 4 s
+        assert own_files.fault(*saved(tmp_path, "a.npy", npy(tmp_path, 400, step_us))) == ""
+    assert read == [None, own_files.CHECKED]
 
 
 def test_a_still_gif_is_a_picture_but_no_event_image(tmp_path: Path) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engine import media
 from engine.media import thumbnails
+from engine.media_options import window
 from engine.types import Sample
 from tests.conftest import picture
+from tests.media.test_events import saved
 
 
 @pytest.fixture
@@ -82,3 +86,29 @@ def test_a_folder_that_cannot_be_written_costs_only_time(sample: Sample, tmp_pat
 def test_a_sample_without_a_picture_has_none(folder: Path) -> None:
     assert shown(Sample("s", "q"), folder) is None
     assert not folder.exists()
+
+
+def test_of_a_long_recording_the_beginning_is_drawn_or_that_of_the_samples_window(
+    tmp_path: Path,
+) -> None:
+    """An event per ms for 2 s, each at a place of its own: a picture shows which were drawn."""
+    order = np.arange(2_000)
+    columns = {"x": order % 100, "y": order // 100, "t": order * 1_000, "p": order % 2}
+    path = saved(tmp_path, **columns, width=100, height=20)
+    whole = Sample("s", "q", events=path)
+    for sample, first, last in (
+        (whole, 0, 500),
+        (replace(whole, window=window("1s+200ms")), 1_000, 1_200),
+        (replace(whole, window=window("1s+1s")), 1_000, 1_500),
+    ):
+        found = media.thumbnail(sample)
+        assert found is not None
+        drawn = np.flatnonzero((found != 255).any(2))
+        assert (drawn.min(), drawn.max()) == (first, last - 1)
+
+
+def test_samples_of_one_file_with_other_windows_have_pictures_of_their_own(tmp_path: Path) -> None:
+    whole = Sample("s", "q", events=saved(tmp_path, x=[1], y=[1], t=[1], p=[1]))
+    parts = [whole, *(replace(whole, window=window(text)) for text in ("1s", "1s+1s"))]
+    assert len({thumbnails.stamp_of(sample) for sample in parts}) == 3
+    assert thumbnails.stamp_of(replace(whole, id="other")) == thumbnails.stamp_of(whole)

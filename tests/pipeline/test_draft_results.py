@@ -10,6 +10,7 @@ import pytest
 
 from engine.analysis import statistics
 from engine.errors import BadInput
+from engine.media_options import Split, perturbations, window
 from engine.pipeline import draft_results
 from engine.pipeline.draft_results import (
     AnswerPiece,
@@ -37,6 +38,14 @@ TRIED = SampleTrial(
     draft_ms=8.0,
 )
 TIE = Difference(3, " a", " b", (1.0, 1.0), 0.1, True)
+
+
+def test_the_settings_in_words_name_what_differs_from_the_default() -> None:
+    assert REQUEST.how == "exact pixels, eager steps, at most 256 new tokens"
+    changed = replace(REQUEST, window=window("1s+50ms"), split=Split("time", 3))
+    assert changed.how == (f"{REQUEST.how}, window 1s+50ms, split into 3 parts by equal times")
+    perturbed = replace(REQUEST, perturb=perturbations("drop:0.3"))
+    assert perturbed.how == f"{REQUEST.how}, perturbed by drop:0.3 seed 0"
 
 
 def test_figures_are_those_of_the_formulas() -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from engine.media import dataset
+from engine.media_options import Window
 from engine.models import registry
 from engine.storage import provenance
+from engine.types import Sample
 from engine.verify import certificates
 from tests import fabricate, recordings
 
@@ -35,6 +37,26 @@ def test_a_dataset_is_its_records_and_files_wherever_it_lies(root: Path, tmp_pat
     assert second != first
     image.unlink()
     assert digest(root) not in (first, second)
+
+
+def test_a_sample_of_a_benchmark_is_its_window_choices_and_answer(root: Path) -> None:
+    def of(sample: Sample) -> str:
+        return provenance.describe_dataset(root, [sample]).digest
+
+    sample = dataset.read(root).samples[0]
+    asked = replace(sample, choices=("one", "two"), answer="A", task="counting")
+    others = [
+        sample,
+        asked,
+        replace(asked, choices=("two", "one")),
+        replace(asked, choice_form="words"),
+        replace(asked, answer="B"),
+        replace(asked, task="other"),
+        replace(asked, window=Window(0, 50_000)),
+        replace(asked, window=Window(0, 5_000)),
+    ]
+    assert len({of(one) for one in others}) == len(others)
+    assert of(replace(sample, choice_form="words")) == of(sample)  # it has no choices
 
 
 def test_a_file_that_vanishes_meanwhile_changes_the_digest(root: Path) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.errors import BadInput
+from engine.media_options import Split, perturbations, window
 from engine.storage import coverage
 from engine.storage.coverage import NOT_RECORDED, Standing
 from engine.storage.result_rows import AnswerRow
@@ -128,6 +130,29 @@ def test_a_result_beyond_the_certificate_says_what_is_missing(
     assert (found.state, found.certificate) == ("not covered", kept["hash"])
     assert found.missing[0] == missing and covering_hash(result(**change)) is None  # type: ignore[arg-type]
     assert found.words.startswith(f"not covered: {missing}")
+
+
+@pytest.mark.parametrize(
+    ("options", "missing"),
+    [
+        ({"window": window("1.25s+50ms")}, "window 1.25s+50ms (whole recordings verified)"),
+        ({"split": Split("time")}, "split time:5 (count:5 verified)"),
+        ({"perturb": perturbations("drop:0.3"), "perturb_seed": 7}, "perturbed by drop:0.3 seed 7"),
+        ({"perturb": perturbations("drop:0")}, None),  # control: nothing is changed
+    ],
+)
+def test_another_part_split_or_change_of_a_recording_is_not_covered(
+    options: dict[str, Any], missing: str | None
+) -> None:
+    certificates.store(certificate())
+    usual = result(extent="slice")
+    changed = replace(usual, request=replace(usual.request, **options))
+    assert certificates.certificate_status(usual).state == "verified"
+    found = certificates.certificate_status(changed)
+    assert found.words == f"not covered: {missing}" if missing else found.state == "verified"
+    # Frames are cut by no window, but they are perturbed.
+    frames = certificates.certificate_status(replace(changed, extent=None))
+    assert (frames.state == "verified") == ("perturb" not in options or missing is None)
 
 
 def test_pictures_of_several_sizes_are_counted_together() -> None:

@@ -49,6 +49,14 @@ def test_what_cannot_run_is_a_row_and_the_others_go_on(sample: Sample, tmp_path:
 
 
 @pytest.mark.slow
+def test_a_question_with_choices_is_verified_as_any_other(sample: Sample) -> None:
+    wanted = request(replace(sample, question="Which?", choices=("one", "two")))
+    (found,) = runner.verify(replace(wanted, prompt="Which?"), Notes())
+    counted = [v for v in found.verdicts if v.check == "counted"]
+    assert counted and all(v.passed for v in counted)
+
+
+@pytest.mark.slow
 def test_the_setting_that_is_used_is_judged(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from engine.errors import MediaError
 from engine.media import events
+from engine.media_options import SPLIT_RULES, Split, SplitRule
 from engine.types import Events
 from engine.viewing import event_times
-from tests.media.test_events import stream
+from tests.media.test_events import saved, stream
 
 
 def recorded(real_root: Path) -> Events:
@@ -59,6 +60,48 @@ def test_bins_and_slices_hold_all_events_of_a_recording(fish: Events) -> None:
     check_spans(fish)
     whole = event_times.window(fish, 0, event_times.duration_us(fish) + 1)
     assert whole.on + whole.off == len(fish)
+
+
+@pytest.mark.parametrize("rule", SPLIT_RULES)
+@pytest.mark.parametrize("parts", [1, 3, 8])
+def test_the_spans_of_every_split_are_those_of_its_pictures(rule: SplitRule, parts: int) -> None:
+    """A recording of 1 s with a burst, in a file order that is not that of time."""
+    rng = np.random.default_rng(parts)
+    times = np.concatenate([rng.integers(0, 1_000_000, 900), rng.integers(600_000, 620_000, 600)])
+    found, split = replace(stream(1500), t=times + 70_000), Split(rule, parts)
+    spans = event_times.slice_spans(found, split)
+    inside = [found.t[part] - found.t.min() for part in events.parts(found, split)]
+    assert [(one.begin_us, one.end_us, one.events) for one in spans] == [
+        (part.min(), part.max(), len(part)) for part in inside
+    ]
+    others = event_times.slice_spans(found, Split("count", parts + 1))  # control
+    assert [one.events for one in others][:parts] != [one.events for one in spans]
+    if rule == "densest":
+        assert all(one.end_us - one.begin_us < 25_000 for one in spans)
+        assert max(one.events for one in spans) > 600  # the burst
+
+
+def test_a_part_without_events_ends_where_the_one_before_it_ends() -> None:
+    found = replace(stream(4), t=np.array([0, 10, 20, 900]))
+    spans = event_times.slice_spans(found, Split("time", 3))
+    assert [(one.begin_us, one.end_us, one.events) for one in spans] == [
+        (0, 20, 3), (20, 20, 0), (900, 900, 1),
+    ]  # fmt: skip
+
+
+def test_rates_count_every_event_of_a_file_once(tmp_path: Path) -> None:
+    found = replace(stream(1000), t=np.arange(1000) * 2_000 + 70_000)
+    path = saved(tmp_path, x=found.x, y=found.y, t=found.t, p=found.p)
+    rates = event_times.rates(path, 10)
+    assert rates.counts.tolist() == [100] * 10 and rates.duration_us == 1_998_000
+    assert rates.per_second == pytest.approx(100 / (1_998_001 / 10) * 1e6)
+    assert int(event_times.rates(path).counts.sum()) == 1000
+
+
+def test_rates_of_a_broken_file_are_an_error(tmp_path: Path) -> None:
+    (path := tmp_path / "a.npy").write_bytes(b"odd" * 500)
+    with pytest.raises(MediaError):
+        event_times.rates(path)
 
 
 def test_all_events_at_one_moment_are_in_one_bin() -> None:

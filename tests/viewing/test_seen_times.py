@@ -13,6 +13,7 @@ from engine.demo.scenes import render
 from engine.demo.writing import write_scene
 from engine.errors import MediaError
 from engine.media import dataset, events, images, video
+from engine.media_options import split, window
 from engine.types import FRAME_RULES, MediaKind, MediaOptions, Sample
 from engine.viewing import event_times, seen_times
 from engine.viewing.seen_times import SeenRow, SeenTimeline
@@ -178,3 +179,29 @@ def test_a_stream_that_is_too_long_is_refused(
     monkeypatch.setattr(seen_times, "MAX_EVENTS", 3)
     with pytest.raises(MediaError, match="too many"):
         seen_times.read_events(path)
+
+
+@pytest.mark.parametrize("text", ["count:3", "time:4", "densest:2"])
+def test_a_window_and_a_split_have_their_own_events_and_times(scene: Sample, text: str) -> None:
+    how = MediaOptions(window=window("250ms+400ms"), split=split(text))
+    found = seen_times.timeline(scene, ("events",), how)
+    assert scene.events is not None and found.density is not None
+    stream = events.read(scene.events, how.window)
+    assert int(found.density.total.sum()) == len(stream)
+    assert found.window_us == event_times.duration_us(stream) < 400_000
+    shown, spans = row(found, "events").pictures, event_times.slice_spans(stream, how.split)
+    assert [(p.begin_us, p.end_us, p.events) for p in shown] == [
+        (span.begin_us, span.end_us, span.events) for span in spans
+    ]
+    drawn = media.load(scene, "events", how).images
+    assert [p.picture.tobytes() for p in shown] == [
+        images.shrink(image, seen_times.WIDTH).tobytes() for image in drawn
+    ]
+    assert all(p.known for p in shown) and "from 250ms on" in row(found, "events").source
+    assert "The events are those of the window 250ms+400ms: its first event is at 0." in found.notes
+
+
+def test_frames_beside_a_window_are_said_to_be_of_other_moments(scene: Sample) -> None:
+    beside = seen_times.timeline(scene, ALL, MediaOptions(window=window("250ms+400ms")))
+    assert seen_times.APART in beside.notes and seen_times.BOTH not in beside.notes
+    assert seen_times.APART not in seen_times.timeline(scene, ALL).notes  # control

@@ -12,6 +12,7 @@ import streamlit as st
 
 from engine.errors import MediaError
 from engine.media.thumbnails import stamp_of
+from engine.media_options import Window
 from engine.models.checkpoint import ModelEntry
 from engine.types import Events, MediaKind, MediaOptions, Sample
 from engine.viewing import event_times, playing, seen_markup, seen_times
@@ -40,7 +41,7 @@ def section(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions
         with left:
             _clip(sample)
         with right:
-            _scrubber(sample)
+            _scrubber(sample, options.window_of(sample))
 
 
 def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -> None:
@@ -98,17 +99,22 @@ def _playable(_sample: Sample, stamp: str) -> tuple[bytes, str] | None:
 
 
 @st.fragment
-def _scrubber(sample: Sample) -> None:
-    """The events of a window that can be moved; a fragment, so that only the picture is redrawn."""
+def _scrubber(sample: Sample, part: Window | None) -> None:
+    """The events of a moment that can be moved; a fragment, so that only the picture is redrawn.
+
+    `part` is the window that models are shown; only its events are read.
+    """
     st.markdown("**Events**")
     if sample.events is None:
         st.caption("This sample has no raw events.")
         return
     try:
-        stream = _stream(sample, stamp_of(sample))
+        stream = _stream(sample, part, str(part), stamp_of(sample))
     except MediaError as error:
         notices.notice(str(error), "seen_events")
         return
+    if part:
+        st.caption(f"Of the window {part}; times count from its first event.")
     length = st.selectbox(
         "Window length (ms)",
         LENGTHS_MS,
@@ -143,7 +149,7 @@ def _window(stream: Events, begin: float, length: int) -> None:
 
 
 @st.cache_resource(max_entries=2, ttl=KEPT_S, show_spinner="Reading the events …")
-def _stream(_sample: Sample, stamp: str) -> Events:
+def _stream(_sample: Sample, _part: Window | None, part: str, stamp: str) -> Events:
     """The events as arrays in memory: cache_resource copies and pickles nothing."""
     assert _sample.events is not None
-    return seen_times.read_events(_sample.events)
+    return seen_times.read_events(_sample.events, _part)

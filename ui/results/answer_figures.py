@@ -11,6 +11,7 @@ from typing import Any
 
 import streamlit as st
 
+from engine.media_options import COUNT_SPLIT
 from engine.storage.coverage import Standing
 from engine.storage.result_rows import ResultRow
 from engine.types import STAGES
@@ -18,7 +19,7 @@ from engine.verify import certificates
 from ui.compare import card_figures, cards, trust_badges
 from ui.compare.trust_badges import Badge
 from ui.widgets import notices
-from ui.widgets.text import ms
+from ui.widgets.text import escape, ms
 
 
 def draw(label: str, line: Mapping[str, Any], whole: ResultRow | None) -> None:
@@ -100,6 +101,12 @@ def badges(line: Mapping[str, Any]) -> list[Badge]:
         found.append(("compiled", "blue", trust_badges.COMPILED_HELP))
     if line["pixels"] == "fast":
         found.append(("fast pixels", "violet", trust_badges.FAST_HELP))
+    if line["window"]:
+        found.append((f"window {escape(line['window'])}", "gray", WINDOW_HELP))
+    if line["split"] != str(COUNT_SPLIT):
+        found.append((f"split {escape(line['split'])}", "gray", SPLIT_HELP))
+    if line["perturb"]:
+        found.append((f"perturbed by {escape(line['perturb'])}", "violet", PERTURB_HELP))
     return found
 
 
@@ -112,5 +119,17 @@ def standing_of(line: Mapping[str, Any]) -> Standing:
 BATCH_HELP = (
     "Answered in one batch with other samples: the times are those of the whole batch. This sample "
     "was not timed alone."
+)
+WINDOW_HELP = (
+    "START+LENGTH of the part of the recording that was asked for. Event images drawn from raw "
+    "events show only its events."
+)
+SPLIT_HELP = (
+    "How event images are drawn from raw events: a rule (count: equal numbers of events, time: "
+    "equal times, densest: the densest 25 ms of equal times) and a number. The default is count:5."
+)
+PERTURB_HELP = (
+    "The events or frames were changed before the model saw them: this answer is no measure of the "
+    "unchanged sample."
 )
 PAUSE_HELP = "Another job used the device just before: this result is left out of the figures."

@@ -7,7 +7,7 @@ of change; tables are shared between sessions and never changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -33,7 +33,8 @@ from engine.analysis.pairs import Comparison
 from engine.analysis.ranking import DeckCard
 from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
-from engine.report.report_figures import Findings, outline
+from engine.report import named_baselines
+from engine.report.report_figures import NO_BASELINES, Findings, outline, with_choices
 from engine.report.tensor_shapes import Passage, passages
 from engine.storage import plan_words
 from engine.storage.run_store import Run
@@ -161,6 +162,17 @@ def findings(opened: OpenedRuns) -> Findings:
 @st.cache_resource(max_entries=TABLES, show_spinner="Computing figures …")
 def _findings(key: Key, _opened: OpenedRuns) -> Findings:
     return outline(_opened.runs, _opened.table)
+
+
+def choices(opened: OpenedRuns) -> Findings:
+    """The findings with the figures of multiple-choice questions and published figures."""
+    published = named_baselines.of_runs(opened.runs)  # the files may change meanwhile
+    return replace(_choices(opened.key, opened), baselines=published)
+
+
+@st.cache_resource(max_entries=TABLES, show_spinner="Computing accuracies …")
+def _choices(key: Key, _opened: OpenedRuns) -> Findings:
+    return with_choices(findings(_opened), NO_BASELINES)
 
 
 def look(opened: OpenedRuns, name: LensName) -> Lens:

@@ -11,11 +11,11 @@ from functools import partial
 
 import streamlit as st
 
-from engine.report import export
+from engine.report import export, submission
 from engine.report.document import agreement
 from engine.report.export import FORMATS
 from engine.report.origin_part import flow, origin
-from ui.results import opened_runs, report_parts
+from ui.results import accuracy_view, opened_runs, report_parts
 from ui.results.opened_runs import OpenedRuns
 from ui.results.run_sources import RunSource
 from ui.widgets import notices
@@ -77,9 +77,26 @@ def reports(opened: OpenedRuns) -> None:
                 width=260,
             )
             st.caption(what)
+    if accuracy_view.available(opened):
+        _submission(opened, name)
     if not any(isinstance(one, RunSource) and one.private for one in opened.sources):
         st.caption("From a terminal:")
         st.code(command(opened), language=None)
+
+
+def _submission(opened: OpenedRuns, name: str) -> None:
+    """The answers to multiple-choice questions, only for runs that have such questions."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.download_button(
+            "Answers, JSON",
+            lambda: "".join(submission.pieces(opened.runs)),
+            f"stagescope-{name}.answers.json",
+            "application/json",
+            key="results_report_submission",
+            on_click="ignore",
+            width=260,
+        )
+        st.caption("One object per multiple-choice question and model: the letter and the answer.")
 
 
 def _written(opened: OpenedRuns, form: str) -> str:

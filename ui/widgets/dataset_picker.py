@@ -111,8 +111,9 @@ def _read_once(root: Path, changed: str) -> Dataset:
 
 
 def _stamp(root: Path) -> str:
-    """Changes with the JSON, and when a file is added to or removed from a sequence folder."""
-    paths = [*root.glob("*.json"), *root.glob("*/"), *root.glob("*/*/")]
+    """Changes with the lists, and when a file is added to or removed from a folder."""
+    lists = [*root.glob("*.json"), *root.glob("questions/*.json"), *root.glob("windows.csv")]
+    paths = [root, *lists, *root.glob("*/"), *root.glob("*/*/")]
     try:
         return "\n".join(sorted(f"{path} {path.stat().st_mtime_ns}" for path in paths))
     except OSError:

@@ -80,8 +80,9 @@ def _own() -> Sample | None:
         accept_multiple_files=True,
         key="compare_files",
         max_upload_size=uploads.MAX_MB,
-        help="One video (MP4, MOV, MKV, WebM, AVI, MPEG-TS or animated GIF), one raw .npy file of "
-        "events, pictures (PNG, JPEG or still GIF), or a mix. The content decides the file type.",
+        help="One video (MP4, MOV, MKV, WebM, AVI, MPEG-TS or animated GIF), one recording of "
+        "events (NPY, NPZ, RAW, DAT, AEDAT4, HDF5, BIN, CSV or TXT), pictures (PNG, JPEG or still "
+        "GIF), or a mix. The content decides the file type.",
     )
     pictures = st.segmented_control(
         "Type of the pictures",

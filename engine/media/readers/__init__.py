@@ -29,6 +29,13 @@ Counts = npt.NDArray[np.int64]
 # A format is one module here and one line in this table.
 READERS: Mapping[kinds.FileKind, str] = {
     kinds.NPY: "engine.media.readers.npy",
+    kinds.PROPHESEE_RAW: "engine.media.readers.prophesee",
+    kinds.PROPHESEE_DAT: "engine.media.readers.dat",
+    kinds.AEDAT4: "engine.media.readers.aedat4",
+    kinds.NPZ: "engine.media.readers.npz",
+    kinds.HDF5: "engine.media.readers.hdf5",
+    kinds.CALTECH: "engine.media.readers.caltech",
+    kinds.TEXT: "engine.media.readers.text",
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 from engine.benchmark.cluster import serialization
 from engine.benchmark.cluster.worker import Worker, versions
 from engine.media import dataset
+from engine.media_options import Window
 from engine.models import registry
 from engine.storage import provenance
 from engine.storage.plan import Plan
@@ -36,7 +37,7 @@ def test_serialization_keeps_plan_and_samples_as_they_are(root: Path) -> None:
     samples = list(dataset.read(root).samples)
     samples[1] = replace(
         samples[1], mp4=root / "a.mp4", truth={"curve": "left"}, missing={"events": "none"},
-        problems=("odd",),
+        problems=("odd",), window=Window(5, 10), choices=("left", "right"), answer="B",
     )  # fmt: skip
     text = json.dumps(serialization.pack(plan(prompt="Why?"), root, samples))
     assert serialization.unpack(json.loads(text)) == (plan(prompt="Why?"), root, samples)

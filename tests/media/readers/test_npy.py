@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import pickles
+from engine.media import events, pickles
 from engine.media.readers import npy
-from engine.media.standins import RefusedError
+from engine.media.standins import Array, RefusedError
+from engine.media_options import Window
+from tests.media.readers.streams import Table, refusal, table, windows_agree
+from tests.media.readers.streams import same as same_events
 
 PLAIN = {
     "x": np.array([3, 1, 2], np.uint16),
@@ -279,18 +282,156 @@ def test_one_array_may_stand_under_several_keys() -> None:
         npy.columns(boxed({f"key{i}": 1 for i in range(300)}), "a.npy")
 
 
+def records(values: Table, dtype: Any = None) -> np.ndarray[Any, Any]:
+    fields = dtype or [("t", "<i8"), ("x", "<u2"), ("y", "<u2"), ("p", "u1")]
+    found = np.zeros(len(values["t"]), fields)
+    for key, column in values.items():
+        found[key] = column
+    return found
+
+
+def saved(path: Path, array: np.ndarray[Any, Any]) -> Path:
+    np.save(path, array, allow_pickle=False)
+    return path
+
+
 @pytest.mark.parametrize(
-    ("name", "called"),
+    "dtype",
     [
-        ("a.bin", "the older N-Caltech101 or ATIS kind"),
-        ("a.raw", "a Prophesee recording"),
-        ("a.npz", "a ZIP archive"),
+        None,
+        [("t", ">i8"), ("x", ">u2"), ("y", ">u2"), ("p", "i1")],
+        np.dtype([("x", "u1"), ("t", "f8"), ("y", "u2"), ("p", "?")], align=True),
+    ],
+    ids=["plain", "big-endian", "aligned floats"],
+)
+def test_windows_of_structured_arrays(tmp_path: Path, dtype: Any) -> None:
+    true = table(9000)
+    path = saved(tmp_path / "a.npy", records(true, dtype))
+    assert windows_agree(path, true) > 20
+    with pytest.raises(AssertionError):
+        windows_agree(path, true | {"x": true["x"] ^ 1})
+
+
+def test_windows_of_a_pickled_dict(tmp_path: Path) -> None:
+    true = table(3000)
+    (tmp_path / "a.npy").write_bytes(boxed(dict(true)))
+    assert windows_agree(tmp_path / "a.npy", true) > 20
+
+
+def test_a_window_reads_a_part_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the limit of events set low, the whole is refused and a window is not."""
+    true = table(200_000)
+    path = saved(tmp_path / "a.npy", records(true))
+    monkeypatch.setattr(events, "MAX_EVENTS", 50_000)
+    assert "holds 200,000 events" in refusal(path)
+    assert "at most 50,000 are read at once" in refusal(path, Window(0, 2_000_000))
+    found = events.read(path, Window(500_000, 1000))
+    inside = (true["t"] >= 500_000) & (true["t"] < 501_000)
+    assert same_events(found, {key: values[inside] for key, values in true.items()})
+    true["t"] = true["t"][::-1]
+    assert "sort its events by time" in refusal(saved(path, records(true)), Window(0, 1000))
+
+
+@pytest.mark.parametrize("counter", ["<u2", "<u4"])
+def test_overflows_of_a_counter_in_a_window(tmp_path: Path, counter: str) -> None:
+    true = table(9000)
+    true["t"] = np.arange(9000) * 200  # without pauses in which a lap would be lost
+    begin = 0 if counter == "<u2" else (1 << 32) - 900_000
+    fields = [("t", counter), ("x", "<u2"), ("y", "<u2"), ("p", "u1")]
+    array = np.zeros(9000, fields)
+    for key in "xyp":
+        array[key] = true[key]
+    array["t"] = (true["t"] + begin) % (1 << 8 * np.dtype(counter).itemsize)
+    path = saved(tmp_path / "a.npy", array)
+    window = Window(700_000, 600_000)
+    inside = (true["t"] >= 700_000) & (true["t"] < 1_300_000)
+    found = events.read(path, window)
+    moved = {key: values[inside] for key, values in true.items()}
+    assert same_events(found, moved | {"t": moved["t"] + begin})
+
+
+@pytest.mark.parametrize("window", [None, Window(0, 10_000_000)])
+def test_times_that_are_no_microseconds(tmp_path: Path, window: Window | None) -> None:
+    fields = [("t", "<f8"), ("x", "<u2"), ("y", "<u2"), ("p", "u1")]
+    array = records(table(100), fields)
+    array["t"] /= 1e6
+    assert "whole numbers of microseconds" in refusal(saved(tmp_path / "a.npy", array), window)
+    array["t"][50] = np.nan
+    assert "give whole numbers" in refusal(saved(tmp_path / "a.npy", array), window)
+
+
+def test_records_that_are_cut_off(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.npy", records(table(100)))
+    path.write_bytes(path.read_bytes()[:-7])
+    assert "its header claims 100 records" in refusal(path, Window(0, 1000))
+    assert "holds 0 events" in refusal(saved(path, records(table(100))[:0]))
+
+
+def bins_of(values: Table, count: int) -> np.ndarray[Any, Any]:
+    found = np.empty(count, object)
+    for index, part in enumerate(np.array_split(records(values), count)):
+        found[index] = part
+    return found
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 3, 4, 5])
+def test_time_bins_of_records_and_of_dicts(protocol: int) -> None:
+    true = table(300)
+    found = npy.columns(header(shape="(4,)") + pickle.dumps(bins_of(true, 4), protocol), "a.npy")
+    for key, values in true.items():
+        np.testing.assert_array_equal(found[key], values)
+    dicts = np.empty(2, object)
+    for index, half in enumerate((slice(0, 100), slice(100, 300))):
+        dicts[index] = {key: values[half] for key, values in true.items()} | {"start": index}
+    found = npy.columns(header(shape="(2,)") + pickle.dumps(dicts, protocol), "a.npy")
+    np.testing.assert_array_equal(found["t"], true["t"])
+
+
+@pytest.mark.parametrize(
+    ("bins", "why"),
+    [
+        ([{"x": np.arange(3)}], "a time bin without y and t and p"),
+        ([{key: np.arange(3 + (key == "t")) for key in "xytp"}], "columns of different lengths"),
+        ([{key: np.zeros((2, 2)) for key in "xytp"}], "columns of different lengths"),
+        ([np.arange(3)], "a time bin of type"),
+        (["text"], "an object that is no dict"),
+        ([], "0 time bins"),
+        ([np.zeros(2, [("x", [("y", "u2")])])], "records of anything but plain numbers"),
+        ([np.zeros(2, [("x", "u2", (3,))])], "records inside a pickle|plain numbers|unknown"),
+        ([np.zeros(2, [("x", "O")])], "an array of"),
     ],
 )
-def test_event_files_of_other_kinds_are_named(name: str, called: str) -> None:
-    data = b"PK\x03\x04" + bytes(20) if name.endswith("npz") else bytes(range(1, 50))
-    with pytest.raises(MediaError, match=rf"^{name} is .*{called}.*: convert it to a \.npy with"):
-        npy.columns(data, name)
+def test_time_bins_that_are_refused(bins: list[Any], why: str) -> None:
+    box = np.empty(len(bins), object)
+    for index, one in enumerate(bins):
+        box[index] = one
+    data = header(shape=f"({len(bins)},)") + pickle.dumps(box, 4)
+    with pytest.raises(MediaError, match=rf"^a\.npy is refused, as it holds .*({why})"):
+        npy.columns(data, "a.npy")
+
+
+RECORD = (
+    b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tC\x01btR"
+    b"(K\x01(K\x01tcnumpy\ndtype\n(X\x03\0\0\0V10K\0K\1tR(K\x03X\1\0\0\0|N(X\1\0\0\0xt}X\1\0\0\0x"
+    b"(cnumpy\ndtype\n(X\2\0\0\0u2K\0K\1tR%stsK\x0aK\1K\x10tb\x89C\x0a0123456789tb."
+)
+
+
+@pytest.mark.parametrize(
+    ("offset", "fits"),
+    [(b"K\x00", True), (b"K\x08", True), (b"K\x09", False), (b"J\xff\xff\xff\xff", False)],
+)
+def test_fields_lie_inside_their_record(offset: bytes, fits: bool) -> None:
+    """Offsets that a file states are checked before NumPy sees them."""
+    box = pickles.load(RECORD % offset)
+    assert isinstance(box, Array)
+    if fits:
+        assert box.numpy()["x"].tolist() == [
+            int.from_bytes(b"0123456789"[offset[1] :][:2], "little")
+        ]
+        return
+    with pytest.raises(RefusedError, match="do not fit in"):
+        box.numpy()
 
 
 def test_numbers_of_python_2_are_text() -> None:

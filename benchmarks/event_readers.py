@@ -1,0 +1,363 @@
+"""Event files: each reader against two decoders of the same file, and a window of a long recording.
+
+`python -m benchmarks.event_readers`: a million events are written in every format and read by turns
+by the engine, by faery and by eventcv, as far as they know the format; the events must be equal.
+Then a file of `--megabytes` is opened and 50 ms from its middle are read, in a process of its own
+for each format, for the time and the memory.  Needs requirements-events.txt and faery.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.machine import keep, spread
+
+EVENTS, ROUNDS = 1_000_000, 5
+WIDTH, HEIGHT, SPAN_US = 640, 480, 1_000_000
+REPEAT = "python -m benchmarks.event_readers"
+Table = dict[str, npt.NDArray[Any]]
+LONG = ("evt2.raw", "evt3.raw", "dat", "dsec.h5", "npy")
+_WINDOW = """
+import json, re, sys, time
+from pathlib import Path
+from engine.media import events, readers
+from engine.media.readers import npy, {module}  # imports are not part of the figure
+from engine.media_options import Window
+path = Path(sys.argv[1])
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+Path("/proc/self/clear_refs").write_text("5")  # the peak begins here: proc(5)
+before, start = peak(), time.perf_counter()
+with readers.opened(path, path.name) as recording:
+    duration = recording.duration_us()
+    opened = time.perf_counter() - start
+    found = recording.events(Window(duration // 2, 50_000))
+    print(json.dumps([opened, time.perf_counter() - start, before, len(found), peak()]))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--megabytes", type=int, default=2048, help="size of the long files")
+    size = parser.parse_args().megabytes
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        figures = {name: compared(name, place) for name in WRITERS}
+        windows = {name: window(name, place, size) for name in LONG} if size else {}
+    keep("event_readers", {"formats": figures, "windows": windows, "rows": rows(figures)})
+
+
+def rows(figures: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row of the table of all figures for each format and decoder."""
+    return [
+        {
+            "what": f"1 million events from {name}, read and checked",
+            "against": f"{other} alone",
+            "ratio": round(one[other]["median"] / one["engine"]["median"], 2),
+            "repeat": REPEAT,
+        }
+        for name, one in figures.items()
+        for other in ("faery", "eventcv")
+        if other in one
+    ]
+
+
+def compared(name: str, folder: Path) -> dict[str, Any]:
+    """CPU ms of each decoder by turns, and whether the events are equal."""
+    true = table(EVENTS)
+    path = folder / f"one.{name}"
+    WRITERS[name](path, true)
+    readers = {"engine": _engine, **{k: v for k, v in OTHERS.items() if name in KNOWN[k]}}
+    found = {reader: read(path) for reader, read in readers.items()}
+    wanted = _of_npz(true) if name == "caltech.bin" else true
+    equal = {
+        reader: all(np.array_equal(one[key], wanted[key]) for key in "xytp")
+        for reader, one in found.items()
+    }
+    times: dict[str, list[float]] = {reader: [] for reader in readers}
+    for _ in range(ROUNDS):
+        for reader, read in readers.items():
+            start = time.process_time()
+            read(path)
+            times[reader].append(1000 * (time.process_time() - start))
+    size = path.stat().st_size
+    path.unlink()
+    medians = {reader: spread(some) for reader, some in times.items()}
+    return {"events": EVENTS, "bytes": size, "equal": equal, **medians}
+
+
+def window(name: str, folder: Path, megabytes: int) -> dict[str, Any]:
+    """Opening a long file and reading 50 ms from its middle: seconds, and MB above the imports."""
+    path = folder / f"long.{name}"
+    LONG_WRITERS[name](path, megabytes << 20)
+    module = {"dsec.h5": "hdf5", "npy": "npy", "dat": "dat"}.get(name, "prophesee")
+    code = _WINDOW.replace("{module}", module)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    opened, both, before, events, peak = json.loads(done.stdout)
+    size = path.stat().st_size
+    path.unlink()
+    return {
+        "bytes": size,
+        "opened_s": round(opened, 3),
+        "opened_and_read_s": round(both, 3),
+        "events_in_window": events,
+        "memory_mb": round((peak - before) / 1024, 1),
+    }
+
+
+def table(count: int, seed: int = 0) -> Table:
+    """Random events in order of time."""
+    rng = np.random.default_rng(seed)
+    return {
+        "x": rng.integers(0, WIDTH, count).astype(np.uint16),
+        "y": rng.integers(0, HEIGHT, count).astype(np.uint16),
+        "t": np.sort(rng.integers(0, SPAN_US, count)).astype(np.int64),
+        "p": rng.integers(0, 2, count).astype(np.uint8),
+    }
+
+
+def _of_npz(true: Table) -> Table:
+    """The events as the 5 bytes of N-Caltech101 can hold them."""
+    return {**true, "x": true["x"] % 240, "y": true["y"] % 180}
+
+
+# Writers
+def _faery(version: str | None) -> Callable[[Path, Table], None]:
+    def write(path: Path, true: Table) -> None:
+        import faery
+
+        kind = {"aedat4": ".aedat4", "dat": ".dat"}.get(path.suffix[1:], path.suffix)
+        array = np.zeros(len(true["t"]), dtype=faery.EVENTS_DTYPE)
+        for name, key in (("t", "t"), ("x", "x"), ("y", "y"), ("p", "p")):
+            array[name] = true[key]
+        made = path.with_name(f"made{kind}")
+        stream = faery.events_stream_from_array(array, (WIDTH, HEIGHT))
+        stream.to_file(made, version=version, zero_t0=False)
+        made.rename(path)
+
+    return write
+
+
+def _evt21(path: Path, true: Table) -> None:
+    """One event in each vector of 32 pixels; faery and eventcv do not know this encoding."""
+    x, y, t, p = (true[key].astype(np.uint64) for key in "xytp")
+    words = p << 60 | (t & 63) << 54 | (x & ~np.uint64(31)) << 43 | y << 32
+    words |= np.uint64(1) << (x & 31)
+    steps, first = np.unique(t >> 6, return_index=True)
+    words = np.insert(words, first, np.uint64(8 << 60) | steps << 32)
+    head = f"% evt 2.1\n% geometry {WIDTH}x{HEIGHT}\n% end\n"
+    path.write_bytes(head.encode() + words.astype("<u8").tobytes())
+
+
+def _dsec(path: Path, true: Table) -> None:
+    import h5py
+    import hdf5plugin
+
+    with h5py.File(path, "w") as file:
+        for key, kind in (("x", "u2"), ("y", "u2"), ("t", "u4"), ("p", "u1")):
+            blosc = hdf5plugin.Blosc(cname="zstd", clevel=1, shuffle=1)
+            file.create_dataset(f"events/{key}", data=true[key].astype(kind), chunks=True, **blosc)
+        steps = np.arange(0, int(true["t"][-1]) // 1000 + 2) * 1000
+        file["ms_to_idx"] = np.searchsorted(true["t"], steps).astype("u8")
+        file["t_offset"] = np.int64(0)
+
+
+def _evqa(path: Path, true: Table) -> None:
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        for name, key in (("xs", "x"), ("ys", "y"), ("ts", "t"), ("ps", "p")):
+            file.create_dataset(f"events/{name}", data=true[key])
+
+
+def _npy(path: Path, true: Table) -> None:
+    kinds = [("x", "<u2"), ("y", "<u2"), ("t", "<i8"), ("p", "u1")]
+    found = np.empty(len(true["t"]), dtype=kinds)
+    for key in "xytp":
+        found[key] = true[key]
+    with path.open("wb") as file:
+        np.save(file, found, allow_pickle=False)
+
+
+def _csv(path: Path, true: Table) -> None:
+    import pandas as pd
+
+    pd.DataFrame({key: true[key] for key in "txyp"}).to_csv(path, index=False)
+
+
+def _npz(path: Path, true: Table) -> None:
+    with path.open("wb") as file:
+        np.savez(file, **true)  # type: ignore[arg-type]
+
+
+def _caltech(path: Path, true: Table) -> None:
+    some = _of_npz(true)
+    last = some["p"].astype(np.uint64) << 23 | some["t"].astype(np.uint64)
+    data = np.empty((len(last), 5), np.uint8)
+    data[:, 0], data[:, 1] = some["x"], some["y"]
+    data[:, 2], data[:, 3], data[:, 4] = last >> 16, last >> 8 & 255, last & 255
+    path.write_bytes(data.tobytes())
+
+
+WRITERS: dict[str, Callable[[Path, Table], None]] = {
+    "npy": _npy,
+    "npz": _npz,
+    "evt2.raw": _faery("evt2"),
+    "evt2.1.raw": _evt21,
+    "evt3.raw": _faery("evt3"),
+    "dat": _faery("dat2"),
+    "aedat4": _faery(None),
+    "dsec.h5": _dsec,
+    "evqa.h5": _evqa,
+    "caltech.bin": _caltech,
+    "csv": _csv,
+}
+
+
+def _repeated(path: Path, size: int, record: str, header: bytes) -> None:
+    """A file of fixed records: events at 1 million a second, block after block."""
+    count, block = size // np.dtype(record).itemsize, 1 << 20
+    with path.open("wb") as file:
+        file.write(header)
+        for start in range(0, count, block):
+            file.write(np.asarray(_records(record, start, min(block, count - start))).tobytes())
+
+
+def _records(record: str, start: int, count: int) -> npt.NDArray[Any]:
+    rng = np.random.default_rng(start)
+    x, y, p = (rng.integers(0, n, count).astype(np.uint64) for n in (WIDTH, HEIGHT, 2))
+    t = np.arange(start, start + count, dtype=np.uint64)
+    if record == "<u8":  # DAT: t, then x, y and p in one word
+        return (t & 0xFFFFFFFF | (x | y << 14 | p << 28) << 32).astype(record)
+    found = np.empty(count, dtype=[("x", "<u2"), ("y", "<u2"), ("t", "<i8"), ("p", "u1")])
+    found["x"], found["y"], found["t"], found["p"] = x, y, t, p
+    return found
+
+
+def _long_dat(path: Path, size: int) -> None:
+    text = f"% Data file containing CD events.\n% Version 2\n% Width {WIDTH}\n% Height {HEIGHT}\n"
+    _repeated(path, size, "<u8", text.encode() + bytes([0x0C, 8]))
+
+
+def _long_npy(path: Path, size: int) -> None:
+    kind = [("x", "<u2"), ("y", "<u2"), ("t", "<i8"), ("p", "u1")]
+    count = size // np.dtype(kind).itemsize
+    table = np.lib.format.open_memmap(path, "w+", np.dtype(kind), (count,))
+    for start in range(0, count, 1 << 20):
+        some = min(1 << 20, count - start)
+        table[start : start + some] = _records("table", start, some)
+    table.flush()
+
+
+def _long_raw(
+    make: Callable[[int, int], npt.NDArray[Any]], header: str
+) -> Callable[[Path, int], None]:
+    def write(path: Path, size: int) -> None:
+        with path.open("wb") as file:
+            file.write(header.encode())
+            at, start = file.tell(), 0
+            while at < size:
+                at += file.write(make(start, 1 << 20).tobytes())
+                start += 1 << 20
+
+    return write
+
+
+def _evt2(start: int, count: int) -> npt.NDArray[Any]:
+    """An event each microsecond, with a time high every 64."""
+    rng = np.random.default_rng(start)
+    t = np.arange(start, start + count, dtype=np.uint64).reshape(-1, 64)
+    x, y = rng.integers(0, WIDTH, t.shape), rng.integers(0, HEIGHT, t.shape)
+    p = rng.integers(0, 2, t.shape)
+    words = (p.astype(np.uint64) << 28) | ((t & 63) << 22) | (x.astype(np.uint64) << 11)
+    highs = (8 << 28 | (t[:, :1] >> 6 & 0xFFFFFFF)).astype(np.uint64)
+    return np.concatenate([highs, words | y.astype(np.uint64)], axis=1).astype("<u4")
+
+
+def _evt3(start: int, count: int) -> npt.NDArray[Any]:
+    """An event each microsecond: y, time low and x words, with a time high every 4,096."""
+    rng = np.random.default_rng(start)
+    t = np.arange(start, start + count, dtype=np.uint64).reshape(-1, 4096)
+    x, y = rng.integers(0, WIDTH, t.shape), rng.integers(0, HEIGHT, t.shape)
+    p = rng.integers(0, 2, t.shape)
+    words = np.stack([0x6000 | t & 4095, y.astype(np.uint64), 0x2000 | p << 11 | x], axis=2)
+    highs = 0x8000 | (t[:, :1] >> 12 & 4095)
+    return np.concatenate([highs, words.reshape(len(t), -1)], axis=1).astype("<u2")
+
+
+def _long_dsec(path: Path, size: int) -> None:
+    """Blosc-compressed columns of about the given size before compression."""
+    import h5py
+    import hdf5plugin
+
+    count, kinds = size // 9, {"x": "u2", "y": "u2", "t": "u4", "p": "u1"}
+    with h5py.File(path, "w") as file:
+        blosc = hdf5plugin.Blosc(cname="zstd", clevel=1, shuffle=1)
+        columns = {
+            key: file.create_dataset(f"events/{key}", (count,), kind, chunks=(1 << 16,), **blosc)
+            for key, kind in kinds.items()
+        }
+        for start in range(0, count, 1 << 20):
+            some = _records("table", start, min(1 << 20, count - start))
+            for key, column in columns.items():
+                column[start : start + len(some)] = some[key]
+        file["ms_to_idx"] = np.minimum(np.arange(0, count // 1000 + 2) * 1000, count).astype("u8")
+        file["t_offset"] = np.int64(0)
+
+
+LONG_WRITERS: dict[str, Callable[[Path, int], None]] = {
+    "npy": _long_npy,
+    "dat": _long_dat,
+    "dsec.h5": _long_dsec,
+    "evt2.raw": _long_raw(
+        _evt2, f"% evt 2.0\n% format EVT2;height={HEIGHT};width={WIDTH}\n% end\n"
+    ),
+    "evt3.raw": _long_raw(
+        _evt3, f"% evt 3.0\n% format EVT3;height={HEIGHT};width={WIDTH}\n% end\n"
+    ),
+}
+
+
+# Readers
+def _engine(path: Path) -> Table:
+    from engine.media import events
+
+    found = events.read(path)
+    return {key: getattr(found, key) for key in "xytp"}
+
+
+def _by_faery(path: Path) -> Table:
+    import faery
+
+    found = faery.events_stream_from_file(path).to_array()
+    return {"x": found["x"], "y": found["y"], "t": found["t"], "p": found["p"]}
+
+
+def _by_eventcv(path: Path) -> Table:
+    import eventcv
+
+    found = eventcv.load(str(path), time_unit="microseconds").numpy()
+    return {key: found[:, column] for column, key in enumerate("xytp")}
+
+
+OTHERS: dict[str, Callable[[Path], Table]] = {"faery": _by_faery, "eventcv": _by_eventcv}
+KNOWN = {
+    "faery": {"evt2.raw", "evt3.raw", "dat", "aedat4"},
+    "eventcv": {"evt2.raw", "evt3.raw", "dat", "aedat4", "csv", "evqa.h5"},
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Reads the question of a record: its options, its right answer, and the text as it is asked.
+
+Boundary: plain values of an untrusted JSON or CSV in, checked texts out; DatasetError with one
+sentence for anything else.  The forms of questions are those of engine/prompts.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+from typing import Any
+
+from engine.errors import BadInput, DatasetError
+from engine.prompts import LETTERS, MAX_CHOICES, WORDS, check_question, choice_question
+from engine.quoting import quoted
+from engine.types import ChoiceForm
+
+MAX_OPTION_CHARS = 1000
+_LABEL = re.compile(r"\s*(?:\(([A-Z])\)|([A-Z])[.):])\s+(?=\S)")
+_LETTER = re.compile(r"\(?([A-Za-z])[.):]?")
+
+
+@dataclass(frozen=True)
+class AskedQuestion:
+    """The fields of a Sample that a multiple-choice record decides."""
+
+    question: str = ""
+    choices: tuple[str, ...] = ()
+    choice_form: ChoiceForm = "letters"
+    answer: str = ""
+
+
+def asked(
+    question: str, options: object, answer: object, form: str = LETTERS, *, as_text: bool = False
+) -> AskedQuestion:
+    """The question in its form, with its options and the letter of the right one.
+
+    `as_text`: the layout gives the answer as an option's text and never as a letter.
+    """
+    if not question.strip():
+        raise DatasetError("The record has choices and no question: add it.")
+    texts = option_texts(options)
+    try:
+        text = check_question(choice_question(question.strip(), texts, form))
+    except BadInput as error:
+        raise DatasetError(str(error)) from error
+    letter = _letter_of_text(answer, texts) if as_text else letter_of(answer, texts)
+    return AskedQuestion(text, texts, "words" if form == WORDS else "letters", letter)
+
+
+def option_texts(value: object) -> tuple[str, ...]:
+    """The options' texts, from a list of texts or an object of letters, without their labels."""
+    if isinstance(value, Mapping):
+        value = _in_order(value)
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise DatasetError(f"choices is {quoted(value)} instead of a list: correct the record.")
+    if not 2 <= len(value) <= MAX_CHOICES:
+        raise DatasetError(f"choices has {len(value):,} options: give 2 to {MAX_CHOICES}.")
+    texts = _unlabelled([_option(one) for one in value])
+    if any(not text for text in texts):
+        raise DatasetError("choices has an empty option: write its text.")
+    plain = [text.casefold() for text in texts]
+    if twice := next((text for text in texts if plain.count(text.casefold()) > 1), None):
+        raise DatasetError(f"choices has the option {quoted(twice)} twice: correct the record.")
+    return tuple(texts)
+
+
+def _in_order(options: Mapping[Any, Any]) -> list[Any]:
+    """The values of {"A": ..., "B": ...} by letter; the letters begin with A and have no gap."""
+    found = {str(letter).strip().upper(): text for letter, text in options.items()}
+    wanted = list(ascii_uppercase[: len(options)])
+    if sorted(found) != wanted or len(found) != len(options):
+        raise DatasetError(
+            f"choices has the letters {quoted(list(options))}: name them A, B, C and so on."
+        )
+    return [found[letter] for letter in wanted]
+
+
+def _option(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise DatasetError(f"choices has {quoted(value)} instead of a text: correct the record.")
+    if isinstance(value, int) and value.bit_length() > 64:
+        raise DatasetError("choices has a very long number: write it as a text.")
+    text = " ".join(str(value).encode("utf-8", "replace").decode().split())
+    if len(text) > MAX_OPTION_CHARS:
+        raise DatasetError(
+            f"choices has an option of {len(text):,} characters: shorten it to "
+            f"{MAX_OPTION_CHARS:,}."
+        )
+    return text
+
+
+def _unlabelled(texts: list[str]) -> list[str]:
+    """The texts without "A." or "(A)" in front, if each has the label of its place."""
+    found = [_LABEL.match(text) for text in texts]
+    labels = [match and (match[1] or match[2]) for match in found]
+    if labels != list(ascii_uppercase[: len(texts)]):
+        return texts
+    return [text[match.end() :] for text, match in zip(texts, found, strict=True) if match]
+
+
+def letter_of(answer: object, texts: Sequence[str]) -> str:
+    """The letter of the right option: from its letter, its number from 0, or its text; "" if None.
+
+    DatasetError if the answer is none of the options, or means two of them.
+    """
+    if answer is None or answer == "":
+        return ""
+    meant = {*_by_text(answer, texts), *_by_letter(answer, len(texts))}
+    return _only(meant, answer)
+
+
+def _letter_of_text(answer: object, texts: Sequence[str]) -> str:
+    return "" if answer in (None, "") else _only(_by_text(answer, texts), answer)
+
+
+def _only(places: set[int], answer: object) -> str:
+    if len(places) != 1:
+        means = "two of its options" if places else "none of its options"
+        raise DatasetError(f"The answer {quoted(answer)} means {means}: write the letter or text.")
+    return ascii_uppercase[places.pop()]
+
+
+def _by_text(answer: object, texts: Sequence[str]) -> set[int]:
+    """The places of the options with this text; a number means the option written so."""
+    if isinstance(answer, bool) or not isinstance(answer, str | int | float):
+        return set()
+    if isinstance(answer, int) and answer.bit_length() > 64:
+        return set()
+    said = " ".join(str(answer).split())
+    plain = [text.casefold() for text in texts]
+    labelled = _LABEL.match(said)
+    forms = {said.casefold()} | ({said[labelled.end() :].casefold()} if labelled else set())
+    return {place for place, text in enumerate(plain) if text in forms}
+
+
+def _by_letter(answer: object, count: int) -> set[int]:
+    """The place that a letter, or a number from 0, stands for."""
+    if isinstance(answer, bool):
+        return set()
+    if isinstance(answer, int):
+        return {answer} if 0 <= answer < count else set()
+    match = _LETTER.fullmatch(answer.strip()) if isinstance(answer, str) else None
+    labelled = _LABEL.match(answer) if isinstance(answer, str) else None
+    letter = match[1] if match else (labelled[1] or labelled[2]) if labelled else ""
+    place = ascii_uppercase.find(letter.upper()) if letter else -1
+    return {place} if 0 <= place < count else set()

@@ -1,0 +1,116 @@
+"""Reads the .bin recordings of N-Caltech101 and N-MNIST.
+
+Format (Orchard et al. 2015, doi.org/10.3389/fnins.2015.00437): 5 bytes per event, big-endian: x in
+8 bits, y in 8 bits, polarity in 1 bit, microseconds in 23 bits.  An event at y = 240 is none: it
+says that the time counter overflowed, and adds 2**13 microseconds to all times after it.  There is
+no header, so other bytes are recognised by their times, which then jump.
+
+Boundary: bytes in, columns out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import MediaError
+from engine.media.events import refuse_many
+from engine.media.media_files import MAX_RECORDING, large
+from engine.media.media_files import opened as opened_file
+from engine.media.readers import Columns, Recording
+from engine.media.readers.by_position import ByPosition, Numbered, Times
+
+SIZE = 5  # bytes of an event
+OVERFLOW_ROW = 240
+OVERFLOW_US = 1 << 13
+SCANNED = 64 << 20  # bytes of a file in which overflows are looked for
+PIECE = 1 << 20  # events
+MAX_BACKWARD = 20  # of so many events at most one steps back in time
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@contextmanager
+def opened(path: Path, name: str) -> Iterator[Recording]:
+    """The recording of a .bin file; a window is found by bisection."""
+    data = large(path, MAX_RECORDING)
+    if len(data) % SIZE:
+        raise MediaError(
+            f"{name} has {len(data):,} bytes, which are not whole events of {SIZE} bytes: it is "
+            "cut off or no recording of N-Caltech101, copy it again."
+        )
+    with opened_file(data) as file:
+        yield ByPosition(_Bin(file, len(data) // SIZE, name), name)
+
+
+class _Bin(Numbered):
+    """Events by number; those that mark an overflow are left out of the columns."""
+
+    def __init__(self, file: BinaryIO, size: int, name: str) -> None:
+        super().__init__(size)
+        self._file, self._name = file, name
+        self._marks = self._overflows() if size * SIZE <= SCANNED else np.empty(0, np.int64)
+
+    def columns(self, first: int, last: int) -> Columns:
+        refuse_many(last - first, self._name)
+        rows = self._rows(first, last)
+        times = self._times(rows, first)
+        kept = rows[:, 1] != OVERFLOW_ROW
+        if not kept.all():
+            rows, times = rows[kept], times[kept]
+        x, y, p = rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2] >> 7
+        return Columns({"x": x, "y": y, "t": times, "p": p}, notes=self._notes())
+
+    def times(self, first: int, last: int) -> Times:
+        return self._times(self._rows(first, last), first)
+
+    def _times(self, rows: Bytes, first: int) -> Times:
+        high, middle, low = (rows[:, at].astype(np.int64) for at in (2, 3, 4))
+        times: Times = (high & 127) << 16 | middle << 8 | low
+        if len(self._marks):
+            numbers = np.arange(first, first + len(rows))
+            times += OVERFLOW_US * np.searchsorted(self._marks, numbers, side="left")
+        self._check(rows, times)
+        return times
+
+    def _check(self, rows: Bytes, times: Times) -> None:
+        """Refuses bytes that are no events of this format."""
+        if not len(self._marks) and (rows[:, 1] == OVERFLOW_ROW).any():
+            raise MediaError(
+                f"{self._name} has an overflow of its time counter (y = {OVERFLOW_ROW}), which is "
+                f"read in files of up to {SCANNED >> 20} MB: give a shorter recording."
+            )
+        if len(rows) > MAX_BACKWARD and not rows.any():
+            raise MediaError(f"{self._name} holds zeros instead of events: copy it again.")
+        backward = int((times[1:] < times[:-1]).sum())
+        if backward * MAX_BACKWARD > len(times):
+            raise MediaError(
+                f"{self._name} is no recording of N-Caltech101: its times step back {backward:,} "
+                f"times in {len(times):,} events, give a .bin of that kind."
+            )
+
+    def _overflows(self) -> Times:
+        """The numbers of the events that mark an overflow."""
+        found = [
+            first
+            + np.flatnonzero(self._rows(first, min(first + PIECE, self.size))[:, 1] == OVERFLOW_ROW)
+            for first in range(0, self.size, PIECE)
+        ]
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def _notes(self) -> tuple[str, ...]:
+        if not len(self._marks):
+            return ()
+        return (f"The time counter of {self._name} overflowed {len(self._marks):,} times.",)
+
+    def _rows(self, first: int, last: int) -> Bytes:
+        self._file.seek(first * SIZE)
+        found = self._file.read((last - first) * SIZE)
+        if len(found) != (last - first) * SIZE:
+            raise MediaError(f"{self._name} became shorter while it was read: copy it again.")
+        return np.frombuffer(found, np.uint8).reshape(-1, SIZE)

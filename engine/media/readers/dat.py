@@ -1,0 +1,141 @@
+"""Reads Prophesee's DAT recordings.
+
+Format: a header (prophesee_header.py), two bytes (type and size of an event), then 8 bytes per
+event: the time in 32 bits, which overflow after 71 minutes, then x in 14, y in 14, and p in 4 bits,
+little-endian.  Opening reads the times of the whole file once, in pieces, so that overflows are
+found and a damaged file is noticed.
+
+Boundary: does not check coordinates (events.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import MediaError
+from engine.media import media_files
+from engine.media.readers import Counts, Recording, prophesee_header
+from engine.media.readers.indexed import Indexed, Table, Times
+
+RECORD = 8
+PIECE = 1 << 17  # events that are read at once
+BLOCK = 1 << 10  # events between two entries of the index
+LAP = 1 << 32
+TOLERANCE_US = 4096  # a step of EVT3's time high: files converted from it may be this much unsorted
+_TYPES = (0, 12)  # Event2d and EventCd
+_VERSION = "2"
+
+
+@contextmanager
+def opened(path: Path, name: str) -> Iterator[Recording]:
+    """The recording in a .dat file."""
+    with media_files.opened(media_files.large(path, None)) as file:
+        yield Indexed(_Dat(file, name), name)
+
+
+class _Dat:
+    """The Source of a DAT file."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        head = file.read(prophesee_header.MAX_HEADER)
+        header = prophesee_header.parse(head, name)
+        _check(header, head[header.end : header.end + 2], name)
+        self._file, self._name, self._start = file, name, header.end + 2
+        self.sensor = prophesee_header.sensor(header, name)
+        self._count, rest = divmod(max(0, file.seek(0, 2) - self._start), RECORD)
+        self.notes = prophesee_header.notes(name, self.sensor, rest)
+        if not self._count:
+            raise MediaError(f"{name} holds 0 events: pick another recording.")
+        self._times, self._latest = self._index()
+        self.last = int(self._latest[-1])
+        # Events that are out of order may be earlier than the file's first one.
+        start = int(self._times[0])
+        early = self.tables(start - TOLERANCE_US, start + 1)
+        self.first = min(int(table.t.min()) for table in early if len(table.t))
+
+    def tables(self, begin: int, end: int) -> Iterator[Table]:
+        # `_latest` is the latest time before a block; later ones are at most the tolerance below.
+        first = max(0, int(np.searchsorted(self._latest, begin)) - 1)
+        stop = int(np.searchsorted(self._latest, end + TOLERANCE_US)) * BLOCK
+        latest = int(self._latest[first])
+        for records in self._pieces(first * BLOCK, min(stop, self._count)):
+            times = self._unwrapped(records[:, 0], latest)
+            latest = max(latest, int(times.max()))
+            data = records[:, 1]
+            x, y = (data & 0x3FFF).astype(np.int32), (data >> 14 & 0x3FFF).astype(np.int32)
+            yield Table(x, y, times, data >> 28 > 0).between(begin, end)
+
+    def counted(self) -> tuple[Times, Counts]:
+        """At every 1,024th event, so the times are exact too."""
+        counts = np.append(np.arange(len(self._times)) * BLOCK, self._count)
+        times = np.append(self._times, self.last + 1)
+        times[0] = self.first
+        return np.maximum.accumulate(times), counts
+
+    def _pieces(self, first: int, stop: int) -> Iterator[npt.NDArray[np.uint32]]:
+        """The events from one to before another: [N, 2] of time and data."""
+        self._file.seek(self._start + first * RECORD)
+        for at in range(first, stop, PIECE):
+            size = min(PIECE, stop - at) * RECORD
+            data = self._file.read(size)
+            if len(data) < size:
+                raise MediaError(f"{self._name} became shorter while it was read: try again.")
+            yield np.frombuffer(data, "<u4").reshape(-1, 2)
+
+    def _index(self) -> tuple[Times, Times]:
+        """Per block the time of its first event and the latest time before it; then the last."""
+        times, latest, before = list[Times](), list[Times](), None
+        for records in self._pieces(0, self._count):
+            found = self._unwrapped(records[:, 0], before)
+            blocks = found[: len(found) // BLOCK * BLOCK].reshape(-1, BLOCK).max(axis=1)
+            first = int(found[0]) if before is None else before
+            tops = np.maximum.accumulate(np.append(first, blocks))
+            times.append(found[::BLOCK])
+            latest.append(tops[: len(times[-1])])
+            before = max(int(tops[-1]), int(found.max()))
+        return np.concatenate(times), np.concatenate([*latest, [before or 0]])
+
+    def _unwrapped(self, counter: npt.NDArray[np.uint32], latest: int | None) -> Times:
+        """The times of a 32-bit counter; `latest` is the latest time before them.
+
+        MediaError if one is earlier than the latest one before it by more than the tolerance.
+        """
+        start = int(counter[0]) if latest is None else latest
+        lap, place = divmod(start, LAP)
+        times = counter.astype(np.int64) + lap * LAP
+        in_order = int(counter[0]) >= place and bool((counter[1:] >= counter[:-1]).all())
+        if in_order and int(counter[-1]) - place < LAP - TOLERANCE_US:
+            return times
+        chain = np.append(start, times)
+        steps = np.diff(chain)
+        laps = np.cumsum((steps < -LAP // 2).astype(np.int64) - (steps > LAP - TOLERANCE_US))
+        times += laps * LAP
+        chain = np.append(start, times)
+        drop = int((np.maximum.accumulate(chain) - chain).max())
+        if drop > TOLERANCE_US:
+            raise MediaError(
+                f"{self._name} is damaged or no DAT file: its time goes back by {drop:,} us, so "
+                "record it again."
+            )
+        return times
+
+
+def _check(header: prophesee_header.Header, layout: bytes, name: str) -> None:
+    """MediaError for another version or another type of events."""
+    version = header.values.get("version", _VERSION)
+    if version != _VERSION:
+        raise MediaError(f"{name} is DAT of version {version[:20]}: convert it to version 2.")
+    if len(layout) < 2:
+        raise MediaError(f"{name} holds 0 events: pick another recording.")
+    kind, size = layout
+    if kind not in _TYPES or size != RECORD:
+        raise MediaError(
+            f"{name} holds events of type {kind} with {size} bytes: give a DAT file of CD events, "
+            "which have type 12 and 8 bytes."
+        )

@@ -1,0 +1,251 @@
+"""Reads HDF5 recordings: DSEC's, and those with the arrays x, y, t and p in a group.
+
+Format of DSEC (dsec.ifi.uzh.ch/data-format): events/{p,t,x,y}, `t_offset` that is added to t, and
+`ms_to_idx` with the first event of each millisecond (without the offset).  A `rectify_map.h5` in
+the same folder says where each pixel is seen without the lens's distortion, [H, W, 2] as (x, y).
+Other files: the arrays in any one group or in one compound array, under the usual names.
+
+Boundary: finds the unit of times and applies the map; hdf5_file.py finds the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import MediaError
+from engine.media.events import MAX_SIDE, refuse_many
+from engine.media.readers import Columns, Recording, hdf5_file
+from engine.media.readers.by_position import ByPosition, Numbered, Times
+from engine.media.readers.column_names import MICROSECONDS
+from engine.media.readers.hdf5_file import Table
+from engine.quoting import quoted
+
+RECTIFY_MAP = "rectify_map"
+DSEC_SIZE = (640, 480)
+EDGE = 1 << 14  # events at either end that decide the unit
+LONGEST_S = 100_000  # fractions in a recording that would be longer are no seconds
+SHORTEST_US = 10_000  # whole floats in a recording that would be shorter may be seconds
+DENSEST = 1_000  # events per microsecond, more than any sensor gives
+MAX_US = 2**53
+
+Numbers = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Microseconds of a stored time: value * factor + offset."""
+
+    factor: float = 1.0
+    offset: int = 0
+    note: str = ""
+
+
+@contextmanager
+def opened(path: Path, name: str) -> Iterator[Recording]:
+    """The recording of an HDF5 file; a window is found by the index or by bisection."""
+    with hdf5_file.opened(path, name) as file:
+        table = hdf5_file.table(file, name)
+        if not table.count:
+            raise MediaError(f"{name} holds 0 events: pick another recording.")
+        offset, index = _number(file, "t_offset", name), hdf5_file.child(file, "ms_to_idx", name)
+        if offset is None and index is None:
+            yield ByPosition(_Hdf5(table, _clock(table, name), _size(file, table), name), name)
+            return
+        if index is not None:
+            index = hdf5_file.plain(index, "ms_to_idx", name)
+        clock = Clock(offset=offset or 0)
+        if table.dtype("t").kind not in "iu":
+            raise MediaError(
+                f"{name} has the form of DSEC, but times with fractions: give microseconds."
+            )
+        rectify = _rectify_map(path.with_name(f"{RECTIFY_MAP}.h5"), name)
+        size = _size(file, table) or (None if rectify is not None else _dsec_size(table))
+        yield ByPosition(_Hdf5(table, clock, size, name, index, rectify), name)
+
+
+class _Hdf5(Numbered):
+    """Events of a table by number, with DSEC's index and map where given."""
+
+    def __init__(
+        self,
+        table: Table,
+        clock: Clock,
+        size: tuple[int, int] | None,
+        name: str,
+        index: Any = None,
+        rectify: npt.NDArray[np.float64] | None = None,
+    ) -> None:
+        super().__init__(table.count, table.block())
+        self._table, self._clock, self._sides, self._name = table, clock, size, name
+        self._index = index if index is not None and index.ndim == 1 else None
+        self._rectify = rectify
+
+    def columns(self, first: int, last: int) -> Columns:
+        refuse_many(last - first, self._name)
+        x, y, p = (self._table.read(column, first, last) for column in "xyp")
+        raw = self._table.read("t", first, last)
+        # Times without an offset stay as they are, so that overflows of a counter are noticed.
+        times = raw if self._clock == Clock(note=self._clock.note) else self._us(raw)
+        table = {"x": x, "y": y, "t": times, "p": p}
+        notes = (self._clock.note,) if self._clock.note else ()
+        if self._rectify is not None:
+            return _rectified(table, self._rectify, notes, self._name)
+        width, height = self._sides or (None, None)
+        return Columns(table, width, height, notes)
+
+    def times(self, first: int, last: int) -> Times:
+        return self._us(self._table.read("t", first, last))
+
+    def bracket(self, time: int) -> tuple[int, int]:
+        """DSEC's index: the first event of this millisecond and that of the next."""
+        at = (time - self._clock.offset) // 1000
+        if self._index is None or not 0 <= at < len(self._index) - 1:
+            return super().bracket(time)
+        low, high = (int(place) for place in self._index[at : at + 2])
+        return low, high
+
+    def _us(self, raw: Numbers) -> Times:
+        if raw.dtype.kind in "iub" and self._clock.factor == 1:
+            return raw.astype(np.int64) + self._clock.offset
+        scaled = np.rint(raw.astype(np.float64) * self._clock.factor)
+        bad = ~(np.abs(scaled) < MAX_US)
+        if bad.any():
+            raise MediaError(f"{self._name} has a time of {raw[bad][0]}: record it again.")
+        return scaled.astype(np.int64)
+
+
+def _clock(table: Table, name: str) -> Clock:
+    """The unit of the times, by their `unit` attribute, else by their type and values."""
+    stated = "" if table.fields else _unit(table.arrays["t"])
+    edges = [table.read("t", 0, EDGE), table.read("t", max(table.count - EDGE, 0), table.count)]
+    ends = np.concatenate(edges)
+    if ends.dtype.kind == "f" and not np.isfinite(ends).all():
+        raise MediaError(f"{name} has a time that is not a number: record it again.")
+    if stated:
+        return Clock(MICROSECONDS[stated], note=f"{name} states its times in {stated}.")
+    span = float(ends.max()) - float(ends.min())
+    if ends.dtype.kind == "f":
+        return _of_floats(ends, span, name)
+    if abs(float(ends[0])) > MAX_US:
+        raise _unclear(name, f"whole numbers of the size of {ends[0]}", "microseconds")
+    if table.count > DENSEST * (span + 1):
+        what = f"{table.count:,} events within {span + 1:,.0f} microseconds"
+        raise _unclear(name, what, "microseconds, not seconds,")
+    return Clock(note=f"The times of {name} are whole numbers and taken as microseconds.")
+
+
+def _of_floats(ends: Numbers, span: float, name: str) -> Clock:
+    fractions = bool((ends != np.trunc(ends)).any())
+    if fractions and span < LONGEST_S:
+        return Clock(1e6, note=f"The times of {name} have fractions and are taken as seconds.")
+    if not fractions and span >= SHORTEST_US:
+        note = f"The times of {name} are whole numbers and taken as microseconds."
+        return Clock(note=note)
+    kind = "with" if fractions else "without"
+    what = f"times {kind} fractions over {span:,.6g}"
+    raise _unclear(name, what, "whole microseconds or seconds with fractions")
+
+
+def _unclear(name: str, what: str, wanted: str) -> MediaError:
+    return MediaError(
+        f"{name} has {what}, whose unit is not clear: write {wanted} or state the attribute `unit`."
+    )
+
+
+def _unit(array: Any) -> str:
+    """The attribute `unit` of an array: "s", "ms", "us" or "ns"; "" without one."""
+    for key in ("unit", "units"):
+        if key in array.attrs and array.attrs.get_id(key).get_storage_size() <= 64:
+            value = array.attrs[key]
+            text = value.decode("ascii", "replace") if isinstance(value, bytes) else value
+            if isinstance(text, str) and text.strip().lower() in MICROSECONDS:
+                return text.strip().lower()
+    return ""
+
+
+def _number(file: Any, key: str, name: str) -> int | None:
+    """A whole number at the top of the file; None without it."""
+    array = hdf5_file.child(file, key, name)
+    if array is None:
+        return None
+    if getattr(array, "size", 0) != 1 or array.dtype.kind not in "iu":
+        raise MediaError(f"{name} has a {key} that is not one whole number: copy it again.")
+    return int(np.asarray(hdf5_file.plain(array, key, name)[()]).reshape(-1)[0])
+
+
+def _size(file: Any, table: Table) -> tuple[int, int] | None:
+    """The sensor's width and height, if the file or the group of the events states them."""
+    for place in (table.arrays["t"].parent, file):
+        found = [_whole(place.attrs, key) for key in ("width", "height")]
+        if found[0] is not None and found[1] is not None:
+            return found[0], found[1]
+    return None
+
+
+def _whole(attributes: Any, key: str) -> int | None:
+    if key not in attributes or attributes.get_id(key).get_storage_size() > 8:
+        return None
+    value = np.asarray(attributes[key])
+    return int(value.reshape(-1)[0]) if value.size == 1 and value.dtype.kind in "iu" else None
+
+
+def _dsec_size(table: Table) -> tuple[int, int] | None:
+    """DSEC's sensor, unless the first events are of a larger one: others use its layout too."""
+    fits = all(
+        int(table.read(column, 0, EDGE).max()) < side
+        for column, side in zip("xy", DSEC_SIZE, strict=True)
+    )
+    return DSEC_SIZE if fits else None
+
+
+def _rectify_map(path: Path, name: str) -> npt.NDArray[np.float64] | None:
+    """The map [H, W, 2] beside a recording, None without one."""
+    if not path.exists():
+        return None
+    called = f"{RECTIFY_MAP}.h5 beside {name}"
+    with hdf5_file.opened(path, called) as file:
+        array = hdf5_file.child(file, RECTIFY_MAP, called)
+        shape: tuple[int, ...] = getattr(array, "shape", ())
+        if len(shape) != 3 or shape[2] != 2 or not all(0 < side <= MAX_SIDE for side in shape):
+            raise MediaError(
+                f"{called} has no array {RECTIFY_MAP!r} of shape [height, width, 2] (found: "
+                f"{quoted(shape)}): copy it again, or remove it to read the events as recorded."
+            )
+        return np.asarray(hdf5_file.plain(array, RECTIFY_MAP, called)[()], np.float64)
+
+
+def _rectified(
+    table: dict[str, Numbers],
+    rectify: npt.NDArray[np.float64],
+    notes: tuple[str, ...],
+    name: str,
+) -> Columns:
+    """The events at the pixels of the map, rounded; those outside the sensor are dropped."""
+    height, width = rectify.shape[:2]
+    for column, side in (("x", width), ("y", height)):
+        values = table[column]
+        if len(values) and not 0 <= int(values.min()) <= int(values.max()) < side:
+            wrong = int(values.max()) if int(values.max()) >= side else int(values.min())
+            raise MediaError(
+                f"{name} has an event at {column} = {wrong:,}, and its {RECTIFY_MAP}.h5 is for "
+                f"{width:,} x {height:,} pixels: give the map of this recording."
+            )
+    places = np.rint(rectify[table["y"], table["x"]])
+    column, row = places.T
+    # Comparisons with NaN, a pixel that the map does not show, are False.
+    inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+    x, y = places[inside].astype(np.uint16).T
+    count, dropped = len(inside), int((~inside).sum())
+    note = (
+        f"The events of {name} are rectified by the {RECTIFY_MAP}.h5 beside it; {dropped:,} of "
+        f"{count:,} lie outside the sensor then and are left out."
+    )
+    kept = {"x": x, "y": y, "t": table["t"][inside], "p": table["p"][inside]}
+    return Columns(kept, width, height, (*notes, note))

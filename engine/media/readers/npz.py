@@ -1,0 +1,113 @@
+"""Reads .npz archives of events: EventBench's time bins, and plain arrays x, y, t and p.
+
+Format: a ZIP archive with one .npy file per array (numpy.org/doc/stable/reference/generated/
+numpy.savez.html), stored or deflated.  EventBench's archive has one object array of time bins,
+whose pickle is read without executing it (pickles.py).
+
+Boundary: splits the archive within limits; npy.py reads its members.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from engine.errors import MediaError
+from engine.media.events import refuse_many
+from engine.media.media_files import MAX_BYTES, large
+from engine.media.media_files import opened as opened_file
+from engine.media.readers import Column, Columns, Recording, Whole, npy
+from engine.media.readers.column_names import known
+from engine.plain_files import reason
+from engine.quoting import listed, number
+
+MAX_MEMBERS = 64
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+@contextmanager
+def opened(path: Path, name: str) -> Iterator[Recording]:
+    """The recording of an archive, which is read as a whole: it has no index."""
+    with opened_file(large(path)) as file:
+        columns = _columns(file, name)
+    yield Whole(columns, name)
+
+
+def _columns(file: BinaryIO, name: str) -> Columns:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = _members(archive, name)
+            return _of_arrays(archive, members, name) or _of_one(archive, members, name)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise MediaError(
+            f"{name} is a damaged archive ({reason(error)}): copy it again."
+        ) from error
+
+
+def _members(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
+    """The arrays by name, after a check of their sizes."""
+    every = archive.infolist()
+    found = {
+        one.filename.removesuffix(".npy"): one for one in every if one.filename.endswith(".npy")
+    }
+    if not found or len(every) > MAX_MEMBERS:
+        files = listed(one.filename for one in every) or "nothing"
+        raise MediaError(
+            f"{name} is an archive without arrays, or with too many (found: {files}): give an "
+            ".npz with the arrays x, y, t and p."
+        )
+    size = sum(one.file_size for one in found.values())
+    if size > MAX_BYTES:
+        raise MediaError(
+            f"{name} would unpack to {number(size)} bytes: give an archive of at most "
+            f"{MAX_BYTES:,}."
+        )
+    for key, one in found.items():
+        if one.compress_type not in _METHODS or one.flag_bits & 1:
+            raise MediaError(
+                f"{name} has {listed([key])} encrypted or in an unusual compression: save it with "
+                "numpy.savez_compressed."
+            )
+    return found
+
+
+def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes:
+    """The bytes of a member, never more than it declares."""
+    with archive.open(member) as stream:
+        data = stream.read(member.file_size + 1)
+    if len(data) != member.file_size:
+        raise MediaError(f"{name} holds a member of another size than it declares: copy it again.")
+    return data
+
+
+def _of_arrays(
+    archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name: str
+) -> Columns | None:
+    """The columns of plain arrays under their usual names; None if one is missing."""
+    names = known(members)
+    if len(names) < 4:
+        return None
+    table: dict[str, Column] = {}
+    for column, key in names.items():
+        with npy.refused(name):
+            found = npy.array(_read(archive, members[key], name))
+            if found is None:
+                raise ValueError(f"an array {column} that is not one number per event")
+            refuse_many(len(found), name)
+        table[column] = found
+    return Columns(table)
+
+
+def _of_one(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name: str) -> Columns:
+    """The columns of an archive with one member: a dict, records or time bins."""
+    if len(members) > 1:
+        raise MediaError(
+            f"{name} has no arrays x, y, t and p (found: {listed(members)}): give an .npz that "
+            "has them."
+        )
+    (member,) = members.values()
+    return npy.of_content(_read(archive, member, name), name)

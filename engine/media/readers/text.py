@@ -1,0 +1,277 @@
+"""Reads events from text: one event per line, and a line before them that names the columns.
+
+Format: names in any order and spelling of column_names.py, as in "t,x,y,p", also in a comment
+("# t x y p"); lines that begin with # or % before them are skipped.  Commas, semicolons, tabs or
+spaces separate the values.  The unit of times stands behind their name (t_s, t[us]); without one
+they are microseconds.  "x@640" (faery) states the sensor's width.
+
+Boundary: bytes in, columns out; pandas parses pieces of limited size.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import MediaError
+from engine.media.events import refuse_many
+from engine.media.media_files import MAX_RECORDING, large
+from engine.media.media_files import opened as opened_file
+from engine.media.readers import Columns, Recording
+from engine.media.readers.by_position import NEVER, ByPosition, Times
+from engine.media.readers.column_names import MICROSECONDS, known, with_unit
+from engine.plain_files import reason
+from engine.quoting import listed, quoted
+
+HEAD = 1 << 16  # bytes in which the names are looked for
+EDGE = 1 << 16  # bytes whose times are compared at either end
+MAX_LINE = 4096  # bytes
+PIECE = 4 << 20  # bytes that are parsed at once
+MAX_COLUMNS = 64
+MAX_DIGITS = 19  # of a whole number in 64 bits
+MAX_US = 2**53
+_SIDE = re.compile(r"([xy])@([0-9]{1,5})")
+_ADVICE = "write a first line such as t,x,y,p that names the columns"
+
+Numbers = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the lines of events begin, and what their fields are."""
+
+    start: int
+    separator: str  # "" for spaces
+    places: Mapping[str, int]
+    fields: int
+    unit: str = ""
+    width: int | None = None
+    height: int | None = None
+
+
+@contextmanager
+def opened(path: Path, name: str) -> Iterator[Recording]:
+    """The recording of a text file; a window is found by bisection over its bytes."""
+    data = large(path, MAX_RECORDING)
+    with opened_file(data) as file:
+        layout = _layout(file.read(HEAD), name)
+        yield ByPosition(_Text(file, layout, len(data), name), name)
+
+
+class _Text:
+    """Events by the position of a byte behind the line of names."""
+
+    def __init__(self, file: BinaryIO, layout: Layout, size: int, name: str) -> None:
+        self._file, self._layout, self._name = file, layout, name
+        self.edge = EDGE
+        tail = self._bytes(max(size - HEAD, layout.start), size)
+        self.size = size - layout.start - (len(tail) - len(tail.rstrip()))
+
+    def columns(self, first: int, last: int) -> Columns:
+        parts = list(self._pieces(first, last))
+        table = {key: _joined([part[key] for part in parts]) for key in "xytp"}
+        notes = (f"The times of {self._name} have no unit and are taken as microseconds.",)
+        layout = self._layout
+        return Columns(table, layout.width, layout.height, () if layout.unit else notes)
+
+    def times(self, first: int, last: int) -> Times:
+        begin, end = self._line(first), self._line(last)
+        lines = [line for line in self._bytes_of(begin, end).split(b"\n") if line.strip()]
+        return self._us(np.array([self._time(line) for line in lines])).astype(np.int64)
+
+    def time(self, position: int) -> int:
+        begin = self._line(position)
+        if begin >= self.size:
+            return NEVER
+        line = self._bytes_of(begin, min(begin + MAX_LINE, self.size)).split(b"\n", 1)[0]
+        return int(self._us(np.array([self._time(line)]))[0])
+
+    def _time(self, line: bytes) -> int | float:
+        """The time as it stands in one line."""
+        fields = _split(line.decode("latin-1").strip(), self._layout.separator)
+        self._check_fields(len(fields))
+        stored = fields[self._layout.places["t"]].strip()
+        try:
+            whole = stored.lstrip("-").isdigit() and len(stored) < MAX_DIGITS
+            return int(stored) if whole else float(stored)
+        except ValueError:
+            raise self._no_number("t", stored) from None
+
+    def _no_number(self, key: str, value: str) -> MediaError:
+        return MediaError(
+            f"{self._name} has {key} = {quoted(value)} in a line of events: give numbers only."
+        )
+
+    def count(self, first: int, last: int) -> int:
+        begin, end = self._line(first), self._line(last)
+        lines = sum(
+            self._bytes_of(at, min(at + PIECE, end)).count(b"\n") for at in range(begin, end, PIECE)
+        )
+        return lines + (begin < end == self.size)
+
+    def bracket(self, time: int) -> tuple[int, int]:
+        return 0, self.size
+
+    def _line(self, position: int) -> int:
+        """The position of the first line that begins there or later and is not empty."""
+        if position <= 0:
+            return 0
+        before = self._bytes_of(position - 1, min(position + MAX_LINE, self.size))
+        at = before.find(b"\n")
+        if at < 0:
+            if len(before) > MAX_LINE:
+                raise MediaError(
+                    f"{self._name} has a line of more than {MAX_LINE:,} bytes: give one event per "
+                    "line."
+                )
+            return self.size
+        return position + at + len(before[at + 1 :]) - len(before[at + 1 :].lstrip(b"\r\n"))
+
+    def _pieces(self, first: int, last: int) -> Iterator[dict[str, Numbers]]:
+        """The columns of the lines between two positions, piece by piece."""
+        at, end, count = self._line(first), self._line(last), 0
+        if at >= end:
+            yield {key: np.empty(0, np.int64) for key in "xytp"}
+        while at < end:
+            after = end if end - at <= PIECE else self._line(at + PIECE)
+            found = self._parsed(self._bytes_of(at, after))
+            count += len(found["t"])
+            refuse_many(count, self._name)
+            yield found
+            at = after
+
+    def _parsed(self, lines: bytes) -> dict[str, Numbers]:
+        import pandas as pd  # takes longer than opening a file
+
+        try:
+            table = pd.read_csv(
+                io.BytesIO(lines),
+                sep=self._layout.separator or r"\s+",
+                header=None,
+                index_col=False,
+                na_filter=False,
+                float_precision="round_trip",
+                low_memory=False,
+                skipinitialspace=True,
+                quoting=3,  # csv.QUOTE_NONE
+                encoding="latin-1",
+            )
+        except ValueError as error:  # pandas' own errors are ValueErrors
+            raise MediaError(
+                f"{self._name} has a line that does not fit its columns ({reason(error)}): give "
+                "every event a line with a value for each column."
+            ) from error
+        self._check_fields(table.shape[1])
+        places = self._layout.places
+        found = {key: self._numbers(table[places[key]].to_numpy(), key) for key in "xytp"}
+        found["t"] = self._us(found["t"])
+        return found
+
+    def _check_fields(self, count: int) -> None:
+        if count != self._layout.fields:
+            raise MediaError(
+                f"{self._name} has a line of {count:,} values and names {self._layout.fields:,} "
+                "columns: give every event a line with a value for each column."
+            )
+
+    def _numbers(self, values: Numbers, key: str) -> Numbers:
+        """The values of a column, in few bytes; MediaError if one is no number."""
+        if values.dtype.kind == "O":
+            import pandas as pd
+
+            wrong = pd.to_numeric(pd.Series(values), errors="coerce").isna().to_numpy()
+            raise self._no_number(key, str(values[int(wrong.argmax())]))
+        small = values.astype(np.int32) if values.dtype.kind == "i" and key != "t" else values
+        return small if np.array_equal(small, values) else values
+
+    def _us(self, values: Numbers) -> Numbers:
+        """Times in whole microseconds."""
+        unit = self._layout.unit
+        if values.dtype.kind in "iu" and unit in ("", "us"):
+            return values
+        if not unit:
+            bad = values != np.trunc(values)
+            if bad.any():
+                raise MediaError(
+                    f"{self._name} has the time {values[bad][0]} and no unit for it: name the "
+                    "column t_s if times are seconds, or t_us."
+                )
+        scaled = np.rint(values.astype(np.float64) * MICROSECONDS[unit or "us"])
+        bad = ~(np.abs(scaled) < MAX_US)
+        if bad.any():
+            raise MediaError(f"{self._name} has a time of {values[bad][0]}: record it again.")
+        return scaled.astype(np.int64)
+
+    def _bytes_of(self, first: int, last: int) -> bytes:
+        return self._bytes(self._layout.start + first, self._layout.start + last)
+
+    def _bytes(self, first: int, last: int) -> bytes:
+        self._file.seek(first)
+        return self._file.read(max(last - first, 0))
+
+
+def _joined(parts: Sequence[Numbers]) -> Numbers:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _layout(head: bytes, name: str) -> Layout:
+    """The names of the columns; MediaError if no line gives them."""
+    if b"\0" in head:
+        raise MediaError(f"{name} is not text: give a file with one event per line.")
+    named, start = "", 0
+    for line in head.splitlines(keepends=True):
+        text = line.decode("utf-8-sig" if not start else "utf-8", "replace").strip()
+        if text and text[0] not in "#%":
+            if re.match(r"[-+0-9.]", text):
+                return _of_names(named, text, start, name)
+            return _of_names(text, "", start + len(line), name)
+        named = text.lstrip("#% ") or named
+        start += len(line)
+    raise MediaError(f"{name} has no line of events: {_ADVICE}.")
+
+
+def _of_names(names: str, row: str, start: int, name: str) -> Layout:
+    """The layout by the line of names; `row` is the first line of events if the names are a
+    comment."""
+    # "t [us]" is one name, also where spaces separate names.
+    joined = re.sub(r"\s+([\[(])", r"\1", names.lower())
+    fields = [field.strip("\"' ") for field in _split(joined, _separator(joined))]
+    if not 0 < len(fields) <= MAX_COLUMNS:
+        raise MediaError(f"{name} does not name its columns: {_ADVICE}.")
+    sides = {one[1]: int(one[2]) for field in fields if (one := _SIDE.fullmatch(field))}
+    plain = [with_unit(_SIDE.sub(r"\1", field)) for field in fields]
+    columns = known(field for field, _ in plain)
+    missing = [key for key in "txyp" if key not in columns]
+    if missing:
+        raise MediaError(
+            f"{name} does not name its columns {', '.join(missing)} (found: {listed(fields)}): "
+            f"{_ADVICE}."
+        )
+    order = [field for field, _ in plain]
+    places = {key: order.index(field) for key, field in columns.items()}
+    separator = _separator(row or joined)
+    return Layout(
+        start,
+        separator,
+        places,
+        len(fields),
+        plain[places["t"]][1],
+        sides.get("x"),
+        sides.get("y"),
+    )
+
+
+def _separator(line: str) -> str:
+    return next((mark for mark in (";", "\t", ",") if mark in line), "")
+
+
+def _split(line: str, separator: str) -> list[str]:
+    return line.split(separator or None)

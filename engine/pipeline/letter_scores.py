@@ -1,0 +1,115 @@
+"""The log-probability of each option's letter as the first token of an answer.
+
+It is the natural logarithm of the softmax, in float32, over the whole vocabulary.  A letter has one
+or two tokens, with and without a leading space; their probabilities are added.  The checkpoint's
+generation rules and the temperature do not apply.
+
+Boundary: scores of the first new token in, numbers out.  It is called after the clock of a run or
+batch has stopped, and changes no times, tokens or caches.  A decoupled run needs one more prefill;
+in hooked mode the scores of the model's own generate() are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from string import ascii_uppercase
+from typing import Any
+
+import torch
+from transformers import DynamicCache, PreTrainedModel
+
+from engine.decoding import decode
+from engine.decoding.decode import Prompt
+from engine.models.adapter import Adapter
+from engine.types import RunRequest
+
+NO_TOKENS = "No log-probabilities of the letters: the tokenizer has no single token for {letters}."
+NO_SCORES = "No log-probabilities of the letters: the model's generate() shows no scores."
+_BEFORE = ("", ":")  # tokenizers may treat the first word of a text in another way
+Scores = Callable[[], torch.Tensor | None]  # [1, vocabulary] of the first new token
+
+
+@dataclass(frozen=True)
+class LetterLogprobs:
+    """By letter; None if they were not asked for or are unknown, which the notes then say."""
+
+    values: Mapping[str, float] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def wanted(request: RunRequest) -> bool:
+    """Whether the request asks the sample's own question with lettered options."""
+    sample = request.sample
+    lettered = bool(sample.choices) and sample.choice_form == "letters"
+    return lettered and request.prompt == sample.question.strip()
+
+
+def read(adapter: Adapter, request: RunRequest, scores: Scores) -> LetterLogprobs:
+    """The log-probabilities of the sample's letters; computes the scores only if it can."""
+    if not wanted(request):
+        return LetterLogprobs()
+    letters = ascii_uppercase[: len(request.sample.choices)]
+    tokens = {letter: letter_tokens(adapter.tokenizer, letter) for letter in letters}
+    if lacking := [letter for letter, ids in tokens.items() if not ids]:
+        return LetterLogprobs(notes=(NO_TOKENS.format(letters=", ".join(lacking)),))
+    found = scores()
+    if found is None:
+        return LetterLogprobs(notes=(NO_SCORES,))
+    logs = torch.log_softmax(found[0].float(), dim=-1)
+    values = {
+        letter: float(torch.logsumexp(logs[list(ids)], dim=0)) for letter, ids in tokens.items()
+    }
+    known = all(map(math.isfinite, values.values()))  # -infinity: a token that the model excludes
+    return LetterLogprobs(values) if known else LetterLogprobs(notes=(NO_SCORES,))
+
+
+def prefill(adapter: Adapter, prompt: Prompt, past: DynamicCache | None = None) -> torch.Tensor:
+    """The scores [1, vocabulary] of the first new token, by the prefill of stage 4."""
+    return decode.prefill(adapter.decoder, prompt, past)[0]
+
+
+def letter_tokens(tokenizer: Any, letter: str) -> tuple[int, ...]:
+    """The single tokens of a letter, with and without a leading space."""
+    found: dict[int, None] = {}
+    for before in _BEFORE:
+        begin = _ids(tokenizer, before)
+        for text in (letter, f" {letter}"):
+            ids = _ids(tokenizer, before + text)
+            if ids[:-1] == begin and tokenizer.decode(ids[-1:]).strip() == letter:
+                found[ids[-1]] = None
+    return tuple(found)
+
+
+def _ids(tokenizer: Any, text: str) -> list[int]:
+    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"] if text else []
+    return ids
+
+
+class FirstLogits:
+    """Keeps the scores of the first new token inside a model's own generate()."""
+
+    def __init__(self) -> None:
+        self._found: dict[torch.nn.Module, torch.Tensor] = {}
+        self._models: list[torch.nn.Module] = []
+
+    @contextmanager
+    def kept(self, model: torch.nn.Module, request: RunRequest) -> Iterator[None]:
+        """Hooks the model, and the models inside it that may run generate(), if it is wanted."""
+        with ExitStack() as stack:
+            if wanted(request):
+                self._models = [m for m in model.modules() if isinstance(m, PreTrainedModel)]
+                for one in self._models:
+                    stack.callback(one.register_forward_hook(self._keep).remove)
+            yield
+
+    def _keep(self, module: torch.nn.Module, _: Any, out: Any) -> None:
+        logits = getattr(out, "logits", None)
+        if module not in self._found and isinstance(logits, torch.Tensor):
+            self._found[module] = logits[:, -1].clone()
+
+    def scores(self) -> torch.Tensor | None:
+        """Those of the outermost model that gave any."""
+        return next((self._found[m] for m in self._models if m in self._found), None)

@@ -1,0 +1,71 @@
+"""Streams of events for tests of readers, and the property that all readers share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.errors import MediaError
+from engine.media import events, readers
+from engine.media_options import Window
+from engine.types import Events
+
+Table = dict[str, np.ndarray[Any, Any]]
+COLUMNS = "xytp"
+
+
+def table(count: int = 5000, seed: int = 1, span_us: int = 2_000_000, begin: int = 0) -> Table:
+    """Random events of a sensor of 120 x 90 whose times ascend, in bursts and with pauses."""
+    rng = np.random.default_rng(seed)
+    centres = rng.integers(0, span_us, 12)
+    times = rng.choice(centres, count) + rng.normal(0, span_us / 80, count).astype(np.int64)
+    times = np.sort(np.clip(times, 0, span_us))
+    return {
+        "x": rng.integers(0, 120, count).astype(np.uint16),
+        "y": rng.integers(0, 90, count).astype(np.uint16),
+        "t": times - times[0] + begin,
+        "p": rng.integers(0, 2, count).astype(np.uint8),
+    }
+
+
+def same(found: Events, wanted: Events | Table) -> bool:
+    get = wanted.get if isinstance(wanted, dict) else lambda key: getattr(wanted, key)
+    return all(np.array_equal(getattr(found, key), get(key)) for key in COLUMNS)
+
+
+def windows_agree(path: Path, true: Table, count: int = 40) -> int:
+    """Compares random windows with a plain mask over the known stream; the number with events."""
+    rng = np.random.default_rng(7)
+    span = int(true["t"].max() - true["t"].min())
+    filled = 0
+    with readers.opened(path, path.name) as recording:
+        assert recording.duration_us() == span
+        for _ in range(count):
+            window = Window(int(rng.integers(0, span)), int(rng.integers(1, span // 3)))
+            since = true["t"] - true["t"].min()
+            inside = (since >= window.start_us) & (since < window.end_us)
+            if not inside.any():
+                with pytest.raises(MediaError, match="no events in the window"):
+                    recording.events(window)
+                continue
+            filled += 1
+            assert same(recording.events(window), {key: true[key][inside] for key in COLUMNS})
+        whole = recording.events(None)
+        wide = Window(0, span + 1)
+        assert same(recording.events(wide), events.cut(whole, wide, ""))
+        for bins in (1, 7, 120):
+            wanted = readers.binned(true["t"], int(true["t"].min()), span, bins)
+            assert recording.rates(bins).tolist() == wanted.tolist()
+    return filled
+
+
+def refusal(path: Path, window: Window | None = None) -> str:
+    """The one sentence that refuses a file."""
+    with pytest.raises(MediaError) as caught:
+        events.read(path, window)
+    text = str(caught.value)
+    assert path.name in text and text.endswith(".") and "\n" not in text and len(text) < 420
+    return text

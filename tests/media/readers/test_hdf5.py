@@ -1,0 +1,444 @@
+"""HDF5: DSEC with its index, offset and map; other layouts; files that reach outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.errors import MediaError
+from engine.media import events, readers
+from engine.media.readers import extra, hdf5_file
+from engine.media_options import Window
+from tests.media.readers.streams import COLUMNS, Table, refusal, same, table, windows_agree
+
+h5py = pytest.importorskip("h5py", reason="the extra for event files is not installed")
+hdf5plugin = pytest.importorskip("hdf5plugin", reason="the extra for event files is not installed")
+
+OFFSET = 52_643_283_000
+EVQA = dict(zip(COLUMNS, ("events/xs", "events/ys", "events/ts", "events/ps"), strict=True))
+PLAIN = {key: f"events/{key}" for key in COLUMNS}
+
+
+def index_of(times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.searchsorted(times, np.arange(0, int(times.max()) + 2000, 1000))
+
+
+def dsec(path: Path, true: Table, **changed: Any) -> Path:
+    """A file as DSEC publishes it: times from the offset on, Blosc chunks, an index."""
+    blosc = hdf5plugin.Blosc(cname="zstd")
+    values = true | {"t": (true["t"] - true["t"].min()).astype(np.uint32)}
+    top = {"ms_to_idx": index_of(values["t"]), "t_offset": np.int64(true["t"].min())} | changed
+    with h5py.File(path, "w") as file:
+        for key, column in values.items():
+            file.create_dataset(f"events/{key}", data=column, chunks=(1000,), **blosc)
+        for key, value in top.items():
+            if value is not None:
+                file[key] = value
+    return path
+
+
+def saved(path: Path, values: Table, names: dict[str, str] | None = None, **attrs: Any) -> Path:
+    with h5py.File(path, "w") as file:
+        for key, name in (names or PLAIN).items():
+            file[name] = values[key]
+        file.attrs.update(attrs)
+    return path
+
+
+@pytest.fixture
+def true() -> Table:
+    return table(9000, begin=OFFSET)
+
+
+def test_dsec(tmp_path: Path, true: Table) -> None:
+    path = dsec(tmp_path / "events.h5", true)
+    assert windows_agree(path, true) > 20
+    found = events.read(path)
+    assert (found.width, found.height) == (640, 480)
+    with pytest.raises(AssertionError):
+        windows_agree(path, true | {"y": true["y"] ^ 1})
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        None,
+        np.zeros(2000, np.int64),
+        np.full(2000, 8999),
+        np.arange(2000)[::-1],
+        np.full(2000, -5),
+        np.full(2000, 10**12),
+        np.zeros((3, 3)),
+        np.linspace(0, 1, 2000),
+    ],
+)
+def test_an_index_that_is_wrong_changes_nothing(tmp_path: Path, true: Table, index: Any) -> None:
+    assert windows_agree(dsec(tmp_path / "events.h5", true, ms_to_idx=index), true, 10) > 3
+
+
+def test_the_index_is_used(tmp_path: Path, true: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With it a window looks at fewer times than bisection over the file does."""
+    looked = []
+    plain = hdf5_file.Table.read
+    monkeypatch.setattr(
+        hdf5_file.Table, "read", lambda self, *place: looked.append(place) or plain(self, *place)
+    )
+    counts = []
+    for index in (index_of(true["t"] - OFFSET), None):
+        with readers.opened(dsec(tmp_path / "events.h5", true, ms_to_idx=index), "a") as recording:
+            looked.clear()
+            recording.events(Window(1_000_000, 300_000))
+        counts.append(len(looked))
+    assert counts[0] < counts[1]
+
+
+def test_dsec_without_an_offset(tmp_path: Path) -> None:
+    true = table(3000)
+    assert windows_agree(dsec(tmp_path / "events.h5", true, t_offset=None), true, 10) > 3
+
+
+def rectify_map(path: Path, seed: int = 1, height: int = 90, width: int = 120) -> Any:
+    rng = np.random.default_rng(seed)
+    rows, columns = np.mgrid[:height, :width]
+    found = np.stack([columns, rows], -1) + rng.normal(0, 3, (height, width, 2))
+    found = found.astype(np.float32)
+    found[0, 0] = np.nan
+    with h5py.File(path.with_name("rectify_map.h5"), "w") as file:
+        file["rectify_map"] = found
+    return found
+
+
+def test_a_rectify_map_beside_the_file_is_applied(tmp_path: Path, true: Table) -> None:
+    path = dsec(tmp_path / "events.h5", true)
+    raw = events.read(path)
+    mapping = rectify_map(path)
+    found = events.read(path)
+    wanted, dropped = [], 0  # the second decoder: a loop
+    for x, y, t, p in zip(*(true[key].tolist() for key in COLUMNS), strict=True):
+        moved = mapping[y, x]
+        if np.isnan(moved).any() or not (
+            0 <= round(float(moved[0])) < 120 and 0 <= round(float(moved[1])) < 90
+        ):
+            dropped += 1
+            continue
+        wanted.append((round(float(moved[0])), round(float(moved[1])), t, p))
+    assert dropped > 100
+    assert same(found, dict(zip(COLUMNS, np.array(wanted).T, strict=True)))
+    assert (found.width, found.height) == (120, 90)
+    assert any(
+        f"{dropped:,} of 9,000 lie outside" in note and "rectified" in note
+        for note in found.warnings
+    )
+    assert not same(found, raw)  # the control
+    window = Window(500_000, 400_000)
+    part = events.read(path, window)
+    inside = (found.t >= OFFSET + 500_000) & (found.t < OFFSET + 900_000)
+    assert same(part, found.take(inside))
+
+
+def test_a_window_whose_events_are_all_outside(tmp_path: Path, true: Table) -> None:
+    path = dsec(tmp_path / "events.h5", true)
+    with h5py.File(path.with_name("rectify_map.h5"), "w") as file:
+        file["rectify_map"] = np.full((90, 120, 2), -5.0)
+    assert "no events in the window" in refusal(path, Window(0, 1_900_000))
+
+
+def test_a_map_of_another_camera(tmp_path: Path, true: Table) -> None:
+    path = dsec(tmp_path / "events.h5", true)
+    rectify_map(path, height=50)
+    assert "rectify_map.h5 is for 120 x 50 pixels" in refusal(path)
+    with h5py.File(path.with_name("rectify_map.h5"), "w") as file:
+        file["rectify_map"] = np.zeros((3, 3))
+    with pytest.raises(MediaError, match=r"rectify_map\.h5 beside .* of shape"):
+        events.read(path)
+    path.with_name("rectify_map.h5").write_bytes(b"odd")
+    with pytest.raises(MediaError, match="could not be read as HDF5"):
+        events.read(path)
+
+
+NAMES = {
+    "EvQA": EVQA,
+    "at the top": {key: key for key in COLUMNS},
+    "deep": {key: f"prophesee/left/{key}" for key in COLUMNS},
+    "long names": {
+        "x": "davis/events/x_coordinates",
+        "y": "davis/events/y_coordinates",
+        "t": "davis/events/timestamps",
+        "p": "davis/events/polarities",
+    },
+}
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+@pytest.mark.parametrize("unit", ["us", "s", "floats"])
+def test_common_layouts(tmp_path: Path, names: dict[str, str], unit: str) -> None:
+    true = table(9000, begin=36_000_000_000)
+    stored = {"us": true["t"], "s": true["t"] / 1e6, "floats": true["t"].astype(np.float64)}[unit]
+    path = saved(tmp_path / "a.h5", true | {"t": stored}, names)
+    assert windows_agree(path, true, 12) > 5
+    words = "fractions and are taken as seconds" if unit == "s" else "taken as microseconds"
+    assert words in events.read(path).warnings[0]
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("s", 1e-6), ("ms", 1e-3), ("us", 1), ("ns", 1000)])
+def test_a_stated_unit(tmp_path: Path, unit: str, factor: float) -> None:
+    true = table(500)
+    path = saved(tmp_path / "a.h5", true | {"t": true["t"] * factor})
+    with h5py.File(path, "a") as file:
+        file["events/t"].attrs["unit"] = unit
+    assert same(events.read(path), true)
+
+
+def test_compound_arrays(tmp_path: Path) -> None:
+    true = table(5000)
+    array = np.zeros(5000, [("x", "<u2"), ("y", "<u2"), ("p", "<i2"), ("t", "<i8")])
+    for key, column in true.items():
+        array[key] = column
+    with h5py.File(tmp_path / "a.hdf5", "w") as file:
+        file.create_dataset("CD/events", data=array, chunks=(700,), compression="gzip")
+        file.attrs["width"], file.attrs["height"] = 640, 400
+    assert windows_agree(tmp_path / "a.hdf5", true, 12) > 5
+    found = events.read(tmp_path / "a.hdf5")
+    assert (found.width, found.height) == (640, 400)
+
+
+def test_big_endian_numbers_are_read_as_stated(tmp_path: Path) -> None:
+    true = table(500)
+    swapped = {key: v.astype(v.dtype.newbyteorder(">")) for key, v in true.items()}
+    assert same(events.read(saved(tmp_path / "a.h5", swapped)), true)
+
+
+def test_eventcv_reads_the_same(tmp_path: Path) -> None:
+    eventcv = pytest.importorskip("eventcv", reason="eventcv is not installed")
+    path = saved(tmp_path / "a.h5", table(5000))
+    other = eventcv.load(str(path), time_unit="us").numpy()
+    found = events.read(path)
+    for place, key in enumerate(COLUMNS):
+        column = other[:, place] > 0 if key == "p" else other[:, place]
+        assert np.array_equal(getattr(found, key), column)
+
+
+@pytest.mark.parametrize(
+    ("times", "why"),
+    [
+        (np.arange(100.0), "times without fractions over 99, whose unit is not clear"),
+        (np.arange(100) * 1e6 + 0.5, "times with fractions over 9.9e.07, whose unit"),
+        (np.arange(100) + 10**18, "whose unit is not clear"),
+        (np.full(100, np.nan), "a time that is not a number"),
+        (np.arange(100) // 99, None),
+        (np.array(["1"] * 100, "S1"), "plain numbers"),
+        (np.zeros((100, 2)), "shape"),
+        (np.arange(99), "columns of different lengths"),
+    ],
+)
+def test_times_that_are_refused(tmp_path: Path, times: Any, why: str | None) -> None:
+    values = {key: np.ones(100, np.uint16) for key in COLUMNS} | {"t": times}
+    path = saved(tmp_path / "a.h5", values)
+    if why is None:
+        assert len(events.read(path)) == 100
+        return
+    with pytest.raises(MediaError, match=why):
+        events.read(path)
+    refusal(path, Window(0, 1000))
+
+
+def test_whole_seconds_are_noticed(tmp_path: Path) -> None:
+    values = table(9000) | {"t": np.sort(np.arange(9000) % 3)}
+    assert "9,000 events within 3 microseconds" in refusal(saved(tmp_path / "a.h5", values))
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"x": np.full(9000, 700, np.uint16)}, None),
+        ({"p": np.full(9000, 3)}, "polarity 3"),
+        ({"y": np.full(9000, 5000, np.uint16)}, "y = 5,000"),
+        ({"y": np.full(9000, -2)}, "y = -2"),
+    ],
+)
+def test_values_that_are_refused(tmp_path: Path, changed: Table, why: str | None) -> None:
+    path = dsec(tmp_path / "a.h5", table(9000) | changed)
+    if why is None:
+        assert events.read(path).width == 701  # another camera in DSEC's layout
+    else:
+        assert why in refusal(path) and why in refusal(path, Window(0, 500_000))
+
+
+def test_a_pixel_outside_dsecs_sensor(tmp_path: Path, true: Table) -> None:
+    big = {key: np.tile(column, 3) for key, column in true.items()}
+    big["t"] = np.sort(big["t"])
+    big["x"][-1] = 640
+    assert "width 640 but has an event at x = 640" in refusal(dsec(tmp_path / "a.h5", big))
+
+
+def test_negative_polarity_and_times_that_step_back(tmp_path: Path) -> None:
+    true = table(9000)
+    path = saved(tmp_path / "a.h5", true | {"p": true["p"].astype(np.int8) * 2 - 1})
+    assert any("polarity -1" in note for note in events.read(path).warnings)
+    back = true | {"t": np.roll(true["t"], 3000)}
+    path = saved(tmp_path / "a.h5", back)
+    assert any("step back 1 times" in note for note in events.read(path).warnings)
+    inside = (back["t"] >= 300_000) & (back["t"] < 900_000)
+    found = events.read(path, Window(300_000, 600_000))
+    assert same(found, {key: values[inside] for key, values in back.items()})
+
+
+def refused(path: Path) -> str:
+    refusal(path, Window(0, 1000))
+    return refusal(path)
+
+
+def test_missing_groups_are_listed(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.h5", table(10), {"x": "events/x", "t": "events/t"})
+    assert "no group with the arrays x, y, t and p (found: events, events/t" in refused(path)
+    h5py.File(path, "w").close()
+    assert "it is empty" in refused(path)
+    saved(path, table(10), {key: f"a/b/c/d/e/f/{key}" for key in COLUMNS})
+    assert "found: a, a/b, a/b/c" in refused(path)
+    with h5py.File(path, "w") as file:
+        for number in range(600):
+            file.create_group(str(number))
+    assert "more than 512" in refused(path) or "and 4" in refused(path)
+    assert "holds 0 events" in refused(saved(path, {key: np.zeros(0) for key in COLUMNS}))
+
+
+def test_two_recordings_in_a_file(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.h5", table(10), {key: f"left/{key}" for key in COLUMNS})
+    with h5py.File(path, "a") as file:
+        for key, column in table(10).items():
+            file[f"right/{key}"] = column
+    assert "holds 2 recordings (left, right)" in refused(path)
+
+
+def test_a_file_that_reaches_outside(tmp_path: Path) -> None:
+    """Links, external storage and virtual arrays: each would read what another file holds."""
+    secret = saved(tmp_path / "secret.h5", table(500))
+    path = tmp_path / "a.h5"
+
+    def with_x(make: Any) -> Path:
+        saved(path, table(500), {key: f"events/{key}" for key in "ytp"})
+        with h5py.File(path, "a") as file:
+            make(file)
+        with h5py.File(path) as file:  # the control: plain h5py reads it
+            assert len(file["events/x"]) == 500
+        return path
+
+    def external(file: Any) -> None:
+        file["events/x"] = h5py.ExternalLink(secret.name, "/events/x")
+
+    def soft(file: Any) -> None:
+        file["out"] = h5py.ExternalLink(secret.name, "/events")
+        file["events/x"] = h5py.SoftLink("/out/x")
+
+    def storage(file: Any) -> None:
+        numbers = tmp_path / "numbers"
+        numbers.write_bytes(table(500)["x"].tobytes())
+        file.create_dataset("events/x", (500,), "u2", external=[(str(numbers), 0, 1000)])
+
+    def virtual(file: Any) -> None:
+        layout = h5py.VirtualLayout((500,), "u2")
+        layout[:] = h5py.VirtualSource(secret.name, "events/x", (500,))
+        file["events"].create_virtual_dataset("x", layout)
+
+    assert "link to another place" in refused(with_x(external))
+    assert "link to another place" in refused(with_x(soft))
+    assert "in another file" in refused(with_x(storage))
+    assert "in another file" in refused(with_x(virtual))
+
+
+def test_arrays_that_cost_more_than_their_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+
+    def with_x(**how: Any) -> str:
+        saved(path, table(500), {key: f"events/{key}" for key in "ytp"})
+        with h5py.File(path, "a") as file:
+            file.create_dataset("events/x", **how)
+        return refused(path)
+
+    words = h5py.string_dtype()
+    assert "plain numbers" in with_x(shape=(500,), dtype=words)
+    assert "plain numbers" in with_x(shape=(500,), dtype=h5py.vlen_dtype(np.uint16))
+    assert "plain numbers" in with_x(shape=(500,), dtype="c16")
+    assert "none was written" in with_x(shape=(500,), dtype="u2")
+    huge = with_x(shape=(1 << 40,), dtype="u2", chunks=(1 << 28,), compression="gzip")
+    assert "in chunks of 536,870,912 bytes" in huge
+
+
+def test_sizes_are_checked_before_reading(tmp_path: Path) -> None:
+    """A few kilobytes that declare 10**12 events."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        for key in COLUMNS:
+            array = file.create_dataset(
+                f"events/{key}", (10**12,), "i8", chunks=(1000,), compression="gzip"
+            )
+            array[:1000] = 1
+    assert path.stat().st_size < 100_000
+    refused(path)
+
+
+def test_prophesees_own_compression(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.hdf5", table(10), {key: f"CD/{key}" for key in COLUMNS})
+    with h5py.File(path, "a") as file:
+        del file["CD"]
+        array = np.zeros(10, [("x", "u2"), ("y", "u2"), ("p", "i2"), ("t", "i8")])
+        file.create_dataset("CD/events", data=array, chunks=(10,), compression="gzip")
+    assert len(events.read(path)) == 10
+    data = path.read_bytes()
+    rest = b"\x08\x00\x01\x00\x01\x00deflate"  # length of the name, flags, values, the name
+    filters = b"\x01\x00" + rest
+    assert data.count(filters) == 1
+    path.write_bytes(data.replace(filters, hdf5_file.ECF.to_bytes(2, "little") + rest))
+    assert "Prophesee .hdf5 recording (ECF compression)" in refused(path)
+    assert "convert it to .raw" in refused(path)
+    path.write_bytes(data.replace(filters, (40_000).to_bytes(2, "little") + rest))
+    assert "unknown compression (filter 40000)" in refused(path)
+
+
+def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path / "a.h5", table(10))
+
+    def absent(name: str) -> Any:
+        raise ImportError(f"No module named {name!r}")
+
+    monkeypatch.setattr(extra, "import_module", absent)
+    assert "pip install -r requirements-events.txt" in refusal(path)
+
+
+@pytest.fixture
+def damaged(tmp_path: Path, true: Table) -> Iterator[tuple[Path, bytes]]:
+    path = dsec(tmp_path / "good.h5", true)
+    yield tmp_path / "a.h5", path.read_bytes()
+
+
+def test_files_that_are_cut_off(damaged: tuple[Path, bytes]) -> None:
+    path, data = damaged
+    for size in (8, 20, 100, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:size])
+        assert "could not be read as HDF5" in refused(path)
+
+
+@pytest.mark.slow
+def test_damage_is_one_sentence_or_other_events(damaged: tuple[Path, bytes]) -> None:
+    """No flipped bytes raise anything but MediaError."""
+    path, data = damaged
+    rng = np.random.default_rng(1)
+    sentences = 0
+    for _ in range(100):
+        broken = bytearray(data)
+        for at in rng.integers(8, len(data), 3):
+            broken[at] ^= int(rng.integers(1, 256))
+        for at in rng.integers(8, 3000, 3):
+            broken[at] ^= int(rng.integers(1, 256))
+        path.write_bytes(bytes(broken))
+        for window in (None, Window(0, 300_000)):
+            try:
+                events.read(path, window)
+            except MediaError as error:
+                sentences += 1
+                assert "\n" not in str(error)
+    assert sentences > 40

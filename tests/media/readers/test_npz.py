@@ -1,0 +1,147 @@
+"""EventBench's archives, plain archives, and archives that cost more than their bytes."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.media import events
+from engine.media.readers import npz
+from engine.media_options import Window
+from tests.media.readers.streams import COLUMNS, Table, refusal, same, table, windows_agree
+
+SAMPLE = Path(__file__).resolve().parents[4] / "shared" / "data" / "eventbench" / "event_bins.npz"
+FIELDS = [("p", "u1"), ("t", "<i8"), ("x", "<u2"), ("y", "<u2")]
+
+
+def bins(values: Table, count: int = 16) -> np.ndarray[Any, Any]:
+    """An object array of time bins, as EventBench saves it."""
+    records = np.zeros(len(values["t"]), FIELDS)
+    for key, column in values.items():
+        records[key] = column
+    found = np.empty(count, object)
+    found[:] = np.array_split(records, count)
+    return found
+
+
+@pytest.mark.skipif(not SAMPLE.exists(), reason="the published EventBench sample is not here")
+def test_the_published_sample_equals_numpys_own_reading() -> None:
+    found = events.read(SAMPLE)
+    with np.load(SAMPLE, allow_pickle=True) as archive:  # the second decoder, on a known file
+        wanted = np.concatenate(list(archive["event_bins"]))
+    assert same(found, {key: wanted[key] for key in COLUMNS})
+    assert (len(found), found.width, found.height) == (785_830, 320, 240)
+    assert not same(found, {key: wanted[key][::-1] for key in COLUMNS})  # the control
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_time_bins(tmp_path: Path, save: Any) -> None:
+    true = table(3000)
+    save(tmp_path / "a.npz", event_bins=bins(true))
+    assert windows_agree(tmp_path / "a.npz", true, 10) > 3
+
+
+@pytest.mark.parametrize(
+    "names", ["xytp", ("xs", "ys", "ts", "ps"), ("X", "Y", "timestamps", "pol")]
+)
+def test_plain_arrays(tmp_path: Path, names: Any) -> None:
+    true = table(3000)
+    arrays = {name: true[key] for name, key in zip(names, COLUMNS, strict=True)}
+    np.savez_compressed(tmp_path / "a.npz", **arrays, other=np.zeros((3, 3)))
+    assert windows_agree(tmp_path / "a.npz", true, 10) > 3
+
+
+def test_one_structured_array(tmp_path: Path) -> None:
+    true = table(300)
+    np.savez(tmp_path / "a.npz", event_data=np.concatenate(list(bins(true))))
+    assert same(events.read(tmp_path / "a.npz"), true)
+
+
+def test_code_in_an_archive_does_not_run(tmp_path: Path) -> None:
+    class Touch:
+        def __reduce__(self) -> tuple[Any, Any]:
+            return Path.touch, (tmp_path / "made",)
+
+    box = np.empty(1, object)
+    box[0] = Touch()
+    np.savez(tmp_path / "a.npz", event_bins=box)
+    assert "a.npz is refused" in refusal(tmp_path / "a.npz")
+    assert not (tmp_path / "made").exists()
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:  # the control
+        pickle.loads(archive.read("event_bins.npy")[128:])  # noqa: S301
+    assert (tmp_path / "made").exists()
+
+
+def member(array: np.ndarray[Any, Any]) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def archived(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
+
+
+def test_archives_that_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    assert "without arrays" in refusal(archived(path, {"word/document.xml": b"<xml>"}))
+    assert "without arrays" in refusal(archived(path, {}))
+    assert "found: a, b" in refusal(archived(path, {"a.npy": b"", "b.npy": b""}))
+    many = {f"{number}.npy": b"" for number in range(70)}
+    assert "too many" in refusal(archived(path, many))
+    plain = {f"{key}.npy": member(values) for key, values in table(100).items()}
+    assert len(events.read(archived(path, plain))) == 100  # the control
+    assert "unusual compression" in refusal(archived(path, plain, zipfile.ZIP_BZIP2))
+    assert "one number per event" in refusal(archived(path, plain | {"x.npy": member(np.eye(3))}))
+    assert "different lengths" in refusal(archived(path, plain | {"x.npy": member(np.arange(3))}))
+    assert "holds 0 events" in refusal(
+        archived(path, {f"{key}.npy": member(np.zeros(0)) for key in COLUMNS})
+    )
+    assert "whole numbers of microseconds" in refusal(
+        archived(path, plain | {"t.npy": member(table(100)["t"] / 1e6)})
+    )
+
+
+def test_sizes_are_checked_before_unpacking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = archived(tmp_path / "a.npz", {"x.npy": bytes(5_000_000)})
+    assert path.stat().st_size < 10_000
+    monkeypatch.setattr(npz, "MAX_BYTES", 1_000_000)
+    assert "would unpack to 5,000,000 bytes" in refusal(path)
+
+
+def test_a_member_that_is_larger_than_declared(tmp_path: Path) -> None:
+    path = archived(tmp_path / "a.npz", {"x.npy": bytes(5000)}, zipfile.ZIP_STORED)
+    data = path.read_bytes()
+    declared = (5000).to_bytes(4, "little")
+    path.write_bytes(data.replace(declared, (100).to_bytes(4, "little")))
+    assert "damaged" in refusal(path) or "another size" in refusal(path)
+
+
+@pytest.mark.parametrize("window", [None, Window(0, 1000)])
+def test_damage_is_one_sentence(tmp_path: Path, window: Window | None) -> None:
+    np.savez_compressed(tmp_path / "good.npz", event_bins=bins(table(3000)))
+    data = (tmp_path / "good.npz").read_bytes()
+    path = tmp_path / "a.npz"
+    for size in (4, 30, len(data) // 2, len(data) - 10):
+        path.write_bytes(data[:size])
+        refusal(path, window)
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        broken = bytearray(data)
+        for at in rng.integers(0, len(data), 4):
+            broken[at] ^= int(rng.integers(1, 256))
+        path.write_bytes(bytes(broken))
+        if broken[:4] != b"PK\3\4":
+            continue  # another kind by its content
+        refusal(path, window)

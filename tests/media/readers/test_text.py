@@ -1,0 +1,195 @@
+"""Events as text: columns in any order, units, windows by bytes; faery and eventcv beside."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.errors import MediaError
+from engine.media import events, readers
+from engine.media.readers import text
+from engine.media_options import Window
+from tests.media.readers.streams import Table, refusal, same, table, windows_agree
+
+
+def saved(path: Path, values: Table, header: str = "t,x,y,p", separator: str = ",") -> Path:
+    names = [name[0] for name in header.lower().split(separator)]
+    rows = zip(*(values[name].tolist() for name in names), strict=True)
+    lines = [separator.join(map(str, row)) for row in rows]
+    path.write_text("\n".join([header, *lines]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations("txyp")))
+def test_columns_in_any_order(tmp_path: Path, order: tuple[str, ...]) -> None:
+    true = table(200)
+    assert same(events.read(saved(tmp_path / "a.csv", true, ",".join(order))), true)
+    # The control: a header that exchanges two columns gives other events.
+    wrong = ",".join({"x": "y", "y": "x"}.get(name, name) for name in order)
+    lines = (tmp_path / "a.csv").read_text().split("\n", 1)[1]
+    (tmp_path / "b.csv").write_text(f"{wrong}\n{lines}")
+    assert not same(events.read(tmp_path / "b.csv"), true)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", " "])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_separators_and_windows(tmp_path: Path, separator: str, ending: str) -> None:
+    true = table(5000, begin=77)
+    header = separator.join(("timestamp", "x", "y", "polarity"))
+    path = saved(tmp_path / "a.txt", true, header, separator)
+    path.write_bytes(path.read_bytes().replace(b"\n", ending.encode()))
+    assert windows_agree(path, true, 15) > 5
+    with pytest.raises(AssertionError):
+        windows_agree(path, true | {"p": true["p"] ^ 1}, 15)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "# made by hand\n% twice\n\nt,x,y,p\n",
+        "# t,x,y,p\n",
+        "% t x y p\n",
+        "\N{ZERO WIDTH NO-BREAK SPACE}t,x,y,p\n",
+        '"t","x","y","p"\n',
+        "Time [us], X, Y, Polarity\n",
+        "t(us),xs,ys,pol\n",
+        "# units below\n# ts_us,x,y,on\n",
+    ],
+)
+def test_forms_of_the_line_of_names(tmp_path: Path, head: str) -> None:
+    true = table(50)
+    path = saved(tmp_path / "a.csv", true)
+    path.write_text(head + path.read_text().split("\n", 1)[1].replace(",", ", "), "utf-8")
+    assert same(events.read(path), true)
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("s", 1e-6), ("ms", 1e-3), ("us", 1), ("ns", 1000)])
+def test_units(tmp_path: Path, unit: str, factor: float) -> None:
+    true = table(3000, begin=1_600_000_000_000_000 if unit == "s" else 0)
+    rows = zip(*(true[key].tolist() for key in "txyp"), strict=True)
+    digits = {"s": 6, "ms": 3}.get(unit, 0)
+    lines = [f"{t * factor:.{digits}f},{x},{y},{p}" for t, x, y, p in rows]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([f"t_{unit},x,y,p", *lines]))
+    assert windows_agree(path, true, 10) > 3
+    assert not any("no unit" in note for note in events.read(path).warnings)
+
+
+def test_microseconds_without_a_unit_are_noted(tmp_path: Path) -> None:
+    (note,) = events.read(saved(tmp_path / "a.csv", table(50, span_us=900))).warnings
+    assert note.endswith("a.csv have no unit and are taken as microseconds.")
+
+
+def test_a_file_of_faery_and_faerys_own_reading(tmp_path: Path) -> None:
+    faery = pytest.importorskip("faery", reason="faery is not installed")
+    true = table(3000)
+    array = np.zeros(3000, faery.EVENTS_DTYPE)
+    for key in "xyt":
+        array[key] = true[key]
+    array["on"] = true["p"]
+    path = tmp_path / "a.csv"
+    faery.events_stream_from_array(array, (128, 96)).to_file(path)
+    found = events.read(path)
+    assert same(found, true) and (found.width, found.height) == (128, 96)
+    stream = faery.events_stream_from_file(path, dimensions_fallback=(128, 96))
+    back = np.concatenate(list(stream))
+    assert same(found, {key: back["on" if key == "p" else key] for key in "xytp"})
+
+
+def test_eventcv_reads_the_same(tmp_path: Path) -> None:
+    eventcv = pytest.importorskip("eventcv", reason="eventcv is not installed")
+    path = saved(tmp_path / "a.csv", table(3000))
+    other = eventcv.load(str(path), time_unit="us").numpy()
+    found = events.read(path)
+    for place, key in enumerate("xytp"):
+        column = other[:, place] > 0 if key == "p" else other[:, place]
+        assert np.array_equal(getattr(found, key), column)
+
+
+BAD = {
+    "no line of names": ("0,1,2,1\n5,1,2,0\n", "write a first line such as t,x,y,p"),
+    "a size instead of names": ("240 180\n0 1 2 1\n", "does not name its columns"),
+    "a column is missing": ("t,x,y\n0,1,2\n", "does not name its columns p"),
+    "only names": ("t,x,y,p\n", "holds 0 events"),
+    "only comments": ("# t,x,y,p\n", "has no line of events"),
+    "seconds without a unit": ("t,x,y,p\n0.001,1,2,1\n0.002,1,2,1\n", "name the column t_s"),
+    "words": ("t,x,y,p\n0,1,2,1\nfoo,1,2,1\n", "has t = 'foo' in a line of events"),
+    "a short line": (
+        "t,x,y,p\n0,1,2,1\n5,1\n7,1,2,1\n",
+        "a line of 2 values and names 4 columns|in a line of events",
+    ),
+    "a long line": ("t,x,y,p\n0,1,2,1\n5,1,2,1,1\n", "does not fit its columns|names 4"),
+    "an empty value": ("t,x,y,p\n0,1,2,1\n5,,2,1\n", "has x = '' in a line"),
+    "a fraction of a pixel": ("t,x,y,p\n0,1.5,2,1\n5,1,2,1\n", "x = 1.5 at event 0"),
+    "a negative pixel": ("t,x,y,p\n0,-1,2,1\n5,1,2,1\n", "x = -1"),
+    "a distant pixel": ("t,x,y,p\n0,5000,2,1\n5,1,2,1\n", "x = 5,000"),
+    "outside the sensor": ("t,x@64,y@48,on\n0,64,2,1\n5,1,2,1\n", "width 64"),
+    "a polarity of 2": ("t,x,y,p\n0,1,2,2\n5,1,2,1\n", "polarity 2"),
+    "an endless line": ("t,x,y,p\n" + "1," * 100_000, "line of more than|does not fit"),
+    "a huge time": ("t,x,y,p\n" + "9" * 40 + ",1,2,1\n", "in a line of events|a time of"),
+    "not a time": ("t_s,x,y,p\ninf,1,2,1\n2,1,2,1\n", "a time of inf"),
+}
+
+
+@pytest.mark.parametrize(("content", "why"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize("window", [None, Window(0, 1_000_000)])
+def test_files_that_are_refused(
+    tmp_path: Path, content: str, why: str, window: Window | None
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(content)
+    with pytest.raises(MediaError, match=why):
+        events.read(path, window)
+    refusal(path, window)
+
+
+def test_binary_data_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(np.random.default_rng(1).bytes(10_000))
+    assert "is not text" in refusal(path)
+    path.write_bytes(b"t,x,y,p\n0,1,2,1\n" + np.random.default_rng(1).bytes(200_000))
+    refusal(path)
+    refusal(path, Window(0, 1000))
+
+
+def test_a_line_that_is_cut_off(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.csv", table(500))
+    path.write_bytes(path.read_bytes()[:-5])
+    refusal(path)
+
+
+def test_other_polarities_and_times(tmp_path: Path) -> None:
+    true = table(500)
+    path = saved(tmp_path / "a.csv", true | {"p": true["p"].astype(np.int8) * 2 - 1})
+    found = events.read(path)
+    assert any("polarity -1" in note for note in found.warnings)
+    hours = table(500, begin=10 * 3_600_000_000)
+    assert same(events.read(saved(path, hours)), hours)
+    assert same(events.read(saved(path, hours), Window(0, 10_000_000)), hours)
+    back = true | {"t": np.roll(true["t"], 200)}
+    assert any("step back 1 times" in note for note in events.read(saved(path, back)).warnings)
+    inside = (back["t"] >= 300_000) & (back["t"] < 900_000)
+    found = events.read(path, Window(300_000, 600_000))
+    assert same(found, {key: values[inside] for key, values in back.items()})
+
+
+def test_pieces_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    true = table(4000)
+    path = saved(tmp_path / "a.csv", true)
+    monkeypatch.setattr(text, "PIECE", 1000)
+    assert same(events.read(path), true)
+    monkeypatch.setattr(text, "EDGE", 2000)
+    monkeypatch.setattr(events, "MAX_EVENTS", 3000)
+    assert "at most 3,000 are read at once" in refusal(path)
+    assert len(events.read(path, Window(0, 500_000))) < 3000
+
+
+def test_a_comment_of_text_is_no_header_of_prophesee(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("% evt 3.0\n% t x y p\n1 2 3 1\n5 6 7 0\n")
+    assert events.read(path).t.tolist() == [1, 5]
+    with readers.opened(path, "a.txt") as recording:
+        assert recording.duration_us() == 4 and recording.rates(2).tolist() == [1, 1]

@@ -1,0 +1,291 @@
+"""EvQA and EventBench as they are published, and lists of other shapes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import DatasetError
+from engine.media import benchmark_layouts, dataset
+from engine.media.dataset import Dataset
+from engine.types import Sample
+
+CHOICES = ["A bird.", "A car.", "A dog.", "A tree."]
+
+
+def put(path: Path, data: bytes = b"events") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def question(number: int = 1, **fields: Any) -> dict[str, Any]:
+    """A question as EvQA's review system and reader know it."""
+    return {
+        "question_id": number,
+        "qid": f"DSEC_{number}",
+        "dataset_name": "DSEC",
+        "file_path": f"{number}.h5",
+        "camera_type": "Prophesee Gen3.1",
+        "resolution": [480, 640],
+        "question_type": "Object",
+        "duration": 5.0,
+        "question": "What passes the camera?",
+        "answer": "A car.",
+        "choices": CHOICES,
+        "question_cn": "什么经过了相机?",
+        "answer_cn": "汽车。",
+        "choices_cn": ["鸟。", "汽车。", "狗。", "树。"],
+        **fields,
+    }
+
+
+def evqa(root: Path, *questions: object, name: str = "DSEC", **group: Any) -> Dataset:
+    for number in (1, 2):
+        put(root / "h5_files" / name / f"{number}.h5")
+    put(root / "h5_files" / name / "LICENSE.txt")
+    value = {"dataset_name": name, "description": "...", "questions": list(questions), **group}
+    put(root / "questions" / f"{name}.json", json.dumps(value).encode())
+    return dataset.read(root)
+
+
+def only(found: Dataset) -> Sample:
+    (sample,) = found.samples
+    return sample
+
+
+def test_a_question_of_evqa(tmp_path: Path) -> None:
+    found = evqa(tmp_path, question())
+    sample = only(found)
+    assert (sample.id, sample.sequence, sample.task) == ("DSEC_1", "DSEC", "Object")
+    assert sample.question == (
+        "Question: What passes the camera?\nOptions:\n(A) A bird.\n(B) A car.\n(C) A dog.\n"
+        "(D) A tree.\n\nOnly give the best option."
+    )
+    assert (sample.choices, sample.answer) == (tuple(CHOICES), "B")
+    assert (sample.choice_form, sample.reference, sample.window) == ("letters", "", None)
+    assert sample.events == tmp_path / "h5_files" / "DSEC" / "1.h5" and not sample.problems
+    assert set(sample.missing) == {"video", "image"}
+    assert found.file == tmp_path / "questions" / "DSEC.json"
+    assert found.clips == ("h5_files/DSEC/1",)
+
+
+def test_all_lists_of_evqa_in_order(tmp_path: Path) -> None:
+    evqa(tmp_path, question(1), name="DSEC")
+    other = question(2, qid="MVSEC_2", dataset_name="MVSEC")
+    found = evqa(tmp_path, other, question(2, qid=None, dataset_name=None), name="MVSEC")
+    assert [one.id for one in found.samples] == ["DSEC_1", "MVSEC_2", "record-3"]
+    assert "the id 'MVSEC_2' of an earlier record" in found.samples[2].problems[0]
+    assert [one.sequence for one in found.samples] == ["DSEC", "MVSEC", "MVSEC"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"file_path": "3.h5"}, "h5_files/DSEC/3.h5 does not exist"),
+        ({"file_path": "../MVSEC/1.h5"}, "leaves h5_files/ and is refused"),
+        ({"dataset_name": "../.."}, "leaves h5_files/ and is refused"),
+        ({"dataset_name": "/etc"}, "is refused: name a path relative to h5_files/"),
+        ({"file_path": None}, "is not a file"),
+        ({"file_path": 5}, "does not exist"),
+        ({"answer": "B"}, "The answer 'B' means none of its options"),
+        ({"answer": "A plane."}, "means none of its options"),
+        ({"choices": ["A bird.", "A bird."]}, "has the option 'A bird.' twice"),
+        ({"choices": "A bird."}, "choices is 'A bird.' instead of a list"),
+        ({"question": ""}, "has choices and no question"),
+        ({"question": {"en": "What?"}}, "has choices and no question"),
+    ],
+)
+def test_a_bad_question_of_evqa_is_its_own_problem(
+    tmp_path: Path, fields: dict[str, Any], sentence: str
+) -> None:
+    bad, good = evqa(tmp_path, question(1, **fields), question(2)).samples
+    assert any(sentence in problem for problem in bad.problems), bad.problems
+    assert (bad.events is None) == ("events" in bad.missing)
+    assert good.events and good.answer == "B" and not good.problems
+
+
+@pytest.mark.parametrize("value", [7, None, "x", [question()]])
+def test_questions_that_are_no_objects(tmp_path: Path, value: object) -> None:
+    bad, good = evqa(tmp_path, value, question()).samples
+    assert "instead of an object: remove it" in bad.problems[0] and bad.events is None
+    assert not good.problems
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ([question()], "has the keys question_id, qid"),
+        ({"items": []}, "has the keys items and no list of questions"),
+        (3, "has a int and no list of questions"),
+        ({"questions": {}}, "holds a dict instead of a list"),
+        ({"questions": []}, "holds an empty list"),
+    ],
+)
+def test_lists_that_are_not_evqas(tmp_path: Path, value: object, sentence: str) -> None:
+    evqa(tmp_path, question())
+    put(tmp_path / "questions" / "odd.json", json.dumps(value).encode())
+    with pytest.raises(DatasetError) as caught:
+        dataset.read(tmp_path)
+    assert sentence in str(caught.value) and "odd.json" in str(caught.value)
+
+
+def test_a_question_without_a_known_answer_can_be_asked(tmp_path: Path) -> None:
+    sample = only(evqa(tmp_path, question(answer=None)))
+    assert sample.answer == "" and sample.choices and not sample.problems
+
+
+def bins(root: Path, value: object, name: str = "test.json") -> Dataset:
+    for number in (1, 2):
+        put(root / "events" / f"{number}.npz")
+    put(root / name, json.dumps(value).encode())
+    return dataset.read(root)
+
+
+RECORD: dict[str, Any] = {
+    "id": "q1",
+    "event_data": "events/1.npz",
+    "question": "What moves?",
+    "options": CHOICES,
+    "answer": "C",
+    "task": "counting",
+}
+
+
+def test_a_record_of_eventbench(tmp_path: Path) -> None:
+    found = bins(tmp_path, [RECORD])
+    sample = only(found)
+    assert (sample.id, sample.sequence, sample.task) == ("q1", "events", "counting")
+    assert sample.question.startswith("What moves?\nA. A bird.\nB. A car.\n")
+    assert (sample.choices, sample.answer) == (tuple(CHOICES), "C")
+    assert sample.events == tmp_path / "events" / "1.npz" and not sample.problems
+    assert found.clips == ("events/1",) and found.file == tmp_path / "test.json"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"answer": "A dog."},
+        {"answer": 2},
+        {"answer": "(C)"},
+        {"options": dict(zip("ABCD", CHOICES, strict=True))},
+        {"options": [f"{letter}. {text}" for letter, text in zip("ABCD", CHOICES, strict=True)]},
+        {"options": None, "choices": CHOICES},
+        {"answer": None, "ground_truth": "C"},
+        {"question": None, "query": "What moves?"},
+        {"question": None, "conversations": [{"from": "human", "value": "<event>\nWhat moves?"}]},
+        {"event_data": None, "event": "events/1.npz"},
+        {"event_data": "events/1.npy"},
+        {"event_data": "events/1"},
+        {"event_data": "1.npz"},
+        {"event_data": "some/other/place/1.npy"},
+        {"event_data": "/mnt/disk/EventBench/1.npy"},
+        {"task": None, "task_type": "counting"},
+    ],
+    ids=str,
+)
+def test_other_forms_of_the_same_record(tmp_path: Path, changed: dict[str, Any]) -> None:
+    record = {key: value for key, value in (RECORD | changed).items() if value is not None}
+    wanted = only(bins(tmp_path, [RECORD]))
+    assert only(bins(tmp_path, [record])) == wanted
+
+
+def test_lists_by_task_and_below_the_root(tmp_path: Path) -> None:
+    record = {key: value for key, value in RECORD.items() if key != "task"}
+    records = {"spatial": [record | {"id": 1}], "causal": [record | {"id": 2}], "version": 3}
+    found = bins(tmp_path, records, "lists/test.json")
+    assert [(one.id, one.task) for one in found.samples] == [("1", "spatial"), ("2", "causal")]
+    plain = bins(tmp_path, {"data": [record]}, "lists/test.json")
+    assert only(plain).task == ""
+
+
+def test_an_open_question_has_a_reference(tmp_path: Path) -> None:
+    record = RECORD | {"options": None, "answer": "A dog runs."}
+    sample = only(bins(tmp_path, [record]))
+    assert (sample.question, sample.reference, sample.choices) == ("What moves?", "A dog runs.", ())
+    turns = [{"from": "human", "value": "<event>\nWhat?"}, {"from": "gpt", "value": "It."}]
+    told = only(bins(tmp_path, [{"event": "events/1.npz", "conversations": turns}]))
+    assert (told.id, told.question, told.reference) == ("record-1", "What?", "It.")
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"event_data": "events/3.npz"}, "events/3.npz does not exist"),
+        ({"event_data": "../outside.npz"}, "leaves ./ and is refused"),
+        ({"event_data": "/etc/passwd"}, "is refused"),
+        ({"event_data": "C:\\x.npz"}, "is refused"),
+        ({"event_data": 5}, "5 is not a file name"),
+        ({"event_data": ["events/1.npz"]}, "is not a file name"),
+        ({"event_data": "x" * 2000}, "too long"),
+        ({"answer": "E"}, "means none of its options"),
+        ({"answer": ["A", "B"]}, "means none of its options"),
+        ({"options": ["one", ""]}, "has an empty option"),
+        ({"options": 5}, "choices is 5 instead of a list"),
+    ],
+)
+def test_a_bad_record_of_eventbench_is_its_own_problem(
+    tmp_path: Path, changed: dict[str, Any], sentence: str
+) -> None:
+    put(tmp_path.parent / "outside.npz")
+    found = bins(tmp_path, [RECORD, RECORD | {"id": "bad"} | changed])
+    good, bad = found.samples
+    assert any(sentence in problem for problem in bad.problems), bad.problems
+    assert not good.problems and good.answer == "C"
+
+
+def test_two_files_of_one_name_are_not_guessed_between(tmp_path: Path) -> None:
+    put(tmp_path / "other" / "1.npz")
+    sample = only(bins(tmp_path, [RECORD | {"event_data": "lost/1.npz"}]))
+    assert sample.events is None and "lost/1.npz does not exist" in sample.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "keys"),
+    [
+        ([{"image": "x.png", "caption": "y"}], "the keys image, caption"),
+        ({"all": [{"question": "x"}]}, "the keys question"),
+        ([{"file": "1.npz"}], "the keys file"),
+    ],
+)
+def test_lists_of_an_unknown_shape_name_their_keys(
+    tmp_path: Path, value: object, keys: str
+) -> None:
+    with pytest.raises(DatasetError) as caught:
+        bins(tmp_path, value)
+    assert keys in str(caught.value) and "a record needs a question" in str(caught.value)
+
+
+def test_json_that_holds_no_records_is_left_alone(tmp_path: Path) -> None:
+    put(tmp_path / "a.npy")
+    put(tmp_path / "benchmark_results.json", json.dumps([RECORD]).encode())
+    put(tmp_path / "camera.json", b'{"width": 640, "lens": [1, 2]}')
+    put(tmp_path / "list.json", b"[1, 2]")
+    assert benchmark_layouts.read(benchmark_layouts.Root(tmp_path)) is None
+    put(tmp_path / "bins.npz")
+    assert benchmark_layouts.read(benchmark_layouts.Root(tmp_path)) is None
+    put(tmp_path / "test.json", json.dumps([RECORD]).encode())  # control
+    assert benchmark_layouts.read(benchmark_layouts.Root(tmp_path)) is not None
+
+
+@pytest.mark.parametrize("content", [b"[{]", b"\xff", b"[" * 100_000])
+def test_json_that_cannot_be_read(tmp_path: Path, content: bytes) -> None:
+    put(tmp_path / "bins.npz")
+    put(tmp_path / "test.json", content)
+    with pytest.raises(DatasetError, match=r"test\.json is not"):
+        dataset.read(tmp_path)
+
+
+def test_windows_of_a_folder_come_before_its_json(tmp_path: Path) -> None:
+    put(tmp_path / "windows.csv", b"file\nevents/1.npz\n")
+    assert only(bins(tmp_path, [RECORD])).id == "events/1"
+
+
+def test_too_many_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark_layouts, "MAX_RECORDS", 1)
+    assert bins(tmp_path, [RECORD]).samples
+    with pytest.raises(DatasetError, match="has over 1 records"):
+        bins(tmp_path, [RECORD, RECORD])

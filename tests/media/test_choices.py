@@ -1,0 +1,174 @@
+"""Options and right answers in the forms that datasets have, and refused ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.errors import BadInput, DatasetError
+from engine.media.choices import AskedQuestion, asked, letter_of, option_texts
+from engine.prompts import (
+    CHOICE_FORMS,
+    LETTERS,
+    MAX_QUESTION_CHARS,
+    check_question,
+    choice_question,
+)
+
+CARS = ("a car", "a truck", "nothing")
+
+
+def test_the_usual_lettered_question() -> None:
+    assert choice_question("What is ahead?", CARS) == (
+        "What is ahead?\nA. a car\nB. a truck\nC. nothing\n"
+        "Answer with the option's letter from the given choices directly."
+    )
+
+
+def test_the_form_of_evqa() -> None:
+    assert choice_question("What is ahead?", CARS, "evqa") == (
+        "Question: What is ahead?\nOptions:\n(A) a car\n(B) a truck\n(C) nothing\n\n"
+        "Only give the best option."
+    )
+
+
+def test_a_question_whose_answer_is_read_by_its_words_is_asked_alone() -> None:
+    assert choice_question("What is ahead?", CARS, "words") == "What is ahead?"
+    found = asked("What is ahead?", CARS, "a truck", "words")
+    assert found == AskedQuestion("What is ahead?", CARS, "words", "B")
+
+
+def test_braces_in_a_question_are_text() -> None:
+    text = choice_question("What is {letter} {0}?", ("{text}", "{question}"))
+    assert text.startswith("What is {letter} {0}?\nA. {text}\nB. {question}\n")
+
+
+@pytest.mark.parametrize("count", [0, 1, 27])
+def test_numbers_of_options_that_have_no_letters(count: int) -> None:
+    with pytest.raises(BadInput, match=f"has {count} options: give 2 to 26"):
+        choice_question("Which?", [str(one) for one in range(count)])
+
+
+def test_forms_that_are_not_known() -> None:
+    with pytest.raises(BadInput, match=r"choice_form is 'roman': choose one of words, letters"):
+        choice_question("Which?", CARS, "roman")
+    for form in CHOICE_FORMS:
+        assert choice_question("Which?", CARS, form)
+
+
+def test_26_long_options_can_be_asked() -> None:
+    options = [f"{letter} " + "x" * 100 for letter in "abcdefghijklmnopqrstuvwxyz"]
+    found = asked("Which?", options, "Z")
+    assert check_question(found.question) == found.question
+    assert 4000 > len(found.question) > 2600 and found.answer == "Z"
+    with pytest.raises(DatasetError, match=f"shorten it to {MAX_QUESTION_CHARS:,}"):
+        asked("x" * MAX_QUESTION_CHARS, CARS, "A")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        list(CARS),
+        {"A": "a car", "B": "a truck", "C": "nothing"},
+        {"C": "nothing", "a": "a car", "b": " a  truck\n"},
+        ["A. a car", "B. a truck", "C. nothing"],
+        ["(A) a car", "(B) a truck", "(C) nothing"],
+        ["A: a car", "B) a truck", "C. nothing"],
+    ],
+)
+def test_forms_of_options(options: object) -> None:
+    assert option_texts(options) == CARS
+
+
+def test_labels_that_are_not_those_of_their_places_are_text() -> None:
+    assert option_texts(["B. one", "A. two"]) == ("B. one", "A. two")
+    assert option_texts(["A. one", "two"]) == ("A. one", "two")
+    assert option_texts([1, 2.5, "three"]) == ("1", "2.5", "three")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("abc", "choices is 'abc' instead of a list"),
+        (7, "choices is 7 instead of a list"),
+        ([], "choices has 0 options"),
+        (["one"], "choices has 1 options"),
+        ([str(one) for one in range(27)], "choices has 27 options"),
+        (["one", ""], "choices has an empty option"),
+        (["one", " \n "], "choices has an empty option"),
+        (["one", None], "choices has None instead of a text"),
+        (["one", True], "choices has True instead of a text"),
+        (["one", ["two"]], "choices has ['two'] instead of a text"),
+        (["one", 10**5000], "choices has a very long number"),
+        (["one", "x" * 1001], "an option of 1,001 characters"),
+        (["One", "two", "one "], "choices has the option 'One' twice"),
+        ({"A": "one", "C": "two"}, "choices has the letters ['A', 'C']"),
+        ({"A": "one", "a": "two"}, "choices has the letters ['A', 'a']"),
+        ({0: "one", 1: "two"}, "choices has the letters [0, 1]"),
+    ],
+)
+def test_options_that_are_refused(options: object, sentence: str) -> None:
+    with pytest.raises(DatasetError) as caught:
+        option_texts(options)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "letter"),
+    [
+        (None, ""),
+        ("", ""),
+        ("B", "B"),
+        ("b", "B"),
+        ("(B)", "B"),
+        ("B.", "B"),
+        (" B) ", "B"),
+        (1, "B"),
+        ("a truck", "B"),
+        ("A  Truck", "B"),
+        ("B. a truck", "B"),
+    ],
+)
+def test_forms_of_the_right_answer(answer: object, letter: str) -> None:
+    assert letter_of(answer, CARS) == letter
+
+
+@pytest.mark.parametrize("answer", ["D", 3, -1, True, "a bus", ["B"], 1.0, "BB", [10**5000]])
+def test_answers_that_are_no_option(answer: object) -> None:
+    with pytest.raises(DatasetError, match="means none of its options: write the letter or text"):
+        letter_of(answer, CARS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "options"), [("A", ("B", "A")), (1, ("1", "2")), ("B. one", ("one", "two"))]
+)
+def test_answers_that_mean_two_options(answer: object, options: tuple[str, ...]) -> None:
+    with pytest.raises(DatasetError, match="means two of its options"):
+        letter_of(answer, options)
+
+
+def test_a_layout_may_give_texts_only() -> None:
+    assert asked("Which?", ["B", "A"], "A", LETTERS, as_text=True).answer == "B"
+    assert asked("Which?", CARS, None, LETTERS, as_text=True).answer == ""
+    with pytest.raises(DatasetError, match="means none of its options"):
+        asked("Which?", CARS, "B", LETTERS, as_text=True)
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("", "has choices and no question"),
+        (" \n", "has choices and no question"),
+        ("Is <image> there?", "contains <image>"),
+        ("\ud800?", "which is not a character"),
+    ],
+)
+def test_questions_that_cannot_be_asked(question: str, sentence: str) -> None:
+    with pytest.raises(DatasetError) as caught:
+        asked(question, CARS, "A")
+    assert sentence in str(caught.value)
+
+
+def test_an_option_cannot_make_another_line() -> None:
+    found = asked("Which?", ["one\nB. two\nC. three", "two"], "B")
+    assert found.question.count("\n") == 3
+    assert found.choices == ("one B. two C. three", "two")

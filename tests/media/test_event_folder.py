@@ -1,0 +1,274 @@
+"""Folders of event files, with and without windows.csv."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from engine.errors import DatasetError
+from engine.media import dataset, event_folder
+from engine.media.dataset import Dataset
+from engine.media.roots import Root
+from engine.media_options import Window
+from engine.types import Sample
+
+
+def put(path: Path, data: bytes = b"events") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def windows(root: Path, text: str, *, name: str = "a/one.npy") -> Dataset:
+    put(root / name)
+    (root / "windows.csv").write_bytes(text.encode())
+    return dataset.read(root)
+
+
+def only(root: Path, header: str, line: str) -> Sample:
+    (found,) = windows(root, f"{header}\n{line}\n").samples
+    return found
+
+
+def test_one_sample_per_file_below_the_root(tmp_path: Path) -> None:
+    root = tmp_path / "night"
+    files = [put(root / name) for name in ("x.npy", "b/2.npy", "b/10.npy", "a/deep/1.NPY")]
+    for name in ("x.json.txt.md", ".hidden.npy", ".git/y.npy", "b/rectify_map.h5", "notes.pdf"):
+        put(root / name)
+    found = dataset.read(root)
+    assert [(one.id, one.sequence) for one in found.samples] == [
+        ("x", "night"), ("a/deep/1", "a/deep"), ("b/2", "b"), ("b/10", "b"),
+    ]  # fmt: skip
+    assert {one.events for one in found.samples} == set(files)
+    assert found.file == root and found.clips == tuple(one.id for one in found.samples)
+    sample = found.samples[1]
+    assert set(sample.missing) == {"video", "image"} and not sample.problems
+    assert sample.window is None and sample.question == ""
+    assert dataset.find(found, "b/10") is found.samples[3]
+
+
+def test_files_that_differ_in_their_ending_only(tmp_path: Path) -> None:
+    put(tmp_path / "one.npy")
+    put(tmp_path / "one.NPY" if os.sep == "/" else tmp_path / "two.npy")
+    names = {one.id for one in dataset.read(tmp_path).samples}
+    assert names == ({"one.npy", "one.NPY"} if os.sep == "/" else {"one", "two"})
+
+
+def test_texts_are_recordings_only_where_no_other_files_are(tmp_path: Path) -> None:
+    kinds = (".npy", ".txt", ".csv")
+    for name in ("README.txt", "LICENSE_MIT.txt", "requirements-dev.txt", "rectify_map.h5"):
+        put(tmp_path / name)
+    first, second = put(tmp_path / "events.txt"), put(tmp_path / "other.csv")
+    assert event_folder.event_files(Root(tmp_path), kinds) == [first, second]
+    binary = put(tmp_path / "sub" / "a.npy")
+    assert event_folder.event_files(Root(tmp_path), kinds) == [binary]
+
+
+def test_an_empty_file_is_a_problem_of_its_own(tmp_path: Path) -> None:
+    put(tmp_path / "a.npy", b"")
+    put(tmp_path / "b.npy")
+    bad, good = dataset.read(tmp_path).samples
+    assert bad.events is None and "a.npy is empty (0 bytes)" in bad.missing["events"]
+    assert bad.problems == (bad.missing["events"],)
+    assert good.events and not good.problems
+
+
+def test_links_out_of_the_root_are_refused(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", put(tmp_path / "outside" / "secret.npy")
+    put(root / "a.npy")
+    (root / "b.npy").symlink_to(outside)
+    (root / "folder").symlink_to(outside.parent)
+    good, bad = dataset.read(root).samples
+    assert good.id == "a" and bad.id == "b" and bad.events is None
+    assert "is a link out of the dataset" in bad.problems[0]
+    (root / "c.npy").symlink_to(root / "a.npy")  # control: a link that stays inside
+    assert dataset.read(root).samples[2].events == root / "c.npy"
+
+
+def test_limits_of_depth_and_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "/".join("abcdefgh") / "in.npy")
+    put(tmp_path / "/".join("abcdefghi") / "too-deep.npy")
+    assert [one.id for one in dataset.read(tmp_path).samples] == ["a/b/c/d/e/f/g/h/in"]
+    put(tmp_path / "b.npy")
+    monkeypatch.setattr(event_folder, "MAX_FILES", 1)
+    with pytest.raises(DatasetError, match="more than 1 event files"):
+        dataset.read(tmp_path)
+    monkeypatch.setattr(event_folder, "MAX_FILES", 10)
+    monkeypatch.setattr(event_folder, "MAX_ENTRIES", 3)
+    with pytest.raises(DatasetError, match="give a folder below it"):
+        dataset.read(tmp_path)
+
+
+def test_names_that_no_output_can_encode(tmp_path: Path) -> None:
+    try:
+        put(Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff.npy")))
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    (sample,) = dataset.read(tmp_path).samples
+    assert sample.id.encode() == b"bad?" and sample.events is not None
+
+
+def test_a_folder_without_events_says_what_is_looked_for(tmp_path: Path) -> None:
+    put(tmp_path / "clip.mp4")
+    with pytest.raises(DatasetError) as caught:
+        dataset.read(tmp_path)
+    for part in ("EventGPT_Instruction_Subset.json", "EvQA, EventBench", "no event files"):
+        assert part in str(caught.value)
+
+
+def test_the_json_of_a_dataset_comes_first(tmp_path: Path) -> None:
+    put(tmp_path / "event_npy" / "seq" / "000000.npy")
+    assert [one.id for one in dataset.read(tmp_path).samples] == ["event_npy/seq/000000"]
+    put(tmp_path / "EventGPT_Instruction_Subset.json", b'[{"id": "own"}]')
+    assert [one.id for one in dataset.read(tmp_path).samples] == ["own"]
+
+
+def test_windows_with_units_and_in_microseconds(tmp_path: Path) -> None:
+    found = windows(
+        tmp_path,
+        "file,start,length,start_us,length_us\n"
+        "a/one.npy,1.25s,50ms,,\n"
+        "a/one.npy,,,100,2000\n"
+        "a/one.npy,,50ms,,\n"
+        "a/one.npy,,50ms,,\n"
+        "a/one.npy,,,,\n",
+    )
+    assert [(one.id, one.window) for one in found.samples] == [
+        ("a/one@1.25s+50ms", Window(1_250_000, 50_000)),
+        ("a/one@100us+2ms", Window(100, 2_000)),
+        ("a/one@0s+50ms", Window(0, 50_000)),
+        ("a/one@0s+50ms#2", Window(0, 50_000)),
+        ("a/one", None),
+    ]
+    assert not any(one.problems for one in found.samples)
+    assert {one.events for one in found.samples} == {tmp_path / "a/one.npy"}
+    assert {one.sequence for one in found.samples} == {"a"}
+    assert found.file == tmp_path / "windows.csv" and set(found.clips) == {"a/one"}
+    with pytest.raises(DatasetError, match="means 4 samples"):
+        dataset.find(found, "a/one@")
+
+
+def test_all_columns_of_a_line(tmp_path: Path) -> None:
+    sample = only(
+        tmp_path,
+        "\ufeffID, File ,length,question,reference,choices,answer,task",
+        'first,a/one.npy,50ms,"What is ahead?","A car, near",a car| a truck |nothing,b,ahead',
+    )
+    assert (sample.id, sample.reference, sample.task) == ("first", "A car, near", "ahead")
+    assert sample.choices == ("a car", "a truck", "nothing") and sample.answer == "B"
+    assert sample.question.startswith("What is ahead?\nA. a car\nB. a truck\n")
+    assert not sample.problems
+
+
+def test_choices_by_words(tmp_path: Path) -> None:
+    header = "file,question,choices,choice_form,answer"
+    sample = only(tmp_path, header, "a/one.npy,Which?,left|right,words,right")
+    assert (sample.question, sample.choice_form, sample.answer) == ("Which?", "words", "B")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("a/none.npy,0s,50ms", "a/none.npy does not exist"),
+        ("../one.npy,0s,50ms", "leaves ./ and is refused"),
+        ("/etc/passwd,0s,50ms", "is refused: name a path relative to"),
+        ("C:\\one.npy,0s,50ms", "is refused"),
+        (",0s,50ms", "'' is not a file name"),
+        (".,0s,50ms", "'.' is not a file name"),
+        ("./,0s,50ms", "'./' is not a file name"),
+        ("a,0s,50ms", "a is not a file"),
+        ("a/one.npy,0s,50", "'50' is not a time in us, ms, s or min"),
+        ("a/one.npy,-1s,50ms", "'-1s' is not a time"),
+        ("a/one.npy,0s,0ms", "a length of at least 1 us"),
+        ("a/one.npy,nan,50ms", "'nan' is not a time"),
+        ("a/one.npy,1e9s,50ms", "'1e9s' is not a time"),
+        ("a/one.npy,99999999999999999999s,50ms", "is not a time"),
+        ("a/one.npy,1s,", "has a start and no length"),
+        ("a/one.npy,1s,50ms,1", "more fields than the header"),
+    ],
+)
+def test_a_bad_line_is_a_problem_of_that_line_only(
+    tmp_path: Path, line: str, sentence: str
+) -> None:
+    good = "a/one.npy,1s,50ms"
+    bad, fine = windows(tmp_path, f"file,start,length\n{line}\n{good}\n").samples
+    assert any(sentence in problem for problem in bad.problems), bad.problems
+    assert bad.events is None and "events" in bad.missing
+    assert fine.events and fine.window and not fine.problems
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("a/one.npy,5,6,1s,", "has both start and start_us"),
+        ("a/one.npy,1.5,6,,", "start_us is '1.5': write whole microseconds"),
+        ("a/one.npy,,-6,,", "length_us is '-6'"),
+        ("a/one.npy,,1" + "0" * 40 + ",,", "write whole microseconds"),
+    ],
+)
+def test_bad_microseconds(tmp_path: Path, line: str, sentence: str) -> None:
+    sample = only(tmp_path, "file,start_us,length_us,start,length", line)
+    assert sentence in sample.problems[0] and sample.events is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ("Which?,one|one,A", "has the option 'one' twice"),
+        ("Which?,one|,A", "has an empty option"),
+        ("Which?,one,A", "has 1 options"),
+        ("Which?,one|two,C", "means none of its options"),
+        (",one|two,A", "has choices and no question"),
+        ("Is <video> here?,one|two,A", "contains <video>"),
+    ],
+)
+def test_bad_choices_leave_the_window(tmp_path: Path, fields: str, sentence: str) -> None:
+    header = "file,length,question,choices,answer"
+    sample = only(tmp_path, header, f"a/one.npy,50ms,{fields}")
+    assert len(sample.problems) == 1 and sentence in sample.problems[0]
+    assert "Line 2 of windows.csv" in sample.problems[0]
+    assert sample.choices == () and sample.answer == "" and sample.events and sample.window
+
+
+def test_an_id_that_is_given_twice(tmp_path: Path) -> None:
+    text = "id,file\nx,a/one.npy\nx,a/one.npy\n"
+    first, second = windows(tmp_path, text).samples
+    assert (first.id, second.id) == ("x", "record-3")
+    assert "the id 'x' of an earlier record" in second.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "has no column file"),
+        (b"start,length\n1s,1s\n", "has no column file"),
+        (b"file;start;length\na;1s;1s\n", "has the unknown columns file;start;length"),
+        (b"file,speed\na,1\n", "has the unknown columns speed"),
+        (b"file,file\na,b\n", "names a column twice"),
+        (b"file,start,length\n", "has no line below its header"),
+        (b'file,start\na,"1s\n', "is not readable as CSV"),
+        (b"file\na\xff\n", "is not UTF-8"),
+    ],
+)
+def test_lists_that_cannot_be_read(tmp_path: Path, content: bytes, sentence: str) -> None:
+    put(tmp_path / "a.npy")
+    put(tmp_path / "windows.csv", content)
+    with pytest.raises(DatasetError) as caught:
+        dataset.read(tmp_path)
+    assert sentence in str(caught.value) and "windows.csv" in str(caught.value)
+
+
+def test_a_list_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_folder, "MAX_RECORDS", 1)
+    assert windows(tmp_path, "file\na/one.npy\n").samples
+    with pytest.raises(DatasetError, match="has more than 1 lines"):
+        windows(tmp_path, "file\na/one.npy\na/one.npy\n")
+
+
+def test_a_folder_of_that_name_is_no_list(tmp_path: Path) -> None:
+    put(tmp_path / "a.npy")
+    (tmp_path / "windows.csv").mkdir()
+    with pytest.raises(DatasetError, match="cannot be read"):
+        dataset.read(tmp_path)

@@ -1,0 +1,284 @@
+"""Log-probabilities of the letters: against the model's own forward(), and what they change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine import media
+from engine.models import registry
+from engine.models.adapter import Adapter
+from engine.pipeline import batch_run, letter_scores, single_run
+from engine.pipeline.feature_cache import FeatureCache
+from engine.pipeline.prefix_cache import Prefixes
+from engine.pipeline.watcher import Watcher
+from engine.prompts import choice_question
+from engine.storage.result_rows import AnswerRow
+from engine.types import ChoiceForm, DecodeConfig, RunRequest, RunResult, Sample
+from tests import tiny
+from tests.conftest import make_sample
+
+CHOICES = ("a car", "a truck", "nothing")
+QUESTION = choice_question("What is ahead?", CHOICES)
+SHORT = DecodeConfig(max_new_tokens=4)
+TINY = ("tiny-eventgpt", "tiny-llava", "tiny-video_llava")
+
+
+def asked(folder: Path, seed: int = 0, form: ChoiceForm = "letters") -> Sample:
+    sample = make_sample(folder / "samples", seed)
+    return replace(sample, question=QUESTION, choices=CHOICES, choice_form=form, answer="B")
+
+
+def request(adapter: Adapter, sample: Sample, **options: Any) -> RunRequest:
+    chosen = {"decode": SHORT, "cache": "off", **options}
+    return RunRequest(sample, adapter.info.name, QUESTION, **chosen)
+
+
+def own_logits(adapter: Adapter, sample: Sample) -> torch.Tensor:
+    """The logits [vocabulary] of the model's own generate() for the first new token, unchanged."""
+    prepared = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
+    found: list[torch.Tensor] = []
+
+    class Kept(torch.nn.Module):
+        def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+            found.append(scores.clone())
+            return scores
+
+    with torch.inference_mode():
+        adapter.generate(
+            prepared,
+            max_new_tokens=1,
+            do_sample=False,
+            logits_processor=[Kept()],
+            pad_token_id=0,
+        )
+    return found[0][0].float()
+
+
+def expected(adapter: Adapter, sample: Sample) -> dict[str, float]:
+    """From the probabilities of all tokens whose text is the letter."""
+    probabilities = torch.softmax(own_logits(adapter, sample).double(), dim=-1)
+    tokenizer = adapter.tokenizer
+    texts = [tokenizer.decode([token]).strip() for token in range(len(tokenizer))]
+    return {
+        letter: math.log(
+            sum(float(probabilities[t]) for t, text in enumerate(texts) if text == letter)
+        )
+        for letter in "ABC"
+    }
+
+
+@pytest.mark.parametrize("mode", ["decoupled", "hooked"])
+@pytest.mark.parametrize("name", TINY)
+def test_they_are_those_of_the_models_own_forward(
+    tiny_models: Path, tmp_path: Path, name: str, mode: str
+) -> None:
+    adapter, sample = registry.load(registry.entry(name)), asked(tmp_path)
+    found = single_run.run(adapter, request(adapter, sample, mode=mode), None).letter_logprobs
+    assert found == pytest.approx(expected(adapter, sample), abs=1e-4)
+    other = expected(adapter, asked(tmp_path, seed=9))  # control: another sample has others
+    assert found != pytest.approx(other, abs=1e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["qwen2_vl", "paligemma", "gemma3", "mllama", "blip-2", "git"])
+def test_any_model_of_transformers(
+    family: str,
+    family_folder: Callable[[str], Path],
+    cache_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The last three have no seam, so that they run in hooked mode only."""
+    file = tmp_path / "models.toml"
+    file.write_text(
+        f'[[model]]\nname = "small"\nlabel = "Small"\nfamily = "transformers"\n'
+        f'checkpoint = "{family_folder(family)}"\nshows = "image"\n',
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(file))
+    adapter, sample = registry.load(registry.entry("small")), asked(tmp_path)
+    monkeypatch.setattr(
+        letter_scores, "letter_tokens", lambda _, letter: ("ABC".index(letter) + 5,)
+    )
+    try:
+        found = single_run.run(adapter, request(adapter, sample), None)
+        logs = torch.log_softmax(own_logits(adapter, sample), dim=-1)
+        wanted = {letter: float(logs[place]) for place, letter in enumerate("ABC", start=5)}
+        assert found.letter_logprobs == pytest.approx(wanted, abs=1e-4)
+        other = torch.log_softmax(own_logits(adapter, asked(tmp_path, seed=9)), dim=-1)
+        assert abs(float(other[5]) - wanted["A"]) > 1e-4  # control
+    finally:
+        tiny.unload_all()
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_those_of_a_batch_are_those_of_single_runs(
+    tiny_models: Path, tmp_path: Path, name: str
+) -> None:
+    adapter = registry.load(registry.entry(name))
+    requests = [request(adapter, asked(tmp_path, seed)) for seed in range(3)]
+    together = batch_run.run(adapter, requests, None)
+    for one, alone in zip(together, requests, strict=True):
+        assert isinstance(one, RunResult) and one.batch is not None
+        wanted = single_run.run(adapter, alone, None).letter_logprobs
+        assert one.letter_logprobs == pytest.approx(wanted, abs=1e-4)
+    values = [one.letter_logprobs["A"] for one in together if isinstance(one, RunResult)]  # type: ignore[index]
+    assert len(set(values)) == 3
+
+
+class Count(Watcher):
+    """Counts the calls of modules."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self.vision = self.head = 0
+        self.stack = ExitStack()
+        for module in adapter.vision_modules():
+            self.stack.callback(module.register_forward_hook(self._saw).remove)
+        self.stack.callback(adapter.decoder.head.register_forward_hook(self._spoke).remove)
+
+    def _saw(self, *_: Any) -> None:
+        self.vision += 1
+
+    def _spoke(self, *_: Any) -> None:
+        self.head += 1
+
+
+@pytest.mark.parametrize("mode", ["decoupled", "hooked"])
+@pytest.mark.parametrize("name", TINY[:2])
+def test_a_run_is_the_same_without_choices(
+    tiny_models: Path, tmp_path: Path, name: str, mode: str
+) -> None:
+    adapter, sample = registry.load(registry.entry(name)), asked(tmp_path)
+    runs = []
+    for one in (sample, replace(sample, choices=())):
+        count = Count(adapter)
+        with count.stack:
+            result = single_run.run(adapter, request(adapter, one, mode=mode), None, count)
+        runs.append((result, count))
+    (with_, first), (without, second) = runs
+    assert with_.letter_logprobs is not None and without.letter_logprobs is None
+    assert with_.generation.token_ids == without.generation.token_ids
+    assert with_.tensors == without.tensors and with_.notes == without.notes
+    assert first.vision == second.vision > 0
+    assert first.head - second.head == (1 if mode == "decoupled" else 0)
+
+
+def test_only_for_the_samples_own_lettered_question(tiny_models: Path, tmp_path: Path) -> None:
+    adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
+    own = request(adapter, sample)
+    assert letter_scores.wanted(own)
+    assert letter_scores.wanted(replace(own, sample=replace(sample, question=f" {QUESTION}\n")))
+    assert not letter_scores.wanted(replace(own, prompt="What is ahead?"))
+    assert not letter_scores.wanted(replace(own, sample=asked(tmp_path, form="words")))
+    other = single_run.run(adapter, replace(own, prompt="What is ahead?"), None)
+    assert other.letter_logprobs is None and not any("letters" in note for note in other.notes)
+
+
+def test_rules_temperature_and_length_do_not_apply(tiny_models: Path, tmp_path: Path) -> None:
+    adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
+    plain = single_run.run(adapter, request(adapter, sample), None).letter_logprobs
+    decode = DecodeConfig(max_new_tokens=4, min_new_tokens=4, temperature=2.0, top_p=0.5, seed=3)
+    for mode in ("decoupled", "hooked"):
+        found = single_run.run(adapter, request(adapter, sample, decode=decode, mode=mode), None)
+        assert found.letter_logprobs == pytest.approx(plain, abs=1e-4)
+
+
+def test_the_caches_stay_as_they_are(tiny_models: Path, tmp_path: Path, cache_dir: Path) -> None:
+    adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
+    cache, kept = FeatureCache(cache_dir / "features", 64), Prefixes(64)
+    first = single_run.run(
+        adapter, request(adapter, sample, cache="use", prefix=True), cache, None, kept
+    )
+    again = single_run.run(
+        adapter, request(adapter, sample, cache="use", prefix=True), cache, None, kept
+    )
+    assert first.prefix is not None and first.prefix.state == "kept"
+    assert again.prefix is not None and again.prefix.state == "reused"
+    assert cache.entries()[0] == len(kept) == 1
+    assert again.letter_logprobs == pytest.approx(first.letter_logprobs, abs=1e-4)
+    cached = single_run.run(adapter, request(adapter, sample, cache="use"), cache)
+    assert cached.cached and cached.letter_logprobs == first.letter_logprobs
+
+
+def test_a_cancelled_run_is_not_prolonged(tiny_models: Path, tmp_path: Path) -> None:
+    adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
+    watcher = Count(adapter)
+    watcher.cancelled = lambda: watcher.head > 1  # type: ignore[method-assign]
+    with watcher.stack:
+        result = single_run.run(adapter, request(adapter, sample), None, watcher)
+    assert result.generation.stop == "cancelled" and result.letter_logprobs is None
+
+
+def test_the_row_has_them(tiny_models: Path, tmp_path: Path) -> None:
+    adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
+    result = single_run.run(adapter, request(adapter, sample), None)
+    row = AnswerRow.from_result(result)
+    assert row.letter_logprobs == result.letter_logprobs
+    assert set(row.letter_logprobs or {}) == {"A", "B", "C"}
+    assert all(value < 0 for value in (row.letter_logprobs or {}).values())
+
+
+def test_tokens_of_letters_with_and_without_a_space() -> None:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    raw = Tokenizer(models.BPE({"A": 0, "B": 1, "Ġ": 2, "ĠA": 3, ":": 4, "AB": 5}, [("Ġ", "A")]))
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw)
+    assert set(letter_scores.letter_tokens(tokenizer, "A")) == {0, 3}
+    assert letter_scores.letter_tokens(tokenizer, "B") == (1,)
+    assert letter_scores.letter_tokens(tokenizer, "C") == ()  # control
+
+
+def test_tokens_of_a_tokenizer_of_llamas_kind(tmp_path: Path) -> None:
+    """It puts a space before the first word itself."""
+    from tokenizers import Tokenizer, decoders, models, normalizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = {"<unk>": 0, "▁": 1, "A": 2, "▁A": 3, ":": 4, "▁:": 5}
+    merges = [("▁", "A"), ("▁", ":")]
+    raw = Tokenizer(models.BPE(words, merges, unk_token="<unk>", fuse_unk=True))
+    raw.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    raw.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, unk_token="<unk>")
+    assert set(letter_scores.letter_tokens(tokenizer, "A")) == {2, 3}
+    assert letter_scores.letter_tokens(tokenizer, "B") == ()  # the unknown token is no letter
+
+
+def test_a_tokenizer_without_letters_gives_a_note(
+    tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
+    monkeypatch.setattr(
+        letter_scores, "letter_tokens", lambda _, letter: (7,) if letter == "A" else ()
+    )
+    result = single_run.run(adapter, request(adapter, sample), None)
+    assert result.letter_logprobs is None
+    assert letter_scores.NO_TOKENS.format(letters="B, C") in result.notes
+
+
+def test_scores_that_are_unknown_or_excluded_give_a_note(tiny_models: Path, tmp_path: Path) -> None:
+    adapter = registry.load(registry.entry(TINY[1]))
+    own = request(adapter, asked(tmp_path))
+    excluded = torch.full((1, len(adapter.tokenizer)), -torch.inf)
+    excluded[0, 1] = 0.0
+    for scores in (None, excluded):
+        found = letter_scores.read(adapter, own, lambda scores=scores: scores)
+        assert found.values is None and found.notes == (letter_scores.NO_SCORES,)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _freed() -> Iterator[None]:
+    yield
+    tiny.unload_all()

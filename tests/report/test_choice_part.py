@@ -1,0 +1,109 @@
+"""The accuracy of multiple-choice questions in reports: conclusions only where intervals allow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import report
+from engine.analysis import results_table
+from engine.report import choice_chart, svg_charts
+from engine.report.named_baselines import PUBLISHED, Baseline, Baselines
+from engine.report.report_figures import gather
+from engine.storage.run_store import Run
+from tests import fabricate
+
+PAPER = Baseline("Model X", "", 0.6125, 1000, "A. Author, 2026", "Table 2", "https://example.org")
+OTHER = Baseline("Model X", "motion", 0.99, None, "A. Author, 2026", "Table <3>")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return fabricate.run(tmp_path / "r", fabricate.exam())
+
+
+def text(run: Run, form: str = "md", *lines: Baseline) -> str:
+    return "".join(report.write([run], form, Baselines(lines)))
+
+
+def test_conclusions_with_intervals_and_baselines_of_chance(run: Run) -> None:
+    told = text(run)
+    assert "## Accuracy on multiple-choice questions" in told
+    assert "ev: 79.2% right on 96 questions of 24 sequences (95 % interval" in told
+    assert "above chance (25.0%); always answering A gives 25.0%." in told
+    assert "vl: 25.0% right on 96" in told and "not distinguishable from chance (25.0%)" in told
+    assert "ev and vl on the same 96 questions: +54.2%" in told and "ev is more often right" in told
+    assert "Accuracy on multiple-choice questions: ev: 79.2% (" in told  # the first page
+    assert "| vl | motion | 48 | 12 | 25.0%" in told
+    assert "may ignore the pictures" not in told  # four letters are no few answers
+
+
+def test_without_choices_nothing_is_said(tmp_path: Path) -> None:
+    run = fabricate.run(tmp_path / "r", fabricate.pair(12))
+    assert "multiple-choice" not in text(run) and "Model X" not in text(run, "md", PAPER)
+    value = json.loads(text(run, "json", PAPER))
+    assert value["choice_accuracy"] == value["published"] == []
+
+
+def test_few_sequences_give_no_conclusion(tmp_path: Path) -> None:
+    rows = fabricate.exam(20)
+    told = text(fabricate.run(tmp_path / "r", rows))
+    assert "no interval and no conclusion, because it needs at least 6 sequences" in told
+    assert "above chance" not in told and "more often right" not in told
+
+
+def test_unreadable_failed_and_unjudged_are_said(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [fabricate.question(n, "?") for n in range(3)]
+    rows += [fabricate.question(n, "A", off_script=True) for n in range(3, 5)]
+    known = {key: rows[0][key] for key in ("choices", "right_letter", "question_task")}
+    rows += [fabricate.failed("ev", "f", **known)]
+    told = text(fabricate.run(tmp_path / "r", rows))
+    assert "Unreadable: 3 of 5 answers of ev (60.0%)" in told
+    assert "Failed and in no accuracy: 1 result of ev." in told
+    assert "Not judged: 2 answers of ev" in told
+
+
+def test_published_figures_are_marked_and_never_concluded_from(run: Run) -> None:
+    told = text(run, "md", PAPER, OTHER)
+    assert f"| Model X ({PUBLISHED}) | all | 1,000 | – | 61.25% |" in told
+    assert f"Sources of the figures {PUBLISHED}" in told and "Table &lt;3&gt;" in told
+    assert "Model X is" not in told and "and Model X" not in told
+    value = json.loads(text(run, "json", PAPER))
+    assert value["published"][0]["status"] == PUBLISHED
+    assert all(one["label"] != "Model X" for one in value["choice_accuracy"])
+    assert PUBLISHED not in text(run)
+
+
+def test_the_html_has_a_chart_without_markup_of_others(run: Run) -> None:
+    evil = Baseline("<script>x</script>", "", 0.5, None, "'</svg>", "T' + alert(1)")
+    page = text(run, "html", evil)
+    assert "<script>" not in page and "upright mark: chance" in page
+    assert page.count("<figure") == text(run, "html").count("<figure")
+    plain = fabricate.run(run.folder.parent / "b", fabricate.pair(8))
+    assert "upright mark: chance" not in text(plain, "html")
+
+
+def test_the_charts_rows_and_words(run: Run) -> None:
+    found = gather([run], baselines=Baselines((PAPER, PAPER, OTHER)))
+    rows = choice_chart.lines(found.choices, found.baselines.lines)
+    assert len({row["row"] for row in rows}) == len(rows) == 3 + 6 + 3
+    own = next(row for row in rows if row["kind"] == "own")
+    assert own["low"] < own["share"] < own["high"] and own["chance"] == 0.25
+    published = [row for row in rows if row["kind"] == "published"]
+    assert all(row["low"] is None and row["chance"] is None for row in published)
+    words = choice_chart.words(found.choices, found.baselines.lines)
+    assert "vl, all questions: 25.0% (" in words and f"61.25%, {PUBLISHED} (A. Author" in words
+    drawn = choice_chart.chart(found.choices, found.baselines.lines, {"ev": "eventgpt"}, 600)
+    assert "published, not run here" in svg_charts.svg(drawn)
+
+
+def test_the_summary_of_bench_has_the_accuracy(run: Run, tmp_path: Path) -> None:
+    table = results_table.frame([run])
+    told = report.as_text(table)
+    assert "accuracy     79.2% (" in told and "chance 25.0%, unreadable 0 of 96)" in told
+    assert len(report.figures(table)["choice_accuracy"]) == 6
+    plain = results_table.frame([fabricate.run(tmp_path / "b", fabricate.pair(3))])
+    assert "accuracy" not in report.as_text(plain)
