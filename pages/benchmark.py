@@ -143,7 +143,7 @@ def board(job: BenchmarkJob, live: bool, labels: Mapping[str, str]) -> None:
         st.page_link(
             "pages/results.py",
             label=f"Open the sweep: {len(begun)} of {len(job.sweep)} runs",
-            query_params={"results_runs": begun},
+            query_params={"results_runs": begun, "results_view": "Robustness"},
         )
 
 

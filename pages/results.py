@@ -55,12 +55,12 @@ VIEW = "results_view"
 VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "overview": ("Overview", overview.show),
     "accuracy": ("Accuracy", accuracy_view.show),
+    "robustness": ("Robustness", robustness_view.show),
     "compare": ("Comparison", comparison_view.show),
     "samples": ("Samples", show_samples),
     "deck": ("Deck", deck_view.show),
     "drafts": ("Acceptance", own_runs_audit.show_drafts),
     "audit": ("Audit", own_runs_audit.show_audit),
-    "robustness": ("Robustness", robustness_view.show),
     "agreement": ("Agreement with references", origin_view.agree),
     "origin": ("What ran", origin_view.show),
     "reports": ("Reports", origin_view.reports),
@@ -76,7 +76,7 @@ ONLY_IF: dict[str, Callable[[OpenedRuns], bool]] = {
 def view(opened: OpenedRuns) -> None:
     """The chosen view; the others are not computed.  Views without content are not offered."""
     offered = [name for name in VIEWS if name not in ONLY_IF or ONLY_IF[name](opened)]
-    if st.session_state.get(VIEW, "overview") not in offered:  # of runs that were open before
+    if st.session_state.get(VIEW) not in (None, *offered):  # a link from other runs
         st.session_state[VIEW] = "overview"
     name = st.segmented_control(
         "View",

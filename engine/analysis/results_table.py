@@ -165,7 +165,7 @@ def _choice(row: ResultRow) -> list[Any]:
         return [*known, "", "", ""]
     choice = read_choice(row.text or "", options, form, task)
     judged = ("yes" if choice == right else "no") if right else ""
-    return [*known, choice, likeliest(row.letter_logprobs, len(options)), judged]
+    return [*known, choice, likeliest(row.letter_logprobs or None, len(options)), judged]
 
 
 def _group(row: ResultRow) -> Group:

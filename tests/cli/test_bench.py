@@ -329,6 +329,29 @@ def test_a_batch_that_cannot_be_is_one_sentence(
     assert code == 2 and message in err and len(err.strip().splitlines()) == 1
 
 
+def test_rows_of_lettered_questions_have_what_scoring_needs(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+) -> None:
+    index = root / "EventGPT_Instruction_Subset.json"
+    records = json.loads(index.read_text())
+    for record in records[:2]:
+        record |= {"choices": ["a road", "a field"], "answer": "a field", "task": "place"}
+    index.write_text(json.dumps(records))
+    for batch in (1, 4):
+        out = tmp_path / f"run-{batch}"
+        code, _, _ = bench(capsys, root, "--batch", batch, "--warmup", 0, "--out", out)
+        rows = {row.sample: row for _, row in run_store.read(out).results()}
+        assert code == 0 and len(rows) == 4
+        asked, plain = rows["id-1"], rows["id-3"]
+        assert asked.choices == ("a road", "a field") and asked.right_letter == "B"
+        assert (asked.choice_form, asked.question_task) == ("letters", "place")
+        assert set(asked.letter_logprobs or {}) == {"A", "B"}
+        assert not plain.choices and not plain.letter_logprobs and not plain.right_letter
+    other = tmp_path / "other"
+    bench(capsys, root, "--prompt", "Why?", "--out", other)
+    assert not any(row.letter_logprobs for _, row in run_store.read(other).results())
+
+
 def test_a_sweep_is_a_run_per_strength_and_its_curves(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
 ) -> None:
@@ -379,26 +402,3 @@ def test_an_impossible_sweep_is_refused(
 ) -> None:
     code, found, err = bench(capsys, root, *flags)
     assert (code, found) == (2, None) and words in err
-
-
-def test_rows_of_lettered_questions_have_what_scoring_needs(
-    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
-) -> None:
-    index = root / "EventGPT_Instruction_Subset.json"
-    records = json.loads(index.read_text())
-    for record in records[:2]:
-        record |= {"choices": ["a road", "a field"], "answer": "a field", "task": "place"}
-    index.write_text(json.dumps(records))
-    for batch in (1, 4):
-        out = tmp_path / f"run-{batch}"
-        code, _, _ = bench(capsys, root, "--batch", batch, "--warmup", 0, "--out", out)
-        rows = {row.sample: row for _, row in run_store.read(out).results()}
-        assert code == 0 and len(rows) == 4
-        asked, plain = rows["id-1"], rows["id-3"]
-        assert asked.choices == ("a road", "a field") and asked.right_letter == "B"
-        assert (asked.choice_form, asked.question_task) == ("letters", "place")
-        assert set(asked.letter_logprobs or {}) == {"A", "B"}
-        assert not plain.choices and not plain.letter_logprobs and not plain.right_letter
-    other = tmp_path / "other"
-    bench(capsys, root, "--prompt", "Why?", "--out", other)
-    assert not any(row.letter_logprobs for _, row in run_store.read(other).results())
