@@ -1,8 +1,8 @@
 """Runs that differ in the strength of one change: accuracy and changed answers at each strength.
 
-Three shares, each over the same records at every strength (docs/robustness.md): right answers of
+Three shares, over the records that have an answer at strength 0 (docs/robustness.md): right answers of
 multiple-choice questions, right attributes of demo scenes, and answers whose token ids differ from
-those at strength 0.  A result without an answer is not right and counts as changed.
+those at strength 0.  A result without an answer is in no share; it is counted beside it.
 
 Boundary: runs in, frozen curves out.  Runs that are not comparable give a sentence, no curve.
 """
@@ -242,7 +242,7 @@ def _choice(answer: _Answer, plain: _Answer) -> list[bool]:
 
 
 def _changed(answer: _Answer, plain: _Answer) -> list[bool]:
-    return [answer.failed or answer.tokens != plain.tokens]
+    return [answer.tokens != plain.tokens]
 
 
 def _point(strength: float, run: _Answers, plain: _Answers, judge: Judge) -> Point | None:
@@ -252,8 +252,9 @@ def _point(strength: float, run: _Answers, plain: _Answers, judge: Judge) -> Poi
     for key, reference in plain.rows.items():
         answer = run.rows[key]
         if not reference.failed:
-            records += [(reference.sequence, value) for value in judge(answer, reference)]
             failed += answer.failed
+            judged = () if answer.failed else judge(answer, reference)
+            records += [(reference.sequence, value) for value in judged]
     if not records:
         return None
     found = clustered_share([float(value) for _, value in records], [name for name, _ in records])
