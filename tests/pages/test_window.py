@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from engine.media import dataset
+from engine.media.dataset import Dataset
 from engine.media_options import Split, Window, perturbations
+from engine.viewing import event_times
 from tests.pages.conftest import Open
 from tests.pages.test_compare import badges, press_run, results, texts
 
@@ -64,3 +71,103 @@ def test_a_changed_window_dims_the_answers_and_reopening_sets_it_back(app: Open)
     at.button(key="history_open_1").click().run()
     assert at.text_input(key="compare_part").value == "10ms+40ms"
     assert not any("Changed since these runs" in one for one in texts(at))
+
+
+def recorded(folder: Path, seconds: float = 2) -> dict[str, str]:
+    """A dataset with one recording of raw events alone; the link that opens it."""
+    (folder / "event_npy").mkdir()
+    rng = np.random.default_rng(0)
+    table = {"x": rng.integers(0, 60, 5_000), "y": rng.integers(0, 40, 5_000)}
+    times = np.sort(rng.integers(0, int(seconds * 1e6), 5_000))
+    times[[0, -1]] = 0, int(seconds * 1e6) - 1
+    table |= {"t": times, "p": rng.integers(0, 2, 5_000)}
+    np.save(folder / "event_npy" / "a.npy", np.array(table, dtype=object), allow_pickle=True)
+    (folder / "EventGPT_Instruction_Subset.json").write_text('[{"event_data": "a.npy"}]')
+    return {"root": str(folder), **SHORT}
+
+
+def charts(at: AppTest) -> list[str]:
+    """The words of the event rate charts."""
+    found = [element.proto.alt for element in at.get("vega_lite_chart")]
+    return [words for words in found if words.startswith("Events per second")]
+
+
+@pytest.fixture
+def rates_read(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    read, rates = list[Path](), event_times.rates
+
+    def noted(path: Path) -> event_times.EventRates:
+        read.append(path)
+        return rates(path)
+
+    monkeypatch.setattr(event_times, "rates", noted)
+    return read
+
+
+def test_a_long_recording_has_a_chart_of_its_events_and_is_counted_once(
+    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rates_read: list[Path]
+) -> None:
+    monkeypatch.setenv("STAGESCOPE_DATASETS", str(tmp_path))
+    at = app(**recorded(tmp_path))
+    (words,) = charts(at)
+    assert "over the 2s of the recording" in words and "no window is chosen" in words
+    assert "Events over time: 5,000 events in 2s; all of them are shown." in texts(at)
+    assert at.button(key="compare_rates_whole").disabled
+    at.text_input(key="compare_part").set_value("500ms+250ms").run()
+    (words,) = charts(at)
+    assert "the window 500ms+250ms is marked" in words and len(rates_read) == 1
+    at.button(key="compare_rates_whole").click().run()
+    assert at.text_input(key="compare_part").value == "" and "no window" in charts(at)[0]
+    assert not at.exception
+
+
+def test_a_short_recording_has_a_chart_only_with_a_window(
+    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAGESCOPE_DATASETS", str(tmp_path))
+    link = recorded(tmp_path, seconds=0.05)
+    assert not charts(app(**link))
+    assert "over the 50ms of the recording" in charts(app(**link, part="10ms+20ms"))[0]
+
+
+def test_a_sample_with_event_images_is_counted_when_the_section_is_opened(
+    app: Open, rates_read: list[Path]
+) -> None:
+    assert not charts(app(**SHORT)) and not rates_read
+    assert len(charts(app(**SHORT, rates="true"))) == 1 and len(rates_read) == 1
+
+
+def test_no_chart_without_a_model_that_is_shown_events(app: Open) -> None:
+    assert not charts(app(models="Tiny llava", rates="true"))
+
+
+def test_a_recording_that_cannot_be_read_is_one_sentence_on_its_card(
+    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAGESCOPE_DATASETS", str(tmp_path))
+    link = recorded(tmp_path)
+    (tmp_path / "event_npy" / "a.npy").write_bytes(b"odd" * 500)
+    at = app(**link)
+    assert not charts(at) and sum("a.npy" in words for words in texts(at)) == 1
+
+
+def test_a_samples_own_window_is_marked_and_a_typed_one_replaces_it(
+    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAGESCOPE_DATASETS", str(tmp_path))
+    link, read = recorded(tmp_path), dataset.read
+
+    def windowed(root: Path) -> Dataset:
+        found = read(root)
+        part = [replace(sample, window=Window(0, 300_000)) for sample in found.samples]
+        return replace(found, samples=tuple(part))
+
+    monkeypatch.setattr(dataset, "read", windowed)
+    at = app(**link)
+    assert "the window 0s+300ms is marked" in charts(at)[0]
+    assert at.button(key="compare_rates_whole").label == "The sample's window"
+    assert any("raw events" in words and "from 0s on" in words for words in texts(at))
+    at.text_input(key="compare_part").set_value("1s+200ms").run()
+    assert "the window 1s+200ms is marked" in charts(at)[0]
+    at.button(key="compare_rates_whole").click().run()
+    assert "the window 0s+300ms is marked" in charts(at)[0]
