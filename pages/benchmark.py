@@ -48,7 +48,7 @@ def buttons(choice: RunChoice, shown: BenchmarkJob | None, live: bool) -> None:
     """Start and Cancel, and the other runs of this server."""
     with st.container(horizontal=True, vertical_alignment="center"):
         start = ("Start", "benchmark_start")
-        pressed = run_and_cancel("benchmark", start, live, choice.plan is not None, RUN.cancel)
+        pressed = run_and_cancel("benchmark", start, live, choice.plan is not None, cancel)
         if shown is not None and shown.state in ("cancelled", "failed") and shown.folder:
             st.button(
                 "Resume",
@@ -76,6 +76,30 @@ def submit(choice: RunChoice, dataset: Dataset) -> None:
     RUN.start(jobs[0])
     for job in jobs[1:]:
         queue.manager().submit(job)
+
+
+def cancel() -> None:
+    """Cancels the shown run, and the rest of its sweep."""
+    shown = RUN.shown()
+    for job in reversed(rest_of_sweep(shown)):
+        job.cancel()
+    RUN.cancel()
+
+
+def rest_of_sweep(shown: BenchmarkJob | None) -> list[BenchmarkJob]:
+    """The live runs of the same sweep, apart from this one."""
+    if shown is None or not shown.sweep:
+        return []
+    return [job for job in RUN.live() if job.sweep == shown.sweep and job is not shown]
+
+
+def followed() -> BenchmarkJob | None:
+    """The shown run; in a sweep, the next one once it has ended."""
+    shown = RUN.shown()
+    if shown is not None and shown.ended and (rest := rest_of_sweep(shown)):
+        RUN.show(rest[0])
+        return rest[0]
+    return shown
 
 
 def others(shown: BenchmarkJob | None) -> None:
@@ -119,7 +143,7 @@ def board(job: BenchmarkJob, live: bool, labels: Mapping[str, str]) -> None:
         st.page_link(
             "pages/results.py",
             label=f"Open the sweep: {len(begun)} of {len(job.sweep)} runs",
-            query_params={"results_runs": begun},
+            query_params={"results_runs": begun, "results_view": "Robustness"},
         )
 
 
@@ -161,7 +185,7 @@ def main() -> None:
         choice = choose(entries)
     st.title("Benchmark", anchor=False)
     st.caption(f"{WHAT}{RAY if executor_choice.configured() else ''}.")
-    shown = RUN.shown()
+    shown = followed()
     live = shown is not None and not shown.ended
     buttons(choice, shown, live)
     show(shown, live, entries, choice)

@@ -18,7 +18,8 @@ from engine.analysis.answer_reading import read_attributes
 from engine.analysis.choice_reading import read_choice
 from engine.analysis.clustered_shares import clustered_share
 from engine.analysis.scene_attributes import is_scene
-from engine.media_options import CHANGES, Change, Perturbation, swept_change
+from engine.analysis.sweep_checks import incomparable, strength_of, strong
+from engine.media_options import Change, swept_change
 from engine.quoting import quoted
 from engine.storage.plan import Plan
 from engine.storage.result_rows import ResultRow
@@ -26,9 +27,6 @@ from engine.storage.run_store import Run
 
 Measure = Literal["choices", "attributes", "changed"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
-# Settings that decide answers; the order of models and the cache do not.
-_SETTINGS = ("prompt", "repeat", "decode", "frames", "mode", "pixels", "extent", "window", "split",
-             "batch")  # fmt: skip
 Key = tuple[str, int]  # sample and repeat
 
 
@@ -82,9 +80,10 @@ class Robustness:
 
 @dataclass
 class _Answers:
-    """The measured answers of one model in one run."""
+    """The measured answers of one model in one run; `drawn`: some pictures from raw events."""
 
     family: str = ""
+    drawn: bool = False
     rows: dict[Key, _Answer] = field(default_factory=dict)
 
 
@@ -102,16 +101,16 @@ def find(runs: Sequence[Run]) -> Robustness | None:
     plans = [run.header.plan for run in runs]
     if not any(plan.perturbed for plan in plans):
         return None
-    change = swept_change(_strong(plan) for plan in plans)
-    if problem := _incomparable(runs, change):
+    change = swept_change(strong(plan) for plan in plans)
+    if problem := incomparable(runs, change):
         return Robustness(change, problem=problem)
     assert change is not None
-    ordered = sorted(runs, key=lambda run: _strength(run.header.plan, change))
+    ordered = sorted(runs, key=lambda run: strength_of(run.header.plan, change))
     answers = [_answers(run) for run in ordered]
     models = [name for name in ordered[0].header.plan.models if all(name in one for one in answers)]
     if problem := _unfinished(ordered, answers):
         return Robustness(change, problem=problem)
-    strengths = [_strength(run.header.plan, change) for run in ordered]
+    strengths = [strength_of(run.header.plan, change) for run in ordered]
     titles = _titles(ordered[0])
     curves = [
         curve
@@ -119,16 +118,9 @@ def find(runs: Sequence[Run]) -> Robustness | None:
         for curve in _curves(name, titles[name], strengths, [one[name] for one in answers])
     ]
     last = ordered[-1].header.plan
-    others = ",".join(str(one) for one in _strong(last) if one.change != change)
-    return Robustness(change, others, last.perturb_seed, tuple(curves), tuple(_notes(plans)))
-
-
-def _strong(plan: Plan) -> tuple[Perturbation, ...]:
-    return tuple(one for one in plan.perturb if one.strength)
-
-
-def _strength(plan: Plan, change: Change) -> float:
-    return next((one.strength for one in plan.perturb if one.change == change), 0.0)
+    others = ",".join(str(one) for one in strong(last) if one.change != change)
+    notes = (*_notes(plans), *_drawn(models, titles, answers))
+    return Robustness(change, others, last.perturb_seed, tuple(curves), notes)
 
 
 def _titles(run: Run) -> dict[str, str]:
@@ -136,88 +128,6 @@ def _titles(run: Run) -> dict[str, str]:
     labels = {one.name: one.label for one in run.header.models}
     shared = [label for label in labels.values() if list(labels.values()).count(label) > 1]
     return {name: f"{text} ({name})" if text in shared else text for name, text in labels.items()}
-
-
-# What makes runs comparable.
-def _incomparable(runs: Sequence[Run], change: Change | None) -> str:
-    """What is missing or differs, "" if the runs form a sweep."""
-    found = (_not_a_sweep(runs, change), _other_settings(runs), _other_inputs(runs))
-    return next(filter(None, found), "")
-
-
-def _not_a_sweep(runs: Sequence[Run], change: Change | None) -> str:
-    plans = [run.header.plan for run in runs]
-    if change is None:
-        strong = sorted({one for plan in plans for one in _strong(plan)}, key=_order)
-        if len({_strong(plan) for plan in plans}) == 1:
-            same = ",".join(map(str, strong))
-            return (
-                f"All chosen runs are perturbed by {same}, so there is no reference: choose the "
-                "run of the same samples with strength 0, too."
-            )
-        words = " and ".join(dict.fromkeys(one.change for one in strong))
-        return (
-            f"The chosen runs differ in several changes ({words}): choose runs that differ in the "
-            "strength of one."
-        )
-    strengths = [_strength(plan, change) for plan in plans]
-    if twice := [one for one in strengths if strengths.count(one) > 1]:
-        both = [run.id for run, one in zip(runs, strengths, strict=True) if one == twice[0]]
-        return (
-            f"The runs {' and '.join(both)} both have {Perturbation(change, twice[0])}: leave "
-            f"{'all but one' if len(both) > 2 else 'one'} out."
-        )
-    if 0.0 not in strengths:
-        return (
-            f"The run with {Perturbation(change, 0.0)} is missing, and the others are compared "
-            "with it: choose it, too."
-        )
-    return ""
-
-
-def _order(one: Perturbation) -> tuple[int, float]:
-    return CHANGES.index(one.change), one.strength
-
-
-def _other_settings(runs: Sequence[Run]) -> str:
-    """Settings that differ between the runs, apart from the swept strength."""
-    plans = [run.header.plan for run in runs]
-    differing = [name for name in _SETTINGS if len({getattr(plan, name) for plan in plans}) > 1]
-    if len({plan.perturb_seed for plan in plans if plan.perturbed}) > 1:
-        differing.append("perturb seed")
-    if differing:
-        return (
-            f"The chosen runs differ in {', '.join(differing)} besides the strength: choose runs "
-            "with the same settings."
-        )
-    return ""
-
-
-def _other_inputs(runs: Sequence[Run]) -> str:
-    """Samples, checkpoints, code or devices that differ between the runs."""
-    headers = [run.header for run in runs]
-    if len({header.plan.samples for header in headers}) > 1:
-        counts = ", ".join(f"{run.id} {len(run.header.plan.samples):,}" for run in runs)
-        return (
-            f"The chosen runs have different samples ({counts}): choose runs of the same samples."
-        )
-    digests: dict[str, set[tuple[str, str]]] = {}
-    for header in headers:
-        for model in header.models:
-            digests.setdefault(model.name, set()).add((model.digest, model.dtype))
-    other = [f"the checkpoint of {name}" for name, found in digests.items() if len(found) > 1]
-    for what, values in (
-        ("the dataset's files", {header.dataset.digest for header in headers}),
-        ("the engine's code", {header.code for header in headers}),
-        ("the device", {header.environment.get("device") for header in headers}),
-    ):
-        other += [what] if len(values) > 1 else []
-    if other:
-        return (
-            f"The chosen runs differ in {' and '.join(other)}, which may change answers, too: "
-            "repeat the sweep."
-        )
-    return ""
 
 
 def _unfinished(runs: Sequence[Run], answers: Sequence[Mapping[str, _Answers]]) -> str:
@@ -240,6 +150,18 @@ def _notes(plans: Sequence[Plan]) -> Iterator[str]:
         yield f"Not in all the chosen runs, so without a curve: {names}."
 
 
+def _drawn(
+    models: Sequence[str], titles: Mapping[str, str], answers: Sequence[Mapping[str, _Answers]]
+) -> Iterator[str]:
+    """A note for models that see prepared event images at strength 0 only."""
+    for name in models:
+        if answers[-1][name].drawn and not answers[0][name].drawn:
+            yield (
+                f"{titles[name]} was shown the prepared event images at strength 0 and pictures "
+                "drawn from raw events at the others: if they differ, so may the answers."
+            )
+
+
 # The answers of a run.
 def _answers(run: Run) -> dict[str, _Answers]:
     found: dict[str, _Answers] = {}
@@ -247,6 +169,7 @@ def _answers(run: Run) -> dict[str, _Answers]:
         if row.phase == "measured":
             model = found.setdefault(row.model, _Answers())
             model.family = row.family or model.family
+            model.drawn = model.drawn or (row.shown or "").startswith("raw events")
             model.rows.setdefault((row.sample, row.repeat), _answer(row))
     return found
 

@@ -162,6 +162,17 @@ def test_runs_of_several_repeats_pair_by_repeat(tmp_path: Path) -> None:
     assert shares(curves(robustness.find(runs), "changed")["ev"]) == [0, 0]
 
 
+def test_prepared_event_images_at_strength_zero_are_noted(tmp_path: Path) -> None:
+    def shown(text: str) -> Rows:
+        return lambda model, sample: {"shown": text if model == "ev" else "mp4: frame 3"}
+
+    drawn, prepared = shown("raw events: 10 in 50 ms"), shown("5 event images")
+    found = robustness.find([run(tmp_path, "drop:0", prepared), run(tmp_path, "drop:0.5", drawn)])
+    assert found is not None and len(found.notes) == 1 and found.notes[0].startswith("ev was shown")
+    found = robustness.find([run(tmp_path, "drop:0", drawn), run(tmp_path, "drop:0.5", drawn)])
+    assert found is not None and not found.notes
+
+
 # What is refused.
 def test_the_reference_is_named_if_it_is_missing(tmp_path: Path) -> None:
     runs = [run(tmp_path, "drop:0.1"), run(tmp_path, "drop:0.2")]

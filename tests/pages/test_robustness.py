@@ -14,10 +14,19 @@ from engine.media_options import Split, Window, perturbations
 from engine.storage import run_details, run_store
 from tests.analysis.test_robustness import changed, run
 from tests.pages.conftest import Open
-from tests.pages.test_benchmark import TWO, _nothing_left_at_work, job, start, texts, wait
+from tests.pages.test_benchmark import (
+    TWO,
+    Holding,
+    _nothing_left_at_work,
+    held,
+    job,
+    start,
+    texts,
+    wait,
+)
 from ui.results import run_list
 
-__all__ = ["_nothing_left_at_work"]
+__all__ = ["_nothing_left_at_work", "held"]
 pytestmark = pytest.mark.slow
 BENCHMARK, RESULTS = "pages/benchmark.py", "pages/results.py"
 
@@ -76,6 +85,10 @@ def test_a_sweep_is_a_run_per_strength_and_its_results_open_together(app: Open) 
         f"The run of tiny-llava with hot:{n}" for n in ("0", "0.3")
     ]
     folders = [wait(one).folder for one in jobs]
+    jobs[1].state = "running"
+    at.run()
+    assert job(at) is jobs[1]  # the page follows the sweep
+    jobs[1].state = "done"
     at.run()
     names = [folder.name for folder in folders if folder is not None]
     assert len(names) == 2 and names[0].endswith("-hot-0") and names[1].endswith("-hot-0.3")
@@ -85,6 +98,14 @@ def test_a_sweep_is_a_run_per_strength_and_its_results_open_together(app: Open) 
     assert tags == {("sweep hot",)}
     at = app(RESULTS, runs=names, view="Robustness")
     assert not at.exception and [one.value for one in at.subheader][-1] == "Changed answers"
+
+
+def test_cancel_stops_the_whole_sweep(app: Open, held: Holding) -> None:
+    at = start(app(BENCHMARK, **TWO, perturb="hot:0/0.3/0.6"))
+    jobs = [one for one in queue.manager().all() if isinstance(one, BenchmarkJob)][-3:]
+    assert not any(one.ended for one in jobs)
+    at.button(key="benchmark_cancel").click().run()
+    assert not at.exception and {wait(one).state for one in jobs} == {"cancelled"}
 
 
 def test_curves_are_drawn_for_a_sweep(app: Open, tmp_path: Path) -> None:
