@@ -117,7 +117,8 @@ def question(
         "right_letter": right or "ABCD"[number % 4],
         "question_task": task,
     }
-    return row(model, f"s{number:03d}", **asked | {"text": text} | more)
+    found = row(model, f"s{number:03d}", **asked | {"text": text} | more)
+    return {name: value for name, value in found.items() if (name, value) != ("right_letter", None)}
 
 
 def exam(n: int = 96, wrong: int = 5, models: Sequence[str] = ("ev", "vl")) -> list[dict[str, Any]]:

@@ -59,7 +59,10 @@ _NEGATED = re.compile(
 
 def read_choice(text: str, choices: Sequence[str], form: str = "letters", task: str = "") -> str:
     """The letter of the option that the answer names, or UNREADABLE."""
-    answer = _MARKS.sub("", text.rpartition("</think>")[2]).strip(" \t\r\n'‘’")
+    plain = _MARKS.sub("", text.rpartition("</think>")[2])
+    # Single spaces: the patterns would need quadratic time for a long run of them.
+    lines = (" ".join(line.split()) for line in plain.splitlines())
+    answer = "\n".join(filter(None, lines)).strip(" \n'‘’")
     if form == "words":
         return _by_words(answer, choices, task)
     named = _named(answer)

@@ -71,6 +71,9 @@ def test_an_article_is_no_letter(answer: str, letter: str) -> None:
         ("car", ("", "car"), "B"),
         ("No vehicle, no car", ("no car", "car"), "A"),
         ("x" * 50_000 + " car", ("car", "bus"), "A"),
+        ("A" + " " * 200_000 + "car", ("bus", "car"), "B"),  # would take minutes in quadratic time
+        ("A" + "* " * 200_000 + "car", ("bus", "car"), "B"),
+        ("B" + "\n" * 200_000 + "car", ("bus", "car"), "B"),
         ("(.+)", (".+", "car"), "A"),
         ("The left", ("left", "right"), "A"),
         ("Yes", ("Yes", "No"), "A"),
