@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,16 @@ def _npz(path: Path, true: Table) -> None:
         np.savez(file, **true)  # type: ignore[arg-type]
 
 
+def _eventbench(path: Path, true: Table) -> None:
+    """An object array of 16 time bins, as EventBench publishes them."""
+    ends = np.linspace(0, len(true["t"]), 17).astype(int)
+    bins = np.empty(16, object)
+    for number, (first, last) in enumerate(pairwise(ends)):
+        bins[number] = {key: values[first:last] for key, values in true.items()}
+    with path.open("wb") as file:
+        np.savez(file, event_bins=bins)
+
+
 def _caltech(path: Path, true: Table) -> None:
     some = _of_npz(true)
     last = some["p"].astype(np.uint64) << 23 | some["t"].astype(np.uint64)
@@ -215,6 +226,7 @@ def _caltech(path: Path, true: Table) -> None:
 WRITERS: dict[str, Callable[[Path, Table], None]] = {
     "npy": _npy,
     "npz": _npz,
+    "eventbench.npz": _eventbench,
     "evt2.raw": _faery("evt2"),
     "evt2.1.raw": _evt21,
     "evt3.raw": _faery("evt3"),

@@ -5,8 +5,8 @@ distribution for 6 to 200 sequences.  A false verdict is an interval that leaves
 Power is the share of verdicts where there is an effect.  "exact" is what comparisons use
 (stats.median_interval); "percentile" resamples whole sequences (Efron's percentile method), for
 comparison.  "share" checks the jackknife interval of imported files' matching ids in the same
-way, "accuracy" and "difference" the clustered intervals of multiple-choice questions.  Figures go to
-benchmarks/results/intervals.json, the table to docs/intervals.md.
+way, "accuracy" and "difference" the clustered intervals of multiple-choice questions.  Figures go
+to benchmarks/results/intervals.json, the table to docs/intervals.md.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 The interval of E. L. Korn and B. I. Graubard (1998): that of Clopper and Pearson on the effective
 number of cases, which the design effect of the clusters and the t quantiles reduce.  Two changes
 keep its coverage where clusters are few and where a share is near 0 or 1 (docs/intervals.md):
-- the correlation within clusters is estimated, and its estimate is moved towards 1 as if PRIOR
-  clusters had shown that; with all cases right nothing else is known of it, so a cluster counts
-  once;
+- the correlation within clusters is estimated, and the estimate is moved towards 1 as if PRIOR
+  more clusters spoke for 1; if all cases are right, nothing else is known of the correlation, so
+  each cluster counts about once;
 - the effective number is never above the number of cases, so the interval is never narrower than
   that of independent cases.
 
@@ -31,7 +31,7 @@ import numpy.typing as npt
 from engine.analysis.statistics import LEVEL, MIN_CLUSTERS
 
 Floats = npt.NDArray[np.float64]
-PRIOR = 2.0  # clusters that speak for a correlation of 1
+PRIOR = 1.0  # clusters that speak for a correlation of 1
 
 
 @dataclass(frozen=True)

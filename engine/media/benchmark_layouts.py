@@ -37,6 +37,7 @@ from engine.quoting import listed, quoted
 from engine.types import Sample
 
 MAX_LISTS = 1_000  # JSON files of one benchmark
+_Where = tuple[list[Path], str]  # where a file may be, best first, or why it is nowhere
 Keys = Mapping[str, tuple[str, ...]]  # what a record may call each thing; the first one counts
 _EVQA: Keys = {
     "id": ("qid",),
@@ -102,18 +103,30 @@ class _Record:
             self.problems.append(f"Record {self.number:,}: {error}")
             return AskedQuestion(question), ""
 
-    def sample(
-        self,
-        name: str,
-        sequence: str,
-        paths: list[Path],
-        wrong: str,
-        asked: AskedQuestion,
-        **more: str,
-    ) -> Sample:
-        return event_sample(
-            self.root, name, sequence, paths, self.problems, wrong, **vars(asked), **more
+
+class _Samples:
+    """The samples of a benchmark in order, while its lists are read."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._found: dict[str, Sample] = {}
+        self._clips: list[str] = []
+
+    @property
+    def next(self) -> int:
+        """The number of the next record."""
+        return len(self._found) + 1
+
+    def add(self, record: _Record, name: str, sequence: str, places: _Where, **fields: Any) -> None:
+        own = unused(name or None, record.number, self._found.keys(), record.problems)
+        paths, wrong = places
+        self._found[own] = event_sample(
+            self._root, own, sequence, paths, record.problems, wrong, **fields
         )
+        self._clips.append(_short(self._root, paths) or own)
+
+    def listed(self, file: Path) -> ListedSamples:
+        return ListedSamples(file, tuple(self._found.values()), tuple(self._clips))
 
 
 def _evqa(root: Root) -> ListedSamples | None:
@@ -121,73 +134,54 @@ def _evqa(root: Root) -> ListedSamples | None:
     files = _json_files(root.path / "questions")
     if not files or not (root.path / "h5_files").is_dir():
         return None
-    samples: dict[str, Sample] = {}
-    clips = []
+    samples = _Samples(root)
     for file in files:
-        value = json_of(file)
-        if not isinstance(value, dict) or "questions" not in value:
+        group = json_of(file)
+        if not isinstance(group, dict) or "questions" not in group:
             raise DatasetError(
-                f"{place(file)} has {_found(value)} and no list of questions, which EvQA's lists "
+                f"{place(file)} has {_found(group)} and no list of questions, which EvQA's lists "
                 "have: download it again."
             )
-        for one in records_of(file, value["questions"]):
-            sample, clip = _evqa_sample(root, len(samples) + 1, one, value, samples)
-            samples[sample.id] = sample
-            clips.append(clip)
-    return ListedSamples(files[0], tuple(samples.values()), tuple(clips))
+        for value in records_of(file, group["questions"]):
+            _add_evqa(samples, _record(root, samples.next, value, _EVQA), group)
+    return samples.listed(files[0])
 
 
-def _evqa_sample(
-    root: Root, number: int, value: Any, group: Mapping[str, Any], samples: Mapping[str, Sample]
-) -> tuple[Sample, str]:
-    record = _record(root, number, value, _EVQA)
+def _add_evqa(samples: _Samples, record: _Record, group: Mapping[str, Any]) -> None:
     source = record.value.get("dataset_name") or group.get("dataset_name")
     source = clean(source) if isinstance(source, str) else ""
     own = record.value.get("question_id")
-    given = record.text("id") or (f"{source}_{own}" if isinstance(own, str | int) else None)
-    name = unused(given and clean(given), number, samples.keys(), record.problems)
-    paths, wrong = list[Path](), ""
+    name = record.text("id") or (clean(f"{source}_{own}") if isinstance(own, str | int) else "")
     try:
-        paths = [root.path_of("h5_files", f"{source}/{record.text('file')}")]
+        path = record.root.path_of("h5_files", f"{source}/{record.text('file')}")
+        places: _Where = [path], ""
     except MediaError as error:
-        wrong = str(error)
-    asked_so, _ = record.asked("evqa", as_text=True)
-    fields = vars(asked_so) | {"task": record.text("task")}
-    sample = event_sample(root, name, source, paths, record.problems, wrong, **fields)
-    return sample, _short(root, paths) or name
+        places = [], str(error)
+    question, _ = record.asked("evqa", as_text=True)
+    samples.add(record, name, source, places, task=record.text("task"), **vars(question))
 
 
 def _eventbench(root: Root) -> ListedSamples | None:
     """The records of all lists in the root and in its folders; None without .npz files."""
     bins = event_files(root, (_BINS,))
     lists = list(_lists(root)) if bins else []
-    if not lists:
-        return None
     known = [one for one in lists if _fits(one[2])]
-    if not known:
+    if lists and not known:
         raise DatasetError(
             f"{place(lists[0][0])} has records with {_found(lists[0][2])}, which is no known form "
             f"of EventBench: a record needs a question ({', '.join(_EVENTBENCH['question'])}) and "
             f"a file ({', '.join(_EVENTBENCH['file'])})."
         )
-    places = _Places(root, bins)
-    samples: dict[str, Sample] = {}
-    clips = []
+    places, samples = _Places(root, bins), _Samples(root)
     for file, task, records in known:
-        for one in records:
-            record = _record(root, len(samples) + 1, one, _EVENTBENCH)
-            paths, wrong = places.of(record.get("file"), file)
-            given = record.text("id") or None
-            name = unused(given, record.number, samples.keys(), record.problems)
-            asked_so, reference = record.asked(LETTERS, as_text=False)
+        for value in records:
+            record = _record(root, samples.next, value, _EVENTBENCH)
+            found = places.of(record.get("file"), file)
+            question, reference = record.asked(LETTERS, as_text=False)
             fields = {"reference": reference, "task": record.text("task") or task}
-            fields |= vars(asked_so)
-            folder = _folder(root, paths)
-            samples[name] = event_sample(
-                root, name, folder, paths, record.problems, wrong, **fields
-            )
-            clips.append(_short(root, paths) or name)
-    return ListedSamples(known[0][0], tuple(samples.values()), tuple(clips))
+            name = record.text("id") or f"record-{record.number}"
+            samples.add(record, name, _folder(root, found[0]), found, **fields, **vars(question))
+    return samples.listed(known[0][0]) if known else None
 
 
 class _Places:
@@ -199,9 +193,8 @@ class _Places:
         for path in bins:  # None: two files have this name
             self._by_name[path.name] = None if path.name in self._by_name else path
 
-    def of(self, value: object, file: Path) -> tuple[list[Path], str]:
-        """Where the file may be, best first, or why it cannot be anywhere: below the root, beside
-        the list, or the only .npz of that name."""
+    def of(self, value: object, file: Path) -> _Where:
+        """Below the root, beside the list, or the only .npz of that name."""
         if not isinstance(value, str) or not value:
             return [], f"{quoted(value)} is not a file name: correct the record."
         bins = re.sub(r"\.[A-Za-z0-9]{1,5}\Z", "", value) + _BINS

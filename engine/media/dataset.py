@@ -162,7 +162,7 @@ def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample
 
     Accepts one clip (or animated GIF), one raw .npy and any number of PNG or JPEG files (or still
     GIFs), which are event images if `event_images` is set.  The content decides the kind, then the
-    name.  BadInput for other kinds, and for a second clip or .npy.
+    name.  BadInput for other kinds, and for a second clip or event file.
     """
     if not files:
         raise BadInput("No files were given: drop a clip, PNG or JPEG images or a raw .npy.")

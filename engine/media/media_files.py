@@ -19,7 +19,6 @@ from engine.plain_files import open_regular, reason
 from engine.quoting import shown
 
 MAX_BYTES = 1 << 30
-MAX_RECORDING = 1 << 40  # of an event file that is read by position
 MAX_PLACE = 240  # characters of a whole path in a message
 PIECE = 1 << 20
 
@@ -56,7 +55,7 @@ def by_number(path: Path) -> tuple[float, str]:
 
 def content(path: Path) -> bytes:
     """All bytes of a file; MediaError if it is missing, unreadable, empty or above 1 GiB."""
-    found = large(path)
+    found = large(path, MAX_BYTES)
     with opened(found) as file, _readable(label(path)):
         return file.read(len(found))
 

@@ -6,13 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from engine import media
 from engine.errors import DatasetError
 from engine.media import benchmark_layouts, dataset
 from engine.media.dataset import Dataset
 from engine.types import Sample
+from tests.conftest import SHARED
 
+PUBLISHED = SHARED / "eventbench" / "event_bins.npz"
 CHOICES = ["A bird.", "A car.", "A dog.", "A tree."]
 
 
@@ -289,3 +293,25 @@ def test_too_many_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert bins(tmp_path, [RECORD]).samples
     with pytest.raises(DatasetError, match="has over 1 records"):
         bins(tmp_path, [RECORD, RECORD])
+
+
+@pytest.mark.skipif(not PUBLISHED.is_file(), reason="../shared/data/eventbench is not here")
+def test_the_published_sample_of_eventbench_is_drawn(tmp_path: Path) -> None:
+    put(tmp_path / "data" / "clip.npz", PUBLISHED.read_bytes())
+    put(tmp_path / "test.json", json.dumps([RECORD | {"event_data": "clip.npy"}]).encode())
+    sample = only(dataset.read(tmp_path))
+    shown = media.load(sample, "events")
+    assert len(shown.images) == 5 and len({image.tobytes() for image in shown.images}) == 5
+
+
+def test_a_recording_of_evqa_is_drawn(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    good = only(evqa(tmp_path, question()))
+    with h5py.File(tmp_path / "h5_files" / "DSEC" / "1.h5", "w") as file:
+        count = 1000
+        file["events/xs"] = np.arange(count, dtype=np.uint16) % 64
+        file["events/ys"] = np.arange(count, dtype=np.uint16) % 48
+        file["events/ts"] = np.arange(count, dtype=np.uint64) * 50
+        file["events/ps"] = (np.arange(count) % 2).astype(np.uint8)
+    shown = media.load(good, "events")
+    assert len(shown.images) == 5 and "raw events: 1,000 in 50.0 ms" in shown.source

@@ -432,7 +432,7 @@ def test_a_still_gif_is_a_picture(tmp_path: Path) -> None:
     [
         (b"FLV\x01", "an FLV clip"),
         (b"RIFF\0\0\0\0WEBP", "a WebP picture"),
-        (b"PK\x03\x04", r"a ZIP archive \(\.npz\)"),
+        (b"#ROSBAG V2.0\n", "a ROS bag"),
         (b"#EXTM3U\n", "an HLS playlist"),
     ],
 )
@@ -505,7 +505,8 @@ def test_a_dataset_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.Mo
     [
         ([], "No files were given"),
         (["a.xyz"], "The kind of 'a.xyz' is not known"),
-        (["a.bin"], "'a.bin' is an event recording of the older N-Caltech101 or ATIS kind"),
+        (["a.npy", "b.bin"], r"2 files of one kind were given \(a.npy, b.bin\)"),
+        (["a.aedat"], "'a.aedat' is an AEDAT recording older than version 4"),
         (["a.gif", "b.mp4"], "2 files of one kind were given"),
         (["mp4"], "The kind of 'mp4' is not known"),
         (["a.mp4", "b.mp4"], r"2 files of one kind were given \(a.mp4, b.mp4\)"),

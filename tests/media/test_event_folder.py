@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from engine import media
 from engine.errors import DatasetError
 from engine.media import dataset, event_folder
 from engine.media.dataset import Dataset
 from engine.media.roots import Root
 from engine.media_options import Window
-from engine.types import Sample
+from engine.types import MediaOptions, Sample
 
 
 def put(path: Path, data: bytes = b"events") -> Path:
@@ -272,3 +274,26 @@ def test_a_folder_of_that_name_is_no_list(tmp_path: Path) -> None:
     (tmp_path / "windows.csv").mkdir()
     with pytest.raises(DatasetError, match="cannot be read"):
         dataset.read(tmp_path)
+
+
+def test_a_window_of_the_list_is_what_is_shown(tmp_path: Path) -> None:
+    """The sample's own window decides the pictures; a window of the run replaces it."""
+    count = 4000
+    clip = {
+        "x": np.arange(count, dtype=np.uint16) % 64,
+        "y": np.arange(count, dtype=np.uint16) % 48,
+        "t": np.arange(count, dtype=np.int64) * 100,
+        "p": (np.arange(count) % 2).astype(np.uint8),
+    }
+    np.save(tmp_path / "one.npy", np.array(clip, dtype=object))
+    (tmp_path / "windows.csv").write_text(
+        "file,start,length\none.npy,100ms,50ms\none.npy,100ms,5ms\none.npy,,\n", encoding="utf-8"
+    )
+    found = [media.load(one, "events") for one in dataset.read(tmp_path).samples]
+    assert [one.source.split(" in ")[0] for one in found] == [
+        "raw events: 500", "raw events: 50", "raw events: 4,000",
+    ]  # fmt: skip
+    assert len({one.digest for one in found}) == 3
+    asked = MediaOptions(window=Window(0, 10_000))
+    others = [media.load(one, "events", asked) for one in dataset.read(tmp_path).samples]
+    assert {one.source.split(" in ")[0] for one in others} == {"raw events: 100"}

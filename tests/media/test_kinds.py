@@ -46,10 +46,27 @@ def test_the_name_decides_where_the_content_does_not() -> None:
 
 def test_a_refusal_says_what_to_do() -> None:
     assert kinds.PNG.refusal("a", "a clip") == "a is a PNG picture, not a clip: give a clip."
-    legacy = kinds.of(b"\1\2\3", "a.bin")
-    assert legacy is not None and legacy.refusal("a.bin", "a .npy of events").endswith(
-        "not a .npy of events: convert it to a .npy with a dict of the arrays x, y, t and p."
+    bag = kinds.of(b"#ROSBAG V2.0\n", "a.bin")
+    assert bag is not None and bag.refusal("a.bin", "a recording of events").endswith(
+        "not a recording of events: convert it to a .npy with a dict of the arrays x, y, t and p."
     )
+
+
+@pytest.mark.parametrize(
+    ("head", "name", "kind"),
+    [
+        (b"\x89HDF\r\n\x1a\n", "a.mp4", kinds.HDF5),
+        (b"PK\x03\x04", "a.h5", kinds.NPZ),
+        (b"\x93NUMPY", "a.csv", kinds.NPY),
+        (b"\1\2\3\4\5", "a.bin", kinds.CALTECH),
+        (b"t,x,y,p\n", "a.csv", kinds.TEXT),
+        (b"% t x y p\n", "a.TXT", kinds.TEXT),
+        (b"% evt 3.0\n", "a.raw", kinds.PROPHESEE_RAW),
+    ],
+)
+def test_event_files(head: bytes, name: str, kind: kinds.FileKind) -> None:
+    """Content first; a comment in a text is not taken for Prophesee's header."""
+    assert kinds.of(head, name) is kind
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -555,3 +555,34 @@ def test_different_length_rules_begin_with_equal_lengths(app: Open, make: Make) 
     at = app(PAGE, runs=["free", "forced"], lens="Natural")
     assert at.segmented_control(key="results_lens").value == "natural"  # a link decides
     assert "choose First min(N) tokens" in texts(at)
+
+
+def test_accuracy_is_a_view_of_runs_with_choices_only(app: Open, make: Make) -> None:
+    run = make("exam", fabricate.exam(32))
+    root = Path(settings.load().demo_dir)
+    header = json.loads((run.folder / "run.json").read_text())
+    header["dataset"]["root"] = str(root)
+    (run.folder / "run.json").write_text(json.dumps(header))
+    (root / "baselines.csv").write_text(
+        "model,task,accuracy,paper,table\nX,all,61.5,P,T\nY,,2e9,P,T\n"
+    )
+    at = app(PAGE, runs=["exam"], view="Accuracy")  # as a link has it
+    assert at.segmented_control(key="results_view").value == "accuracy"
+    assert "vl: 25.0% right on 32 questions of 8 sequences" in texts(at)
+    assert "percent from 0 to 100" in texts(at) and "X (published, not run here)" in html(at)
+    chart = at.get("vega_lite_chart")[0].proto
+    assert "95 % intervals" in chart.alt and "published, not run here" in chart.alt
+    assert "results_report_submission" in "".join(
+        str(one.proto) for one in view(at, "reports").main
+    )
+    make("plain", fabricate.pair(3))
+    at = app(PAGE, runs=["plain"], view="Accuracy")
+    offered = at.segmented_control(key="results_view").options
+    assert "Overview" in offered and "Accuracy" not in offered
+    assert at.segmented_control(key="results_view").value == "overview"
+
+
+def test_accuracy_without_a_known_answer_says_so(app: Open, make: Make) -> None:
+    make("open", [fabricate.question(n, "A", right_letter=None) for n in range(8)])
+    at = app(PAGE, runs=["open"], view="Accuracy")
+    assert "No answer can be judged yet" in texts(at) and not at.get("vega_lite_chart")

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from engine.errors import MediaError
 from engine.media.events import refuse_many
-from engine.media.media_files import MAX_RECORDING, large
+from engine.media.media_files import large
 from engine.media.media_files import opened as opened_file
 from engine.media.readers import Columns, Recording
 from engine.media.readers.by_position import ByPosition, Numbered, Times
@@ -38,7 +38,7 @@ Bytes = npt.NDArray[np.uint8]
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording of a .bin file; a window is found by bisection."""
-    data = large(path, MAX_RECORDING)
+    data = large(path, None)
     if len(data) % SIZE:
         raise MediaError(
             f"{name} has {len(data):,} bytes, which are not whole events of {SIZE} bytes: it is "

@@ -92,38 +92,48 @@ class _Dat:
         """Per block the time of its first event and the latest time before it; then the last."""
         times, latest, before = list[Times](), list[Times](), None
         for records in self._pieces(0, self._count):
-            found = self._unwrapped(records[:, 0], before)
-            blocks = found[: len(found) // BLOCK * BLOCK].reshape(-1, BLOCK).max(axis=1)
-            first = int(found[0]) if before is None else before
-            tops = np.maximum.accumulate(np.append(first, blocks))
-            times.append(found[::BLOCK])
-            latest.append(tops[: len(times[-1])])
-            before = max(int(tops[-1]), int(found.max()))
+            counter = np.ascontiguousarray(records[:, 0])
+            start = int(counter[0]) if before is None else before
+            lap = _lap(counter, start)
+            if lap is None:
+                found = self._unwrapped(counter, start)
+                tops = np.maximum.accumulate(np.append(start, found))[::BLOCK]
+                before = max(start, int(found.max()))
+                times.append(found[::BLOCK].copy())  # without the whole column
+            else:
+                tops = np.append(start, counter[BLOCK - 1 :: BLOCK].astype(np.int64) + lap)
+                before = int(counter[-1]) + lap
+                times.append(counter[::BLOCK].astype(np.int64) + lap)
+            latest.append(tops[: len(times[-1])].copy())
         return np.concatenate(times), np.concatenate([*latest, [before or 0]])
 
-    def _unwrapped(self, counter: npt.NDArray[np.uint32], latest: int | None) -> Times:
+    def _unwrapped(self, counter: npt.NDArray[np.uint32], latest: int) -> Times:
         """The times of a 32-bit counter; `latest` is the latest time before them.
 
         MediaError if one is earlier than the latest one before it by more than the tolerance.
         """
-        start = int(counter[0]) if latest is None else latest
-        lap, place = divmod(start, LAP)
-        times = counter.astype(np.int64) + lap * LAP
-        in_order = int(counter[0]) >= place and bool((counter[1:] >= counter[:-1]).all())
-        if in_order and int(counter[-1]) - place < LAP - TOLERANCE_US:
-            return times
-        chain = np.append(start, times)
+        lap = _lap(counter, latest)
+        if lap is not None:
+            return counter.astype(np.int64) + lap
+        chain = np.append(latest, counter + np.int64(latest - latest % LAP))
         steps = np.diff(chain)
         laps = np.cumsum((steps < -LAP // 2).astype(np.int64) - (steps > LAP - TOLERANCE_US))
-        times += laps * LAP
-        chain = np.append(start, times)
+        chain[1:] += laps * LAP
         drop = int((np.maximum.accumulate(chain) - chain).max())
         if drop > TOLERANCE_US:
             raise MediaError(
                 f"{self._name} is damaged or no DAT file: its time goes back by {drop:,} us, so "
-                "record it again."
+                "copy it again or record it again."
             )
-        return times
+        return chain[1:]
+
+
+def _lap(counter: npt.NDArray[np.uint32], latest: int) -> int | None:
+    """What is to be added to the counter for its times; None if it is not in increasing order."""
+    lap, place = latest - latest % LAP, latest % LAP
+    if int(counter[0]) < place or int(counter[-1]) - place > LAP - TOLERANCE_US:
+        return None
+    return lap if bool((counter[1:] >= counter[:-1]).all()) else None
 
 
 def _check(header: prophesee_header.Header, layout: bytes, name: str) -> None:

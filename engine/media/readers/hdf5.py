@@ -84,7 +84,8 @@ class _Hdf5(Numbered):
     ) -> None:
         super().__init__(table.count, table.block())
         self._table, self._clock, self._sides, self._name = table, clock, size, name
-        self._index = index if index is not None and index.ndim == 1 else None
+        usable = index is not None and index.ndim == 1 and index.dtype.kind in "iu"
+        self._index = index if usable else None
         self._rectify = rectify
 
     def columns(self, first: int, last: int) -> Columns:
@@ -177,7 +178,10 @@ def _number(file: Any, key: str, name: str) -> int | None:
         return None
     if getattr(array, "size", 0) != 1 or array.dtype.kind not in "iu":
         raise MediaError(f"{name} has a {key} that is not one whole number: copy it again.")
-    return int(np.asarray(hdf5_file.plain(array, key, name)[()]).reshape(-1)[0])
+    value = int(np.asarray(hdf5_file.plain(array, key, name)[()]).reshape(-1)[0])
+    if abs(value) > MAX_US:
+        raise MediaError(f"{name} has a {key} of {value:,}: give microseconds.")
+    return value
 
 
 def _size(file: Any, table: Table) -> tuple[int, int] | None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from engine.errors import MediaError
-from engine.media.media_files import MAX_RECORDING, large
+from engine.media.media_files import large
 from engine.media.readers import extra
 from engine.media.readers.column_names import known
 from engine.plain_files import reason
@@ -61,11 +61,17 @@ def opened(path: Path, name: str) -> Iterator[Any]:
     """The file as an h5py.File; its errors are raised as MediaError until it is closed."""
     h5py = extra.module("h5py", name)
     extra.module("hdf5plugin", name)  # registers Blosc and others with h5py
-    large(path, MAX_RECORDING)
+    large(path, None)
+    how = {"rdcc_nbytes": CACHE, "locking": False}
+    with _readable(name, OSError, RuntimeError), h5py.File(path, "r", **how) as file:
+        yield file
+
+
+@contextmanager
+def _readable(name: str, *faults: type[Exception]) -> Iterator[None]:
     try:
-        with h5py.File(path, "r", rdcc_nbytes=CACHE, locking=False) as file:
-            yield file
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+        yield
+    except faults as error:
         raise MediaError(
             f"{name} could not be read as HDF5 ({reason(error)}): it is cut off or damaged, copy "
             "it again."
@@ -75,7 +81,8 @@ def opened(path: Path, name: str) -> Iterator[Any]:
 def table(file: Any, name: str) -> Table:
     """The events of a file; MediaError if it has none, or several recordings."""
     seen: list[str] = []
-    places = list(_places(file, "", 0, seen, name))
+    with _readable(name, KeyError, TypeError, ValueError):  # of damaged names and types
+        places = list(_places(file, "", 0, seen, name))
     chosen = [place for place in places if place.place.split("/")[0] == USED] or places
     if not chosen:
         found = f"found: {listed(seen)}" if seen else "it is empty"
@@ -104,6 +111,8 @@ def child(group: Any, key: str, name: str) -> Any:
 
 def plain(array: Any, key: str, name: str) -> Any:
     """The array itself, if it is of plain numbers and stored in this file."""
+    if not hasattr(array, "is_virtual"):
+        raise MediaError(f"{name} has no array at {quoted(key)}, but something else: {ADVICE}.")
     what = f"{name} has the array {quoted(key)}"
     if array.is_virtual or array.external:
         raise MediaError(f"{what} in another file, which is not read: write its numbers here.")
@@ -130,8 +139,8 @@ def _check_filters(array: Any, what: str, name: str) -> None:
         if code == ECF:
             raise MediaError(
                 f"{name} is a Prophesee .hdf5 recording (ECF compression), which is not read: "
-                "convert it to .raw, for example with Metavision's metavision_file_to_raw, or "
-                "give the original .raw."
+                "give the .raw it was made from, or convert it to .raw, .dat or CSV with "
+                "Prophesee's Metavision SDK."
             )
         if not h5z.filter_avail(code):
             raise MediaError(
@@ -166,13 +175,9 @@ def _places(group: Any, place: str, depth: int, seen: list[str], name: str) -> I
 def _of_arrays(group: Any, columns: Mapping[str, str], place: str, name: str) -> Table:
     arrays = {}
     for column, key in columns.items():
-        found = child(group, key, name)
-        if not hasattr(found, "dtype"):
-            raise MediaError(
-                f"{name} has a group at {quoted(f'{place}/{key}')}, not an array: {ADVICE}."
-            )
-        arrays[column] = plain(found, f"{place}/{key}".lstrip("/"), name)
-        _check_one_axis(arrays[column], key, name)
+        path = f"{place}/{key}".lstrip("/")
+        arrays[column] = plain(child(group, key, name), path, name)
+        _check_one_axis(arrays[column], path, name)
     lengths = {key: len(array) for key, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         sizes = ", ".join(f"{key} {length:,}" for key, length in sorted(lengths.items()))

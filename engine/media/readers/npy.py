@@ -22,7 +22,7 @@ import numpy.typing as npt
 from engine.errors import MediaError
 from engine.media import npy_header, pickles
 from engine.media.events import refuse_many
-from engine.media.media_files import MAX_RECORDING, content, large
+from engine.media.media_files import content, large
 from engine.media.media_files import opened as opened_file
 from engine.media.npy_header import NpyHeader
 from engine.media.readers import Column, Columns, Recording, Whole
@@ -39,7 +39,7 @@ MAX_BINS = 4096
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording of a .npy file; a structured array is read by position."""
-    data = large(path, MAX_RECORDING)
+    data = large(path, None)
     with opened_file(data) as file:
         records = _by_position(file, len(data), name)
         if records is not None:

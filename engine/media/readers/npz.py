@@ -9,6 +9,7 @@ Boundary: splits the archive within limits; npy.py reads its members.
 
 from __future__ import annotations
 
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -26,6 +27,12 @@ from engine.plain_files import reason
 from engine.quoting import listed, number
 
 MAX_MEMBERS = 64
+# What zipfile raises for damaged archives, besides its own error: offsets outside of the file,
+# names that are no text, methods and versions that do not exist.
+_DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, OSError),
+    *(NotImplementedError, RuntimeError, UnicodeDecodeError, struct.error),
+)
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
@@ -42,7 +49,7 @@ def _columns(file: BinaryIO, name: str) -> Columns:
         with zipfile.ZipFile(file) as archive:
             members = _members(archive, name)
             return _of_arrays(archive, members, name) or _of_one(archive, members, name)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except _DAMAGED as error:
         raise MediaError(
             f"{name} is a damaged archive ({reason(error)}): copy it again."
         ) from error

@@ -1,10 +1,10 @@
 """Reads Prophesee's RAW recordings in the encodings EVT2, EVT2.1 and EVT3.
 
 Format: a header (prophesee_header.py), then words (prophesee_words.py).  Opening reads the file
-once, in pieces, and looks only at the time highs: that finds each overflow of the time counter and
-gives the index of the windows.  Time highs may not go back, except by half a lap or more, which is
-an overflow; so the times of events go back by less than one step of a time high (64 us in EVT2 and
-EVT2.1, 4,096 us in EVT3).  Bytes that are no such file break that rule, or have no time highs.
+once, in pieces, and looks only at the lowest and the highest time of each block of words: that
+finds each overflow of the time counter and gives the index of the windows.  The times of a block
+may not be before those of the block in front of it; inside a block they are checked when it is
+read.  Bytes that are no such file break this rule, or have no times.
 
 Boundary: does not check coordinates (events.py).
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
@@ -31,6 +30,7 @@ from engine.media.readers.prophesee_words import (
     EVT21_LEGACY,
     NO_ROW,
     ROW,
+    TIME_HIGH,
     Encoding,
     State,
     Words,
@@ -40,7 +40,7 @@ from engine.media.readers.prophesee_words import (
 from engine.quoting import quoted
 
 PIECE = 1 << 20  # bytes that are decoded at once
-SCAN = 1 << 22  # bytes that are searched for time highs at once
+SCAN = 1 << 20  # bytes that are searched for times at once
 BLOCK = 1 << 12  # words between two entries of the index
 NODES = 4096  # counts for event rates
 
@@ -79,32 +79,46 @@ class _Raw:
         self.sensor = prophesee_header.sensor(header, name)
         self._words, rest = divmod(file.seek(0, 2) - header.end, self._encoding.word)
         self.notes = prophesee_header.notes(name, self.sensor, rest)
-        self._places, self._times = self._index()
+        self._skip_to_time()
+        try:
+            self._before, self._latest = self._index()
+        except ValueError as error:
+            raise self._damaged(error) from error
         self.first, self.last = self._ends()
 
     def tables(self, begin: int, end: int) -> Iterator[Table]:
+        # In front of this block, and in it up to its first time high, all times are before `begin`.
         unit = self._encoding.unit
-        # Times below `begin` and of its own step can follow the first time high of that step.
-        first = max(0, int(np.searchsorted(self._times, begin // unit * unit)) - 1)
-        after = int(np.searchsorted(self._times, end))
-        place = int(self._places[first])
-        stop = int(self._places[after]) if after < len(self._places) else self._words
-        state = self._state(place, int(self._times[first]))
-        for data in self._pieces(place, stop, PIECE):
-            table, state = decode(self._encoding, data, state)
+        first = int(np.searchsorted(self._latest, begin // unit * unit))
+        stop = int(np.searchsorted(self._before, end))
+        state = self._state(first) if first < stop else State(0)
+        for data in self._pieces(first * BLOCK, min(stop * BLOCK, self._words), PIECE):
+            try:
+                table, state = decode(self._encoding, data, state)
+            except ValueError as error:
+                raise self._damaged(error) from error
             yield table.between(begin, end)
 
     def counted(self) -> tuple[Times, Counts]:
         """At up to 4,096 places of the file."""
-        step = -(-len(self._places) // NODES)
-        places = [*self._places[::step].tolist(), self._words]
+        step = -(-len(self._before) // NODES)
+        places = [*range(0, self._words, step * BLOCK), self._words]
         counts = [0]
         for place, stop in pairwise(places):
             pieces = self._pieces(place, stop, SCAN)
             counts.append(counts[-1] + sum(count(self._encoding, data) for data in pieces))
-        times = [*self._times[::step].tolist(), self.last + 1]
+        times = np.append(self._before[::step], self.last + 1)
         times[0] = self.first
-        return np.maximum.accumulate(np.array(times)), np.array(counts)
+        return np.maximum.accumulate(times), np.array(counts)
+
+    def _damaged(self, error: ValueError) -> MediaError:
+        return MediaError(
+            f"{self._name} is damaged or no {self._encoding.name} ({error}): copy it again or "
+            "record it again."
+        )
+
+    def _shorter(self) -> MediaError:
+        return MediaError(f"{self._name} became shorter while it was read: try again.")
 
     def _pieces(self, place: int, stop: int, size: int) -> Iterator[bytes]:
         """The words from a place to before another, as bytes."""
@@ -113,48 +127,48 @@ class _Raw:
         while at < end:
             self._file.seek(at)
             data = self._file.read(min(size, end - at))
-            if not data:
-                raise MediaError(f"{self._name} became shorter while it was read: try again.")
+            if len(data) % word or not data:
+                raise self._shorter()
             at += len(data)
             yield data
 
-    def _index(self) -> tuple[Times, Times]:
-        """Places and times of the first time high of each block of words."""
-        places, times, laps, before, at = list[Times](), list[Times](), 0, None, 0
-        coding = self._encoding
-        for data in self._pieces(0, self._words, SCAN):
-            control = coding.control(data)
-            highs = coding.highs(control)
-            values = control[highs] & control.dtype.type((1 << (coding.bits - 4)) - 1)
-            if len(values):
-                chain = np.concatenate([values[:1] if before is None else before, values])
-                wraps = self._wraps(chain)
-                blocks = np.arange(0, len(control), BLOCK)
-                which = np.unique(np.searchsorted(highs, blocks))
-                which = which[which < len(highs)]
-                lap = laps + np.searchsorted(wraps, which, side="right")
-                places.append(at + highs[which])
-                times.append((values[which].astype(np.int64) << coding.low) + lap * coding.lap)
-                laps, before = laps + len(wraps), values[-1:]
-            at += len(control)
-        if not places:
-            raise MediaError(
-                f"{self._name} has no times in its {at:,} words of {coding.name}: record it again."
-            )
-        return np.concatenate(places), np.concatenate(times)
+    def _skip_to_time(self) -> None:
+        """Words before the first time high have no time; the vendor's decoder skips them too."""
+        skipped = 0
+        for data in self._pieces(0, self._words, PIECE):
+            control = self._encoding.control(data)
+            found = np.flatnonzero(control >> (self._encoding.bits - 4) == TIME_HIGH)
+            if len(found):
+                skipped += int(found[0])
+                self._start += skipped * self._encoding.word
+                self._words -= skipped
+                return
+            skipped += len(control)
+        raise MediaError(
+            f"{self._name} has no times in its {self._words:,} words of {self._encoding.name}: "
+            "record it again."
+        )
 
-    def _wraps(self, chain: Words) -> Times:
-        """Where values of time highs overflow; MediaError if one goes back."""
-        steps = chain[1:] - chain[:-1]  # unsigned: a step back becomes a very large one
-        falls = np.flatnonzero(steps >> (self._encoding.bits - 4))
-        drops = chain[falls].astype(np.int64) - chain[falls + 1]
-        small = drops[drops < 1 << (self._encoding.bits - 5)]
-        if len(small):
-            raise MediaError(
-                f"{self._name} is damaged or no {self._encoding.name}: its time goes back by "
-                f"{int(small[0]) << self._encoding.low:,} us, so record it again."
-            )
-        return falls
+    def _index(self) -> tuple[Times, Times]:
+        """Per block of words the time high before it, and the last one up to its end."""
+        coding, rows = self._encoding, list[Times]()
+        size = BLOCK * coding.word
+        buffer = bytearray(SCAN // size * size)  # one for all: new memory takes twice the time
+        self._file.seek(self._start)
+        for at in range(0, self._words * coding.word, len(buffer)):
+            size_here = min(len(buffer), self._words * coding.word - at)
+            view = memoryview(buffer)[:size_here]
+            if self._file.readinto(view) < size_here:  # type: ignore[attr-defined]
+                raise self._shorter()
+            buffer[size_here:] = bytes(len(buffer) - size_here)  # no time highs
+            rows.append(_spans(coding, coding.control(buffer)[: -(-size_here // size) * BLOCK]))
+        first, last, inner = np.concatenate(rows).T
+        timed = first >= 0
+        first, last, inner = first[timed], last[timed], inner[timed]
+        falls = coding.falls(first[1:] - last[:-1])
+        laps = np.cumsum(np.append(0, falls + inner[:-1])) + inner
+        latest = ((last << coding.low) + laps * coding.lap)[np.cumsum(timed) - 1]
+        return np.append(first[0] << coding.low, latest[:-1]), latest
 
     def _ends(self) -> tuple[int, int]:
         """The first and the last time of an event."""
@@ -164,27 +178,46 @@ class _Raw:
             raise MediaError(f"{self._name} holds 0 events: pick another recording.")
         low = int(start.t.min()) // unit * unit
         first = min(int(t.t.min()) for t in self.tables(low, low + unit) if len(t.t))
-        for time in self._times[::-1].tolist():
+        for time in np.unique(self._before)[::-1].tolist():
             ends = [int(t.t.max()) for t in self.tables(time, edge) if len(t.t)]
             if ends:
                 return first, max(ends)
             edge = time
         return first, first
 
-    def _state(self, place: int, time: int) -> State:
-        """The state before a place: in EVT3 a row holds until the next one, however far it is.
+    def _state(self, block: int) -> State:
+        """The state before a block: in EVT3 a row holds until the next one, however far it is.
 
         The column of a vector comes right before it, so it is looked for in one block only.
         """
-        begin = int(self._places[0])
-        if self._encoding is not EVT3 or place == begin:
+        time = int(self._before[block])
+        if self._encoding is not EVT3 or not block:
             return State(time)
-        near = max(begin, place - BLOCK)
-        _, state = decode(EVT3, b"".join(self._pieces(near, place, PIECE)), State(0, row=NO_ROW))
-        while state.row == NO_ROW and near > begin:
-            far = max(begin, near - PIECE)
-            control = EVT3.control(b"".join(self._pieces(far, near, SCAN)))
+        place = block * BLOCK
+        near = b"".join(self._pieces(place - BLOCK, place, PIECE))
+        _, state = decode(EVT3, near, State(int(self._before[block - 1]), NO_ROW))
+        row, end = state.row, place - BLOCK
+        while row == NO_ROW and end > 0:
+            begin = max(0, end - SCAN)
+            control = EVT3.control(b"".join(self._pieces(begin, end, SCAN)))
             rows = control[control >> 12 == ROW]
-            state = replace(state, row=int(rows[-1]) & 0x7FF if len(rows) else NO_ROW)
-            near = far
-        return State(time, state.row if state.row != NO_ROW else 0, state.base)
+            row, end = int(rows[-1]) & 0x7FF if len(rows) else NO_ROW, begin
+        return State(time, 0 if row == NO_ROW else row, state.base)
+
+
+def _spans(coding: Encoding, control: Words) -> Times:
+    """Of each block of words: the first and the last time high, and the overflows between them.
+
+    A block without a time high has -1.  Only where the lowest and the highest are far apart is each
+    one looked at: there is an overflow between them, or the file is damaged.
+    """
+    blocks = control.reshape(-1, BLOCK)
+    kind, top = blocks.dtype.type, TIME_HIGH << (coding.bits - 4)
+    first = (blocks - kind(top)).min(axis=1).astype(np.int64)
+    last = (blocks - kind(top + coding.span)).max(axis=1).astype(np.int64) & (coding.span - 1)
+    first[first >= coding.span] = -1
+    inner = np.zeros_like(first)
+    for row in np.flatnonzero((first >= 0) & (last - first >= coding.span // 2)).tolist():
+        values = coding.values(blocks[row])
+        first[row], last[row], inner[row] = values[0], values[-1], coding.laps(values)[-1]
+    return np.stack([first, last, inner], axis=1)

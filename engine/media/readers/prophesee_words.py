@@ -8,7 +8,11 @@ Decoding begins with the state in front of the words.  The state is put there as
 event has a time and a row before it.  Where the standard leaves the meaning open, this does what
 the vendor's decoder (OpenEB) does: a repeated time high keeps the lower bits.
 
-Boundary: words in, columns out.  The order of the time highs was checked by prophesee.py.
+A time high that falls by half of its values or more is an overflow; one that falls by less is an
+error, so the times of events go back by less than one step of a time high: 64 us in EVT2 and
+EVT2.1, 4,096 us in EVT3.
+
+Boundary: words in, columns out.  Coordinates are not checked.
 """
 
 from __future__ import annotations
@@ -67,16 +71,33 @@ class Encoding:
     @property
     def lap(self) -> int:
         """Microseconds after which the time overflows."""
-        return 1 << (self.bits - 4 + self.low)
+        return self.span << self.low
 
     def control(self, data: bytes | bytearray | memoryview) -> Words:
         """The control words."""
         return np.frombuffer(data, f"<u{self.bits // 8}")[self.offset :: self.stride]
 
-    def highs(self, control: Words) -> npt.NDArray[np.intp]:
-        """Where the time highs are."""
-        top = control.dtype.type(TIME_HIGH << (self.bits - 4))
-        return np.flatnonzero((control - top) < control.dtype.type(1 << (self.bits - 4)))
+    def values(self, control: Words) -> npt.NDArray[np.int64]:
+        """The values of the time highs among the words."""
+        found = control[control >> (self.bits - 4) == TIME_HIGH]
+        values: npt.NDArray[np.int64] = found.astype(np.int64) & (self.span - 1)
+        return values
+
+    @property
+    def span(self) -> int:
+        """How many values a time high has."""
+        return 1 << (self.bits - 4)
+
+    def falls(self, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which steps between time highs are an overflow; ValueError if one goes back."""
+        back = steps[(steps < 0) & (steps > -self.span // 2)]
+        if len(back):
+            raise ValueError(f"its time goes back by {-int(back[0]) << self.low:,} us")
+        return steps < 0
+
+    def laps(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """How often time highs have overflowed at each of them."""
+        return np.concatenate([[0], np.cumsum(self.falls(np.diff(values)))])
 
 
 EVT2 = Encoding("EVT2", 32, 6)
@@ -87,7 +108,7 @@ ENCODINGS: Mapping[str, Encoding] = {"EVT2": EVT2, "EVT2.1": EVT21, "EVT21": EVT
 
 
 def decode(encoding: Encoding, data: bytes, state: State) -> tuple[Table, State]:
-    """The events of whole words, and the state behind them."""
+    """The events of whole words, and the state behind them; ValueError if their time goes back."""
     control = encoding.control(data)
     if encoding is EVT3:
         return _evt3(control, state)
@@ -139,7 +160,7 @@ def _evt2(
 def _unwrapped(values: Words, encoding: Encoding, first: int) -> npt.NDArray[np.int64]:
     """The times of time highs; the first one has the time `first`."""
     highs = values.astype(np.int64)
-    laps = np.concatenate([[0], np.cumsum(np.diff(highs) < 0)])
+    laps = encoding.laps(highs)
     times: npt.NDArray[np.int64] = highs << encoding.low
     times += (first // encoding.lap + laps) * encoding.lap
     return times

@@ -74,6 +74,7 @@ def test_dsec(tmp_path: Path, true: Table) -> None:
         np.full(2000, 10**12),
         np.zeros((3, 3)),
         np.linspace(0, 1, 2000),
+        np.full(2000, np.nan),
     ],
 )
 def test_an_index_that_is_wrong_changes_nothing(tmp_path: Path, true: Table, index: Any) -> None:
@@ -99,6 +100,11 @@ def test_the_index_is_used(tmp_path: Path, true: Table, monkeypatch: pytest.Monk
 def test_dsec_without_an_offset(tmp_path: Path) -> None:
     true = table(3000)
     assert windows_agree(dsec(tmp_path / "events.h5", true, t_offset=None), true, 10) > 3
+
+
+@pytest.mark.parametrize("offset", [np.uint64(2**63), np.float64(5), np.arange(3)])
+def test_an_offset_that_is_no_time(tmp_path: Path, true: Table, offset: Any) -> None:
+    assert "has a t_offset" in refused(dsec(tmp_path / "events.h5", true, t_offset=offset))
 
 
 def rectify_map(path: Path, seed: int = 1, height: int = 90, width: int = 120) -> Any:
@@ -306,6 +312,18 @@ def test_missing_groups_are_listed(tmp_path: Path) -> None:
     assert "holds 0 events" in refused(saved(path, {key: np.zeros(0) for key in COLUMNS}))
 
 
+def test_a_group_or_a_type_where_an_array_belongs(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.h5", table(10), {key: f"events/{key}" for key in "ytp"})
+    with h5py.File(path, "a") as file:
+        file.create_group("events/x")
+    assert "no array at 'events/x'" in refused(path)
+    with h5py.File(path, "a") as file:
+        del file["events/x"]
+        file["events/x"] = np.dtype("u2")
+    assert "no array at 'events/x'" in refused(path)
+    assert "no array at 'ms_to_idx'" in refused(dsec(path, table(), ms_to_idx=np.dtype("u2")))
+
+
 def test_two_recordings_in_a_file(tmp_path: Path) -> None:
     path = saved(tmp_path / "a.h5", table(10), {key: f"left/{key}" for key in COLUMNS})
     with h5py.File(path, "a") as file:
@@ -394,7 +412,7 @@ def test_prophesees_own_compression(tmp_path: Path) -> None:
     assert data.count(filters) == 1
     path.write_bytes(data.replace(filters, hdf5_file.ECF.to_bytes(2, "little") + rest))
     assert "Prophesee .hdf5 recording (ECF compression)" in refused(path)
-    assert "convert it to .raw" in refused(path)
+    assert "give the .raw it was made from, or convert it" in refused(path)
     path.write_bytes(data.replace(filters, (40_000).to_bytes(2, "little") + rest))
     assert "unknown compression (filter 40000)" in refused(path)
 

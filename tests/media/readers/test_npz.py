@@ -128,6 +128,18 @@ def test_a_member_that_is_larger_than_declared(tmp_path: Path) -> None:
     assert "damaged" in refusal(path) or "another size" in refusal(path)
 
 
+def test_a_member_before_the_beginning(tmp_path: Path) -> None:
+    """An archive whose directory seems to lie before its place: zipfile seeks below 0."""
+    path = tmp_path / "a.npz"
+    np.savez(path, **table(100))
+    data = bytearray(path.read_bytes())
+    end = data.rindex(b"PK\5\6")
+    stated = int.from_bytes(data[end + 16 : end + 20], "little")
+    data[end + 16 : end + 20] = (stated + 100).to_bytes(4, "little")
+    path.write_bytes(bytes(data))
+    assert "is a damaged archive" in refusal(path)
+
+
 @pytest.mark.parametrize("window", [None, Window(0, 1000)])
 def test_damage_is_one_sentence(tmp_path: Path, window: Window | None) -> None:
     np.savez_compressed(tmp_path / "good.npz", event_bins=bins(table(3000)))

@@ -187,6 +187,19 @@ def test_pieces_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(events.read(path, Window(0, 500_000))) < 3000
 
 
+def test_lines_of_long_files_are_counted_by_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true = table(50_000)
+    path = saved(tmp_path / "a.csv", true)
+    wanted = readers.binned(true["t"], 0, int(true["t"].max()), 5)
+    monkeypatch.setattr(text, "COUNTED", 64_000)
+    with readers.opened(path, "a.csv") as recording:
+        found = recording.rates(5)
+    assert found.tolist() != wanted.tolist()  # the control: samples were used
+    np.testing.assert_allclose(found, wanted, rtol=0.05)
+
+
 def test_a_comment_of_text_is_no_header_of_prophesee(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("% evt 3.0\n% t x y p\n1 2 3 1\n5 6 7 0\n")

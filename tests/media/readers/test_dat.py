@@ -1,0 +1,74 @@
+"""DAT files: headers, overflows of 32 bits, times that go back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.errors import MediaError
+from engine.media import events, readers
+from engine.media.readers import dat
+from engine.media_options import Window
+from tests.media.event_files import read
+
+HEAD = b"% Data file containing CD events\n% Version 2\n% Width 640\n% Height 480\n"
+LAP = 1 << 32
+
+
+def recording(path: Path, times: list[int], head: bytes = HEAD + b"\x0c\x08") -> Path:
+    file = path / "recording.dat"
+    data = np.arange(len(times)) % 480 << 14 | np.arange(len(times)) % 640
+    pairs = np.stack([np.array(times, np.int64) % LAP, data], axis=1)
+    file.write_bytes(head + pairs.astype("<u4").tobytes())
+    return file
+
+
+def test_records(tmp_path: Path) -> None:
+    file = tmp_path / "a.dat"
+    file.write_bytes(HEAD + b"\x00\x08" + np.array([7, 1 << 28 | 9 << 14 | 5], "<u4").tobytes())
+    found = read(file)
+    assert (found.x[0], found.y[0], found.t[0], found.p[0]) == (5, 9, 7, 1)
+    assert (found.width, found.height) == (640, 480)
+
+
+@pytest.mark.parametrize("late", [0, 3000])
+def test_late_events_and_overflows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: int
+) -> None:
+    monkeypatch.setattr(dat, "BLOCK", 8)
+    monkeypatch.setattr(dat, "PIECE", 32)
+    rng = np.random.default_rng(3)
+    times = LAP - 50_000 + np.sort(rng.integers(0, 100_000, 400)) - rng.integers(0, late + 1, 400)
+    times = np.concatenate([times, times + LAP])
+    path = recording(tmp_path, times.tolist())
+    whole = read(path)
+    np.testing.assert_array_equal(whole.t - whole.t[0], times - times[0])
+    with readers.opened(path, path.name) as opened:
+        assert opened.duration_us() == times.max() - times.min()
+        assert opened.rates(7).sum() == 800
+        for start, length in rng.integers(1, 60_000, (40, 2)):
+            window = Window(int(start) + int(rng.integers(0, 2)) * LAP, int(length))
+            part, expected = opened.events(window), events.cut(whole, window, path.name)
+            np.testing.assert_array_equal(part.t, expected.t)
+            np.testing.assert_array_equal(part.x, expected.x)
+
+
+@pytest.mark.parametrize(
+    ("times", "head", "reason"),
+    [
+        ([], HEAD + b"\x0c\x08", "0 events"),
+        ([], HEAD, "0 events"),
+        ([0, 9000, 4000], HEAD + b"\x0c\x08", "goes back by 5,000 us"),
+        ([5_000, 4_000, 3_000, 2_000, 1_000, 0], HEAD + b"\x0c\x08", "goes back by 5,000 us"),
+        ([1], HEAD + b"\x0e\x08", "type 14 with 8 bytes"),
+        ([1], HEAD + b"\x0c\x10", "type 12 with 16 bytes"),
+        ([1], HEAD.replace(b"Version 2", b"Version 1") + b"\x0c\x08", "version 1"),
+        ([1], HEAD.replace(b"640", b"0") + b"\x0c\x08", "sensor size '0x480'"),
+        ([1] * 9, HEAD.replace(b"640", b"6") + b"\x0c\x08", "width 6 but has an event at x = 8"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, times: list[int], head: bytes, reason: str) -> None:
+    with pytest.raises(MediaError, match=reason):
+        read(recording(tmp_path, times, head))

@@ -1,0 +1,194 @@
+"""What holds for each format that is read in parts: decoders agree, and windows are exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import eventcv
+import faery
+import numpy as np
+import pytest
+
+from engine.errors import MediaError
+from engine.media import events, readers
+from engine.media.readers import aedat4_format, indexed, prophesee
+from engine.media.readers.prophesee_words import State
+from engine.media_options import Window
+from tests.media import event_files
+from tests.media.event_files import FORMATS, SIZE, assert_equal, read, written
+
+HOUR = 3_600_000_000
+SECOND = event_files.random_events(20_000, 1_000_000, begin=5_000)
+TWO_BURSTS = np.concatenate(
+    [
+        event_files.random_events(9_000, 300_000),
+        event_files.random_events(9_000, 300_000, begin=40_000_000, seed=1),
+    ]
+)
+STREAMS = {
+    "a second": SECOND,
+    "vectors": event_files.rows_of_events(20_000),
+    "over two overflows of EVT3": event_files.random_events(30_000, 36_000_000),
+    "two bursts and silence over two overflows": TWO_BURSTS,
+    "one row": event_files.events(np.arange(20_000) * 30, size=(640, 1)),
+    "ten hours, an event a minute": event_files.events(np.arange(600) * 60_000_000 + 10 * HOUR),
+}
+
+
+def in_groups(found: Any) -> Any:
+    """Half of the events in the order of EVT2.1's words: by polarity, then by column."""
+    found = np.unique(found[::2])
+    return found[np.lexsort((found["x"], found["p"], found["y"], found["t"]))]
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("form", FORMATS)
+def test_windows_are_cut_from_the_whole_recording(form: str, stream: str, tmp_path: Path) -> None:
+    expected = in_groups(STREAMS[stream]) if form.startswith("evt2.1") else STREAMS[stream]
+    path = written(tmp_path, form, expected)
+    whole = read(path)
+    if form == "dat" and stream.startswith("ten hours"):  # 32 bits: only differences are kept
+        expected = expected.copy()
+        expected["t"] -= expected["t"][0] - np.uint64(whole.t[0])
+    assert_equal(whole, expected)
+    with readers.opened(path, path.name) as recording:
+        assert recording.duration_us() == int(whole.t.max() - whole.t.min())
+        for window in windows(whole):
+            same_window(recording, whole, window, path.name)
+
+
+def windows(whole: Any, count: int = 25) -> list[Window]:
+    rng = np.random.default_rng(7)
+    duration = int(whole.t[-1] - whole.t[0])
+    at_events = rng.choice(whole.t, count) - whole.t[0]
+    anywhere = rng.integers(0, duration, count)
+    lengths = 2 ** rng.uniform(0, np.log2(duration), 2 * count)
+    starts = np.concatenate([at_events, anywhere])
+    return [Window(int(a), int(b)) for a, b in zip(starts, lengths, strict=True)]
+
+
+def same_window(recording: Any, whole: Any, window: Window, name: str) -> None:
+    try:
+        expected = events.cut(whole, window, name)
+    except MediaError as error:
+        with pytest.raises(MediaError) as found:
+            recording.events(window)
+        assert str(found.value) == str(error)
+        return
+    part = recording.events(window)
+    for column in "xytp":
+        np.testing.assert_array_equal(getattr(part, column), getattr(expected, column))
+    assert (part.width, part.height) == (expected.width, expected.height)
+
+
+def test_a_lost_row_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control of the test above: without the state before a window, its events differ."""
+    one_row = STREAMS["one row"].copy()
+    one_row["y"] = 7
+    path = written(tmp_path, "evt3", one_row)
+    whole = read(path)
+    monkeypatch.setattr(prophesee._Raw, "_state", lambda self, block: State(self._before[block]))
+    with readers.opened(path, path.name) as recording, pytest.raises(AssertionError):
+        for window in windows(whole):
+            same_window(recording, whole, window, path.name)
+
+
+@pytest.mark.parametrize("stream", ["a second", "vectors"])
+@pytest.mark.parametrize("form", [form for form in FORMATS if not form.startswith("evt2.1")])
+def test_two_other_decoders_agree(form: str, stream: str, tmp_path: Path) -> None:
+    path = written(tmp_path, form, STREAMS[stream])
+    found = read(path)
+    assert_equal(found, faery.events_stream_from_file(path).to_array())
+    other = eventcv.load(str(path)).numpy()
+    columns = np.stack([found.x, found.y, found.t, found.p], axis=1)
+    np.testing.assert_array_equal(columns, other.astype(np.int64))
+
+
+@pytest.mark.parametrize("form", ["evt2", "evt3"])
+def test_overflows_of_the_counter_agree(form: str, tmp_path: Path) -> None:
+    """faery follows an overflow only where the events are close to it."""
+    lap = 1 << (34 if form == "evt2" else 24)
+    path = written(tmp_path, form, event_files.random_events(40_000, 4_000_000, lap - 2_000_000))
+    assert_equal(read(path), faery.events_stream_from_file(path).to_array())
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_rates_add_up(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, form, SECOND)
+    whole = read(path)
+    with readers.opened(path, path.name) as recording:
+        exact = recording.rates(20)
+        expected = readers.binned(whole.t, int(whole.t[0]), recording.duration_us(), 20)
+        np.testing.assert_array_equal(exact, expected)
+        monkeypatch.setattr(indexed, "EXACT", 0)
+        about = recording.rates(20)
+    assert about.sum() == len(SECOND)
+    assert np.abs(about - exact).max() < 250  # of 1,000, with a few blocks only
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_that_is_cut_short_is_refused_or_noted(form: str, tmp_path: Path) -> None:
+    some = SECOND[: 9_000 if form.startswith("aedat4") else 300]
+    some = in_groups(some) if form.startswith("evt2.1") else some
+    data = written(tmp_path, form, some).read_bytes()
+    part, refused, noted = tmp_path / FORMATS[form][0], 0, 0
+    word = {"evt2": 4, "evt3": 2}.get(form, 8)
+    step = len(data) // 60
+    for size in [
+        *range(0, 400, 7),
+        *range(400, len(data), step),
+        *range(len(data) - 24, len(data)),
+    ]:
+        part.write_bytes(data[:size])
+        try:
+            found = read(part)
+        except MediaError as error:
+            refused += 1
+            assert part.name in str(error)
+            continue
+        assert_equal(found, some[: len(found)])
+        is_noted = any("cut short" in note for note in found.warnings)
+        # Whole words that are missing at the end cannot be noticed in RAW and DAT.
+        assert is_noted == (form.startswith("aedat4") or (len(data) - size) % word > 0)
+        noted += is_noted
+    assert refused and noted
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_random_bytes_are_refused(form: str, tmp_path: Path) -> None:
+    data = written(tmp_path, form, SECOND[:300]).read_bytes()
+    start = data.rindex(b"% ") if data.startswith(b"%") else 14
+    start = data.index(b"\n", start) + 1 if data.startswith(b"%") else start
+    path = tmp_path / FORMATS[form][0]
+    for seed in range(20):
+        garbage = np.random.default_rng(seed).bytes(20_000)
+        path.write_bytes(data[: start + (2 if form == "dat" else 0)] + garbage)
+        with pytest.raises(MediaError):
+            read(path)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_events_outside_the_sensor_are_refused(form: str, tmp_path: Path) -> None:
+    data = written(tmp_path, form, in_groups(SECOND[:300])).read_bytes()
+    path = tmp_path / FORMATS[form][0]
+    path.write_bytes(data.replace(b"640", b"064"))
+    with pytest.raises(MediaError, match="width 64 but has an event at x ="):
+        read(path)
+
+
+def test_a_packet_that_unpacks_to_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, "aedat4 zstd", event_files.events(np.zeros(9_000)))
+    assert len(read(path)) == 9_000
+    monkeypatch.setattr(aedat4_format, "MAX_PACKET", 60_000)
+    with pytest.raises(MediaError, match="more than 60,000 bytes"):
+        read(path)
+
+
+def test_the_size_of_tests(tmp_path: Path) -> None:
+    """The streams have several blocks and packets, or the tests above would show nothing."""
+    path = written(tmp_path, "evt3", SECOND, SIZE)
+    assert path.stat().st_size > 4 * 2 * prophesee.BLOCK

@@ -1,0 +1,119 @@
+"""RAW files: headers, words that are no events, times that go back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.errors import MediaError
+from engine.media import kinds
+from tests.media.event_files import read
+
+EVT3 = b"% evt 3.0\n% geometry 640x480\n"
+EVT2 = b"% evt 2.0\n% geometry 640x480\n"
+HIGH, LOW, ROW, COLUMN, BASE, VECTOR_12, VECTOR_8 = (
+    0x8000,
+    0x6000,
+    0,
+    0x2000,
+    0x3000,
+    0x4000,
+    0x5000,
+)
+ON = 0x800
+
+
+def raw(path: Path, head: bytes, *words: int, form: str = "<u2") -> Path:
+    file = path / "recording.raw"
+    file.write_bytes(head + np.array(words, form).tobytes())
+    return file
+
+
+def rows(path: Path) -> list[tuple[int, int, int, int]]:
+    found = read(path)
+    columns = (found.x, found.y, found.t, found.p)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_words_of_evt3(tmp_path: Path) -> None:
+    words = (
+        *(COLUMN | 5, ROW | 9, LOW | 1, COLUMN | 6),  # before the first time high: no time
+        *(HIGH | 2, COLUMN | 7, ROW | 10 | ON, LOW | 3, COLUMN | 8 | ON),  # row without bit 11
+        *(BASE | 100 | ON, VECTOR_12 | 0b101, VECTOR_8 | 0xF02, BASE | 300, VECTOR_8 | 1),
+        *(HIGH | 2, COLUMN | 1),  # repeated: the lower bits stay
+        *(0xA101, 0xE014, 0xF123, 0x7001),  # a trigger and others
+        *(HIGH | 3, COLUMN | 2, VECTOR_8 | 1),  # a new one: they are 0
+    )
+    assert rows(raw(tmp_path, EVT3, *words)) == [
+        (7, 0, 8192, 0),
+        (8, 10, 8195, 1),
+        (100, 10, 8195, 1),
+        (102, 10, 8195, 1),
+        (113, 10, 8195, 1),
+        (300, 10, 8195, 0),
+        (1, 10, 8195, 0),
+        (2, 10, 12288, 0),
+        (308, 10, 12288, 0),
+    ]
+
+
+def test_words_of_evt2(tmp_path: Path) -> None:
+    words = (1 << 28 | 7, 8 << 28 | 5, 1 << 28 | 3 << 22 | 9 << 11 | 8, 0xA << 28, 9 << 11 | 7)
+    assert rows(raw(tmp_path, EVT2, *words, form="<u4")) == [(9, 8, 323, 1), (9, 7, 320, 0)]
+
+
+@pytest.mark.parametrize(
+    ("head", "size"),
+    [
+        (b"% evt 3.0\n% geometry 640x480\n% end\n", (640, 480)),
+        (b"% format EVT3;height=480;width=640\n", (640, 480)),
+        (b"% Date 2020\r\n% evt 3.0\r\n", (21, 11)),  # of the events
+    ],
+)
+def test_headers(tmp_path: Path, head: bytes, size: tuple[int, int]) -> None:
+    found = read(raw(tmp_path, head, HIGH, ROW | 10, COLUMN | 20))
+    assert (found.width, found.height) == size
+    assert any("states no sensor size" in note for note in found.warnings) == (size == (21, 11))
+
+
+@pytest.mark.parametrize(
+    ("head", "words", "reason"),
+    [
+        (b"no header", (1,), "no header of Prophesee"),
+        (b"% evt 4.0\n", (1,), "encoding 'EVT4'"),
+        (b"% format HISTO3D;height=320;width=320\n", (1,), "encoding 'HISTO3D'"),
+        (b"% serial_number 5\n", (1,), "of an unknown kind"),
+        (b"% evt 3.0\n% endianness big\n", (1,), "byte order 'big'"),
+        (b"% format EVT3;endianness=big\n", (1,), "byte order 'big'"),
+        (b"% evt 3.0\n% geometry 0x480\n", (1,), "sensor size '0x480'"),
+        (b"% evt 3.0\n% geometry 640x99999\n", (1,), "sensor size"),
+        (b"% evt 3.0\n% geometry wide\n", (1,), "sensor size 'wide'"),
+        (EVT3, (), "no times in its 0 words"),
+        (EVT3, (ROW, COLUMN | 5), "no times in its 2 words"),
+        (EVT3, (HIGH, LOW | 5), "0 events"),
+        (EVT3, (HIGH | 9, COLUMN, HIGH | 8, COLUMN), "goes back by 4,096 us"),
+        (EVT3, (HIGH | 9, *[COLUMN] * 5000, HIGH | 7), "goes back by 8,192 us"),
+        (EVT3, (HIGH, *[0] * 4096, HIGH | 4000, HIGH, HIGH | 3000, HIGH | 2000), "goes back by"),
+        (EVT3, (HIGH, COLUMN | 700), "width 640 but has an event at x = 700"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, head: bytes, words: tuple[int, ...], reason: str) -> None:
+    with pytest.raises(MediaError, match=reason):
+        read(raw(tmp_path, head, *words))
+
+
+def test_an_overflow_inside_a_block_and_between_blocks(tmp_path: Path) -> None:
+    lap = 1 << 24
+    words = (HIGH | 4095, COLUMN, HIGH, COLUMN, HIGH | 4095, COLUMN, *[LOW] * 5000, HIGH, COLUMN)
+    found = read(raw(tmp_path, EVT3, *words))
+    assert found.t.tolist() == [lap - 4096, lap, 2 * lap - 4096, 2 * lap]
+
+
+def test_the_content_tells_raw_from_dat() -> None:
+    assert kinds.of(EVT3, "a.dat") is kinds.PROPHESEE_RAW
+    assert kinds.of(b"% Data file containing CD events\n", "a.raw") is kinds.PROPHESEE_DAT
+    assert kinds.of(b"% Height 720\n% Version 2\n", "a") is kinds.PROPHESEE_DAT
+    unknown = kinds.of(b"% something\n", "a.raw")
+    assert unknown is not None and not unknown.field
