@@ -136,31 +136,18 @@ def _of_npz(true: Table) -> Table:
 
 
 # Writers
-def _faery(version: str | None) -> Callable[[Path, Table], None]:
-    def write(path: Path, true: Table) -> None:
-        import faery
+def _camera(form: str) -> Callable[[Path, Table], None]:
+    """The format of a maker of cameras, as the tests write it."""
 
-        kind = {"aedat4": ".aedat4", "dat": ".dat"}.get(path.suffix[1:], path.suffix)
-        array = np.zeros(len(true["t"]), dtype=faery.EVENTS_DTYPE)
-        for name, key in (("t", "t"), ("x", "x"), ("y", "y"), ("p", "p")):
-            array[name] = true[key]
-        made = path.with_name(f"made{kind}")
-        stream = faery.events_stream_from_array(array, (WIDTH, HEIGHT))
-        stream.to_file(made, version=version, zero_t0=False)
-        made.rename(path)
+    def write(path: Path, true: Table) -> None:
+        from tests.media import event_files
+
+        array = event_files.events(true["t"])
+        for key in "xyp":
+            array[key] = true[key]
+        event_files.written(path.parent, form, array, (WIDTH, HEIGHT)).rename(path)
 
     return write
-
-
-def _evt21(path: Path, true: Table) -> None:
-    """One event in each vector of 32 pixels; faery and eventcv do not know this encoding."""
-    x, y, t, p = (true[key].astype(np.uint64) for key in "xytp")
-    words = p << 60 | (t & 63) << 54 | (x & ~np.uint64(31)) << 43 | y << 32
-    words |= np.uint64(1) << (x & 31)
-    steps, first = np.unique(t >> 6, return_index=True)
-    words = np.insert(words, first, np.uint64(8 << 60) | steps << 32)
-    head = f"% evt 2.1\n% geometry {WIDTH}x{HEIGHT}\n% end\n"
-    path.write_bytes(head.encode() + words.astype("<u8").tobytes())
 
 
 def _dsec(path: Path, true: Table) -> None:
@@ -227,11 +214,11 @@ WRITERS: dict[str, Callable[[Path, Table], None]] = {
     "npy": _npy,
     "npz": _npz,
     "eventbench.npz": _eventbench,
-    "evt2.raw": _faery("evt2"),
-    "evt2.1.raw": _evt21,
-    "evt3.raw": _faery("evt3"),
-    "dat": _faery("dat2"),
-    "aedat4": _faery(None),
+    "evt2.raw": _camera("evt2"),
+    "evt2.1.raw": _camera("evt2.1"),
+    "evt3.raw": _camera("evt3"),
+    "dat": _camera("dat"),
+    "aedat4": _camera("aedat4"),
     "dsec.h5": _dsec,
     "evqa.h5": _evqa,
     "caltech.bin": _caltech,

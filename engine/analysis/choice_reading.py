@@ -19,8 +19,8 @@ The rule for lettered questions.  Text up to the last "</think>" is no part of t
     text counts for the longer one.  No option, or two of them: unreadable.
 
 The rule for questions that are answered in words: of an attribute of the demo scenes, its value as
-answer_reading reads it; two values are unreadable.  An answer that states no attribute at all, and
-every other question: step 3.
+answer_reading reads it, or the value alone; no value, and two values, are unreadable.  Every other
+question: step 3.
 
 Boundary: text in, a letter out; nothing is asked of a model.
 """
@@ -100,10 +100,11 @@ def _negated(answer: str, start: int) -> bool:
 
 
 def _by_words(answer: str, choices: Sequence[str], task: str) -> str:
-    stated = read_statements(answer) if task in ATTRIBUTES else {}
-    if not stated:
+    known = [_plain(choice) for choice in choices]
+    if not set(known) <= set(ATTRIBUTES.get(task, ())):
         return _by_text(answer, choices)
-    values, known = stated.get(task, ()), [_plain(choice) for choice in choices]
+    # "The time of day cannot be told" names no value, so the words are not searched.
+    values = read_statements(answer).get(task, ()) or (_plain(answer),)
     if len(values) != 1 or known.count(_plain(values[0])) != 1:
         return UNREADABLE
     return ascii_uppercase[known.index(_plain(values[0]))]

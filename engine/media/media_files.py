@@ -60,16 +60,17 @@ def content(path: Path) -> bytes:
         return file.read(len(found))
 
 
-def large(path: Path, limit: int | None = MAX_BYTES) -> Large:
+def large(path: Path, limit: int | None = -1) -> Large:
     """The file without reading it; MediaError as for `content`.
 
-    `limit` None is for a file that is never read as a whole.
+    `limit` None is for a file that is never read as a whole; -1 means MAX_BYTES.
     """
     name = label(path)
     with _readable(name):
         if not path.is_file():
             raise MediaError(f"{name} does not exist or is not a file: restore it or pick another.")
         found = Large(path, _state(path.stat()))
+    limit = MAX_BYTES if limit == -1 else limit
     if limit is not None and len(found) > limit:
         raise MediaError(f"{name} has {len(found):,} bytes: give a file of at most {limit:,}.")
     if not len(found):

@@ -298,10 +298,10 @@ class ResultRow(AnswerRow, frozen=True, kw_only=True):
     reference: str | None = None
     truth: Texts | None = None
     # Set for multiple-choice questions only.
-    choices: tuple[str, ...] | UnsetType = UNSET
-    choice_form: str | UnsetType = UNSET
-    right_letter: str | UnsetType = UNSET
-    question_task: str | UnsetType = UNSET
+    choices: tuple[str, ...] | UnsetType | None = UNSET
+    choice_form: str | UnsetType | None = UNSET
+    right_letter: str | UnsetType | None = UNSET
+    question_task: str | UnsetType | None = UNSET
     repeat: Repeat
     phase: Phase
     batch_asked: Count | None = None

@@ -93,6 +93,8 @@ def test_texts_of_options(answer: str, choices: tuple[str, ...], letter: str) ->
         ("Left.", "guardrail side", ("left", "right"), "A"),
         ("The road curves to the left.", "curve", ("right", "straight"), ""),
         ("B", "curve", ("left", "right"), ""),
+        ("The time of day cannot be told.", "time of day", ("day", "night"), ""),
+        ("It is day.", "time of day", ("night", "day"), "B"),
         ("Two dogs.", "animals", ("dogs", "cats"), "A"),
         ("Dogs and cats.", "animals", ("dogs", "cats"), ""),
     ],
