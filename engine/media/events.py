@@ -28,6 +28,7 @@ from engine.types import Events, Extent, Image
 MAX_SIDE = 4096
 MAX_EVENTS = 1 << 26  # 67 million: about 2 GB during checking and drawing
 LONG_MS = 100.0
+REFUSED = f"although EventGPT's published code refuses streams of {LONG_MS:.0f} ms and longer."
 
 Numbers = npt.NDArray[Any]
 Part = slice | npt.NDArray[np.intp]  # events of one picture
@@ -83,7 +84,7 @@ def cut(events: Events, window: Window | None, name: str, first_us: int | None =
     if not inside.any():
         raise no_events(name, window, int(events.t.max()) - begin)
     found = events.take(inside)
-    notes = tuple(note for note in events.warnings if not note.startswith(f"{name} lasts"))
+    notes = tuple(note for note in events.warnings if not note.endswith(REFUSED))
     return replace(found, warnings=(*notes, *_long(found.t, name)))
 
 
@@ -268,7 +269,4 @@ def _long(times: npt.NDArray[np.int64], name: str) -> Iterator[str]:
     """A note on a stream that the published code refuses."""
     duration = float(times.max() - times.min()) / 1000
     if duration >= LONG_MS:
-        yield (
-            f"{name} lasts {duration:,.1f} ms.  It is drawn, although EventGPT's published code "
-            f"refuses streams of {LONG_MS:.0f} ms and longer."
-        )
+        yield f"{duration:,.1f} ms of {name} are drawn, {REFUSED}"

@@ -122,6 +122,8 @@ def timeline(
     part = how.window_of(sample)
     if stream and part:
         notes.append(f"The events are those of the window {part}: its first event is at 0.")
+    if stream and how.perturbed:
+        notes.append(f"The events are perturbed by {how.perturbed}.")
     if stream and any(times.values()):
         notes.append(APART if part else BOTH)
     density = event_times.density(stream) if stream else None

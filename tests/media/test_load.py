@@ -86,7 +86,7 @@ def test_warnings_about_the_stream_are_notes(tmp_path: Path) -> None:
     table = {key: np.arange(9) % 2 for key in "xyp"} | {"t": np.arange(9) * 20_000}
     np.save(tmp_path / "a.npy", np.array(table, dtype=object), allow_pickle=True)
     found = media.load(Sample("a", "s", events=tmp_path / "a.npy"), "events")
-    assert "lasts 160.0 ms" in found.notes[0]
+    assert "160.0 ms of" in found.notes[0]
 
 
 def spreading(path: Path, n: int = 20) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -118,3 +119,13 @@ def test_of_two_clips_the_first_is_used(tmp_path: Path) -> None:
     found = own_files.gather(files, ["", ""])
     assert found.sample is not None and found.sample.mp4 == files[0][1]
     assert found.rejected == ("'b.mp4' is a second clip, and 'a.mp4' is used: remove one of them.",)
+
+
+def test_a_recording_whose_reader_is_not_installed_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "h5py", None)  # importing it fails
+    file = saved(tmp_path, "drive.h5", b"\x89HDF\r\n\x1a\n" + bytes(600))
+    sentence = own_files.fault(*file)
+    assert sentence.startswith("'drive.h5'") and "pip install" in sentence
+    assert str(tmp_path) not in sentence

@@ -27,7 +27,7 @@ from engine.jobs.run_job import RunJob, RunView
 from engine.media.dataset import own, read
 from engine.models import registry
 from engine.pipeline.draft_results import DraftRequest
-from engine.prompts import OFF_SCRIPT
+from engine.prompts import MAX_QUESTION_CHARS, OFF_SCRIPT
 from engine.types import DecodeConfig, Doing, RunRequest, Sample
 from tests.conftest import picture
 from tests.media import clips
@@ -266,10 +266,10 @@ def test_a_question_of_100000_characters_is_cut_and_waits_for_a_second_look(app:
     at.text_area(key="compare_question").set_value("x" * 100_000)
     at = press_run(at)
     assert any("had 100,000 characters" in words for words in texts(at))
-    assert at.text_area(key="compare_question").value == "x" * 4000
+    assert at.text_area(key="compare_question").value == "x" * MAX_QUESTION_CHARS
     assert at.session_state["compare_jobs"] == []
-    too_long = press_run(app(question="y" * 5000, **SHORT))
-    assert any("has 5,000 characters" in words for words in texts(too_long))
+    too_long = press_run(app(question="y" * 9000, **SHORT))
+    assert any("has 9,000 characters" in words for words in texts(too_long))
 
 
 def test_a_failure_is_a_card_with_its_sentence_and_no_numbers(

@@ -111,7 +111,7 @@ def test_a_long_recording_has_a_chart_of_its_events_and_is_counted_once(
     at = app(**recorded(tmp_path))
     (words,) = charts(at)
     assert "over the 2s of the recording" in words and "no window is chosen" in words
-    assert "Events over time: 5,000 events in 2s; all of them are shown." in texts(at)
+    assert "5,000 events in 2s; all of them are shown." in texts(at)
     assert at.button(key="compare_rates_whole").disabled
     at.text_input(key="compare_part").set_value("500ms+250ms").run()
     (words,) = charts(at)

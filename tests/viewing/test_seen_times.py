@@ -13,7 +13,7 @@ from engine.demo.scenes import render
 from engine.demo.writing import write_scene
 from engine.errors import MediaError
 from engine.media import dataset, events, images, video
-from engine.media_options import split, window
+from engine.media_options import perturbations, split, window
 from engine.types import FRAME_RULES, MediaKind, MediaOptions, Sample
 from engine.viewing import event_times, seen_times
 from engine.viewing.seen_times import SeenRow, SeenTimeline
@@ -205,3 +205,15 @@ def test_frames_beside_a_window_are_said_to_be_of_other_moments(scene: Sample) -
     beside = seen_times.timeline(scene, ALL, MediaOptions(window=window("250ms+400ms")))
     assert seen_times.APART in beside.notes and seen_times.BOTH not in beside.notes
     assert seen_times.APART not in seen_times.timeline(scene, ALL).notes  # control
+
+
+def test_perturbed_events_have_their_own_times(scene: Sample) -> None:
+    plain = seen_times.timeline(scene, ("events",), MediaOptions(split=split("time:4")))
+    how = MediaOptions(split=split("time:4"), perturb=perturbations("drop:0.5"), perturb_seed=3)
+    found = seen_times.timeline(scene, ("events",), how)
+    assert found.density is not None and plain.density is not None
+    assert found.density.total.sum() < 0.7 * plain.density.total.sum()
+    shown, usual = (row(one, "events").pictures for one in (found, plain))
+    assert sum(p.events or 0 for p in shown) == found.density.total.sum()
+    assert sum(p.events or 0 for p in usual) == plain.density.total.sum()  # control
+    assert "The events are perturbed by drop:0.5 seed 3." in found.notes

@@ -94,7 +94,7 @@ def _draw(sample: Sample, rates: EventRates, options: MediaOptions) -> None:
             on_click=_reset,
             disabled=options.window is None,
         )
-        notices.small(_sentence(rates, window), "rates")
+        notices.small(_sentence(sample, rates, window), "rates")
     key = f"{CHART}_{drawn.number}"
     st.altair_chart(
         event_rate_chart.chart(rates, drawn.first),
@@ -119,10 +119,12 @@ def _drawn(stamp: str, window: Window | None) -> _Drawn:
     return made
 
 
-def _sentence(rates: EventRates, window: Window | None) -> str:
-    events = count(int(rates.counts.sum()), "event")
-    part = f"the window {window} is shown" if window else "all of them are shown"
-    return f"{TITLE}: {events} in {event_rate_chart.lasts(rates)}; {part}."
+def _sentence(sample: Sample, rates: EventRates, window: Window | None) -> str:
+    """What the recording holds, and what of it is shown."""
+    held = count(int(rates.counts.sum()), "event")
+    shown = "its event images are shown" if sample.event_images else "all of them are shown"
+    part = f"the window {window} is shown" if window else shown
+    return f"{held} in {event_rate_chart.lasts(rates)}; {part}."
 
 
 def _dragged(key: str, rates: EventRates) -> None:
