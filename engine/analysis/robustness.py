@@ -1,8 +1,8 @@
 """Runs that differ in the strength of one change: accuracy and changed answers at each strength.
 
-Three shares, over the records that have an answer at strength 0 (docs/robustness.md): right answers of
-multiple-choice questions, right attributes of demo scenes, and answers whose token ids differ from
-those at strength 0.  A result without an answer is in no share; it is counted beside it.
+Three shares, over the records that have an answer at strength 0 (docs/robustness.md): right answers
+of multiple-choice questions, right attributes of demo scenes, and answers whose token ids differ
+from those at strength 0.  A result without an answer is in no share; it is counted beside it.
 
 Boundary: runs in, frozen curves out.  Runs that are not comparable give a sentence, no curve.
 """

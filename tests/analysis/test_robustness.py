@@ -118,14 +118,15 @@ def test_without_demo_scenes_only_changes_are_counted(tmp_path: Path) -> None:
     assert shares(curves(found, "changed")["ev"]) == [0, 0]
 
 
-def test_a_failed_result_is_changed_and_not_right(tmp_path: Path) -> None:
+def test_a_failed_result_is_in_no_share_and_is_counted(tmp_path: Path) -> None:
     def rows(model: str, sample: str) -> Mapping[str, Any]:
         return {"error": "No event left."} if sample in ("s0", "s1") else plain(model, sample)
 
     found = robustness.find([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.9", rows)])
     last = curves(found, "changed")["ev"].points[-1]
-    assert (last.share, last.failed, last.n) == (2 / 12, 2, 12)
-    assert curves(found, "attributes")["ev"].points[-1].share == 20 / 24
+    assert (last.share, last.failed, last.n) == (0, 2, 10)
+    attributes = curves(found, "attributes")["ev"].points[-1]
+    assert (attributes.share, attributes.failed, attributes.n) == (1, 2, 20)
 
 
 def test_a_sample_that_fails_without_a_change_counts_nowhere(tmp_path: Path) -> None:
