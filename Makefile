@@ -27,6 +27,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.stages
 	$(BIN)/python -m benchmarks.video
 	$(BIN)/python -m benchmarks.events
+	$(BIN)/python -m benchmarks.event_readers
 	$(BIN)/python -m benchmarks.preprocessing
 	$(BIN)/python -m benchmarks.verification
 	$(BIN)/python -m benchmarks.loaded
