@@ -80,16 +80,17 @@ def _first(
 
     _CannotUse with the last form's error, or without words if the text is not as expected.
     """
-    failure: _CannotUse | None = None
+    failure = _CannotUse()
     for content in forms:
         try:
             if found := _around(tokenizer, template, placeholder, content):
                 return found
+            failure = _CannotUse()
         except _TooMuch:
             raise
         except _CannotUse as error:
             failure = error
-    raise failure or _CannotUse
+    raise failure
 
 
 def _refused(name: str, why: str) -> ModelUnavailable:
@@ -139,7 +140,7 @@ def _rendered(tokenizer: Any, template: str, content: Any) -> str:
     except _TooMuch:
         raise
     except Exception as error:  # a template may raise anything
-        raise _CannotUse(f"{type(error).__name__}: {cut(str(error))}") from error
+        raise _CannotUse(f"{type(error).__name__}: {cut(str(error).rstrip('.'))}") from error
     return text if isinstance(text, str) else ""
 
 
