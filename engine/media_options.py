@@ -28,8 +28,8 @@ DENSEST_US = 25_000  # of each part, as EventGPT-Plus does (arXiv 2511.18448)
 MAX_PARTS = 64
 MAX_STRENGTHS = 32  # of a sweep
 MAX_US = 2**53  # 285 years; larger times are not exact as floats
-_UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000}
-_TIME = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,12})?)\s*(us|ms|s|min)")
+_UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
+_TIME = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,12})?)\s*(us|ms|s|min|h)")
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,13 @@ def window(text: str) -> Window | None:
         return None
     start, _, length = text.rpartition("+")
     try:
-        return Window(microseconds(start) if start else 0, microseconds(length))
+        begin, lasting = microseconds(start) if start else 0, microseconds(length)
     except BadInput:
         raise BadInput(
-            f"The window is {quoted(text)}: write START+LENGTH with units, as in 1.25s+50ms."
+            f"The window is {quoted(text)}: write START+LENGTH in whole microseconds or more, with "
+            "units (us, ms, s, min, h), as in 1.25s+50ms."
         ) from None
+    return Window(begin, lasting)
 
 
 def microseconds(text: str) -> int:
@@ -76,7 +78,7 @@ def microseconds(text: str) -> int:
     except InvalidOperation:
         value = None
     if value is None or value != int(value) or value > MAX_US:
-        raise BadInput(f"{quoted(text)} is not a time in us, ms, s or min: write it as in 50ms.")
+        raise BadInput(f"{quoted(text)} is not a time in us, ms, s, min or h: write it as in 50ms.")
     return int(value)
 
 

@@ -32,10 +32,16 @@ def test_the_text_of_a_window_is_read_as_the_same_window() -> None:
     assert window("1250 ms + 50000us") == Window(1_250_000, 50_000)
 
 
-@pytest.mark.parametrize("text", ["50", "1s+", "1s+50", "1s-50ms", "0ms", "1s+0.5us"])
+@pytest.mark.parametrize("text", ["50", "1s+", "1s+50", "1s-50ms", "-1s+1s", "1s+0.5us"])
 def test_a_text_that_is_no_window_is_named(text: str) -> None:
-    with pytest.raises(BadInput, match="write START\\+LENGTH with units"):
+    with pytest.raises(BadInput, match=r"write START\+LENGTH in whole microseconds"):
         window(text)
+
+
+def test_a_window_without_a_length_says_so() -> None:
+    with pytest.raises(BadInput, match="lasts 0 us"):
+        window("0.5s+0ms")
+    assert window("9h+1s") == Window(32_400_000_000, 1_000_000)
 
 
 def test_splits_and_perturbations_are_read_back() -> None:

@@ -41,7 +41,11 @@ def read(path: Path, window: Window | None = None, name: str = "") -> Events:
     """
     called = name or label(path)
     with readers.opened(path, called) as recording:
-        return recording.events(window)
+        found, lasts = recording.events(window), recording.duration_us()
+    if window is None or window.end_us <= lasts + 1:
+        return found
+    note = f"{called} lasts {time_text(lasts)}: it ends within the window {window}."
+    return replace(found, warnings=(*found.warnings, note))
 
 
 def normalised(columns: Columns, name: str) -> Events:
@@ -56,10 +60,10 @@ def normalised(columns: Columns, name: str) -> Events:
         raise MediaError(f"{name} holds 0 events: pick another recording.")
     refuse_many(len(t), name)
     times, wrapped = _unwrap(_whole(t, "t", name), name)
-    polarity, negative = _polarity(_whole(p, "p", name), name)
+    polarity, negative = _polarity(_whole(p, "p", name), columns.as_published, name)
     width = _side(x, columns.width, "x", name)
     height = _side(y, columns.height, "y", name)
-    notes = (*columns.notes, *_notes(times, wrapped, negative, name))
+    notes = (*columns.notes, *_notes(times, wrapped, name), *negative)
     return Events(_u16(x), _u16(y), times, polarity, width, height, notes)
 
 
@@ -112,12 +116,12 @@ def parts(events: Events, split: Split = COUNT_SPLIT) -> list[Part]:
     "count": equal numbers of events in file order, the last part takes the remainder.  The others:
     equal durations between the first and the last event.
     """
-    if len(events) < split.parts:
-        raise MediaError(
-            f"{len(events):,} events cannot be cut into {split.parts:,} slices: pick a longer "
-            "recording."
-        )
     if split.rule == "count":
+        if len(events) < split.parts:
+            raise MediaError(
+                f"{_events(len(events))} cannot be cut into {split.parts:,} slices: choose a "
+                "longer recording or window, or fewer parts."
+            )
         size = len(events) // split.parts
         ends = [*(index * size for index in range(split.parts)), len(events)]
         return [slice(*pair) for pair in pairwise(ends)]
@@ -135,17 +139,21 @@ def parts(events: Events, split: Split = COUNT_SPLIT) -> list[Part]:
 
 
 def _densest(times: npt.NDArray[np.int64], low: int, high: int) -> tuple[int, int]:
-    """The 25 ms between two times that hold the most events and begin with one; the first such."""
+    """The 25 ms between two times that hold the most events, from an event on; the first such.
+
+    Near the end they are fewer than 25 ms, and hold what the last 25 ms from that event on hold.
+    """
     first, last = np.searchsorted(times, [low, high])
     begins = times[first:last]
-    begins = begins[begins <= max(low, high - DENSEST_US)]
     if not len(begins):
-        return max(low, high - DENSEST_US), high
-    counts = np.searchsorted(times, np.minimum(begins + DENSEST_US, high)) - np.arange(
-        first, first + len(begins)
-    )
-    best = int(begins[int(counts.argmax())])
+        return low, high
+    ends = np.searchsorted(times, np.minimum(begins + DENSEST_US, high))
+    best = int(begins[int((ends - np.arange(first, last)).argmax())])
     return best, min(best + DENSEST_US, high)
+
+
+def _events(count: int) -> str:
+    return "1 event" if count == 1 else f"{count:,} events"
 
 
 def draw(events: Events, part: Part, extent: Extent) -> Image:
@@ -219,13 +227,24 @@ def _u16(values: Numbers) -> npt.NDArray[np.uint16]:
     return values.astype(np.uint16)
 
 
-def _polarity(p: Numbers, name: str) -> tuple[npt.NDArray[np.uint8], bool]:
-    """(0 or 1 per event, whether any was -1); the published code draws -1 as positive."""
+def _polarity(
+    p: Numbers, as_published: bool, name: str
+) -> tuple[npt.NDArray[np.uint8], tuple[str, ...]]:
+    """(0 or 1 per event, a note if there was a -1).
+
+    -1 is darker, like 0.  EventGPT's published code draws all but 0 as brighter, so its own form of
+    file is read that way.
+    """
     known = (p == 0) | (p == 1) | (p == -1)
     if not known.all():
         wrong = p[int((~known).argmax())]
         raise MediaError(f"{name} has an event of polarity {wrong}: give 0 and 1.")
-    return (p != 0).astype(np.uint8), bool((p == -1).any())
+    if not (p == -1).any():
+        return (p == 1).astype(np.uint8), ()
+    if as_published:
+        note = f"{name} has polarity -1, which is drawn as positive (red), as in EventGPT's code."
+        return (p != 0).astype(np.uint8), (note,)
+    return (p == 1).astype(np.uint8), (f"{name} has polarity -1, which is read as 0 (blue).",)
 
 
 def _unwrap(t: Numbers, name: str) -> tuple[npt.NDArray[np.int64], int]:
@@ -249,9 +268,7 @@ def _unwrap(t: Numbers, name: str) -> tuple[npt.NDArray[np.int64], int]:
     return times, int(laps.max())
 
 
-def _notes(
-    times: npt.NDArray[np.int64], wrapped: int, negative: bool, name: str
-) -> tuple[str, ...]:
+def _notes(times: npt.NDArray[np.int64], wrapped: int, name: str) -> tuple[str, ...]:
     notes = []
     if wrapped:
         notes.append(f"The time counter of {name} overflowed {wrapped:,} times and was continued.")
@@ -260,8 +277,6 @@ def _notes(
         notes.append(
             f"The times of {name} step back {backward:,} times; events are drawn in file order."
         )
-    if negative:
-        notes.append(f"{name} has polarity -1, which is drawn as positive (red).")
     return (*notes, *_long(times, name))
 
 

@@ -181,7 +181,7 @@ def test_choices_by_words(tmp_path: Path) -> None:
         (".,0s,50ms", "'.' is not a file name"),
         ("./,0s,50ms", "'./' is not a file name"),
         ("a,0s,50ms", "a is not a file"),
-        ("a/one.npy,0s,50", "'50' is not a time in us, ms, s or min"),
+        ("a/one.npy,0s,50", "'50' is not a time in us, ms, s, min or h"),
         ("a/one.npy,-1s,50ms", "'-1s' is not a time"),
         ("a/one.npy,0s,0ms", "a length of at least 1 us"),
         ("a/one.npy,nan,50ms", "'nan' is not a time"),

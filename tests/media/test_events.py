@@ -165,6 +165,26 @@ def test_whole_floats_and_booleans_are_taken(tmp_path: Path) -> None:
     assert found.p.tolist() == [0, 0, 1, 1]
 
 
+def test_polarity_minus_one_of_other_formats_is_darker_and_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("t,x,y,p\n0,1,1,-1\n5,2,2,1\n")
+    found = events.read(path)
+    assert found.p.tolist() == [0, 1]
+    assert any("polarity -1, which is read as 0" in warning for warning in found.warnings)
+
+
+def test_a_burst_at_the_end_of_a_part_is_its_densest_time() -> None:
+    times = np.concatenate([[0], np.linspace(190_000, 199_999, 1000)]).astype(np.int64)
+    (part,) = events.parts(replace(stream(1001), t=times), Split("densest", 1))
+    assert len(times[part]) == 1000
+
+
+def test_a_window_beyond_the_end_is_said(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    assert any("ends within" in one for one in events.read(path, Window(5, 1000)).warnings)
+    assert not any("ends within" in one for one in events.read(path, Window(5, 26)).warnings)
+
+
 def test_polarity_minus_one_is_positive_and_said(tmp_path: Path) -> None:
     found = events.read(saved(tmp_path, p=np.array([-1, 0, 1, -1], np.int8)))
     assert found.p.tolist() == [1, 0, 1, 1]

@@ -120,7 +120,10 @@ def test_another_template_is_followed_and_said(folder: Callable[[str], Path]) ->
             "{% set x.t = x.t ~ x.t %}{% endfor %}",
             "too long a text",
         ),
-        ("{{ cycler.__init__.__globals__.os.system('true') }}", "SecurityError: access to attribute"),
+        (
+            "{{ cycler.__init__.__globals__.os.system('true') }}",
+            "SecurityError: access to attribute",
+        ),
         ("{% if %}", "cannot be used"),
         ("x" * 40_000, "characters"),
         ("{{ messages[0]['content'][1]['text'] }} <image>\n", "does not hold <image> once"),

@@ -43,13 +43,14 @@ READERS: Mapping[kinds.FileKind, str] = {
 class Columns:
     """The arrays x, y, t and p of N events by name, and the sensor's size if the file states it.
 
-    `notes` are sentences about the file.
+    `notes` are sentences about the file.  `as_published`: a file in the form of EventGPT's data.
     """
 
     table: Mapping[str, Column]
     width: int | None = None
     height: int | None = None
     notes: tuple[str, ...] = field(default=())
+    as_published: bool = False
 
 
 class Recording(Protocol):

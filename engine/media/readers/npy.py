@@ -72,7 +72,7 @@ class _Records(Numbered):
     def columns(self, first: int, last: int) -> Columns:
         refuse_many(last - first, self._name)
         table = self._rows(first, last)
-        return Columns({key: np.ascontiguousarray(table[key]) for key in "xytp"})
+        return Columns({key: np.ascontiguousarray(table[key]) for key in "xytp"}, as_published=True)
 
     def times(self, first: int, last: int) -> Times:
         times = self._rows(first, last)["t"]
@@ -107,7 +107,7 @@ def of_content(data: bytes, name: str) -> Columns:
     """The columns of a whole .npy file with the sensor's size and the notes."""
     table = columns(data, name)
     width, height = _whole_number(table.get("width")), _whole_number(table.get("height"))
-    return Columns(table, width, height)
+    return Columns(table, width, height, as_published=True)
 
 
 def _whole_number(value: Column | None) -> int | None:
