@@ -30,7 +30,7 @@ def test_a_step_is_a_round_number(duration_us: int, step: int) -> None:
 
 def test_a_narrow_brush_is_one_step_and_none_begins_outside() -> None:
     assert rounded(5_000_000, 5_000_001, 10_000_000) == Window(5_000_000, 20_000)
-    assert rounded(-50_000, 40_000, 10_000_000) == Window(0, 100_000)
+    assert rounded(-50_000, 40_000, 10_000_000) == Window(0, 40_000)
     assert rounded(9_999_999, 10_000_001, 10_000_000) == Window(10_000_000, 20_000)
 
 
