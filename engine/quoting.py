@@ -49,6 +49,11 @@ def number(value: float) -> str:
     return cut(f"{value:,}")
 
 
+def counted(count: int, noun: str) -> str:
+    """A number and what it counts, as in "1 event" and "2,000 events"."""
+    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
+
+
 def cut(text: str) -> str:
     """The text itself, or its first 77 characters and "..."."""
     return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 3] + "..."

@@ -21,13 +21,15 @@ from engine.media import readers
 from engine.media.media_files import label
 from engine.media.readers import Column, Columns
 from engine.media_options import COUNT_SPLIT, DENSEST_US, Split, Window, time_text
-from engine.quoting import shown
+from engine.quoting import counted, shown
 from engine.types import Events, Extent, Image
 
 # Four times the side of today's largest sensors; one wrong coordinate must not fill the memory.
 MAX_SIDE = 4096
 MAX_EVENTS = 1 << 26  # 67 million: about 2 GB during checking and drawing
 LONG_MS = 100.0
+JUMP_US = 10_000  # later events than this are no mere disorder of single events
+MAX_SPREAD = 10  # of all times, against the middle 80 % of them
 REFUSED = f"although EventGPT's published code refuses streams of {LONG_MS:.0f} ms and longer."
 
 Numbers = npt.NDArray[Any]
@@ -60,6 +62,8 @@ def normalised(columns: Columns, name: str) -> Events:
         raise MediaError(f"{name} holds 0 events: pick another recording.")
     refuse_many(len(t), name)
     times, wrapped = _unwrap(_whole(t, "t", name), name)
+    if not columns.as_published:  # EventGPT's own form may hold parts in any order
+        _refuse_jumps(times, name)
     polarity, negative = _polarity(_whole(p, "p", name), columns.as_published, name)
     width = _side(x, columns.width, "x", name)
     height = _side(y, columns.height, "y", name)
@@ -119,7 +123,7 @@ def parts(events: Events, split: Split = COUNT_SPLIT) -> list[Part]:
     if split.rule == "count":
         if len(events) < split.parts:
             raise MediaError(
-                f"{_events(len(events))} cannot be cut into {split.parts:,} slices: choose a "
+                f"{counted(len(events), 'event')} cannot be cut into {split.parts:,} slices: choose a "
                 "longer recording or window, or fewer parts."
             )
         size = len(events) // split.parts
@@ -150,10 +154,6 @@ def _densest(times: npt.NDArray[np.int64], low: int, high: int) -> tuple[int, in
     ends = np.searchsorted(times, np.minimum(begins + DENSEST_US, high))
     best = int(begins[int((ends - np.arange(first, last)).argmax())])
     return best, min(best + DENSEST_US, high)
-
-
-def _events(count: int) -> str:
-    return "1 event" if count == 1 else f"{count:,} events"
 
 
 def draw(events: Events, part: Part, extent: Extent) -> Image:
@@ -268,14 +268,35 @@ def _unwrap(t: Numbers, name: str) -> tuple[npt.NDArray[np.int64], int]:
     return times, int(laps.max())
 
 
+def _refuse_jumps(times: npt.NDArray[np.int64], name: str) -> None:
+    """MediaError for damage: times that jump far away from nearly all others, and back.
+
+    Parts in another order step back too, but all times are near each other then.
+    """
+    back = np.flatnonzero(times[1:] < times[:-1])
+    far = int((times[back] - times[back + 1] > JUMP_US).sum())
+    if far < 2:
+        return
+    low, high = np.quantile(times[:: len(times) // 100_000 + 1], (0.1, 0.9))
+    span = int(times.max() - times.min())
+    if span > MAX_SPREAD * (high - low + JUMP_US):
+        raise MediaError(
+            f"{name} is damaged: its times jump back {counted(far, 'time')} and reach over "
+            f"{time_text(span)}, but most lie within {time_text(int(high - low))}, so copy it again."
+        )
+
+
 def _notes(times: npt.NDArray[np.int64], wrapped: int, name: str) -> tuple[str, ...]:
     notes = []
     if wrapped:
-        notes.append(f"The time counter of {name} overflowed {wrapped:,} times and was continued.")
+        notes.append(
+            f"The time counter of {name} overflowed {counted(wrapped, 'time')} and was continued."
+        )
     backward = int((times[1:] < times[:-1]).sum())
     if backward:
         notes.append(
-            f"The times of {name} step back {backward:,} times; events are drawn in file order."
+            f"The times of {name} step back {counted(backward, 'time')}; events are drawn in file "
+            "order."
         )
     return (*notes, *_long(times, name))
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import io
 import pickletools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 from engine.media.standins import BUILDERS, Array, Dtype, Name, RefusedError
 from engine.plain_files import reason
@@ -182,9 +182,14 @@ _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
 
 def load(data: bytes, start: int = 0) -> object:
     """The value of the pickle at offset `start`; RefusedError for anything else."""
-    machine = _Machine(len(data))
     file = io.BytesIO(data)  # shares the bytes
     file.seek(start)
+    return load_stream(file, len(data))
+
+
+def load_stream(file: BinaryIO | io.BufferedReader, size: int) -> object:
+    """As `load`, from where the file stands; only what the operations need is read."""
+    machine = _Machine(size)
     try:
         for number, (operation, operand, _) in enumerate(pickletools.genops(file)):
             if number >= MAX_STEPS:

@@ -213,7 +213,7 @@ def test_a_late_event_beside_an_overflow(tmp_path: Path) -> None:
     true = np.array([65_530, 65_539, 65_533, 65_541], np.int64)
     found = events.read(saved(tmp_path, t=true.astype(np.uint16)))
     assert found.t.tolist() == true.tolist()
-    assert any("step back 1 times" in warning for warning in found.warnings)
+    assert any("step back 1 time;" in warning for warning in found.warnings)
 
 
 def test_shuffled_times_are_no_overflow(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from engine.media import media_files
 from engine.media.readers import Counts, Recording, aedat4_format
 from engine.media.readers.aedat4_format import MAX_PACKET, PACKET, Packets
 from engine.media.readers.indexed import Indexed, Table, Times
+from engine.quoting import counted
 
 
 @contextmanager
@@ -137,6 +138,8 @@ class _Aedat4:
 
 def _interrupted(name: str, rest: int) -> str:
     end = (
-        f" and ends with {rest:,} bytes of an incomplete packet, which are left out" if rest else ""
+        f" and ends with {counted(rest, 'byte')} of an incomplete packet, which are left out"
+        if rest
+        else ""
     )
     return f"{name} has no table of packets{end}; the recording was interrupted or cut short."

@@ -24,6 +24,7 @@ from engine.media.media_files import large
 from engine.media.media_files import opened as opened_file
 from engine.media.readers import Columns, Recording
 from engine.media.readers.by_position import ByPosition, Numbered, Times
+from engine.quoting import counted
 
 SIZE = 5  # bytes of an event
 OVERFLOW_ROW = 240
@@ -41,7 +42,7 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
     data = large(path, None)
     if len(data) % SIZE:
         raise MediaError(
-            f"{name} has {len(data):,} bytes, which are not whole events of {SIZE} bytes: it is "
+            f"{name} has {counted(len(data), 'byte')}, which are not whole events of {SIZE} bytes: it is "
             "cut off or no recording of N-Caltech101, copy it again."
         )
     with opened_file(data) as file:
@@ -106,7 +107,9 @@ class _Bin(Numbered):
     def _notes(self) -> tuple[str, ...]:
         if not len(self._marks):
             return ()
-        return (f"The time counter of {self._name} overflowed {len(self._marks):,} times.",)
+        return (
+            f"The time counter of {self._name} overflowed {counted(len(self._marks), 'time')}.",
+        )
 
     def _rows(self, first: int, last: int) -> Bytes:
         self._file.seek(first * SIZE)

@@ -15,9 +15,15 @@ SPELLINGS = {
     "p": ("p", "ps", "pol", "pols", "polarity", "polarities", "on"),
 }
 MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
-_UNIT = re.compile(
-    r"(?P<name>[a-z]+)(?:[_ ](?P<plain>s|ms|us|ns)|\s*[\[(](?P<boxed>s|ms|us|ns)[\])])"
-)
+UNITS = "s, ms, us or ns"
+_SPELLED = {
+    "s": ("s", "sec", "second", "seconds"),
+    "ms": ("ms", "millisecond", "milliseconds"),
+    "us": ("us", "microsecond", "microseconds"),
+    "ns": ("ns", "nanosecond", "nanoseconds"),
+}
+_PLAIN = "|".join(word for words in _SPELLED.values() for word in words)
+_UNIT = re.compile(rf"(?P<name>[a-z]+)(?:[_ ](?P<plain>{_PLAIN})|\s*[\[(](?P<boxed>[^\])]+)[\])])")
 
 
 def known(names: Iterable[str]) -> dict[str, str]:
@@ -31,14 +37,23 @@ def known(names: Iterable[str]) -> dict[str, str]:
 
 
 def with_unit(name: str) -> tuple[str, str]:
-    """The name and the unit behind it, as in t_us, t[us] and "time (us)"; "" without one."""
-    text = (
-        name.strip()
-        .lower()
-        .replace("\N{MICRO SIGN}", "u")
-        .replace("\N{GREEK SMALL LETTER MU}", "u")
-    )
+    """The name and the unit behind it, as in t_us, t[us] and "time (us)"; "" without one.
+
+    A unit in brackets that is not known is given as it stands.
+    """
+    text = _lower(name)
     match = _UNIT.fullmatch(text)
     if match is None or match["name"] not in SPELLINGS["t"]:
         return text, ""
-    return match["name"], match["plain"] or match["boxed"]
+    stated = match["plain"] or match["boxed"]
+    return match["name"], unit(stated) or stated
+
+
+def unit(text: str) -> str:
+    """The key of MICROSECONDS that a text means, in any case; "" for an unknown one."""
+    return next((key for key, words in _SPELLED.items() if _lower(text) in words), "")
+
+
+def _lower(text: str) -> str:
+    plain = text.strip().lower()
+    return plain.replace("\N{MICRO SIGN}", "u").replace("\N{GREEK SMALL LETTER MU}", "u")

@@ -23,9 +23,10 @@ from engine.errors import MediaError
 from engine.media.events import MAX_SIDE, refuse_many
 from engine.media.readers import Columns, Recording, hdf5_file
 from engine.media.readers.by_position import ByPosition, Numbered, Times
-from engine.media.readers.column_names import MICROSECONDS
+from engine.media.readers.column_names import MICROSECONDS, UNITS
+from engine.media.readers.column_names import unit as known_unit
 from engine.media.readers.hdf5_file import Table
-from engine.quoting import quoted
+from engine.quoting import counted, quoted
 
 RECTIFY_MAP = "rectify_map"
 DSEC_SIZE = (640, 480)
@@ -34,6 +35,7 @@ LONGEST_S = 100_000  # fractions in a recording that would be longer are no seco
 SHORTEST_US = 10_000  # whole floats in a recording that would be shorter may be seconds
 DENSEST = 1_000  # events per microsecond, more than any sensor gives
 MAX_US = 2**53
+MAX_UNIT = 64  # bytes of the attribute
 
 Numbers = npt.NDArray[Any]
 
@@ -61,6 +63,10 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
         if index is not None:
             index = hdf5_file.plain(index, "ms_to_idx", name)
         clock = Clock(offset=offset or 0)
+        if not table.fields and (stated := _unit(table.arrays["t"], name)) not in ("", "us"):
+            raise MediaError(
+                f"{name} has the form of DSEC, but states its times in {stated}: give microseconds."
+            )
         if table.dtype("t").kind not in "iu":
             raise MediaError(
                 f"{name} has the form of DSEC, but times with fractions: give microseconds."
@@ -124,7 +130,7 @@ class _Hdf5(Numbered):
 
 def _clock(table: Table, name: str) -> Clock:
     """The unit of the times, by their `unit` attribute, else by their type and values."""
-    stated = "" if table.fields else _unit(table.arrays["t"])
+    stated = "" if table.fields else _unit(table.arrays["t"], name)
     edges = [table.read("t", 0, EDGE), table.read("t", max(table.count - EDGE, 0), table.count)]
     ends = np.concatenate(edges)
     if ends.dtype.kind == "f" and not np.isfinite(ends).all():
@@ -137,7 +143,7 @@ def _clock(table: Table, name: str) -> Clock:
     if abs(float(ends[0])) > MAX_US:
         raise _unclear(name, f"whole numbers of the size of {ends[0]}", "microseconds")
     if table.count > DENSEST * (span + 1):
-        what = f"{table.count:,} events within {span + 1:,.0f} microseconds"
+        what = f"{counted(table.count, 'event')} within {span + 1:,.0f} microseconds"
         raise _unclear(name, what, "microseconds, not seconds,")
     return Clock(note=f"The times of {name} are whole numbers and taken as microseconds.")
 
@@ -160,14 +166,22 @@ def _unclear(name: str, what: str, wanted: str) -> MediaError:
     )
 
 
-def _unit(array: Any) -> str:
+def _unit(array: Any, name: str) -> str:
     """The attribute `unit` of an array: "s", "ms", "us" or "ns"; "" without one."""
     for key in ("unit", "units"):
-        if key in array.attrs and array.attrs.get_id(key).get_storage_size() <= 64:
-            value = array.attrs[key]
-            text = value.decode("ascii", "replace") if isinstance(value, bytes) else value
-            if isinstance(text, str) and text.strip().lower() in MICROSECONDS:
-                return text.strip().lower()
+        if key not in array.attrs:
+            continue
+        small = array.attrs.get_id(key).get_storage_size() <= MAX_UNIT
+        value = array.attrs[key] if small else f"more than {MAX_UNIT} bytes"
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        found = known_unit(text) if isinstance(text, str) else ""
+        if not found:
+            # A wrong unit makes times wrong by a factor of 1,000, so none is guessed.
+            raise MediaError(
+                f"{name} states its times in {quoted(text)}, which is no known unit: set the "
+                f"attribute `{key}` to {UNITS}."
+            )
+        return found
     return ""
 
 

@@ -21,7 +21,6 @@ from engine.errors import MediaError
 from engine.media.media_files import large
 from engine.media.readers import extra
 from engine.media.readers.column_names import known
-from engine.plain_files import reason
 from engine.quoting import listed, quoted
 
 MAX_DEPTH = 4
@@ -73,8 +72,7 @@ def _readable(name: str, *faults: type[Exception]) -> Iterator[None]:
         yield
     except faults as error:
         raise MediaError(
-            f"{name} could not be read as HDF5 ({reason(error)}): it is cut off or damaged, copy "
-            "it again."
+            f"{name} could not be read as HDF5: it is damaged or cut off, copy it again."
         ) from error
 
 
@@ -85,6 +83,7 @@ def table(file: Any, name: str) -> Table:
         places = list(_places(file, "", 0, seen, name))
     chosen = [place for place in places if place.place.split("/")[0] == USED] or places
     if not chosen:
+        _refuse_links(file, seen, name)
         found = f"found: {listed(seen)}" if seen else "it is empty"
         raise MediaError(f"{name} has no group with the arrays x, y, t and p ({found}): {ADVICE}.")
     if len(chosen) > 1:
@@ -94,6 +93,16 @@ def table(file: Any, name: str) -> Table:
             "own."
         )
     return chosen[0]
+
+
+def _refuse_links(file: Any, seen: list[str], name: str) -> None:
+    """MediaError if there are links, behind which the events may be."""
+    links = [path for path in seen if type(file.get(path, getlink=True)).__name__ != "HardLink"]
+    if links:
+        raise MediaError(
+            f"{name} has links to another place ({listed(links)}), which are not followed: write "
+            "the arrays x, y, t and p themselves."
+        )
 
 
 def child(group: Any, key: str, name: str) -> Any:

@@ -10,11 +10,12 @@ Boundary: does not interpret the columns; never uses NumPy's own pickle loader.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,7 @@ FIELD = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
 GAP = re.compile(r"\|?V([0-9]{1,4})")
 MAX_FIELDS = 256
 MAX_BINS = 4096
+PIECE = 1 << 18  # bytes
 
 
 @contextmanager
@@ -105,7 +107,10 @@ def refused(name: str) -> Iterator[None]:
 
 def of_content(data: bytes, name: str) -> Columns:
     """The columns of a whole .npy file with the sensor's size and the notes."""
-    table = columns(data, name)
+    return _described(columns(data, name))
+
+
+def _described(table: dict[str, Column]) -> Columns:
     width, height = _whole_number(table.get("width")), _whole_number(table.get("height"))
     return Columns(table, width, height, as_published=True)
 
@@ -121,6 +126,20 @@ def columns(data: bytes, name: str) -> dict[str, Column]:
         if header.descr == "|O":
             return _objects(pickles.load(data, header.start))
         return _records(header, data)
+
+
+def of_stream(file: BinaryIO, size: int, name: str) -> Columns | None:
+    """As `of_content` for objects, in pieces, so that memory follows what is accepted; None else."""
+    stream = io.BufferedReader(cast(io.RawIOBase, file), PIECE)
+    with refused(name):
+        header = npy_header.read(stream.peek(PIECE))
+        if header.descr != "|O":
+            return None
+        stream.read(header.start)
+        found = _described(_objects(pickles.load_stream(stream, size)))
+    while stream.read(PIECE):  # to the end, where an archive's checksum is compared
+        pass
+    return found
 
 
 def array(data: bytes) -> npt.NDArray[Any] | None:

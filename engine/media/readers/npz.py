@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from engine.errors import MediaError
 from engine.media.events import refuse_many
@@ -91,6 +91,15 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes
     return data
 
 
+def _of_objects(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> Columns | None:
+    """The columns of an object array, whose pickle is read in pieces; None for another array.
+
+    A pickle that costs too much is refused before all of it is unpacked.
+    """
+    with archive.open(member) as stream:
+        return npy.of_stream(cast(BinaryIO, stream), member.file_size, name)
+
+
 def _of_arrays(
     archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name: str
 ) -> Columns | None:
@@ -117,4 +126,4 @@ def _of_one(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name:
             "has them."
         )
     (member,) = members.values()
-    return npy.of_content(_read(archive, member, name), name)
+    return _of_objects(archive, member, name) or npy.of_content(_read(archive, member, name), name)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.errors import MediaError
-from engine.quoting import quoted
+from engine.quoting import counted, quoted
 
 MAX_HEADER = 1 << 16
 MAX_SIDE = 4096  # as in events.py, which imports this package
@@ -74,7 +74,7 @@ def notes(name: str, size: tuple[int, int] | None, rest: int) -> tuple[str, ...]
     found = [] if size else [f"{name} states no sensor size, so the events' own is taken."]
     if rest:
         found.append(
-            f"{name} ends with {rest:,} bytes of an incomplete event, which are left out; the file "
+            f"{name} ends with {counted(rest, 'byte')} of an incomplete event, which are left out; the file "
             "may have been cut short."
         )
     return tuple(found)

@@ -27,9 +27,9 @@ from engine.media.media_files import large
 from engine.media.media_files import opened as opened_file
 from engine.media.readers import Columns, Recording
 from engine.media.readers.by_position import NEVER, ByPosition, Times
-from engine.media.readers.column_names import MICROSECONDS, known, with_unit
+from engine.media.readers.column_names import MICROSECONDS, UNITS, known, with_unit
 from engine.plain_files import reason
-from engine.quoting import listed, quoted
+from engine.quoting import counted, listed, quoted
 
 HEAD = 1 << 16  # bytes in which the names are looked for
 EDGE = 1 << 16  # bytes whose times are compared at either end
@@ -184,8 +184,8 @@ class _Text:
     def _check_fields(self, count: int) -> None:
         if count != self._layout.fields:
             raise MediaError(
-                f"{self._name} has a line of {count:,} values and names {self._layout.fields:,} "
-                "columns: give every event a line with a value for each column."
+                f"{self._name} has a line of {counted(count, 'value')} and names "
+                f"{counted(self._layout.fields, 'column')}: give every event a line with a value for each column."
             )
 
     def _numbers(self, values: Numbers, key: str) -> Numbers:
@@ -263,13 +263,18 @@ def _of_names(names: str, row: str, start: int, name: str) -> Layout:
         )
     order = [field for field, _ in plain]
     places = {key: order.index(field) for key, field in columns.items()}
+    unit = plain[places["t"]][1]
+    if unit and unit not in MICROSECONDS:
+        raise MediaError(
+            f"{name} states its times in {quoted(unit)}, which is no known unit: give {UNITS}."
+        )
     separator = _separator(row or joined)
     return Layout(
         start,
         separator,
         places,
         len(fields),
-        plain[places["t"]][1],
+        unit,
         sides.get("x"),
         sides.get("y"),
     )

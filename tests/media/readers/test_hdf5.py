@@ -287,7 +287,7 @@ def test_negative_polarity_and_times_that_step_back(tmp_path: Path) -> None:
     assert any("polarity -1" in note for note in events.read(path).warnings)
     back = true | {"t": np.roll(true["t"], 3000)}
     path = saved(tmp_path / "a.h5", back)
-    assert any("step back 1 times" in note for note in events.read(path).warnings)
+    assert any("step back 1 time;" in note for note in events.read(path).warnings)
     inside = (back["t"] >= 300_000) & (back["t"] < 900_000)
     found = events.read(path, Window(300_000, 600_000))
     assert same(found, {key: values[inside] for key, values in back.items()})
@@ -460,3 +460,44 @@ def test_damage_is_one_sentence_or_other_events(damaged: tuple[Path, bytes]) -> 
                 sentences += 1
                 assert "\n" not in str(error)
     assert sentences > 40
+
+
+@pytest.mark.parametrize("unit", ["Milliseconds", "MS", b"ms"])
+def test_a_unit_that_is_spelled_out(tmp_path: Path, unit: Any) -> None:
+    true = table(500)
+    path = saved(tmp_path / "a.h5", true | {"t": true["t"] / 1000})
+    with h5py.File(path, "a") as file:
+        file["events/t"].attrs["unit"] = unit
+    assert same(events.read(path), true)
+
+
+@pytest.mark.parametrize("unit", ["fortnights", 3, "", "m" * 100, np.arange(3)])
+def test_an_unknown_unit_is_refused(tmp_path: Path, unit: Any) -> None:
+    path = saved(tmp_path / "a.h5", table(500))
+    assert len(events.read(path)) == 500  # the control
+    with h5py.File(path, "a") as file:
+        file["events/t"].attrs["unit"] = unit
+    assert "which is no known unit: set the attribute `unit`" in refused(path)
+    with h5py.File(path, "a") as file:
+        file["events/t"].attrs["unit"] = "ms"
+        file["t_offset"] = 0
+    assert "states its times in ms" in refused(path)
+
+
+def test_a_link_in_place_of_the_group(tmp_path: Path) -> None:
+    saved(tmp_path / "other.h5", table(10))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["events"] = h5py.ExternalLink("other.h5", "/events")
+    assert "links to another place (events), which are not followed" in refused(tmp_path / "a.h5")
+
+
+def test_times_that_jump_far_away_and_back(tmp_path: Path) -> None:
+    true = table(9000)
+    broken = true["t"].copy()
+    broken[4000:4500] = np.random.default_rng(0).integers(0, 1 << 32, 500)
+    assert "is damaged: its times jump back" in refusal(
+        saved(tmp_path / "a.h5", true | {"t": broken})
+    )
+    parts = np.concatenate(np.split(true["t"], 9)[::-1])  # the control: parts in another order
+    found = events.read(saved(tmp_path / "b.h5", true | {"t": parts}))
+    assert any("step back 8 times" in note for note in found.warnings)

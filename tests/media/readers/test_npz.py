@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -157,3 +158,30 @@ def test_damage_is_one_sentence(tmp_path: Path, window: Window | None) -> None:
         if broken[:4] != b"PK\3\4":
             continue  # another kind by its content
         refusal(path, window)
+
+
+def test_a_bomb_of_operations_is_not_unpacked(tmp_path: Path) -> None:
+    """64 MB of operations in 64 KB: refused after the first million."""
+    empty = member(np.empty(1, object))
+    start = empty.index(b"\n") + 1
+    pickled = empty[:start] + b"\x80\x03" + b"N" * (64 << 20)
+    path = archived(tmp_path / "a.npz", {"a.npy": pickled})
+    del pickled
+    assert path.stat().st_size < 100_000
+    tracemalloc.start()
+    try:
+        assert "a pickle of more than 1,000,000 operations" in refusal(path)
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_the_checksum_of_time_bins_is_compared(tmp_path: Path, save: Any) -> None:
+    path = tmp_path / "a.npz"
+    save(path, event_bins=bins(table(3000)))
+    data = bytearray(path.read_bytes())
+    at = data.rindex(b"PK\1\2")
+    data[at + 16] ^= 1
+    path.write_bytes(bytes(data))
+    assert "is a damaged archive" in refusal(path)

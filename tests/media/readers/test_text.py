@@ -170,7 +170,7 @@ def test_other_polarities_and_times(tmp_path: Path) -> None:
     assert same(events.read(saved(path, hours)), hours)
     assert same(events.read(saved(path, hours), Window(0, 10_000_000)), hours)
     back = true | {"t": np.roll(true["t"], 200)}
-    assert any("step back 1 times" in note for note in events.read(saved(path, back)).warnings)
+    assert any("step back 1 time;" in note for note in events.read(saved(path, back)).warnings)
     inside = (back["t"] >= 300_000) & (back["t"] < 900_000)
     found = events.read(path, Window(300_000, 600_000))
     assert same(found, {key: values[inside] for key, values in back.items()})
@@ -206,3 +206,12 @@ def test_a_comment_of_text_is_no_header_of_prophesee(tmp_path: Path) -> None:
     assert events.read(path).t.tolist() == [1, 5]
     with readers.opened(path, "a.txt") as recording:
         assert recording.duration_us() == 4 and recording.rates(2).tolist() == [1, 1]
+
+
+def test_a_unit_in_brackets_must_be_known(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("t [Milliseconds],x,y,p\n1.5,1,1,1\n2,1,1,0\n")
+    assert events.read(path).t.tolist() == [1500, 2000]
+    path.write_text("t [ticks],x,y,p\n15,1,1,1\n20,1,1,0\n")
+    with pytest.raises(MediaError, match="its times in 'ticks', which is no known unit"):
+        events.read(path)
