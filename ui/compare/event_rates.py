@@ -168,7 +168,8 @@ def rounded(begin: float, end: float, duration_us: int) -> Window:
     """The window from `begin` to `end`, in whole steps and at least one."""
     step = step_us(duration_us)
     first = max(0, min(round(begin / step), duration_us // step))
-    return Window(first * step, max(1, round((end - max(begin, 0)) / step)) * step)  # moving keeps it
+    steps = round((end - max(begin, 0)) / step)  # a brush that is moved keeps its length
+    return Window(first * step, max(1, steps) * step)
 
 
 def step_us(duration_us: int) -> int:
