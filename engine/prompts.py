@@ -72,9 +72,8 @@ def choice_question(question: str, choices: Sequence[str], form: str = LETTERS) 
     if form not in CHOICE_FORMS:
         raise BadInput(f"choice_form is {quoted(form)}: choose one of {', '.join(CHOICE_FORMS)}.")
     if not 2 <= len(choices) <= MAX_CHOICES:
-        raise BadInput(
-            f"The question has {len(choices):,} options: give 2 to {MAX_CHOICES} of them."
-        )
+        amount = "1 option" if len(choices) == 1 else f"{len(choices):,} options"
+        raise BadInput(f"The question has {amount}: give 2 to {MAX_CHOICES} of them.")
     if form == WORDS:
         return question
     parts = LETTERED[form]

@@ -10,30 +10,77 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, get_args
 
 from engine.errors import BadInput, DatasetError
+from engine.media.dataset_files import kind_of
 from engine.prompts import LETTERS, MAX_CHOICES, WORDS, check_question, choice_question
 from engine.quoting import quoted
-from engine.types import ChoiceForm
+from engine.types import ChoiceForm, MediaKind
 
 MAX_OPTION_CHARS = 1000
 _LABEL = re.compile(r"\s*(?:\(([A-Z])\)|([A-Z])[.):])\s+(?=\S)")
 _LETTER = re.compile(r"\(?([A-Za-z])[.):]?")
+_PLACE = re.compile(r"[0-9]{1,2}")
 
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """The fields of a Sample that a multiple-choice record decides."""
+    """The fields of a Sample that a multiple-choice record decides.
+
+    `refused`: why the question must not be asked; `choices` are then the options as given.
+    """
 
     question: str = ""
     choices: tuple[str, ...] = ()
     choice_form: ChoiceForm = "letters"
     answer: str = ""
+    refused: str = ""
+
+
+def missing(refused: str) -> dict[str, str]:
+    """A refused question's sample is shown to no model: asked in another form, it would count as
+    another question, or leave the accuracy without a word."""
+    return dict.fromkeys(get_args(MediaKind), refused) if refused else {}
+
+
+def asked_or_refused(
+    where: str,
+    question: str,
+    options: object,
+    answer: object,
+    form: object = LETTERS,
+    *,
+    as_text: bool = False,
+) -> AskedQuestion:
+    """asked(), or why it cannot be asked; `where` begins that sentence, as in "Record 4: "."""
+    try:
+        return asked(question, options, answer, form, as_text=as_text)
+    except DatasetError as error:
+        kind: ChoiceForm = "words" if form == WORDS else "letters"
+        return AskedQuestion(question, _given(options), kind, refused=f"{where}{error}")
+
+
+def _given(options: object) -> tuple[str, ...]:
+    """Wrong options as texts; at least one, so that the failed result counts as multiple choice."""
+    if isinstance(options, Mapping):
+        options = list(options.values())
+    each = options if isinstance(options, list | tuple) and options else [options]
+    return tuple(_readable(one) for one in each[:MAX_CHOICES])
+
+
+def _readable(option: object) -> str:
+    text = option if isinstance(option, str) else quoted(option)
+    return text[:MAX_OPTION_CHARS].encode("utf-8", "replace").decode()
 
 
 def asked(
-    question: str, options: object, answer: object, form: str = LETTERS, *, as_text: bool = False
+    question: str,
+    options: object,
+    answer: object,
+    form: object = LETTERS,
+    *,
+    as_text: bool = False,
 ) -> AskedQuestion:
     """The question in its form, with its options and the letter of the right one.
 
@@ -41,12 +88,14 @@ def asked(
     """
     if not question.strip():
         raise DatasetError("The record has choices and no question: add it.")
+    if not isinstance(form, str):
+        raise DatasetError(f"choice_form is {quoted(form)} instead of text: correct the record.")
     texts = option_texts(options)
     try:
         text = check_question(choice_question(question.strip(), texts, form))
     except BadInput as error:
         raise DatasetError(str(error)) from error
-    letter = _letter_of_text(answer, texts) if as_text else letter_of(answer, texts)
+    letter = letter_of(answer, texts, as_text=as_text)
     return AskedQuestion(text, texts, "words" if form == WORDS else "letters", letter)
 
 
@@ -57,7 +106,8 @@ def option_texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise DatasetError(f"choices is {quoted(value)} instead of a list: correct the record.")
     if not 2 <= len(value) <= MAX_CHOICES:
-        raise DatasetError(f"choices has {len(value):,} options: give 2 to {MAX_CHOICES}.")
+        amount = "1 option" if len(value) == 1 else f"{len(value):,} options"
+        raise DatasetError(f"choices has {amount}: give 2 to {MAX_CHOICES}.")
     texts = _unlabelled([_option(one) for one in value])
     if any(not text for text in texts):
         raise DatasetError("choices has an empty option: write its text.")
@@ -80,7 +130,7 @@ def _in_order(options: Mapping[Any, Any]) -> list[Any]:
 
 def _option(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise DatasetError(f"choices has {quoted(value)} instead of a text: correct the record.")
+        raise DatasetError(f"choices has {kind_of(value)} instead of a text: correct the record.")
     if isinstance(value, int) and value.bit_length() > 64:
         raise DatasetError("choices has a very long number: write it as a text.")
     text = " ".join(str(value).encode("utf-8", "replace").decode().split())
@@ -101,26 +151,26 @@ def _unlabelled(texts: list[str]) -> list[str]:
     return [text[match.end() :] for text, match in zip(texts, found, strict=True) if match]
 
 
-def letter_of(answer: object, texts: Sequence[str]) -> str:
+def letter_of(answer: object, texts: Sequence[str], *, as_text: bool = False) -> str:
     """The letter of the right option: from its letter, its number from 0, or its text; "" if None.
 
     DatasetError if the answer is none of the options, or means two of them.
     """
     if answer is None or answer == "":
         return ""
-    meant = {*_by_text(answer, texts), *_by_letter(answer, len(texts))}
-    return _only(meant, answer)
-
-
-def _letter_of_text(answer: object, texts: Sequence[str]) -> str:
-    return "" if answer in (None, "") else _only(_by_text(answer, texts), answer)
-
-
-def _only(places: set[int], answer: object) -> str:
-    if len(places) != 1:
-        means = "two of its options" if places else "none of its options"
-        raise DatasetError(f"The answer {quoted(answer)} means {means}: write the letter or text.")
-    return ascii_uppercase[places.pop()]
+    meant = _by_text(answer, texts)
+    if not as_text:
+        meant |= _by_letter(answer, len(texts))
+    if len(meant) == 1:
+        return ascii_uppercase[meant.pop()]
+    if not meant:
+        way = "the text of an option" if as_text else "the letter or text"
+        raise DatasetError(f"The answer {quoted(answer)} means none of its options: write {way}.")
+    first = min(meant)
+    clear = quoted(f"{ascii_uppercase[first]}. {texts[first]}")
+    raise DatasetError(
+        f"The answer {quoted(answer)} means two of its options: write letter and text, as {clear}."
+    )
 
 
 def _by_text(answer: object, texts: Sequence[str]) -> set[int]:
@@ -142,6 +192,8 @@ def _by_letter(answer: object, count: int) -> set[int]:
         return set()
     if isinstance(answer, int):
         return {answer} if 0 <= answer < count else set()
+    if isinstance(answer, str) and _PLACE.fullmatch(answer.strip()):
+        return {int(answer)} if int(answer) < count else set()
     match = _LETTER.fullmatch(answer.strip()) if isinstance(answer, str) else None
     labelled = _LABEL.match(answer) if isinstance(answer, str) else None
     letter = match[1] if match else (labelled[1] or labelled[2]) if labelled else ""

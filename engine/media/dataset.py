@@ -115,6 +115,8 @@ def find(dataset: Dataset, wanted: str) -> Sample:
     names = [*by_id, *dataset.clips]
     near = difflib.get_close_matches(wanted, names, n=1)
     hint = f"did you mean {quoted(near[0])}?" if near else "the command `samples` lists them."
+    if 0 < len(wanted) < MIN_PREFIX and any(name.startswith(wanted) for name in names):
+        hint = f"give at least {MIN_PREFIX} characters of the beginning of an id."
     raise DatasetError(f"Sample {quoted(wanted)} is not in {place(dataset.root)}: {hint}")
 
 
@@ -217,7 +219,8 @@ def _folder(root: Path) -> Path:
         ) from error
     state = "is a file" if exists else "does not exist"
     raise DatasetError(
-        f"The dataset root {quoted(str(root))} {state}: give the folder that holds {STEM}.json."
+        f"The dataset root {quoted(str(root))} {state}: give the folder that holds {STEM}.json, "
+        "a benchmark or event files."
     )
 
 

@@ -47,7 +47,7 @@ def records_of(file: Path, value: Any) -> list[Any]:
     name = place(file)
     if not isinstance(value, list):
         raise DatasetError(
-            f"{name} holds a {type(value).__name__} instead of a list of records: build it again."
+            f"{name} holds {kind_of(value)} instead of a list of records: build it again."
         )
     if not value:
         raise DatasetError(f"{name} holds an empty list: build it again or pick another root.")
@@ -56,6 +56,12 @@ def records_of(file: Path, value: Any) -> list[Any]:
             f"{name} holds {len(value):,} records: split it into files of at most {MAX_RECORDS:,}."
         )
     return value
+
+
+def kind_of(value: object) -> str:
+    """What a value of a JSON file is, in words."""
+    words = {dict: "an object", list: "a list", str: "a text", int: "a number", float: "a number"}
+    return "nothing" if value is None else words.get(type(value), "true or false")
 
 
 def _bytes(file: Path) -> bytes:
@@ -69,15 +75,21 @@ def _bytes(file: Path) -> bytes:
         ) from error
 
 
-def unused(wanted: str | None, number: int, used: Set[str], problems: list[str]) -> str:
-    """The record's own id if it has one that is free, else one made from its number."""
+def unused(
+    wanted: str | None, number: int, used: Set[str], problems: list[str], where: str = ""
+) -> str:
+    """The record's own id if it has one that is free, else one made from its number.
+
+    `where`: how the problem names the record, if not by this number.
+    """
     if wanted is not None and wanted not in used:
         return wanted
     made = f"record-{number}"
     while made in used:
         made += "+"
     has = "no usable id" if wanted is None else f"the id {quoted(wanted)} of an earlier record"
-    problems.append(f"Record {number:,} has {has} and is called {made}: give it a unique id.")
+    called = where or f"Record {number:,}"
+    problems.append(f"{called} has {has} and is called {made}: give it a unique id.")
     return made
 
 
@@ -88,18 +100,21 @@ def event_sample(
     paths: Sequence[Path],
     problems: Iterable[str] = (),
     wrong: str = "",
+    refused: str = "",
     **fields: Any,
 ) -> Sample:
     """The sample of an event file: the first of `paths` that exists and lies inside the root.
 
     `wrong`: why the sample cannot be shown; a problem, as those of the file are.
+    `refused`: why its question cannot be asked, so that no model is shown it.
     """
-    found = list(problems)
+    found = [*problems, *filter(None, [refused])]
     events, why = (None, wrong) if wrong else _first(root, paths)
-    missing = {kind: _EVENTS_ONLY.format(kind) for kind in ("video", "image")}
+    missing = {kind: refused or _EVENTS_ONLY.format(kind) for kind in ("video", "image")}
     if why:
         found.append(why)
-        missing["events"] = why
+    if why or refused:
+        missing["events"] = refused or why
     return Sample(name, sequence, events=events, missing=missing, problems=tuple(found), **fields)
 
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.errors import DatasetError, MediaError
-from engine.media.choices import AskedQuestion, asked
+from engine.errors import MediaError
+from engine.media.choices import AskedQuestion, asked_or_refused, missing
+from engine.media.dataset_files import kind_of
 from engine.media.kinds import CLIP_SUFFIXES, EVENT_SUFFIXES
 from engine.media.media_files import by_number
 from engine.media.roots import Root
@@ -52,7 +53,7 @@ class DatasetRecord:
     def __post_init__(self) -> None:
         if not isinstance(self.value, dict):
             self.problems.append(
-                f"Record {self.number:,} is {quoted(self.value)} instead of an object: remove it."
+                f"Record {self.number:,} is {kind_of(self.value)} instead of an object: remove it."
             )
             self.value = {}
 
@@ -67,12 +68,13 @@ class DatasetRecord:
         event_images, raw = self._event_images(), self._raw()
         mp4, frames = self._mp4(), self._frames()
         question, reference = self.turns()
-        in_form = self._asked(question)
-        missing = {}
+        in_form = vars(self._asked(question)).copy()
+        refused = in_form.pop("refused")
+        absent: dict[str, str] = {}
         if not event_images and raw is None:
-            missing["events"] = self._why("events", "events")
+            absent["events"] = self._why("events", "events")
         if not frames and mp4 is None:
-            missing |= {kind: self._why(kind, "frames") for kind in ("video", "image")}
+            absent |= {kind: self._why(kind, "frames") for kind in ("video", "image")}
         return Sample(
             id=sample_id,
             sequence=self.clip.split("/")[0] if "/" in self.clip else self._text("split"),
@@ -82,22 +84,22 @@ class DatasetRecord:
             frames=frames,
             mp4=mp4,
             truth=self._truth(),
-            missing=missing,
+            missing=absent | missing(refused),
             task=self._text("task"),
             problems=tuple(self.problems),
-            **vars(in_form),
+            **in_form,
         )
 
     def _asked(self, question: str) -> AskedQuestion:
         """The question with its choices, if the record has any that can be asked."""
         if self.value.get("choices") is None:
             return AskedQuestion(question)
-        form = self._text("choice_form") or LETTERS
-        try:
-            return asked(question, self.value["choices"], self.value.get("answer"), form)
-        except DatasetError as error:
-            self.problems.append(str(error))
-            return AskedQuestion(question)
+        form = self.value.get("choice_form")
+        form = LETTERS if form in (None, "") else form
+        options, answer = self.value["choices"], self.value.get("answer")
+        found = asked_or_refused("", question, options, answer, form)
+        self.problems += filter(None, [found.refused])
+        return found
 
     def _text(self, key: str) -> str:
         """A text field; "" if it is absent; a problem is noted if it is not text."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import BadInput, DatasetError, MediaError
-from engine.media.choices import AskedQuestion, asked
+from engine.media.choices import AskedQuestion, asked_or_refused
 from engine.media.dataset_files import MAX_RECORDS, event_sample, text_of, unused
 from engine.media.dataset_record import clean
 from engine.media.kinds import EVENT_SUFFIXES
@@ -140,6 +140,7 @@ def sequence(root: Root, path: Path) -> str:
 
 def _read_windows(root: Root) -> ListedSamples:
     file = root.path / WINDOWS
+    _refuse_link(root, file)
     samples: dict[str, Sample] = {}
     clips, made = [], Counter[str]()
     for line, row in _rows(file):
@@ -150,6 +151,14 @@ def _read_windows(root: Root) -> ListedSamples:
     if not samples:
         raise DatasetError(f"{place(file)} has no line below its header: add one per sample.")
     return ListedSamples(file, tuple(samples.values()), tuple(clips))
+
+
+def _refuse_link(root: Root, file: Path) -> None:
+    try:
+        if file.is_symlink():
+            root.file(file)
+    except MediaError as error:
+        raise DatasetError(str(error)) from error
 
 
 def _rows(file: Path) -> Iterator[tuple[int, dict[Any, Any]]]:
@@ -167,9 +176,15 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[Any, Any]]]:
             yield reader.line_num, row
     except csv.Error as error:
         raise DatasetError(
-            f"{place(file)} is not readable as CSV (line {reader.line_num:,}: {reason(error)}): "
+            f"{place(file)} is not readable as CSV ({_lines(reader)}: {reason(error)}): "
             "save it again."
         ) from error
+
+
+def _lines(reader: csv.DictReader[str]) -> str:
+    """The lines of the row that cannot be read: an open quote takes all that follow."""
+    first, last = reader.line_num + 1, reader.reader.line_num
+    return f"lines {first:,} to {last:,}" if first < last else f"line {last:,}"
 
 
 def _check_columns(file: Path, names: list[str]) -> None:
@@ -196,7 +211,8 @@ class _Line:
         paths, window, wrong = self._shown()
         question = self._asked()
         given = self._text("id") or None
-        name = unused(given, self.number, used.keys(), self.problems) if given else ""
+        where = f"Line {self.number:,} of {WINDOWS}"
+        name = unused(given, self.number, used.keys(), self.problems, where) if given else ""
         return event_sample(
             self.root,
             name or self._own_name(window, used, made),
@@ -241,13 +257,14 @@ class _Line:
     def _asked(self) -> AskedQuestion:
         question, choices = self._text("question"), self._text("choices")
         answer, form = self._text("answer"), self._text("choice_form") or LETTERS
-        if not choices:
-            return AskedQuestion(question)
-        try:
-            return asked(question, choices.split(_JOIN), answer, form)
-        except DatasetError as error:
-            self.problems.append(f"Line {self.number:,} of {WINDOWS}: {error}")
-            return AskedQuestion(question)
+        where = f"Line {self.number:,} of {WINDOWS}: "
+        if choices:
+            return asked_or_refused(where, question, choices.split(_JOIN), answer, form)
+        if answer:
+            self.problems.append(
+                f"{where}it has an answer and no choices: add them, or use the column reference."
+            )
+        return AskedQuestion(question)
 
     def _text(self, name: str) -> str:
         return clean((self.row.get(name) or "").strip())

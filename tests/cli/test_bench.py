@@ -60,6 +60,31 @@ def test_text_goes_to_the_terminal(capsys: pytest.CaptureFixture[str], root: Pat
     assert str(os.environ["STAGESCOPE_CACHE_DIR"]) in err
 
 
+def test_a_question_that_cannot_be_asked_fails_with_its_reason(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+) -> None:
+    file = root / "EventGPT_Instruction_Subset.json"
+    records = json.loads(file.read_text())[:3]
+    for record, options in zip(records, (["a", "b"], ["a", "b"], ["a"]), strict=True):
+        record |= {"choices": options, "answer": "a"}
+    records[1]["answer"] = "neither"
+    file.write_text(json.dumps(records))
+    folder = tmp_path / "run"
+    given = ["--models", "tiny-llava", "--max-new-tokens", "4", "--out", str(folder)]
+    main(["bench", "--dataset", str(root), *given])
+    out, _ = capsys.readouterr()
+    assert "1 of 3 results answered" in out and ", failed 2)" in out
+    rows = [row for _, row in run_store.read(folder).results() if row.phase == "measured"]
+    errors = {row.sample: row.error for row in rows}
+    fine, answer, options = (errors[record["id"]] for record in records)
+    assert fine is None and answer and "means none of its options" in answer
+    assert options and "choices has 1 option:" in options
+    assert main(["report", str(folder)]) == 0
+    told = capsys.readouterr().out
+    assert "Failed and in no accuracy: 2 results of Tiny llava" in told
+    assert "choices has 1 option:" in told
+
+
 def test_ids_are_read_from_a_file(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
 ) -> None:

@@ -93,13 +93,14 @@ def test_all_lists_of_evqa_in_order(tmp_path: Path) -> None:
         ({"file_path": "../MVSEC/1.h5"}, "leaves h5_files/ and is refused"),
         ({"dataset_name": "../.."}, "leaves h5_files/ and is refused"),
         ({"dataset_name": "/etc"}, "is refused: name a path relative to h5_files/"),
-        ({"file_path": None}, "is not a file"),
+        ({"file_path": None}, "Record 1: file_path is missing: add it"),
         ({"file_path": 5}, "does not exist"),
-        ({"answer": "B"}, "The answer 'B' means none of its options"),
+        ({"answer": "B"}, "The answer 'B' means none of its options: write the text"),
         ({"answer": "A plane."}, "means none of its options"),
         ({"choices": ["A bird.", "A bird."]}, "has the option 'A bird.' twice"),
         ({"choices": "A bird."}, "choices is 'A bird.' instead of a list"),
         ({"question": ""}, "has choices and no question"),
+        ({"question": "", "choices": None}, "Record 1: it has no question: add it"),
         ({"question": {"en": "What?"}}, "has choices and no question"),
     ],
 )
@@ -108,14 +109,16 @@ def test_a_bad_question_of_evqa_is_its_own_problem(
 ) -> None:
     bad, good = evqa(tmp_path, question(1, **fields), question(2)).samples
     assert any(sentence in problem for problem in bad.problems), bad.problems
-    assert (bad.events is None) == ("events" in bad.missing)
+    assert bad.missing["events"] in bad.problems
     assert good.events and good.answer == "B" and not good.problems
 
 
 @pytest.mark.parametrize("value", [7, None, "x", [question()]])
 def test_questions_that_are_no_objects(tmp_path: Path, value: object) -> None:
     bad, good = evqa(tmp_path, value, question()).samples
-    assert "instead of an object: remove it" in bad.problems[0] and bad.events is None
+    (problem,) = bad.problems
+    assert "instead of an object: remove it" in problem and bad.events is None
+    assert bad.missing["events"] == problem
     assert not good.problems
 
 
@@ -124,17 +127,42 @@ def test_questions_that_are_no_objects(tmp_path: Path, value: object) -> None:
     [
         ([question()], "has the keys question_id, qid"),
         ({"items": []}, "has the keys items and no list of questions"),
-        (3, "has a int and no list of questions"),
-        ({"questions": {}}, "holds a dict instead of a list"),
+        (3, "has a number and no list of questions"),
+        ({"questions": {}}, "holds an object instead of a list"),
         ({"questions": []}, "holds an empty list"),
     ],
 )
 def test_lists_that_are_not_evqas(tmp_path: Path, value: object, sentence: str) -> None:
     evqa(tmp_path, question())
     put(tmp_path / "questions" / "odd.json", json.dumps(value).encode())
+    found = dataset.read(tmp_path)
+    assert only(found).id == "DSEC_1"
+    (problem,) = found.problems
+    assert sentence in problem and "odd.json" in problem
+    (tmp_path / "questions" / "DSEC.json").unlink()
     with pytest.raises(DatasetError) as caught:
         dataset.read(tmp_path)
-    assert sentence in str(caught.value) and "odd.json" in str(caught.value)
+    assert str(caught.value) == problem
+
+
+def test_lists_that_are_damaged_or_links_leave_the_others(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    good = evqa(root, question())
+    assert not good.problems
+    put(root / "questions" / "broken.json", b"[{")
+    (root / "questions" / "linked.json").symlink_to(put(tmp_path / "outside.json", b"{}"))
+    found = dataset.read(root)
+    assert found.samples == good.samples and len(found.problems) == 2
+    assert "broken.json is not readable JSON" in found.problems[0]
+    assert "linked.json is a link out of the dataset" in found.problems[1]
+
+
+def test_a_problem_names_the_list_if_there_are_several(tmp_path: Path) -> None:
+    evqa(tmp_path, question(1), name="DSEC")
+    other = [question(2, qid="M", answer="?", dataset_name="MVSEC"), 7]
+    bad, odd = evqa(tmp_path, *other, name="MVSEC").samples[1:]
+    assert bad.problems[0].startswith("Record 1 of MVSEC.json: The answer '?' means none")
+    assert odd.problems == ("Record 2 of MVSEC.json is a number instead of an object: remove it.",)
 
 
 def test_a_question_without_a_known_answer_can_be_asked(tmp_path: Path) -> None:
@@ -181,6 +209,8 @@ def test_a_record_of_eventbench(tmp_path: Path) -> None:
         {"answer": None, "ground_truth": "C"},
         {"question": None, "query": "What moves?"},
         {"question": None, "conversations": [{"from": "human", "value": "<event>\nWhat moves?"}]},
+        {"question": None, "conversations": [{"value": "<event>\nWhat moves?"}, {"value": "A"}]},
+        {"answer": "2"},
         {"event_data": None, "event": "events/1.npz"},
         {"event_data": "events/1.npy"},
         {"event_data": "events/1"},
@@ -213,6 +243,9 @@ def test_an_open_question_has_a_reference(tmp_path: Path) -> None:
     turns = [{"from": "human", "value": "<event>\nWhat?"}, {"from": "gpt", "value": "It."}]
     told = only(bins(tmp_path, [{"event": "events/1.npz", "conversations": turns}]))
     assert (told.id, told.question, told.reference) == ("record-1", "What?", "It.")
+    plain = [{"value": turn["value"]} for turn in turns]
+    alike = only(bins(tmp_path, [{"event": "events/1.npz", "conversations": plain}]))
+    assert alike == told
 
 
 @pytest.mark.parametrize(
@@ -229,6 +262,9 @@ def test_an_open_question_has_a_reference(tmp_path: Path) -> None:
         ({"answer": ["A", "B"]}, "means none of its options"),
         ({"options": ["one", ""]}, "has an empty option"),
         ({"options": 5}, "choices is 5 instead of a list"),
+        ({"question": ""}, "has choices and no question"),
+        ({"question": "", "options": None}, "Record 2: it has no question: add it"),
+        ({"question": "", "options": None, "conversations": []}, "it has no question"),
     ],
 )
 def test_a_bad_record_of_eventbench_is_its_own_problem(
@@ -238,7 +274,18 @@ def test_a_bad_record_of_eventbench_is_its_own_problem(
     found = bins(tmp_path, [RECORD, RECORD | {"id": "bad"} | changed])
     good, bad = found.samples
     assert any(sentence in problem for problem in bad.problems), bad.problems
+    assert bad.missing["events"] in bad.problems
     assert not good.problems and good.answer == "C"
+
+
+def test_a_damaged_list_of_eventbench_leaves_the_others(tmp_path: Path) -> None:
+    good = bins(tmp_path, [RECORD])
+    assert not good.problems
+    put(tmp_path / "broken.json", b"[{")
+    found = dataset.read(tmp_path)
+    assert found.samples == good.samples
+    (problem,) = found.problems
+    assert "broken.json is not readable JSON" in problem
 
 
 def test_two_files_of_one_name_are_not_guessed_between(tmp_path: Path) -> None:

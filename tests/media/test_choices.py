@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import BadInput, DatasetError
-from engine.media.choices import AskedQuestion, asked, letter_of, option_texts
+from engine.media.choices import (
+    AskedQuestion,
+    asked,
+    asked_or_refused,
+    letter_of,
+    missing,
+    option_texts,
+)
 from engine.prompts import (
     CHOICE_FORMS,
     LETTERS,
@@ -42,9 +49,9 @@ def test_braces_in_a_question_are_text() -> None:
     assert text.startswith("What is {letter} {0}?\nA. {text}\nB. {question}\n")
 
 
-@pytest.mark.parametrize("count", [0, 1, 27])
-def test_numbers_of_options_that_have_no_letters(count: int) -> None:
-    with pytest.raises(BadInput, match=f"has {count} options: give 2 to 26"):
+@pytest.mark.parametrize(("count", "told"), [(0, "0 options"), (1, "1 option"), (27, "27 options")])
+def test_numbers_of_options_that_have_no_letters(count: int, told: str) -> None:
+    with pytest.raises(BadInput, match=f"has {told}: give 2 to 26"):
         choice_question("Which?", [str(one) for one in range(count)])
 
 
@@ -91,13 +98,13 @@ def test_labels_that_are_not_those_of_their_places_are_text() -> None:
         ("abc", "choices is 'abc' instead of a list"),
         (7, "choices is 7 instead of a list"),
         ([], "choices has 0 options"),
-        (["one"], "choices has 1 options"),
+        (["one"], "choices has 1 option:"),
         ([str(one) for one in range(27)], "choices has 27 options"),
         (["one", ""], "choices has an empty option"),
         (["one", " \n "], "choices has an empty option"),
-        (["one", None], "choices has None instead of a text"),
-        (["one", True], "choices has True instead of a text"),
-        (["one", ["two"]], "choices has ['two'] instead of a text"),
+        (["one", None], "choices has nothing instead of a text"),
+        (["one", True], "choices has true or false instead of a text"),
+        (["one", ["two"]], "choices has a list instead of a text"),
         (["one", 10**5000], "choices has a very long number"),
         (["one", "x" * 1001], "an option of 1,001 characters"),
         (["One", "two", "one "], "choices has the option 'One' twice"),
@@ -123,6 +130,8 @@ def test_options_that_are_refused(options: object, sentence: str) -> None:
         ("B.", "B"),
         (" B) ", "B"),
         (1, "B"),
+        ("1", "B"),
+        (" 0 ", "A"),
         ("a truck", "B"),
         ("A  Truck", "B"),
         ("B. a truck", "B"),
@@ -132,18 +141,53 @@ def test_forms_of_the_right_answer(answer: object, letter: str) -> None:
     assert letter_of(answer, CARS) == letter
 
 
-@pytest.mark.parametrize("answer", ["D", 3, -1, True, "a bus", ["B"], 1.0, "BB", [10**5000]])
+@pytest.mark.parametrize(
+    "answer", ["D", 3, "3", "-1", "1.0", "27", -1, True, "a bus", ["B"], 1.0, "BB", [10**5000]]
+)
 def test_answers_that_are_no_option(answer: object) -> None:
     with pytest.raises(DatasetError, match="means none of its options: write the letter or text"):
         letter_of(answer, CARS)
 
 
 @pytest.mark.parametrize(
-    ("answer", "options"), [("A", ("B", "A")), (1, ("1", "2")), ("B. one", ("one", "two"))]
+    ("answer", "options"),
+    [
+        ("A", ("B", "A")),
+        (1, ("1", "2")),
+        ("1", ("1", "0", "2")),
+        ("B. one", ("one", "two")),
+    ],
 )
 def test_answers_that_mean_two_options(answer: object, options: tuple[str, ...]) -> None:
     with pytest.raises(DatasetError, match="means two of its options"):
         letter_of(answer, options)
+
+
+def test_an_ambiguous_answer_says_what_is_clear() -> None:
+    options = ("1", "0", "2")
+    with pytest.raises(DatasetError, match=r"write letter and text, as 'A\. 1'"):
+        letter_of("1", options)
+    assert letter_of("A. 1", options) == "A" and letter_of("2", options) == "C"
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (["one"], ("one",)),
+        ({"A": "one", "C": 2}, ("one", "2")),
+        ("abc", ("abc",)),
+        ([], ("[]",)),
+        (["one", ""], ("one", "")),
+        ([str(one) for one in range(27)], tuple(str(one) for one in range(26))),
+    ],
+)
+def test_refused_choices_stay_choices(options: object, kept: tuple[str, ...]) -> None:
+    found = asked_or_refused("Record 4: ", "Which?", options, "A")
+    assert found.refused.startswith("Record 4: choices ") and found.choices == kept
+    assert (found.question, found.answer) == ("Which?", "")
+    assert set(missing(found.refused).values()) == {found.refused}
+    fine = asked_or_refused("", "Which?", CARS, "A")  # control
+    assert not fine.refused and not missing(fine.refused) and fine == asked("Which?", CARS, "A")
 
 
 def test_a_layout_may_give_texts_only() -> None:

@@ -231,8 +231,8 @@ def test_folders_and_stray_files_are_no_frames(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("record", "sentence"),
     [
-        (7, "Record 1 is 7 instead of an object"),
-        (None, "Record 1 is None instead of an object"),
+        (7, "Record 1 is a number instead of an object"),
+        (None, "Record 1 is nothing instead of an object"),
         ({}, "Record 1 has no usable id and is called record-1"),
         ({"id": 5}, "Record 1 has no usable id"),
         ({"id": " "}, "Record 1 has no usable id"),
@@ -311,8 +311,8 @@ def test_several_dataset_files_and_none_of_the_results(tmp_path: Path) -> None:
         (b"[{]", "is not readable JSON"),
         (b"[" * 100_000, "is not readable JSON"),
         (b"[\xff]", "is not UTF-8 (byte 1)"),
-        (b"{}", "holds a dict instead of a list"),
-        (b"3", "holds a int instead of a list"),
+        (b"{}", "holds an object instead of a list"),
+        (b"3", "holds a number instead of a list"),
         (b"[]", "holds an empty list"),
     ],
 )
@@ -332,7 +332,7 @@ def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path) -> None:
 
 def test_roots_that_are_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DatasetError, match=r"nowhere' does not exist: give the folder"):
+    with pytest.raises(DatasetError, match=r"nowhere' does not exist: give .* or event files"):
         dataset.read(Path("nowhere"))
     with pytest.raises(DatasetError, match=r"file' is a file: give the folder"):
         dataset.read(put(Path("file")))
@@ -366,7 +366,9 @@ def test_finding_a_sample(tmp_path: Path) -> None:
         dataset.find(found, "seq/000001")
     with pytest.raises(DatasetError, match=r"'aaaa-1112' is not in .*: did you mean 'aaaa-1111'"):
         dataset.find(found, "aaaa-1112")
-    for wanted in ("aaa", "", "zzzzzz"):
+    with pytest.raises(DatasetError, match="give at least 4 characters of the beginning of an id"):
+        dataset.find(found, "aaa")
+    for wanted in ("zzz", "", "zzzzzz"):
         with pytest.raises(DatasetError, match=r"is not in .*: the command `samples` lists them"):
             dataset.find(found, wanted)
 
@@ -577,18 +579,25 @@ def test_a_record_with_choices(tmp_path: Path) -> None:
         ({"choices": ["a", "b"], "choice_form": "roman"}, "choice_form is 'roman'"),
         ({"choices": ["a", "b"], "choice_form": 5}, "choice_form is 5 instead of text"),
         ({"choices": ["a", "<image>"]}, "contains <image>"),
-        ({"task": ["x"]}, "task is ['x'] instead of text"),
     ],
 )
-def test_choices_that_are_wrong_leave_the_record(
+def test_choices_that_are_wrong_are_not_asked_in_another_form(
     tmp_path: Path, fields: dict[str, Any], sentence: str
 ) -> None:
     sample = only(tmp_path, full(tmp_path, id="a", conversations=ASKED, **fields))
-    assert sentence in sample.problems[0] and not sample.missing
-    if "choice_form" not in fields or fields["choice_form"] == "roman":
-        assert sample.choices == () and sample.question == "What is ahead?"
+    (problem,) = sample.problems
+    assert sentence in problem and sample.choices and sample.event_images
+    assert sample.missing == dict.fromkeys(("events", "video", "image"), problem)
+
+
+def test_a_task_that_is_no_text_leaves_the_question(tmp_path: Path) -> None:
+    record = full(tmp_path, id="a", conversations=ASKED, task=["x"], choices=["a", "b"])
+    sample = only(tmp_path, record)
+    assert "task is ['x'] instead of text" in sample.problems[0]
+    assert sample.choices == ("a", "b") and not sample.missing
 
 
 def test_choices_without_a_question(tmp_path: Path) -> None:
     sample = only(tmp_path, full(tmp_path, id="a", conversations=[], choices=["a", "b"]))
     assert sample.problems == ("The record has choices and no question: add it.",)
+    assert set(sample.missing.values()) == set(sample.problems) and len(sample.missing) == 3

@@ -220,25 +220,71 @@ def test_bad_microseconds(tmp_path: Path, line: str, sentence: str) -> None:
     [
         ("Which?,one|one,A", "has the option 'one' twice"),
         ("Which?,one|,A", "has an empty option"),
-        ("Which?,one,A", "has 1 options"),
+        ("Which?,one,A", "has 1 option:"),
         ("Which?,one|two,C", "means none of its options"),
         (",one|two,A", "has choices and no question"),
         ("Is <video> here?,one|two,A", "contains <video>"),
     ],
 )
-def test_bad_choices_leave_the_window(tmp_path: Path, fields: str, sentence: str) -> None:
+def test_bad_choices_are_not_asked_in_another_form(
+    tmp_path: Path, fields: str, sentence: str
+) -> None:
     header = "file,length,question,choices,answer"
     sample = only(tmp_path, header, f"a/one.npy,50ms,{fields}")
     assert len(sample.problems) == 1 and sentence in sample.problems[0]
     assert "Line 2 of windows.csv" in sample.problems[0]
-    assert sample.choices == () and sample.answer == "" and sample.events and sample.window
+    assert sample.choices and sample.answer == "" and sample.events and sample.window
+    assert sample.missing == dict.fromkeys(("events", "video", "image"), sample.problems[0])
+
+
+def test_an_answer_without_choices_is_a_problem(tmp_path: Path) -> None:
+    sample = only(tmp_path, "file,question,answer", "a/one.npy,Which?,B")
+    assert "Line 2 of windows.csv: it has an answer and no choices" in sample.problems[0]
+    assert "events" not in sample.missing
+
+
+def test_an_answer_as_a_number(tmp_path: Path) -> None:
+    header = "file,question,choices,answer"
+    assert only(tmp_path, header, "a/one.npy,Which?,left|right,1").answer == "B"
+    sample = only(tmp_path, header, "a/one.npy,How many?,1|0|2,1")
+    assert "means two of its options" in sample.missing["events"]
+
+
+def test_a_list_that_is_a_link_out_of_the_folder(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    put(root / "a.npy")
+    own = put(root / "own.list", b"file\na.npy\n")
+    outside = put(tmp_path / "windows.csv", b"file\na.npy\n")
+    (root / "windows.csv").symlink_to(outside)
+    with pytest.raises(DatasetError, match=r"windows\.csv is a link out of the dataset"):
+        dataset.read(root)
+    (root / "windows.csv").unlink()
+    (root / "windows.csv").symlink_to(own)  # control: a link that stays inside
+    assert dataset.read(root).samples[0].id == "a"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ('file\na.npy\n"a"x\na.npy\n', "(line 3:"),
+        ('file\na.npy\n"a.npy\na.npy\n', "(lines 3 to 4:"),
+        ('file\n"a"x\n', "(line 2:"),
+        ('"file"x\n', "(line 1:"),
+    ],
+)
+def test_a_damaged_list_names_its_line(tmp_path: Path, text: str, lines: str) -> None:
+    put(tmp_path / "a.npy")
+    put(tmp_path / "windows.csv", text.encode())
+    with pytest.raises(DatasetError) as caught:
+        dataset.read(tmp_path)
+    assert lines in str(caught.value)
 
 
 def test_an_id_that_is_given_twice(tmp_path: Path) -> None:
     text = "id,file\nx,a/one.npy\nx,a/one.npy\n"
     first, second = windows(tmp_path, text).samples
     assert (first.id, second.id) == ("x", "record-3")
-    assert "the id 'x' of an earlier record" in second.problems[0]
+    assert "Line 3 of windows.csv has the id 'x' of an earlier record" in second.problems[0]
 
 
 @pytest.mark.parametrize(
