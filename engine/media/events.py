@@ -123,7 +123,8 @@ def parts(events: Events, split: Split = COUNT_SPLIT) -> list[Part]:
     if split.rule == "count":
         if len(events) < split.parts:
             raise MediaError(
-                f"{counted(len(events), 'event')} cannot be cut into {split.parts:,} slices: choose a "
+                f"{counted(len(events), 'event')} cannot be cut into {split.parts:,} slices: "
+                "choose a "
                 "longer recording or window, or fewer parts."
             )
         size = len(events) // split.parts
@@ -282,7 +283,8 @@ def _refuse_jumps(times: npt.NDArray[np.int64], name: str) -> None:
     if span > MAX_SPREAD * (high - low + JUMP_US):
         raise MediaError(
             f"{name} is damaged: its times jump back {counted(far, 'time')} and reach over "
-            f"{time_text(span)}, but most lie within {time_text(int(high - low))}, so copy it again."
+            f"{time_text(span)}, but most lie within {time_text(int(high - low))}, so copy it "
+            "again."
         )
 
 

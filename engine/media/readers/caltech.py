@@ -42,7 +42,8 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
     data = large(path, None)
     if len(data) % SIZE:
         raise MediaError(
-            f"{name} has {counted(len(data), 'byte')}, which are not whole events of {SIZE} bytes: it is "
+            f"{name} has {counted(len(data), 'byte')}, which are not whole events of {SIZE} "
+            "bytes: it is "
             "cut off or no recording of N-Caltech101, copy it again."
         )
     with opened_file(data) as file:

@@ -129,7 +129,7 @@ def columns(data: bytes, name: str) -> dict[str, Column]:
 
 
 def of_stream(file: BinaryIO, size: int, name: str) -> Columns | None:
-    """As `of_content` for objects, in pieces, so that memory follows what is accepted; None else."""
+    """As `of_content` for objects, in pieces, so that little is unpacked in vain; None else."""
     stream = io.BufferedReader(cast(io.RawIOBase, file), PIECE)
     with refused(name):
         header = npy_header.read(stream.peek(PIECE))

@@ -74,7 +74,8 @@ def notes(name: str, size: tuple[int, int] | None, rest: int) -> tuple[str, ...]
     found = [] if size else [f"{name} states no sensor size, so the events' own is taken."]
     if rest:
         found.append(
-            f"{name} ends with {counted(rest, 'byte')} of an incomplete event, which are left out; the file "
+            f"{name} ends with {counted(rest, 'byte')} of an incomplete event, which are left "
+            "out; the file "
             "may have been cut short."
         )
     return tuple(found)

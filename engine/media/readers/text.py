@@ -185,7 +185,8 @@ class _Text:
         if count != self._layout.fields:
             raise MediaError(
                 f"{self._name} has a line of {counted(count, 'value')} and names "
-                f"{counted(self._layout.fields, 'column')}: give every event a line with a value for each column."
+                f"{counted(self._layout.fields, 'column')}: give every event a line with a "
+                "value for each column."
             )
 
     def _numbers(self, values: Numbers, key: str) -> Numbers:
