@@ -154,7 +154,8 @@ class Perturbation:
     def __str__(self) -> str:
         if self.change == "jitter":
             return f"jitter:{time_text(int(self.strength))}" if self.strength else "jitter:0us"
-        return f"{self.change}:{self.strength:g}"
+        share = f"{self.strength:.9f}".rstrip("0").rstrip(".")  # as many digits as are read
+        return f"{self.change}:{share}"
 
 
 def perturbations(text: str) -> tuple[Perturbation, ...]:

@@ -44,6 +44,11 @@ def test_a_window_without_a_length_says_so() -> None:
     assert window("9h+1s") == Window(32_400_000_000, 1_000_000)
 
 
+def test_strengths_keep_all_the_digits_that_are_read() -> None:
+    texts = ["drop:0.1234567", "drop:0.12345671", "hot:0.9999999", "drop:0.0000001", "drop:0"]
+    assert [str(perturbations(text)[0]) for text in texts] == texts
+
+
 def test_splits_and_perturbations_are_read_back() -> None:
     assert split("densest:8") == Split("densest", 8) and str(split("time")) == "time:5"
     found = perturbations("jitter:500us, drop:0.3")

@@ -119,7 +119,8 @@ def find(runs: Sequence[Run]) -> Robustness | None:
     ]
     last = ordered[-1].header.plan
     others = ",".join(str(one) for one in strong(last) if one.change != change)
-    notes = (*_notes(plans), *_drawn(models, titles, answers))
+    lost = _lost(models, titles, answers, [f"{change}:{one:.9g}" for one in strengths])
+    notes = (*_notes(plans), *_drawn(models, titles, answers), *lost)
     return Robustness(change, others, last.perturb_seed, tuple(curves), notes)
 
 
@@ -160,6 +161,23 @@ def _drawn(
                 f"{titles[name]} was shown the prepared event images at strength 0 and pictures "
                 "drawn from raw events at the others: if they differ, so may the answers."
             )
+
+
+def _lost(
+    models: Sequence[str],
+    titles: Mapping[str, str],
+    answers: Sequence[Mapping[str, _Answers]],
+    strengths: Sequence[str],
+) -> Iterator[str]:
+    """A note for each strength at which a model gave no answer: it has no point in a curve."""
+    for name in models:
+        for strength, run in zip(strengths, answers, strict=True):
+            rows = run[name].rows.values()
+            if rows and all(one.failed for one in rows):
+                yield (
+                    f"{titles[name]} has no point at {strength}, because all its {len(rows):,} "
+                    "results failed there."
+                )
 
 
 # The answers of a run.

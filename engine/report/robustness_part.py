@@ -41,8 +41,9 @@ CHANGES: Mapping[Change, str] = {
     "rate": "this share is removed evenly in time",
 }
 SAME = (
-    "Each share is over the same records at every strength; a result without an answer is not "
-    "right and counts as changed. Intervals (95 %) are over sequences."
+    "Each share is over the records that have an answer at that strength and at strength 0; a "
+    "result without an answer is in no share and is counted as failed. Intervals (95 %) are over "
+    "sequences."
 )
 
 

@@ -129,6 +129,16 @@ def test_a_failed_result_is_in_no_share_and_is_counted(tmp_path: Path) -> None:
     assert (attributes.share, attributes.failed, attributes.n) == (1, 2, 20)
 
 
+def test_a_strength_without_any_answer_is_said(tmp_path: Path) -> None:
+    def rows(model: str, sample: str) -> Mapping[str, Any]:
+        return {"error": "No event left."}
+
+    found = robustness.find([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.9", rows)])
+    assert any("no point at drop:0.9, because all its 12 results failed" in n for n in found.notes)
+    other = robustness.find([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.9")])  # control
+    assert not any("no point" in note for note in other.notes)
+
+
 def test_a_sample_that_fails_without_a_change_counts_nowhere(tmp_path: Path) -> None:
     def rows(model: str, sample: str) -> Mapping[str, Any]:
         return {"error": "Broken."} if sample == "s0" else plain(model, sample)

@@ -99,6 +99,7 @@ def test_a_click_moves_the_window_and_a_click_without_one_changes_nothing(page: 
     sentence = page.locator(".st-key-small_rates")
     middle = {"x": chart(page).bounding_box()["width"] * 0.5, "y": 60}  # type: ignore[index]
     chart(page).click(position=middle)  # type: ignore[arg-type]
+    page.wait_for_timeout(1000)  # the click draws the chart again, which nothing on the page tells
     page.locator(SETTLED).wait_for()
     expect(sentence).to_contain_text("all of them are shown")
     drag(page, 0.8, 0.85)
