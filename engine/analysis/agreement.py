@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.analysis.answer_reading import read_attributes, score
 from engine.analysis.results_table import labels
-from engine.analysis.scene_attributes import ATTRIBUTES, is_scene
+from engine.analysis.scene_attributes import ATTRIBUTES, asked_content, is_scene
 from engine.analysis.word_overlap import word_f1
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 class AttributeScore:
     """accuracy: right answers / n, None if the model never states the attribute.
 
-    n: the samples that have the attribute; claimed: the share of answers that state it; majority:
-    the accuracy of always naming the most frequent value.
+    n: the samples that have the attribute; of multiple-choice questions only those about it.
+    claimed: the share of answers that state it; majority: the accuracy of always naming the most
+    frequent value.
     """
 
     label: str
@@ -55,7 +56,8 @@ def attributes(table: pd.DataFrame) -> tuple[AttributeScore, ...]:
     for label in labels(lines):
         some = lines[lines["label"] == label]
         claims = [read_attributes(text) for text in some["text"]]
-        for name, row in score(some["truth"].tolist(), claims, ATTRIBUTES).items():
+        asked = map(asked_content, some["truth"], some["question_task"])
+        for name, row in score(list(asked), claims, ATTRIBUTES).items():
             accuracy = row["accuracy"] if row["claimed"] else None
             rates = (accuracy, row["claimed"], row["majority"])
             found.append(AttributeScore(label, name, int(row["n"]), *rates))

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 from engine.analysis.answer_reading import read_attributes
 from engine.analysis.choice_reading import read_choice
 from engine.analysis.clustered_shares import clustered_share
-from engine.analysis.scene_attributes import is_scene
+from engine.analysis.scene_attributes import asked_content, is_scene
 from engine.analysis.sweep_checks import incomparable, strength_of, strong
 from engine.media_options import Change, swept_change
 from engine.quoting import quoted
@@ -217,9 +217,9 @@ def _attributes(row: ResultRow) -> dict[str, bool | None]:
     truth = dict(row.truth or {})
     if not is_scene(truth) or row.off_script:
         return {}
-    claims = read_attributes(row.text or "")
+    claims, asked = read_attributes(row.text or ""), asked_content(truth, row.question_task or "")
     return {
-        name: claims[name] == value if name in claims else None for name, value in truth.items()
+        name: claims[name] == value if name in claims else None for name, value in asked.items()
     }
 
 

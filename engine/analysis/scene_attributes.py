@@ -3,6 +3,8 @@
 Boundary: names only, so that code which reads answers does not depend on code which draws scenes.
 """
 
+from collections.abc import Mapping
+
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "curve": ("left", "straight", "right"),
     "lead vehicle": ("none", "car", "truck"),
@@ -12,6 +14,11 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "pedestrian": ("none", "left", "right"),
     "time of day": ("day", "night"),
 }
+
+
+def asked_content(truth: Mapping[str, str], task: str) -> dict[str, str]:
+    """The content that a question asks for: the attribute that is its task, else everything."""
+    return {name: value for name, value in truth.items() if task not in ATTRIBUTES or name == task}
 
 
 def is_scene(truth: object) -> bool:

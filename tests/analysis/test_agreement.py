@@ -35,6 +35,20 @@ def test_accuracy_by_hand(tmp_path: Path) -> None:
     assert agreement.overlaps(table(tmp_path / "again", rows)) == ()
 
 
+def test_a_question_about_one_attribute_is_no_evidence_about_others(tmp_path: Path) -> None:
+    turn, person = "The road bends to the left.", "There is no pedestrian."
+    asked = (("curve", turn), ("pedestrian", person), ("place", RIGHT))  # a place asks for all
+    rows = [
+        scene(f"s{n}", text, question_task=task, choices=["left", "none"], choice_form="words")
+        for n, (task, text) in enumerate(asked)
+    ]
+    found = {one.attribute: one for one in agreement.attributes(table(tmp_path, rows))}
+    assert [(one.n, one.accuracy) for one in found.values()] == [(2, 1.0), (2, 1.0)]
+    rows = [row | {"question_task": ""} for row in rows]  # control
+    found = {one.attribute: one for one in agreement.attributes(table(tmp_path / "b", rows))}
+    assert found["curve"].accuracy == pytest.approx(2 / 3)
+
+
 def test_what_is_never_stated_is_not_wrong(tmp_path: Path) -> None:
     found = agreement.attributes(table(tmp_path, [scene("s0", "Trees.")]))
     assert [(one.accuracy, one.claimed) for one in found] == [(None, 0.0), (None, 0.0)]
