@@ -19,6 +19,7 @@ from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
 from engine.media.dataset import Dataset
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
+from engine.quoting import listed
 from engine.storage.run_header import HEADER
 from ui.benchmark import executor_choice, run_progress_view, unfinished_runs, worker_table
 from ui.benchmark.run_choice import RunChoice, choose, words
@@ -49,14 +50,8 @@ def buttons(choice: RunChoice, shown: BenchmarkJob | None, live: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         start = ("Start", "benchmark_start")
         pressed = run_and_cancel("benchmark", start, live, choice.plan is not None, cancel)
-        if shown is not None and shown.state in ("cancelled", "failed") and shown.folder:
-            st.button(
-                "Resume",
-                key="benchmark_go_on",
-                on_click=partial(resume, cluster=choice.cluster),
-                args=(shown.folder, False),
-                disabled=choice.blocked,
-            )
+        if shown is not None and shown.state in ("cancelled", "failed"):
+            go_on(shown, choice)
         if not live:
             many = max(1, len(choice.sweep))
             planned = f"Planned: {words(choice.plan, many)}" if choice.plan else choice.problem
@@ -65,6 +60,40 @@ def buttons(choice: RunChoice, shown: BenchmarkJob | None, live: bool) -> None:
         links.forget()
         submit(choice, choice.dataset)
         st.rerun()
+
+
+def go_on(shown: BenchmarkJob, choice: RunChoice) -> None:
+    """Resume, for the shown run or for all runs of its sweep that are not done."""
+    left = unfinished_of_sweep(shown)
+    if left:
+        st.button("Resume", key="benchmark_go_on", on_click=resume_sweep, args=(left,))
+        strengths = listed(",".join(map(str, job.plan.perturb)) for job in left if job.plan)
+        notices.small(f"Not finished in this sweep: {strengths}.", "benchmark_sweep_left")
+    elif shown.folder:
+        st.button(
+            "Resume",
+            key="benchmark_go_on",
+            on_click=partial(resume, cluster=choice.cluster),
+            args=(shown.folder, False),
+            disabled=choice.blocked,
+        )
+
+
+def unfinished_of_sweep(shown: BenchmarkJob) -> list[BenchmarkJob]:
+    """The last job of each strength that has ended without all results."""
+    last = {job.place: job for job in RUN.all() if shown.sweep and job.sweep == shown.sweep}
+    return [job for _, job in sorted(last.items()) if job.ended and job.state != "done"]
+
+
+def resume_sweep(jobs: Sequence[BenchmarkJob]) -> None:
+    """Continues each run in its folder, or starts it."""
+    again = [
+        BenchmarkJob(plan=j.plan, root=j.root, sweep=j.sweep, place=j.place, swept=j.swept)
+        for j in jobs
+    ]
+    RUN.start(again[0])
+    for job in again[1:]:
+        queue.manager().submit(job)
 
 
 def submit(choice: RunChoice, dataset: Dataset) -> None:

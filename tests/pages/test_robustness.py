@@ -106,6 +106,16 @@ def test_cancel_stops_the_whole_sweep(app: Open, held: Holding) -> None:
     assert not any(one.ended for one in jobs)
     at.button(key="benchmark_cancel").click().run()
     assert not at.exception and {wait(one).state for one in jobs} == {"cancelled"}
+    at.run()
+    assert "Not finished in this sweep: hot:0, hot:0.3, hot:0.6." in texts(at)
+    held.going.set()
+    at.button(key="benchmark_go_on").click().run()  # strengths that had not begun are run too
+    again = [one for one in queue.manager().all() if isinstance(one, BenchmarkJob)][-3:]
+    assert not set(again) & set(jobs)
+    folders = [wait(one).folder for one in again]
+    assert {one.state for one in again} == {"done"} and folders == list(jobs[0].sweep)
+    at.run()
+    assert "Not finished in this sweep" not in texts(at)
 
 
 def test_curves_are_drawn_for_a_sweep(app: Open, tmp_path: Path) -> None:
