@@ -1,7 +1,7 @@
 """A real server on a free port and a real Chromium.
 
-A machine without a browser skips these tests; where CI is set, that is a failure.  Other work on the
-machine can keep a page from the time that it needs, so a test that fails is tried twice more; the
+A machine without a browser skips these tests; where CI is set, that is a failure.  Other work on
+the machine can take the time that a page needs, so a test that fails is tried twice more; the
 summary counts what was tried again.
 """
 
