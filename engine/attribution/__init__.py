@@ -4,6 +4,8 @@ Parts of the input are removed, the input is encoded again, and the loss of log-
 words is the score of a part (docs/attribution.md).
 
     explained.py    options, request and result; no torch
+    wording.py      the result in words; no torch
+    heat_map.py     the map as a picture
 
     Boundary: importing this package imports neither torch nor NumPy.
 """
