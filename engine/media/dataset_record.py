@@ -31,6 +31,9 @@ MAX_PICTURES = 10_000
 _CLIP_ENDING = re.compile(rf"({'|'.join(map(re.escape, CLIP_SUFFIXES))})\Z")
 _EVENT_ENDING = re.compile(rf"({'|'.join(map(re.escape, EVENT_SUFFIXES))})\Z")
 _MARKER = re.compile(r"\A\s*<event>\s*")
+ANSWER_ALONE = (
+    "answer is given without choices, so the question is no multiple-choice question: add choices."
+)
 _FRAMES = "Its record names neither an MP4 nor a frame folder: pick another sample for {} models."
 _NOT_NAMED = {
     "events": "Its record names neither event images nor raw events: pick another sample for "
@@ -95,6 +98,8 @@ class DatasetRecord:
     def _asked(self, question: str) -> AskedQuestion:
         """The question with its choices, if the record has any that can be asked."""
         if self.value.get("choices") is None:
+            if self.value.get("answer") not in (None, ""):
+                self.problems.append(ANSWER_ALONE)
             return AskedQuestion(question)
         form = self.value.get("choice_form")
         form = LETTERS if form in (None, "") else form

@@ -567,6 +567,8 @@ def test_a_record_with_choices(tmp_path: Path) -> None:
     assert evqa.choice_form == "letters"
     plain = only(tmp_path, full(tmp_path, id="a", conversations=ASKED))  # control
     assert (plain.question, plain.choices, plain.answer) == ("What is ahead?", (), "")
+    alone = only(tmp_path, full(tmp_path, id="a", conversations=ASKED, answer="a truck"))
+    assert not plain.problems and "answer is given without choices" in alone.problems[0]
 
 
 @pytest.mark.parametrize(
