@@ -10,6 +10,7 @@ words is the score of a part (docs/attribution.md).
     forcing.py      encodes changed inputs and scores the words on each
     cost.py         encodings, prefills and seconds, before it runs
     explain.py      the whole explanation
+    heatmap.py      an explanation as a picture
 
     Boundary: importing this package does not import torch; importing `explain` does.
 """
