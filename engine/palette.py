@@ -41,9 +41,9 @@ OTHER_FAMILY = "#868D97"
 DASHES = ((1, 0), (8, 4), (3, 3), (10, 3, 3, 3), (14, 5), (5, 5))
 # Close to the red and blue of event pictures, readable on both grounds.
 EVENT_COLOURS: Mapping[str, str] = {"brighter": "#D6453D", "darker": "#3D6FD8"}
-# Of maps: what was lost or gained when a part was removed.  Zero has no colour.  Orange and purple
-# stay apart for the three kinds of colour blindness, and from the red and blue of events.
-LOSS_COLOUR, GAIN_COLOUR = "#E66101", "#6A4BB0"
+
+# Of a heat map: places that carry words, and places whose removal makes the words likelier.
+HEAT_COLOURS: Mapping[str, str] = {"carries": "#E0760B", "against": "#0F7F8C"}
 
 
 def family_colour(tone: str) -> str:

@@ -5,8 +5,14 @@ Boundary: results in, text out; no torch, no pictures.
 
 from __future__ import annotations
 
-from engine.analysis.number_text import count, number
-from engine.attribution.explained import REMOVED, CellLoss, Explanation, MomentLoss
+from engine.analysis.number_text import count
+from engine.attribution.explained import (
+    REMOVED,
+    CellLoss,
+    Explanation,
+    MomentLoss,
+    nats_text,
+)
 
 BY_CHANCE = 0.05  # from this p on, a map may be chance
 SHOWN = 5  # cells that are listed
@@ -34,15 +40,10 @@ def chance(found: Explanation) -> str:
     return UNTESTED if found.chance is None else found.chance.sentence
 
 
-def nats(value: float) -> str:
-    """For example "+1.23 nats"."""
-    return f"{'+' if value > 0 else ''}{number(value)} nats"
-
-
 def cells(found: Explanation) -> tuple[str, ...]:
     """The cells that carry most, in order; () if no cell lost anything."""
     strongest = [cell for cell in found.strongest[:SHOWN] if cell.nats > 0]
-    return tuple(f"{_where(cell)}: {nats(cell.nats)}" for cell in strongest)
+    return tuple(f"{_where(cell)}: {nats_text(cell.nats)}" for cell in strongest)
 
 
 def _where(cell: CellLoss) -> str:
@@ -59,7 +60,7 @@ def moments(found: Explanation) -> tuple[str, ...]:
 
 
 def moment(one: MomentLoss) -> str:
-    return f"{one.label}, {HOW[one.how]}: {nats(one.nats)}"
+    return f"{one.label}, {HOW[one.how]}: {nats_text(one.nats)}"
 
 
 def how(found: Explanation) -> str:

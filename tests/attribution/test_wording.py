@@ -9,7 +9,7 @@ from tests.attribution.made import NO_CHANCE, cell, explanation
 def test_the_strongest_cells_come_first_and_those_that_lost_nothing_are_left_out() -> None:
     assert wording.cells(explanation()) == (
         "right, bottom (column 2 of 2, row 2 of 2): +2.00 nats",
-        "left, bottom (column 1 of 2, row 2 of 2): +0.500 nats",
+        "left, bottom (column 1 of 2, row 2 of 2): +0.50 nats",
     )
     assert wording.cells(explanation(cells=(cell(0, 0, -1.0),))) == ()
 
