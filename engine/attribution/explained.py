@@ -25,6 +25,11 @@ FILLS: tuple[Fill, ...] = get_args(Fill)
 MIN_GRID, MAX_GRID = 2, 32
 MAX_BATCH = 64
 MAX_WORDS = 2_000  # characters
+NOT_PROVED = (
+    "Not proved: removing a part can itself create something that the model reads, and two "
+    "different maps can both be plausible. The losses hold for this input, these words and this "
+    "way of removing."
+)
 REMOVED: dict[Removal, str] = {
     "blur": "blurred",
     "neutral": "filled with the picture's mean colour",
@@ -173,7 +178,7 @@ class Explanation:
         fine = [cell for cell in self.cells if cell.fine]
         rest = [cell for cell in self.cells if not cell.fine]
         return (
-            *(cell for cell in rest if not any(_holds(cell.box, one.box) for one in fine)),
+            *(cell for cell in rest if not any(contains(cell.box, one.box) for one in fine)),
             *fine,
         )
 
@@ -187,7 +192,7 @@ class Explanation:
         return tuple(sorted(self.moments, key=lambda moment: -moment.nats))
 
 
-def _holds(outer: Box, inner: Box) -> bool:
+def contains(outer: Box, inner: Box) -> bool:
     """Whether the centre of one box lies in the other."""
     x, y = (inner[0] + inner[2]) / 2, (inner[1] + inner[3]) / 2
     return outer[0] <= x < outer[2] and outer[1] <= y < outer[3]
@@ -200,6 +205,12 @@ def place(box: Box) -> str:
     """Where the centre of a box is, in words."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     return f"{_ACROSS[min(int(3 * x), 2)]}, {_DOWN[min(int(3 * y), 2)]}"
+
+
+def nats_text(nats: float) -> str:
+    """A loss with its sign: "+4.81 nats", "-0.02 nats", "0.00 nats"."""
+    text = f"{nats:+.2f} nats"
+    return "0.00 nats" if text[1:] == "0.00 nats" else text
 
 
 class ExplainWatcher(Watcher):
