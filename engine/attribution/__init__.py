@@ -12,6 +12,7 @@ words is the score of a part (docs/attribution.md).
     explain.py      the whole explanation
     heatmap.py      an explanation as a picture
     kept.py         explanations that are kept with a run
+    wording.py      an explanation in words
 
     Boundary: importing this package does not import torch; importing `explain` does.
 """

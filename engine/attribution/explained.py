@@ -25,11 +25,6 @@ FILLS: tuple[Fill, ...] = get_args(Fill)
 MIN_GRID, MAX_GRID = 2, 32
 MAX_BATCH = 64
 MAX_WORDS = 2_000  # characters
-NOT_PROVED = (
-    "Not proved: removing a part can itself create something that the model reads, and two "
-    "different maps can both be plausible. The losses hold for this input, these words and this "
-    "way of removing."
-)
 REMOVED: dict[Removal, str] = {
     "blur": "blurred",
     "neutral": "filled with the picture's mean colour",

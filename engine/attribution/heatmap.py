@@ -11,17 +11,22 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from engine.attribution.explained import CellLoss, Explanation, MomentLoss, nats_text
 from engine.attribution.occlusion import area
+from engine.attribution.wording import by_chance
 from engine.palette import HEAT_COLOURS
 from engine.types import Image
+from engine.viewing import picture_sheet
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
     from PIL.ImageDraw import ImageDraw
 
 STRONGEST_ALPHA = 0.7  # of the colour of the strongest cell
+MUTED = 0.35  # of this, if no part matters more than chance
+SHARP = 480  # pixels: smaller pictures are enlarged for a sheet, so that edges stay sharp
 SIDE, GAP, LINE = 320, 12, 18  # pixels: width of a panel, between parts, of a line of text
 PER_ROW = 4
 MAX_LINES = 4  # of the words
@@ -40,14 +45,54 @@ def colour(nats: float, strongest: float) -> tuple[int, int, int, float]:
     return red, green, blue, STRONGEST_ALPHA * share
 
 
-def overlaid(picture: Image, cells: Sequence[CellLoss]) -> Image:
-    """A picture [H, W, 3] under the colours of cells that cover it once (`shown_cells`)."""
-    found, strongest = picture.astype(np.float32), most(cells)
+def overlaid(picture: Image, cells: Sequence[CellLoss], muted: bool = False) -> Image:
+    """A picture [H, W, 3] in grey under the colours of cells that cover it once (`shown_cells`)."""
+    found, strongest = _grey(picture), most(cells)
     for cell in cells:
         *tone, alpha = colour(cell.nats, strongest)
+        alpha *= MUTED if muted else 1
         rows, columns = area(cell.box, (picture.shape[0], picture.shape[1]))
         found[rows, columns] = (1 - alpha) * found[rows, columns] + alpha * np.array(tone)
     return np.rint(found).astype(np.uint8)
+
+
+def _grey(picture: Image) -> npt.NDArray[np.float32]:
+    """Colours of the picture would mix with those of the map."""
+    light = picture.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
+    return np.repeat(light[..., None], 3, axis=2)
+
+
+def sheet(found: Explanation, pictures: Sequence[Image] = ()) -> bytes:
+    """The pictures under the map as a PNG, without words: pages and reports write them beside it.
+
+    `pictures`: those of a result that was read from a file.  The cell that lost most has a frame.
+    The map is pale and without a frame if no part matters more than chance.
+    """
+    panels = [_sharp(picture, found) for picture in pictures or found.pictures]
+    page = picture_sheet.sheet(panels)
+    file = io.BytesIO()
+    page.crop(page.getbbox() or (0, 0, *page.size)).save(file, "PNG")
+    return file.getvalue()
+
+
+def _sharp(picture: Image, found: Explanation) -> Image:
+    from PIL import Image as Pictures
+    from PIL import ImageDraw
+
+    height, width = picture.shape[:2]
+    times = -(-SHARP // max(height, width))
+    large = Pictures.fromarray(picture).resize((width * times, height * times))
+    muted, strongest = by_chance(found), found.strongest[:1]
+    page = overlaid(np.asarray(large), found.shown_cells, muted)
+    if muted or not strongest or strongest[0].nats <= 0:
+        return page
+    framed = Pictures.fromarray(page)
+    rows, columns = area(strongest[0].box, (page.shape[0], page.shape[1]))
+    box = (columns.start, rows.start, columns.stop - 1, rows.stop - 1)
+    draw = ImageDraw.Draw(framed)
+    draw.rectangle(box, outline="black", width=6)  # white between black is seen on every ground
+    draw.rectangle((box[0] + 2, box[1] + 2, box[2] - 2, box[3] - 2), outline="white", width=2)
+    return np.asarray(framed)
 
 
 def png(explanation: Explanation) -> bytes:
@@ -84,7 +129,8 @@ def _panel(picture: Image, explanation: Explanation) -> Picture:
     height, width = picture.shape[:2]
     size = SIDE, max(1, min(round(height * SIDE / width), 4 * SIDE))
     large = Pictures.fromarray(picture).resize(size)
-    return Pictures.fromarray(overlaid(np.asarray(large), explanation.shown_cells))
+    page = overlaid(np.asarray(large), explanation.shown_cells, by_chance(explanation))
+    return Pictures.fromarray(page)
 
 
 def _head(explanation: Explanation) -> list[str]:

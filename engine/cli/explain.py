@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import settings
+from engine.attribution import wording
 from engine.attribution.explained import (
     FILLS,
-    NOT_PROVED,
-    REMOVED,
-    CellLoss,
     Cost,
     ExplainOptions,
     ExplainRequest,
@@ -49,7 +47,6 @@ from engine.types import FRAME_RULES, DecodeConfig, RunOptions, RunRequest
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
 
-SHOWN_CELLS = 8  # of the strongest, in the text
 # Flags whose values a run has of its own.
 OF_THE_RUN = (
     *("dataset", "prompt", "frames", "pixels", "extent", "window", "split", "perturb"),
@@ -235,24 +232,14 @@ def _lines(found: Explanation) -> Iterator[str]:
     run, (first, after) = found.request.run, found.scored
     yield f"{run.model}, sample {run.sample.id}"
     yield f"  {found.answer}"
-    yield (
-        f'  "{found.words}": tokens {first + 1} to {after}, log-probability '
-        f"{found.logprob:.2f} nats"
-    )
-    yield f"  The words lose most if one of these places is {REMOVED[found.removal]}:"
-    yield from (f"    {_cell(cell)}" for cell in found.strongest[:SHOWN_CELLS])
+    yield f"  Words: {found.words}"
+    yield f"  tokens {first + 1} to {after}, log-probability {nats_text(found.logprob)}"
+    yield f"  {wording.chance(found)}"
+    yield "  Places that the words rest on:"
+    yield from (f"    {text}" for text in wording.cells(found) or ("none",))
     if found.moments:
-        yield "  If one picture is replaced by its neighbour, or emptied:"
-    yield from (f"    {nats_text(one.nats):>11}  {one.label} {one.how}" for one in found.moments)
-    if found.chance is not None:
-        yield f"  {found.chance.sentence}"
-    yield from (f"  {note}" for note in found.notes)
-    yield f"  {found.cost.encodings:,} encodings in {found.ms / 1000:.1f} s. {NOT_PROVED}"
-
-
-def _cell(cell: CellLoss) -> str:
-    left, top, right, bottom = (round(100 * side) for side in cell.box)
-    return (
-        f"{nats_text(cell.nats):>11}  {cell.place} ({left} to {right} % across, {top} to "
-        f"{bottom} % down)"
-    )
+        yield "  Moments:"
+    yield from (f"    {wording.moment(one)}" for one in found.moments)
+    yield from (f"  {text}" for text in (wording.how(found), wording.UNIT, *found.notes))
+    yield "  Not proved:"
+    yield from (f"    {text}" for text in wording.LIMITS)

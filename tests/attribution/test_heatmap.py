@@ -9,7 +9,8 @@ import numpy as np
 from PIL import Image as Pictures
 
 from engine.attribution import heatmap
-from engine.attribution.explained import MomentLoss, nats_text
+from engine.attribution.explained import Explanation, MomentLoss, nats_text
+from tests.attribution import made
 from tests.attribution.test_explained import cell, explained
 
 GREY = np.full((20, 40, 3), 128, np.uint8)
@@ -53,3 +54,30 @@ def test_losses_in_words() -> None:
     assert [nats_text(one) for one in (4.812, -0.021, -0.001, 0.0)] == [
         "+4.81 nats", "-0.02 nats", "0.00 nats", "0.00 nats",
     ]  # fmt: skip
+
+
+def colours(found: Explanation, pictures: int = 1) -> np.ndarray:
+    """The sheet's pixels."""
+    data = heatmap.sheet(found, (GREY,) * pictures)
+    return np.asarray(Pictures.open(io.BytesIO(data)).convert("RGB"), dtype=int)
+
+
+def test_a_sheet_shows_every_picture_under_the_map_and_frames_the_strongest_cell() -> None:
+    found = made.explanation()
+    page = colours(found)
+    height, width = page.shape[:2]
+    kept = [[*page[y, x]] for y in (height // 4, 3 * height // 4) for x in (width // 4,)]
+    assert kept[0] == [128, 128, 128] and kept[1][0] > 128 > kept[1][2]
+    assert page.max() == 255 and page.min() == 0  # the frame
+    assert colours(found, 2).shape != page.shape
+
+
+def test_a_map_that_may_be_chance_is_pale_and_has_no_frame() -> None:
+    page = colours(made.explanation(chance=made.NO_CHANCE))
+    assert page.max() < 200 and page.min() > 50 and page.std() > 0
+
+
+def test_a_coloured_picture_is_grey_below_the_map() -> None:
+    red = np.full((20, 40, 3), (200, 0, 0), np.uint8)
+    page = heatmap.overlaid(red, (cell(LEFT, 0.0), cell(RIGHT, 1.0)))
+    assert len(set(page[0, 0])) == 1 and len(set(page[0, 39])) == 3
