@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from engine.attribution import cells as grid
 from engine.attribution.explained import (
     CellLoss,
     Chance,
@@ -50,6 +51,7 @@ def restored(stored: StoredExplanation, run: RunRequest) -> Explanation:
     try:
         options = msgspec.convert(value["options"], ExplainOptions)
         request = ExplainRequest(run, stored.words, (), options)
+        _refuse_other_cells(stored, options)
     except (BadInput, msgspec.MsgspecError) as error:
         raise StoreError(
             f"An explanation of the run cannot be used ({cut(str(error).rstrip('.'))}): explain "
@@ -73,3 +75,11 @@ def restored(stored: StoredExplanation, run: RunRequest) -> Explanation:
         removal=stored.removal,
         notes=stored.notes,
     )
+
+
+def _refuse_other_cells(stored: StoredExplanation, options: ExplainOptions) -> None:
+    """BadInput for cells that are not those of the options' maps."""
+    made = (*grid.coarse(options), *grid.fine(options))
+    known = {(cell.box, cell.removed, cell.fine) for cell in made}
+    if not {(cell.box, cell.removed, cell.fine) for cell in stored.cells} <= known:
+        raise BadInput("its cells are not those of its options")

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from engine.attribution import kept
+from engine.attribution import cells, kept
 from engine.attribution.explained import Chance, ExplainOptions, Explanation, MomentLoss, as_json
 from engine.errors import BadInput, StoreError
 from engine.storage import explanations
@@ -18,10 +18,15 @@ from tests.attribution.test_explained import cell, explained, run
 
 
 def whole() -> Explanation:
-    found = explained(cell((0, 0, 0.5, 1), 2.0), cell((0.5, 0, 1, 1), -1.0, False))
+    options = ExplainOptions(grid=6, side=2, coarse=3, fill="neutral")
+    first = cells.coarse(options)
+    fine = cells.fine(options, first[4].box)
+    found = explained(
+        *(cell.loss(nats) for nats, cell in enumerate((*first, *fine))),
+    )
     return replace(
         found,
-        request=replace(found.request, options=ExplainOptions(grid=6, coarse=3, fill="neutral")),
+        request=replace(found.request, options=options),
         moments=(MomentLoss(1, "frame 3", "replaced", 0.25),),
         chance=Chance(0.02, 999, "A part matters."),
         pictures=(np.zeros((4, 4, 3), np.uint8),),
@@ -46,6 +51,14 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
     for options in ({"grid": 1}, {"grid": "x"}, {"grid": 8, "coarse": 3}):
         with pytest.raises(StoreError, match="An explanation of the run cannot be used"):
             kept.restored(msgspec.structs.replace(stored, options=options), run())
+
+
+def test_cells_of_other_options_are_refused(tmp_path: Path) -> None:
+    folder, found = fabricate.run(tmp_path / "run", []).folder, whole()
+    kept.keep(folder, replace(found, cells=(*found.cells, cell((0, 0, 1e-300, 1), 1.0))), 0)
+    (stored,) = explanations.read(folder)
+    with pytest.raises(StoreError, match="its cells are not those of its options"):
+        kept.restored(stored, run())
 
 
 def test_another_answer_than_the_runs_is_refused() -> None:
