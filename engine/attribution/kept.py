@@ -78,8 +78,6 @@ def restored(stored: StoredExplanation, run: RunRequest) -> Explanation:
 
 
 def _refuse_other_cells(stored: StoredExplanation, options: ExplainOptions) -> None:
-    """BadInput for cells that are not those of the options' maps."""
-    made = (*grid.coarse(options), *grid.fine(options))
-    known = {(cell.box, cell.removed, cell.fine) for cell in made}
-    if not {(cell.box, cell.removed, cell.fine) for cell in stored.cells} <= known:
+    """BadInput for a cell that holds no place of the options' map."""
+    if not all(grid.fine(options, cell.box) for cell in stored.cells):
         raise BadInput("its cells are not those of its options")

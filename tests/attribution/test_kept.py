@@ -53,9 +53,9 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
             kept.restored(msgspec.structs.replace(stored, options=options), run())
 
 
-def test_cells_of_other_options_are_refused(tmp_path: Path) -> None:
+def test_cells_that_hold_no_place_of_the_map_are_refused(tmp_path: Path) -> None:
     folder, found = fabricate.run(tmp_path / "run", []).folder, whole()
-    kept.keep(folder, replace(found, cells=(*found.cells, cell((0, 0, 1e-300, 1), 1.0))), 0)
+    kept.keep(folder, replace(found, cells=(*found.cells, cell((0, 0, 0.02, 1), 1.0))), 0)
     (stored,) = explanations.read(folder)
     with pytest.raises(StoreError, match="its cells are not those of its options"):
         kept.restored(stored, run())
