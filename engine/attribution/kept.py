@@ -6,12 +6,12 @@ and checks the file.
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from engine.attribution import cells as grid
 from engine.attribution.explained import (
     CellLoss,
     Chance,
@@ -78,6 +78,11 @@ def restored(stored: StoredExplanation, run: RunRequest) -> Explanation:
 
 
 def _refuse_other_cells(stored: StoredExplanation, options: ExplainOptions) -> None:
-    """BadInput for a cell that holds no place of the options' map."""
-    if not all(grid.fine(options, cell.box) for cell in stored.cells):
-        raise BadInput("its cells are not those of its options")
+    """BadInput for a cell that holds the centre of no cell of the options' fine map."""
+    for left, top, right, bottom in (cell.box for cell in stored.cells):
+        if not all(_holds_a_centre(*ends, options.grid) for ends in ((left, right), (top, bottom))):
+            raise BadInput("its cells are not those of its options")
+
+
+def _holds_a_centre(low: float, high: float, grid: int) -> bool:
+    return ceil(low * grid - 0.5) + 0.5 < high * grid

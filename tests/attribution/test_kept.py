@@ -44,6 +44,17 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     assert back.strongest == found.strongest
 
 
+def test_all_maps_can_be_kept(tmp_path: Path) -> None:
+    folder, found = fabricate.run(tmp_path / "run", []).folder, whole()
+    for side in (2, 3, 7, 8, 12, 30, 31, 32):
+        options = ExplainOptions(grid=side, side=1, coarse=0)
+        cells_of = tuple(cell.loss(0.5) for cell in cells.fine(options))
+        request = replace(found.request, options=options)
+        kept.keep(folder, replace(found, request=request, cells=cells_of), side)
+    for stored in explanations.read(folder):
+        assert len(kept.restored(stored, run()).cells) == stored.repeat**2
+
+
 def test_impossible_options_are_refused(tmp_path: Path) -> None:
     folder = fabricate.run(tmp_path / "run", []).folder
     kept.keep(folder, whole(), 0)
