@@ -153,6 +153,7 @@ def _keep(kept: _Kept, found: Explanation) -> None:
     from engine.attribution.kept import keep
 
     keep(kept.folder, found, kept.repeat)
+    say(f"Kept in {shown(kept.folder / explanations.EXPLANATIONS)}.")
     if problem := explanations.problem(kept.folder):
         say(problem)
 
