@@ -67,7 +67,9 @@ def measured_cost(adapter: Adapter, request: ExplainRequest) -> Cost:
     refuse(adapter)
     with memory.guard(adapter.info.name, adapter.device), torch.inference_mode():
         hidden, words = occlusion(adapter, request), scored_words(adapter, request.words, ())
-        Forcing(adapter, request.run, words, 1, ExplainWatcher()).tokens([hidden.plain] * 2)
+        wanted = _wanted(adapter, words)
+        forcing = Forcing(adapter, request.run, words, wanted, 1, ExplainWatcher())
+        list(forcing.tokens([hidden.plain] * 2))
         return _cost(adapter, request, hidden)
 
 

@@ -18,8 +18,8 @@ from typing import Literal
 
 import numpy as np
 
-from engine.attribution.explained import Box, Fill, Removal
-from engine.types import Image, Media
+from engine.attribution.explained import Fill, Removal
+from engine.types import Box, Image, Media
 
 BLUR_SHARE = 0.08  # standard deviation of the blur, as a share of the picture's longer side
 BACKGROUND = 255  # of event pictures

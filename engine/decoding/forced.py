@@ -28,8 +28,9 @@ def of_tokens(
 ) -> torch.Tensor:
     """[B, n, K]: the log-probabilities of K tokens at each of the last n places of the ids.
 
-    `wanted` [n, K]: these tokens, each instead of the id at its place.  Prompts of embeddings [1, S_i, hidden] are computed in one padded pass; prompts for a model's
-    own forward() one by one.
+    `wanted` [n, K]: these tokens, each instead of the id at its place.  Prompts of embeddings
+    [1, S_i, hidden] are computed in one padded pass; prompts for a model's own forward() one by
+    one.
     """
     tokens = torch.tensor([list(ids)], dtype=torch.long, device=decoder.device)
     embeds = [one for one in prompts if isinstance(one, torch.Tensor)]
