@@ -44,7 +44,7 @@ TAIL = ERRORS / 2  # each direction
 ALIASES = {"tokens": TOKENS, "tok/s": "tokens_per_s"}
 DEFAULT = ("total", "ttft", "tpot", TOKENS, ACCURACY)
 KNOWN = (*(metric.name for metric in GATED), ACCURACY, ANSWERS)
-_TAILS = 40  # halvings of the search for a p-value
+_TAILS = 24  # halvings of the search for a p-value
 
 
 @dataclass(frozen=True)
