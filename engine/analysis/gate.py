@@ -338,7 +338,7 @@ def _accuracy(
     theirs = np.array([b.right for _, b in judged], dtype=float)
     values, sequences = (theirs - ours).tolist(), [a.sequence for a, _ in judged]
     found = clustered_difference(values, sequences)
-    same = all(a.token_ids is not None and a.token_ids == b.token_ids for a, b in judged)
+    same = not any(values) and all(a.token_ids and a.token_ids == b.token_ids for a, b in judged)
     result = GateResult(
         label=label,
         metric=ACCURACY,
