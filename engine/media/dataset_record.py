@@ -2,8 +2,8 @@
 
 Fields: id, split, event_data ("seq/000000.npy" below event_npy/), video_data ("seq/000000" below
 video/), mp4_data ("seq/000000.mp4" below mp4/), event_image or a variant of it (names below the
-folder with the field's name), conversations; truth, the known content of a generated scene; and
-choices, answer, task and choice_form of a multiple-choice question.
+folder with the field's name), conversations; truth and boxes, the known content of a generated
+scene; and choices, answer, task and choice_form of a multiple-choice question.
 
 Boundary: never raises for a bad record; each wrong field becomes a sentence.
 """
@@ -21,9 +21,10 @@ from engine.media.dataset_files import kind_of
 from engine.media.kinds import CLIP_SUFFIXES, EVENT_SUFFIXES
 from engine.media.media_files import by_number
 from engine.media.roots import Root
+from engine.media.thing_boxes import WANTED, thing_boxes
 from engine.prompts import LETTERS
 from engine.quoting import quoted
-from engine.types import Sample
+from engine.types import Box, Sample
 
 _VARIANT = re.compile(r"event_image(_1f|_[0-9.]+Hz)")
 MAX_PICTURES = 10_000
@@ -87,6 +88,7 @@ class DatasetRecord:
             frames=frames,
             mp4=mp4,
             truth=self._truth(),
+            boxes=self._boxes(),
             missing=absent | missing(refused),
             task=self._text("task"),
             problems=tuple(self.problems),
@@ -221,6 +223,13 @@ class DatasetRecord:
             self.problems.append(f"truth is {quoted(truth)} instead of texts by name: correct it.")
             return {}
         return {clean(key): clean(value) for key, value in truth.items()}
+
+    def _boxes(self) -> dict[str, tuple[Box, ...]]:
+        value = self.value.get("boxes")
+        found = {} if value is None else thing_boxes(value)
+        if found is None:
+            self.problems.append(f"boxes is {quoted(value)} instead of {WANTED}: correct it.")
+        return {clean(name): boxes for name, boxes in (found or {}).items()}
 
     def _why(self, kind: str, files: str) -> str:
         """All reasons noted for these files, as one sentence."""

@@ -244,6 +244,7 @@ def test_folders_and_stray_files_are_no_frames(tmp_path: Path) -> None:
         ({"id": "a", "split": 5}, "split is 5 instead of text"),
         ({"id": "a", "truth": ["x"]}, "truth is ['x'] instead of texts by name"),
         ({"id": "a", "truth": {"x": 1}}, "truth is {'x': 1} instead of texts by name"),
+        ({"id": "a", "boxes": [1]}, "boxes is [1] instead of boxes by name"),
     ],
 )
 def test_records_that_are_wrong_are_listed(tmp_path: Path, record: object, sentence: str) -> None:
