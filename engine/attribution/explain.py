@@ -13,10 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
 import torch
 
-from engine import media
 from engine.attribution import cells as grid
 from engine.attribution import cost as costs
 from engine.attribution import words as texts
@@ -31,8 +29,9 @@ from engine.attribution.explained import (
 )
 from engine.attribution.forcing import Forcing
 from engine.attribution.occlusion import Occlusion
+from engine.attribution.shown import shown
 from engine.attribution.words import ScoredWords
-from engine.errors import BadInput, Cancelled, MediaError
+from engine.errors import BadInput, Cancelled
 from engine.machine import memory
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
@@ -83,22 +82,7 @@ def refuse(adapter: Adapter) -> None:
 
 def occlusion(adapter: Adapter, request: ExplainRequest) -> Occlusion:
     """The pictures that the run shows, ready to be changed."""
-    run = request.run
-    plain = media.load(run.sample, adapter.kind, run)
-    return Occlusion(plain, request.options.fill, _from_events(run, plain))
-
-
-def _from_events(run: RunRequest, plain: Media) -> bool:
-    """Whether the pictures are those that this project draws from the sample's raw events."""
-    if plain.kind != "events" or plain.extent is not None or run.sample.events is None:
-        return plain.extent is not None
-    try:
-        drawn = media.load(replace(run.sample, event_images=()), "events", run)
-    except MediaError:
-        return False
-    return len(drawn.images) == len(plain.images) and all(
-        map(np.array_equal, drawn.images, plain.images)
-    )
+    return shown(request.run, adapter.kind, request.options.fill)
 
 
 def _answer(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tuple[int, ...]:
