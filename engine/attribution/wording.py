@@ -5,6 +5,8 @@ Boundary: results in, text out; no torch, no pictures.
 
 from __future__ import annotations
 
+import re
+
 from engine.analysis.number_text import count
 from engine.attribution.explained import (
     REMOVED,
@@ -28,6 +30,12 @@ LIMITS = (
     "The map shows what these words depend on in this model. It does not show that they are right.",
 )
 HOW = {"replaced": "replaced by its neighbour", "emptied": "emptied of its events"}
+
+
+def sentences(answer: str) -> tuple[str, ...]:
+    """The sentences of an answer, each once, in order."""
+    found = (part.strip() for part in re.split(r"(?<=[.!?])\s+|\n+", answer))
+    return tuple(dict.fromkeys(part for part in found if re.search(r"\w", part)))
 
 
 def by_chance(found: Explanation) -> bool:

@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from engine.attribution import cost as costs
-from engine.attribution.explained import Cost, ExplainRequest, ExplainWatcher, Explanation
+from engine.attribution.explained import (
+    Cost,
+    ExplainOptions,
+    ExplainRequest,
+    ExplainWatcher,
+    Explanation,
+)
 from engine.errors import BadInput
 from engine.jobs.queue import Job, JobView
 from engine.models import registry, supported_transformers
@@ -79,13 +85,7 @@ class ExplainJob(Job, ExplainWatcher):
         )
 
 
-def cost_of(item: ModelEntry, request: ExplainRequest) -> Cost:
-    """What the explanation will compute, without loading the model.
-
-    MediaError if the sample cannot be read.
-    """
-    from engine.attribution.shown import shown
-
-    found = shown(request.run, item.kind, request.options.fill)
+def cost_of(item: ModelEntry, options: ExplainOptions, pictures: int, raw: bool) -> Cost:
+    """What an explanation of a sample with so many pictures computes; loads no model."""
     batched = item.family != supported_transformers.FAMILY  # its adapters refuse batches
-    return costs.counted(request.options, len(found.plain.images), found.raw, batched, item.name)
+    return costs.counted(options, pictures, raw, batched, item.name)
