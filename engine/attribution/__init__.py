@@ -12,6 +12,7 @@ words is the score of a part (docs/attribution.md).
     cost.py         encodings, prefills and seconds, before it runs
     explain.py      the whole explanation
     heatmap.py      an explanation as a picture
+    kept.py         explanations that are kept with a run
     wording.py      an explanation in words
 
     Boundary: importing this package does not import torch; importing `explain` does.
