@@ -59,7 +59,7 @@ def _where(cell: CellLoss) -> str:
     left, top, right, bottom = cell.box
     across, down = round(1 / (right - left)), round(1 / (bottom - top))
     column, row = round(left * across) + 1, round(top * down) + 1
-    return f"{cell.place} (column {column} of {across}, row {row} of {down})"
+    return f"{cell.place} (column {column}, row {row} of {across} x {down})"
 
 
 def moments(found: Explanation) -> tuple[str, ...]:

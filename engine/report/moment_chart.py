@@ -15,7 +15,7 @@ from engine.palette import HEAT_COLOURS
 if TYPE_CHECKING:
     import altair as alt
 
-_HEIGHT = 150
+_HEIGHT = 210  # with the axis and the legend
 _COLOURS = {"replaced": HEAT_COLOURS["carries"], "emptied": "#868D97"}
 
 

@@ -47,13 +47,14 @@ OTHER = (
     "is: {}"
 )
 GONE = "The explanation in this link is no longer in memory: choose the words again."
-# Shows the section that a click in a card has opened; its summary gets the focus.
+# Shows the section that a click in a card has opened, again once it has unfolded; its summary gets
+# the focus.
 _SCROLL = """<script>
-const section = document.querySelector('.st-key-compare_explain');
-if (section) {
-  section.scrollIntoView({block: "start"});
-  section.querySelector("summary")?.focus({preventScroll: true});
-}
+for (const delay of [0, 500]) setTimeout(() => {
+  const section = document.querySelector(".st-key-compare_explain");
+  section?.scrollIntoView({block: "start"});
+  section?.querySelector("summary")?.focus({preventScroll: true});
+}, delay);
 </script>"""
 STYLE = """
 .st-key-compare_explain { scroll-margin-top: 4rem; }

@@ -108,7 +108,8 @@ def _moments(found: Explanation) -> None:
     """Bars of the frames or event images, in the order of time."""
     from engine.report import moment_chart  # imports Altair, which the first page does not need
 
-    st.markdown("**Frames or event images, one by one**")
+    noun = "Frames" if found.moments[0].label.startswith("frame") else "Event images"
+    st.markdown(f"**{noun}, one by one**")
     st.altair_chart(
         moment_chart.chart(found.moments), alt=moment_chart.words(found.moments), width="stretch"
     )
