@@ -88,9 +88,10 @@ def _figures(found: Explanation, picture: bytes, sample: str) -> Iterator[Block]
 
 def _caption(found: Explanation) -> str:
     """The legend in words: the picture stands alone in print."""
-    most = nats_text(max((abs(cell.nats) for cell in found.shown_cells), default=0.0))
+    most = max((abs(cell.nats) for cell in found.shown_cells), default=0.0)
     pale = " The map is pale, because it may be chance." if wording.by_chance(found) else ""
-    return f"Orange: up to {most} are lost; blue-green: up to {most} are gained.{pale}"
+    ends = f"from {nats_text(-most)} (blue-green) over 0 to {nats_text(most)} (orange"
+    return f"Colours {ends}: the words rest on it).{pale}"
 
 
 def _image(picture: bytes, alt: str) -> str:

@@ -89,7 +89,7 @@ def _parts(found: Explanation, key: str) -> None:
     if not found.moments:
         _strongest(found, key)
         return
-    left, right = st.columns([2, 3], gap="medium")
+    left, right = st.columns(2, gap="medium")
     with left:
         _strongest(found, key)
     with right:

@@ -7,6 +7,7 @@ request and the token ids are the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from engine.attribution.explained import Explanation
 from engine.jobs.explain_job import ExplainJob
@@ -27,9 +28,11 @@ def belongs(job: ExplainJob, view: RunView) -> bool:
 
 
 def of(views: Sequence[RunView]) -> dict[str, list[Explanation]]:
-    """The finished explanations of each view's answer, by the view's id, oldest first."""
-    jobs = [job for job in JOB.all() if job.found is not None]
-    return {
-        view.id: [job.found for job in jobs if job.found is not None and belongs(job, view)]
-        for view in views
-    }
+    """The explanations of each view's answer, by the view's id; of the same words and options the
+    newest."""
+    found: dict[str, dict[Any, Explanation]] = {view.id: {} for view in views}
+    for job in JOB.all():
+        for view in views:
+            if job.found is not None and belongs(job, view):
+                found[view.id][job.request.words, job.request.options] = job.found
+    return {name: list(one.values()) for name, one in found.items()}
