@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import SETTLED, Visitor
+from tests.browser.conftest import Visitor
 
 pytestmark = pytest.mark.browser
 MENU = ".st-key-explain_menu_tiny-video_llava button"
@@ -55,11 +55,7 @@ def test_the_keyboard_is_enough(visitor: Visitor) -> None:
     page.keyboard.press("Enter")
     sentence = page.locator(".st-key-explain_menu_tiny-llava button").first
     sentence.wait_for()
-    page.locator(SETTLED).wait_for()
-    for _ in range(5):
-        if sentence.evaluate("one => one === document.activeElement"):
-            break
-        page.keyboard.press("Tab")
+    expect(sentence).to_be_focused()
     page.keyboard.press("Enter")
     page.get_by_alt_text(re.compile("^Heat map over ")).wait_for()
     expect(page.locator(".st-key-compare_explain summary").first).to_be_focused()

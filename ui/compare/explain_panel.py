@@ -56,6 +56,10 @@ for (const delay of [0, 500]) setTimeout(() => {
   section?.querySelector("summary")?.focus({preventScroll: true});
 }, delay);
 </script>"""
+# An opened menu stands at the end of the document: Tab would not reach it.
+_FOCUS = """<script>
+document.querySelector('[class*="st-key-explain_menu_"] button')?.focus();
+</script>"""
 STYLE = """
 .st-key-compare_explain { scroll-margin-top: 4rem; }
 .st-key-explain_room { min-height: 75vh; }
@@ -86,6 +90,7 @@ def menu(view: RunView) -> None:
                 disabled=bool(why),
                 width="stretch",
             )
+        st.html(f"<span></span>{_FOCUS}", unsafe_allow_javascript=True)
 
 
 def _clicked(view: RunView, text: str) -> None:
