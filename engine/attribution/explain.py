@@ -31,12 +31,12 @@ from engine.attribution.forcing import Forcing
 from engine.attribution.occlusion import Occlusion
 from engine.attribution.shown import shown
 from engine.attribution.words import ScoredWords
-from engine.errors import BadInput, Cancelled
-from engine.machine import memory
+from engine.errors import BadInput, Cancelled, ModelUnavailable, OutOfMemory
+from engine.machine import device, memory
+from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.text_ends import text_ends
-from engine.prompts import refuse_markers
 from engine.types import Media, RunRequest
 
 NO_MAP = "{}: {}: choose another model to explain."
@@ -47,6 +47,7 @@ PAINTED = (
 ROUNDED = (
     "The model computes in {}: a small loss may be rounding, which differs from batch to batch."
 )
+HALVED = "A batch of {:,} inputs does not fit in memory: {:,} at a time."
 SAMPLED = "The answer was sampled; its words are scored by the model's own probabilities."
 
 
@@ -79,8 +80,39 @@ def explain(
     refuse(adapter)
     watcher = watcher or ExplainWatcher()
     ids = request.token_ids or answer_ids(adapter, request.run, watcher)
-    with memory.guard(adapter.info.name, adapter.device):
-        return _explained(adapter, request, ids, watcher)
+    asked = request.options.batch
+    size = _fitting(adapter, request)
+    while True:
+        now = replace(request, options=replace(request.options, batch=size))
+        try:
+            with memory.guard(adapter.info.name, adapter.device):
+                found = _explained(adapter, now, ids, watcher)
+        except OutOfMemory:
+            if size == 1 or "batch" in adapter.refuses:
+                raise
+            size = (size + 1) // 2
+        else:
+            halved = (HALVED.format(asked, size),) if size < asked else ()
+            return replace(found, notes=(*found.notes, *halved))
+
+
+def _fitting(adapter: Adapter, request: ExplainRequest) -> int:
+    """The batch that fits in memory.
+
+    An accelerator reports when its memory is full.  On the CPU the system would end this process,
+    so an estimate decides beforehand.
+    """
+    size = request.options.batch
+    if adapter.device.type != "cpu" or "batch" in adapter.refuses:
+        return size
+    try:
+        need = registry.needed(registry.entry(request.run.model), len(request.token_ids) or 1)
+    except (ModelUnavailable, BadInput):  # removed from disk or from models.toml after loading
+        return size
+    free = device.memory_of(adapter.device).free
+    while size > 1 and size * need.run > free:
+        size = (size + 1) // 2
+    return size
 
 
 def refuse(adapter: Adapter) -> None:
@@ -103,15 +135,19 @@ def answer_ids(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tu
 
 
 def scored_words(adapter: Adapter, words: str, ids: Sequence[int]) -> ScoredWords:
-    """The words' tokens in the answer with these ids, or those of the words alone."""
+    """The words' tokens in the answer with these ids, or those of the words alone.
+
+    The words alone begin with a space if the answer does: some tokenizers have other tokens then.
+    """
     known = adapter.model.get_input_embeddings().num_embeddings
     texts.refuse_ids(ids, known, adapter.info.name)
     tokenizer = adapter.tokenizer
-    ends = text_ends(partial(tokenizer.decode, skip_special_tokens=True), ids)
+    decode = partial(tokenizer.decode, skip_special_tokens=True)
+    ends, begins = text_ends(decode, ids), " " if decode(ids[:1]).startswith(" ") else ""
 
     def tokenize(text: str) -> list[int]:
-        refuse_markers(text, tuple(tokenizer.all_special_tokens))
-        found: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+        texts.refuse_markers(text, tokenizer.all_special_tokens)
+        found: list[int] = tokenizer(begins + text, add_special_tokens=False)["input_ids"]
         return found
 
     return texts.find(words, adapter.text(ids), ids, ends, tokenize)
