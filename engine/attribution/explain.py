@@ -13,10 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import numpy as np
 import torch
 
-from engine import media
 from engine.attribution import cells as grid
 from engine.attribution import chance as chances
 from engine.attribution import cost as costs
@@ -32,8 +30,9 @@ from engine.attribution.explained import (
 )
 from engine.attribution.forcing import Forcing
 from engine.attribution.occlusion import Occlusion
+from engine.attribution.shown import shown
 from engine.attribution.words import ScoredWords
-from engine.errors import BadInput, Cancelled, MediaError, ModelUnavailable, OutOfMemory
+from engine.errors import BadInput, Cancelled, ModelUnavailable, OutOfMemory
 from engine.machine import device, memory
 from engine.models import registry
 from engine.models.adapter import Adapter
@@ -127,22 +126,7 @@ def refuse(adapter: Adapter) -> None:
 
 def occlusion(adapter: Adapter, request: ExplainRequest) -> Occlusion:
     """The pictures that the run shows, ready to be changed."""
-    run = request.run
-    plain = media.load(run.sample, adapter.kind, run)
-    return Occlusion(plain, request.options.fill, _from_events(run, plain))
-
-
-def _from_events(run: RunRequest, plain: Media) -> bool:
-    """Whether the pictures are those that this project draws from the sample's raw events."""
-    if plain.kind != "events" or plain.extent is not None or run.sample.events is None:
-        return plain.extent is not None
-    try:
-        drawn = media.load(replace(run.sample, event_images=()), "events", run)
-    except MediaError:
-        return False
-    return len(drawn.images) == len(plain.images) and all(
-        map(np.array_equal, drawn.images, plain.images)
-    )
+    return shown(request.run, adapter.kind, request.options.fill)
 
 
 def answer_ids(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tuple[int, ...]:
