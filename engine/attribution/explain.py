@@ -10,19 +10,19 @@ and the feature cache is not used.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 import torch
 
-from engine import media
 from engine.attribution import cells as grid
+from engine.attribution import chance as chances
 from engine.attribution import cost as costs
 from engine.attribution import words as texts
+from engine.attribution.chance import Floats
 from engine.attribution.explained import (
     CellLoss,
-    Chance,
     Cost,
     ExplainRequest,
     ExplainWatcher,
@@ -31,9 +31,11 @@ from engine.attribution.explained import (
 )
 from engine.attribution.forcing import Forcing
 from engine.attribution.occlusion import Occlusion
+from engine.attribution.shown import shown
 from engine.attribution.words import ScoredWords
-from engine.errors import BadInput, Cancelled, MediaError
-from engine.machine import memory
+from engine.errors import BadInput, Cancelled, ModelUnavailable, OutOfMemory
+from engine.machine import device, memory
+from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.text_ends import text_ends
@@ -47,6 +49,7 @@ PAINTED = (
 ROUNDED = (
     "The model computes in {}: a small loss may be rounding, which differs from batch to batch."
 )
+HALVED = "A batch of {:,} inputs does not fit in memory: {:,} at a time."
 SAMPLED = "The answer was sampled; its words are scored by the model's own probabilities."
 
 
@@ -64,7 +67,9 @@ def measured_cost(adapter: Adapter, request: ExplainRequest) -> Cost:
     refuse(adapter)
     with memory.guard(adapter.info.name, adapter.device), torch.inference_mode():
         hidden, words = occlusion(adapter, request), scored_words(adapter, request.words, ())
-        Forcing(adapter, request.run, words, 1, ExplainWatcher()).tokens([hidden.plain] * 2)
+        wanted = _wanted(adapter, words)
+        forcing = Forcing(adapter, request.run, words, wanted, 1, ExplainWatcher())
+        list(forcing.tokens([hidden.plain] * 2))
         return _cost(adapter, request, hidden)
 
 
@@ -79,8 +84,39 @@ def explain(
     refuse(adapter)
     watcher = watcher or ExplainWatcher()
     ids = request.token_ids or answer_ids(adapter, request.run, watcher)
-    with memory.guard(adapter.info.name, adapter.device):
-        return _explained(adapter, request, ids, watcher)
+    asked = request.options.batch
+    size = _fitting(adapter, request)
+    while True:
+        now = replace(request, options=replace(request.options, batch=size))
+        try:
+            with memory.guard(adapter.info.name, adapter.device):
+                found = _explained(adapter, now, ids, watcher)
+        except OutOfMemory:
+            if size == 1 or "batch" in adapter.refuses:
+                raise
+            size = (size + 1) // 2
+        else:
+            halved = (HALVED.format(asked, size),) if size < asked else ()
+            return replace(found, notes=(*found.notes, *halved))
+
+
+def _fitting(adapter: Adapter, request: ExplainRequest) -> int:
+    """The batch that fits in memory.
+
+    An accelerator reports when its memory is full.  On the CPU the system would end this process,
+    so an estimate decides beforehand.
+    """
+    size = request.options.batch
+    if adapter.device.type != "cpu" or "batch" in adapter.refuses:
+        return size
+    try:
+        need = registry.needed(registry.entry(request.run.model), len(request.token_ids) or 1)
+    except (ModelUnavailable, BadInput):  # removed from disk or from models.toml after loading
+        return size
+    free = device.memory_of(adapter.device).free
+    while size > 1 and size * need.run > free:
+        size = (size + 1) // 2
+    return size
 
 
 def refuse(adapter: Adapter) -> None:
@@ -91,22 +127,7 @@ def refuse(adapter: Adapter) -> None:
 
 def occlusion(adapter: Adapter, request: ExplainRequest) -> Occlusion:
     """The pictures that the run shows, ready to be changed."""
-    run = request.run
-    plain = media.load(run.sample, adapter.kind, run)
-    return Occlusion(plain, request.options.fill, _from_events(run, plain))
-
-
-def _from_events(run: RunRequest, plain: Media) -> bool:
-    """Whether the pictures are those that this project draws from the sample's raw events."""
-    if plain.kind != "events" or plain.extent is not None or run.sample.events is None:
-        return plain.extent is not None
-    try:
-        drawn = media.load(replace(run.sample, event_images=()), "events", run)
-    except MediaError:
-        return False
-    return len(drawn.images) == len(plain.images) and all(
-        map(np.array_equal, drawn.images, plain.images)
-    )
+    return shown(request.run, adapter.kind, request.options.fill)
 
 
 def answer_ids(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tuple[int, ...]:
@@ -138,14 +159,20 @@ def scored_words(adapter: Adapter, words: str, ids: Sequence[int]) -> ScoredWord
 
 @dataclass(frozen=True, eq=False)
 class _Losses:
-    """Scores inputs against the plain one."""
+    """Scores inputs against the plain one; `sums` [1 + R] of each cell are for the chance test."""
 
     forcing: Forcing
-    plain: list[float]
+    plain: Floats  # [N, 1 + R]
+    sums: list[Floats] = field(default_factory=list)
 
-    def of(self, inputs: Iterable[Media]) -> list[float]:
+    def of(self, inputs: Iterable[Media], cells: bool = False) -> list[float]:
         """The loss of each input in nats, summed over the words' tokens."""
-        return [sum(self.plain) - sum(values) for values in self.forcing.tokens(inputs)]
+        found = []
+        for values in self.forcing.tokens(inputs):
+            found.append(float((self.plain - values)[:, 0].sum()))
+            if cells:
+                self.sums.append(chances.weighted(self.plain, values))
+        return found
 
 
 @torch.inference_mode()
@@ -154,7 +181,8 @@ def _explained(
 ) -> Explanation:
     words = scored_words(adapter, request.words, ids)
     hidden = occlusion(adapter, request)
-    forcing = Forcing(adapter, request.run, words, request.options.batch, watcher)
+    wanted = _wanted(adapter, words)
+    forcing = Forcing(adapter, request.run, words, wanted, request.options.batch, watcher)
     forcing.of = _cost(adapter, request, hidden).encodings
     (plain,) = forcing.tokens([hidden.plain])
     watcher.planned(_cost(adapter, request, hidden))
@@ -168,10 +196,10 @@ def _explained(
         said=words.said,
         token_ids=words.token_ids,
         scored=words.scored,
-        logprob=sum(plain),
+        logprob=float(plain[:, 0].sum()),
         cells=cells,
         moments=moments,
-        chance=_chance(),
+        chance=chances.test(np.stack(losses.sums)),
         cost=Cost(forcing.encodings, forcing.prefills, forcing.spent / 1000),
         ms=forcing.spent,
         removal=hidden.removal,
@@ -197,7 +225,7 @@ def _map(losses: _Losses, hidden: Occlusion, request: ExplainRequest) -> tuple[C
 
 
 def _cells(losses: _Losses, hidden: Occlusion, cells: Sequence[grid.Cell]) -> tuple[CellLoss, ...]:
-    nats = losses.of(hidden.without(cell.removed) for cell in cells)
+    nats = losses.of((hidden.without(cell.removed) for cell in cells), cells=True)
     return tuple(cell.loss(one) for cell, one in zip(cells, nats, strict=True))
 
 
@@ -210,8 +238,12 @@ def _moments(losses: _Losses, hidden: Occlusion) -> tuple[MomentLoss, ...]:
     )
 
 
-def _chance() -> Chance | None:
-    return None
+def _wanted(adapter: Adapter, words: ScoredWords) -> torch.Tensor:
+    """[N, 1 + R]: the words' tokens, and the random ones of the chance test."""
+    tokenizer, (first, after) = adapter.tokenizer, words.scored
+    known = min(len(tokenizer), adapter.model.get_input_embeddings().num_embeddings)
+    random = chances.random_tokens(known, tokenizer.all_special_ids, after - first)
+    return torch.from_numpy(np.column_stack([words.token_ids[first:after], random]))
 
 
 def _notes(

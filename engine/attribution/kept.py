@@ -6,6 +6,7 @@ and checks the file.
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,52 @@ from engine.attribution.explained import (
     MomentLoss,
     as_json,
 )
-from engine.errors import BadInput, StoreError
+from engine.errors import BadInput, StoreError, UnknownModel
+from engine.models.families import FAMILIES
 from engine.quoting import cut, quoted
 from engine.storage import explanations
 from engine.storage.explanations import StoredExplanation
-from engine.types import RunRequest
+from engine.storage.run_header import Header
+from engine.types import MediaKind, RunRequest, Sample
 
 OTHER_ANSWER = (
     "{} answers sample {} otherwise now than in the run, so the explanation does not belong to it: "
     "leave --run out, or run the samples again."
 )
+
+
+def of_run(folder: Path) -> tuple[StoredExplanation, ...]:
+    """The explanations kept with a run, oldest first; none if they cannot be read, which the run's
+    problems report."""
+    try:
+        return explanations.read(folder)
+    except StoreError:
+        return ()
+
+
+def mapped(stored: StoredExplanation, header: Header, sample: Sample) -> tuple[Explanation, bytes]:
+    """An explanation of the run, and its map over the sample's pictures as a PNG.
+
+    StoreError or BadInput for impossible values, MediaError if the pictures cannot be read,
+    UnknownModel for a model that the run does not have.
+    """
+    from engine.attribution import heatmap
+    from engine.attribution.shown import shown
+
+    request = header.plan.ask(sample, stored.model, stored.prompt)
+    found = restored(stored, request)
+    return found, heatmap.sheet(found, shown(request, _kind(stored.model, header)).shown())
+
+
+def _kind(model: str, header: Header) -> MediaKind:
+    known = {one.name: one.shows or FAMILIES[one.family].kind for one in header.models
+             if one.family in FAMILIES}  # fmt: skip
+    if model not in known:
+        raise UnknownModel(
+            f"The run has no model {quoted(model)} of a known family, so the map of its "
+            "explanation cannot be drawn: explain the words again."
+        )
+    return known[model]
 
 
 def keep(folder: Path, found: Explanation, repeat: int) -> None:
@@ -50,6 +87,7 @@ def restored(stored: StoredExplanation, run: RunRequest) -> Explanation:
     try:
         options = msgspec.convert(value["options"], ExplainOptions)
         request = ExplainRequest(run, stored.words, (), options)
+        _refuse_other_cells(stored, options)
     except (BadInput, msgspec.MsgspecError) as error:
         raise StoreError(
             f"An explanation of the run cannot be used ({cut(str(error).rstrip('.'))}): explain "
@@ -73,3 +111,14 @@ def restored(stored: StoredExplanation, run: RunRequest) -> Explanation:
         removal=stored.removal,
         notes=stored.notes,
     )
+
+
+def _refuse_other_cells(stored: StoredExplanation, options: ExplainOptions) -> None:
+    """BadInput for a cell that holds the centre of no cell of the options' fine map."""
+    for left, top, right, bottom in (cell.box for cell in stored.cells):
+        if not all(_holds_a_centre(*ends, options.grid) for ends in ((left, right), (top, bottom))):
+            raise BadInput("its cells are not those of its options")
+
+
+def _holds_a_centre(low: float, high: float, grid: int) -> bool:
+    return ceil(low * grid - 0.5) + 0.5 < high * grid
