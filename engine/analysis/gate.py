@@ -25,7 +25,7 @@ from typing import Literal
 
 import numpy as np
 
-from engine.analysis import gate_checks, one_sided_tests, statistics
+from engine.analysis import gate_checks, one_sided_tests, share_tests, statistics
 from engine.analysis.clustered_shares import clustered_difference
 from engine.analysis.gate_values import GATED, TOKENS
 from engine.analysis.metrics import BY_NAME
@@ -44,7 +44,6 @@ TAIL = ERRORS / 2  # each direction
 ALIASES = {"tokens": TOKENS, "tok/s": "tokens_per_s"}
 DEFAULT = ("total", "ttft", "tpot", TOKENS, ACCURACY)
 KNOWN = (*(metric.name for metric in GATED), ACCURACY, ANSWERS)
-_TAILS = 40  # halvings of the search for a p-value
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,10 @@ class GateResult:
     """One label and metric.
 
     unit "ratio": `change`, `low` and `high` are NEW / BASE; "points": NEW - BASE, a difference of
-    shares from -1 to 1.  They are the estimate and its 95 % interval for this metric alone (None:
-    too few sequences).  base, new: medians over the samples, of accuracy means.  p_no_worse,
-    p_worse: adjusted by Holm; a verdict needs at most TAIL.  more_samples: of new sequences, that
-    would decide, None if it is decided or if none would.
+    shares from -1 to 1.  They are the estimate and its 95 % interval for this metric alone (None
+    with too few sequences, or if every answer is the same).  base, new: medians over the samples,
+    of accuracy means.  p_no_worse, p_worse: adjusted by Holm; a verdict needs at most TAIL.
+    more_samples: of new sequences, that would decide, None if it is decided or if none would.
     """
 
     label: str
@@ -188,6 +187,10 @@ def gate(
                     tested.append(found)
                 else:
                     missing.append(found)
+    lost = any(one.lost for one in answers)  # a verdict without any test
+    if not tested and not lost and ANSWERS not in metrics:
+        why = f"{missing[0].metric} of {missing[0].label}: {missing[0].reason}"
+        raise BadInput(f"No metric has values in both runs ({why}): choose others with --metric.")
     results = _decided(tested)
     return GateReport(
         base=base,
@@ -219,7 +222,7 @@ def _verdict(
     unknown = ids_count and any(one.unknown for one in answers)
     if unknown or any(one.verdict == "undecided" for one in results):
         return "undecided"
-    return "no worse" if results or ids_count else "undecided"
+    return "no worse"
 
 
 def _answers(label: str, base: ModelValues, new: ModelValues) -> AnswersCompared:
@@ -338,7 +341,7 @@ def _accuracy(
     theirs = np.array([b.right for _, b in judged], dtype=float)
     values, sequences = (theirs - ours).tolist(), [a.sequence for a, _ in judged]
     found = clustered_difference(values, sequences)
-    same = all(a.token_ids is not None and a.token_ids == b.token_ids for a, b in judged)
+    same = not any(values) and all(a.token_ids and a.token_ids == b.token_ids for a, b in judged)
     result = GateResult(
         label=label,
         metric=ACCURACY,
@@ -349,62 +352,14 @@ def _accuracy(
         base=float(ours.mean()),
         new=float(theirs.mean()),
         change=found.share,
-        low=found.low,
-        high=found.high,
-        p_no_worse=0.0 if same else _chance(values, sequences, -margin, upwards=True),
-        p_worse=1.0 if same else _chance(values, sequences, -margin, upwards=False),
+        low=None if same else found.low,
+        high=None if same else found.high,
+        p_no_worse=0.0 if same else share_tests.chance(values, sequences, -margin, upwards=True),
+        p_worse=1.0 if same else share_tests.chance(values, sequences, -margin, upwards=False),
         more_samples=None,
         reason="every answer is the same" if same else "",
     )
-    return _Tested(result, lambda level: _more_accuracy(values, sequences, -margin, level))
-
-
-def _chance(
-    values: Sequence[float], sequences: Sequence[str], limit: float, upwards: bool
-) -> float:
-    """p of "the difference is at most `limit`" (upwards), or at least: the smallest tail whose
-    interval leaves the limit out."""
-
-    def outside(tail: float) -> bool:
-        found = clustered_difference(values, sequences, 1 - 2 * tail)
-        if found.low is None or found.high is None:
-            return False
-        return found.low > limit if upwards else found.high < limit
-
-    low, high = math.log(1e-9), math.log(0.499)
-    if not outside(math.exp(high)):
-        return 1.0
-    for _ in range(_TAILS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if outside(math.exp(middle)) else (middle, high)
-    return math.exp(high)
-
-
-def _more_accuracy(
-    values: Sequence[float], sequences: Sequence[str], limit: float, level: float
-) -> int | None:
-    """How many more samples would decide if further sequences were as these: copies of them."""
-
-    def decides(times: int) -> bool:
-        copies = [f"{copy} {name}" for copy in range(times) for name in sequences]
-        found = clustered_difference([*values] * times, copies, 1 - 2 * level)
-        if found.low is None or found.high is None:
-            return False
-        return found.low > limit or found.high < limit
-
-    most = max(2, 20_000 // len(values))
-    times = next((times for times in _doubling(most) if decides(times)), None)
-    if times is None:
-        return None
-    few, many = times // 2, times
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if decides(middle) else (middle, many)
-    return (many - 1) * len(values) or 1
-
-
-def _doubling(most: int) -> Sequence[int]:
-    return [2**power for power in range(1, 16) if 2**power <= most]
+    return _Tested(result, lambda level: share_tests.more(values, sequences, -margin, level))
 
 
 def _decided(tested: Sequence[_Tested]) -> tuple[GateResult, ...]:
