@@ -298,8 +298,8 @@ def markdown(found: dict[str, dict[str, Any]]) -> str:
                  for one in found.values())] for name in SETTINGS
     ])  # fmt: skip
     lines += ["", "### Does a part matter more than chance?", "", "How often the test says so, at "
-              f"p of {BY_CHANCE:g} or less (95 % interval). The first line should be near 100 %, the "
-              f"controls at {BY_CHANCE:.0%} or less.", ""]  # fmt: skip
+              f"p of {BY_CHANCE:g} or less (95 % interval). The first line should be near 100 %, "
+              f"the controls at {BY_CHANCE:.0%} or less.", ""]  # fmt: skip
     lines += _table(["words", *found], [
         ["right sentences about things", *(_interval(one["seen"]) for one in found.values())],
         *([name, *(_interval(one["controls"][name]) for one in found.values())]
