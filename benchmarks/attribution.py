@@ -30,9 +30,9 @@ from engine import media
 from engine.analysis.answer_reading import read_attributes
 from engine.analysis.statistics import share_interval
 from engine.attribution import smoothing
-from engine.attribution.chance import LEVEL
 from engine.attribution.explain import explain, scored_words
 from engine.attribution.explained import ExplainOptions, ExplainRequest, Explanation
+from engine.attribution.wording import BY_CHANCE
 from engine.decoding import forced
 from engine.demo.demo_dataset import write_dataset
 from engine.demo.demo_questions import DEFAULT_QUESTION
@@ -205,7 +205,7 @@ def _seen(sentences: Sequence[Said], found: Sequence[Explanation]) -> dict[str, 
 
 def places(found: Explanation) -> bool:
     """Whether the test says that a part of the picture matters more than chance."""
-    return found.chance is not None and found.chance.p <= LEVEL
+    return found.chance is not None and found.chance.p <= BY_CHANCE
 
 
 def controls(
@@ -306,8 +306,8 @@ def markdown(found: dict[str, dict[str, Any]]) -> str:
                  for one in found.values())] for name in SETTINGS
     ])  # fmt: skip
     lines += ["", "### Does a part matter more than chance?", "", "How often the test says so, at "
-              f"p of {LEVEL:g} or less (95 % interval): wanted for right sentences, and in "
-              f"{LEVEL:.0%} or less of the controls.", ""]  # fmt: skip
+              f"p of {BY_CHANCE:g} or less (95 % interval): wanted for right sentences, and in "
+              f"{BY_CHANCE:.0%} or less of the controls.", ""]  # fmt: skip
     lines += _table(["words", *found], [
         *([f"right: {name}", *(_seen_text(one["seen"].get(name)) for one in found.values())]
           for name in NAMES),
