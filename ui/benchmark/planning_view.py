@@ -1,0 +1,107 @@
+"""What the planned run would cost and detect, from an earlier run: a line, and a closed box.
+
+Boundary: Streamlit's caches around engine functions.  A cache key contains the sizes and times of
+change of the runs' files; the engine computes and words every figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import streamlit as st
+
+from engine import settings
+from engine.analysis import earlier_run, run_planning
+from engine.analysis.earlier_run import EarlierRun
+from engine.analysis.number_text import size
+from engine.analysis.run_planning import RunForecast
+from engine.errors import StoreError
+from engine.machine.disk import free_bytes
+from engine.report import planning_words
+from engine.storage import run_store
+from engine.storage.run_header import HEADER
+from engine.storage.run_store import RunInfo
+from ui.benchmark.run_choice import RunChoice
+from ui.widgets import notices
+
+Stamp = tuple[tuple[str, int, int], ...]  # (file, size, time of last change)
+FILES = (HEADER, run_store.RESULTS, run_store.JOURNAL, run_store.SUMMARY)
+Found = tuple[RunForecast, EarlierRun]
+
+
+def line(choice: RunChoice) -> None:
+    """The forecast in one line, if an earlier run allows one."""
+    try:
+        found = _forecast(choice)
+    except StoreError as error:
+        notices.small(str(error), "benchmark_forecast")
+        return
+    if found is not None:
+        notices.small(planning_words.short(*found), "benchmark_forecast")
+
+
+def details(choice: RunChoice) -> None:
+    """The whole forecast in a closed box; it is drawn when the box is opened."""
+    if choice.plan is None:
+        return
+    box = st.expander("Plan: duration, disk, power", key="benchmark_plan", on_change="rerun")
+    if not box.open:
+        return
+    with box:
+        try:
+            found = _forecast(choice)
+        except StoreError as error:
+            notices.problem(str(error), "benchmark_plan")
+            return
+        if found is None:
+            notices.small(planning_words.nothing_known(choice.plan.models), "benchmark_no_plan")
+            return
+        st.code("\n".join(_lines(*found)), language=None)
+
+
+def _lines(forecast: RunForecast, earlier: EarlierRun) -> Iterator[str]:
+    yield from planning_words.lines(forecast, earlier, found=True)
+    base = settings.load().runs_dir
+    if (free := free_bytes(base)) is not None:
+        yield f"Free on the disk of {base}: {size(free)}."
+
+
+def _forecast(choice: RunChoice) -> Found | None:
+    """The forecast and its source; None without a plan or an earlier run."""
+    plan, dataset = choice.plan, choice.dataset
+    if plan is None or dataset is None:
+        return None
+    base = settings.load().runs_dir
+    info = earlier_run.newest(plan, dataset.root, _listing(base, _stamps(base)))
+    if info is None:
+        return None
+    earlier = _measured(info.folder, _stamp(info.folder), plan.models, plan.repeat)
+    sequences = {sample.id: sample.sequence for sample in dataset.samples}
+    runs = max(1, len(choice.sweep))
+    return run_planning.forecast(plan, sequences, earlier, runs=runs), earlier
+
+
+def _stamps(base: Path) -> tuple[Stamp, ...]:
+    return tuple(_stamp(path.parent) for path in sorted(base.glob(f"*/{HEADER}")))
+
+
+def _stamp(folder: Path) -> Stamp:
+    found = []
+    for name in FILES:
+        try:
+            stat = (folder / name).stat()
+        except OSError:
+            continue
+        found.append((f"{folder}/{name}", stat.st_size, stat.st_mtime_ns))
+    return tuple(found)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _listing(base: Path, stamps: tuple[Stamp, ...]) -> tuple[RunInfo, ...]:
+    return run_store.listing(base)
+
+
+@st.cache_resource(max_entries=16, show_spinner="Reading the earlier run …")
+def _measured(folder: Path, stamp: Stamp, models: tuple[str, ...], repeat: int) -> EarlierRun:
+    return earlier_run.measure(run_store.read(folder), models, repeat=repeat)
