@@ -228,7 +228,7 @@ def _perturbation(text: str) -> Perturbation:
         )
     if change == "jitter":
         return Perturbation(change, 0.0 if strength == "0" else float(microseconds(strength)))
-    if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,9})?", strength):
+    if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,9})?|\.[0-9]{1,9}", strength):
         raise BadInput(f"{quoted(text)} has no share: write a number from 0 to below 1.")
     return Perturbation(change, float(strength))
 

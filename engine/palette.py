@@ -37,6 +37,8 @@ COLUMN_COLOURS: Mapping[str, str] = {
 }
 TONES: Mapping[str, str] = {**FAMILY_COLOURS, **COLUMN_COLOURS}
 OTHER_FAMILY = "#868D97"
+# Of lines in the order of a legend: equal lines then show through each other.
+DASHES = ((1, 0), (8, 4), (3, 3), (10, 3, 3, 3), (14, 5), (5, 5))
 # Close to the red and blue of event pictures, readable on both grounds.
 EVENT_COLOURS: Mapping[str, str] = {"brighter": "#D6453D", "darker": "#3D6FD8"}
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from engine.machine.load import MachineLoad
 
 Image: TypeAlias = "npt.NDArray[np.uint8]"  # [H, W, 3] RGB
+# left, top, right, bottom as shares of the picture, 0 to 1
+Box: TypeAlias = tuple[float, float, float, float]
 MediaKind = Literal["events", "video", "image"]
 CachePolicy = Literal["use", "refresh", "off"]
 Mode = Literal["decoupled", "hooked"]
@@ -99,7 +101,8 @@ class Sample:
 
     `missing` maps a media kind ("events", "video", "image") to the reason why it is missing.
     `problems` are sentences about the whole record; `truth` is the known content of a scene.
-    `window`: the part of the recording that the sample is; None for all of it.
+    `window`: the part of the recording that the sample is; None for all of it.  `boxes`: where the
+    things of a generated scene are, in its middle frame and on the canvas of its event stream.
 
     Of a multiple-choice question: `choices` are its options; `question` holds the whole text as
     it is asked; `choice_form`: whether the answer is a letter or the words of an option; `answer`:
@@ -123,6 +126,7 @@ class Sample:
     choice_form: ChoiceForm = "letters"
     answer: str = ""
     task: str = ""
+    boxes: Mapping[str, tuple[Box, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ HEAVY = {"torch", "transformers", "diskcache"}
 ROOMS = (
     *("errors", "quoting", "plain_files", "settings", "machine", "prompts", "media_options"),
     *("types", "timing", "palette", "media", "viewing", "decoding", "models", "storage"),
-    *("analysis", "pipeline", "verify", "report", "published", "benchmark", "jobs", "demo"),
-    *("cli", "__main__"),
+    *("analysis", "pipeline", "verify", "attribution", "report", "published", "benchmark", "jobs"),
+    *("demo", "cli", "__main__"),
 )
 PUBLISHED = ("read", "audit", "claims")
 MAX_LOOSE = 11  # modules directly in engine/

@@ -62,7 +62,9 @@ def test_a_sweep_is_a_run_per_strength_ascending() -> None:
         f"drop:{one},jitter:1ms" for one in ("0", "0.3", "0.6")
     ]
     assert sweep(sweep_text(runs)) == runs and swept_change(runs) == "drop"
-    assert sweep("drop:0.3") == (perturbations("drop:0.3"),) and sweep("") == ((),)
+    assert sweep("drop:.3") == sweep("drop:0.3") == (perturbations("drop:0.3"),) and sweep("") == (
+        (),
+    )
     assert sweep_text(sweep("jitter:0/500us")) == "jitter:0us/500us"
     assert sweep_text(sweep("")) == ""
     assert swept_change(sweep("drop:0.3")) is None

@@ -56,14 +56,15 @@ def clustered_share(values: Sequence[float], clusters: Sequence[Hashable]) -> Cl
 
 
 def clustered_difference(
-    differences: Sequence[float], clusters: Sequence[Hashable]
+    differences: Sequence[float], clusters: Sequence[Hashable], level: float = LEVEL
 ) -> ClusteredShare:
-    """The mean of values from -1 to 1; ValueError for none."""
+    """The mean of values from -1 to 1, with an interval of another level than 95 % if it is given;
+    ValueError for none."""
     values = np.asarray(differences, dtype=np.float64)
     more, sizes = _by_cluster(values.clip(min=0).tolist(), clusters)
     less, _ = _by_cluster((-values).clip(min=0).tolist(), clusters)
     first, second = (float(sums.sum() / sizes.sum()) for sums in (more, less))
-    ends, other = _ends(more, sizes), _ends(less, sizes)
+    ends, other = _ends(more, sizes, level), _ends(less, sizes, level)
     if ends is None or other is None:
         return ClusteredShare(first - second, None, None, len(values), len(sizes))
     together = _correlation(more - first * sizes, less - second * sizes, first, second)
@@ -97,7 +98,7 @@ def _by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple[
     return sums, sizes
 
 
-def _ends(sums: Floats, sizes: Floats) -> tuple[float, float] | None:
+def _ends(sums: Floats, sizes: Floats, level: float = LEVEL) -> tuple[float, float] | None:
     """Of [clusters] sums of values from 0 to 1."""
     if len(sizes) < MIN_CLUSTERS:
         return None
@@ -105,8 +106,8 @@ def _ends(sums: Floats, sizes: Floats) -> tuple[float, float] | None:
     effective = cases / _design_effect(sums, sizes, share)
     if 0 < share < 1:  # the variance was estimated
         freedom = max(1.0, cases**2 / float((sizes**2).sum()) - 1)
-        effective *= (_t(cases - 1) / _t(freedom)) ** 2
-    return _exact(share, min(cases, effective))
+        effective *= (_t(cases - 1, level) / _t(freedom, level)) ** 2
+    return _exact(share, min(cases, effective), level)
 
 
 def _design_effect(sums: Floats, sizes: Floats, share: float) -> float:
@@ -124,17 +125,17 @@ def _design_effect(sums: Floats, sizes: Floats, share: float) -> float:
     return 1 + others * (found * (1 - weight) + weight)
 
 
-def _t(freedom: float) -> float:
+def _t(freedom: float, level: float) -> float:
     from scipy.special import stdtrit  # slow to import
 
-    return float(stdtrit(max(1.0, freedom), (1 + LEVEL) / 2))
+    return float(stdtrit(max(1.0, freedom), (1 + level) / 2))
 
 
-def _exact(share: float, cases: float) -> tuple[float, float]:
+def _exact(share: float, cases: float, level: float) -> tuple[float, float]:
     """Clopper and Pearson's interval; the number of cases need not be whole."""
     from scipy.special import betaincinv
 
-    tail, right = (1 - LEVEL) / 2, share * cases
+    tail, right = (1 - level) / 2, share * cases
     low = float(betaincinv(right, cases - right + 1, tail)) if share > 0 else 0.0
     high = float(betaincinv(right + 1, cases - right, 1 - tail)) if share < 1 else 1.0
     return low, high

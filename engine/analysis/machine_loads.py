@@ -58,6 +58,11 @@ def incomparable(table: pd.DataFrame, a: str, b: str) -> str:
     on a busy machine a ratio holds for this load only.
     """
     one, other = (of(side) for side in _sides(table, a, b))
+    return incomparable_loads(a, one, b, other)
+
+
+def incomparable_loads(a: str, one: MachineLoad | None, b: str, other: MachineLoad | None) -> str:
+    """The same of two known loads; `a` and `b` name the sides."""
     if one is None or other is None:
         return ""
     disturbed = bool(busy(one)), bool(busy(other))

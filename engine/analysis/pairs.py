@@ -112,16 +112,18 @@ def paired(table: pd.DataFrame, a: str, b: str, metric: Metric) -> pd.DataFrame:
     lines = metrics.fair(measured(table), metric)
     if not perturbed_alike(table, a, b):
         lines = lines[:0]
-    sides = []
-    for name, label in (("a", a), ("b", b)):
-        some = lines[(lines["label"] == label) & lines[metric.column].notna()]
-        grouped = some.groupby("sample", sort=False)
-        sides.append(grouped[metric.column].median().rename(name))
-        if name == "a":
-            sides.insert(0, grouped["sequence"].first())
-    sequence, first, second = sides
-    both = first.to_frame().join(second, how="inner").join(sequence)
+    first, second = (
+        sample_medians(lines[lines["label"] == label], metric).rename(columns={"value": name})
+        for name, label in (("a", a), ("b", b))
+    )
+    both = first[["a"]].join(second[["b"]], how="inner").join(first["sequence"])
     return both.reset_index()
+
+
+def sample_medians(lines: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """A line (sequence, value) per sample: the median of its repeats."""
+    grouped = lines[lines[metric.column].notna()].groupby("sample", sort=False)
+    return grouped.agg(sequence=("sequence", "first"), value=(metric.column, "median"))
 
 
 def _unknown(kind: Metric, a: str, b: str, both: pd.DataFrame, reason: str) -> Comparison:

@@ -19,6 +19,7 @@ from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
 from engine.errors import BadInput
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
+from engine.quoting import shown
 from engine.storage import result_rows
 from engine.types import ModelInfo, Sample
 
@@ -71,7 +72,8 @@ def _sample_row(
 def _sample_line(row: dict[str, Any]) -> str:
     able = [name for name, reason in row["models"].items() if reason is None]
     window = f"window {row['window']}  " if row["window"] else ""
-    text = f"{row['id']}  {row['sequence']}  {window}runs on: {', '.join(able) or 'no model'}"
+    names = f"{shown(row['id'])}  {shown(row['sequence'])}"
+    text = f"{names}  {window}runs on: {', '.join(able) or 'no model'}"
     if row["choices"]:
         right = f", right: {row['answer']}" if row["answer"] else ""
         text += f"  {len(row['choices'])} choices{right}"

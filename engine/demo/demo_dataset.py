@@ -16,7 +16,7 @@ from engine.errors import DatasetError
 from engine.plain_files import read_limited, reason
 from engine.quoting import shown
 
-VERSION = "1"  # raise it when scenes, simulator or layout change: the dataset is then made anew
+VERSION = "2"  # raise it when scenes, simulator or layout change: the dataset is then made anew
 MARKER = "demo-version.txt"
 MAX_MARKER = 100  # bytes
 INDEX = "EventGPT_Instruction_Subset.json"

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.demo.boxes import boxes
 from engine.demo.demo_questions import DEFAULT_QUESTION
 from engine.demo.recorder import encode_mp4, png
 from engine.demo.scene_answers import reference
@@ -48,6 +49,7 @@ def write_scene(root: Path, scene: Scene) -> dict[str, Any]:
             {"from": "gpt", "value": reference(scene.truth)},
         ],
         "truth": scene.truth,
+        "boxes": boxes(scene.labels),
     }
 
 

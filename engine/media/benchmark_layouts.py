@@ -128,11 +128,8 @@ def _eventbench(root: Root) -> ListedSamples | None:
     if problems and not lists:
         raise problems[0]
     if lists and not known:
-        raise DatasetError(
-            f"{place(lists[0][0])} has records with {kind_or_keys(lists[0][2])}, which is no "
-            "known form of EventBench: a record needs a question "
-            f"({', '.join(_EVENTBENCH['question'])}) and a file ({', '.join(_EVENTBENCH['file'])})."
-        )
+        raise _no_form(lists[0][0], lists[0][2])
+    problems += [_no_form(file, records) for file, _, records in lists if not _fits(records)]
     places, samples = _Places(root, bins), Samples(root)
     for file, task, records in known:
         of = _of(root, file, task) if len(known) > 1 else ""
@@ -145,6 +142,14 @@ def _eventbench(root: Root) -> ListedSamples | None:
             name = record.text("id") or f"record-{record.number}"
             samples.add(record, name, _folder(root, found[0]), found, **fields, **vars(question))
     return samples.listed(known[0][0], problems) if known else None
+
+
+def _no_form(file: Path, records: list[Any]) -> DatasetError:
+    return DatasetError(
+        f"{place(file)} has records with {kind_or_keys(records)}, which is no known form of "
+        f"EventBench: a record needs a question ({', '.join(_EVENTBENCH['question'])}) and a file "
+        f"({', '.join(_EVENTBENCH['file'])})."
+    )
 
 
 def _of(root: Root, file: Path, task: str) -> str:

@@ -2,8 +2,8 @@
 
 Fields: id, split, event_data ("seq/000000.npy" below event_npy/), video_data ("seq/000000" below
 video/), mp4_data ("seq/000000.mp4" below mp4/), event_image or a variant of it (names below the
-folder with the field's name), conversations; truth, the known content of a generated scene; and
-choices, answer, task and choice_form of a multiple-choice question.
+folder with the field's name), conversations; truth and boxes, the known content of a generated
+scene; and choices, answer, task and choice_form of a multiple-choice question.
 
 Boundary: never raises for a bad record; each wrong field becomes a sentence.
 """
@@ -21,15 +21,19 @@ from engine.media.dataset_files import kind_of
 from engine.media.kinds import CLIP_SUFFIXES, EVENT_SUFFIXES
 from engine.media.media_files import by_number
 from engine.media.roots import Root
+from engine.media.thing_boxes import WANTED, thing_boxes
 from engine.prompts import LETTERS
 from engine.quoting import quoted
-from engine.types import Sample
+from engine.types import Box, Sample
 
 _VARIANT = re.compile(r"event_image(_1f|_[0-9.]+Hz)")
 MAX_PICTURES = 10_000
 _CLIP_ENDING = re.compile(rf"({'|'.join(map(re.escape, CLIP_SUFFIXES))})\Z")
 _EVENT_ENDING = re.compile(rf"({'|'.join(map(re.escape, EVENT_SUFFIXES))})\Z")
 _MARKER = re.compile(r"\A\s*<event>\s*")
+ANSWER_ALONE = (
+    "answer is given without choices, so the question is no multiple-choice question: add choices."
+)
 _FRAMES = "Its record names neither an MP4 nor a frame folder: pick another sample for {} models."
 _NOT_NAMED = {
     "events": "Its record names neither event images nor raw events: pick another sample for "
@@ -84,6 +88,7 @@ class DatasetRecord:
             frames=frames,
             mp4=mp4,
             truth=self._truth(),
+            boxes=self._boxes(),
             missing=absent | missing(refused),
             task=self._text("task"),
             problems=tuple(self.problems),
@@ -93,6 +98,8 @@ class DatasetRecord:
     def _asked(self, question: str) -> AskedQuestion:
         """The question with its choices, if the record has any that can be asked."""
         if self.value.get("choices") is None:
+            if self.value.get("answer") not in (None, ""):
+                self.problems.append(ANSWER_ALONE)
             return AskedQuestion(question)
         form = self.value.get("choice_form")
         form = LETTERS if form in (None, "") else form
@@ -216,6 +223,13 @@ class DatasetRecord:
             self.problems.append(f"truth is {quoted(truth)} instead of texts by name: correct it.")
             return {}
         return {clean(key): clean(value) for key, value in truth.items()}
+
+    def _boxes(self) -> dict[str, tuple[Box, ...]]:
+        value = self.value.get("boxes")
+        found = {} if value is None else thing_boxes(value)
+        if found is None:
+            self.problems.append(f"boxes is {quoted(value)} instead of {WANTED}: correct it.")
+        return {clean(name): boxes for name, boxes in (found or {}).items()}
 
     def _why(self, kind: str, files: str) -> str:
         """All reasons noted for these files, as one sentence."""

@@ -157,18 +157,29 @@ def text_line(one: ChoiceAccuracy) -> str:
 
 
 def tables(found: Sequence[ChoiceAccuracy], published: Sequence[Baseline]) -> list[ReportTable]:
-    """A row per model and task with the published figures below, and the sources of these."""
+    """A row per model and task with the published figures below, and the sources of these.
+
+    Columns without any value are left out.
+    """
     columns = ("model", "task", "questions", "sequences", "accuracy (95 % interval)", "chance",
                "commonest answer", "unreadable", "failed", "by log-probability",
                "same letter")  # fmt: skip
     rows = [*map(_row, found), *(_published_row(one, len(columns)) for one in published)]
-    whole = ReportTable("Accuracy by model and task.", columns, tuple(rows), 2)
+    whole = ReportTable("Accuracy by model and task.", *_filled(columns, rows), 2)
     if not published:
         return [whole]
     sources = tuple((one.model, one.task or "all", one.paper, one.table, one.url)
                     for one in published)  # fmt: skip
     head = ("model", "task", "paper", "table", "address")
     return [whole, ReportTable(f"Sources of the figures {PUBLISHED}.", head, sources, 5)]
+
+
+def _filled(
+    columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """The columns in which a row has a value, and the rows of these."""
+    kept = [at for at in range(len(columns)) if any(row[at] != NONE for row in rows)]
+    return tuple(columns[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows)
 
 
 def _row(one: ChoiceAccuracy) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from engine.analysis.metrics import BY_NAME
 from engine.analysis.speedup import Split
 from engine.analysis.stage_bars import PARTS, StageTimes, segments
-from engine.palette import STAGE_COLOURS, family_colour
+from engine.palette import DASHES, STAGE_COLOURS, family_colour
 
 if TYPE_CHECKING:
     import altair as alt
@@ -136,11 +136,15 @@ def curves(
         x=alt.X("strength:Q", title=axis), color=colour
     )
     bands = base.mark_area(opacity=0.15).encode(
-        y=alt.Y("low:Q", title="share", scale=shares), y2="high:Q"
+        y=alt.Y("low:Q", title="share, with 95 % interval", scale=shares), y2="high:Q"
     )
-    drawn = base.mark_line(strokeWidth=2).encode(y=alt.Y("share:Q", title="share", scale=shares))
+    share = alt.Y("share:Q", title="share, with 95 % interval", scale=shares)
+    dash = alt.Scale(domain=list(families), range=[*DASHES])
+    drawn = base.mark_line(strokeWidth=2).encode(
+        y=share, strokeDash=alt.StrokeDash("model:N", scale=dash, legend=None)
+    )
     points = base.mark_point(filled=True, size=45, opacity=1).encode(
-        y=alt.Y("share:Q", title="share", scale=shares),
+        y=share,
         shape=alt.Shape("model:N", scale=alt.Scale(domain=list(families)), legend=legend),
     )
     chart = alt.layer(bands, drawn, points).properties(width=_WIDTH, height=260)

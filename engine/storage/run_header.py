@@ -86,7 +86,7 @@ def read(folder: Path) -> Header:
             f"{shown(folder)} is a run of version {quoted(version)}, but this program reads "
             f"version {VERSION}: use the program that wrote it."
         )
-    return _parsed(folder, value)
+    return parsed(value, shown(folder / HEADER))
 
 
 def as_json(header: Header) -> dict[str, Any]:
@@ -95,13 +95,13 @@ def as_json(header: Header) -> dict[str, Any]:
     return value | {"environment": dict(header.environment)}
 
 
-def _parsed(folder: Path, value: Mapping[str, Any]) -> Header:
+def parsed(value: Mapping[str, Any], where: str) -> Header:
+    """The header that as_json() wrote; StoreError, which names the file `where`, for others."""
     try:
         found = convert(value, _Stored)
     except MsgspecError as error:
         raise StoreError(
-            f"{_shown(folder)} cannot be used ({reason(error)}): restore it from a "
-            "copy, or start a new run."
+            f"{where} cannot be used ({reason(error)}): restore it from a copy, or start a new run."
         ) from error
     return Header(
         plan=from_json(found.plan),

@@ -1,6 +1,8 @@
 """A real server on a free port and a real Chromium.
 
-A machine without a browser skips these tests; where CI is set, that is a failure.
+A machine without a browser skips these tests; where CI is set, that is a failure.  Other work on
+the machine can take the time that a page needs, so a test that fails is tried twice more; the
+summary counts what was tried again.
 """
 
 from __future__ import annotations
@@ -36,6 +38,12 @@ PATIENCE_MS = 120_000  # a bound for a hung page, not a speed
 APP = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 JOBS = "() => new URLSearchParams(location.search).getAll('compare_jobs').join()"
 SETTLED = f'{APP} [data-testid="stMain"]'  # no script runs
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.flaky(reruns=2))
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from engine.demo import demo_dataset
+from engine.demo.boxes import boxes
 from engine.demo.recorder import decode_mp4
 from engine.demo.scene_answers import read_attributes
 from engine.demo.scenes import render
@@ -51,6 +52,12 @@ def test_record_carries_truth_question_and_reference(records: list[dict[str, Any
         human, gpt = record["conversations"]
         assert human["value"] == "<event>\nWhat are the key elements in this scene?"
         assert record["truth"] == render(seed).truth == read_attributes(gpt["value"])
+
+
+def test_the_engine_reads_the_boxes(root: Path) -> None:
+    wanted = [boxes(render(seed).labels) for seed in FEW]
+    assert [sample.boxes for sample in readers.read(root).samples] == wanted
+    assert any("pedestrian" in one for one in wanted)
 
 
 def test_event_images_are_drawn_from_the_raw_events(

@@ -288,6 +288,15 @@ def test_a_damaged_list_of_eventbench_leaves_the_others(tmp_path: Path) -> None:
     assert "broken.json is not readable JSON" in problem
 
 
+def test_a_list_of_another_form_is_named_beside_those_that_are_read(tmp_path: Path) -> None:
+    good = bins(tmp_path, [RECORD])
+    put(tmp_path / "captions.json", b'[{"image": "x.png", "caption": "y"}]')
+    found = dataset.read(tmp_path)
+    assert found.samples == good.samples
+    (problem,) = found.problems
+    assert "captions.json has records with the keys image, caption" in problem
+
+
 def test_two_files_of_one_name_are_not_guessed_between(tmp_path: Path) -> None:
     put(tmp_path / "other" / "1.npz")
     sample = only(bins(tmp_path, [RECORD | {"event_data": "lost/1.npz"}]))

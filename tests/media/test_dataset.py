@@ -244,6 +244,7 @@ def test_folders_and_stray_files_are_no_frames(tmp_path: Path) -> None:
         ({"id": "a", "split": 5}, "split is 5 instead of text"),
         ({"id": "a", "truth": ["x"]}, "truth is ['x'] instead of texts by name"),
         ({"id": "a", "truth": {"x": 1}}, "truth is {'x': 1} instead of texts by name"),
+        ({"id": "a", "boxes": [1]}, "boxes is [1] instead of boxes by name"),
     ],
 )
 def test_records_that_are_wrong_are_listed(tmp_path: Path, record: object, sentence: str) -> None:
@@ -566,6 +567,8 @@ def test_a_record_with_choices(tmp_path: Path) -> None:
     assert evqa.choice_form == "letters"
     plain = only(tmp_path, full(tmp_path, id="a", conversations=ASKED))  # control
     assert (plain.question, plain.choices, plain.answer) == ("What is ahead?", (), "")
+    alone = only(tmp_path, full(tmp_path, id="a", conversations=ASKED, answer="a truck"))
+    assert not plain.problems and "answer is given without choices" in alone.problems[0]
 
 
 @pytest.mark.parametrize(

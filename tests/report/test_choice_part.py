@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from engine import report
 from engine.analysis import results_table
-from engine.report import choice_chart, svg_charts
+from engine.report import choice_chart, choice_part, svg_charts
 from engine.report.named_baselines import PUBLISHED, Baseline, Baselines
 from engine.report.report_figures import gather
 from engine.storage.run_store import Run
@@ -98,6 +99,15 @@ def test_the_charts_rows_and_words(run: Run) -> None:
     assert "vl, all questions: 25.0% (" in words and f"61.25%, {PUBLISHED} (A. Author" in words
     drawn = choice_chart.chart(found.choices, found.baselines.lines, {"ev": "eventgpt"}, 600)
     assert "published, not run here" in svg_charts.svg(drawn)
+
+
+def test_a_column_without_any_value_is_left_out(run: Run) -> None:
+    found = gather([run]).choices
+    plain = choice_part.tables(found, ())[0]
+    assert "by log-probability" not in plain.columns and "accuracy (95 % interval)" in plain.columns
+    scored = replace(found[0], likeliest=found[0].accuracy, agree=1.0)
+    (table,) = choice_part.tables([*found[1:], scored], ())
+    assert "by log-probability" in table.columns and len(table.rows[0]) == len(table.columns)
 
 
 def test_the_summary_of_bench_has_the_accuracy(run: Run, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.decoding import decode
+from engine.decoding import decode, forced
 from engine.models import auto_processor, image_text_models, registry
 from engine.models.adapter import Adapter
 from engine.models.families import OWN
@@ -199,6 +199,19 @@ def test_features_set_to_zero_give_other_logits(
         )
         assert float((seen[0] - a.plain.logits[0]).abs().max()) <= 2 * a.rounding
         assert float((seen - unseen).abs().max()) > 20 * a.rounding
+
+
+@pytest.mark.parametrize("family", SEAM)
+def test_forced_tokens_have_the_models_own_log_probabilities(
+    family: str, models: Models, tmp_path: Path
+) -> None:
+    with asked(models(family), tmp_path) as a, torch.inference_mode():
+        prompt = a.adapter.embed(a.subject.prepared, a.adapter.encode(a.subject.prepared))
+        found = forced.logprobs(a.adapter.decoder, [prompt], a.plain.ids)[0]
+        logs = torch.log_softmax(a.plain.logits.float(), dim=-1)
+        own = logs[range(TOKENS), list(a.plain.ids)]
+        assert float((found - own).abs().max()) <= 4 * a.rounding
+        assert float((found[1:] - own[:-1]).abs().max()) > 20 * a.rounding  # the control
 
 
 @pytest.mark.parametrize("family", SEAM)

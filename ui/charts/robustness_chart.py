@@ -11,10 +11,12 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from engine.palette import DASHES
 from ui.charts import chart_theme  # noqa: F401 - registers the theme
 from ui.widgets.theme import family_colour
 
 _HEIGHT, _LABEL = 400, 320
+_SHARE = "share, with 95 % interval"
 _COLUMNS = alt.ExprRef("width < 420 ? 1 : 3")  # of the legend
 
 
@@ -38,9 +40,10 @@ def chart(
     model: Any = alt.Color("model:N", scale=scale, legend=legend)
     shape = alt.Shape("model:N", scale=alt.Scale(domain=names), legend=legend)
     shares = alt.Scale(domain=[0, 1])
+    dash = alt.StrokeDash("model:N", scale=alt.Scale(domain=names, range=[*DASHES]), legend=None)
     base: Any = alt.Chart(table).encode(x=alt.X("strength:Q", title=axis), color=model)
-    y = alt.Y("share:Q", title="share", scale=shares)
-    band = alt.Y("low:Q", title="share", scale=shares)
+    y = alt.Y("share:Q", title=_SHARE, scale=shares)
+    band = alt.Y("low:Q", title=_SHARE, scale=shares)
     tip = [
         alt.Tooltip("model:N", title="Model"),
         alt.Tooltip("strength:Q", title=axis, format=".6~g"),
@@ -50,7 +53,7 @@ def chart(
     ]
     layers = [
         base.mark_area(opacity=0.14).encode(y=band, y2="high:Q"),
-        base.mark_line(strokeWidth=2).encode(y=y),
+        base.mark_line(strokeWidth=2).encode(y=y, strokeDash=dash),
         base.mark_point(filled=True, size=70, opacity=1).encode(y=y, shape=shape, tooltip=tip),
     ]
     return alt.LayerChart(layer=layers, height=_HEIGHT)

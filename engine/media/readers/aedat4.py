@@ -94,11 +94,11 @@ class _Aedat4:
     def _content(self, at: int, size: int) -> bytes:
         """The decompressed bytes at a place."""
         if not 0 <= size <= MAX_PACKET:
-            raise ValueError(f"a packet has {size:,} bytes")
+            raise ValueError(f"a packet has {counted(size, 'byte')}")
         self._file.seek(at)
         data = self._file.read(size)
         if len(data) < size:
-            raise ValueError(f"it ends in the middle of a packet of {size:,} bytes")
+            raise ValueError(f"it ends in the middle of a packet of {counted(size, 'byte')}")
         return aedat4_format.decompressed(data, self._header.compression)
 
     def _listed(self) -> Packets | None:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.media.readers import flat_tables
+from engine.quoting import counted
 
 PACKET = 8  # bytes in front of a packet: stream and size
 MAX_PACKET = 1 << 28  # bytes before and after decompression: 16 million events
@@ -71,7 +72,7 @@ def header(file: BinaryIO) -> Header:
     size = int.from_bytes(file.read(4), "little")
     data = file.read(min(size, _MAX_HEADER))
     if not 8 <= size == len(data):
-        raise ValueError(f"its header has {len(data):,} of {size:,} bytes")
+        raise ValueError(f"its header has {len(data):,} of {counted(size, 'byte')}")
     table = flat_tables.root(data)
     compression = table.integer(0, "<i", 0)
     if not 0 <= compression < len(_COMPRESSIONS):

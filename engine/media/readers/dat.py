@@ -22,6 +22,7 @@ from engine.errors import MediaError
 from engine.media import media_files
 from engine.media.readers import Counts, Recording, prophesee_header
 from engine.media.readers.indexed import Indexed, Table, Times
+from engine.quoting import counted
 
 RECORD = 8
 PIECE = 1 << 17  # events that are read at once
@@ -146,6 +147,6 @@ def _check(header: prophesee_header.Header, layout: bytes, name: str) -> None:
     kind, size = layout
     if kind not in _TYPES or size != RECORD:
         raise MediaError(
-            f"{name} holds events of type {kind} with {size} bytes: give a DAT file of CD events, "
-            "which have type 12 and 8 bytes."
+            f"{name} holds events of type {kind} with {counted(size, 'byte')}: give a DAT file "
+            "of CD events, which have type 12 and 8 bytes."
         )

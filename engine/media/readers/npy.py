@@ -29,7 +29,7 @@ from engine.media.npy_header import NpyHeader
 from engine.media.readers import Column, Columns, Recording, Whole
 from engine.media.readers.by_position import ByPosition, Numbered, Times
 from engine.media.standins import Array
-from engine.quoting import quoted
+from engine.quoting import counted, quoted
 
 FIELD = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
 GAP = re.compile(r"\|?V([0-9]{1,4})")
@@ -237,7 +237,9 @@ def _count(header: NpyHeader, dtype: np.dtype[Any], size: int) -> int:
 
 def _check_size(count: int, dtype: np.dtype[Any], size: int) -> None:
     if count < 0 or count * dtype.itemsize != size:
-        raise ValueError(f"{size:,} bytes where its header claims {count:,} records")
+        raise ValueError(
+            f"{counted(size, 'byte')} where its header claims {counted(count, 'record')}"
+        )
 
 
 def _dtype(fields: list[object]) -> np.dtype[Any]:

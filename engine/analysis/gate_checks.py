@@ -1,0 +1,173 @@
+"""Whether two runs can be compared by a gate, and what differs that a gate is for.
+
+Boundary: RunValues in, sentences out.  `refuse` raises BadInput with one sentence: what differs,
+and what to do.  Code, checkpoints and libraries may differ; `changes` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from engine.analysis import machine_loads
+from engine.analysis.number_text import count
+from engine.errors import BadInput
+from engine.machine.load import MachineLoad
+from engine.quoting import cut, quoted
+from engine.storage import plan_words
+from engine.storage.plan import Plan
+from engine.storage.run_values import ModelValues, RunValues
+
+# Settings of plan_words that decide no answer; the last two decide times.
+_NO_ANSWERS = ("kind", "repeat", "cache", "question")
+_TIMED = ("cache",)
+WITHOUT_TIMES = "or compare without times (--metric tokens,accuracy,answers)"
+
+
+def refuse(base: RunValues, new: RunValues, labels: tuple[str, ...], timed: bool) -> None:
+    """BadInput if the runs cannot be compared; `timed`: times are to be compared."""
+    if base.id == new.id:
+        raise BadInput(f"BASE and NEW are the same run ({base.id}): name two runs.")
+    for side in (base, new):
+        if not side.finished:
+            raise BadInput(
+                f"{_name(side)} is not finished: continue it with `bench --resume`, then compare."
+            )
+    _refuse_samples(base, new)
+    _refuse_settings(base.header.plan, new.header.plan, timed)
+    if not labels:
+        ours, theirs = (_listed(one.label for one in side.models) for side in (base, new))
+        raise BadInput(
+            f"The runs have no model in common (BASE has {ours}, NEW has {theirs}): compare runs "
+            "of the same models."
+        )
+    if timed:
+        for label in labels:
+            first, second = base.model(label), new.model(label)
+            assert first is not None and second is not None
+            _refuse_times(label, first, second)
+
+
+def _refuse_samples(base: RunValues, new: RunValues) -> None:
+    ours, theirs = set(base.header.plan.samples), set(new.header.plan.samples)
+    shared = ours & theirs
+    if not shared:
+        raise BadInput(
+            f"The runs have no sample in common (BASE has {len(ours):,}, NEW has {len(theirs):,}): "
+            "compare runs of the same samples."
+        )
+    if ours != theirs:
+        raise BadInput(
+            f"The runs have different samples (NEW lacks {len(ours - shared):,} of the "
+            f"{len(ours):,} of BASE and has {len(theirs - shared):,} others): run NEW on the "
+            "samples of BASE."
+        )
+    if base.header.dataset.digest != new.header.dataset.digest:
+        raise BadInput(
+            "The samples have the same names, but their records, files or order differ: run both "
+            "on the same dataset."
+        )
+
+
+def _refuse_settings(base: Plan, new: Plan, timed: bool) -> None:
+    """Settings in words, so that a baseline of an earlier version compares by meaning."""
+    ours, theirs = plan_words.settings(base), plan_words.settings(new)
+    names = [name for name in ours if name not in _NO_ANSWERS or (timed and name in _TIMED)]
+    found = [(name, ours[name], theirs[name]) for name in names if ours[name] != theirs[name]]
+    if base.prompt != new.prompt:
+        found.append(("question", _question(base), _question(new)))
+    if timed and len(base.models) > 1 and len(new.models) > 1 and base.order != new.order:
+        found.append(("order", f"models {base.order}", f"models {new.order}"))
+    if found:
+        parts = [f"{name} (BASE: {first}; NEW: {second})" for name, first, second in found]
+        raise BadInput(f"The runs differ in {_and(parts)}: run NEW with the settings of BASE.")
+    if timed and base.batch > 1:
+        raise BadInput(
+            f"The runs answered batches of {base.batch:,}, where samples are not timed "
+            f"separately: run both with --batch 1, {WITHOUT_TIMES}."
+        )
+
+
+def _question(plan: Plan) -> str:
+    return quoted(plan.prompt) if plan.prompt else "each record's question"
+
+
+def _refuse_times(label: str, base: ModelValues, new: ModelValues) -> None:
+    if base.device != new.device:
+        raise BadInput(
+            f"{label} ran on different types of devices (BASE: {base.device or 'not known'}; NEW: "
+            f"{new.device or 'not known'}): run both on the same type, {WITHOUT_TIMES}."
+        )
+    for side, model in (("BASE", base), ("NEW", new)):
+        if model.shared:
+            raise BadInput(
+                f"In {side}, {label} ran with {model.shared}, so its times include other work: "
+                f"run it alone on its device, {WITHOUT_TIMES}."
+            )
+        if model.cached:
+            results = count(model.cached, "result")
+            raise BadInput(
+                f"In {side}, {results} of {label} read a stage from the cache, so their times "
+                f"were not measured: run it with --cache off, {WITHOUT_TIMES}."
+            )
+    if why := machine_loads.incomparable_loads("BASE", _load(base), "NEW", _load(new)):
+        raise BadInput(
+            f"The times of {label} cannot be compared ({why}): repeat the run on an idle machine, "
+            f"{WITHOUT_TIMES}."
+        )
+
+
+def _load(model: ModelValues) -> MachineLoad | None:
+    if model.load is None:
+        return None
+    names = MachineLoad.__dataclass_fields__
+    return MachineLoad(**{name: getattr(model.load, name) for name in names})
+
+
+def changes(base: RunValues, new: RunValues, labels: tuple[str, ...]) -> Iterator[str]:
+    """Sentences about code, checkpoints, dtypes, the machine and models in one run only."""
+    if base.header.code != new.header.code:
+        yield "The engine's code or libraries differ."
+    else:
+        yield "The engine's code and libraries are the same."
+    theirs = {one.name: one for one in new.header.models}
+    shared = dict.fromkeys(model.model for model in base.models if model.label in labels)
+    for one in base.header.models:
+        other = theirs.get(one.name)
+        if one.name in shared and other is not None:
+            if one.digest != other.digest:
+                yield f"{one.name} has another checkpoint (BASE: {one.digest[:12]}; NEW: " \
+                      f"{other.digest[:12]})."  # fmt: skip
+            if one.dtype != other.dtype:
+                yield f"{one.name} has another dtype (BASE: {one.dtype}; NEW: {other.dtype})."
+    yield from _machine(base.header.environment, new.header.environment)
+    for side, here, there in (("BASE", base, new), ("NEW", new, base)):
+        if alone := [one.label for one in here.models if there.model(one.label) is None]:
+            yield f"Only in {side}, so not compared: {_listed(alone)}."
+    for label in labels:
+        unknown = [
+            side
+            for side, values in (("BASE", base), ("NEW", new))
+            if (model := values.model(label)) is not None and model.load is None
+        ]
+        if unknown:
+            yield f"The machine's load is not known for {label} in {_and(unknown)}."
+
+
+def _machine(base: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    names = [name for name in base if name in new and base[name] != new[name]]
+    if names:
+        parts = [f"{name} {cut(base[name])} in BASE and {cut(new[name])} in NEW" for name in names]
+        yield f"The machine or its libraries differ: {', '.join(parts)}."
+
+
+def _name(side: RunValues) -> str:
+    return f"The run {side.id}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _and(parts: list[str]) -> str:
+    *most, last = parts
+    return f"{', '.join(most)} and {last}" if most else last

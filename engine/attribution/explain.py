@@ -1,0 +1,215 @@
+"""explain(): which parts of the input carry chosen words of an answer.
+
+The plain input is scored, then a coarse map, then the fine cells of the coarse cells that lost
+most, then frames or event images one by one (docs/attribution.md).
+
+Boundary: one loaded model and one request; the caller owns the device.  Nothing is kept on disk,
+and the feature cache is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import torch
+
+from engine import media
+from engine.attribution import cells as grid
+from engine.attribution import cost as costs
+from engine.attribution import words as texts
+from engine.attribution.explained import (
+    CellLoss,
+    Chance,
+    Cost,
+    ExplainRequest,
+    ExplainWatcher,
+    Explanation,
+    MomentLoss,
+)
+from engine.attribution.forcing import Forcing
+from engine.attribution.occlusion import Occlusion
+from engine.attribution.words import ScoredWords
+from engine.errors import BadInput, Cancelled, MediaError
+from engine.machine import memory
+from engine.models.adapter import Adapter
+from engine.pipeline import single_run
+from engine.pipeline.text_ends import text_ends
+from engine.prompts import refuse_markers
+from engine.types import Media, RunRequest
+
+NO_MAP = "{}: {}: choose another model to explain."
+PAINTED = (
+    "The event pictures are painted with their background, because the raw events that they were "
+    "drawn from are not known."
+)
+ROUNDED = (
+    "The model computes in {}: a small loss may be rounding, which differs from batch to batch."
+)
+SAMPLED = "The answer was sampled; its words are scored by the model's own probabilities."
+
+
+def cost(adapter: Adapter, request: ExplainRequest) -> Cost:
+    """What explain() will compute, from the sample's pictures; encodes nothing.
+
+    The seconds are known once this process has measured the model.
+    """
+    refuse(adapter)
+    return _cost(adapter, request, occlusion(adapter, request))
+
+
+def explain(
+    adapter: Adapter, request: ExplainRequest, watcher: ExplainWatcher | None = None
+) -> Explanation:
+    """How much each part of the input carries the words.
+
+    BadInput for a user error or a model that cannot be explained, OutOfMemory after freeing the
+    memory, NotFinite for scores that are no numbers, Cancelled between two batches.
+    """
+    refuse(adapter)
+    watcher = watcher or ExplainWatcher()
+    ids = request.token_ids or _answer(adapter, request.run, watcher)
+    with memory.guard(adapter.info.name, adapter.device):
+        return _explained(adapter, request, ids, watcher)
+
+
+def refuse(adapter: Adapter) -> None:
+    """BadInput for a model whose stages 3 and 4 cannot be run apart."""
+    if why := adapter.refuses.get("decoupled"):
+        raise BadInput(NO_MAP.format(adapter.info.name, why.rstrip(".")))
+
+
+def occlusion(adapter: Adapter, request: ExplainRequest) -> Occlusion:
+    """The pictures that the run shows, ready to be changed."""
+    run = request.run
+    plain = media.load(run.sample, adapter.kind, run)
+    return Occlusion(plain, request.options.fill, _from_events(run, plain))
+
+
+def _from_events(run: RunRequest, plain: Media) -> bool:
+    """Whether the pictures are those that this project draws from the sample's raw events."""
+    if plain.kind != "events" or plain.extent is not None or run.sample.events is None:
+        return plain.extent is not None
+    try:
+        drawn = media.load(replace(run.sample, event_images=()), "events", run)
+    except MediaError:
+        return False
+    return len(drawn.images) == len(plain.images) and all(
+        map(np.array_equal, drawn.images, plain.images)
+    )
+
+
+def _answer(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tuple[int, ...]:
+    """The ids of the model's answer."""
+    found = single_run.run(adapter, replace(run, cache="off", prefix=False), None, watcher)
+    if found.generation.stop == "cancelled":
+        raise Cancelled("The explanation was cancelled.")
+    return found.generation.token_ids
+
+
+def scored_words(adapter: Adapter, words: str, ids: Sequence[int]) -> ScoredWords:
+    """The words' tokens in the answer with these ids, or those of the words alone."""
+    known = adapter.model.get_input_embeddings().num_embeddings
+    texts.refuse_ids(ids, known, adapter.info.name)
+    tokenizer = adapter.tokenizer
+    ends = text_ends(partial(tokenizer.decode, skip_special_tokens=True), ids)
+
+    def tokenize(text: str) -> list[int]:
+        refuse_markers(text, tuple(tokenizer.all_special_tokens))
+        found: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+        return found
+
+    return texts.find(words, adapter.text(ids), ids, ends, tokenize)
+
+
+@dataclass(frozen=True, eq=False)
+class _Losses:
+    """Scores inputs against the plain one."""
+
+    forcing: Forcing
+    plain: list[float]
+
+    def of(self, inputs: Iterable[Media]) -> list[float]:
+        """The loss of each input in nats, summed over the words' tokens."""
+        return [sum(self.plain) - sum(values) for values in self.forcing.tokens(inputs)]
+
+
+@torch.inference_mode()
+def _explained(
+    adapter: Adapter, request: ExplainRequest, ids: Sequence[int], watcher: ExplainWatcher
+) -> Explanation:
+    words = scored_words(adapter, request.words, ids)
+    hidden = occlusion(adapter, request)
+    forcing = Forcing(adapter, request.run, words, request.options.batch, watcher)
+    forcing.of = _cost(adapter, request, hidden).encodings
+    (plain,) = forcing.tokens([hidden.plain])
+    watcher.planned(_cost(adapter, request, hidden))
+    losses = _Losses(forcing, plain)
+    cells = _map(losses, hidden, request)
+    moments = _moments(losses, hidden) if request.options.time else ()
+    return Explanation(
+        request=request,
+        answer=adapter.text(ids),
+        words=words.words,
+        said=words.said,
+        token_ids=words.token_ids,
+        scored=words.scored,
+        logprob=sum(plain),
+        cells=cells,
+        moments=moments,
+        chance=_chance(),
+        cost=Cost(forcing.encodings, forcing.prefills, forcing.spent / 1000),
+        ms=forcing.spent,
+        removal=hidden.removal,
+        pictures=hidden.shown(),
+        notes=_notes(adapter, request, words, hidden),
+    )
+
+
+def _cost(adapter: Adapter, request: ExplainRequest, hidden: Occlusion) -> Cost:
+    batched, pictures = "batch" not in adapter.refuses, len(hidden.plain.images)
+    return costs.counted(request.options, pictures, hidden.raw, batched, adapter.info.name)
+
+
+def _map(losses: _Losses, hidden: Occlusion, request: ExplainRequest) -> tuple[CellLoss, ...]:
+    """The coarse map, and the fine cells where it lost most."""
+    options = request.options
+    coarse = _cells(losses, hidden, grid.coarse(options))
+    if not coarse:
+        return _cells(losses, hidden, grid.fine(options))
+    strongest = sorted(coarse, key=lambda cell: -cell.nats)[: options.refined]
+    fine = [cell for one in strongest for cell in grid.fine(options, one.box)]
+    return (*coarse, *_cells(losses, hidden, fine))
+
+
+def _cells(losses: _Losses, hidden: Occlusion, cells: Sequence[grid.Cell]) -> tuple[CellLoss, ...]:
+    nats = losses.of(hidden.without(cell.removed) for cell in cells)
+    return tuple(cell.loss(one) for cell, one in zip(cells, nats, strict=True))
+
+
+def _moments(losses: _Losses, hidden: Occlusion) -> tuple[MomentLoss, ...]:
+    moments = tuple(hidden.moments())
+    nats = losses.of(hidden.at(moment) for moment in moments)
+    return tuple(
+        MomentLoss(moment.index, moment.label, moment.how, one)
+        for moment, one in zip(moments, nats, strict=True)
+    )
+
+
+def _chance() -> Chance | None:
+    return None
+
+
+def _notes(
+    adapter: Adapter, request: ExplainRequest, words: ScoredWords, hidden: Occlusion
+) -> tuple[str, ...]:
+    notes = [*hidden.plain.notes, *words.notes]
+    if hidden.removal == "painted":
+        notes.append(PAINTED)
+    if not request.run.decode.greedy and words.said:
+        notes.append(SAMPLED)
+    if adapter.dtype != torch.float32:
+        notes.append(ROUNDED.format(str(adapter.dtype).removeprefix("torch.")))
+    return tuple(notes)

@@ -1,0 +1,240 @@
+"""The options, the request and the result of an explanation: what an answer rests on.
+
+All losses are in nats: log P(words | plain input) - log P(words | changed input), where P is the
+model's own probability of the words' tokens, given the tokens before them.  Boxes are shares of the
+picture; event pictures of different sizes are shares of the largest, because all begin at the same
+corner of the sensor.
+
+Boundary: frozen data, checks and texts; no torch, no NumPy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from engine.errors import BadInput
+from engine.pipeline.watcher import Watcher
+from engine.quoting import number, quoted
+from engine.types import Image, RunRequest
+
+Fill = Literal["blur", "neutral"]  # of pictures and frames; events are dropped
+Removal = Literal["blur", "neutral", "events", "painted"]  # painted: drawn event pictures, white
+Box = tuple[float, float, float, float]  # left, top, right, bottom as shares of the picture, 0 to 1
+FILLS: tuple[Fill, ...] = get_args(Fill)
+MIN_GRID, MAX_GRID = 2, 32
+MAX_BATCH = 64
+MAX_WORDS = 2_000  # characters
+REMOVED: dict[Removal, str] = {
+    "blur": "blurred",
+    "neutral": "filled with the picture's mean colour",
+    "events": "emptied of its events",
+    "painted": "painted with the background",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    """The map's cells, what is removed with each, and how much is computed.
+
+    A cell is removed with its neighbourhood: a box of `side` cells of the fine map around the
+    cell's centre; an even `side` takes half a cell more on each side.  A coarse cell is removed
+    with the same box, or with its own if that is larger.
+    """
+
+    grid: int = 8  # cells per side of the fine map
+    side: int = 3  # cells per side that are removed together
+    fill: Fill = "blur"
+    coarse: int = 4  # cells per side of the first map; 0: the whole fine map at once
+    refined: int = 4  # coarse cells whose fine cells are computed; without `coarse` unused
+    time: bool = True  # also frames or event images, one by one
+    batch: int = 8  # changed inputs that are encoded together
+
+    def __post_init__(self) -> None:
+        _within("grid", self.grid, MIN_GRID, MAX_GRID)
+        _within("side", self.side, 1, self.grid)
+        _within("coarse", self.coarse, 0, self.grid)
+        _within("refined", self.refined, 0, MAX_GRID**2)
+        _within("batch", self.batch, 1, MAX_BATCH)
+        if self.fill not in FILLS:
+            raise BadInput(f"fill is {quoted(self.fill)}: choose one of {', '.join(FILLS)}.")
+        if self.coarse and self.grid % self.coarse:
+            fitting = [str(one) for one in range(1, self.grid + 1) if self.grid % one == 0]
+            raise BadInput(
+                f"coarse is {self.coarse}, which does not divide a grid of {self.grid}: choose "
+                f"one of {', '.join(fitting)}, or 0 for the whole fine map."
+            )
+
+
+def _within(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise BadInput(f"{name} is {number(value)}: choose a value from {low:,} to {high:,}.")
+
+
+@dataclass(frozen=True)
+class ExplainRequest:
+    """Which words of which answer are explained.
+
+    `token_ids`: the answer's ids with the end token; () asks the model first.
+    """
+
+    run: RunRequest
+    words: str
+    token_ids: tuple[int, ...] = ()
+    options: ExplainOptions = ExplainOptions()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", self.words.strip())
+        if not self.words:
+            raise BadInput("The words are empty: give a sentence, a phrase or a word to explain.")
+        if len(self.words) > MAX_WORDS:
+            raise BadInput(
+                f"The words have {len(self.words):,} characters: give at most {MAX_WORDS:,}."
+            )
+
+
+@dataclass(frozen=True)
+class CellLoss:
+    """One removed part of the picture, in all frames or event images."""
+
+    box: Box  # the cell itself, without its neighbours
+    removed: Box  # what was removed
+    nats: float  # > 0: the words rest on it
+    fine: bool
+
+    @property
+    def place(self) -> str:
+        """The cell's place in words, such as "left, middle height"."""
+        return place(self.box)
+
+
+@dataclass(frozen=True)
+class MomentLoss:
+    """One frame or event image, replaced by its neighbour, or emptied of its events."""
+
+    index: int  # among the pictures that the model is shown
+    label: str  # "frame 12", "event image 3"
+    how: Literal["replaced", "emptied"]
+    nats: float
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A permutation test: does any part matter more than chance?"""
+
+    p: float
+    permutations: int
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an explanation computes.  `prefills`: passes of the language model, each with up to a
+    whole batch of inputs.  `seconds`: None if this model's times are not measured yet."""
+
+    encodings: int
+    prefills: int
+    seconds: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        lasting = "not measured yet" if self.seconds is None else f"about {_seconds(self.seconds)}"
+        passes = "1 prefill" if self.prefills == 1 else f"{self.prefills:,} prefills"
+        return f"{self.encodings:,} encodings, {passes}; time: {lasting}."
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f} s" if value < 10 else f"{value:,.0f} s"
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """How much each part of the input carries the words."""
+
+    request: ExplainRequest
+    answer: str
+    words: str  # as they stand in the answer
+    said: bool  # False: scored as if the model had said them after the prompt
+    token_ids: tuple[int, ...]  # of the answer, or of the words if they were not said
+    scored: tuple[int, int]  # the words' tokens among these: first, and the one after the last
+    logprob: float  # of the words on the plain input, in nats
+    cells: tuple[CellLoss, ...]
+    moments: tuple[MomentLoss, ...]
+    chance: Chance | None
+    cost: Cost  # what was computed; seconds are measured
+    ms: float
+    removal: Removal
+    pictures: tuple[Image, ...] = ()  # of the plain input, event pictures on one canvas; not kept
+    notes: tuple[str, ...] = ()
+
+    @property
+    def shown_cells(self) -> tuple[CellLoss, ...]:
+        """Cells that cover the picture once: the fine ones, and coarse ones without fine ones."""
+        fine = [cell for cell in self.cells if cell.fine]
+        rest = [cell for cell in self.cells if not cell.fine]
+        return (
+            *(cell for cell in rest if not any(contains(cell.box, one.box) for one in fine)),
+            *fine,
+        )
+
+    @property
+    def strongest(self) -> tuple[CellLoss, ...]:
+        """The same cells, the one that carries most first."""
+        return tuple(sorted(self.shown_cells, key=lambda cell: -cell.nats))
+
+    @property
+    def strongest_moments(self) -> tuple[MomentLoss, ...]:
+        return tuple(sorted(self.moments, key=lambda moment: -moment.nats))
+
+
+def contains(outer: Box, inner: Box) -> bool:
+    """Whether the centre of one box lies in the other."""
+    x, y = (inner[0] + inner[2]) / 2, (inner[1] + inner[3]) / 2
+    return outer[0] <= x < outer[2] and outer[1] <= y < outer[3]
+
+
+_ACROSS, _DOWN = ("left", "middle", "right"), ("top", "middle height", "bottom")
+
+
+def place(box: Box) -> str:
+    """Where the centre of a box is, in words."""
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    return f"{_ACROSS[min(int(3 * x), 2)]}, {_DOWN[min(int(3 * y), 2)]}"
+
+
+class ExplainWatcher(Watcher):
+    """Follows an explanation."""
+
+    def planned(self, cost: Cost) -> None:
+        """The cost is known; the changed inputs come next."""
+
+    def done(self, encodings: int, of: int) -> None:
+        """So many inputs of so many have been encoded and scored."""
+
+
+def as_json(found: Explanation) -> dict[str, Any]:
+    """The result without pictures, as plain JSON values."""
+    request = found.request
+    return {
+        "sample": request.run.sample.id,
+        "model": request.run.model,
+        "prompt": request.run.prompt,
+        "answer": found.answer,
+        "words": found.words,
+        "said": found.said,
+        "token_ids": list(found.token_ids),
+        "scored": list(found.scored),
+        "logprob": found.logprob,
+        "removal": found.removal,
+        "options": asdict(request.options),
+        "cells": [
+            {"box": list(cell.box), "removed": list(cell.removed), "nats": cell.nats}
+            | {"fine": cell.fine}
+            for cell in found.cells
+        ],
+        "moments": [asdict(moment) for moment in found.moments],
+        "chance": asdict(found.chance) if found.chance else None,
+        "cost": asdict(found.cost),
+        "ms": found.ms,
+        "notes": list(found.notes),
+    }

@@ -1,0 +1,110 @@
+"""Encodes changed inputs and scores the words on each: how far their log-probability falls.
+
+Boundary: one loaded model and one question; the caller chooses the inputs.  Features never come
+from the cache and are never written to it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from engine.attribution import cost
+from engine.attribution.explained import ExplainWatcher
+from engine.attribution.words import ScoredWords
+from engine.decoding import forced
+from engine.errors import Cancelled, ContextTooLong, NotFinite
+from engine.models.adapter import Adapter
+from engine.types import Features, Media, Prepared, RunRequest
+
+NOT_FINITE = (
+    "{}: the words' log-probability is not finite (NaN or infinity): copy the checkpoint again, or "
+    "choose a dtype with a wider range, such as bfloat16 or float32."
+)
+TOO_LONG = (
+    "{} has a context of {:,} tokens; the prompt has {:,} and the words end {:,} tokens later: "
+    "choose earlier or shorter words."
+)
+
+
+@dataclass(eq=False)
+class Forcing:
+    """Scores the words on one input after another; `spent` is in milliseconds.
+
+    The prompt before the first visual row is the same for all inputs.  Its share of the work is
+    small, and the pass over the words would need a copy of its cache per input, so it is not kept.
+    """
+
+    adapter: Adapter
+    run: RunRequest
+    words: ScoredWords
+    batch: int
+    watcher: ExplainWatcher
+    of: int = 0  # planned encodings
+    encodings: int = 0
+    prefills: int = 0
+    spent: float = 0.0
+    _each: list[float] = field(default_factory=list)
+
+    @property
+    def batched(self) -> bool:
+        return "batch" not in self.adapter.refuses
+
+    def tokens(self, inputs: Iterable[Media]) -> list[list[float]]:
+        """The log-probability of each of the words' tokens on each input, in nats.
+
+        Up to `batch` inputs are encoded and scored together if the model takes batches.  Cancelled
+        between two batches; NotFinite for a score that is no number.
+        """
+        found: list[list[float]] = []
+        for group in _groups(inputs, self.batch):
+            if self.watcher.cancelled():
+                raise Cancelled("The explanation was cancelled.")
+            start = time.perf_counter()
+            found += self._together(group) if self.batched else map(self._alone, group)
+            self._note(len(group), (time.perf_counter() - start) * 1000)
+        if not all(math.isfinite(value) for values in found for value in values):
+            raise NotFinite(NOT_FINITE.format(self.adapter.info.name))
+        return found
+
+    def _note(self, size: int, ms: float) -> None:
+        self.encodings += size
+        self.prefills += 1 if self.batched else size
+        self.spent += ms
+        self._each.append(ms / size)
+        cost.remember(self.adapter.info.name, self._each[-1])
+        self.watcher.done(self.encodings, self.of)
+
+    def _together(self, group: list[Media]) -> list[list[float]]:
+        prepared = [self._prepared(media) for media in group]
+        return self._scored(prepared, self.adapter.encode_batch(prepared))
+
+    def _alone(self, media: Media) -> list[float]:
+        prepared = self._prepared(media)
+        return self._scored([prepared], [self.adapter.encode(prepared)])[0]
+
+    def _prepared(self, media: Media) -> Prepared:
+        adapter, run = self.adapter, self.run
+        prepared = adapter.preprocess(media, run.prompt, run.pixels)
+        context, after = prepared.context_tokens, self.words.scored[1]
+        if context + after > adapter.context_limit:
+            limit = adapter.context_limit
+            raise ContextTooLong(TOO_LONG.format(adapter.info.name, limit, context, after))
+        return prepared
+
+    def _scored(self, prepared: list[Prepared], features: list[Features]) -> list[list[float]]:
+        first, after = self.words.scored
+        prompts = [self.adapter.embed(*pair) for pair in zip(prepared, features, strict=True)]
+        logs = forced.logprobs(self.adapter.decoder, prompts, self.words.token_ids[:after])
+        rows: list[list[float]] = logs[:, first:].double().tolist()
+        return rows
+
+
+def _groups(inputs: Iterable[Media], size: int) -> Iterator[list[Media]]:
+    """Lists of up to `size` inputs; each is made only when its group is needed."""
+    rest = iter(inputs)
+    while group := list(islice(rest, size)):
+        yield group

@@ -1,0 +1,151 @@
+"""Changes the input: removes a box from all pictures, or one picture.
+
+An event picture is as if the events in the box had been dropped before drawing: the split of the
+stream and the size of each picture stay those of the whole stream.  A pixel shows its last event,
+so painting the box with the background gives the same picture, bit for bit; a test compares both.
+
+Boundary: Media in, Media out; reads no files, knows no models.  Changed media have a digest of
+their own, and nothing computed from them is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from engine.attribution.explained import Box, Fill, Removal
+from engine.types import Image, Media
+
+BLUR_SHARE = 0.25  # standard deviation of the blur, as a share of the picture's longer side
+BACKGROUND = 255  # of event pictures
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One picture that is replaced by its neighbour, or emptied of its events."""
+
+    index: int
+    label: str
+    how: Literal["replaced", "emptied"]
+
+
+@dataclass(frozen=True, eq=False)
+class Occlusion:
+    """The changed versions of one sample's pictures."""
+
+    plain: Media
+    fill: Fill = "blur"
+    raw: bool = False  # the pictures are drawn from raw events
+
+    @property
+    def removal(self) -> Removal:
+        if self.plain.kind != "events":
+            return self.fill
+        return "events" if self.raw else "painted"
+
+    @cached_property
+    def canvas(self) -> tuple[int, int] | None:
+        """Height and width of the largest event picture: boxes are shares of it.  None for other
+        pictures, of which each is its own canvas."""
+        if self.plain.kind != "events":
+            return None
+        shapes = [picture.shape for picture in self.plain.images]
+        return max(shape[0] for shape in shapes), max(shape[1] for shape in shapes)
+
+    @cached_property
+    def _filled(self) -> tuple[Image, ...]:
+        """Each picture with nothing left in it."""
+        make = {"blur": blurred, "neutral": neutral, "events": emptied, "painted": emptied}
+        return tuple(make[self.removal](picture) for picture in self.plain.images)
+
+    def without(self, *boxes: Box) -> Media:
+        """The media with these boxes removed from every picture."""
+        pictures = []
+        for plain, filled in zip(self.plain.images, self._filled, strict=True):
+            picture = plain.copy()
+            for box in boxes:
+                rows, columns = area(box, self.canvas or (plain.shape[0], plain.shape[1]))
+                picture[rows, columns] = filled[rows, columns]
+            pictures.append(picture)
+        return self._changed(tuple(pictures), f"without {boxes} by {self.removal}")
+
+    def moments(self) -> Iterator[Moment]:
+        """Each picture replaced, and of raw events also each emptied; none of a single picture."""
+        count = len(self.plain.images)
+        if count < 2:
+            return
+        labels = [self._label(index) for index in range(count)]
+        yield from (Moment(index, labels[index], "replaced") for index in range(count))
+        if self.raw:
+            yield from (Moment(index, labels[index], "emptied") for index in range(count))
+
+    def _label(self, index: int) -> str:
+        frames = self.plain.frames
+        if frames is not None:
+            return f"frame {frames.indices[index]}"
+        return f"event image {index + 1}" if self.plain.kind == "events" else f"image {index + 1}"
+
+    def at(self, moment: Moment) -> Media:
+        """The media with this picture replaced by the one before it (the first by the second), or
+        with none of its events, on the same canvas."""
+        pictures, index = list(self.plain.images), moment.index
+        if moment.how == "emptied":
+            pictures[index] = emptied(pictures[index])
+        else:
+            pictures[index] = pictures[index - 1 if index else 1]
+        return self._changed(tuple(pictures), f"{moment.how} {index}")
+
+    def _changed(self, pictures: tuple[Image, ...], what: str) -> Media:
+        digest = hashlib.blake2b(f"{self.plain.digest} {what}".encode(), digest_size=32)
+        return replace(self.plain, images=pictures, digest=digest.hexdigest())
+
+    def shown(self) -> tuple[Image, ...]:
+        """The plain pictures; event pictures on one canvas, so that boxes fit all of them."""
+        if self.canvas is None:
+            return self.plain.images
+        return tuple(_on_canvas(picture, self.canvas) for picture in self.plain.images)
+
+
+def area(box: Box, canvas: tuple[int, int]) -> tuple[slice, slice]:
+    """The rows and columns of a box on a canvas (height, width); at least one pixel."""
+    height, width = canvas
+    return _pixels(box[1], box[3], height), _pixels(box[0], box[2], width)
+
+
+def _pixels(low: float, high: float, size: int) -> slice:
+    first = min(round(low * size), size - 1)
+    return slice(first, max(round(high * size), first + 1))
+
+
+def blurred(picture: Image) -> Image:
+    """The picture [H, W, 3] with a blur so strong that things cannot be recognised."""
+    from PIL import Image as Pictures
+    from PIL import ImageFilter
+
+    radius = BLUR_SHARE * max(picture.shape[:2])
+    found = Pictures.fromarray(picture).filter(ImageFilter.GaussianBlur(radius))
+    return np.asarray(found, dtype=np.uint8)
+
+
+def neutral(picture: Image) -> Image:
+    """The picture's mean colour in its size."""
+    mean = np.rint(picture.reshape(-1, 3).mean(axis=0)).astype(np.uint8)
+    return np.broadcast_to(mean, picture.shape).copy()
+
+
+def emptied(picture: Image) -> Image:
+    """An event picture without events, in the same size."""
+    return np.full_like(picture, BACKGROUND)
+
+
+def _on_canvas(picture: Image, canvas: Sequence[int]) -> Image:
+    if picture.shape[:2] == tuple(canvas):
+        return picture
+    found = np.full((*canvas, 3), BACKGROUND, np.uint8)
+    found[: picture.shape[0], : picture.shape[1]] = picture
+    return found

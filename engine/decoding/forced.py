@@ -1,0 +1,64 @@
+"""Teacher forcing: the log-probability of each given token after a prompt and the tokens before it.
+
+The log-softmax is taken in float32 over the whole vocabulary.  Generation rules and the temperature
+do not apply.
+
+Boundary: prompts whose features are in place and token ids in, numbers out; like decode.py it knows
+no pictures and no text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from engine.decoding import batched, decode
+from engine.decoding.decode import Decoder, ModelInputs, Prompt, WholeModel
+
+
+def logprobs(decoder: Decoder, prompts: Sequence[Prompt], ids: Sequence[int]) -> torch.Tensor:
+    """[B, N]: the log-probabilities of N tokens after each of B prompts.
+
+    Prompts of embeddings [1, S_i, hidden] are computed in one padded pass; prompts for a model's
+    own forward() one by one.
+    """
+    tokens = torch.tensor([list(ids)], dtype=torch.long, device=decoder.device)
+    embeds = [one for one in prompts if isinstance(one, torch.Tensor)]
+    if len(embeds) == len(prompts):
+        scores = _together(decoder, embeds, tokens)
+    else:
+        scores = torch.cat([_alone(decoder, one, tokens) for one in prompts])
+    logs = torch.log_softmax(scores.float(), dim=-1)
+    return logs.gather(2, tokens.expand(len(prompts), -1)[..., None])[..., 0]
+
+
+def _together(
+    decoder: Decoder, prompts: Sequence[torch.Tensor], tokens: torch.Tensor
+) -> torch.Tensor:
+    """Scores [B, N, vocabulary] before each of the tokens [1, N], in one pass."""
+    language_model: Any = decoder.language_model
+    said = language_model.get_input_embeddings()(tokens[:, :-1])
+    padded = batched.pad([torch.cat([one, said.to(one.dtype)], dim=1) for one in prompts])
+    out = language_model(
+        inputs_embeds=padded.embeds,
+        attention_mask=padded.mask,
+        position_ids=padded.positions,
+        use_cache=False,
+    )
+    scores: torch.Tensor = decoder.head(out.last_hidden_state[:, -tokens.shape[1] :])
+    return scores
+
+
+def _alone(decoder: Decoder, prompt: Prompt, tokens: torch.Tensor) -> torch.Tensor:
+    """Scores [1, N, vocabulary]: the prefill of an ordinary run, then one pass on its cache.
+
+    The model computes positions and masks of both passes itself, as M-RoPE needs it.
+    """
+    assert isinstance(decoder, WholeModel) and isinstance(prompt, ModelInputs)
+    first, cache = decode.prefill(decoder, prompt)
+    if tokens.shape[1] == 1:
+        return first[:, None]
+    out = decoder.model(input_ids=tokens[:, :-1], past_key_values=cache, use_cache=True)
+    return torch.cat([first[:, None], out.logits.float()], dim=1)

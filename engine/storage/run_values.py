@@ -1,0 +1,111 @@
+"""RunValues: what a gate needs of a run, and the small file that keeps it as a pinned baseline.
+
+The file holds the run's header (plan, samples, models, code, machine), and per model and sample the
+median of each metric, the accuracy and the token ids.  So the folder of the run need not be kept.
+
+Boundary: types and the file's format; engine/analysis/gate_values.py computes the values.  The file
+is untrusted: its size, types and ranges are checked.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from engine.errors import StoreError
+from engine.plain_files import read_json, reason, write_whole
+from engine.quoting import quoted, shown
+from engine.storage import run_header
+from engine.storage.result_rows import LoadFigures
+from engine.storage.run_header import Header
+from engine.storage.schemas import Count, Difference, Name
+
+FORMAT, VERSION = "stagescope-baseline", 1
+MAX_BYTES = 2**27  # 500 samples of 3 models have about 1 MB
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class SampleValues(Struct, frozen=True, kw_only=True):
+    """One model's answers to one sample, over its repeats.
+
+    values: metric -> median of the measured results.  right: the share of right answers or
+    attributes, None if it is not known.  token_ids: of the first answer, None without ids.
+    new_tokens counts the answers of batches too.
+    """
+
+    sequence: str
+    results: Count
+    values: dict[str, Difference]
+    right: Share | None = None
+    token_ids: tuple[Count, ...] | None = None
+
+
+class ModelValues(Struct, frozen=True, kw_only=True):
+    """One label's answers.  `failed`: samples without any answer.  `cached`: results with a stage
+    that was read from the cache.  `device`, `shared`: as in results_table.frame."""
+
+    label: str
+    model: Name
+    device: str
+    shared: str
+    cached: Count
+    load: LoadFigures | None
+    samples: dict[str, SampleValues]
+    failed: tuple[str, ...] = ()
+
+
+class RunValues(Struct, frozen=True):
+    """A run for a gate; `pinned`: it was read from a baseline file."""
+
+    header: Header
+    finished: bool
+    models: tuple[ModelValues, ...]
+    pinned: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.header.id
+
+    def model(self, label: str) -> ModelValues | None:
+        return next((one for one in self.models if one.label == label), None)
+
+
+class _Stored(Struct):
+    format: Literal["stagescope-baseline"]
+    version: int
+    run: dict[str, Any]
+    finished: bool
+    models: tuple[ModelValues, ...]
+
+
+def write(values: RunValues, path: Path) -> None:
+    """Writes the baseline file; StoreError if that fails."""
+    stored = {
+        "format": FORMAT,
+        "version": VERSION,
+        "run": run_header.as_json(values.header),
+        "finished": values.finished,
+        "models": values.models,
+    }
+    try:
+        write_whole(path, msgspec.json.encode(stored) + b"\n")
+    except OSError as error:
+        raise StoreError(
+            f"{shown(path)} cannot be written ({reason(error)}): make room or name another file."
+        ) from error
+
+
+def read(path: Path) -> RunValues:
+    """Reads a baseline file; StoreError for anything else."""
+    what = "The pinned baseline"
+    stored = read_json(path, MAX_BYTES, what, _Stored, error=StoreError)
+    if stored.version != VERSION:
+        raise StoreError(
+            f"{shown(path)} is a baseline of version {quoted(stored.version)}, but this program "
+            f"reads version {VERSION}: pin the baseline again."
+        )
+    header = run_header.parsed(stored.run, shown(path))
+    return RunValues(header, stored.finished, stored.models, pinned=True)

@@ -1,0 +1,109 @@
+"""Options and requests are checked; places and cells are found in words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.attribution.explained import (
+    CellLoss,
+    Cost,
+    ExplainOptions,
+    ExplainRequest,
+    Explanation,
+    as_json,
+    place,
+)
+from engine.errors import BadInput
+from engine.types import RunRequest, Sample
+
+
+def run() -> RunRequest:
+    return RunRequest(Sample("s", "seq"), "some-model", "What is it?")
+
+
+def cell(box: tuple[float, float, float, float], nats: float, fine: bool = True) -> CellLoss:
+    return CellLoss(box, box, nats, fine)
+
+
+def explained(*cells: CellLoss) -> Explanation:
+    return Explanation(
+        request=ExplainRequest(run(), "a car"),
+        answer="It is a car.",
+        words="a car",
+        said=True,
+        token_ids=(5, 6, 7),
+        scored=(1, 3),
+        logprob=-0.5,
+        cells=cells,
+        moments=(),
+        chance=None,
+        cost=Cost(5, 2, 0.25),
+        ms=250.0,
+        removal="blur",
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"grid": 1}, "grid is 1: choose a value from 2 to 32."),
+        ({"grid": 0}, "grid is 0"),
+        ({"grid": 33}, "grid is 33"),
+        ({"side": 0}, "side is 0: choose a value from 1 to 8."),
+        ({"side": 9}, "side is 9"),
+        ({"coarse": 9}, "coarse is 9"),
+        ({"coarse": 3}, "coarse is 3, which does not divide a grid of 8: choose one of 1, 2, 4, 8"),
+        ({"refined": -1}, "refined is -1"),
+        ({"batch": 0}, "batch is 0"),
+        ({"batch": 65}, "batch is 65"),
+        ({"fill": "noise"}, "fill is 'noise': choose one of blur, neutral."),
+    ],
+)
+def test_options_out_of_range_are_refused(values: dict[str, Any], told: str) -> None:
+    with pytest.raises(BadInput) as error:
+        ExplainOptions(**values)
+    assert told in str(error.value)
+
+
+def test_odd_and_even_sides_and_no_coarse_map_are_allowed() -> None:
+    for side in (1, 2, 3, 4):
+        assert ExplainOptions(side=side).side == side
+    assert ExplainOptions(grid=7, coarse=0).coarse == 0
+
+
+@pytest.mark.parametrize("words", ["", "  \n"])
+def test_empty_words_are_refused(words: str) -> None:
+    with pytest.raises(BadInput, match="The words are empty"):
+        ExplainRequest(run(), words)
+
+
+def test_very_long_words_are_refused() -> None:
+    with pytest.raises(BadInput, match="2,001 characters: give at most 2,000"):
+        ExplainRequest(run(), "a" * 2001)
+
+
+def test_places_are_named() -> None:
+    assert place((0, 0.4, 0.1, 0.5)) == "left, middle height"
+    assert place((0.9, 0.9, 1, 1)) == "right, bottom"
+    assert place((0.4, 0, 0.6, 0.1)) == "middle, top"
+
+
+def test_fine_cells_replace_the_coarse_cell_that_holds_them() -> None:
+    left, right = cell((0, 0, 0.5, 1), 1.0, False), cell((0.5, 0, 1, 1), 3.0, False)
+    fine = cell((0.5, 0, 0.75, 0.5), 2.0), cell((0.75, 0, 1, 0.5), 0.5)
+    found = explained(left, right, *fine)
+    assert found.shown_cells == (left, *fine)
+    assert [one.nats for one in found.strongest] == [2.0, 1.0, 0.5]
+
+
+def test_a_result_is_plain_json() -> None:
+    found = as_json(explained(cell((0, 0, 1, 1), 1.5)))
+    assert json.loads(json.dumps(found, allow_nan=False))["cells"][0]["nats"] == 1.5
+
+
+def test_the_cost_says_what_is_not_known() -> None:
+    assert Cost(43, 7).sentence == "43 encodings, 7 prefills; time: not measured yet."
+    assert Cost(43, 1, 12.3).sentence == "43 encodings, 1 prefill; time: about 12 s."

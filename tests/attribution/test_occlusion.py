@@ -1,0 +1,149 @@
+"""Only the named place changes, and event pictures are as if the events had been dropped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from engine.attribution import occlusion
+from engine.attribution.explained import Box, Fill
+from engine.attribution.occlusion import Occlusion, area
+from engine.media import events
+from engine.media_options import Split
+from engine.types import ChosenFrames, Events, Extent, Image, Media
+from tests.media.test_events import stream
+
+BOX: Box = (0.25, 0.5, 0.625, 0.75)
+SPLITS = (Split("count", 4), Split("time", 3), Split("densest", 3))
+
+
+def video(count: int = 3, height: int = 24, width: int = 32) -> Media:
+    rng = np.random.default_rng(1)
+    pictures = tuple(rng.integers(0, 256, (height, width, 3), dtype=np.uint8) for _ in range(count))
+    frames = ChosenFrames(tuple(range(0, 3 * count, 3)), 3 * count)
+    return Media("video", pictures, "digest", "frames", frames=frames)
+
+
+def drawn(found: Events, split: Split, extent: Extent) -> Media:
+    pictures = tuple(events.render(found, split, extent))
+    return Media("events", pictures, "digest", "raw events", extent)
+
+
+def outside(picture: Image, box: Box, canvas: tuple[int, int]) -> npt.NDArray[Any]:
+    """The pixels outside the box, as one list."""
+    mask = np.ones(picture.shape[:2], np.bool_)
+    mask[area(box, canvas)] = False
+    return picture[mask]
+
+
+@pytest.mark.parametrize("fill", ["blur", "neutral"])
+def test_frames_change_within_the_box_only(fill: Fill) -> None:
+    plain = video()
+    changed = Occlusion(plain, fill).without(BOX)
+    assert changed.digest != plain.digest and len(changed.images) == 3
+    for before, after in zip(plain.images, changed.images, strict=True):
+        canvas = before.shape[0], before.shape[1]
+        assert np.array_equal(outside(before, BOX, canvas), outside(after, BOX, canvas))
+        rows, columns = area(BOX, canvas)
+        assert (before[rows, columns] != after[rows, columns]).mean() > 0.9
+        moved = (0.0, 0.0, 0.5, 0.5)  # the control: another box is seen
+        assert not np.array_equal(outside(before, moved, canvas), outside(after, moved, canvas))
+
+
+def test_the_plain_pictures_stay_as_they_are() -> None:
+    plain = video()
+    before = [picture.copy() for picture in plain.images]
+    Occlusion(plain).without(BOX)
+    assert all(map(np.array_equal, before, plain.images))
+
+
+def test_a_blurred_box_has_lost_its_content() -> None:
+    picture = np.zeros((64, 64, 3), np.uint8)
+    picture[::2] = 255  # stripes of the strongest contrast
+    steps = np.abs(np.diff(occlusion.blurred(picture).astype(int), axis=0))
+    assert int(steps.max()) < 8
+
+
+def test_neutral_is_the_mean_colour() -> None:
+    picture = np.zeros((2, 2, 3), np.uint8)
+    picture[0] = (200, 100, 0)
+    assert (occlusion.neutral(picture) == (100, 50, 0)).all()
+
+
+@pytest.mark.parametrize("extent", ["slice", "stream"])
+@pytest.mark.parametrize("split", SPLITS, ids=str)
+def test_event_pictures_are_as_if_the_events_had_been_dropped(split: Split, extent: Extent) -> None:
+    found = stream(900, width=20, height=16)
+    found = replace(found, x=(found.x * np.linspace(0.5, 1, 900)).astype(np.uint16))
+    hidden = Occlusion(drawn(found, split, extent), raw=True)
+    assert hidden.removal == "events" and hidden.canvas is not None
+    changed = hidden.without(BOX)
+    dropped = without_events(found, split, hidden, BOX)
+    assert all(map(np.array_equal, changed.images, dropped))
+    # Controls: the box was not empty, and another box gives other pictures.
+    assert not all(map(np.array_equal, changed.images, hidden.plain.images))
+    other = without_events(found, split, hidden, (0.0, 0.0, 0.5, 0.5))
+    assert not all(map(np.array_equal, changed.images, other))
+
+
+def without_events(found: Events, split: Split, hidden: Occlusion, box: Box) -> list[Image]:
+    """Drawn from the events outside the box, in the parts and sizes of the whole stream."""
+    assert hidden.canvas is not None
+    rows, columns = area(box, hidden.canvas)
+    pictures = []
+    for part, plain in zip(events.parts(found, split), hidden.plain.images, strict=True):
+        some = found.take(part)
+        inside = (some.y >= rows.start) & (some.y < rows.stop)
+        inside &= (some.x >= columns.start) & (some.x < columns.stop)
+        left = replace(some.take(~inside), height=plain.shape[0], width=plain.shape[1])
+        pictures.append(events.draw(left, slice(None), "stream"))
+    return pictures
+
+
+def test_boxes_of_event_pictures_are_of_the_largest() -> None:
+    pictures = (np.zeros((8, 8, 3), np.uint8), np.zeros((4, 4, 3), np.uint8))
+    hidden = Occlusion(Media("events", pictures, "d", "pictures"))
+    assert hidden.canvas == (8, 8) and hidden.removal == "painted"
+    large, small = hidden.without((0.25, 0.25, 0.5, 0.5)).images
+    assert (large[2:4, 2:4] == 255).all() and (small[2:4, 2:4] == 255).all()
+    assert int((small == 255).sum()) == 2 * 2 * 3
+    _, beyond = hidden.without((0.5, 0.5, 1.0, 1.0)).images
+    assert not (beyond == 255).any()
+    assert [one.shape for one in hidden.shown()] == [(8, 8, 3), (8, 8, 3)]
+    assert (hidden.shown()[1][:4, :4] == 0).all() and (hidden.shown()[1][4:] == 255).all()
+
+
+def test_a_cell_smaller_than_a_pixel_still_removes_one() -> None:
+    assert area((0.99, 0.0, 1.0, 0.01), (4, 4)) == (slice(0, 1), slice(3, 4))
+
+
+def test_a_frame_is_replaced_by_its_neighbour() -> None:
+    plain = video()
+    hidden = Occlusion(plain)
+    moments = list(hidden.moments())
+    assert [(one.how, one.label) for one in moments] == [
+        ("replaced", "frame 0"), ("replaced", "frame 3"), ("replaced", "frame 6"),
+    ]  # fmt: skip
+    first, second, _ = plain.images
+    assert hidden.at(moments[0]).images[0] is second and hidden.at(moments[0]).images[1] is second
+    assert hidden.at(moments[1]).images[1] is first
+    digests = {hidden.at(one).digest for one in moments} | {plain.digest}
+    assert len(digests) == 4
+
+
+def test_a_bin_of_raw_events_is_emptied_on_the_same_canvas() -> None:
+    hidden = Occlusion(drawn(stream(400), Split("count", 4), "slice"), raw=True)
+    moments = list(hidden.moments())
+    assert [one.how for one in moments] == ["replaced"] * 4 + ["emptied"] * 4
+    changed = hidden.at(moments[5])
+    plain = hidden.plain.images
+    assert (changed.images[1] == 255).all() and changed.images[1].shape == plain[1].shape
+    assert all(changed.images[n] is plain[n] for n in (0, 2, 3))
+
+
+def test_a_single_picture_has_no_moments() -> None:
+    assert list(Occlusion(video(1)).moments()) == []
