@@ -91,8 +91,10 @@ def forecast(
     metric: str = "total",
     difference: float = 0.05,
     runs: int = 1,
+    intervals: bool = True,
 ) -> RunForecast:
-    """`sequences`: of each planned sample; `difference`: a share, 0.05 for 5 %."""
+    """`sequences`: of each planned sample; `difference`: a share, 0.05 for 5 %; `intervals`: of the
+    needed numbers, which take most of the time."""
     costs = earlier.costs if earlier else ()
     known = {cost.model: cost for cost in costs}
     every = [known.get(model, ModelCost(model)) for model in plan.models]
@@ -122,7 +124,9 @@ def forecast(
         without_time=tuple(cost.model for cost in every if cost.result_ms is None),
         without_load=tuple(cost.model for cost in timed if cost.load_ms is None),
         without_size=tuple(cost.model for cost in every if cost.row_bytes is None),
-        detections=_detections(earlier, planned, difference, plan) if earlier else (),
+        detections=(
+            _detections(earlier, planned, difference, plan.batch, intervals) if earlier else ()
+        ),
         other_settings=_differing(plan, earlier.run.header.plan) if earlier else (),
     )
 
@@ -142,24 +146,28 @@ def alike(plan: Plan, other: Plan) -> bool:
 
 
 def _detections(
-    earlier: EarlierRun, planned: int, difference: float, plan: Plan
+    earlier: EarlierRun, planned: int, difference: float, batch: int, intervals: bool
 ) -> tuple[Detection, ...]:
-    if plan.batch > 1 and earlier.spreads:
+    if batch > 1 and earlier.spreads:
         why = "samples of a batch are not timed separately"
         return tuple(Detection(one.a, one.b, reason=why) for one in earlier.spreads)
-    ratios = (of_ratios(one, planned, difference) for one in earlier.spreads)
+    ratios = (of_ratios(one, planned, difference, intervals) for one in earlier.spreads)
     return (*ratios, *(of_shares(one, planned, difference) for one in earlier.shares))
 
 
-def of_ratios(spread: RatioSpread, planned: int, difference: float) -> Detection:
+def of_ratios(
+    spread: RatioSpread, planned: int, difference: float, intervals: bool = True
+) -> Detection:
     """By one ratio per sequence: the sign test for two models, the signed-rank test of a gate for
     two runs of one."""
     if spread.reason:
         return Detection(spread.a, spread.b, reason=spread.reason)
     logs = np.log(np.array(spread.ratios))
     test = _in_gate if spread.a == spread.b else _in_comparison
-    found = test(smoothed(logs), planned, difference)
-    low, high = _range(logs, lambda values: test(values, planned, difference)[0])
+    values, low, high = smoothed(logs), None, None
+    found = test(values, planned, difference)
+    if intervals:
+        low, high = _range(logs, lambda drawn: test(drawn, planned, difference)[0])
     return Detection(
         a=spread.a,
         b=spread.b,
@@ -168,7 +176,7 @@ def of_ratios(spread: RatioSpread, planned: int, difference: float) -> Detection
         low=low,
         high=high,
         power=found[1],
-        smallest=_smallest(lambda size: test(smoothed(logs), planned, size)[1], planned),
+        smallest=_smallest(lambda size: test(values, planned, size)[1], planned),
         repeats=spread.repeats,
     )
 

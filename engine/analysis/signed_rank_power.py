@@ -80,6 +80,6 @@ def _distances(counts: Floats, found: RankShape) -> Floats:
         + counts * one * (1 - one)
     )
     middle = counts * (counts + 1) / 4
-    limit = middle + _LEVEL_Z * np.sqrt(middle * (2 * counts + 1) / 6) + 0.5
+    limit = middle + _LEVEL_Z * np.sqrt(middle * (2 * counts + 1) / 6)
     distances: Floats = (mean - limit) / np.sqrt(np.maximum(variance, 1e-9))
     return distances

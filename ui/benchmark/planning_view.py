@@ -27,13 +27,14 @@ from ui.widgets import notices
 
 Stamp = tuple[tuple[str, int, int], ...]  # (file, size, time of last change)
 FILES = (HEADER, run_store.RESULTS, run_store.JOURNAL, run_store.SUMMARY)
+MOST_AT_ONCE = 8 * 2**20  # bytes of results that are read without a click
 Found = tuple[RunForecast, EarlierRun]
 
 
 def line(choice: RunChoice) -> None:
-    """The forecast in one line, if an earlier run allows one."""
+    """The forecast in one line, if an earlier run allows one and is read quickly."""
     try:
-        found = _forecast(choice)
+        found = _forecast(choice, intervals=False)
     except StoreError as error:
         notices.small(str(error), "benchmark_forecast")
         return
@@ -50,7 +51,7 @@ def details(choice: RunChoice) -> None:
         return
     with box:
         try:
-            found = _forecast(choice)
+            found = _forecast(choice, intervals=True)
         except StoreError as error:
             notices.problem(str(error), "benchmark_plan")
             return
@@ -67,7 +68,7 @@ def _lines(forecast: RunForecast, earlier: EarlierRun) -> Iterator[str]:
         yield f"Free on the disk of {base}: {size(free)}."
 
 
-def _forecast(choice: RunChoice) -> Found | None:
+def _forecast(choice: RunChoice, intervals: bool) -> Found | None:
     """The forecast and its source; None without a plan or an earlier run."""
     plan, dataset = choice.plan, choice.dataset
     if plan is None or dataset is None:
@@ -76,10 +77,28 @@ def _forecast(choice: RunChoice) -> Found | None:
     info = earlier_run.newest(plan, dataset.root, _listing(base, _stamps(base)))
     if info is None:
         return None
-    earlier = _measured(info.folder, _stamp(info.folder), plan.models, plan.repeat)
-    sequences = {sample.id: sample.sequence for sample in dataset.samples}
-    runs = max(1, len(choice.sweep))
-    return run_planning.forecast(plan, sequences, earlier, runs=runs), earlier
+    key = info.folder, _stamp(info.folder)
+    if not intervals and _size(key[1]) > MOST_AT_ONCE:
+        return None
+    earlier = _measured(*key, plan.models, plan.repeat)
+    place = len(choice.sweep), str(dataset.root), len(dataset.samples)
+    return _computed(*key, hash(plan), place, intervals, choice, earlier), earlier
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _computed(
+    folder: Path,
+    stamp: Stamp,
+    plan: int,
+    place: tuple[int, str, int],
+    intervals: bool,
+    _choice: RunChoice,
+    _earlier: EarlierRun,
+) -> RunForecast:
+    assert _choice.plan is not None and _choice.dataset is not None
+    sequences = {sample.id: sample.sequence for sample in _choice.dataset.samples}
+    runs = max(1, place[0])
+    return run_planning.forecast(_choice.plan, sequences, _earlier, runs=runs, intervals=intervals)
 
 
 def _stamps(base: Path) -> tuple[Stamp, ...]:
@@ -95,6 +114,10 @@ def _stamp(folder: Path) -> Stamp:
             continue
         found.append((f"{folder}/{name}", stat.st_size, stat.st_mtime_ns))
     return tuple(found)
+
+
+def _size(stamp: Stamp) -> int:
+    return sum(held for name, held, _ in stamp if name.endswith(run_store.RESULTS))
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
