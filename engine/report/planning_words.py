@@ -42,12 +42,30 @@ def nothing_known(models: Sequence[str]) -> str:
 
 def lines(forecast: RunForecast, earlier: EarlierRun, found: bool) -> Iterator[str]:
     """The whole forecast; `found`: the earlier run was found here, not named by the user."""
+    yield from facts(forecast, earlier, found)
+    yield asked(forecast)
+    yield from table(forecast)
+    yield from remarks(forecast)
+
+
+def facts(forecast: RunForecast, earlier: EarlierRun, found: bool) -> Iterator[str]:
+    """Counts, source, duration and size."""
     yield planned(forecast)
     yield source(earlier, found)
     yield from notes(forecast, earlier)
     yield from _cost(forecast)
-    yield f"To detect a difference of {_asked(forecast)} with {_power()} at the 5 % level:"
-    yield from table(forecast)
+
+
+def asked(forecast: RunForecast) -> str:
+    """The heading of rows()."""
+    return f"To detect a difference of {_difference(forecast)} with {_power()} at the 5 % level:"
+
+
+def remarks(forecast: RunForecast) -> Iterator[str]:
+    """What is not known, and what the figures assume."""
+    for one in forecast.detections:
+        if one.reason:
+            yield f"{pair(one)}: not known from that run, because {one.reason}."
     known = [one for one in forecast.detections if not one.reason]
     if known:
         yield ASSUMED_ACCURACY if forecast.metric == ACCURACY else ASSUMED
@@ -117,23 +135,26 @@ def _disk(forecast: RunForecast) -> Iterator[str]:
     yield f"Disk: about {size(round(forecast.row_bytes))} of results{but}{features}."
 
 
+def rows(forecast: RunForecast) -> list[tuple[str, ...]]:
+    """A row per comparison with figures: its names, the needed sequences, power and smallest
+    difference of the planned ones.  The first row names the columns; () without figures."""
+    planned = f"power of the {forecast.sequences:,} planned"
+    head = ("", "sequences needed (about 95 % interval)", planned, "they detect")
+    known = [
+        (pair(one), needed(one), _share(one.power or 0.0), smallest(one, forecast))
+        for one in forecast.detections
+        if not one.reason
+    ]
+    return [head, *known] if known else []
+
+
 def table(forecast: RunForecast) -> Iterator[str]:
-    """A line per comparison: needed sequences, power and smallest difference of the planned."""
-    planned = f"{forecast.sequences:,} planned"
-    known = [one for one in forecast.detections if not one.reason]
-    rows = [
-        ("", "sequences needed (about 95 % interval)", f"power of the {planned}", "they detect")
-    ]
-    rows += [
-        (pair(one), needed(one), _share(one.power or 0.0), smallest(one, forecast)) for one in known
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows if known else ():
+    """rows() with aligned columns."""
+    every = rows(forecast)
+    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+    for row in every:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield f"  {'   '.join(cells).rstrip()}"
-    for one in forecast.detections:
-        if one.reason:
-            yield f"  {pair(one)}: not known from that run, because {one.reason}."
 
 
 def pair(one: Detection) -> str:
@@ -203,7 +224,7 @@ def _label(forecast: RunForecast) -> str:
     return "accuracy" if forecast.metric == ACCURACY else BY_NAME[forecast.metric].label
 
 
-def _asked(forecast: RunForecast) -> str:
+def _difference(forecast: RunForecast) -> str:
     points = " points of accuracy" if forecast.metric == ACCURACY else f" % in {_label(forecast)}"
     return f"{forecast.difference * 100:g}{points}"
 

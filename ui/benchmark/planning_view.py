@@ -6,9 +6,9 @@ change of the runs' files; the engine computes and words every figure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import streamlit as st
 
 from engine import settings
@@ -24,6 +24,7 @@ from engine.storage.run_header import HEADER
 from engine.storage.run_store import RunInfo
 from ui.benchmark.run_choice import RunChoice
 from ui.widgets import notices
+from ui.widgets.text import escape
 
 Stamp = tuple[tuple[str, int, int], ...]  # (file, size, time of last change)
 FILES = (HEADER, run_store.RESULTS, run_store.JOURNAL, run_store.SUMMARY)
@@ -58,14 +59,21 @@ def details(choice: RunChoice) -> None:
         if found is None:
             notices.small(planning_words.nothing_known(choice.plan.models), "benchmark_no_plan")
             return
-        st.code("\n".join(_lines(*found)), language=None)
+        _draw(*found)
 
 
-def _lines(forecast: RunForecast, earlier: EarlierRun) -> Iterator[str]:
-    yield from planning_words.lines(forecast, earlier, found=True)
+def _draw(forecast: RunForecast, earlier: EarlierRun) -> None:
+    said = [*planning_words.facts(forecast, earlier, found=True)]
     base = settings.load().runs_dir
     if (free := free_bytes(base)) is not None:
-        yield f"Free on the disk of {base}: {size(free)}."
+        said.append(f"Free on the disk of {base}: {size(free)}.")
+    notices.small("\n".join(said), "benchmark_plan_facts")
+    if rows := planning_words.rows(forecast):
+        st.text(planning_words.asked(forecast))
+        head, *cells = ([escape(cell) for cell in row] for row in rows)
+        table = pd.DataFrame(cells, columns=["comparison", *head[1:]]).set_index("comparison")
+        st.table(table, alt="Sequences needed and power, by comparison.")
+    notices.small("\n".join(planning_words.remarks(forecast)), "benchmark_plan_remarks")
 
 
 def _forecast(choice: RunChoice, intervals: bool) -> Found | None:
