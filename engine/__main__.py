@@ -28,6 +28,7 @@ COMMANDS = {
     "verify": "verify",
     "bench": "bench",
     "report": "report",
+    "gate": "gate",
     "samples": "listing",
     "models": "listing",
     "import": "import_files",

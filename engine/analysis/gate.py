@@ -44,7 +44,7 @@ TAIL = ERRORS / 2  # each direction
 ALIASES = {"tokens": TOKENS, "tok/s": "tokens_per_s"}
 DEFAULT = ("total", "ttft", "tpot", TOKENS, ACCURACY)
 KNOWN = (*(metric.name for metric in GATED), ACCURACY, ANSWERS)
-_TAILS = 40  # halvings of the search for a p-value
+_TAILS = 24  # halvings of the search for a p-value
 
 
 @dataclass(frozen=True)
@@ -338,7 +338,7 @@ def _accuracy(
     theirs = np.array([b.right for _, b in judged], dtype=float)
     values, sequences = (theirs - ours).tolist(), [a.sequence for a, _ in judged]
     found = clustered_difference(values, sequences)
-    same = all(a.token_ids is not None and a.token_ids == b.token_ids for a, b in judged)
+    same = not any(values) and all(a.token_ids and a.token_ids == b.token_ids for a, b in judged)
     result = GateResult(
         label=label,
         metric=ACCURACY,

@@ -15,6 +15,7 @@ from engine.analysis.metrics import PAIRED, Metric
 from engine.analysis.pairs import sample_medians
 from engine.analysis.results_table import frame, labels, measured
 from engine.analysis.scene_attributes import asked_content, is_scene
+from engine.machine.load import busy
 from engine.storage.result_rows import LoadFigures
 from engine.storage.run_store import Run
 from engine.storage.run_values import ModelValues, RunValues, SampleValues
@@ -62,7 +63,7 @@ def _model(
         device=_only(answers["device"]),
         shared=_only(answers["shared"]),
         cached=int(timed["cached"].sum()),
-        load=LoadFigures(**asdict(load)) if load else None,
+        load=LoadFigures(**asdict(load), busy=busy(load)) if load else None,
         samples=samples,
         failed=tuple(sample for sample in planned if sample not in samples),
     )

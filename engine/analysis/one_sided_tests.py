@@ -21,7 +21,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 EXACT = 60  # values; the distribution of more is close to the normal one
 MAX_MORE = 1_000_000
-_HALVINGS = 40
+_HALVINGS = 24  # of the range of the values: finer than any printed figure
 
 
 def below(values: Floats) -> float:

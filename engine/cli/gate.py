@@ -1,0 +1,127 @@
+"""gate: whether a run is worse than an earlier one, as an exit code, text, JSON or Markdown.
+
+Boundary: finds runs and baseline files, prints, and chooses the exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine import settings
+from engine.cli.common import add_json, as_json, say
+from engine.errors import BadInput
+from engine.quoting import printable, quoted, shown
+from engine.storage import run_store, run_values
+
+if TYPE_CHECKING:
+    from engine.analysis.gate import Verdict
+    from engine.storage.run_values import RunValues
+
+CODES: dict[Verdict, int] = {"no worse": 0, "worse": 1, "changed": 1, "undecided": 3}
+MARGIN = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%|(0?\.\d{1,6}|0)")
+
+
+def add(commands: Any) -> None:
+    gate = commands.add_parser(
+        "gate",
+        help="compare two runs: exit code 0 no worse, 1 worse, 3 undecided",
+        description="Compares NEW with BASE, two runs of the same samples. Exit code: 0 no worse, "
+        "1 worse, 3 undecided, 2 for a user error.",
+    )
+    gate.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="BASE and NEW: a folder or name of a run, or a file made by --pin",
+    )
+    gate.add_argument(
+        "--metric",
+        metavar="NAME,...",
+        help="what is compared (default: total,ttft,tpot,tokens,accuracy); also: decode, vision, "
+        "prefill and others, and answers: then a changed token id is worse",
+    )
+    gate.add_argument(
+        "--margin",
+        default="5%",
+        metavar="PERCENT",
+        help="what counts as equal (5%%); of accuracy in percentage points",
+    )
+    gate.add_argument(
+        "--undecided", choices=("ok", "fail"), help="exit code 0 or 1 instead of 3 if undecided"
+    )
+    gate.add_argument(
+        "--pin", type=Path, metavar="FILE", help="write the values of RUN to a baseline file"
+    )
+    form = gate.add_mutually_exclusive_group()
+    add_json(form)
+    form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
+    gate.set_defaults(run=_gate)
+
+
+def _gate(options: argparse.Namespace) -> int:
+    if options.pin is not None:
+        return _pin(options)
+    if len(options.runs) != 2:
+        raise BadInput(f"gate compares two runs, and {len(options.runs):,} are named: name two.")
+    from engine.analysis import gate
+    from engine.report import gate_text
+
+    given = options.metric
+    metrics = gate.DEFAULT if given is None else gate.metric_names(given)
+    margin = _margin(options.margin)
+    base, new = (_values(name) for name in options.runs)
+    report = gate.gate(base, new, metrics, margin)
+    if options.json:
+        print(as_json(gate_text.as_json(report)))
+    elif options.md:
+        sys.stdout.write(gate_text.markdown(report))
+    else:
+        print(printable(gate_text.text(report)))
+    if report.verdict == "undecided" and options.undecided:
+        return 0 if options.undecided == "ok" else 1
+    return CODES[report.verdict]
+
+
+def _pin(options: argparse.Namespace) -> int:
+    if len(options.runs) != 1:
+        raise BadInput(f"--pin keeps one run, and {len(options.runs):,} are named: name one.")
+    values = _values(options.runs[0])
+    if not values.finished:
+        raise BadInput(
+            f"The run {values.id} is not finished: continue it with `bench --resume`, then pin it."
+        )
+    run_values.write(values, options.pin)
+    say(f"Written: {shown(options.pin)}")
+    return 0
+
+
+def _margin(text: str) -> float:
+    """5% and 0.05 are the same."""
+    found = MARGIN.fullmatch(text.strip())
+    if found is None:
+        raise BadInput(f"--margin is {quoted(text)}: write a percentage, as in 5%.")
+    return float(found[1]) / 100 if found[1] else float(found[2])
+
+
+def _values(name: str) -> RunValues:
+    """The values of a run, or those that a baseline file keeps."""
+    from engine.analysis.gate_values import values_of
+
+    if _is_file(Path(name)):
+        return run_values.read(Path(name))
+    run = run_store.read(run_store.find(name, settings.load().runs_dir))
+    values = values_of(run)
+    for problem in run.problems:
+        say(f"{run.folder}: {problem}")
+    return values
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # too long, or with a null byte
+        return False

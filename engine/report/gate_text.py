@@ -1,0 +1,267 @@
+"""A gate's report for the terminal, for a pull request (Markdown) and for programs (JSON).
+
+Boundary: a GateReport in, text or plain JSON out.  Every figure comes from the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from engine.analysis.gate import (
+    ACCURACY,
+    ERRORS,
+    AnswerChange,
+    AnswersCompared,
+    GateReport,
+    GateResult,
+)
+from engine.analysis.gate_values import TOKENS
+from engine.analysis.metrics import BY_NAME
+from engine.analysis.number_text import NONE, count, number
+from engine.report import markdown as markdown_document
+from engine.report.document_parts import Block, Bullets, Heading, Paragraph, ReportTable
+from engine.storage.run_values import RunValues
+
+MOST = 10  # changed answers of a model that are listed
+COLUMNS = ("model", "metric", "verdict", "BASE", "NEW", "change (95 % interval)", "n")
+
+
+def headline(report: GateReport) -> str:
+    """The verdict in one sentence."""
+    every = count(report.tests, "tested metric")
+    if report.verdict == "worse":
+        return f"Worse: {'; '.join(_bad(report))}."
+    if report.verdict == "undecided":
+        open_ones = [one for one in report.results if one.verdict == "undecided"]
+        if not report.results:
+            return "Undecided: no metric has values in both runs."
+        parts = ", ".join(f"{name_of(one)} of {one.label}" for one in open_ones) or "token ids"
+        return f"Undecided: {parts} ({len(open_ones):,} of {every})."
+    if not report.results:
+        return "No worse: all token ids are equal."
+    limit = f"{report.margin:.3g}".rstrip(".")
+    return f"No worse: {every}, each within a margin of {percent(float(limit))}."
+
+
+def _bad(report: GateReport) -> Iterator[str]:
+    for result in report.results:
+        if result.bad:
+            yield f"{name_of(result)} of {result.label} {change_text(result)}"
+    for answers in report.answers:
+        if answers.lost:
+            lost = count(len(answers.lost), "sample")
+            yield f"{answers.label} answered {lost} in BASE that it did not answer in NEW"
+        if answers.changed and "answers" in report.metrics:
+            yield f"{count(len(answers.changed), 'answer')} of {answers.label} changed"
+
+
+def name_of(result: GateResult) -> str:
+    return BY_NAME[result.metric].label if result.metric in BY_NAME else result.metric
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def verdict_text(result: GateResult) -> str:
+    """The verdict, and for an undecided one what would decide it."""
+    if result.verdict != "undecided":
+        return result.verdict
+    if result.more_samples is not None:
+        more = count(result.more_samples, "more sample")
+        return f"undecided, about {more} would decide"
+    return "undecided, and more samples like these would not decide it"
+
+
+def change_text(result: GateResult) -> str:
+    """NEW / BASE as a change in percent, of accuracy in percentage points, with its interval."""
+    if result.unit == "points":
+        parts = [_signed(100 * value) for value in _figures(result)]
+        unit = " points"
+    else:
+        parts = [_signed(100 * (value - 1)) for value in _figures(result)]
+        unit = " %"
+    ends = f" ({parts[1]} to {parts[2]})" if len(parts) > 1 else ""
+    return f"{parts[0]}{unit}{ends}"
+
+
+def _figures(result: GateResult) -> list[float]:
+    if result.low is None or result.high is None:
+        return [result.change]
+    return [result.change, result.low, result.high]
+
+
+def _signed(value: float) -> str:
+    rounded = round(value, 1)
+    return f"{rounded:+.1f}" if rounded else "0.0"
+
+
+def _value(result: GateResult, value: float) -> str:
+    if result.metric == ACCURACY:
+        return percent(value)
+    unit = BY_NAME[result.metric].unit
+    return number(value) if result.metric == TOKENS else f"{number(value)} {unit}"
+
+
+def table(report: GateReport) -> ReportTable:
+    """A row per model and metric."""
+    rows: list[tuple[str, ...]] = [
+        (
+            one.label,
+            name_of(one),
+            verdict_text(one),
+            _value(one, one.base),
+            _value(one, one.new),
+            change_text(one),
+            f"{one.n:,}" if one.n == one.sequences else f"{one.n:,} in {one.sequences:,}",
+        )
+        for one in report.results
+    ]
+    rows += [
+        (one.label, _metric_label(one.metric), f"not compared: {one.reason}", *[NONE] * 4)
+        for one in report.not_compared
+    ]
+    return ReportTable("", COLUMNS, tuple(rows), words=3)
+
+
+def _metric_label(name: str) -> str:
+    return BY_NAME[name].label if name in BY_NAME else name
+
+
+def answers_lines(report: GateReport) -> tuple[str, ...]:
+    """Per model what became of its token ids, then the first changed answers."""
+    return tuple(line for one in report.answers for line in _answers(one))
+
+
+def _answers(one: AnswersCompared) -> Iterator[str]:
+    compared = one.same + len(one.changed)
+    if not one.changed:
+        yield f"{one.label}: the token ids of all {count(compared, 'sample')} are equal."
+    else:
+        yield (
+            f"{one.label}: {len(one.changed):,} of {count(compared, 'answer')} changed "
+            f"({_lengths(one.changed)})."
+        )
+    for change in one.changed[:MOST]:
+        yield f"{one.label}, {change.sample}: {_change(change)}."
+    if len(one.changed) > MOST:
+        yield f"{one.label}: {len(one.changed) - MOST:,} more answers changed."
+    if one.unknown:
+        yield f"{one.label}: {count(one.unknown, 'sample')} without token ids."
+    for samples, words in ((one.lost, "in BASE, but not in NEW"),
+                           (one.gained, "in NEW, but not in BASE")):  # fmt: skip
+        if samples:
+            more = f" and {len(samples) - MOST:,} more" if len(samples) > MOST else ""
+            yield f"{one.label}: answered {words}: {', '.join(samples[:MOST])}{more}."
+
+
+def _lengths(changes: Sequence[AnswerChange]) -> str:
+    shorter = sum(one.new_tokens < one.base_tokens for one in changes)
+    longer = sum(one.new_tokens > one.base_tokens for one in changes)
+    alike = len(changes) - shorter - longer
+    return f"{shorter:,} shorter, {longer:,} longer, {alike:,} of the same length"
+
+
+def _change(change: AnswerChange) -> str:
+    first, second = (
+        "its end" if token is None else f"id {token}" for token in (change.base_id, change.new_id)
+    )
+    lengths = f"{change.base_tokens:,} tokens in BASE, {change.new_tokens:,} in NEW"
+    return f"token {change.position + 1:,} is {second} instead of {first}; {lengths}"
+
+
+def method(report: GateReport) -> str:
+    """How the verdicts were reached, in words."""
+    margin = percent(report.margin)
+    points = f"{100 * report.margin:.3g} percentage points" if _has_accuracy(report) else ""
+    return (
+        f"Each sequence counts once, by the median of its samples' ratios NEW / BASE. The margin "
+        f"is {margin}{f', of accuracy {points}' if points else ''}. The verdicts are adjusted by "
+        f"Holm for {count(report.tests, 'test')} of a model and a metric: at most "
+        f"{percent(ERRORS)} of comparisons contain a wrong verdict. The intervals are not adjusted."
+    )
+
+
+def _has_accuracy(report: GateReport) -> bool:
+    return any(one.metric == ACCURACY for one in report.results)
+
+
+def blocks(report: GateReport) -> list[Block]:
+    """The report as a document."""
+    found: list[Block] = [Heading(2, f"Gate: {report.verdict}"), Paragraph(headline(report))]
+    rows = table(report)
+    found += [rows] if rows.rows else []
+    reasons = [
+        f"{one.label}, {name_of(one)}: {one.reason}." for one in report.results if one.reason
+    ]
+    found += [Bullets((*answers_lines(report), *reasons))]
+    found += [Bullets((*_sides(report), *report.notes)), Paragraph(method(report))]
+    return found
+
+
+def _sides(report: GateReport) -> Iterator[str]:
+    for name, side in (("BASE", report.base), ("NEW", report.new)):
+        pinned = ", a pinned baseline" if side.pinned else ""
+        header = side.header
+        yield f"{name}: run {side.id} of {header.created}{pinned}; code {header.code[:12]}."
+
+
+def markdown(report: GateReport) -> str:
+    """For a pull request; every name is escaped."""
+    return markdown_document.render(blocks(report))
+
+
+def text(report: GateReport) -> str:
+    """For a terminal."""
+    return "\n\n".join(_plain(block) for block in blocks(report)[1:])
+
+
+def _plain(block: Block) -> str:
+    if isinstance(block, Bullets):
+        return "\n".join(block.items)
+    if isinstance(block, ReportTable):
+        lines = [block.columns, *block.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(_padded(line, widths, block.words) for line in lines)
+    assert isinstance(block, Paragraph)
+    return block.text
+
+
+def _padded(line: Sequence[str], widths: Sequence[int], words: int) -> str:
+    cells = (
+        cell.ljust(width) if place < words else cell.rjust(width)
+        for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+    )
+    return "  ".join(cells).rstrip()
+
+
+def as_json(report: GateReport) -> dict[str, Any]:
+    """For programs; shares from 0 to 1, times in milliseconds."""
+    return {
+        "verdict": report.verdict,
+        "headline": headline(report),
+        "margin": report.margin,
+        "errors": ERRORS,
+        "tests": report.tests,
+        "metrics": list(report.metrics),
+        "base": _side(report.base),
+        "new": _side(report.new),
+        "results": [asdict(one) for one in report.results],
+        "answers": [asdict(one) for one in report.answers],
+        "not_compared": [asdict(one) for one in report.not_compared],
+        "notes": list(report.notes),
+    }
+
+
+def _side(side: RunValues) -> dict[str, Any]:
+    header = side.header
+    return {
+        "id": side.id,
+        "created": header.created,
+        "code": header.code,
+        "pinned": side.pinned,
+        "models": [asdict(one) for one in header.models],
+        "environment": dict(header.environment),
+    }

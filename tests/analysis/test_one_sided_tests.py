@@ -1,0 +1,56 @@
+"""The signed-rank test against scipy, its interval, Holm's adjustment, and planning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.analysis.one_sided_tests import above, below, centre, holm, interval, more_values
+
+
+@pytest.mark.parametrize("count", [6, 14, 60, 61, 200])
+def test_the_test_is_wilcoxons(count: int) -> None:
+    from scipy.stats import wilcoxon
+
+    values = np.random.default_rng(count).normal(-0.3, size=count)
+    method = "exact" if count <= 60 else "asymptotic"
+    expected = wilcoxon(values, alternative="less", method=method, correction=count > 60)
+    assert below(values) == pytest.approx(expected.pvalue, rel=1e-6)
+    assert above(-values) == below(values)
+
+
+def test_equal_sizes_are_exact_and_zeros_speak_against_a_verdict() -> None:
+    assert below(np.full(5, -0.1)) == 1 / 32
+    assert above(np.full(5, -0.1)) == 1.0
+    assert below(np.zeros(9)) == 1.0 and above(np.zeros(9)) == 1.0
+    assert below(np.array([-1.0, -1.0, 1.0])) == 0.5  # 4 of the 8 signs have at most one +
+
+
+def test_the_interval_holds_what_the_tests_do_not_reject() -> None:
+    values = np.random.default_rng(1).normal(0.2, 0.1, size=20)
+    low, high = interval(values, 0.025)
+    assert low < centre(values) < high
+    assert above(values - (low - 1e-4)) <= 0.025 < above(values - (low + 1e-4))
+    assert below(values - (high + 1e-4)) <= 0.025 < below(values - (high - 1e-4))
+    assert interval(np.ones(9), 0.025) == (1.0, 1.0)
+
+
+def test_too_few_values_give_their_range() -> None:
+    low, high = interval(np.array([1.0, 2.0, 4.0]), 0.025)
+    assert low == pytest.approx(1.0) and high == pytest.approx(4.0)
+
+
+def test_holm_is_the_step_down() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([]) == [] and holm([0.6, 0.9]) == [1.0, 1.0]
+
+
+def test_more_values_decide_and_none_do_without_a_side() -> None:
+    values = np.random.default_rng(2).normal(-0.5, size=12)
+    assert below(values) > 0.001
+    more = more_values(values, 0.001)
+    assert more is not None and 1 <= more < 200
+    copies = np.tile(values, -(-(12 + more) // 12) + 2)  # as many values of the same spread
+    assert below(copies) <= 0.001
+    assert more_values(-values, 0.001) is None
+    assert more_values(np.array([-1.0]), 0.001) == 9  # 2 ** -10 is below 0.001
