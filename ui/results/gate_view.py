@@ -1,0 +1,243 @@
+"""Compare with baseline: a gate's verdicts on a chosen run, against a run that was kept before.
+
+Boundary: widgets, and Streamlit's caches around the engine's gate; the engine computes and words
+every figure.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from engine import palette
+from engine.analysis import gate, gate_values
+from engine.analysis.gate import GateReport
+from engine.errors import StageScopeError
+from engine.report import gate_text
+from engine.report.document_parts import Bullets, Paragraph
+from engine.storage.run_store import Run
+from engine.storage.run_values import RunValues
+from ui.charts import gate_chart
+from ui.results import opened_runs, report_parts, run_list, run_sources
+from ui.results.opened_runs import Key, OpenedRuns
+from ui.results.run_sources import RunSource
+from ui.widgets import notices
+from ui.widgets.text import count, when
+
+NEW, BASE = "results_gate_new", "results_gate_base"  # in the URL, as the next two
+MARGIN, METRICS = "results_gate_margin", "results_gate_metrics"
+FEW = 10  # changed answers that are listed before "Show all"
+ALONE = (
+    "A comparison with a baseline needs two finished runs of the same samples: repeat this run on "
+    "the Benchmark page or from a terminal."
+)
+BASE_HELP = (
+    "The run that came before. The run that is pinned as the baseline (Edit, above) is chosen "
+    "first."
+)
+MARGIN_HELP = "What counts as equal, in percent; of accuracy in percentage points."
+METRICS_HELP = (
+    "answers: a changed token id is worse. All metrics of all models form one family of tests, so "
+    "fewer metrics need fewer samples."
+)
+Compared = tuple[RunSource, RunSource]  # BASE and NEW
+
+
+def available(opened: OpenedRuns) -> bool:
+    """Whether a run of this machine is open."""
+    return any(isinstance(source, RunSource) for source in opened.sources)
+
+
+def show(opened: OpenedRuns) -> None:
+    sides = _sides(opened)
+    if sides is None:
+        notices.hint(ALONE)
+        return
+    margin, metrics = _how()
+    if not metrics:
+        notices.hint("Choose at least one metric.")
+        return
+    try:
+        report = _compared(sides, metrics, margin)
+    except StageScopeError as error:
+        notices.notice(str(error), "results_gate_refused")
+        _command(sides, metrics, margin)
+        return
+    _report(report, sides)
+    _command(sides, metrics, margin)
+
+
+def _sides(opened: OpenedRuns) -> Compared | None:
+    """BASE and NEW; None if there are no two runs."""
+    own = [source for source in opened.sources if isinstance(source, RunSource)]
+    every = [source for source in run_sources.listing() if not source.problem]
+    named = {_named(source): source for source in every}
+    left, right = st.columns(2)
+    first = next((one for one in own if not one.baseline), own[0])
+    new = _choice(right, "NEW", [_named(one) for one in own], _named(first), NEW, named)
+    if new is None:
+        return None
+    others = [one for one in every if one.key != new.key and set(one.models) & set(new.models)]
+    if not others:
+        return None
+    proposed = _proposed(new, own, others)
+    names = [_named(one) for one in others]
+    base = _choice(left, "BASE", names, _named(proposed), BASE, named, BASE_HELP)
+    return None if base is None else (base, new)
+
+
+def _choice(
+    place: DeltaGenerator,
+    title: str,
+    names: Sequence[str],
+    first: str,
+    key: str,
+    named: Mapping[str, RunSource],
+    help_: str | None = None,
+) -> RunSource | None:
+    chosen = place.selectbox(
+        title, names, names.index(first), key=key, bind="query-params", help=help_
+    )
+    return named.get(chosen or first)
+
+
+def _named(source: RunSource) -> str:
+    """Stays the same when another run becomes the baseline, because links contain it."""
+    return f"{source.details.name or when(source.created)} · {source.key}"
+
+
+def _proposed(new: RunSource, own: Sequence[RunSource], others: Sequence[RunSource]) -> RunSource:
+    """The pinned baseline, another opened run, or the newest finished one with the settings of
+    NEW."""
+    opened = {one.key for one in own}
+
+    def distance(one: RunSource) -> tuple[bool, bool, bool, bool]:
+        same = one.info.settings == new.info.settings and one.models == new.models
+        return not one.baseline, one.key not in opened, one.state != "finished", not same
+
+    return min(others, key=distance)
+
+
+def _how() -> tuple[float, tuple[str, ...]]:
+    """The margin as a share, and the metrics."""
+    left, right = st.columns([1, 3])
+    margin = left.number_input(
+        "Margin, %", 0.0, 99.0, 100 * gate.MARGIN, 1.0, "%g", key=MARGIN, bind="query-params",
+        help=MARGIN_HELP,
+    )  # fmt: skip
+    metrics = right.multiselect(
+        "Metrics", gate.KNOWN, gate.DEFAULT, key=METRICS, bind="query-params", help=METRICS_HELP
+    )
+    return float(margin) / 100, tuple(metrics)
+
+
+def _compared(sides: Compared, metrics: tuple[str, ...], margin: float) -> GateReport:
+    keys, values = [], []
+    for source in sides:
+        opened = opened_runs.open_((source,))
+        keys.append(opened.key)
+        values.append(_values(opened.key, opened.runs[0]))
+    return _gated(keys[0], keys[1], metrics, margin, *values)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the runs …")
+def _values(key: Key, _run: Run) -> RunValues:
+    return gate_values.values_of(_run)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Comparing …")
+def _gated(
+    base: Key,
+    new: Key,
+    metrics: tuple[str, ...],
+    margin: float,
+    _base: RunValues,
+    _new: RunValues,
+) -> GateReport:
+    return gate.gate(_base, _new, metrics, margin)
+
+
+def _report(report: GateReport, sides: Compared) -> None:
+    with st.container(border=True, key="results_gate_verdict"):
+        st.text(gate_text.headline(report))
+    if report.results:
+        words = gate_chart.words(report)
+        st.altair_chart(gate_chart.chart(report, _tones(report)), alt=words, width="stretch")
+        st.caption(gate_chart.LEGEND)
+    if (table := gate_text.table(report)).rows:
+        report_parts.draw([table], "results_gate_table")
+    _answers(report, sides)
+    said = (*gate_text.reasons(report), *gate_text.sides(report), *report.notes)
+    report_parts.draw([Paragraph(gate_text.method(report)), Bullets(said)], "results_gate_method")
+    _downloads(report)
+
+
+def _tones(report: GateReport) -> dict[str, str]:
+    families = {one.name: one.family for one in report.new.header.models}
+    models = {one.label: one.model for one in report.new.models}
+    return palette.toned({label: families.get(models[label], "") for label in report.labels})
+
+
+def _answers(report: GateReport, sides: Compared) -> None:
+    """What became of the answers, with a link to each changed sample."""
+    st.subheader("Answers", anchor=False)
+    shown_all = st.session_state.get("results_gate_all", False)
+    most = 0
+    for place, one in enumerate(report.answers):
+        lines = gate_text.answers_of(one, listed=False)
+        notices.small("\n".join(lines), f"results_gate_answers_{place}")
+        for change in one.changed if shown_all else one.changed[:FEW]:
+            st.page_link(
+                "pages/results.py",
+                label=f"{change.sample}: {gate_text.change_of(change)}",
+                query_params={
+                    run_list.KEYS: [side.key for side in sides],
+                    "results_view": "Samples",
+                    "results_sample": change.sample,
+                },
+            )
+        most = max(most, len(one.changed))
+    if most > FEW:
+        st.toggle(f"Show all changed answers, {count(most, 'answer')} at most per model",
+                  key="results_gate_all")  # fmt: skip
+
+
+def _downloads(report: GateReport) -> None:
+    name = f"stagescope-gate-{report.base.id}-{report.new.id}"
+    with st.container(horizontal=True):
+        st.download_button(
+            "Markdown, for a pull request",
+            lambda: gate_text.markdown(report),
+            f"{name}.md",
+            "text/markdown",
+            key="results_gate_md",
+            on_click="ignore",
+        )
+        st.download_button(
+            "JSON",
+            lambda: json.dumps(gate_text.as_json(report), indent=1, allow_nan=False),
+            f"{name}.json",
+            "application/json",
+            key="results_gate_json",
+            on_click="ignore",
+        )
+
+
+def _command(sides: Compared, metrics: tuple[str, ...], margin: float) -> None:
+    if not any(side.private for side in sides):
+        st.caption("From a terminal, with an exit code for CI:")
+        st.code(command(sides, metrics, margin), language=None)
+
+
+def command(sides: Compared, metrics: tuple[str, ...], margin: float) -> str:
+    """The command that prints the same report."""
+    parts = ["python", "-m", "engine", "gate", *(side.key for side in sides)]
+    if metrics != gate.DEFAULT:
+        parts += ["--metric", ",".join(metrics)]
+    if margin != gate.MARGIN:
+        parts += ["--margin", f"{100 * margin:g}%"]
+    return shlex.join(parts)
