@@ -24,6 +24,7 @@ from engine.quoting import quoted
 # command -> module in engine/cli/, imported when called; in the order of the help.
 COMMANDS = {
     "compare": "compare",
+    "explain": "explain",
     "draft": "draft",
     "verify": "verify",
     "bench": "bench",

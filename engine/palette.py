@@ -42,6 +42,9 @@ DASHES = ((1, 0), (8, 4), (3, 3), (10, 3, 3, 3), (14, 5), (5, 5))
 # Close to the red and blue of event pictures, readable on both grounds.
 EVENT_COLOURS: Mapping[str, str] = {"brighter": "#D6453D", "darker": "#3D6FD8"}
 
+# Of a heat map: places that carry words, and places whose removal makes the words likelier.
+HEAT_COLOURS: Mapping[str, str] = {"carries": "#E0760B", "against": "#0F7F8C"}
+
 
 def family_colour(tone: str) -> str:
     """The colour of a family, or of a column that tones() named."""

@@ -10,6 +10,9 @@ words is the score of a part (docs/attribution.md).
     forcing.py      encodes changed inputs and scores the words on each
     cost.py         encodings, prefills and seconds, before it runs
     explain.py      the whole explanation
+    heatmap.py      an explanation as a picture
+    kept.py         explanations that are kept with a run
+    wording.py      an explanation in words
 
     Boundary: importing this package does not import torch; importing `explain` does.
 """

@@ -60,6 +60,15 @@ def cost(adapter: Adapter, request: ExplainRequest) -> Cost:
     return _cost(adapter, request, occlusion(adapter, request))
 
 
+def measured_cost(adapter: Adapter, request: ExplainRequest) -> Cost:
+    """The same, with seconds: the plain input is scored twice, because a first pass is slower."""
+    refuse(adapter)
+    with memory.guard(adapter.info.name, adapter.device), torch.inference_mode():
+        hidden, words = occlusion(adapter, request), scored_words(adapter, request.words, ())
+        Forcing(adapter, request.run, words, 1, ExplainWatcher()).tokens([hidden.plain] * 2)
+        return _cost(adapter, request, hidden)
+
+
 def explain(
     adapter: Adapter, request: ExplainRequest, watcher: ExplainWatcher | None = None
 ) -> Explanation:
@@ -70,7 +79,7 @@ def explain(
     """
     refuse(adapter)
     watcher = watcher or ExplainWatcher()
-    ids = request.token_ids or _answer(adapter, request.run, watcher)
+    ids = request.token_ids or answer_ids(adapter, request.run, watcher)
     with memory.guard(adapter.info.name, adapter.device):
         return _explained(adapter, request, ids, watcher)
 
@@ -101,8 +110,8 @@ def _from_events(run: RunRequest, plain: Media) -> bool:
     )
 
 
-def _answer(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tuple[int, ...]:
-    """The ids of the model's answer."""
+def answer_ids(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tuple[int, ...]:
+    """The ids of the model's answer, computed now; Cancelled if it was cut short."""
     found = single_run.run(adapter, replace(run, cache="off", prefix=False), None, watcher)
     if found.generation.stop == "cancelled":
         raise Cancelled("The explanation was cancelled.")

@@ -202,6 +202,12 @@ def place(box: Box) -> str:
     return f"{_ACROSS[min(int(3 * x), 2)]}, {_DOWN[min(int(3 * y), 2)]}"
 
 
+def nats_text(nats: float) -> str:
+    """A loss with its sign: "+4.81 nats", "-0.02 nats", "0.00 nats"."""
+    text = f"{nats:+.2f} nats"
+    return "0.00 nats" if text[1:] == "0.00 nats" else text
+
+
 class ExplainWatcher(Watcher):
     """Follows an explanation."""
 

@@ -87,7 +87,7 @@ def put(folder: Path, task: Task, feedback: Feedback) -> None:
     """Replaces the feedback on one answer; BadInput for a note that is too long."""
     _check_note(feedback.note)
     line = {**task._asdict(), "thumb": feedback.thumb, "note": feedback.note}
-    _append(folder, MARKS, "note", line)
+    append(folder, MARKS, "note", line)
 
 
 def put_vote(folder: Path, vote: Vote) -> None:
@@ -99,7 +99,7 @@ def put_vote(folder: Path, vote: Vote) -> None:
             f"{shown(path)} has {size:,} bytes, and at most {MAX_VOTES_BYTES:,} are used: move it "
             "away to start again."
         )
-    _append(folder, VOTES, "vote", msgspec.to_builtins(vote))
+    append(folder, VOTES, "vote", msgspec.to_builtins(vote))
 
 
 def _check_note(note: str) -> None:
@@ -107,7 +107,7 @@ def _check_note(note: str) -> None:
         raise BadInput(f"The note has {len(note):,} characters: shorten it to {MAX_NOTE_CHARS:,}.")
 
 
-def _append(folder: Path, name: str, what: str, line: Mapping[str, Any]) -> None:
+def append(folder: Path, name: str, what: str, line: Mapping[str, Any]) -> None:
     """Appends a line while no other session does; StoreError if it cannot be saved."""
     lock = FileLock(folder / LOCK)
     try:

@@ -5,6 +5,7 @@
     journal.jsonl    events: started, resumed, paused, given up, stopped, finished
     summary.json     figures, written when the run is finished
     marks.jsonl      users' notes and thumbs (annotations.py)
+    explanations.jsonl  which parts of the input answers rest on (explanations.py)
     details.json     the name and tags that users gave the run (run_details.py)
     run.lock         held by the process that writes
 

@@ -4,6 +4,7 @@
     seen_times    when each picture that a model receives is from
     seen_markup   that time line as HTML and CSS
     playing       a clip that a browser plays
+    picture_sheet several pictures on one sheet
 
 Boundary: nothing here decides what a model receives, so that a change leaves certificates valid.
 """

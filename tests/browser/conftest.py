@@ -20,7 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    Playwright,
+    expect,
+    sync_playwright,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -35,6 +42,7 @@ FLAGS = (
     "--disable-sync",
 )
 PATIENCE_MS = 120_000  # a bound for a hung page, not a speed
+expect.set_options(timeout=PATIENCE_MS)  # its own 5 s is a speed
 APP = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 JOBS = "() => new URLSearchParams(location.search).getAll('compare_jobs').join()"
 SETTLED = f'{APP} [data-testid="stMain"]'  # no script runs

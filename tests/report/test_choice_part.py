@@ -103,11 +103,11 @@ def test_the_charts_rows_and_words(run: Run) -> None:
 
 def test_a_column_without_any_value_is_left_out(run: Run) -> None:
     found = gather([run]).choices
-    plain = choice_part.tables(found, ())[0]
-    assert "by log-probability" not in plain.columns and "accuracy (95 % interval)" in plain.columns
-    scored = replace(found[0], likeliest=found[0].accuracy, agree=1.0)
-    (table,) = choice_part.tables([*found[1:], scored], ())
-    assert "by log-probability" in table.columns and len(table.rows[0]) == len(table.columns)
+    every = choice_part.tables(found, ())[0]
+    assert "by log-probability" in every.columns  # control
+    (table,) = choice_part.tables([replace(one, likeliest=None, agree=None) for one in found], ())
+    assert set(every.columns) - set(table.columns) == {"by log-probability", "same letter"}
+    assert len(table.rows[0]) == len(table.columns)
 
 
 def test_the_summary_of_bench_has_the_accuracy(run: Run, tmp_path: Path) -> None:

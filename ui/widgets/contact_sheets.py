@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
-from PIL import Image as Pictures
 
 from engine import media, settings
 from engine.media import thumbnails
 from engine.media.dataset import OWN
 from engine.media.thumbnails import stamp_of
 from engine.types import EXTENT_WORDS, FRAME_WORDS, Image, Media, MediaKind, MediaOptions, Sample
+from engine.viewing import picture_sheet
 from ui.widgets.text import count
 
-SHEET = (1200, 600)  # every sheet has this shape, so that columns line up
-_GAP = 6
 NOUNS: dict[MediaKind, str] = {"events": "event image", "video": "frame", "image": "frame"}
 
 
@@ -86,35 +84,5 @@ def address(picture: bytes) -> str:
 
 
 def sheet(images: Sequence[Image]) -> bytes:
-    """The pictures in reading order on one transparent sheet, as large as possible.
-
-    Cells have the largest width and height of all pictures; other pictures are scaled to fit.
-    """
-    width, height = (max(image.shape[side] for image in images) for side in (1, 0))
-    columns, cell = grid(len(images), width / height)
-    page = Pictures.new("RGBA", SHEET)
-    for index, image in enumerate(images):
-        room = (max(1, cell[0] - _GAP), max(1, cell[1] - _GAP))
-        picture = _fitted(Pictures.fromarray(image), room)
-        row, column = divmod(index, columns)
-        page.paste(picture, (column * cell[0], row * cell[1]))
-    return thumbnails.encode(page)
-
-
-def grid(number: int, aspect: float) -> tuple[int, tuple[int, int]]:
-    """(columns, cell size in pixels) with the largest cells for `number` pictures on a sheet."""
-
-    def cell(columns: int) -> tuple[int, int]:
-        rows = -(-number // columns)
-        width = min(SHEET[0] / columns, SHEET[1] / rows * aspect)
-        return max(1, int(width)), max(1, int(width / aspect))
-
-    columns = max(range(1, number + 1), key=lambda n: (cell(n)[0], -n))
-    return columns, cell(columns)
-
-
-def _fitted(picture: Pictures.Image, room: tuple[int, int]) -> Pictures.Image:
-    """The picture scaled to fit; no side is shorter than a pixel."""
-    scale = min(room[0] / picture.width, room[1] / picture.height)
-    size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
-    return picture.resize(size, Pictures.Resampling.BICUBIC)
+    """The pictures in reading order on one transparent sheet, as large as possible."""
+    return thumbnails.encode(picture_sheet.sheet(images))

@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine.errors import MediaError
 from engine.types import MediaOptions, Sample
+from engine.viewing import picture_sheet
 from tests.conftest import picture
 from ui.widgets import contact_sheets
 
@@ -41,21 +42,21 @@ def behind(address: str) -> Image.Image:
 def test_the_grid_shows_pictures_as_large_as_they_fit(
     number: int, columns: int, cell: tuple[int, int]
 ) -> None:
-    assert contact_sheets.grid(number, 4 / 3) == (columns, cell)
+    assert picture_sheet.grid(number, 4 / 3) == (columns, cell)
 
 
 @pytest.mark.parametrize("aspect", [0.2, 1.0, 4 / 3, 5.0])
 @pytest.mark.parametrize("number", [1, 2, 3, 7, 64])
 def test_no_picture_leaves_the_sheet(number: int, aspect: float) -> None:
-    columns, (width, height) = contact_sheets.grid(number, aspect)
-    assert columns * width <= contact_sheets.SHEET[0]
-    assert -(-number // columns) * height <= contact_sheets.SHEET[1]
+    columns, (width, height) = picture_sheet.grid(number, aspect)
+    assert columns * width <= picture_sheet.SHEET[0]
+    assert -(-number // columns) * height <= picture_sheet.SHEET[1]
 
 
 def test_a_sheet_is_in_reading_order_and_empty_where_nothing_is() -> None:
     colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255)]
     sheet = opened(contact_sheets.sheet([flat(colour) for colour in colours]))
-    assert sheet.size == contact_sheets.SHEET
+    assert sheet.size == picture_sheet.SHEET
     centres = [(200 + 400 * (i % 3), 150 + 300 * (i // 3)) for i in range(5)]
     for centre, colour in zip(centres, colours, strict=True):
         seen = sheet.getpixel(centre)
@@ -69,7 +70,7 @@ def test_a_sheet_holds_pictures_of_different_sizes() -> None:
     colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255)]
     sizes = [(30, 40), (480, 20), (240, 640), (1, 1), (480, 640)]
     sheet = opened(contact_sheets.sheet([flat(*pair) for pair in zip(colours, sizes, strict=True)]))
-    assert sheet.size == contact_sheets.SHEET
+    assert sheet.size == picture_sheet.SHEET
     for index, (colour, (height, width)) in enumerate(zip(colours, sizes, strict=True)):
         left, top = 400 * (index % 3), 300 * (index // 3)
         cell = np.asarray(sheet.crop((left, top, left + 400, top + 300)))
@@ -87,7 +88,7 @@ def test_what_a_model_sees_says_how_many_and_whence(sample: Sample) -> None:
     assert "5 event images" in events.caption and "5 event images" in events.alt
     assert "8 frames" in video.caption and "evenly spaced" in video.caption
     assert sample.id in video.alt
-    assert behind(events.picture).size == contact_sheets.SHEET
+    assert behind(events.picture).size == picture_sheet.SHEET
 
 
 def test_pictures_that_cannot_be_read_are_an_error() -> None:
@@ -111,7 +112,7 @@ def test_pictures_of_extreme_shape_have_a_preview_and_a_sheet(
     assert preview is not None and max(behind(preview).size) <= 320
     assert (
         opened(contact_sheets.sheet([np.zeros((size[1], size[0], 3), dtype=np.uint8)])).size
-        == contact_sheets.SHEET
+        == picture_sheet.SHEET
     )
 
 

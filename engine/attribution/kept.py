@@ -1,0 +1,75 @@
+"""Explanations kept with a run, as the same types that explain() gives.
+
+Boundary: a run folder and a request in, an Explanation out; engine/storage/explanations.py reads
+and checks the file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from engine.attribution.explained import (
+    CellLoss,
+    Chance,
+    Cost,
+    ExplainOptions,
+    ExplainRequest,
+    Explanation,
+    MomentLoss,
+    as_json,
+)
+from engine.errors import BadInput, StoreError
+from engine.quoting import cut, quoted
+from engine.storage import explanations
+from engine.storage.explanations import StoredExplanation
+from engine.types import RunRequest
+
+OTHER_ANSWER = (
+    "{} answers sample {} otherwise now than in the run, so the explanation does not belong to it: "
+    "leave --run out, or run the samples again."
+)
+
+
+def keep(folder: Path, found: Explanation, repeat: int) -> None:
+    """Appends the explanation to the run; StoreError if it cannot be saved."""
+    explanations.put(folder, as_json(found) | {"repeat": repeat})
+
+
+def refuse_other(now: tuple[int, ...], before: tuple[int, ...] | None, run: RunRequest) -> None:
+    """BadInput if the model's answer now is not that of the run."""
+    if now != before:
+        raise BadInput(OTHER_ANSWER.format(cut(run.model), quoted(run.sample.id)))
+
+
+def restored(stored: StoredExplanation, run: RunRequest) -> Explanation:
+    """The explanation of this request, without pictures; StoreError for impossible options."""
+    value: dict[str, Any] = msgspec.to_builtins(stored)
+    try:
+        options = msgspec.convert(value["options"], ExplainOptions)
+        request = ExplainRequest(run, stored.words, (), options)
+    except (BadInput, msgspec.MsgspecError) as error:
+        raise StoreError(
+            f"An explanation of the run cannot be used ({cut(str(error).rstrip('.'))}): explain "
+            "the words again."
+        ) from error
+    return Explanation(
+        request=request,
+        answer=stored.answer,
+        words=stored.words,
+        said=stored.said,
+        token_ids=stored.token_ids,
+        scored=stored.scored,
+        logprob=stored.logprob,
+        cells=tuple(CellLoss(one.box, one.removed, one.nats, one.fine) for one in stored.cells),
+        moments=tuple(
+            MomentLoss(one.index, one.label, one.how, one.nats) for one in stored.moments
+        ),
+        chance=Chance(**value["chance"]) if stored.chance else None,
+        cost=Cost(**value["cost"]),
+        ms=stored.ms,
+        removal=stored.removal,
+        notes=stored.notes,
+    )

@@ -1,0 +1,84 @@
+"""An explanation in words, for pages, reports and the terminal.
+
+Boundary: results in, text out; no torch, no pictures.
+"""
+
+from __future__ import annotations
+
+from engine.analysis.number_text import count
+from engine.attribution.explained import (
+    REMOVED,
+    CellLoss,
+    Explanation,
+    MomentLoss,
+    nats_text,
+)
+
+BY_CHANCE = 0.05  # from this p on, a map may be chance
+SHOWN = 5  # cells that are listed
+UNTESTED = "Whether any part matters more than chance was not tested."
+UNIT = (
+    "Nats: how much the log-probability of the words falls when a part is removed. At 1 nat the "
+    "words become 2.7 times less likely; below 0 they become more likely."
+)
+LIMITS = (
+    "Removing a part can create something new, such as an edge or an empty road, and the loss may "
+    "come from that.",
+    "Another size of cells or another filling can give another map that is as plausible.",
+    "The map shows what these words depend on in this model. It does not show that they are right.",
+)
+HOW = {"replaced": "replaced by its neighbour", "emptied": "emptied of its events"}
+
+
+def by_chance(found: Explanation) -> bool:
+    """Whether the test says that no part matters more than chance."""
+    return found.chance is not None and found.chance.p > BY_CHANCE
+
+
+def chance(found: Explanation) -> str:
+    """The sentence to read first."""
+    return UNTESTED if found.chance is None else found.chance.sentence
+
+
+def cells(found: Explanation) -> tuple[str, ...]:
+    """The cells that carry most, in order; () if no cell lost anything."""
+    strongest = [cell for cell in found.strongest[:SHOWN] if cell.nats > 0]
+    return tuple(f"{_where(cell)}: {nats_text(cell.nats)}" for cell in strongest)
+
+
+def _where(cell: CellLoss) -> str:
+    """The place in words, with the cell's column and row in its map."""
+    left, top, right, bottom = cell.box
+    across, down = round(1 / (right - left)), round(1 / (bottom - top))
+    column, row = round(left * across) + 1, round(top * down) + 1
+    return f"{cell.place} (column {column} of {across}, row {row} of {down})"
+
+
+def moments(found: Explanation) -> tuple[str, ...]:
+    """The frames or event images, the one that carries most first."""
+    return tuple(moment(one) for one in found.strongest_moments)
+
+
+def moment(one: MomentLoss) -> str:
+    return f"{one.label}, {HOW[one.how]}: {nats_text(one.nats)}"
+
+
+def how(found: Explanation) -> str:
+    """What was removed, and how often."""
+    options = found.request.options
+    grid = f"cells of {options.grid} x {options.grid}"
+    coarse = f", after a first map of {options.coarse} x {options.coarse}" if options.coarse else ""
+    removed = f"a box of {options.side} x {options.side} cells was {REMOVED[found.removal]}"
+    done = f"{count(found.cost.encodings, 'encoding')}, {found.ms / 1000:,.1f} s"
+    return f"Map of {grid}{coarse}; around each, {removed}. {done}."
+
+
+def alt(found: Explanation, name: str) -> str:
+    """The map as one text, for readers who do not see it."""
+    head = f"Heat map over what the model sees of {name}, for the words “{found.words}”."
+    if by_chance(found):
+        return f"{head} No part matters more than chance."
+    strongest = cells(found)
+    if not strongest:
+        return f"{head} The words lose nothing without any of the parts."
+    return f"{head} Strongest: {'; '.join(strongest[:3])}."

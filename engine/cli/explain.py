@@ -1,0 +1,245 @@
+"""explain: which part of the input chosen words of an answer rest on.
+
+Boundary: builds the request, prints the cost before and the result after.  Exit code 2 for a user
+error.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine import settings
+from engine.attribution import wording
+from engine.attribution.explained import (
+    FILLS,
+    Cost,
+    ExplainOptions,
+    ExplainRequest,
+    ExplainWatcher,
+    Explanation,
+    as_json,
+    nats_text,
+)
+from engine.cli.common import (
+    DATASET_HELP,
+    add_json,
+    add_media,
+    add_perturb,
+    add_pixels,
+    media_options,
+    out,
+    read_dataset,
+    say,
+)
+from engine.errors import BadInput
+from engine.media import dataset
+from engine.models import registry
+from engine.plain_files import reason, write_whole
+from engine.prompts import DEFAULT_QUESTION
+from engine.quoting import cut, quoted, shown
+from engine.storage import run_store
+from engine.types import FRAME_RULES, DecodeConfig, RunOptions, RunRequest
+
+if TYPE_CHECKING:
+    from engine.models.adapter import Adapter
+
+# Flags whose values a run has of its own.
+OF_THE_RUN = (
+    *("dataset", "prompt", "frames", "pixels", "extent", "window", "split", "perturb"),
+    *("perturb_seed", "max_new_tokens"),
+)
+
+
+def add(commands: Any) -> None:
+    sub = commands.add_parser("explain", help="find which part of the input words rest on")
+    sub.add_argument("--sample", required=True, help="an id, the start of an id, or sequence/clip")
+    sub.add_argument("--model", required=True, help="a name of models.toml, also with a variant")
+    sub.add_argument("--words", required=True, help="a sentence, phrase or word of the answer")
+    sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
+    sub.add_argument("--prompt", help=f"the question (default: {DEFAULT_QUESTION!r})")
+    sub.add_argument("--max-new-tokens", type=int, help="of the answer")
+    sub.add_argument("--frames", choices=FRAME_RULES, help="rule that chooses the 8 frames")
+    add_pixels(sub)
+    add_media(sub)
+    add_perturb(sub)
+    _add_map(sub)
+    sub.add_argument("--out", type=Path, metavar="PNG", help="writes the map over the pictures")
+    sub.add_argument(
+        "--run",
+        dest="kept_in",
+        metavar="RUN",
+        help="a run that holds the answer: its settings are used, and the explanation is kept "
+        "with it",
+    )
+    sub.add_argument("--dry-run", action="store_true", help="prints the cost only")
+    add_json(sub)
+    sub.set_defaults(run=_explain)
+
+
+def _add_map(sub: argparse.ArgumentParser) -> None:
+    default = ExplainOptions()
+    numbers = {
+        "grid": "cells per side of the fine map",
+        "side": "cells per side that are removed together",
+        "coarse": "cells per side of the first map; 0 computes the whole fine map",
+        "refined": "coarse cells whose fine cells are computed",
+        "batch": "changed inputs that are encoded together",
+    }
+    for name, text in numbers.items():
+        given = getattr(default, name)
+        sub.add_argument(f"--{name}", type=int, default=given, help=f"{text} (default: {given})")
+    sub.add_argument("--fill", choices=FILLS, default=default.fill, help="of pictures and frames")
+    sub.add_argument("--no-time", action="store_true", help="leaves out frames and event images")
+
+
+@dataclass
+class _Printing(ExplainWatcher):
+    """Prints the cost and the progress on standard error."""
+
+    model: str
+
+    def planned(self, cost: Cost) -> None:
+        say(f"{self.model}: {cost.sentence}")
+
+    def done(self, encodings: int, of: int) -> None:
+        say(f"{self.model}: {encodings:,} of {of:,} inputs")
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The row of a run whose answer is explained."""
+
+    folder: Path
+    repeat: int
+    token_ids: tuple[int, ...] | None
+
+
+def _explain(options: argparse.Namespace) -> int:
+    how = ExplainOptions(
+        **{name: getattr(options, name) for name in ("grid", "side", "coarse", "refined", "batch")},
+        fill=options.fill,
+        time=not options.no_time,
+    )
+    run, kept = _of_run(options) if options.kept_in is not None else (_asked(options), None)
+    request = ExplainRequest(run, options.words, (), how)
+    _refuse_out(options.out)
+    entry = registry.entry(run.model)
+    if why := registry.cannot_run(entry, run.sample):
+        raise BadInput(why)
+    say(f"{cut(run.model)}: loading the model ...")
+    adapter = registry.load(entry, run.decode.max_new_tokens)
+    if options.dry_run:
+        return _cost(adapter, request, options)
+    found = _found(adapter, request, kept)
+    if options.out is not None:
+        _write(options.out, found)
+    if kept is not None:
+        from engine.attribution.kept import keep
+
+        keep(kept.folder, found, kept.repeat)
+    out(as_json(found), "\n".join(_lines(found)), options)
+    return 0
+
+
+def _asked(options: argparse.Namespace) -> RunRequest:
+    """The request for the answer, from the flags."""
+    sample = dataset.find(read_dataset(options.dataset), options.sample)
+    given = {name: getattr(options, name) for name in ("frames", "pixels")}
+    how = RunOptions(
+        decode=DecodeConfig(
+            max_new_tokens=DecodeConfig.max_new_tokens
+            if options.max_new_tokens is None
+            else options.max_new_tokens
+        ),
+        cache="off",
+        **{name: value for name, value in given.items() if value is not None},
+        **media_options(options),
+    )
+    prompt = DEFAULT_QUESTION if options.prompt is None else options.prompt
+    return how.ask(sample, options.model, prompt)
+
+
+def _of_run(options: argparse.Namespace) -> tuple[RunRequest, _Kept]:
+    """The request of a run's answer, and where its explanation is kept."""
+    if given := [name for name in OF_THE_RUN if getattr(options, name) is not None]:
+        flag = "--" + given[0].replace("_", "-")
+        raise BadInput(f"{flag} is that of the run with --run: leave one of them out.")
+    run = run_store.read(run_store.find(options.kept_in, settings.load().runs_dir))
+    sample = dataset.find(read_dataset(Path(run.header.dataset.root)), options.sample)
+    rows = [
+        row
+        for _, row in run.results()
+        if (row.model, row.sample, row.phase) == (options.model, sample.id, "measured")
+        and row.token_ids
+    ]
+    if not rows:
+        raise BadInput(
+            f"The run {shown(run.id)} has no answer of {quoted(options.model)} to sample "
+            f"{quoted(sample.id)}: name a model and a sample of this run."
+        )
+    row = min(rows, key=lambda row: row.repeat)
+    request = run.header.plan.ask(sample, row.model, row.prompt or DEFAULT_QUESTION)
+    return request, _Kept(run.folder, row.repeat, row.token_ids)
+
+
+def _cost(adapter: Adapter, request: ExplainRequest, options: argparse.Namespace) -> int:
+    from engine.attribution import explain
+
+    found = explain.measured_cost(adapter, request)
+    value = {"encodings": found.encodings, "prefills": found.prefills, "seconds": found.seconds}
+    out(value, f"{request.run.model}: {found.sentence}", options)
+    return 0
+
+
+def _found(adapter: Adapter, request: ExplainRequest, kept: _Kept | None) -> Explanation:
+    from dataclasses import replace
+
+    from engine.attribution import explain
+    from engine.attribution.kept import refuse_other
+
+    watcher = _Printing(cut(request.run.model))
+    if kept is not None:
+        explain.refuse(adapter)
+        ids = explain.answer_ids(adapter, request.run, watcher)
+        refuse_other(ids, kept.token_ids, request.run)
+        request = replace(request, token_ids=ids)
+    return explain.explain(adapter, request, watcher)
+
+
+def _refuse_out(path: Path | None) -> None:
+    """BadInput before the work if the folder of the PNG is not there."""
+    if path is not None and not path.expanduser().parent.is_dir():
+        raise BadInput(f"--out {shown(path)} lies in no folder: make the folder first.")
+
+
+def _write(path: Path, found: Explanation) -> None:
+    from engine.attribution import heatmap
+
+    try:
+        write_whole(path.expanduser(), heatmap.png(found))
+    except OSError as error:
+        raise BadInput(
+            f"{shown(path)} cannot be written ({reason(error)}): give another."
+        ) from error
+
+
+def _lines(found: Explanation) -> Iterator[str]:
+    """The result as text."""
+    run, (first, after) = found.request.run, found.scored
+    yield f"{run.model}, sample {run.sample.id}"
+    yield f"  {found.answer}"
+    yield f"  Words: {found.words}"
+    yield f"  tokens {first + 1} to {after}, log-probability {nats_text(found.logprob)}"
+    yield f"  {wording.chance(found)}"
+    yield "  Places that the words rest on:"
+    yield from (f"    {text}" for text in wording.cells(found) or ("none",))
+    if found.moments:
+        yield "  Moments:"
+    yield from (f"    {wording.moment(one)}" for one in found.moments)
+    yield from (f"  {text}" for text in (wording.how(found), wording.UNIT, *found.notes))
+    yield "  Not proved:"
+    yield from (f"    {text}" for text in wording.LIMITS)

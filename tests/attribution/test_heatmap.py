@@ -1,0 +1,83 @@
+"""The heat map colours the cells by their losses, and says the scale."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+from PIL import Image as Pictures
+
+from engine.attribution import heatmap
+from engine.attribution.explained import Explanation, MomentLoss, nats_text
+from tests.attribution import made
+from tests.attribution.test_explained import cell, explained
+
+GREY = np.full((20, 40, 3), 128, np.uint8)
+LEFT, RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
+
+
+def test_a_loss_colours_its_cell_and_no_other() -> None:
+    found = heatmap.overlaid(GREY, (cell(LEFT, 2.0), cell(RIGHT, 0.0)))
+    assert (found[:, 20:] == 128).all() and not (found[:, :20] == 128).all()
+    other = heatmap.overlaid(GREY, (cell(LEFT, 0.0), cell(RIGHT, 2.0)))  # the control
+    assert not np.array_equal(found, other)
+
+
+def test_gains_have_another_colour_and_smaller_losses_a_weaker_one() -> None:
+    assert heatmap.colour(1.0, 2.0)[:3] != heatmap.colour(-1.0, 2.0)[:3]
+    assert heatmap.colour(1.0, 2.0)[3] == heatmap.colour(2.0, 2.0)[3] / 2
+    assert heatmap.colour(0.0, 0.0)[3] == 0
+
+
+def test_the_png_shows_every_picture() -> None:
+    one = explained(cell(LEFT, 2.0), cell(RIGHT, -1.0))
+    moments = (MomentLoss(0, "frame 0", "replaced", 0.5), MomentLoss(1, "frame 3", "replaced", 0.0))
+    sizes = []
+    for count in (1, 2, 8):
+        found = replace(one, pictures=(GREY,) * count, moments=moments)
+        with Pictures.open(io.BytesIO(heatmap.png(found))) as picture:
+            assert picture.format == "PNG"
+            sizes.append(picture.size)
+    assert sizes[0][0] <= sizes[1][0] < sizes[2][0] and sizes[1][1] < sizes[2][1]
+    assert heatmap.png(replace(one, pictures=(GREY,))) != heatmap.png(
+        replace(explained(cell(LEFT, -1.0), cell(RIGHT, 2.0)), pictures=(GREY,))
+    )
+
+
+def test_any_words_and_no_pictures_can_be_drawn() -> None:
+    words = "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 500 + " word" * 400
+    assert heatmap.png(replace(explained(cell(LEFT, 0.0)), words=words))
+
+
+def test_losses_in_words() -> None:
+    assert [nats_text(one) for one in (4.812, -0.021, -0.001, 0.0)] == [
+        "+4.81 nats", "-0.02 nats", "0.00 nats", "0.00 nats",
+    ]  # fmt: skip
+
+
+def colours(found: Explanation, pictures: int = 1) -> np.ndarray:
+    """The sheet's pixels."""
+    data = heatmap.sheet(found, (GREY,) * pictures)
+    return np.asarray(Pictures.open(io.BytesIO(data)).convert("RGB"), dtype=int)
+
+
+def test_a_sheet_shows_every_picture_under_the_map_and_frames_the_strongest_cell() -> None:
+    found = made.explanation()
+    page = colours(found)
+    height, width = page.shape[:2]
+    kept = [[*page[y, x]] for y in (height // 4, 3 * height // 4) for x in (width // 4,)]
+    assert kept[0] == [128, 128, 128] and kept[1][0] > 128 > kept[1][2]
+    assert page.max() == 255 and page.min() == 0  # the frame
+    assert colours(found, 2).shape != page.shape
+
+
+def test_a_map_that_may_be_chance_is_pale_and_has_no_frame() -> None:
+    page = colours(made.explanation(chance=made.NO_CHANCE))
+    assert page.max() < 200 and page.min() > 50 and page.std() > 0
+
+
+def test_a_coloured_picture_is_grey_below_the_map() -> None:
+    red = np.full((20, 40, 3), (200, 0, 0), np.uint8)
+    page = heatmap.overlaid(red, (cell(LEFT, 0.0), cell(RIGHT, 1.0)))
+    assert len(set(page[0, 0])) == 1 and len(set(page[0, 39])) == 3

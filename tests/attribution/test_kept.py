@@ -1,0 +1,55 @@
+"""An explanation that is kept with a run comes back as it was, without its pictures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from engine.attribution import kept
+from engine.attribution.explained import Chance, ExplainOptions, Explanation, MomentLoss, as_json
+from engine.errors import BadInput, StoreError
+from engine.storage import explanations
+from tests import fabricate
+from tests.attribution.test_explained import cell, explained, run
+
+
+def whole() -> Explanation:
+    found = explained(cell((0, 0, 0.5, 1), 2.0), cell((0.5, 0, 1, 1), -1.0, False))
+    return replace(
+        found,
+        request=replace(found.request, options=ExplainOptions(grid=6, coarse=3, fill="neutral")),
+        moments=(MomentLoss(1, "frame 3", "replaced", 0.25),),
+        chance=Chance(0.02, 999, "A part matters."),
+        pictures=(np.zeros((4, 4, 3), np.uint8),),
+        notes=("A note.",),
+    )
+
+
+def test_what_is_kept_comes_back(tmp_path: Path) -> None:
+    folder, found = fabricate.run(tmp_path / "run", []).folder, whole()
+    kept.keep(folder, found, 3)
+    (stored,) = explanations.read(folder)
+    assert stored.repeat == 3
+    back = kept.restored(stored, run())
+    assert as_json(back) == as_json(found) and back.pictures == ()
+    assert back.strongest == found.strongest
+
+
+def test_impossible_options_are_refused(tmp_path: Path) -> None:
+    folder = fabricate.run(tmp_path / "run", []).folder
+    kept.keep(folder, whole(), 0)
+    (stored,) = explanations.read(folder)
+    for options in ({"grid": 1}, {"grid": "x"}, {"grid": 8, "coarse": 3}):
+        with pytest.raises(StoreError, match="An explanation of the run cannot be used"):
+            kept.restored(msgspec.structs.replace(stored, options=options), run())
+
+
+def test_another_answer_than_the_runs_is_refused() -> None:
+    kept.refuse_other((1, 2), (1, 2), run())
+    for before in ((1, 3), (1,), None):
+        with pytest.raises(BadInput, match="some-model answers sample 's' otherwise now"):
+            kept.refuse_other((1, 2), before, run())

@@ -1,0 +1,130 @@
+"""explain: its output, its files, and how it refuses bad input."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from engine.__main__ import main
+from engine.models import registry
+from engine.storage import explanations, run_store
+from engine.storage.json_lines import Appender
+from engine.storage.run_store import RESULTS
+from tests.test_main import call, root
+
+__all__ = ["root"]
+pytestmark = pytest.mark.slow
+SMALL = ("--grid", 4, "--coarse", 2, "--refined", 1, "--side", 1, "--max-new-tokens", 12)
+ASKED = ("explain", "--sample", "id-000000", "--model", "tiny-llava", "--words", "a car")
+
+
+def test_the_result_is_one_json_document(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    png = tmp_path / "map.png"
+    code, found, told = call(
+        capsys, *ASKED, "--dataset", root, *SMALL, "--out", png, "--no-time", "--json"
+    )
+    assert code == 0 and len(found["cells"]) == 8 and found["moments"] == []
+    assert "9 encodings" in told and "9 of 9 inputs" in told
+    with Image.open(io.BytesIO(png.read_bytes())) as picture:
+        assert picture.format == "PNG"
+
+
+def test_the_text_names_places_and_limits(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [*ASKED, "--dataset", root, *SMALL, "--model", "tiny-video_llava"]
+    assert main([str(one) for one in asked]) == 0
+    text = capsys.readouterr().out
+    for part in ("Places that the words rest on:", "frame 0, replaced", "Not proved:", "nats"):
+        assert part in text
+
+
+def test_a_dry_run_prints_the_cost_only(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found, _ = call(capsys, *ASKED, "--dataset", root, *SMALL, "--dry-run", "--json")
+    assert code == 0 and set(found) == {"encodings", "prefills", "seconds"}
+    assert found["encodings"] == 9 and found["seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--sample", "nothing"), "nothing"),
+        (("--model", "gone"), "gone"),
+        (("--words", " "), "The words are empty"),
+        (("--grid", 0), "grid is 0: choose a value from 2 to 32."),
+        (("--side", 9), "side is 9"),
+        (("--coarse", 3), "coarse is 3"),
+        (("--batch", 0), "batch is 0"),
+        (("--out", "/gone/map.png"), "lies in no folder"),
+        (("--split", "time:x"), "split is 'time:x'"),
+        (("--run", "gone"), "'gone' is not a run"),
+        (("--prompt", ""), "The question is empty"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[str, object],
+    told: str,
+) -> None:
+    monkeypatch.setattr(registry, "load", None)  # nothing is loaded for it
+    given = ASKED if flags[0] == "--run" else (*ASKED, "--dataset", root)
+    code, found, error = call(capsys, *given, *flags)
+    assert code == 2 and found is None
+    assert told in error and len(error.splitlines()) == 1
+
+
+def test_a_file_that_cannot_be_written_is_told(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "map.png").mkdir()
+    out = tmp_path / "map.png"
+    code, _, error = call(capsys, *ASKED, "--dataset", root, *SMALL, "--out", out)
+    assert code == 2 and "cannot be written" in error.splitlines()[-1]
+
+
+@pytest.fixture
+def run(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    folder = tmp_path / "run"
+    code, *_ = call(
+        capsys, "bench", "--dataset", root, "--models", "tiny-llava", "--samples", 1, "--repeat", 2,
+        "--max-new-tokens", 12, "--out", folder, "--json",
+    )  # fmt: skip
+    assert code == 0
+    return folder
+
+
+def test_an_explanation_is_kept_with_its_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (row, *_) = [row for _, row in run_store.read(run).results() if row.phase == "measured"]
+    options = SMALL[:-2]
+    code, found, _ = call(capsys, *ASKED, "--run", run, *options, "--json")
+    assert code == 0
+    (stored,) = explanations.read(run)
+    assert (stored.model, stored.sample, stored.repeat) == ("tiny-llava", row.sample, 0)
+    assert stored.logprob == found["logprob"] and stored.answer == row.text
+
+    code, _, error = call(capsys, *ASKED, "--run", run, "--split", "time:3")
+    assert code == 2 and "--split is that of the run" in error
+    code, _, error = call(capsys, *ASKED, "--run", run, "--sample", "id-000001")
+    assert code == 2 and "has no answer" in error
+    code, _, error = call(capsys, *ASKED, "--run", run, "--model", "tiny-eventgpt")
+    assert code == 2 and "has no answer of 'tiny-eventgpt'" in error
+
+
+def test_another_answer_than_that_of_the_run_is_refused(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [json.loads(line) for line in (run / RESULTS).read_text().splitlines()]
+    (run / RESULTS).unlink()
+    appender = Appender(run / RESULTS)
+    for line in lines:
+        appender.append(line | {"token_ids": [9, *line["token_ids"][1:]]})
+    appender.close()
+    code, _, error = call(capsys, *ASKED, "--run", run, *SMALL[:-2])
+    assert code == 2 and "otherwise now than in the run" in error.splitlines()[-1]
+    assert explanations.read(run) == ()
