@@ -52,10 +52,10 @@ class GateResult:
     """One label and metric.
 
     unit "ratio": `change`, `low` and `high` are NEW / BASE; "points": NEW - BASE, a difference of
-    shares from -1 to 1.  They are the estimate and its 95 % interval for this metric alone (None:
-    too few sequences).  base, new: medians over the samples, of accuracy means.  p_no_worse,
-    p_worse: adjusted by Holm; a verdict needs at most TAIL.  more_samples: of new sequences, that
-    would decide, None if it is decided or if none would.
+    shares from -1 to 1.  They are the estimate and its 95 % interval for this metric alone (None
+    with too few sequences, or if every answer is the same).  base, new: medians over the samples,
+    of accuracy means.  p_no_worse, p_worse: adjusted by Holm; a verdict needs at most TAIL.
+    more_samples: of new sequences, that would decide, None if it is decided or if none would.
     """
 
     label: str
@@ -188,6 +188,9 @@ def gate(
                     tested.append(found)
                 else:
                     missing.append(found)
+    if not tested and ANSWERS not in metrics:
+        why = f"{missing[0].metric} of {missing[0].label}: {missing[0].reason}"
+        raise BadInput(f"No metric has values in both runs ({why}): choose others with --metric.")
     results = _decided(tested)
     return GateReport(
         base=base,
@@ -219,7 +222,7 @@ def _verdict(
     unknown = ids_count and any(one.unknown for one in answers)
     if unknown or any(one.verdict == "undecided" for one in results):
         return "undecided"
-    return "no worse" if results or ids_count else "undecided"
+    return "no worse"
 
 
 def _answers(label: str, base: ModelValues, new: ModelValues) -> AnswersCompared:
@@ -349,8 +352,8 @@ def _accuracy(
         base=float(ours.mean()),
         new=float(theirs.mean()),
         change=found.share,
-        low=found.low,
-        high=found.high,
+        low=None if same else found.low,
+        high=None if same else found.high,
         p_no_worse=0.0 if same else _chance(values, sequences, -margin, upwards=True),
         p_worse=1.0 if same else _chance(values, sequences, -margin, upwards=False),
         more_samples=None,

@@ -19,7 +19,7 @@ from engine.analysis.gate import (
 )
 from engine.analysis.gate_values import TOKENS
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.number_text import NONE, count, number
+from engine.analysis.number_text import NONE, count, number, precise
 from engine.report import markdown as markdown_document
 from engine.report.document_parts import Block, Bullets, Heading, Paragraph, ReportTable
 from engine.storage.run_values import RunValues
@@ -35,14 +35,13 @@ def headline(report: GateReport) -> str:
         return f"Worse: {'; '.join(_bad(report))}."
     if report.verdict == "undecided":
         open_ones = [one for one in report.results if one.verdict == "undecided"]
-        if not report.results:
-            return "Undecided: no metric has values in both runs."
-        parts = ", ".join(f"{name_of(one)} of {one.label}" for one in open_ones) or "token ids"
+        parts = ", ".join(f"{name_of(one)} of {one.label}" for one in open_ones)
+        if not parts:
+            return "Undecided: some answers have no token ids."
         return f"Undecided: {parts} ({len(open_ones):,} of {every})."
     if not report.results:
         return "No worse: all token ids are equal."
-    limit = f"{report.margin:.3g}".rstrip(".")
-    return f"No worse: {every}, each within a margin of {percent(float(limit))}."
+    return f"No worse: {every}, with a margin of {percent(report.margin)}."
 
 
 def _bad(report: GateReport) -> Iterator[str]:
@@ -102,7 +101,7 @@ def _value(result: GateResult, value: float) -> str:
     if result.metric == ACCURACY:
         return percent(value)
     unit = BY_NAME[result.metric].unit
-    return number(value) if result.metric == TOKENS else f"{number(value)} {unit}"
+    return precise(value) if result.metric == TOKENS else f"{number(value)} {unit}"
 
 
 def table(report: GateReport) -> ReportTable:
@@ -195,8 +194,8 @@ def blocks(report: GateReport) -> list[Block]:
     found: list[Block] = [Heading(2, f"Gate: {report.verdict}"), Paragraph(headline(report))]
     rows = table(report)
     found += [rows] if rows.rows else []
-    found += [Bullets((*answers_lines(report), *reasons(report)))]
-    found += [Bullets((*sides(report), *report.notes)), Paragraph(method(report))]
+    found += [Bullets((*answers_lines(report), *reasons(report))), Paragraph(method(report))]
+    found += [Bullets((*sides(report), *report.notes))]
     return found
 
 

@@ -1,0 +1,128 @@
+"""python -m engine gate: exit codes, forms of output, pinned baselines, user errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.__main__ import main
+from tests import fabricate
+
+Capture = pytest.CaptureFixture[str]
+
+
+def rows(slower: float = 1.0, model: str = "ev", wobble: float = 0.01) -> list[dict[str, Any]]:
+    """14 samples; the times of one run differ by `wobble` from those of another."""
+    factors = [slower * (1 + wobble * (-1) ** index * (index % 4)) for index in range(14)]
+    return [
+        fabricate.row(
+            model,
+            f"s{index}",
+            stages={name: ms * factor for name, ms in fabricate.STAGES.items()},
+            prefill=8.0 * factor,
+            gaps=[2.0 * factor] * 5,
+        )
+        for index, factor in enumerate(factors)
+    ]
+
+
+@pytest.fixture
+def runs(cache_dir: Path) -> Path:
+    """Runs in the runs folder of the settings: base, alike, slow, and noisy."""
+    for name, found in {
+        "base": rows(wobble=0.0),
+        "alike": rows(),
+        "slow": rows(1.2),
+        "noisy": rows(1.04, wobble=0.05),
+    }.items():
+        fabricate.run(cache_dir / "runs" / name, found)
+    return cache_dir / "runs"
+
+
+def test_exit_codes(capsys: Capture, runs: Path) -> None:
+    assert main(["gate", "base", "alike"]) == 0
+    assert "No worse: 4 tested metrics" in capsys.readouterr().out
+    assert main(["gate", "base", "slow"]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("Worse: total of ev +") and "worse" in out
+    assert main(["gate", "base", "noisy", "--metric", "total"]) == 3
+    assert "more samples would decide" in capsys.readouterr().out
+    assert main(["gate", "base", "noisy", "--metric", "total", "--undecided", "ok"]) == 0
+    assert main(["gate", "base", "noisy", "--metric", "total", "--undecided", "fail"]) == 1
+    assert main(["gate", "base", "slow", "--undecided", "ok"]) == 1
+    assert main(["gate", "base", "slow", "--margin", "30%"]) == 0
+    assert main(["gate", "base", "slow", "--margin", "0.3"]) == 0
+
+
+def test_json_has_every_figure(capsys: Capture, runs: Path) -> None:
+    assert main(["gate", "base", str(runs / "slow"), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == "worse" and found["tests"] == 4 and found["margin"] == 0.05
+    total = next(one for one in found["results"] if one["metric"] == "total")
+    assert total["verdict"] == "worse" and 1.1 < total["low"] < total["high"] < 1.3
+    assert found["base"]["pinned"] is False and found["base"]["models"][0]["name"] == "ev"
+
+
+def test_markdown_escapes_names(capsys: Capture, cache_dir: Path) -> None:
+    name = "a|b<script>[x](http://y)"
+    for run in ("one", "two"):
+        fabricate.run(cache_dir / "runs" / run, rows(model=name))
+    assert main(["gate", "one", "two", "--md"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("## Gate: no worse\n")
+    assert "<script>" not in out and "[x](" not in out
+    table = [line for line in out.splitlines() if line.startswith("|")]
+    assert len({line.replace("\\|", "").count("|") for line in table}) == 1
+    assert len(table) == 2 + 5  # accuracy is not compared, and the table says so
+
+
+def test_a_pinned_baseline_is_the_run(capsys: Capture, runs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    assert main(["gate", "--pin", str(path), "base"]) == 0
+    assert "Written" in capsys.readouterr().err and path.stat().st_size < 20_000
+    reports = []
+    for base in ("base", str(path)):
+        assert main(["gate", base, "slow", "--json"]) == 1
+        reports.append(json.loads(capsys.readouterr().out))
+    first, second = reports
+    assert second["base"].pop("pinned") is True and first["base"].pop("pinned") is False
+    assert first == second
+    path.write_text(path.read_text(encoding="utf-8")[:-9], encoding="utf-8")
+    assert main(["gate", str(path), "slow"]) == 2
+    assert "The pinned baseline" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["base"], "gate compares two runs"),
+        (["base", "alike", "slow"], "gate compares two runs"),
+        (["base", "base"], "the same run"),
+        (["base", "none"], "'none' is not a run"),
+        (["base", "alike", "--metric", "totl"], "Did you mean total"),
+        (["base", "alike", "--margin", "5"], "as in 5%"),
+        (["base", "alike", "--margin=-5%"], "as in 5%"),
+        (["base", "alike", "--margin", "100%"], "below 100%"),
+        (["--pin", "x.json", "base", "alike"], "--pin keeps one run"),
+        (["base", "open"], "not finished"),
+        (["--pin", "x.json", "open"], "not finished"),
+    ],
+)
+def test_user_errors(capsys: Capture, runs: Path, arguments: list[str], words: str) -> None:
+    fabricate.run(runs / "open", rows(), finished=False)
+    assert main(["gate", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert words in err and not out and err.count("\n") == 1
+
+
+def test_changed_answers_are_printed(capsys: Capture, runs: Path) -> None:
+    other = rows()
+    other[2]["token_ids"] = [100, 101, 7, 103, 104, 105]
+    fabricate.run(runs / "other", other)
+    assert main(["gate", "base", "other", "--metric", "answers"]) == 1
+    out = capsys.readouterr().out
+    assert "1 answer of ev changed" in out and "token 3 is id 7 instead of id 102" in out
+    assert "13" in out or "1 of 14" in out
