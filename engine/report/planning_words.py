@@ -21,8 +21,9 @@ ASSUMED = (
 SIGN_TEST = "Two models: the exact sign test of comparisons, with one value per sequence."
 RANK_TEST = (
     "Two runs: the signed-rank test of a gate; as many sequences also let a gate with this margin "
-    'find "no worse" if nothing has changed. Repeats of one run do not show how the machine '
-    "changes between two runs, so two runs may differ more."
+    'find "no worse" if nothing has changed. A gate of several metrics or models adjusts its tests '
+    "and needs more. Repeats of one run do not show how the machine changes "
+    "between two runs, so two runs may differ more."
 )
 ASSUMED_ACCURACY = (
     "Assumption: new questions vary as those of that run do; the interval of a difference of "
