@@ -11,7 +11,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from engine.analysis.gate import ACCURACY, GateReport, GateResult
+from engine.analysis.gate import ACCURACY, GateReport
 from engine.analysis.gate_limits import limits, shown
 from engine.report import gate_text
 from ui.charts import chart_theme  # noqa: F401 - registers the theme
@@ -35,19 +35,13 @@ def rows(report: GateReport) -> list[dict[str, Any]]:
             "name": _name(gate_text.name_of(one), one.label),
             "label": one.label,
             "change": shown(one, one.change),
-            "low": None if low is None else shown(one, low),
-            "high": None if high is None else shown(one, high),
+            "low": None if one.low is None else shown(one, one.low),
+            "high": None if one.high is None else shown(one, one.high),
             "verdict": gate_text.verdict_text(one),
             "text": gate_text.change_text(one),
         }
         for one in report.results
-        for low, high in [_ends(one)]
     ]
-
-
-def _ends(one: GateResult) -> tuple[float | None, float | None]:
-    """None where the interval did not decide: every answer is the same."""
-    return (None, None) if one.verdict == "no worse" and one.reason else (one.low, one.high)
 
 
 def marks(report: GateReport) -> list[dict[str, Any]]:
@@ -82,7 +76,9 @@ def chart(report: GateReport, tones: Mapping[str, str]) -> alt.LayerChart:
     ]
     base: Any = alt.Chart(table).encode(y=y, color=colour, tooltip=tip)
     zero: Any = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=ZERO_COLOUR)
-    margin: Any = alt.Chart(limits_).mark_tick(color=MARGIN_COLOUR, thickness=3, height=20)
+    margin: Any = alt.Chart(limits_).mark_tick(
+        color=MARGIN_COLOUR, thickness=3, height=20, opacity=1
+    )
     layers = [
         zero.encode(x=alt.X("zero:Q", title=title)),
         margin.encode(y=y, x=alt.X("limit:Q", title=title)),

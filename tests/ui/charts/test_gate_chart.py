@@ -48,13 +48,10 @@ def test_a_row_per_model_and_metric_in_percent(report: GateReport) -> None:
     assert places[:3] == [("ev: total", 5.0), ("ev: new tokens", -4.76), ("ev: new tokens", 5.0)]
 
 
-def test_an_interval_that_did_not_decide_is_not_drawn(report: GateReport) -> None:
-    same = replace(report.results[0], reason="every answer is the same")
-    (row, *_) = gate_chart.rows(replace(report, results=(same,)))
-    assert row["low"] is None and row["high"] is None
-    wide = replace(report.results[0], verdict="undecided", reason="too few")
-    (row, *_) = gate_chart.rows(replace(report, results=(wide,)))
-    assert row["low"] is not None  # control
+def test_a_result_without_an_interval_has_a_dot_only(report: GateReport) -> None:
+    none = replace(report.results[0], low=None, high=None)
+    (row, *_) = gate_chart.rows(replace(report, results=(none,)))
+    assert row["low"] is None and row["high"] is None and row["change"] == 0
 
 
 def test_colours_axis_and_words(report: GateReport) -> None:
