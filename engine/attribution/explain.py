@@ -37,7 +37,6 @@ from engine.machine import memory
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.text_ends import text_ends
-from engine.prompts import refuse_markers
 from engine.types import Media, RunRequest
 
 NO_MAP = "{}: {}: choose another model to explain."
@@ -119,15 +118,19 @@ def answer_ids(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tu
 
 
 def scored_words(adapter: Adapter, words: str, ids: Sequence[int]) -> ScoredWords:
-    """The words' tokens in the answer with these ids, or those of the words alone."""
+    """The words' tokens in the answer with these ids, or those of the words alone.
+
+    The words alone begin with a space if the answer does: some tokenizers have other tokens then.
+    """
     known = adapter.model.get_input_embeddings().num_embeddings
     texts.refuse_ids(ids, known, adapter.info.name)
     tokenizer = adapter.tokenizer
-    ends = text_ends(partial(tokenizer.decode, skip_special_tokens=True), ids)
+    decode = partial(tokenizer.decode, skip_special_tokens=True)
+    ends, begins = text_ends(decode, ids), " " if decode(ids[:1]).startswith(" ") else ""
 
     def tokenize(text: str) -> list[int]:
-        refuse_markers(text, tuple(tokenizer.all_special_tokens))
-        found: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+        texts.refuse_markers(text, tokenizer.all_special_tokens)
+        found: list[int] = tokenizer(begins + text, add_special_tokens=False)["input_ids"]
         return found
 
     return texts.find(words, adapter.text(ids), ids, ends, tokenize)

@@ -91,6 +91,13 @@ class ExplainRequest:
             raise BadInput(
                 f"The words have {len(self.words):,} characters: give at most {MAX_WORDS:,}."
             )
+        try:
+            self.words.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise BadInput(
+                f"The words contain {self.words[error.start]!a}, which is not a character: use "
+                "UTF-8."
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -138,13 +145,15 @@ class Cost:
 
     @property
     def sentence(self) -> str:
-        lasting = "not measured yet" if self.seconds is None else f"about {_seconds(self.seconds)}"
+        lasting = "not measured yet" if self.seconds is None else _seconds(self.seconds)
         passes = "1 prefill" if self.prefills == 1 else f"{self.prefills:,} prefills"
         return f"{self.encodings:,} encodings, {passes}; time: {lasting}."
 
 
 def _seconds(value: float) -> str:
-    return f"{value:.1f} s" if value < 10 else f"{value:,.0f} s"
+    if value < 0.1:
+        return "under 0.1 s"
+    return f"about {value:.1f} s" if value < 10 else f"about {value:,.0f} s"
 
 
 @dataclass(frozen=True, eq=False)

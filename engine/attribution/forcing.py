@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 
 from engine.attribution import cost
@@ -47,7 +47,6 @@ class Forcing:
     encodings: int = 0
     prefills: int = 0
     spent: float = 0.0
-    _each: list[float] = field(default_factory=list)
 
     @property
     def batched(self) -> bool:
@@ -74,8 +73,7 @@ class Forcing:
         self.encodings += size
         self.prefills += 1 if self.batched else size
         self.spent += ms
-        self._each.append(ms / size)
-        cost.remember(self.adapter.info.name, self._each[-1])
+        cost.remember(self.adapter.info.name, self.spent / self.encodings)
         self.watcher.done(self.encodings, self.of)
 
     def _together(self, group: list[Media]) -> list[list[float]]:

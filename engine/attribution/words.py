@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.errors import BadInput
+from engine.prompts import MARKERS
 from engine.quoting import cut, quoted
 
 NOT_SAID = "The model did not say these words: they are scored as if its answer began with them."
@@ -74,6 +75,16 @@ def _unsaid(words: str, tokenize: Tokenize) -> ScoredWords:
     if not ids:
         raise BadInput(f"{quoted(words)} has no tokens in this model: give other words.")
     return ScoredWords(words, False, ids, (0, len(ids)), (NOT_SAID,))
+
+
+def refuse_markers(words: str, special: Sequence[str]) -> None:
+    """BadInput if the words contain a token that prompts use as a marker."""
+    for marker in (*MARKERS, *special):
+        if marker and marker in words:
+            raise BadInput(
+                f"The words contain {quoted(marker)}, which the model reads as a marker: leave it "
+                "out."
+            )
 
 
 def refuse_ids(ids: Sequence[int], known: int, model: str) -> None:

@@ -41,7 +41,7 @@ from engine.models import registry
 from engine.plain_files import reason, write_whole
 from engine.prompts import DEFAULT_QUESTION
 from engine.quoting import cut, quoted, shown
-from engine.storage import run_store
+from engine.storage import explanations, run_store
 from engine.types import FRAME_RULES, DecodeConfig, RunOptions, RunRequest
 
 if TYPE_CHECKING:
@@ -138,11 +138,17 @@ def _explain(options: argparse.Namespace) -> int:
     if options.out is not None:
         _write(options.out, found)
     if kept is not None:
-        from engine.attribution.kept import keep
-
-        keep(kept.folder, found, kept.repeat)
+        _keep(kept, found)
     out(as_json(found), "\n".join(_lines(found)), options)
     return 0
+
+
+def _keep(kept: _Kept, found: Explanation) -> None:
+    from engine.attribution.kept import keep
+
+    keep(kept.folder, found, kept.repeat)
+    if problem := explanations.problem(kept.folder):
+        say(problem)
 
 
 def _asked(options: argparse.Namespace) -> RunRequest:

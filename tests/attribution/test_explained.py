@@ -85,6 +85,11 @@ def test_very_long_words_are_refused() -> None:
         ExplainRequest(run(), "a" * 2001)
 
 
+def test_words_that_are_no_text_are_refused() -> None:
+    with pytest.raises(BadInput, match="which is not a character: use UTF-8"):
+        ExplainRequest(run(), "a \udcff car")
+
+
 def test_places_are_named() -> None:
     assert place((0, 0.4, 0.1, 0.5)) == "left, middle height"
     assert place((0.9, 0.9, 1, 1)) == "right, bottom"
@@ -106,4 +111,5 @@ def test_a_result_is_plain_json() -> None:
 
 def test_the_cost_says_what_is_not_known() -> None:
     assert Cost(43, 7).sentence == "43 encodings, 7 prefills; time: not measured yet."
+    assert Cost(2, 2, 0.01).sentence == "2 encodings, 2 prefills; time: under 0.1 s."
     assert Cost(43, 1, 12.3).sentence == "43 encodings, 1 prefill; time: about 12 s."

@@ -55,6 +55,7 @@ def test_a_dry_run_prints_the_cost_only(root: Path, capsys: pytest.CaptureFixtur
         (("--sample", "nothing"), "nothing"),
         (("--model", "gone"), "gone"),
         (("--words", " "), "The words are empty"),
+        (("--words", "a \udcff car"), "The words contain '\\udcff'"),
         (("--grid", 0), "grid is 0: choose a value from 2 to 32."),
         (("--side", 9), "side is 9"),
         (("--coarse", 3), "coarse is 3"),
@@ -101,9 +102,10 @@ def run(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 def test_an_explanation_is_kept_with_its_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (row, *_) = [row for _, row in run_store.read(run).results() if row.phase == "measured"]
-    options = SMALL[:-2]
-    code, found, _ = call(capsys, *ASKED, "--run", run, *options, "--json")
+    (run / explanations.EXPLANATIONS).write_text("odd\n")
+    code, found, told = call(capsys, *ASKED, "--run", run, *SMALL[:-2], "--json")
     assert code == 0
+    assert told.splitlines()[-1].startswith("1 of 2 lines of explanations.jsonl cannot be read")
     (stored,) = explanations.read(run)
     assert (stored.model, stored.sample, stored.repeat) == ("tiny-llava", row.sample, 0)
     assert stored.logprob == found["logprob"] and stored.answer == row.text

@@ -16,11 +16,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.attribution import explain
+from engine.attribution.explained import ExplainRequest
 from engine.decoding import decode, forced
+from engine.errors import BadInput
 from engine.models import auto_processor, image_text_models, registry
 from engine.models.adapter import Adapter
 from engine.models.families import OWN
-from engine.types import Sample
+from engine.types import RunOptions, Sample
 from engine.verify import equality, runner, stage_times
 from engine.verify.answer_paths import WAYS, RecordedAnswer, Subject, rounding
 from engine.verify.equality import AnswerComparison
@@ -212,6 +215,13 @@ def test_forced_tokens_have_the_models_own_log_probabilities(
         own = logs[range(TOKENS), list(a.plain.ids)]
         assert float((found - own).abs().max()) <= 4 * a.rounding
         assert float((found[1:] - own[:-1]).abs().max()) > 20 * a.rounding  # the control
+
+
+def test_a_family_without_a_seam_cannot_be_explained(models: Models, tmp_path: Path) -> None:
+    name = models("mllama")
+    run = RunOptions().ask(pictured(tmp_path), name, "What is it?")
+    with pytest.raises(BadInput, match=r"mllama takes no features, so .* choose another model"):
+        explain.explain(registry.load(registry.entry(name)), ExplainRequest(run, "a car"))
 
 
 @pytest.mark.parametrize("family", SEAM)
