@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.analysis import choice_accuracy, metrics, pairs, statistics
+from engine.analysis import metrics, pairs, statistics
+from engine.analysis.clustered_shares import clustered_difference
+from engine.analysis.gate import ACCURACY
+from engine.analysis.gate_values import accuracy
 from engine.analysis.machine_loads import by_label
 from engine.analysis.metrics import BY_NAME, Metric
 from engine.analysis.results_table import frame, labels, measured
@@ -30,9 +33,9 @@ from engine.storage.run_store import Run, RunInfo
 if TYPE_CHECKING:
     import pandas as pd
 
-ACCURACY = "accuracy"
 FEATURES = "features"  # the name, or its beginning, of the tensors that the feature cache stores
 MIN_SEQUENCES = statistics.MIN_CLUSTERS
+_NORMAL = 1.959964  # standard errors in half an interval
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def newest(plan: Plan, root: Path, runs: Sequence[RunInfo]) -> RunInfo | None:
 
 def measure(run: Run, models: Sequence[str], metric: str = "total", repeat: int = 1) -> EarlierRun:
     """What the run tells about these models; `repeat`: the planned number of repeats."""
-    table = frame([run], answers=False)
+    table = frame([run], answers=metric == ACCURACY)
     lines = table[table["model"].isin(list(models))]
     known = _chosen_labels(lines, models)
     loads = by_label(lines) if len(lines) else {}
@@ -235,14 +238,21 @@ def _against_itself(lines: pd.DataFrame, label: str, metric: Metric, repeat: int
 
 def _shares(lines: pd.DataFrame, known: Sequence[str]) -> Iterator[ShareSpread]:
     """The error of a difference from its interval, which shrinks with the root of the sequences."""
-    compared = {(one.a, one.b): one.difference for one in choice_accuracy.compare_all(lines)}
+    answers = lines[(lines["phase"] == "measured") & (lines["error"] == "")]
+    sequences = dict(zip(answers["sample"], answers["sequence"], strict=True))
+    right = {label: accuracy(answers[answers["label"] == label]) for label in known}
     for a, b in combinations(known, 2):
-        found = compared.get((a, b))
-        if found is None:
-            yield ShareSpread(a, b, reason="it has no multiple-choice questions that both answered")
-        elif found.low is None or found.high is None:
+        both = [sample for sample in right[a] if sample in right[b]]
+        if not both:
+            yield ShareSpread(a, b, reason="no sample of both has a known right answer")
+            continue
+        found = clustered_difference(
+            [right[a][sample] - right[b][sample] for sample in both],
+            [str(sequences[sample] or sample) for sample in both],
+        )
+        if found.low is None or found.high is None:
             reason = f"it has {found.clusters:,} sequences of both, and {MIN_SEQUENCES} are needed"
             yield ShareSpread(a, b, reason=reason)
         else:
-            error = (found.high - found.low) / (2 * 1.959964)
+            error = (found.high - found.low) / (2 * _NORMAL)
             yield ShareSpread(a, b, found.clusters, error * found.clusters**0.5)

@@ -14,7 +14,8 @@ from typing import Any
 
 from engine import settings
 from engine.analysis import earlier_run, run_planning
-from engine.analysis.earlier_run import ACCURACY, EarlierRun
+from engine.analysis.earlier_run import EarlierRun
+from engine.analysis.gate import ACCURACY
 from engine.analysis.metrics import PAIRED
 from engine.analysis.number_text import size
 from engine.benchmark import prepare, sweep

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from engine.analysis.earlier_run import ACCURACY, MIN_SEQUENCES, EarlierRun
+from engine.analysis.earlier_run import MIN_SEQUENCES, EarlierRun
+from engine.analysis.gate import ACCURACY
 from engine.analysis.metrics import BY_NAME
 from engine.analysis.number_text import count, duration, size
 from engine.analysis.run_planning import POWER, Detection, RunForecast, worst
@@ -107,11 +108,10 @@ def _cost(forecast: RunForecast) -> Iterator[str]:
     if forecast.seconds is None:
         yield "Duration: not known, because that run has no result of these models."
     else:
-        parts = [f"{duration(forecast.warmup_s or 0)} of it warm-up"] if forecast.warmups else []
-        if forecast.load_s is not None:
-            parts.append(f"{duration(forecast.load_s)} loading")
-        inside = f", {listed(parts)}" if parts else ""
-        yield f"Duration: about {duration(forecast.seconds)}{inside}."
+        parts = [("loading", forecast.load_s), ("warm-up", forecast.warmup_s)]
+        inside = [f"{_time(seconds)} of {name}" for name, seconds in parts if seconds]
+        told = f", with {listed(inside)}" if inside else ""
+        yield f"Duration: about {_time(forecast.seconds)}{told}."
     missing = [
         (forecast.without_load, "the time to load", "which that run did not record"),
         (forecast.without_time if forecast.seconds is not None else (), "the time of",
@@ -185,7 +185,7 @@ def short(forecast: RunForecast, earlier: EarlierRun) -> str:
     if forecast.seconds is not None and forecast.row_bytes is not None:
         less = "" if not forecast.without_time else f" without {listed(forecast.without_time)}"
         cost = (
-            f"About {duration(forecast.seconds)} and {size(round(forecast.row_bytes))} for "
+            f"About {_time(forecast.seconds)} and {size(round(forecast.row_bytes))} for "
             f"{count(forecast.results, 'result')}{less}"
         )
     busy = ", on a busy machine" if earlier.busy else ""
@@ -215,6 +215,11 @@ def _share(share: float) -> str:
     if not share:
         return "none"
     return "under 1 %" if share < 0.01 else f"{math.floor(share * 100):,} %"
+
+
+def _time(seconds: float) -> str:
+    """A sum of measured times is never 0."""
+    return duration(max(1.0, seconds))
 
 
 def _in_runs(forecast: RunForecast) -> str:

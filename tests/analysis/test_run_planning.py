@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from engine.analysis import one_sided_tests, run_planning, statistics
+from engine.analysis.clustered_shares import clustered_difference
 from engine.analysis.earlier_run import EarlierRun, ModelCost, RatioSpread, ShareSpread
 from engine.analysis.gate import TAIL
 from engine.storage.plan import Plan
@@ -114,6 +115,26 @@ def test_accuracy_by_the_root_of_the_sequences() -> None:
     assert run_planning.of_shares(spread, 5, 0.1).power == 0.0
     at_once = run_planning.of_shares(spread, 197, 0.1)
     assert at_once.power == pytest.approx(0.8, abs=0.01)
+
+
+def test_the_power_of_accuracies_is_that_of_their_interval() -> None:
+    """Questions of which 15 % are right for one model only, and a planted difference."""
+    generator = np.random.default_rng(4)
+
+    def drawn(sequences: int, difference: float) -> tuple[list[float], list[int]]:
+        chances = [0.15 + difference / 2, 0.15 - difference / 2, 0.7]
+        values = generator.choice([1.0, -1.0, 0.0], size=4 * sequences, p=chances)
+        return values.tolist(), [number // 4 for number in range(4 * sequences)]
+
+    known = clustered_difference(*drawn(60, 0.0))
+    assert known.low is not None and known.high is not None
+    spread = ShareSpread("ev", "vl", 60, (known.high - known.low) / 3.92 * 60**0.5)
+    found = [clustered_difference(*drawn(100, 0.1)) for _ in range(300)]
+    share = np.mean([one.low is not None and one.low > 0 for one in found])
+    told = run_planning.of_shares(spread, 100, 0.1).power
+    assert told is not None and abs(told - share) < 0.12
+    half = run_planning.of_shares(spread, 100, 0.05).power
+    assert half is not None and abs(half - share) > 0.3  # control
 
 
 def test_the_worst_comparison_is_the_one_that_detects_least() -> None:

@@ -32,7 +32,7 @@ def test_the_whole_forecast(earlier: EarlierRun) -> None:
         "Planned: 140 results and 4 warm-up runs, 14 independent sequences.\n"
         f"From run {earlier.run.id} (84 results on cpu), the newest own run"
     )
-    assert "Duration: about 12 min 2 s, 12 s of it warm-up, 20 s loading." in told
+    assert "Duration: about 12 min 2 s, with 20 s of loading, 12 s of warm-up." in told
     assert "Disk: about 3.0 MiB of results." in told
     assert "To detect a difference of 5 % in total with 80 % power at the 5 % level:" in told
     assert "ev and vl   23 (12 to no practical number, from 14)" in told
