@@ -32,8 +32,9 @@ from engine.attribution.explained import (
 from engine.attribution.forcing import Forcing
 from engine.attribution.occlusion import Occlusion
 from engine.attribution.words import ScoredWords
-from engine.errors import BadInput, Cancelled, MediaError
-from engine.machine import memory
+from engine.errors import BadInput, Cancelled, MediaError, ModelUnavailable, OutOfMemory
+from engine.machine import device, memory
+from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.text_ends import text_ends
@@ -47,6 +48,7 @@ PAINTED = (
 ROUNDED = (
     "The model computes in {}: a small loss may be rounding, which differs from batch to batch."
 )
+HALVED = "A batch of {:,} inputs does not fit in memory: {:,} at a time."
 SAMPLED = "The answer was sampled; its words are scored by the model's own probabilities."
 
 
@@ -79,8 +81,39 @@ def explain(
     refuse(adapter)
     watcher = watcher or ExplainWatcher()
     ids = request.token_ids or answer_ids(adapter, request.run, watcher)
-    with memory.guard(adapter.info.name, adapter.device):
-        return _explained(adapter, request, ids, watcher)
+    asked = request.options.batch
+    size = _fitting(adapter, request)
+    while True:
+        now = replace(request, options=replace(request.options, batch=size))
+        try:
+            with memory.guard(adapter.info.name, adapter.device):
+                found = _explained(adapter, now, ids, watcher)
+        except OutOfMemory:
+            if size == 1 or "batch" in adapter.refuses:
+                raise
+            size = (size + 1) // 2
+        else:
+            halved = (HALVED.format(asked, size),) if size < asked else ()
+            return replace(found, notes=(*found.notes, *halved))
+
+
+def _fitting(adapter: Adapter, request: ExplainRequest) -> int:
+    """The batch that fits in memory.
+
+    An accelerator reports when its memory is full.  On the CPU the system would end this process,
+    so an estimate decides beforehand.
+    """
+    size = request.options.batch
+    if adapter.device.type != "cpu" or "batch" in adapter.refuses:
+        return size
+    try:
+        need = registry.needed(registry.entry(request.run.model), len(request.token_ids) or 1)
+    except (ModelUnavailable, BadInput):  # removed from disk or from models.toml after loading
+        return size
+    free = device.memory_of(adapter.device).free
+    while size > 1 and size * need.run > free:
+        size = (size + 1) // 2
+    return size
 
 
 def refuse(adapter: Adapter) -> None:

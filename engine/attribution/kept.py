@@ -6,6 +6,7 @@ and checks the file.
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ def restored(stored: StoredExplanation, run: RunRequest) -> Explanation:
     try:
         options = msgspec.convert(value["options"], ExplainOptions)
         request = ExplainRequest(run, stored.words, (), options)
+        _refuse_other_cells(stored, options)
     except (BadInput, msgspec.MsgspecError) as error:
         raise StoreError(
             f"An explanation of the run cannot be used ({cut(str(error).rstrip('.'))}): explain "
@@ -73,3 +75,14 @@ def restored(stored: StoredExplanation, run: RunRequest) -> Explanation:
         removal=stored.removal,
         notes=stored.notes,
     )
+
+
+def _refuse_other_cells(stored: StoredExplanation, options: ExplainOptions) -> None:
+    """BadInput for a cell that holds the centre of no cell of the options' fine map."""
+    for left, top, right, bottom in (cell.box for cell in stored.cells):
+        if not all(_holds_a_centre(*ends, options.grid) for ends in ((left, right), (top, bottom))):
+            raise BadInput("its cells are not those of its options")
+
+
+def _holds_a_centre(low: float, high: float, grid: int) -> bool:
+    return ceil(low * grid - 0.5) + 0.5 < high * grid

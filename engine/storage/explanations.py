@@ -26,6 +26,7 @@ EXPLANATIONS = "explanations.jsonl"
 MAX_LINES = 10_000  # that are read
 MAX_BYTES = 64 * 2**20  # of the file
 MAX_CELLS, MAX_MOMENTS = 2 * 32 * 32, 4096
+LEAST_SIDE = 1 / 64  # of a box; the finest map has 32 cells per side
 Share = Annotated[float, Meta(ge=0, le=1)]
 Nats = Annotated[float, Meta(ge=-1e9, le=1e9)]
 StoredBox = tuple[Share, Share, Share, Share]
@@ -93,8 +94,8 @@ class StoredExplanation(Struct, frozen=True):
             raise ValueError("`scored` is no part of `token_ids`")
         for cell in self.cells:
             for left, top, right, bottom in (cell.box, cell.removed):
-                if not (left < right and top < bottom):
-                    raise ValueError("a box of `cells` is empty")
+                if right - left < LEAST_SIDE or bottom - top < LEAST_SIDE:
+                    raise ValueError("a box of `cells` is too small")
 
     @classmethod
     def parse(cls, line: bytes) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,7 +21,8 @@ from engine.attribution.explained import (
     Explanation,
 )
 from engine.decoding import forced
-from engine.errors import BadInput, Cancelled, ContextTooLong, NotFinite
+from engine.errors import BadInput, Cancelled, ContextTooLong, NotFinite, OutOfMemory
+from engine.machine import device
 from engine.media_options import perturbations, split, window
 from engine.models import registry
 from engine.models.adapter import Adapter
@@ -237,6 +239,41 @@ def test_scores_that_are_no_numbers_are_refused(
     request = replace(asked(llava, sample), token_ids=(7, 8, 9))
     with pytest.raises(NotFinite, match="tiny-llava: the words' log-probability is not finite"):
         explain(llava, request)
+
+
+def test_a_batch_that_does_not_fit_is_halved(
+    llava: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = replace(asked(llava, sample), token_ids=(7, 8, 9))
+    plain, encode = explain(llava, request), type(llava).encode_batch
+
+    def full(self: Adapter, prepared: list[Prepared]) -> list[Features]:
+        if len(prepared) > most:
+            raise torch.OutOfMemoryError("out of memory")
+        return encode(self, prepared)
+
+    monkeypatch.setattr(type(llava), "encode_batch", full)
+    most = 2
+    found = explain(llava, request)
+    assert (plain.request.options.batch, found.request.options.batch) == (3, 2)
+    assert "A batch of 3 inputs does not fit in memory: 2 at a time." in found.notes
+    assert [one.nats for one in found.cells] == pytest.approx(
+        [one.nats for one in plain.cells], abs=1e-3
+    )
+    most = 0
+    with pytest.raises(OutOfMemory):
+        explain(llava, request)
+
+
+def test_on_a_cpu_the_batch_is_estimated(
+    llava: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need = registry.needed(registry.entry(llava.info.name), 1).run
+    little = SimpleNamespace(free=int(1.5 * need), total=2 * need)
+    monkeypatch.setattr(device, "memory_of", lambda on: little)
+    found = explain(llava, replace(asked(llava, sample), token_ids=(7,)))
+    assert found.request.options.batch == 1
+    assert any("does not fit" in note for note in found.notes)
 
 
 def test_words_beyond_the_context_are_refused(

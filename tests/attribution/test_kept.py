@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from engine.attribution import kept
+from engine.attribution import cells, kept
 from engine.attribution.explained import Chance, ExplainOptions, Explanation, MomentLoss, as_json
 from engine.errors import BadInput, StoreError
 from engine.storage import explanations
@@ -18,10 +18,15 @@ from tests.attribution.test_explained import cell, explained, run
 
 
 def whole() -> Explanation:
-    found = explained(cell((0, 0, 0.5, 1), 2.0), cell((0.5, 0, 1, 1), -1.0, False))
+    options = ExplainOptions(grid=6, side=2, coarse=3, fill="neutral")
+    first = cells.coarse(options)
+    fine = cells.fine(options, first[4].box)
+    found = explained(
+        *(cell.loss(nats) for nats, cell in enumerate((*first, *fine))),
+    )
     return replace(
         found,
-        request=replace(found.request, options=ExplainOptions(grid=6, coarse=3, fill="neutral")),
+        request=replace(found.request, options=options),
         moments=(MomentLoss(1, "frame 3", "replaced", 0.25),),
         chance=Chance(0.02, 999, "A part matters."),
         pictures=(np.zeros((4, 4, 3), np.uint8),),
@@ -39,6 +44,17 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     assert back.strongest == found.strongest
 
 
+def test_all_maps_can_be_kept(tmp_path: Path) -> None:
+    folder, found = fabricate.run(tmp_path / "run", []).folder, whole()
+    for side in (2, 3, 7, 8, 12, 30, 31, 32):
+        options = ExplainOptions(grid=side, side=1, coarse=0)
+        cells_of = tuple(cell.loss(0.5) for cell in cells.fine(options))
+        request = replace(found.request, options=options)
+        kept.keep(folder, replace(found, request=request, cells=cells_of), side)
+    for stored in explanations.read(folder):
+        assert len(kept.restored(stored, run()).cells) == stored.repeat**2
+
+
 def test_impossible_options_are_refused(tmp_path: Path) -> None:
     folder = fabricate.run(tmp_path / "run", []).folder
     kept.keep(folder, whole(), 0)
@@ -46,6 +62,14 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
     for options in ({"grid": 1}, {"grid": "x"}, {"grid": 8, "coarse": 3}):
         with pytest.raises(StoreError, match="An explanation of the run cannot be used"):
             kept.restored(msgspec.structs.replace(stored, options=options), run())
+
+
+def test_cells_that_hold_no_place_of_the_map_are_refused(tmp_path: Path) -> None:
+    folder, found = fabricate.run(tmp_path / "run", []).folder, whole()
+    kept.keep(folder, replace(found, cells=(*found.cells, cell((0, 0, 0.02, 1), 1.0))), 0)
+    (stored,) = explanations.read(folder)
+    with pytest.raises(StoreError, match="its cells are not those of its options"):
+        kept.restored(stored, run())
 
 
 def test_another_answer_than_the_runs_is_refused() -> None:

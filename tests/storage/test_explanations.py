@@ -55,6 +55,7 @@ def test_the_last_explanation_of_the_same_words_counts(folder: Path) -> None:
         {"logprob": 1e12},
         {"removal": "magic"},
         {"cells": [{"box": [0.5, 0, 0.5, 1], "removed": [0, 0, 1, 1], "nats": 1, "fine": True}]},
+        {"cells": [{"box": [0, 0, 1e-300, 1], "removed": [0, 0, 1, 1], "nats": 1, "fine": True}]},
         {"cells": [{"box": [0, 0, 2, 1], "removed": [0, 0, 1, 1], "nats": 1, "fine": True}]},
         {"cells": [{"box": [0, 0, 1, 1], "removed": [0, 0, 1, 1], "nats": "x", "fine": True}]},
         {"cells": [{"box": [0, 0, 1], "removed": [0, 0, 1, 1], "nats": 1, "fine": True}]},
