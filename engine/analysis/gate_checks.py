@@ -26,11 +26,12 @@ WITHOUT_TIMES = "or compare without times (--metric tokens,accuracy,answers)"
 def refuse(base: RunValues, new: RunValues, labels: tuple[str, ...], timed: bool) -> None:
     """BadInput if the runs cannot be compared; `timed`: times are to be compared."""
     if base.id == new.id:
-        raise BadInput(f"BASE and NEW are the same run ({base.id}): name two runs.")
+        raise BadInput(f"BASE and NEW are the same run ({cut(base.id)}): name two runs.")
     for side in (base, new):
         if not side.finished:
             raise BadInput(
-                f"{_name(side)} is not finished: continue it with `bench --resume`, then compare."
+                f"The run {cut(side.id)} is not finished: continue it with "
+                "`bench --resume`, then compare."
             )
     _refuse_samples(base, new)
     _refuse_settings(base.header.plan, new.header.plan, timed)
@@ -44,7 +45,7 @@ def refuse(base: RunValues, new: RunValues, labels: tuple[str, ...], timed: bool
         for label in labels:
             first, second = base.model(label), new.model(label)
             assert first is not None and second is not None
-            _refuse_times(label, first, second)
+            _refuse_times(first, second)
 
 
 def _refuse_samples(base: RunValues, new: RunValues) -> None:
@@ -91,7 +92,8 @@ def _question(plan: Plan) -> str:
     return quoted(plan.prompt) if plan.prompt else "each record's question"
 
 
-def _refuse_times(label: str, base: ModelValues, new: ModelValues) -> None:
+def _refuse_times(base: ModelValues, new: ModelValues) -> None:
+    label = cut(base.label)
     if base.device != new.device:
         raise BadInput(
             f"{label} ran on different types of devices (BASE: {base.device or 'not known'}; NEW: "
@@ -160,12 +162,8 @@ def _machine(base: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
         yield f"The machine or its libraries differ: {', '.join(parts)}."
 
 
-def _name(side: RunValues) -> str:
-    return f"The run {side.id}"
-
-
 def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"
+    return ", ".join(map(cut, names)) or "none"
 
 
 def _and(parts: list[str]) -> str:

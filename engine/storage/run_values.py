@@ -24,7 +24,7 @@ from engine.storage.run_header import Header
 from engine.storage.schemas import Count, Difference, Name
 
 FORMAT, VERSION = "stagescope-baseline", 1
-MAX_BYTES = 2**27  # 500 samples of 3 models have about 1 MB
+MAX_BYTES = 2**26  # 500 samples of 3 models have about 1 MB
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 

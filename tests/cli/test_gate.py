@@ -29,20 +29,28 @@ def rows(slower: float = 1.0, model: str = "ev", wobble: float = 0.01) -> list[d
     ]
 
 
-@pytest.fixture
-def runs(cache_dir: Path) -> Path:
-    """Runs in the runs folder of the settings: base, alike, slow, and noisy."""
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the runs base, alike, slow, noisy and open (not finished)."""
+    folder = tmp_path_factory.mktemp("runs")
     for name, found in {
         "base": rows(wobble=0.0),
         "alike": rows(),
         "slow": rows(1.2),
         "noisy": rows(1.04, wobble=0.05),
     }.items():
-        fabricate.run(cache_dir / "runs" / name, found)
-    return cache_dir / "runs"
+        fabricate.run(folder / name, found)
+    fabricate.run(folder / "open", rows(), finished=False)
+    return folder
 
 
-def test_exit_codes(capsys: Capture, runs: Path) -> None:
+@pytest.fixture(autouse=True)
+def named(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs have names in the settings."""
+    monkeypatch.setenv("STAGESCOPE_RUNS_DIR", str(runs))
+
+
+def test_exit_codes(capsys: Capture) -> None:
     assert main(["gate", "base", "alike"]) == 0
     assert "No worse: 4 tested metrics" in capsys.readouterr().out
     assert main(["gate", "base", "slow"]) == 1
@@ -66,11 +74,11 @@ def test_json_has_every_figure(capsys: Capture, runs: Path) -> None:
     assert found["base"]["pinned"] is False and found["base"]["models"][0]["name"] == "ev"
 
 
-def test_markdown_escapes_names(capsys: Capture, cache_dir: Path) -> None:
+def test_markdown_escapes_names(capsys: Capture, tmp_path: Path) -> None:
     name = "a|b<script>[x](http://y)"
     for run in ("one", "two"):
-        fabricate.run(cache_dir / "runs" / run, rows(model=name))
-    assert main(["gate", "one", "two", "--md"]) == 0
+        fabricate.run(tmp_path / run, rows(model=name))
+    assert main(["gate", str(tmp_path / "one"), str(tmp_path / "two"), "--md"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("## Gate: no worse\n")
     assert "<script>" not in out and "[x](" not in out
@@ -79,7 +87,7 @@ def test_markdown_escapes_names(capsys: Capture, cache_dir: Path) -> None:
     assert len(table) == 2 + 5  # accuracy is not compared, and the table says so
 
 
-def test_a_pinned_baseline_is_the_run(capsys: Capture, runs: Path, tmp_path: Path) -> None:
+def test_a_pinned_baseline_is_the_run(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
     assert main(["gate", "--pin", str(path), "base"]) == 0
     assert "Written" in capsys.readouterr().err and path.stat().st_size < 20_000
@@ -111,18 +119,17 @@ def test_a_pinned_baseline_is_the_run(capsys: Capture, runs: Path, tmp_path: Pat
         (["--pin", "x.json", "open"], "not finished"),
     ],
 )
-def test_user_errors(capsys: Capture, runs: Path, arguments: list[str], words: str) -> None:
-    fabricate.run(runs / "open", rows(), finished=False)
+def test_user_errors(capsys: Capture, arguments: list[str], words: str) -> None:
     assert main(["gate", *arguments]) == 2
     out, err = capsys.readouterr()
     assert words in err and not out and err.count("\n") == 1
 
 
-def test_changed_answers_are_printed(capsys: Capture, runs: Path) -> None:
+def test_changed_answers_are_printed(capsys: Capture, tmp_path: Path) -> None:
     other = rows()
     other[2]["token_ids"] = [100, 101, 7, 103, 104, 105]
-    fabricate.run(runs / "other", other)
-    assert main(["gate", "base", "other", "--metric", "answers"]) == 1
+    fabricate.run(tmp_path / "other", other)
+    assert main(["gate", "base", str(tmp_path / "other"), "--metric", "answers"]) == 1
     out = capsys.readouterr().out
     assert "1 answer of ev changed" in out and "token 3 is id 7 instead of id 102" in out
     assert "13" in out or "1 of 14" in out
