@@ -6,9 +6,11 @@ every figure.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -19,13 +21,14 @@ from engine.analysis.gate import GateReport
 from engine.errors import StageScopeError
 from engine.report import gate_text
 from engine.report.document_parts import Bullets, Paragraph
+from engine.storage import run_values
 from engine.storage.run_store import Run
 from engine.storage.run_values import RunValues
 from ui.charts import gate_chart
 from ui.results import opened_runs, report_parts, run_list, run_sources
 from ui.results.opened_runs import Key, OpenedRuns
 from ui.results.run_sources import RunSource
-from ui.widgets import notices
+from ui.widgets import notices, uploads
 from ui.widgets.text import count, when
 
 NEW, BASE = "results_gate_new", "results_gate_base"  # in the URL, as the next two
@@ -44,7 +47,35 @@ METRICS_HELP = (
     "answers: a changed token id is worse. All metrics of all models form one family of tests, so "
     "fewer metrics need fewer samples."
 )
-Compared = tuple[RunSource, RunSource]  # BASE and NEW
+FILE = "A file made by gate --pin"
+FILE_FIRST = "Add the baseline file of the other run, made by: python -m engine gate RUN --pin FILE"
+
+
+@dataclass(frozen=True)
+class PinnedFile:
+    """A baseline file of this visit; its digest distinguishes it in caches."""
+
+    name: str
+    digest: str
+    values: RunValues
+
+
+@dataclass(frozen=True)
+class Sides:
+    """BASE is a run or a file, NEW a run."""
+
+    base: RunSource | PinnedFile
+    new: RunSource
+
+    @property
+    def runs(self) -> tuple[RunSource, ...]:
+        return tuple(one for one in (self.base, self.new) if isinstance(one, RunSource))
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """As the command line takes them."""
+        base = self.base.name if isinstance(self.base, PinnedFile) else self.base.key
+        return base, self.new.key
 
 
 def available(opened: OpenedRuns) -> bool:
@@ -53,9 +84,12 @@ def available(opened: OpenedRuns) -> bool:
 
 
 def show(opened: OpenedRuns) -> None:
-    sides = _sides(opened)
+    try:
+        sides = _sides(opened)
+    except StageScopeError as error:  # of a baseline file
+        notices.problem(str(error), "results_gate_file")
+        return
     if sides is None:
-        notices.hint(ALONE)
         return
     margin, metrics = _how()
     if not metrics:
@@ -65,44 +99,59 @@ def show(opened: OpenedRuns) -> None:
         report = _compared(sides, metrics, margin)
     except StageScopeError as error:
         notices.notice(str(error), "results_gate_refused")
-        _command(sides, metrics, margin)
-        return
-    _report(report, sides)
+    else:
+        _report(report, sides)
     _command(sides, metrics, margin)
 
 
-def _sides(opened: OpenedRuns) -> Compared | None:
-    """BASE and NEW; None if there are no two runs."""
+def _sides(opened: OpenedRuns) -> Sides | None:
+    """BASE and NEW; None, with a hint, as long as there are no two."""
     own = [source for source in opened.sources if isinstance(source, RunSource)]
     every = [source for source in run_sources.listing() if not source.problem]
-    named = {_named(source): source for source in every}
     left, right = st.columns(2)
     first = next((one for one in own if not one.baseline), own[0])
-    new = _choice(right, "NEW", [_named(one) for one in own], _named(first), NEW, named)
-    if new is None:
-        return None
+    new = _choice(right, "NEW", own, first, NEW) or first
     others = [one for one in every if one.key != new.key and set(one.models) & set(new.models)]
+    proposed = _proposed(new, own, others) if others else None
     if not others:
-        return None
-    proposed = _proposed(new, own, others)
-    names = [_named(one) for one in others]
-    base = _choice(left, "BASE", names, _named(proposed), BASE, named, BASE_HELP)
-    return None if base is None else (base, new)
+        notices.hint(ALONE)
+    base = _choice(left, "BASE", others, proposed, BASE, (FILE,), BASE_HELP) or _file()
+    return None if base is None else Sides(base, new)
 
 
 def _choice(
     place: DeltaGenerator,
     title: str,
-    names: Sequence[str],
-    first: str,
+    sources: Sequence[RunSource],
+    first: RunSource | None,
     key: str,
-    named: Mapping[str, RunSource],
+    more: Sequence[str] = (),
     help_: str | None = None,
 ) -> RunSource | None:
-    chosen = place.selectbox(
-        title, names, names.index(first), key=key, bind="query-params", help=help_
+    """The chosen run; None for one of the `more` entries."""
+    named = {_named(one): one for one in sources}
+    names = [*named, *more]
+    index = names.index(_named(first)) if first else 0
+    chosen = place.selectbox(title, names, index, key=key, bind="query-params", help=help_)
+    return named.get(chosen or "")
+
+
+def _file() -> PinnedFile | None:
+    """The baseline file that was added; StoreError if it cannot be used."""
+    added = st.file_uploader(
+        "Baseline file", "json", key="results_gate_file", max_upload_size=uploads.MAX_MB
     )
-    return named.get(chosen or first)
+    if added is None:
+        notices.small(FILE_FIRST, "results_gate_file")
+        return None
+    data = added.getvalue()
+    digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+    return PinnedFile(added.name, digest, _pinned(digest, data, added.name))
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the baseline …")
+def _pinned(digest: str, _data: bytes, name: str) -> RunValues:
+    return run_values.parse(_data, name)
 
 
 def _named(source: RunSource) -> str:
@@ -135,13 +184,17 @@ def _how() -> tuple[float, tuple[str, ...]]:
     return float(margin) / 100, tuple(metrics)
 
 
-def _compared(sides: Compared, metrics: tuple[str, ...], margin: float) -> GateReport:
-    keys, values = [], []
-    for source in sides:
-        opened = opened_runs.open_((source,))
-        keys.append(opened.key)
-        values.append(_values(opened.key, opened.runs[0]))
-    return _gated(keys[0], keys[1], metrics, margin, *values)
+def _compared(sides: Sides, metrics: tuple[str, ...], margin: float) -> GateReport:
+    base, new = _of(sides.base), _of(sides.new)
+    return _gated(base[0], new[0], metrics, margin, base[1], new[1])
+
+
+def _of(side: RunSource | PinnedFile) -> tuple[Key | str, RunValues]:
+    """A cache key and the values."""
+    if isinstance(side, PinnedFile):
+        return side.digest, side.values
+    opened = opened_runs.open_((side,))
+    return opened.key, _values(opened.key, opened.runs[0])
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the runs …")
@@ -151,8 +204,8 @@ def _values(key: Key, _run: Run) -> RunValues:
 
 @st.cache_resource(max_entries=32, show_spinner="Comparing …")
 def _gated(
-    base: Key,
-    new: Key,
+    base: Key | str,
+    new: Key | str,
     metrics: tuple[str, ...],
     margin: float,
     _base: RunValues,
@@ -161,7 +214,7 @@ def _gated(
     return gate.gate(_base, _new, metrics, margin)
 
 
-def _report(report: GateReport, sides: Compared) -> None:
+def _report(report: GateReport, sides: Sides) -> None:
     with st.container(border=True, key="results_gate_verdict"):
         st.text(gate_text.headline(report))
     if report.results:
@@ -182,7 +235,7 @@ def _tones(report: GateReport) -> dict[str, str]:
     return palette.toned({label: families.get(models[label], "") for label in report.labels})
 
 
-def _answers(report: GateReport, sides: Compared) -> None:
+def _answers(report: GateReport, sides: Sides) -> None:
     """What became of the answers, with a link to each changed sample."""
     st.subheader("Answers", anchor=False)
     shown_all = st.session_state.get("results_gate_all", False)
@@ -195,7 +248,7 @@ def _answers(report: GateReport, sides: Compared) -> None:
                 "pages/results.py",
                 label=f"{change.sample}: {gate_text.change_of(change)}",
                 query_params={
-                    run_list.KEYS: [side.key for side in sides],
+                    run_list.KEYS: [side.key for side in sides.runs],
                     "results_view": "Samples",
                     "results_sample": change.sample,
                 },
@@ -227,15 +280,15 @@ def _downloads(report: GateReport) -> None:
         )
 
 
-def _command(sides: Compared, metrics: tuple[str, ...], margin: float) -> None:
-    if not any(side.private for side in sides):
+def _command(sides: Sides, metrics: tuple[str, ...], margin: float) -> None:
+    if not any(side.private for side in sides.runs):
         st.caption("From a terminal, with an exit code for CI:")
         st.code(command(sides, metrics, margin), language=None)
 
 
-def command(sides: Compared, metrics: tuple[str, ...], margin: float) -> str:
+def command(sides: Sides, metrics: tuple[str, ...], margin: float) -> str:
     """The command that prints the same report."""
-    parts = ["python", "-m", "engine", "gate", *(side.key for side in sides)]
+    parts = ["python", "-m", "engine", "gate", *sides.names]
     if metrics != gate.DEFAULT:
         parts += ["--metric", ",".join(metrics)]
     if margin != gate.MARGIN:

@@ -9,6 +9,8 @@ from typing import Any
 from engine.analysis import gate
 from engine.storage.run_details import RunDetails
 from engine.storage.run_store import RunInfo
+from engine.storage.run_values import RunValues
+from tests import fabricate
 from ui.results import gate_view
 from ui.results.run_sources import RunSource
 
@@ -19,10 +21,14 @@ def source(name: str, **more: Any) -> RunSource:
 
 
 def test_the_command_has_only_what_differs_from_the_defaults() -> None:
-    sides = source("a"), source("b")
+    sides = gate_view.Sides(source("a"), source("b"))
     assert gate_view.command(sides, gate.DEFAULT, 0.05) == "python -m engine gate a b"
     told = gate_view.command(sides, ("total", "answers"), 0.025)
     assert told == "python -m engine gate a b --metric total,answers --margin 2.5%"
+    values = RunValues(fabricate.header(), True, ())
+    pinned = gate_view.Sides(gate_view.PinnedFile("the base.json", "", values), source("b"))
+    told = gate_view.command(pinned, gate.DEFAULT, 0.05)
+    assert told == "python -m engine gate 'the base.json' b" and len(pinned.runs) == 1
 
 
 def test_the_pinned_run_then_an_opened_one_then_one_like_it() -> None:
