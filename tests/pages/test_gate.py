@@ -60,7 +60,7 @@ def test_a_slower_run_is_worse_than_the_pinned_baseline(app: Open) -> None:
     assert "vl: total" in chart.proto.alt and "no worse" in html(at)
     assert "ev: 1 of 14 answers changed" in texts(at)
     (link,) = [one.proto for one in at.get("page_link") if one.proto.label.startswith("s0")]
-    assert "token 2 is id 9 instead of id 101" in link.label
+    assert "token 2 is id 9 instead of id 101" in texts(at)
     assert "results_sample=s0" in link.query_string and "results_runs=old" in link.query_string
     assert "python -m engine gate old new" in [code.value for code in at.code]
     assert len(at.get("download_button")) == 2

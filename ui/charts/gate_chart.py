@@ -19,8 +19,8 @@ from ui.widgets.theme import family_colour
 
 ROW, AROUND, LABEL = 26, 70, 420
 MARGIN_COLOUR, ZERO_COLOUR = "#C9820A", "#868D97"
-PERCENT = "change of NEW against BASE, %"
-POINTS = f"{PERCENT} (accuracy: percentage points)"
+PERCENT = "change, %"
+POINTS = [PERCENT, "(accuracy: points)"]  # two lines, for narrow windows
 LEGEND = (
     "Dots: change of NEW against BASE with its 95 % interval. Orange marks: the margin; beyond it "
     "NEW is worse. Tokens have two, because more and fewer both count as a change."

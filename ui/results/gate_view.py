@@ -17,7 +17,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from engine import palette
 from engine.analysis import gate, gate_values
-from engine.analysis.gate import GateReport
+from engine.analysis.gate import AnswerChange, GateReport
 from engine.errors import StageScopeError
 from engine.report import gate_text
 from engine.report.document_parts import Bullets, Paragraph
@@ -29,7 +29,7 @@ from ui.results import opened_runs, report_parts, run_list, run_sources
 from ui.results.opened_runs import Key, OpenedRuns
 from ui.results.run_sources import RunSource
 from ui.widgets import notices, uploads
-from ui.widgets.text import count, when
+from ui.widgets.text import count, escape, when
 
 NEW, BASE = "results_gate_new", "results_gate_base"  # in the URL, as the next two
 MARGIN, METRICS = "results_gate_margin", "results_gate_metrics"
@@ -243,20 +243,20 @@ def _answers(report: GateReport, sides: Sides) -> None:
     for place, one in enumerate(report.answers):
         lines = gate_text.answers_of(one, listed=False)
         notices.small("\n".join(lines), f"results_gate_answers_{place}")
-        for change in one.changed if shown_all else one.changed[:FEW]:
-            st.page_link(
-                "pages/results.py",
-                label=f"{change.sample}: {gate_text.change_of(change)}",
-                query_params={
-                    run_list.KEYS: [side.key for side in sides.runs],
-                    "results_view": "Samples",
-                    "results_sample": change.sample,
-                },
-            )
+        for number, change in enumerate(one.changed if shown_all else one.changed[:FEW]):
+            _changed(change, sides, f"{place}_{number}")
         most = max(most, len(one.changed))
     if most > FEW:
         st.toggle(f"Show all changed answers, {count(most, 'answer')} at most per model",
                   key="results_gate_all")  # fmt: skip
+
+
+def _changed(change: AnswerChange, sides: Sides, key: str) -> None:
+    query = {run_list.KEYS: [side.key for side in sides.runs], "results_view": "Samples",
+             "results_sample": change.sample}  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.page_link("pages/results.py", label=escape(change.sample), query_params=query)
+        notices.small(gate_text.change_of(change), f"results_gate_change_{key}")
 
 
 def _downloads(report: GateReport) -> None:

@@ -58,7 +58,7 @@ def test_colours_axis_and_words(report: GateReport) -> None:
     drawn = gate_chart.chart(report, {"ev": "eventgpt", "vl": "video_llava"}).to_dict()
     text = str(drawn)
     assert family_colour("eventgpt") in text and family_colour("video_llava") in text
-    assert gate_chart.PERCENT in text and "points" not in text
+    assert gate_chart.PERCENT in text and "points)" not in text
     words = gate_chart.words(report)
     assert "Changes against a margin of 5 %." in words
     assert "vl: total +30.0 % (+30.0 to +30.0), worse." in words
