@@ -40,9 +40,11 @@ from engine.storage.run_values import ModelValues, RunValues, SampleValues
 Floats = npt.NDArray[np.float64]
 MODELS = "eventgpt-demo,video-llava-demo,llava-demo"
 AGAIN, AGAIN_MODELS = 8, "eventgpt-demo,llava-demo"  # runs that are started one after another
-SAMPLES, SLOWER = (14, 100, 500), (0.02, 0.05, 0.10, 0.20)
+FEW, MANY = "14 scenes, 6 repeats", "100 scenes, 4 repeats"  # rows that pairs are drawn from
+SAMPLES = ((FEW, 14), (MANY, 14), (MANY, 100), (MANY, 500))
+SLOWER = (0.02, 0.05, 0.10, 0.20)
 ALIKE, PLANTED, TESTED = 1_000, 200, 2_000  # trials
-STRICT = (14, 100)  # samples of the pairs that are also compared with a margin of 0
+STRICT = SAMPLES[:3]  # pairs that are also compared with a margin of 0
 MEASURES = {"default metrics": gate.DEFAULT, "CPU time": ("cpu",)}
 VERDICTS = ("worse", "no worse", "undecided")
 FASTER = ("tokens_per_s",)
@@ -55,17 +57,17 @@ def main() -> None:
         folder = Path(sys.argv[1] if sys.argv[1:] else fresh)
         few, many = _run(folder, "demo14", 6), _run(folder, "demo100", 4, _scenes(folder))
         again = [_run(folder, f"again{n}", 3, models=AGAIN_MODELS) for n in range(1, AGAIN + 1)]
-        pools = {14: Pool.of(few), 100: Pool.of(many), 500: Pool.of(many)}
-        alike = _cells_of(pools, [(n, name, 0.0, ALIKE) for n in SAMPLES for name in MEASURES])
-        strict = [(n, name, 0.0, ALIKE) for n in STRICT for name in MEASURES]
-        slower = [(n, m, by, PLANTED) for m in MEASURES for n in SAMPLES for by in SLOWER]
+        pools = {FEW: Pool.of(few), MANY: Pool.of(many)}
+        alike = _cells_of(pools, [(*n, name, 0.0, ALIKE) for n in SAMPLES for name in MEASURES])
+        strict = [(*n, name, 0.0, ALIKE) for n in STRICT for name in MEASURES]
+        slower = [(*n, m, by, PLANTED) for m in MEASURES for n in SAMPLES for by in SLOWER]
         figures: dict[str, Any] = {
-            "rows": {str(n): pool.noise() for n, pool in pools.items()},
+            "rows": {name: pool.noise() for name, pool in pools.items()},
             "alike": alike,
             "alike_no_margin": _cells_of(pools, strict, margin=0.0),
             "planted": _cells_of(pools, slower),
             "real_pairs": {name: real_pairs(again, names) for name, names in MEASURES.items()},
-            "tests": _tests(pools),
+            "tests": _tests(pools[FEW]),
         }
     keep("gate", figures)
     chart([*figures["alike"], *figures["planted"]])
@@ -200,11 +202,11 @@ def simulate(
     return found
 
 
-Cell = tuple[int, str, float, int]  # samples, measure, slow-down, trials
+Cell = tuple[str, int, str, float, int]  # rows, samples, measure, slow-down, trials
 
 
 def _cells_of(
-    pools: dict[int, Pool], cells: Sequence[Cell], margin: float = gate.MARGIN
+    pools: dict[str, Pool], cells: Sequence[Cell], margin: float = gate.MARGIN
 ) -> list[dict[str, Any]]:
     """The figures of each cell, on two cores."""
     with ProcessPoolExecutor(max_workers=2) as workers:
@@ -213,10 +215,16 @@ def _cells_of(
 
 
 def _cell(pool: Pool, cell: Cell, margin: float) -> dict[str, Any]:
-    count, measure, slower, trials = cell
+    rows, count, measure, slower, trials = cell
     found = simulate(pool, count, slower, trials, MEASURES[measure], margin)
-    print(count, measure, slower, margin, found, file=sys.stderr, flush=True)
-    figures = {"samples": count, "measure": measure, "slower": slower, "trials": trials}
+    print(rows, count, measure, slower, margin, found, file=sys.stderr, flush=True)
+    figures = {
+        "rows": rows,
+        "samples": count,
+        "measure": measure,
+        "slower": slower,
+        "trials": trials,
+    }
     shares = {name: share_interval(found[name], trials) for name in VERDICTS}
     ends = {name: [one.share, one.low, one.high] for name, one in shares.items()}
     return figures | {name: [round(end, 4) for end in some] for name, some in ends.items()}
@@ -266,11 +274,11 @@ TESTS: dict[str, Callable[[Floats], float]] = {
 }
 
 
-def _tests(pools: dict[int, Pool]) -> list[dict[str, Any]]:
+def _tests(pool: Pool) -> list[dict[str, Any]]:
     """Per kind of log ratios, number of sequences and slow-down: verdicts of each test alone."""
     kinds: dict[str, Callable[[np.random.Generator, int], Floats]] = {
-        "measured totals": _logs(pools[14], "total"),
-        "measured CPU times": _logs(pools[14], "cpu"),
+        "measured totals": _logs(pool, "total"),
+        "measured CPU times": _logs(pool, "cpu"),
         "normal": lambda chance, count: 0.05 * chance.normal(size=count),
         "heavy tails": lambda chance, count: 0.05 * chance.standard_t(2, size=count),
         "skewed": lambda chance, count: 0.05 * (np.exp(chance.normal(size=count)) - 1),
@@ -320,7 +328,7 @@ def markdown(figures: dict[str, Any]) -> str:
     parts = [
         "Rows that the pairs are drawn from (standard deviation of log(NEW / BASE) of one sample):",
         _table(
-            ("samples", "scenes", "model", "repeats", "total", "CPU time", "waited for a core"),
+            ("rows", "model", "total", "CPU time", "waited for a core"),
             _noise_rows(figures["rows"]),
         ),
         "Pairs without a difference, in percent (95 % interval). Margin 5 %:",
@@ -329,7 +337,7 @@ def markdown(figures: dict[str, Any]) -> str:
         _cells(figures["alike_no_margin"]),
         "Planted slow-downs, in percent:",
         _table(
-            ("metrics", "samples", "slower by", "worse", "undecided", "no worse"),
+            ("metrics", "rows", "samples", "slower by", "worse", "undecided", "no worse"),
             [_planted(cell) for cell in figures["planted"]],
         ),
         "Real pairs of runs of the same code, started one after another:",
@@ -355,26 +363,25 @@ _ORDER = ("worse", "undecided", "no worse")
 
 def _noise_rows(rows: dict[str, Any]) -> list[list[str]]:
     found = []
-    for count, pool in rows.items():
+    for name, pool in rows.items():
         for label, one in pool["models"].items():
             spread, waited = one["log_ratio_sd"], one["waited_for_a_core"]
-            found.append([count, str(pool["scenes"]), label, str(one["repeats"]),
-                          f"{spread['total']:.2f}", f"{spread['cpu']:.2f}",
+            found.append([name, label, f"{spread['total']:.2f}", f"{spread['cpu']:.2f}",
                           "–" if waited is None else f"{100 * waited:.0f} %"])  # fmt: skip
     return found
 
 
 def _cells(cells: Sequence[dict[str, Any]]) -> str:
     rows = [
-        [cell["measure"], f"{cell['samples']:,}", f"{cell['trials']:,}",
+        [cell["measure"], cell["rows"], f"{cell['samples']:,}", f"{cell['trials']:,}",
          *(_share(cell[verdict]) for verdict in _ORDER)]
         for cell in cells
     ]  # fmt: skip
-    return _table(("metrics", "samples", "pairs", "worse (alarms)", *_ORDER[1:]), rows)
+    return _table(("metrics", "rows", "samples", "pairs", "worse (alarms)", *_ORDER[1:]), rows)
 
 
 def _planted(cell: dict[str, Any]) -> list[str]:
-    return [cell["measure"], f"{cell['samples']:,}", f"{100 * cell['slower']:.0f} %",
+    return [cell["measure"], cell["rows"], f"{cell['samples']:,}", f"{100 * cell['slower']:.0f} %",
             *(_share(cell[verdict]) for verdict in _ORDER)]  # fmt: skip
 
 
@@ -402,18 +409,23 @@ def chart(cells: Sequence[dict[str, Any]]) -> None:
     import vl_convert
 
     lines = [
-        {"slower": 100 * cell["slower"], "samples": cell["samples"], "metrics": cell["measure"],
-         "verdict": verdict, "share": 100 * cell[verdict][0]}
+        {
+            "slower": 100 * cell["slower"],
+            "samples": f"{cell['samples']} of {cell['rows']}",
+            "metrics": cell["measure"],
+            "verdict": verdict,
+            "share": 100 * cell[verdict][0],
+        }
         for cell in cells
         for verdict in ("worse", "no worse")
-    ]  # fmt: skip
+    ]
     drawn = (
         alt.Chart(pd.DataFrame(lines))
         .mark_line(point=True)
         .encode(
             x=alt.X("slower:Q", title="planted slow-down in percent"),
             y=alt.Y("share:Q", title="share of verdicts in percent"),
-            color=alt.Color("samples:N", title="samples"),
+            color=alt.Color("samples:N", title="samples", sort=None),
             column=alt.Column("metrics:N", title=None, sort=list(MEASURES)),
             row=alt.Row("verdict:N", title=None, sort=["worse", "no worse"]),
         )

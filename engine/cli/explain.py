@@ -92,7 +92,13 @@ def _add_map(sub: argparse.ArgumentParser) -> None:
     for name, text in numbers.items():
         given = getattr(default, name)
         sub.add_argument(f"--{name}", type=int, default=given, help=f"{text} (default: {given})")
-    sub.add_argument("--fill", choices=FILLS, default=default.fill, help="of pictures and frames")
+    sub.add_argument(
+        "--fill",
+        choices=FILLS,
+        default=default.fill,
+        help=f"what a removed box of a picture shows (default: {default.fill}); of event pictures "
+        "the events are dropped",
+    )
     sub.add_argument("--no-time", action="store_true", help="leaves out frames and event images")
 
 
@@ -147,6 +153,7 @@ def _keep(kept: _Kept, found: Explanation) -> None:
     from engine.attribution.kept import keep
 
     keep(kept.folder, found, kept.repeat)
+    say(f"Kept in {shown(kept.folder / explanations.EXPLANATIONS)}.")
     if problem := explanations.problem(kept.folder):
         say(problem)
 

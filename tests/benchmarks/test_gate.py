@@ -44,7 +44,7 @@ def test_the_other_tests_know_a_side() -> None:
 
 
 def test_tables_have_a_line_per_cell() -> None:
-    cell = {"samples": 14, "measure": "CPU time", "slower": 0.1, "trials": 10}
+    cell = {"rows": "r", "samples": 14, "measure": "CPU time", "slower": 0.1, "trials": 10}
     cell |= {verdict: [0.5, 0.2, 0.8] for verdict in benchmark.VERDICTS}
     tested = {"kind": "normal", "sequences": 14, "slower": 0.1}
     tested |= {name: {"no worse": 0.1, "worse": 0.2} for name in benchmark.TESTS}
