@@ -21,6 +21,7 @@ from ui.compare import (
     card_board,
     draft_panel,
     event_rates,
+    explain_panel,
     history,
     input_changes,
     known_answer,
@@ -205,6 +206,7 @@ def main() -> None:
         card_board.show(entries, choice.sample, models, how.media, spoken)
     if live and not followed_runs.live():  # ended before the board could follow: draw the buttons
         st.rerun()
+    explain_panel.section(entries)
     history.section(entries)
     asked = (choice.sample, models, choice.question)
     draft_panel.section(*asked, how)

@@ -5,7 +5,8 @@
     throughput.py, machine_loads.py      what batches give; how busy the machine was
     statistics.py, jackknife.py          spreads and intervals
     pairs.py, speedup.py                 two models sample by sample; the factors of a speed-up
-    gate.py, gate_values.py, gate_checks.py, one_sided_tests.py   whether a run is worse
+    gate.py, gate_values.py, gate_checks.py   whether a run is worse than an earlier one
+    one_sided_tests.py, share_tests.py   p-values against a limit, and planning
     equal_length.py                      the same results at equal lengths
     agreement.py, word_overlap.py        answers against known content, and word by word
     acceptance.py, chance_baseline.py, token_pairs.py, acceptance_marks.py   answers as drafts

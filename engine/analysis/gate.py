@@ -25,7 +25,7 @@ from typing import Literal
 
 import numpy as np
 
-from engine.analysis import gate_checks, one_sided_tests, statistics
+from engine.analysis import gate_checks, one_sided_tests, share_tests, statistics
 from engine.analysis.clustered_shares import clustered_difference
 from engine.analysis.gate_values import GATED, TOKENS
 from engine.analysis.metrics import BY_NAME
@@ -44,7 +44,6 @@ TAIL = ERRORS / 2  # each direction
 ALIASES = {"tokens": TOKENS, "tok/s": "tokens_per_s"}
 DEFAULT = ("total", "ttft", "tpot", TOKENS, ACCURACY)
 KNOWN = (*(metric.name for metric in GATED), ACCURACY, ANSWERS)
-_TAILS = 24  # halvings of the search for a p-value
 
 
 @dataclass(frozen=True)
@@ -188,7 +187,8 @@ def gate(
                     tested.append(found)
                 else:
                     missing.append(found)
-    if not tested and ANSWERS not in metrics:
+    lost = any(one.lost for one in answers)  # a verdict without any test
+    if not tested and not lost and ANSWERS not in metrics:
         why = f"{missing[0].metric} of {missing[0].label}: {missing[0].reason}"
         raise BadInput(f"No metric has values in both runs ({why}): choose others with --metric.")
     results = _decided(tested)
@@ -354,60 +354,12 @@ def _accuracy(
         change=found.share,
         low=None if same else found.low,
         high=None if same else found.high,
-        p_no_worse=0.0 if same else _chance(values, sequences, -margin, upwards=True),
-        p_worse=1.0 if same else _chance(values, sequences, -margin, upwards=False),
+        p_no_worse=0.0 if same else share_tests.chance(values, sequences, -margin, upwards=True),
+        p_worse=1.0 if same else share_tests.chance(values, sequences, -margin, upwards=False),
         more_samples=None,
         reason="every answer is the same" if same else "",
     )
-    return _Tested(result, lambda level: _more_accuracy(values, sequences, -margin, level))
-
-
-def _chance(
-    values: Sequence[float], sequences: Sequence[str], limit: float, upwards: bool
-) -> float:
-    """p of "the difference is at most `limit`" (upwards), or at least: the smallest tail whose
-    interval leaves the limit out."""
-
-    def outside(tail: float) -> bool:
-        found = clustered_difference(values, sequences, 1 - 2 * tail)
-        if found.low is None or found.high is None:
-            return False
-        return found.low > limit if upwards else found.high < limit
-
-    low, high = math.log(1e-9), math.log(0.499)
-    if not outside(math.exp(high)):
-        return 1.0
-    for _ in range(_TAILS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if outside(math.exp(middle)) else (middle, high)
-    return math.exp(high)
-
-
-def _more_accuracy(
-    values: Sequence[float], sequences: Sequence[str], limit: float, level: float
-) -> int | None:
-    """How many more samples would decide if further sequences were as these: copies of them."""
-
-    def decides(times: int) -> bool:
-        copies = [f"{copy} {name}" for copy in range(times) for name in sequences]
-        found = clustered_difference([*values] * times, copies, 1 - 2 * level)
-        if found.low is None or found.high is None:
-            return False
-        return found.low > limit or found.high < limit
-
-    most = max(2, 20_000 // len(values))
-    times = next((times for times in _doubling(most) if decides(times)), None)
-    if times is None:
-        return None
-    few, many = times // 2, times
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if decides(middle) else (middle, many)
-    return (many - 1) * len(values) or 1
-
-
-def _doubling(most: int) -> Sequence[int]:
-    return [2**power for power in range(1, 16) if 2**power <= most]
+    return _Tested(result, lambda level: share_tests.more(values, sequences, -margin, level))
 
 
 def _decided(tested: Sequence[_Tested]) -> tuple[GateResult, ...]:

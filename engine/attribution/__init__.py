@@ -6,6 +6,7 @@ words is the score of a part (docs/attribution.md).
     explained.py    options, request and result
     cells.py        the cells of the maps, and the box that is removed with each
     occlusion.py    removes boxes from pictures, and events from event pictures
+    shown.py        the pictures that a run shows
     words.py        which tokens of an answer the words are
     forcing.py      encodes changed inputs and scores the words on each
     cost.py         encodings, prefills and seconds, before it runs

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.attribution.explained import Box, CellLoss, ExplainOptions, contains
+from engine.attribution.explained import CellLoss, ExplainOptions, contains
+from engine.types import Box
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,18 @@ and the feature cache is not used.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-import numpy as np
 import torch
 
-from engine import media
 from engine.attribution import cells as grid
+from engine.attribution import chance as chances
 from engine.attribution import cost as costs
 from engine.attribution import words as texts
+from engine.attribution.chance import Floats
 from engine.attribution.explained import (
     CellLoss,
-    Chance,
     Cost,
     ExplainRequest,
     ExplainWatcher,
@@ -31,8 +30,9 @@ from engine.attribution.explained import (
 )
 from engine.attribution.forcing import Forcing
 from engine.attribution.occlusion import Occlusion
+from engine.attribution.shown import shown
 from engine.attribution.words import ScoredWords
-from engine.errors import BadInput, Cancelled, MediaError, ModelUnavailable, OutOfMemory
+from engine.errors import BadInput, Cancelled, ModelUnavailable, OutOfMemory
 from engine.machine import device, memory
 from engine.models import registry
 from engine.models.adapter import Adapter
@@ -66,7 +66,9 @@ def measured_cost(adapter: Adapter, request: ExplainRequest) -> Cost:
     refuse(adapter)
     with memory.guard(adapter.info.name, adapter.device), torch.inference_mode():
         hidden, words = occlusion(adapter, request), scored_words(adapter, request.words, ())
-        Forcing(adapter, request.run, words, 1, ExplainWatcher()).tokens([hidden.plain] * 2)
+        wanted = _wanted(adapter, words)
+        forcing = Forcing(adapter, request.run, words, wanted, 1, ExplainWatcher())
+        list(forcing.tokens([hidden.plain] * 2))
         return _cost(adapter, request, hidden)
 
 
@@ -124,22 +126,7 @@ def refuse(adapter: Adapter) -> None:
 
 def occlusion(adapter: Adapter, request: ExplainRequest) -> Occlusion:
     """The pictures that the run shows, ready to be changed."""
-    run = request.run
-    plain = media.load(run.sample, adapter.kind, run)
-    return Occlusion(plain, request.options.fill, _from_events(run, plain))
-
-
-def _from_events(run: RunRequest, plain: Media) -> bool:
-    """Whether the pictures are those that this project draws from the sample's raw events."""
-    if plain.kind != "events" or plain.extent is not None or run.sample.events is None:
-        return plain.extent is not None
-    try:
-        drawn = media.load(replace(run.sample, event_images=()), "events", run)
-    except MediaError:
-        return False
-    return len(drawn.images) == len(plain.images) and all(
-        map(np.array_equal, drawn.images, plain.images)
-    )
+    return shown(request.run, adapter.kind, request.options.fill)
 
 
 def answer_ids(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tuple[int, ...]:
@@ -171,14 +158,20 @@ def scored_words(adapter: Adapter, words: str, ids: Sequence[int]) -> ScoredWord
 
 @dataclass(frozen=True, eq=False)
 class _Losses:
-    """Scores inputs against the plain one."""
+    """Scores inputs against the plain one; `sums` [1 + R] of each cell are for the chance test."""
 
     forcing: Forcing
-    plain: list[float]
+    plain: Floats  # [N, 1 + R]
+    sums: list[Floats] = field(default_factory=list)
 
-    def of(self, inputs: Iterable[Media]) -> list[float]:
+    def of(self, inputs: Iterable[Media], cells: bool = False) -> list[float]:
         """The loss of each input in nats, summed over the words' tokens."""
-        return [sum(self.plain) - sum(values) for values in self.forcing.tokens(inputs)]
+        found = []
+        for values in self.forcing.tokens(inputs):
+            found.append(float((self.plain - values)[:, 0].sum()))
+            if cells:
+                self.sums.append(chances.weighted(self.plain, values))
+        return found
 
 
 @torch.inference_mode()
@@ -187,7 +180,8 @@ def _explained(
 ) -> Explanation:
     words = scored_words(adapter, request.words, ids)
     hidden = occlusion(adapter, request)
-    forcing = Forcing(adapter, request.run, words, request.options.batch, watcher)
+    wanted = _wanted(adapter, words)
+    forcing = Forcing(adapter, request.run, words, wanted, request.options.batch, watcher)
     forcing.of = _cost(adapter, request, hidden).encodings
     (plain,) = forcing.tokens([hidden.plain])
     watcher.planned(_cost(adapter, request, hidden))
@@ -201,10 +195,10 @@ def _explained(
         said=words.said,
         token_ids=words.token_ids,
         scored=words.scored,
-        logprob=sum(plain),
+        logprob=float(plain[:, 0].sum()),
         cells=cells,
         moments=moments,
-        chance=_chance(),
+        chance=chances.test(np.stack(losses.sums)),
         cost=Cost(forcing.encodings, forcing.prefills, forcing.spent / 1000),
         ms=forcing.spent,
         removal=hidden.removal,
@@ -230,7 +224,7 @@ def _map(losses: _Losses, hidden: Occlusion, request: ExplainRequest) -> tuple[C
 
 
 def _cells(losses: _Losses, hidden: Occlusion, cells: Sequence[grid.Cell]) -> tuple[CellLoss, ...]:
-    nats = losses.of(hidden.without(cell.removed) for cell in cells)
+    nats = losses.of((hidden.without(cell.removed) for cell in cells), cells=True)
     return tuple(cell.loss(one) for cell, one in zip(cells, nats, strict=True))
 
 
@@ -243,8 +237,12 @@ def _moments(losses: _Losses, hidden: Occlusion) -> tuple[MomentLoss, ...]:
     )
 
 
-def _chance() -> Chance | None:
-    return None
+def _wanted(adapter: Adapter, words: ScoredWords) -> torch.Tensor:
+    """[N, 1 + R]: the words' tokens, and the random ones of the chance test."""
+    tokenizer, (first, after) = adapter.tokenizer, words.scored
+    known = min(len(tokenizer), adapter.model.get_input_embeddings().num_embeddings)
+    random = chances.random_tokens(known, tokenizer.all_special_ids, after - first)
+    return torch.from_numpy(np.column_stack([words.token_ids[first:after], random]))
 
 
 def _notes(

@@ -13,14 +13,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from engine.attribution.smoothing import smoothed
 from engine.errors import BadInput
 from engine.pipeline.watcher import Watcher
 from engine.quoting import number, quoted
-from engine.types import Image, RunRequest
+from engine.types import Box, Image, RunRequest
 
 Fill = Literal["blur", "neutral"]  # of pictures and frames; events are dropped
 Removal = Literal["blur", "neutral", "events", "painted"]  # painted: drawn event pictures, white
-Box = tuple[float, float, float, float]  # left, top, right, bottom as shares of the picture, 0 to 1
 FILLS: tuple[Fill, ...] = get_args(Fill)
 MIN_GRID, MAX_GRID = 2, 32
 MAX_BATCH = 64
@@ -188,8 +188,10 @@ class Explanation:
 
     @property
     def strongest(self) -> tuple[CellLoss, ...]:
-        """The same cells, the one that carries most first."""
-        return tuple(sorted(self.shown_cells, key=lambda cell: -cell.nats))
+        """The same cells, the one that carries most, together with its neighbours, first."""
+        cells = self.shown_cells
+        value = smoothed({cell.box: cell.nats for cell in cells}, self.request.options.grid)
+        return tuple(sorted(cells, key=lambda cell: -value[cell.box]))
 
     @property
     def strongest_moments(self) -> tuple[MomentLoss, ...]:

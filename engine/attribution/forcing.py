@@ -6,13 +6,16 @@ from the cache and are never written to it.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+import numpy as np
+import torch
+
 from engine.attribution import cost
+from engine.attribution.chance import Floats
 from engine.attribution.explained import ExplainWatcher
 from engine.attribution.words import ScoredWords
 from engine.decoding import forced
@@ -34,6 +37,8 @@ TOO_LONG = (
 class Forcing:
     """Scores the words on one input after another; `spent` is in milliseconds.
 
+    `wanted` [N, 1 + R]: the words' tokens, and R others that are scored in their places.
+
     The prompt before the first visual row is the same for all inputs.  Its share of the work is
     small, and the pass over the words would need a copy of its cache per input, so it is not kept.
     """
@@ -41,6 +46,7 @@ class Forcing:
     adapter: Adapter
     run: RunRequest
     words: ScoredWords
+    wanted: torch.Tensor
     batch: int
     watcher: ExplainWatcher
     of: int = 0  # planned encodings
@@ -52,22 +58,21 @@ class Forcing:
     def batched(self) -> bool:
         return "batch" not in self.adapter.refuses
 
-    def tokens(self, inputs: Iterable[Media]) -> list[list[float]]:
-        """The log-probability of each of the words' tokens on each input, in nats.
+    def tokens(self, inputs: Iterable[Media]) -> Iterator[Floats]:
+        """The log-probabilities [N, 1 + R] of the wanted tokens on each input, in nats.
 
         Up to `batch` inputs are encoded and scored together if the model takes batches.  Cancelled
-        between two batches; NotFinite for a score that is no number.
+        between two batches; NotFinite if a score of the words is no number.
         """
-        found: list[list[float]] = []
         for group in _groups(inputs, self.batch):
             if self.watcher.cancelled():
                 raise Cancelled("The explanation was cancelled.")
             start = time.perf_counter()
-            found += self._together(group) if self.batched else map(self._alone, group)
+            found = self._together(group) if self.batched else list(map(self._alone, group))
             self._note(len(group), (time.perf_counter() - start) * 1000)
-        if not all(math.isfinite(value) for values in found for value in values):
-            raise NotFinite(NOT_FINITE.format(self.adapter.info.name))
-        return found
+            if not all(np.isfinite(values[:, 0]).all() for values in found):
+                raise NotFinite(NOT_FINITE.format(self.adapter.info.name))
+            yield from found
 
     def _note(self, size: int, ms: float) -> None:
         self.encodings += size
@@ -76,11 +81,11 @@ class Forcing:
         cost.remember(self.adapter.info.name, self.spent / self.encodings)
         self.watcher.done(self.encodings, self.of)
 
-    def _together(self, group: list[Media]) -> list[list[float]]:
+    def _together(self, group: list[Media]) -> list[Floats]:
         prepared = [self._prepared(media) for media in group]
         return self._scored(prepared, self.adapter.encode_batch(prepared))
 
-    def _alone(self, media: Media) -> list[float]:
+    def _alone(self, media: Media) -> Floats:
         prepared = self._prepared(media)
         return self._scored([prepared], [self.adapter.encode(prepared)])[0]
 
@@ -93,12 +98,11 @@ class Forcing:
             raise ContextTooLong(TOO_LONG.format(adapter.info.name, limit, context, after))
         return prepared
 
-    def _scored(self, prepared: list[Prepared], features: list[Features]) -> list[list[float]]:
-        first, after = self.words.scored
+    def _scored(self, prepared: list[Prepared], features: list[Features]) -> list[Floats]:
+        ids = self.words.token_ids[: self.words.scored[1]]
         prompts = [self.adapter.embed(*pair) for pair in zip(prepared, features, strict=True)]
-        logs = forced.logprobs(self.adapter.decoder, prompts, self.words.token_ids[:after])
-        rows: list[list[float]] = logs[:, first:].double().tolist()
-        return rows
+        logs = forced.of_tokens(self.adapter.decoder, prompts, ids, self.wanted)
+        return list(logs.double().cpu().numpy())
 
 
 def _groups(inputs: Iterable[Media], size: int) -> Iterator[list[Media]]:

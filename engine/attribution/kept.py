@@ -22,16 +22,52 @@ from engine.attribution.explained import (
     MomentLoss,
     as_json,
 )
-from engine.errors import BadInput, StoreError
+from engine.errors import BadInput, StoreError, UnknownModel
+from engine.models.families import FAMILIES
 from engine.quoting import cut, quoted
 from engine.storage import explanations
 from engine.storage.explanations import StoredExplanation
-from engine.types import RunRequest
+from engine.storage.run_header import Header
+from engine.types import MediaKind, RunRequest, Sample
 
 OTHER_ANSWER = (
     "{} answers sample {} otherwise now than in the run, so the explanation does not belong to it: "
     "leave --run out, or run the samples again."
 )
+
+
+def of_run(folder: Path) -> tuple[StoredExplanation, ...]:
+    """The explanations kept with a run, oldest first; none if they cannot be read, which the run's
+    problems report."""
+    try:
+        return explanations.read(folder)
+    except StoreError:
+        return ()
+
+
+def mapped(stored: StoredExplanation, header: Header, sample: Sample) -> tuple[Explanation, bytes]:
+    """An explanation of the run, and its map over the sample's pictures as a PNG.
+
+    StoreError or BadInput for impossible values, MediaError if the pictures cannot be read,
+    UnknownModel for a model that the run does not have.
+    """
+    from engine.attribution import heatmap
+    from engine.attribution.shown import shown
+
+    request = header.plan.ask(sample, stored.model, stored.prompt)
+    found = restored(stored, request)
+    return found, heatmap.sheet(found, shown(request, _kind(stored.model, header)).shown())
+
+
+def _kind(model: str, header: Header) -> MediaKind:
+    known = {one.name: one.shows or FAMILIES[one.family].kind for one in header.models
+             if one.family in FAMILIES}  # fmt: skip
+    if model not in known:
+        raise UnknownModel(
+            f"The run has no model {quoted(model)} of a known family, so the map of its "
+            "explanation cannot be drawn: explain the words again."
+        )
+    return known[model]
 
 
 def keep(folder: Path, found: Explanation, repeat: int) -> None:

@@ -18,10 +18,10 @@ from typing import Literal
 
 import numpy as np
 
-from engine.attribution.explained import Box, Fill, Removal
-from engine.types import Image, Media
+from engine.attribution.explained import Fill, Removal
+from engine.types import Box, Image, Media
 
-BLUR_SHARE = 0.25  # standard deviation of the blur, as a share of the picture's longer side
+BLUR_SHARE = 0.08  # standard deviation of the blur, as a share of the picture's longer side
 BACKGROUND = 255  # of event pictures
 
 
@@ -123,7 +123,10 @@ def _pixels(low: float, high: float, size: int) -> slice:
 
 
 def blurred(picture: Image) -> Image:
-    """The picture [H, W, 3] with a blur so strong that things cannot be recognised."""
+    """The picture [H, W, 3] without its details.
+
+    The blur is mild: models see things in a stronger one that are not there (docs/attribution.md).
+    """
     from PIL import Image as Pictures
     from PIL import ImageFilter
 

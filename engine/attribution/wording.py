@@ -5,6 +5,8 @@ Boundary: results in, text out; no torch, no pictures.
 
 from __future__ import annotations
 
+import re
+
 from engine.analysis.number_text import count
 from engine.attribution.explained import (
     REMOVED,
@@ -30,6 +32,12 @@ LIMITS = (
 HOW = {"replaced": "replaced by its neighbour", "emptied": "emptied of its events"}
 
 
+def sentences(answer: str) -> tuple[str, ...]:
+    """The sentences of an answer, each once, in order."""
+    found = (part.strip() for part in re.split(r"(?<=[.!?])\s+|\n+", answer))
+    return tuple(dict.fromkeys(part for part in found if re.search(r"\w", part)))
+
+
 def by_chance(found: Explanation) -> bool:
     """Whether the test says that no part matters more than chance."""
     return found.chance is not None and found.chance.p > BY_CHANCE
@@ -51,7 +59,7 @@ def _where(cell: CellLoss) -> str:
     left, top, right, bottom = cell.box
     across, down = round(1 / (right - left)), round(1 / (bottom - top))
     column, row = round(left * across) + 1, round(top * down) + 1
-    return f"{cell.place} (column {column} of {across}, row {row} of {down})"
+    return f"{cell.place} (column {column}, row {row} of {across} x {down})"
 
 
 def moments(found: Explanation) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from engine.attribution import kept
+from engine.attribution.explained import Explanation
 from engine.benchmark import prepare, run_summary
 from engine.errors import BadInput
 from engine.models import registry
@@ -31,10 +33,14 @@ DIFFERENT = (
 
 @dataclass(frozen=True)
 class ModelAnswers:
-    """One model's request and what came of each repeat: a result, or the error."""
+    """One model's request and what came of each repeat: a result, or the error.
+
+    explanations: of a repeat's answer, with the number of the repeat.
+    """
 
     request: RunRequest
     outcomes: tuple[RunResult | str, ...]
+    explanations: tuple[tuple[int, Explanation], ...] = ()
 
 
 def save(answers: Sequence[ModelAnswers], root: Path, base: Path) -> Path:
@@ -53,6 +59,9 @@ def save(answers: Sequence[ModelAnswers], root: Path, base: Path) -> Path:
         writer.note("started", f"{len(rows):,} {COMPARISON}.")
         for row in rows:
             writer.append(row)
+        for model in answers:
+            for repeat, found in model.explanations:
+                kept.keep(writer.folder, found, repeat)
         _finish(writer, rows)
     return writer.folder
 

@@ -19,10 +19,18 @@ from engine.decoding.decode import Decoder, ModelInputs, Prompt, WholeModel
 
 
 def logprobs(decoder: Decoder, prompts: Sequence[Prompt], ids: Sequence[int]) -> torch.Tensor:
-    """[B, N]: the log-probabilities of N tokens after each of B prompts.
+    """[B, N]: the log-probabilities of N tokens after each of B prompts."""
+    return of_tokens(decoder, prompts, ids, torch.tensor(list(ids))[:, None])[..., 0]
 
-    Prompts of embeddings [1, S_i, hidden] are computed in one padded pass; prompts for a model's
-    own forward() one by one.
+
+def of_tokens(
+    decoder: Decoder, prompts: Sequence[Prompt], ids: Sequence[int], wanted: torch.Tensor
+) -> torch.Tensor:
+    """[B, n, K]: the log-probabilities of K tokens at each of the last n places of the ids.
+
+    `wanted` [n, K]: these tokens, each instead of the id at its place.  Prompts of embeddings
+    [1, S_i, hidden] are computed in one padded pass; prompts for a model's own forward() one by
+    one.
     """
     tokens = torch.tensor([list(ids)], dtype=torch.long, device=decoder.device)
     embeds = [one for one in prompts if isinstance(one, torch.Tensor)]
@@ -30,8 +38,8 @@ def logprobs(decoder: Decoder, prompts: Sequence[Prompt], ids: Sequence[int]) ->
         scores = _together(decoder, embeds, tokens)
     else:
         scores = torch.cat([_alone(decoder, one, tokens) for one in prompts])
-    logs = torch.log_softmax(scores.float(), dim=-1)
-    return logs.gather(2, tokens.expand(len(prompts), -1)[..., None])[..., 0]
+    logs = torch.log_softmax(scores[:, -len(wanted) :].float(), dim=-1)
+    return logs.gather(2, wanted.to(logs.device).expand(len(prompts), -1, -1))
 
 
 def _together(

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.analysis.results_table import frame
-from engine.report import html, markdown, perfetto_trace, seen_part
+from engine.report import explanation_part, html, markdown, perfetto_trace, seen_part
 from engine.report.document import document, title
 from engine.report.named_baselines import PUBLISHED, Baselines
 from engine.report.report_figures import gather
@@ -39,7 +39,8 @@ def _markdown(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]
 
 def _html(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
     found = gather(runs, baselines=baselines)
-    yield html.render(title(found), [*document(found), *seen_part.seen(found.runs[0])])
+    rests = (block for run in found.runs for block in explanation_part.explained(run))
+    yield html.render(title(found), [*document(found), *rests, *seen_part.seen(found.runs[0])])
 
 
 def _csv(runs: Sequence[Run], _baselines: Baselines | None) -> Iterator[str]:

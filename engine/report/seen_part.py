@@ -30,7 +30,7 @@ def seen(run: Run) -> Iterator[Block]:
     plan, heads = run.header.plan, _heads(run.header)
     yield Heading(2, "What each model saw")
     try:
-        samples = _samples(run.header)
+        samples = samples_of(run.header)[:SAMPLES]
     except DatasetError as error:
         yield Paragraph(f"The time lines of the samples are left out: {error}")
         return
@@ -46,13 +46,13 @@ def seen(run: Run) -> Iterator[Block]:
             yield Bullets(found.notes)
 
 
-def _samples(header: Header) -> list[Sample]:
-    """The plan's first samples; DatasetError unless the dataset is here and as it was."""
+def samples_of(header: Header) -> list[Sample]:
+    """The plan's samples; DatasetError unless the dataset is here and as it was."""
     found = dataset.read(Path(header.dataset.root))
     samples = [dataset.find(found, name) for name in header.plan.samples]
     if provenance.describe_dataset(found.root, samples).digest != header.dataset.digest:
         raise DatasetError(f"The samples in {found.root} have changed since the run.")
-    return samples[:SAMPLES]
+    return samples
 
 
 def _heads(header: Header) -> dict[MediaKind, RowHead]:

@@ -151,6 +151,8 @@ def test_a_lost_answer_is_worse(make: Make) -> None:
     report = gate(make(rows()), make(new))
     assert report.verdict == "worse" and report.answers[0].lost == ("s13",)
     assert result(report, "total").n == 13
+    none = gate(make(rows()), make([fabricate.failed("ev", f"s{n}") for n in range(14)]))
+    assert none.verdict == "worse" and len(none.answers[0].lost) == 14 and not none.results
 
 
 def test_accuracy_of_choices(make: Make) -> None:

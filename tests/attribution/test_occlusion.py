@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pytest
 
 from engine.attribution import occlusion
-from engine.attribution.explained import Box, Fill
+from engine.attribution.explained import Fill
 from engine.attribution.occlusion import Occlusion, area
 from engine.media import events
 from engine.media_options import Split
-from engine.types import ChosenFrames, Events, Extent, Image, Media
+from engine.types import Box, ChosenFrames, Events, Extent, Image, Media
 from tests.media.test_events import stream
 
 BOX: Box = (0.25, 0.5, 0.625, 0.75)

@@ -8,8 +8,8 @@ from tests.attribution.made import NO_CHANCE, cell, explanation
 
 def test_the_strongest_cells_come_first_and_those_that_lost_nothing_are_left_out() -> None:
     assert wording.cells(explanation()) == (
-        "right, bottom (column 2 of 2, row 2 of 2): +2.00 nats",
-        "left, bottom (column 1 of 2, row 2 of 2): +0.50 nats",
+        "right, bottom (column 2, row 2 of 2 x 2): +2.00 nats",
+        "left, bottom (column 1, row 2 of 2 x 2): +0.50 nats",
     )
     assert wording.cells(explanation(cells=(cell(0, 0, -1.0),))) == ()
 
@@ -34,3 +34,9 @@ def test_moments_say_how_they_were_removed() -> None:
     assert wording.moments(explanation())[0] == (
         "event image 2, replaced by its neighbour: +1.50 nats"
     )
+
+
+def test_sentences_are_those_of_the_answer_each_once() -> None:
+    answer = "A car is ahead. It is day!\n\n- A tree\nA car is ahead. ..."
+    assert wording.sentences(answer) == ("A car is ahead.", "It is day!", "- A tree")
+    assert wording.sentences(" \n ") == ()

@@ -36,7 +36,15 @@ def faults(page: Page, kind: str) -> list[str]:
 EMPTY = ("compare", "verify", "benchmark", "models")
 SWITCHED = "&compare_words=true&compare_replay=true&compare_seen=true"
 VIEWS = ("Comparison", "Samples", "Deck", "What ran", "Reports")  # as in the URL
-PAGES = (*EMPTY, "answers", "switches", "overview", "proof", *(f"view {one}" for one in VIEWS))
+PAGES = (
+    *EMPTY,
+    "answers",
+    "explained",
+    "switches",
+    "overview",
+    "proof",
+    *(f"view {one}" for one in VIEWS),
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +62,7 @@ def addresses(wide: Page, server: str) -> dict[str, str]:
     visitor = Visitor(wide, server)
     found = {name: f"{server}{name.removeprefix('compare')}" for name in EMPTY}
     found |= {"answers": _compared(visitor), "overview": _benchmarked(visitor)}
+    found |= {"explained": _explained(visitor, found["answers"])}
     found |= {"proof": _verified(visitor), "switches": found["answers"] + SWITCHED}
     return found | {f"view {one}": f"{found['overview']}&results_view={one}" for one in VIEWS}
 
@@ -63,6 +72,14 @@ def _compared(visitor: Visitor) -> str:
     visitor.run()
     visitor.ready()
     return visitor.page.url
+
+
+def _explained(visitor: Visitor, address: str) -> str:
+    page = visitor.page
+    page.goto(f"{address}&compare_explain=true")
+    page.locator(BUTTON.format("compare_explain_run")).click()
+    page.locator(".heat-legend").wait_for()
+    return page.url
 
 
 def _benchmarked(visitor: Visitor) -> str:

@@ -17,7 +17,7 @@ from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import OFF_SCRIPT
 from engine.types import PrefixUse
-from ui.compare import card_figures, setting_chips, trust_badges
+from ui.compare import card_figures, explain_panel, setting_chips, trust_badges
 from ui.widgets import followed_runs, notices
 from ui.widgets.contact_sheets import ContactSheet
 from ui.widgets.text import count, escape, ms, queued, rate
@@ -171,7 +171,7 @@ def _ended(slot: CardSlot, view: RunView) -> None:
             show(view.error, f"job_{view.id}")
         else:
             st.text(view.text or " ")
-    with slot.actions.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with slot.actions.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         if view.text and not view.error:
             with st.container(key=f"copy_{view.model}", width="content"):
                 # st.code removes one newline at each end.
@@ -183,6 +183,7 @@ def _ended(slot: CardSlot, view: RunView) -> None:
             on_click=followed_runs.again,
             args=(view.model,),
         )
+        explain_panel.menu(view)
 
 
 def _trust(slot: CardSlot, model: ComparedModel) -> None:

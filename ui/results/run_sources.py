@@ -14,7 +14,7 @@ import streamlit as st
 from engine import settings
 from engine.errors import StoreError
 from engine.storage import annotations as marks
-from engine.storage import run_details, run_store
+from engine.storage import explanations, run_details, run_store
 from engine.storage.annotations import Feedback
 from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
@@ -174,8 +174,9 @@ class RunSource:
 
         run = run_store.read(self.info.folder)
         table = results_table.one(run)
-        notes = marks.problem(self.info.folder)
-        return Rows(table, run, (*run.problems, *([notes] if notes else [])))
+        folder = self.info.folder
+        kept = (marks.problem(folder), explanations.problem(folder))
+        return Rows(table, run, (*run.problems, *filter(None, kept)))
 
     def marks(self) -> dict[Task, Feedback]:
         """Notes and thumbs; none if they cannot be read, which `problems` reports."""

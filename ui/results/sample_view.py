@@ -21,7 +21,7 @@ from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
 from engine.types import MediaOptions, Sample
 from ui.charts import result_charts
-from ui.results import answer_figures, sample_list
+from ui.results import answer_figures, explained_answers, sample_list
 from ui.results.opened_runs import OpenedRuns
 from ui.results.run_sources import ResultSource
 from ui.widgets import contact_sheets, dataset_picker, notices, word_difference
@@ -63,6 +63,7 @@ def show(found: OpenedRuns, name: str) -> None:
             with column:
                 _card(result, kept[result.source.key])
     _timeline(results)
+    _explained(found, results)
     _difference(results)
 
 
@@ -190,6 +191,22 @@ def _keep(result: Result, thumb: str, note: str) -> None:
         result.source.mark(result.task, Feedback(word, st.session_state[note].strip()))
     except StageScopeError as error:
         st.session_state[f"{note.removeprefix('results_note_')}_problem"] = str(error)
+
+
+def _explained(found: OpenedRuns, results: Sequence[Result]) -> None:
+    """What is kept with the runs about these answers."""
+    answers = [
+        explained_answers.KeptAnswer(
+            result.label, run, str(result.line["model"]), result.task.repeat,
+            str(result.line["text"]),
+        )
+        for result in results
+        if (run := found.parts[int(result.line["number"])].run) is not None
+    ]  # fmt: skip
+    try:
+        explained_answers.section(answers, sample_of(results[0]))
+    except DatasetError:  # the cards say why there are no pictures
+        return
 
 
 def _timeline(results: Sequence[Result]) -> None:

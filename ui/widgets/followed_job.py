@@ -49,11 +49,15 @@ class Followed(Generic[J]):
 
     def shown(self) -> J | None:
         """The job of the link or this session, otherwise the oldest live one of any visitor."""
-        found = self._job(self._id())
+        found = self.linked()
         if found is None and (live := self.live()):
             found = live[0]
             self.show(found)  # keeps showing it after its end
         return found
+
+    def linked(self) -> J | None:
+        """The job of the link or this session."""
+        return self._job(self._id())
 
     def live(self) -> list[J]:
         """All jobs of this kind that have not ended, of any visitor, oldest first."""

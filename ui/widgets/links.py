@@ -18,6 +18,7 @@ NUMBERS = (
     *("compare_tokens", "compare_seed", "compare_temperature", "compare_top_p"),
     *("compare_draft_gamma", "compare_draft_runs"),
     *("compare_split_parts", "compare_perturb_seed"),
+    *("compare_explain_side", "compare_explain_refined"),
     *("benchmark_split_parts", "benchmark_perturb_seed"),
     *("verify_samples", "verify_runs", "verify_tokens"),
     *("benchmark_samples", "benchmark_repeat", "benchmark_warmup", "benchmark_tokens"),

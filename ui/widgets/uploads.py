@@ -22,6 +22,7 @@ import streamlit as st
 from engine.errors import BadInput
 from engine.jobs import queue
 from engine.jobs.draft_job import DraftJob
+from engine.jobs.explain_job import ExplainJob
 from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob
 from engine.media import kinds
@@ -135,6 +136,7 @@ def _files_of(here: Visit, ended: bool) -> set[Path]:
 
 def _read_by(job: Job) -> Iterator[Path]:
     samples = (job.request.sample,) if isinstance(job, RunJob) else ()
+    samples = (job.request.run.sample,) if isinstance(job, ExplainJob) else samples
     for sample in job.request.samples if isinstance(job, DraftJob) else samples:
         yield from (*sample.event_images, *sample.images)
         yield from (path for path in (sample.events, sample.mp4) if path is not None)

@@ -7,16 +7,17 @@ which is deleted when the visit ends and when the server stops.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import streamlit as st
 
 from engine import settings
+from engine.attribution.explained import Explanation
 from engine.errors import BadInput, DatasetError
 from engine.jobs.run_job import RunView
 from engine.types import RunResult, Sample
-from ui.widgets import dataset_picker, uploads
+from ui.widgets import dataset_picker, explained_runs, uploads
 from ui.widgets.followed_runs import ModelRuns
 from ui.widgets.uploads import Visit
 
@@ -33,9 +34,13 @@ def save(shown: Sequence[ModelRuns]) -> Path:
     from engine.benchmark import saved_comparison  # slow to import
 
     answers = [
-        saved_comparison.ModelAnswers(runs.shown.request, outcomes)
+        saved_comparison.ModelAnswers(
+            runs.shown.request,
+            tuple(one for view in views if (one := _outcome(view))),
+            tuple(_explanations(views)),
+        )
         for runs in shown
-        if (outcomes := tuple(one for view in runs.views if (one := _outcome(view))))
+        if (views := [view for view in runs.views if _outcome(view)])
     ]
     if not answers:
         raise BadInput("There is no answer to save: wait until a model has answered.")
@@ -44,6 +49,16 @@ def save(shown: Sequence[ModelRuns]) -> Path:
         st.session_state[_MADE] = True
         return saved_comparison.save(answers, uploads.visit().root, _visit().root)
     return saved_comparison.save(answers, _root(sample), settings.load().runs_dir)
+
+
+def _explanations(views: Sequence[RunView]) -> Iterator[tuple[int, Explanation]]:
+    """Each explanation once, with the number of the first repeat that gave its answer."""
+    seen: set[int] = set()
+    for repeat, of_view in enumerate(explained_runs.of(views).values()):
+        for found in of_view:
+            if id(found) not in seen:
+                seen.add(id(found))
+                yield repeat, found
 
 
 def _outcome(view: RunView) -> RunResult | str | None:

@@ -1,0 +1,91 @@
+"""An explanation as a job: what chosen words of an answer rest on, with progress and Cancel.
+
+Boundary: the job is the explanation's watcher; pages get a frozen view.  It keeps the figures and
+the map, not the pictures, so that many explanations fit into memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from engine.attribution import cost as costs
+from engine.attribution.explained import (
+    Cost,
+    ExplainOptions,
+    ExplainRequest,
+    ExplainWatcher,
+    Explanation,
+)
+from engine.errors import BadInput
+from engine.jobs.queue import Job, JobView
+from engine.models import registry, supported_transformers
+from engine.models.checkpoint import ModelEntry
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainView(JobView):
+    """The current state: inputs scored so far, and the result once finished."""
+
+    request: ExplainRequest
+    done: int
+    of: int  # 0 before the cost is known
+    found: Explanation | None
+    map: bytes  # a PNG; b"" before the end
+
+
+@dataclass(eq=False, kw_only=True)
+class ExplainJob(Job, ExplainWatcher):
+    """Explains the words of one answer; it is also the watcher of the explanation."""
+
+    request: ExplainRequest
+    found: Explanation | None = None
+    map: bytes = b""
+    _done: tuple[int, int] = (0, 0)
+
+    @property
+    def title(self) -> str:
+        return "The explanation"
+
+    def planned(self, cost: Cost) -> None:
+        self._done = (self._done[0], cost.encodings)
+
+    def done(self, encodings: int, of: int) -> None:
+        self._done = (encodings, of)
+
+    def run(self) -> None:
+        """Loads the model if needed, explains, and draws the map."""
+        from engine.attribution import explain, heatmap
+
+        self.state = "loading"
+        run = self.request.run
+        entry = registry.entry(run.model)
+        if reason := registry.cannot_run(entry, run.sample):
+            raise BadInput(reason)
+        adapter = registry.load(entry, run.decode.max_new_tokens)
+        self.state = "running"
+        found = explain.explain(adapter, self.request, self)
+        self.map = heatmap.sheet(found)
+        self.found = replace(found, pictures=())
+        self.state = "done"
+
+    def view(self) -> ExplainView:
+        """The current state; the call also counts as a heartbeat."""
+        self.heartbeat()
+        done, of = self._done
+        return ExplainView(
+            id=self.id,
+            state=self.state,
+            position=self.position,
+            error=self.error,
+            request=self.request,
+            done=done,
+            of=of,
+            found=self.found,
+            map=self.map,
+        )
+
+
+def cost_of(item: ModelEntry, options: ExplainOptions, pictures: int, raw: bool) -> Cost:
+    """What an explanation of a sample with so many pictures computes; loads no model."""
+    batched = item.family != supported_transformers.FAMILY  # its adapters refuse batches
+    return costs.counted(options, pictures, raw, batched, item.name)

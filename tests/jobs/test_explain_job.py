@@ -1,0 +1,106 @@
+"""An explanation as a job: progress, Cancel, refusals, and that it waits its turn."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from PIL import Image as Pictures
+
+from engine.attribution import cost, explain
+from engine.attribution.explained import ExplainOptions, ExplainRequest
+from engine.errors import BadInput, Cancelled
+from engine.jobs import explain_job
+from engine.jobs.explain_job import ExplainJob
+from engine.models import registry, supported_transformers
+from engine.types import DecodeConfig, RunRequest, Sample
+
+pytestmark = pytest.mark.slow
+SMALL = ExplainOptions(grid=2, side=1, coarse=0)
+SHORT = DecodeConfig(max_new_tokens=6)
+
+
+def job(sample: Sample, model: str = "tiny-llava", **more: Any) -> ExplainJob:
+    run = RunRequest(sample, model, "What is it?", decode=SHORT)
+    return ExplainJob(request=ExplainRequest(run, **{"words": "a car", "options": SMALL, **more}))
+
+
+@pytest.mark.parametrize(
+    ("model", "moments"), [("tiny-llava", 0), ("tiny-video_llava", 8), ("tiny-eventgpt", 5)]
+)
+def test_the_result_and_its_map_stay_with_the_job(
+    model: str, moments: int, tiny_models: object, sample: Sample
+) -> None:
+    one = job(sample, model)
+    entry = registry.entry(model)
+    planned = explain_job.cost_of(entry, SMALL, max(moments, 1), False)
+    one.work()
+    view = one.view()
+    assert view.state == "done", one.error
+    assert view.found is not None and not view.found.pictures
+    assert len(view.found.cells) == 4 and len(view.found.moments) == moments
+    assert view.done == view.of == planned.encodings == view.found.cost.encodings
+    assert planned.prefills == view.found.cost.prefills
+    assert Pictures.open(io.BytesIO(view.map)).format == "PNG"
+    seconds = explain_job.cost_of(entry, SMALL, 1, False).seconds
+    assert seconds is not None and seconds > 0 and cost.measured(model) is not None
+
+
+def test_cancel_between_two_batches_gives_no_result(tiny_models: object, sample: Sample) -> None:
+    one = job(sample, options=replace(SMALL, batch=1))
+
+    def stops(encodings: int, of: int) -> None:
+        seen.append((encodings, of))
+        one.cancel()
+
+    seen: list[tuple[int, int]] = []
+    one.done = stops  # type: ignore[method-assign]
+    one.work()
+    assert one.state == "cancelled" and isinstance(one.failure, Cancelled)
+    assert seen == [(1, 5)] and one.view().found is None and one.view().map == b""
+    assert one.error == "The explanation was cancelled."
+
+
+def test_words_that_were_not_said_are_scored_with_a_note(
+    tiny_models: object, sample: Sample
+) -> None:
+    one = job(sample, words="a purple bicycle")
+    one.work()
+    assert one.found is not None and not one.found.said and one.found.notes
+
+
+def test_what_cannot_be_explained_is_one_sentence(
+    tiny_models: object, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blind = job(replace(sample, missing={"image": "No picture here."}))
+    blind.work()
+    assert blind.state == "failed" and blind.error == "No picture here."
+    adapter = registry.load(registry.entry("tiny-llava"))
+    monkeypatch.setattr(adapter, "refuses", {"decoupled": "Its stages cannot be run apart."})
+    whole = job(sample)
+    whole.work()
+    assert whole.state == "failed" and isinstance(whole.failure, BadInput)
+    assert "choose another model to explain" in whole.error and "\n" not in whole.error
+
+
+def test_models_that_refuse_batches_are_counted_one_by_one() -> None:
+    """The cost before the model is loaded is that of its adapter."""
+    refusals = supported_transformers.FAMILY
+    entry = next(item for item in registry.entries() if item.family != refusals)
+    batched = explain_job.cost_of(entry, SMALL, 1, False)
+    alone = explain_job.cost_of(replace(entry, family=refusals), SMALL, 1, False)
+    assert batched.prefills < alone.prefills == alone.encodings == batched.encodings
+
+
+def test_control_another_model_gives_another_explanation(
+    tiny_models: object, sample: Sample
+) -> None:
+    request = job(sample).request
+    found = [
+        explain.explain(registry.load(registry.entry(name)), replace(
+            request, run=replace(request.run, model=name)))
+        for name in ("tiny-llava", "tiny-video_llava")
+    ]  # fmt: skip
+    assert found[0].logprob != found[1].logprob

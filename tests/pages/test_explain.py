@@ -1,0 +1,237 @@
+"""The section "What the answer rests on" on Compare, and what Results and reports keep of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine import settings
+from engine.attribution import explain
+from engine.attribution.explained import ExplainRequest, Explanation
+from engine.errors import BadInput, Cancelled
+from engine.jobs import queue
+from engine.jobs.explain_job import ExplainJob
+from engine.models import registry
+from engine.report import export
+from engine.storage import run_store
+from tests.attribution import made
+from tests.pages.conftest import Open
+from tests.pages.test_compare import html, press_run, results, texts
+from ui.compare import explain_panel, explanation_view
+
+pytestmark = pytest.mark.slow
+SHORT = {"tokens": "5", "cache": "Off", "models": "Tiny llava"}
+GREY = (np.full((24, 32, 3), 128, np.uint8),)
+EVIL = "A car. <b>bold</b> **not bold** [x](http://example.com) $x$ :red[no]\n# Head"
+
+
+def fake(request: ExplainRequest, **more: Any) -> Explanation:
+    words = request.words
+    return made.explanation(request.run, request=request, words=words, pictures=GREY, **more)
+
+
+@pytest.fixture(autouse=True)
+def answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """explain() without a model; the result belongs to what was asked.  No earlier jobs."""
+    for job in jobs():
+        del queue.manager()._jobs[job.id]
+    monkeypatch.setattr(explain, "explain", lambda adapter, request, watcher: fake(request))
+
+
+def asked(app: Open, **more: str) -> AppTest:
+    return press_run(app(**SHORT, explain="true", **more))
+
+
+def jobs() -> list[ExplainJob]:
+    return [job for job in queue.manager().all() if isinstance(job, ExplainJob)]
+
+
+def explained(at: AppTest) -> AppTest:
+    """Presses Explain and waits until the page shows the end."""
+    at.button(key="compare_explain_run").click().run()
+    assert not at.exception
+    if not jobs():
+        return at
+    end = time.monotonic() + 30
+    while not jobs()[-1].ended:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    at.run()
+    assert not at.exception
+    return at
+
+
+def own_words(at: AppTest, words: str) -> AppTest:
+    at.selectbox(key=explain_panel.SENTENCE).set_value(explain_panel.OWN_WORDS).run()
+    at.text_input(key=explain_panel.OWN).set_value(words).run()
+    return at
+
+
+def sections(at: AppTest) -> list[str]:
+    return [one.label for one in at.expander]
+
+
+def maps(at: AppTest) -> list[str]:
+    """The alt texts of the maps."""
+    found = [image for one in at.get("image") for image in one.proto.imgs]
+    return [one.alt for one in found if one.alt.startswith("Heat map")]
+
+
+def test_nobody_who_does_not_use_it_sees_more_than_a_closed_section(app: Open) -> None:
+    at = app(**SHORT)
+    assert explain_panel.TITLE not in sections(at)
+    at = press_run(at)
+    assert explain_panel.TITLE in sections(at)
+    assert not [one for one in at.button if one.key == "compare_explain_run"]
+    assert not [one for one in at.button if (one.key or "").startswith("explain_menu_")]
+
+
+def test_the_cost_stands_before_the_button_is_pressed(app: Open) -> None:
+    at = asked(app)
+    assert not jobs()
+    words = next(text for text in texts(at) if "encodings" in text)
+    assert "33 encodings, 5 prefills; time: not measured yet." in words
+    at.selectbox(key=explain_panel.GRID).set_value(4).run()
+    assert any("17 encodings" in text for text in texts(at))
+    at.number_input(key=explain_panel.SIDE).set_value(9).run()
+    assert any("side is 9: choose a value from 1 to 4." in text for text in texts(at))
+    explained(at)
+    assert not jobs() and any("side is 9" in text for text in texts(at))
+
+
+def test_the_map_its_legend_and_its_figures_appear(app: Open) -> None:
+    at = explained(asked(app))
+    (one,) = jobs()
+    (view,) = results(at)
+    assert view.result is not None
+    assert one.request.token_ids == view.result.generation.token_ids
+    assert one.request.run == view.request
+    assert maps(at) and "right, bottom" in maps(at)[0]
+    assert "+2.00 nats: the words rest on it" in html(at)
+    shown = "\n".join(texts(at))
+    assert "1. right, bottom (column 2, row 2 of 2 x 2): +2.00 nats" in shown
+    assert made.CLEAR.sentence in shown and explanation_view.PROVES in sections(at)
+    assert "another answer" not in shown.lower().replace("another filling", "")
+
+
+def test_a_map_by_chance_says_so_first(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        explain, "explain", lambda adapter, request, watcher: fake(request, chance=made.NO_CHANCE)
+    )
+    at = explained(asked(app))
+    notices = [one for one in texts(at) if one == made.NO_CHANCE.sentence]
+    assert notices and "heat-pale" in html(at)
+    assert maps(at)[0].endswith("No part matters more than chance.")
+
+
+def test_a_model_s_text_is_text_and_nothing_else(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = asked(app)
+    own_words(at, EVIL.replace("\n", " "))
+    monkeypatch.setattr(
+        explain,
+        "explain",
+        lambda adapter, request, watcher: fake(request, answer=EVIL, notes=(EVIL,)),
+    )
+    explained(at)
+    assert EVIL.replace("\n", " ") in texts(at)
+    assert "<b>bold" not in html(at)
+    assert not any("not bold" in one.value for one in at.markdown)
+
+
+def test_empty_words_and_refusals_are_one_sentence(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = explained(own_words(asked(app), "   "))
+    assert not jobs() and any(text.startswith("The words are empty") for text in texts(at))
+    own_words(at, "a boat")
+    monkeypatch.setattr(
+        explain, "explain", lambda adapter, request, watcher: fake(request, said=False)
+    )
+    assert explanation_view.NOT_SAID in texts(explained(at))
+
+    def refuses(*_: object) -> None:
+        raise BadInput("tiny-llava: it cannot be run apart: choose another model to explain.")
+
+    monkeypatch.setattr(explain, "explain", refuses)
+    at = explained(at)
+    assert any("choose another model to explain" in text for text in texts(at)) and not maps(at)
+
+
+def test_a_model_without_a_seam_cannot_be_asked(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "hooked_only", lambda entry: "Only the hooked mode runs this.")
+    at = asked(app)
+    assert at.button(key="compare_explain_run").disabled
+    assert "Only the hooked mode runs this." in texts(at)
+
+
+def test_a_cancelled_one_says_so(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    def waits(adapter: object, request: object, watcher: ExplainJob) -> None:
+        while not watcher.cancelled():
+            time.sleep(0.005)
+        raise Cancelled("The explanation was cancelled.")
+
+    monkeypatch.setattr(explain, "explain", waits)
+    at = asked(app)
+    at.button(key="compare_explain_run").click().run()
+    assert at.button(key="compare_explain_run").disabled
+    at.button(key="compare_explain_cancel").click().run()
+    assert "The explanation was cancelled." in texts(at) and not maps(at)
+    assert not at.button(key="compare_explain_run").disabled
+
+
+def test_a_link_reopens_it_and_another_answer_makes_it_old(app: Open) -> None:
+    at = explained(asked(app))
+    found = at.query_params["compare_explained"]
+    assert found == [jobs()[0].id] or found == jobs()[0].id
+    other = app(**SHORT, explain="true", explained=jobs()[0].id)
+    assert maps(other) and any("do not show now" in text for text in texts(other))
+    at.text_area(key="compare_question").set_value("Is it dark?")
+    at = press_run(at)
+    assert any("do not show now" in text for text in texts(at))
+    lost = app(**SHORT, explain="true", explained="gone")
+    assert explain_panel.GONE in texts(lost)
+
+
+def test_a_look_at_another_page_keeps_it(app: Open) -> None:
+    at = explained(asked(app))
+    at.switch_page("pages/models.py").run()
+    at.switch_page("pages/compare.py")
+    at.query_params["compare_explain"] = "true"
+    at.run()
+    assert maps(at)
+
+
+def test_it_is_saved_with_the_comparison_and_shown_in_results_and_report(app: Open) -> None:
+    at = asked(app)
+    (view,) = results(at)
+    explained(at)
+    (job,) = jobs()
+    assert job.found is not None
+    job.found = replace(job.found, answer=view.text)
+    at.button(key="history_save").click().run()
+    (info,) = run_store.listing(settings.load().runs_dir)
+    at.switch_page("pages/results.py")
+    at.query_params["results_runs"] = info.folder.name
+    at.query_params["results_view"] = "Samples"
+    at.query_params["results_sample"] = view.request.sample.id
+    at.run()
+    assert not at.exception
+    assert maps(at) and "+2.00 nats: the words rest on it" in html(at)
+    report = "".join(export.write([run_store.read(info.folder)], "html"))
+    assert "What answers rest on" in report and 'alt="Heat map over' in report
+    assert "right, bottom (column 2, row 2 of 2 x 2): +2.00 nats" in report
+
+
+def test_control_nothing_is_shown_of_a_run_without_explanations(app: Open) -> None:
+    at = asked(app)
+    at.button(key="history_save").click().run()
+    (info,) = run_store.listing(settings.load().runs_dir)
+    report = "".join(export.write([run_store.read(info.folder)], "html"))
+    assert "What answers rest on" not in report

@@ -1,0 +1,96 @@
+"""Explanations in a report: the map of the run's own dataset, and the figures without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.attribution import kept, wording
+from engine.attribution.explained import ExplainRequest
+from engine.media import dataset
+from engine.report import html
+from engine.report.document_parts import Block, Bullets, ChartBlock
+from engine.report.explanation_part import MOST, TITLE, explained
+from engine.storage import explanations
+from engine.storage.run_store import Run
+from tests.attribution import made
+from tests.report.test_seen_part import recorded, words
+
+MARKUP = "<script>alert(1)</script> a car"
+
+
+def with_explanation(folder: Path, **more: Any) -> Run:
+    """A run with an explanation of the first sample's answer by "ev"."""
+    run = recorded(folder)
+    run.folder.mkdir(exist_ok=True)
+    keep(run, **more)
+    return run
+
+
+def keep(run: Run, said: str = "a car", **more: Any) -> None:
+    sample = dataset.read(Path(run.header.dataset.root)).samples[0]
+    asked = run.header.plan.ask(sample, "ev", "What is it?")
+    request = ExplainRequest(asked, said, options=made.SMALL)
+    kept.keep(run.folder, made.explanation(request=request, words=said, **more), 0)
+
+
+def page(blocks: list[Block]) -> str:
+    return html.render("t", blocks)
+
+
+def test_the_map_the_figures_and_the_limits(tmp_path: Path) -> None:
+    blocks = list(explained(with_explanation(tmp_path)))
+    assert TITLE in words(blocks) and made.CLEAR.sentence in words(blocks)
+    text = page(blocks)
+    assert 'alt="Heat map over what the model sees of' in text and "data:image/png;base64," in text
+    assert "right, bottom (column 2, row 2 of 2 x 2): +2.00 nats" in text
+    assert "event image 2, replaced by its neighbour: +1.50 nats" in text
+    assert "from -2.00 nats (blue-green) over 0 to +2.00 nats (orange" in text
+    assert blocks[-1] == Bullets(wording.LIMITS)
+
+
+def test_without_its_dataset_the_figures_stand_alone(tmp_path: Path) -> None:
+    run = with_explanation(tmp_path)
+    for path in (tmp_path / "data").glob("event_image/*/*.png"):
+        path.write_bytes(b"other")
+    blocks = list(explained(run))
+    assert "The maps are left out: The samples in" in words(blocks)
+    assert "<img" not in page(blocks) and "+2.00 nats" in page(blocks)
+    assert sum(isinstance(block, ChartBlock) for block in blocks) == 1  # the time line
+
+
+def test_by_chance_is_said_and_the_map_is_pale(tmp_path: Path) -> None:
+    blocks = list(explained(with_explanation(tmp_path, chance=made.NO_CHANCE)))
+    assert made.NO_CHANCE.sentence in words(blocks) and "The map is pale" in page(blocks)
+
+
+def test_words_of_a_model_are_no_markup(tmp_path: Path) -> None:
+    text = page(list(explained(with_explanation(tmp_path, said=MARKUP, notes=(MARKUP,)))))
+    assert "<script>alert" not in text and "&lt;script&gt;alert" in text
+
+
+def test_what_is_damaged_or_impossible_is_a_sentence(tmp_path: Path) -> None:
+    run = with_explanation(tmp_path)
+    path = run.folder / explanations.EXPLANATIONS
+    good = path.read_text()
+    path.write_text(good.replace('"grid":2', '"grid":99'))
+    assert "Left out: An explanation of the run cannot be used" in words(list(explained(run)))
+    path.write_text("{}\n")
+    assert explanations.EXPLANATIONS in words(list(explained(run)))
+    path.write_text(good.replace('"model":"ev"', '"model":"who"'))
+    assert "has no model" in words(list(explained(run)))
+
+
+def test_only_the_first_ones_are_drawn(tmp_path: Path) -> None:
+    run = with_explanation(tmp_path)
+    for number in range(MOST):
+        keep(run, said=f"a car {number}")
+    blocks = list(explained(run))
+    assert f"The first {MOST} of the {MOST + 1} explanations" in words(blocks)
+
+
+def test_control_a_run_without_explanations_has_no_such_part(tmp_path: Path) -> None:
+    assert list(explained(recorded(tmp_path))) == []
+    other = with_explanation(tmp_path / "other")
+    assert list(explained(replace(other, folder=tmp_path))) == []

@@ -1,0 +1,277 @@
+"""What the answer rests on: a sentence of an answer is chosen, and its explanation is followed.
+
+Boundary: widgets and the explanation job's view; the engine explains.  A card offers its sentences
+in a menu, and a click on one starts.  Sentences are a model's text: buttons get them escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from engine.attribution import wording
+from engine.attribution.explained import FILLS, ExplainOptions, ExplainRequest, Fill
+from engine.errors import StageScopeError
+from engine.jobs import explain_job
+from engine.jobs.explain_job import ExplainJob, ExplainView
+from engine.jobs.run_job import RunView
+from engine.media.thumbnails import stamp_of
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.types import MediaKind, RunRequest
+from ui.compare import explanation_view
+from ui.widgets import followed_runs, notices, uploads
+from ui.widgets.explained_runs import JOB, belongs
+from ui.widgets.text import escape, name_of, queued
+
+TITLE = "What the answer rests on"
+OPEN = "compare_explain"  # in the URL, like the settings
+MODEL, SENTENCE, OWN = "compare_explain_model", "compare_explain_sentence", "compare_explain_words"
+GRID, SIDE, FILL = "compare_explain_grid", "compare_explain_side", "compare_explain_fill"
+REFINED, TIME = "compare_explain_refined", "compare_explain_time"
+TROUBLE, SCROLL = "compare_explain_trouble", "compare_explain_scroll"
+GRIDS = (4, 8, 16, 32)
+WHOLE = 16  # of 16 coarse cells: the whole map is fine
+FILL_WORDS: dict[Fill, str] = {"blur": "A strong blur", "neutral": "The mean colour"}
+LOOK_S = 0.3
+MOST_SENTENCES = 30
+OWN_WORDS = "Own words …"
+WHAT = (
+    "Parts of the picture are removed one by one, the model sees what is left, and the chosen "
+    "words lose probability where they rest on the part. Frames and event images are removed one "
+    "by one too."
+)
+OTHER = (
+    "This explanation is about an answer that the cards do not show now. The answer it explains "
+    "is: {}"
+)
+GONE = "The explanation in this link is no longer in memory: choose the words again."
+# Shows the section that a click in a card has opened, again once it has unfolded; its summary gets
+# the focus.
+_SCROLL = """<script>
+for (const delay of [0, 500]) setTimeout(() => {
+  const section = document.querySelector(".st-key-compare_explain");
+  section?.scrollIntoView({block: "start"});
+  section?.querySelector("summary")?.focus({preventScroll: true});
+}, delay);
+</script>"""
+# An opened menu stands at the end of the document: Tab would not reach it.
+_FOCUS = """<script>
+document.querySelector('[class*="st-key-explain_menu_"] button')?.focus();
+</script>"""
+STYLE = """
+.st-key-compare_explain { scroll-margin-top: 4rem; }
+.st-key-explain_room { min-height: 75vh; }
+[class*="st-key-explain_menu_"] button { min-height: 2rem; }
+[class*="st-key-explain_menu_"] button > * { width: 100%; justify-content: flex-start; }
+[class*="st-key-explain_menu_"] button p { text-align: left; overflow-wrap: anywhere; }
+"""
+
+
+def menu(view: RunView) -> None:
+    """In a card: a menu with the sentences of its answer; a click explains one."""
+    if view.result is None or not wording.sentences(view.text):
+        return
+    place = st.popover("Explain", key=f"explain_{view.model}", on_change="rerun")
+    if not place.open:
+        return
+    with place, st.container(key=f"explain_menu_{view.model}", gap="xsmall"):
+        entry = registry.find(view.model)
+        why = None if entry is None else _refusal(entry)
+        st.markdown("**What does this rest on?** Choose a sentence.")
+        notices.small(why or _cost(view), f"explain_{view.id}")
+        for number, text in enumerate(wording.sentences(view.text)[:MOST_SENTENCES]):
+            st.button(
+                escape(text),
+                key=f"explain_menu_{view.model}_{number}",
+                on_click=_clicked,
+                args=(view, text),
+                disabled=bool(why),
+                width="stretch",
+            )
+        st.html(f"<span></span>{_FOCUS}", unsafe_allow_javascript=True)
+
+
+def _clicked(view: RunView, text: str) -> None:
+    """Opens the section at this sentence and starts."""
+    st.session_state[OPEN] = st.session_state[SCROLL] = True
+    st.session_state[MODEL], st.session_state[SENTENCE] = view.model, text
+    st.session_state[f"explain_{view.model}"] = False
+    _start(view, text)
+
+
+def section(entries: Sequence[ModelEntry]) -> None:
+    """The section below the cards, closed; nothing before the first answer."""
+    views = [view for view in followed_runs.views() if view.result and view.text.strip()]
+    job = JOB.linked()
+    if not (views or job or JOB.lost()):
+        return
+    place = st.expander(TITLE, key=OPEN, bind="query-params")
+    st.html(f"<style>{STYLE}</style>")
+    if not place.open:
+        return
+    with place:
+        labels = {entry.name: entry.label for entry in entries}
+        live = job is not None and not job.ended
+        if views:
+            _choose(views, labels, live)
+        if trouble := st.session_state.pop(TROUBLE, ""):
+            notices.problem(trouble, "explain")
+        if job is None:
+            if JOB.lost():
+                notices.notice(GONE, "explain_lost")
+        elif live:
+            with st.container(key="explain_room"):
+                _follow()
+        else:
+            _ended(job, views, labels)
+        if st.session_state.pop(SCROLL, False):  # after the room: only then the page is long enough
+            st.html(f"<span></span>{_SCROLL}", unsafe_allow_javascript=True)
+
+
+def _choose(views: Sequence[RunView], labels: dict[str, str], live: bool) -> None:
+    """Model, words, settings, the cost, and the buttons."""
+    by_model = {view.model: view for view in views}
+    if st.session_state.get(MODEL) not in by_model:
+        st.session_state.pop(MODEL, None)
+    left, right = st.columns([1, 3], vertical_alignment="bottom")
+    model = left.selectbox(
+        "Answer of",
+        list(by_model),
+        format_func=lambda name: labels.get(name, name),
+        key=MODEL,
+    )
+    view = by_model[model or views[0].model]
+    words = _words(view, right)
+    why = _refusal(registry.find(view.model))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        pressed = st.button("Explain", key="compare_explain_run", disabled=live or bool(why))
+        st.button("Cancel", key="compare_explain_cancel", on_click=JOB.cancel, disabled=not live)
+        with st.popover("Settings", key="compare_explain_settings"):
+            _settings()
+        notices.small(why or _cost(view), "explain_cost")
+    if pressed:
+        _start(view, words)
+        st.rerun()
+
+
+def _words(view: RunView, place: st.delta_generator.DeltaGenerator) -> str:
+    """A sentence of the answer, or the visitor's own words."""
+    found = [*wording.sentences(view.text)[:MOST_SENTENCES], OWN_WORDS]
+    if st.session_state.get(SENTENCE) not in found:
+        st.session_state.pop(SENTENCE, None)
+    chosen = place.selectbox("Sentence", found, key=SENTENCE)
+    if chosen != OWN_WORDS:
+        return chosen or found[0]
+    return st.text_input(
+        "Own words",
+        key=OWN,
+        placeholder="A phrase or a word of the answer, or what the model might have said",
+    )
+
+
+def _settings() -> None:
+    notices.small(WHAT, "explain_what")
+    defaults = ExplainOptions()
+    st.selectbox("Cells per side", GRIDS, GRIDS.index(defaults.grid), key=GRID, bind="query-params")
+    st.number_input(
+        "Removed together (cells per side)", 1, max(GRIDS), defaults.side, key=SIDE,
+        bind="query-params", help="A part is removed with its neighbours.",
+    )  # fmt: skip
+    st.selectbox(
+        "Filled with", FILLS, FILLS.index(defaults.fill), format_func=FILL_WORDS.__getitem__,
+        key=FILL, bind="query-params", help="Of pictures and frames. Events are dropped.",
+    )  # fmt: skip
+    st.number_input(
+        "Refined parts, of 16", 1, WHOLE, defaults.refined, key=REFINED, bind="query-params",
+        help="A map of 4 x 4 comes first; only its strongest parts are refined. 16: all of them.",
+    )  # fmt: skip
+    st.toggle("Frames and event images too", defaults.time, key=TIME, bind="query-params")
+
+
+def options() -> ExplainOptions:
+    """The chosen settings; BadInput for those that do not fit together."""
+    defaults, state = ExplainOptions(), st.session_state
+    return ExplainOptions(
+        grid=int(state.get(GRID, defaults.grid)),
+        side=int(state.get(SIDE, defaults.side)),
+        fill=state.get(FILL, defaults.fill),
+        refined=int(state.get(REFINED, defaults.refined)),
+        time=bool(state.get(TIME, defaults.time)),
+    )
+
+
+def _refusal(entry: ModelEntry | None) -> str | None:
+    """Why this model's answers cannot be explained, or None."""
+    try:
+        return None if entry is None else registry.hooked_only(entry)
+    except StageScopeError as error:
+        return str(error)
+
+
+def _cost(view: RunView) -> str:
+    """The encodings, prefills and seconds, or why they are not known."""
+    entry, run = registry.find(view.model), view.request
+    if entry is None:
+        return ""
+    try:
+        chosen = options()
+        shown = _shown(run, entry.kind, repr((run.media, entry.kind)), stamp_of(run.sample))
+    except StageScopeError as error:
+        return str(error)
+    return explain_job.cost_of(entry, chosen, *shown).sentence
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _shown(_run: RunRequest, kind: MediaKind, how: str, stamp: str) -> tuple[int, bool]:
+    """The number of pictures, and whether they are drawn from raw events."""
+    from engine.attribution.shown import shown
+
+    found = shown(_run, kind)
+    return len(found.plain.images), found.raw
+
+
+def _start(view: RunView, words: str) -> None:
+    """Queues the explanation, or remembers what is wrong."""
+    assert view.result is not None
+    ids = view.result.generation.token_ids
+    try:
+        request = ExplainRequest(view.request, words, ids, options())
+    except StageScopeError as error:
+        st.session_state[TROUBLE] = str(error)
+        return
+    JOB.start(ExplainJob(request=request, owner=uploads.owner(view.request.sample)))
+
+
+@st.fragment(run_every=LOOK_S)
+def _follow() -> None:
+    """Shows the progress; at the end the whole page is redrawn, with the buttons."""
+    job = JOB.linked()
+    if job is None or job.ended:
+        st.rerun()
+    view = job.view()
+    st.progress(min(1.0, view.done / view.of) if view.of else 0.0, text=_doing(view))
+
+
+def _doing(view: ExplainView) -> str:
+    if view.state == "queued":
+        return queued(view.position)
+    if view.state == "loading":
+        return "Loading the model …"
+    return f"{view.done:,} of {view.of:,} encodings" if view.of else "Starting …"
+
+
+def _ended(job: ExplainJob, views: Sequence[RunView], labels: dict[str, str]) -> None:
+    """The result, or why there is none; of another answer, that it is of another one."""
+    view = job.view()
+    run = view.request.run
+    subject = f"{labels.get(run.model, run.model)} · {name_of(run.sample)}: {run.prompt}"
+    notices.small(subject, "explain_subject")
+    if view.found is None:
+        show = notices.problem if view.state == "failed" else notices.notice
+        show(view.error, "explain_error")
+        return
+    if not any(belongs(job, one) for one in views):
+        notices.notice(OTHER.format(view.found.answer), "explain_other")
+    explanation_view.draw(view.found, view.map, name_of(run.sample), "compare")

@@ -1,0 +1,115 @@
+"""One explanation: the words, chance, the map with its legend, the strongest parts, the time line.
+
+Boundary: a finished Explanation and its map in, elements out.  The Compare and the Results page
+share it.  The words and the answer are a model's: they are shown as plain text.
+"""
+
+from __future__ import annotations
+
+import base64
+from html import escape
+
+import streamlit as st
+
+from engine.attribution import wording
+from engine.attribution.explained import Explanation, nats_text
+from engine.palette import HEAT_COLOURS
+from ui.charts import chart_theme  # noqa: F401 - registers the theme
+from ui.widgets import notices
+
+NOT_SAID = "These words are not in the answer: scored as if the model had begun with them."
+NOTHING = "Without any single part the words lose nothing."
+SAME_MAP = "A part is removed from all pictures at once, so all show the same map."
+PROVES = "What this does not prove"
+STYLE = f"""
+.heat-legend {{ display: flex; flex-wrap: wrap; gap: 0.2rem 0.6rem; align-items: center;
+  font-size: var(--small); font-variant-numeric: tabular-nums; margin-top: -0.4rem; }}
+.heat-bar {{ width: min(14rem, 40vw); height: 0.9rem; border: 1px solid #868D97;
+  border-radius: 0.15rem; background: linear-gradient(to right, {HEAT_COLOURS["against"]},
+  #A9ADB3, {HEAT_COLOURS["carries"]}); }}
+.heat-pale .heat-bar {{ background: linear-gradient(to right, color-mix(in srgb,
+  {HEAT_COLOURS["against"]} 35%, #A9ADB3), #A9ADB3, color-mix(in srgb,
+  {HEAT_COLOURS["carries"]} 35%, #A9ADB3)); }}
+[class*="st-key-explained_words"] [data-testid="stText"] {{ font-weight: 600;
+  border-left: 4px solid #868D97; padding-left: 0.7rem; overflow-wrap: anywhere; }}
+"""
+
+
+def draw(found: Explanation, picture: bytes, subject: str, key: str) -> None:
+    """The whole explanation; `picture`: the map as a PNG, b"" if there is none."""
+    st.html(f"<style>{STYLE}</style>")
+    with st.container(key=f"explained_words_{key}"):
+        st.text(found.words)
+    if not found.said:
+        notices.notice(NOT_SAID, f"explained_unsaid_{key}")
+    _chance(found, key)
+    several = len(found.moments) > 1
+    left, right = (st.container(), st.container()) if several else st.columns([3, 2], gap="medium")
+    with left:
+        _map(found, picture, subject)
+    with right:
+        _parts(found, key)
+    with st.expander(PROVES, key=f"explained_limits_{key}"):
+        notices.small("\n".join(f"• {line}" for line in wording.LIMITS), f"explained_limits_{key}")
+        notices.small(wording.UNIT, f"explained_unit_{key}")
+        notices.small("\n".join((wording.how(found), *found.notes)), f"explained_how_{key}")
+
+
+def _chance(found: Explanation, key: str) -> None:
+    """Read before the map: whether there is anything to see."""
+    if wording.by_chance(found):
+        notices.notice(wording.chance(found), f"explained_chance_{key}")
+    else:
+        notices.small(wording.chance(found), f"explained_chance_{key}")
+
+
+def _map(found: Explanation, picture: bytes, subject: str) -> None:
+    if not picture:
+        st.caption("The pictures are not here, so there is no map.")
+        return
+    address = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+    st.image(address, width="stretch", alt=wording.alt(found, subject))
+    st.html(legend(found))
+
+
+def legend(found: Explanation) -> str:
+    """The colours from the largest gain to the largest loss, as HTML."""
+    most = max((abs(cell.nats) for cell in found.shown_cells), default=0.0)
+    pale = " heat-pale" if wording.by_chance(found) else ""
+    low, high = escape(nats_text(-most)), escape(nats_text(most))
+    return (
+        f'<div class="heat-legend{pale}"><span>{low}</span><span class="heat-bar" role="img" '
+        f'aria-label="Colours of the map, from {low} over 0 to {high}"></span>'
+        f"<span>{high}: the words rest on it</span></div>"
+    )
+
+
+def _parts(found: Explanation, key: str) -> None:
+    """The strongest cells, beside the time line if there is one."""
+    if not found.moments:
+        _strongest(found, key)
+        return
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _strongest(found, key)
+    with right:
+        _moments(found)
+
+
+def _strongest(found: Explanation, key: str) -> None:
+    st.markdown("**Strongest parts**")
+    lines = [f"{number}. {line}" for number, line in enumerate(wording.cells(found), 1)]
+    more = [SAME_MAP] if found.moments else []
+    plain = f"Log-probability of the words with the whole input: {nats_text(found.logprob)}."
+    notices.small("\n".join((*(lines or [NOTHING]), plain, *more)), f"explained_parts_{key}")
+
+
+def _moments(found: Explanation) -> None:
+    """Bars of the frames or event images, in the order of time."""
+    from engine.report import moment_chart  # imports Altair, which the first page does not need
+
+    noun = "Frames" if found.moments[0].label.startswith("frame") else "Event images"
+    st.markdown(f"**{noun}, one by one**")
+    st.altair_chart(
+        moment_chart.chart(found.moments), alt=moment_chart.words(found.moments), width="stretch"
+    )
