@@ -28,9 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.attribution.explained import Chance
+from engine.attribution.wording import BY_CHANCE
 
 Floats = npt.NDArray[np.float64]
-LEVEL = 0.05
 RANDOM = 199  # sequences of random tokens; the smallest p is 1 / 200
 SEED = 0xC4A9CE
 SOME = (
@@ -77,7 +77,7 @@ def test(sums: Floats) -> Chance:
     contrast = np.divide(strength, mean, out=np.zeros_like(strength), where=mean > 0)
     p = max(_p(strength), _p(contrast))
     random = sums.shape[1] - 1
-    return Chance(p, random, SOME.format(p, random) if p <= LEVEL else NONE.format(p))
+    return Chance(p, random, SOME.format(p, random) if p <= BY_CHANCE else NONE.format(p))
 
 
 def _p(values: Floats) -> float:

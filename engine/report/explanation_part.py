@@ -29,12 +29,12 @@ WIDTH = 640  # pixels of the chart
 TITLE = "What answers rest on"
 
 
-def explained(run: Run) -> Iterator[Block]:
-    """Nothing if no explanation is kept with the run."""
+def explained(run: Run, several: bool = False) -> Iterator[Block]:
+    """Nothing if no explanation is kept with the run; `several`: the heading names it."""
     found, problem = kept.of_run(run.folder), explanations.problem(run.folder)
     if not found and not problem:
         return
-    yield Heading(2, TITLE)
+    yield Heading(2, f"{TITLE}: {run.id}" if several else TITLE)
     if problem:
         yield Paragraph(problem)
     if len(found) > MOST:

@@ -39,7 +39,8 @@ def _markdown(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]
 
 def _html(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
     found = gather(runs, baselines=baselines)
-    rests = (block for run in found.runs for block in explanation_part.explained(run))
+    parts = (explanation_part.explained(run, len(found.runs) > 1) for run in found.runs)
+    rests = (block for part in parts for block in part)
     yield html.render(title(found), [*document(found), *rests, *seen_part.seen(found.runs[0])])
 
 

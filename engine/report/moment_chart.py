@@ -30,7 +30,8 @@ def chart(moments: Sequence[MomentLoss], width: int | None = None) -> alt.Chart:
         for one in moments
     ]
     order = list(dict.fromkeys(one.label for one in moments))
-    legend = alt.Legend(orient="bottom", title=None) if len(names) > 1 else None
+    beside = alt.ExprRef("width < 420 ? 1 : 2")  # of the legend: two are cut off on a phone
+    legend = alt.Legend(orient="bottom", title=None, columns=beside) if len(names) > 1 else None
     scale = alt.Scale(domain=list(names.values()), range=[_COLOURS[name] for name in names])
     size: dict[str, Any] = {"height": _HEIGHT} | ({"width": width} if width else {})
     drawn: alt.Chart = alt.Chart(pd.DataFrame(rows)).mark_bar()

@@ -119,6 +119,17 @@ def test_the_map_its_legend_and_its_figures_appear(app: Open) -> None:
     assert "another answer" not in shown.lower().replace("another filling", "")
 
 
+def test_the_same_words_are_shown_again_and_others_computed(app: Open) -> None:
+    at = explained(asked(app))
+    (first,) = jobs()
+    at = explained(own_words(at, "a boat"))
+    assert len(jobs()) == 2 and at.query_params["compare_explained"] != first.id
+    sentences = at.selectbox(key=explain_panel.SENTENCE)
+    sentences.set_value(sentences.options[0]).run()
+    explained(at)
+    assert len(jobs()) == 2 and first.id in at.query_params["compare_explained"]
+
+
 def test_a_map_by_chance_says_so_first(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         explain, "explain", lambda adapter, request, watcher: fake(request, chance=made.NO_CHANCE)
@@ -160,7 +171,7 @@ def test_empty_words_and_refusals_are_one_sentence(
         raise BadInput("tiny-llava: it cannot be run apart: choose another model to explain.")
 
     monkeypatch.setattr(explain, "explain", refuses)
-    at = explained(at)
+    at = explained(own_words(at, "a ship"))
     assert any("choose another model to explain" in text for text in texts(at)) and not maps(at)
 
 

@@ -90,6 +90,11 @@ def test_only_the_first_ones_are_drawn(tmp_path: Path) -> None:
     assert f"The first {MOST} of the {MOST + 1} explanations" in words(blocks)
 
 
+def test_of_several_runs_each_is_named(tmp_path: Path) -> None:
+    run = with_explanation(tmp_path)
+    assert f"{TITLE}: {run.id}" in words(list(explained(run, several=True)))
+
+
 def test_control_a_run_without_explanations_has_no_such_part(tmp_path: Path) -> None:
     assert list(explained(recorded(tmp_path))) == []
     other = with_explanation(tmp_path / "other")

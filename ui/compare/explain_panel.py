@@ -217,7 +217,8 @@ def _cost(view: RunView) -> str:
         return ""
     try:
         chosen = options()
-        shown = _shown(run, entry.kind, repr((run.media, entry.kind)), stamp_of(run.sample))
+        how = repr((run.sample.id, run.media, entry.kind))
+        shown = _shown(run, entry.kind, how, stamp_of(run.sample))
     except StageScopeError as error:
         return str(error)
     return explain_job.cost_of(entry, chosen, *shown).sentence
@@ -233,7 +234,7 @@ def _shown(_run: RunRequest, kind: MediaKind, how: str, stamp: str) -> tuple[int
 
 
 def _start(view: RunView, words: str) -> None:
-    """Queues the explanation, or remembers what is wrong."""
+    """Queues the explanation, shows one that is there already, or remembers what is wrong."""
     assert view.result is not None
     ids = view.result.generation.token_ids
     try:
@@ -241,7 +242,10 @@ def _start(view: RunView, words: str) -> None:
     except StageScopeError as error:
         st.session_state[TROUBLE] = str(error)
         return
-    JOB.start(ExplainJob(request=request, owner=uploads.owner(view.request.sample)))
+    if there := next((job for job in JOB.all() if job.found and job.request == request), None):
+        JOB.show(there)
+    else:
+        JOB.start(ExplainJob(request=request, owner=uploads.owner(view.request.sample)))
 
 
 @st.fragment(run_every=LOOK_S)
