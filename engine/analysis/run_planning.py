@@ -186,7 +186,8 @@ def _in_comparison(values: Floats, planned: int, difference: float) -> tuple[int
     exclude equality, which takes a little more in one direction than in the other."""
     more = math.log1p(difference) - math.log(_PRINTED_MORE)
     less = math.log1p(difference) + math.log(_PRINTED_LESS)
-    share = float((values > -min(more, less)).mean())
+    places = (np.arange(len(values)) + 0.5) / len(values)
+    share = 1 - float(np.interp(-min(more, less), values, places, left=0.0, right=1.0))
     return sign_power.needed(share), sign_power.power(planned, share)
 
 
@@ -196,7 +197,7 @@ def _in_gate(values: Floats, planned: int, difference: float) -> tuple[int | Non
 
 
 def smoothed(logs: Floats) -> Floats:
-    """MANY or fewer values spread as these [n] are.
+    """MANY or fewer values spread as these [n] are, ascending.
 
     Mirrored, because a difference may be in either direction, and smoothed by normal kernels
     (Silverman's rule), because the share of few values on one side is coarse.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pandas as pd
 import streamlit as st
 
 from engine import settings
@@ -69,6 +68,8 @@ def _draw(forecast: RunForecast, earlier: EarlierRun) -> None:
         said.append(f"Free on the disk of {base}: {size(free)}.")
     notices.small("\n".join(said), "benchmark_plan_facts")
     if rows := planning_words.rows(forecast):
+        import pandas as pd  # slow to import
+
         st.text(planning_words.asked(forecast))
         head, *cells = ([escape(cell) for cell in row] for row in rows)
         table = pd.DataFrame(cells, columns=["comparison", *head[1:]]).set_index("comparison")
