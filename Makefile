@@ -42,6 +42,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.decoding
 	$(BIN)/python -m benchmarks.intervals
+	$(BIN)/python -m benchmarks.attribution
 	$(BIN)/python -m benchmarks.gate
 	$(BIN)/python -m benchmarks.growth
 	$(BIN)/python -m benchmarks.scaling

@@ -248,7 +248,8 @@ def _lines(found: Explanation) -> Iterator[str]:
     yield f"  Words: {found.words}"
     yield f"  tokens {first + 1} to {after}, log-probability {nats_text(found.logprob)}"
     yield f"  {wording.chance(found)}"
-    yield "  Places that the words rest on:"
+    chance = wording.by_chance(found)
+    yield "  Largest losses:" if chance else "  Places that the words rest on:"
     yield from (f"    {text}" for text in wording.cells(found) or ("none",))
     if found.moments:
         yield "  Moments:"
