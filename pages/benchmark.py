@@ -21,7 +21,13 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import listed
 from engine.storage.run_header import HEADER
-from ui.benchmark import executor_choice, run_progress_view, unfinished_runs, worker_table
+from ui.benchmark import (
+    executor_choice,
+    planning_view,
+    run_progress_view,
+    unfinished_runs,
+    worker_table,
+)
 from ui.benchmark.run_choice import RunChoice, choose, words
 from ui.benchmark.start_command import command
 from ui.widgets import columns, first_visit, followed_runs, links, notices
@@ -60,6 +66,8 @@ def buttons(choice: RunChoice, shown: BenchmarkJob | None, live: bool) -> None:
         links.forget()
         submit(choice, choice.dataset)
         st.rerun()
+    if not live:
+        planning_view.line(choice)
 
 
 def go_on(shown: BenchmarkJob, choice: RunChoice) -> None:
@@ -196,6 +204,7 @@ def show(
         if plan and dataset:
             known = command(plan, dataset, choice.cluster, choice.sweep)
         st.code(known, language=None)
+        planning_view.details(choice)
     others(shown)
     busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}
     again = partial(resume, cluster=choice.cluster)

@@ -20,6 +20,7 @@ from ui.results import (
     accuracy_view,
     comparison_view,
     deck_view,
+    gate_view,
     opened_runs,
     origin_view,
     overview,
@@ -57,6 +58,7 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "accuracy": ("Accuracy", accuracy_view.show),
     "robustness": ("Robustness", robustness_view.show),
     "compare": ("Comparison", comparison_view.show),
+    "gate": ("Compare with baseline", gate_view.show),
     "samples": ("Samples", show_samples),
     "deck": ("Deck", deck_view.show),
     "drafts": ("Acceptance", own_runs_audit.show_drafts),
@@ -69,6 +71,7 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
 # Views that need a kind of result.
 ONLY_IF: dict[str, Callable[[OpenedRuns], bool]] = {
     "accuracy": accuracy_view.available,
+    "gate": gate_view.available,
     "robustness": robustness_view.applies,
 }
 

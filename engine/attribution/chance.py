@@ -34,8 +34,8 @@ Floats = npt.NDArray[np.float64]
 RANDOM = 199  # sequences of random tokens; the smallest p is 1 / 200
 SEED = 0xC4A9CE
 SOME = (
-    "A part of the picture matters more than chance (p = {:.3f}): its removal lowers these words "
-    "more than {:,} sequences of random words, and more than the removal of other parts."
+    "A part of the picture matters more than chance (p = {:.3f}): these words lose more by its "
+    "removal than at least 95 % of {:,} sequences of random words, and lose it more in one place."
 )
 NONE = (
     "No part of the picture matters more than chance (p = {:.2f}): sequences of random words lose "

@@ -7,6 +7,7 @@ by an executor (engine/benchmark/cluster).  Memory does not grow with the number
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from engine.benchmark import run_summary
 from engine.benchmark.prepare import PreparedRun, prepare, resume, settled
 from engine.benchmark.task_executor import TaskExecutor, Tasks
 from engine.errors import Cancelled, StageScopeError, StoreError
-from engine.models import registry
+from engine.models import registry, variants
 from engine.pipeline.watcher import Watcher
 from engine.storage import run_header
 from engine.storage.plan import Task
@@ -132,10 +133,16 @@ class RunSession:
         for name in names:
             self.between()
             self.tracker.doing(f"loading {name}")
+            entry, begin = self.ready.entries[name], time.monotonic()
+            there = variants.loaded(entry) in registry.resident()
             try:
-                adapters[name] = registry.load(self.ready.entries[name], tokens)
+                adapters[name] = registry.load(entry, tokens)
             except StageScopeError as error:
                 self.give_up(name, str(error))
+                continue
+            if not there:  # for the planning of later runs
+                ms = (time.monotonic() - begin) * 1000
+                self.note("loaded", "", model=name, ms=round(ms, 1))
         return adapters
 
     def _warm_up(self, name: str, adapter: Adapter) -> None:

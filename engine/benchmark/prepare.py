@@ -48,10 +48,7 @@ def prepare(
     `elsewhere`: other processes load the models, so this machine's memory is not checked.
     BadInput, ModelUnavailable or StoreError before anything runs.
     """
-    plan = replace(plan, models=tuple(registry.distinct(plan.models)))
-    samples = _chosen(plan, found)
-    entries = {name: registry.entry(name) for name in plan.models}
-    _refuse_hopeless(plan, samples, entries, elsewhere)
+    plan, samples, entries = checked(plan, found, elsewhere)
     plan = run_order.settled(plan, entries, elsewhere)
     header = describe(plan, found.root, samples, entries)
     place = folder or settings.load().runs_dir / header.id
@@ -60,6 +57,17 @@ def prepare(
     writer.note("started", f"{plan.planned:,} results are planned.{order}")
     tracker = Tracker(plan.planned, plan.models, plan.batch)
     return PreparedRun(writer, samples, entries, tracker, found.root)
+
+
+def checked(
+    plan: Plan, found: dataset.Dataset, elsewhere: bool = False
+) -> tuple[Plan, dict[str, Sample], dict[str, ModelEntry]]:
+    """The plan with its models' full names, its samples and its entries; prepare()'s errors."""
+    plan = replace(plan, models=tuple(registry.distinct(plan.models)))
+    samples = _chosen(plan, found)
+    entries = {name: registry.entry(name) for name in plan.models}
+    _refuse_hopeless(plan, samples, entries, elsewhere)
+    return plan, samples, entries
 
 
 def resume(folder: Path, root: Path | None = None, force: bool = False) -> PreparedRun:

@@ -20,7 +20,7 @@ from engine import media_options, settings
 from engine.benchmark import execute, prepare, sweep
 from engine.benchmark.execute import PreparedRun
 from engine.benchmark.run_progress import Progress, Tracker
-from engine.cli import run_place
+from engine.cli import plan_only, run_place
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
@@ -86,11 +86,16 @@ def add(commands: Any) -> None:
     sub.add_argument("--resume", metavar="RUN", help="resume a run: its folder or name")
     sub.add_argument("--force", action="store_true", help="resume although something has changed")
     run_place.add(sub)
+    plan_only.add(sub)
     add_json(sub)
     sub.set_defaults(run=_bench)
 
 
 def _bench(options: argparse.Namespace) -> int:
+    if plan_only.asked(options):
+        runs = media_options.sweep(options.perturb or "")
+        one = argparse.Namespace(**vars(options) | {"perturb": None})
+        return plan_only.show(options, *_planned(one), runs)
     if options.resume is None and "/" in (options.perturb or ""):
         return _sweep(options)
     with run_place.chosen(options) as executor:

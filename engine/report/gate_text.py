@@ -131,10 +131,11 @@ def _metric_label(name: str) -> str:
 
 def answers_lines(report: GateReport) -> tuple[str, ...]:
     """Per model what became of its token ids, then the first changed answers."""
-    return tuple(line for one in report.answers for line in _answers(one))
+    return tuple(line for one in report.answers for line in answers_of(one))
 
 
-def _answers(one: AnswersCompared) -> Iterator[str]:
+def answers_of(one: AnswersCompared, listed: bool = True) -> Iterator[str]:
+    """The same of one model; `listed`: with its first changed answers."""
     compared = one.same + len(one.changed)
     if not one.changed:
         yield f"{one.label}: the token ids of all {count(compared, 'sample')} are equal."
@@ -143,9 +144,9 @@ def _answers(one: AnswersCompared) -> Iterator[str]:
             f"{one.label}: {len(one.changed):,} of {count(compared, 'answer')} changed "
             f"({_lengths(one.changed)})."
         )
-    for change in one.changed[:MOST]:
-        yield f"{one.label}, {change.sample}: {_change(change)}."
-    if len(one.changed) > MOST:
+    for change in one.changed[:MOST] if listed else ():
+        yield f"{one.label}, {change.sample}: {change_of(change)}."
+    if listed and len(one.changed) > MOST:
         yield f"{one.label}: {len(one.changed) - MOST:,} more answers changed."
     if one.unknown:
         yield f"{one.label}: {count(one.unknown, 'sample')} without token ids."
@@ -163,7 +164,8 @@ def _lengths(changes: Sequence[AnswerChange]) -> str:
     return f"{shorter:,} shorter, {longer:,} longer, {alike:,} of the same length"
 
 
-def _change(change: AnswerChange) -> str:
+def change_of(change: AnswerChange) -> str:
+    """Where an answer begins to differ, and how."""
     first, second = (
         "its end" if token is None else f"id {token}" for token in (change.base_id, change.new_id)
     )
@@ -192,15 +194,20 @@ def blocks(report: GateReport) -> list[Block]:
     found: list[Block] = [Heading(2, f"Gate: {report.verdict}"), Paragraph(headline(report))]
     rows = table(report)
     found += [rows] if rows.rows else []
-    reasons = [
-        f"{one.label}, {name_of(one)}: {one.reason}." for one in report.results if one.reason
-    ]
-    found += [Bullets((*answers_lines(report), *reasons)), Paragraph(method(report))]
-    found += [Bullets((*_sides(report), *report.notes))]
+    found += [Bullets((*answers_lines(report), *reasons(report))), Paragraph(method(report))]
+    found += [Bullets((*sides(report), *report.notes))]
     return found
 
 
-def _sides(report: GateReport) -> Iterator[str]:
+def reasons(report: GateReport) -> Iterator[str]:
+    """Why some metrics are decided without their interval, or undecided."""
+    for one in report.results:
+        if one.reason:
+            yield f"{one.label}, {name_of(one)}: {one.reason}."
+
+
+def sides(report: GateReport) -> Iterator[str]:
+    """Which runs were compared."""
     for name, side in (("BASE", report.base), ("NEW", report.new)):
         pinned = ", a pinned baseline" if side.pinned else ""
         header = side.header

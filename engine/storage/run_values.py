@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from engine.errors import StoreError
-from engine.plain_files import read_json, reason, write_whole
+from engine.plain_files import JSON_FAULTS, read_json, reason, write_whole
 from engine.quoting import quoted, shown
 from engine.storage import run_header
 from engine.storage.result_rows import LoadFigures
@@ -24,6 +24,7 @@ from engine.storage.run_header import Header
 from engine.storage.schemas import Count, Difference, Name
 
 FORMAT, VERSION = "stagescope-baseline", 1
+_WHAT = "The pinned baseline"
 MAX_BYTES = 2**26  # 500 samples of 3 models have about 1 MB
 Share = Annotated[float, Meta(ge=0, le=1)]
 
@@ -100,12 +101,24 @@ def write(values: RunValues, path: Path) -> None:
 
 def read(path: Path) -> RunValues:
     """Reads a baseline file; StoreError for anything else."""
-    what = "The pinned baseline"
-    stored = read_json(path, MAX_BYTES, what, _Stored, error=StoreError)
+    return _values(read_json(path, MAX_BYTES, _WHAT, _Stored, error=StoreError), shown(path))
+
+
+def parse(data: bytes, name: str) -> RunValues:
+    """As read(), from the content of a file of this name; the caller limits its size."""
+    try:
+        return _values(msgspec.json.decode(data, type=_Stored), quoted(name))
+    except JSON_FAULTS as fault:
+        raise StoreError(
+            f"{_WHAT} {quoted(name)} cannot be used ({reason(fault)}): pin the baseline again."
+        ) from fault
+
+
+def _values(stored: _Stored, name: str) -> RunValues:
     if stored.version != VERSION:
         raise StoreError(
-            f"{shown(path)} is a baseline of version {quoted(stored.version)}, but this program "
+            f"{name} is a baseline of version {quoted(stored.version)}, but this program "
             f"reads version {VERSION}: pin the baseline again."
         )
-    header = run_header.parsed(stored.run, shown(path))
+    header = run_header.parsed(stored.run, name)
     return RunValues(header, stored.finished, stored.models, pinned=True)

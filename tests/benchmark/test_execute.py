@@ -167,6 +167,7 @@ def test_a_cancelled_run_goes_on_and_doubles_nothing(
     keys = [row.task for _, row in run.results()]
     assert len(set(keys)) == len(keys)
     events = [entry["event"] for entry in run.journal]
+    events = [event for event in events if event != "loaded"]
     assert events[0] == "started" and events[-3:] == ["stopped", "resumed", "finished"]
 
 
@@ -185,6 +186,15 @@ def test_an_answer_cut_by_cancel_is_no_row(root: Path, tmp_path: Path, mode: str
     run = go(root, tmp_path / "run", AfterTokens(), decode=config, mode=mode)
     assert [row.new_tokens for _, row in run.results()] == [20, 20]
     assert [row["new_tokens"] for row in rows(go_on(tmp_path / "run"))] == [20] * 4
+
+
+def test_the_journal_says_how_long_a_model_took_to_load(root: Path, tmp_path: Path) -> None:
+    unload_all()
+    run = go(root, tmp_path / "run")
+    (loaded,) = [entry for entry in run.journal if entry["event"] == "loaded"]
+    assert loaded["model"] in run.header.plan.models and loaded["ms"] > 0
+    again = go(root, tmp_path / "again")  # the model is in memory
+    assert not [entry for entry in again.journal if entry["event"] == "loaded"]
 
 
 def test_a_finished_run_that_goes_on_does_nothing(root: Path, tmp_path: Path) -> None:

@@ -128,6 +128,26 @@ def test_a_run_goes_from_start_to_its_results(app: Open) -> None:
     assert plan.cache == "off" and plan.warmup == 1 and plan.decode == DecodeConfig(3)
 
 
+def test_the_plan_has_a_forecast_once_there_is_a_run(app: Open) -> None:
+    at = app(PAGE, **TWO)
+    assert "sequences" not in texts(at) and not at.get("spinner")  # no run, no figure
+    found = wait(job(start(at)))
+    assert found.folder is not None
+    at = app(PAGE, **{**TWO, "samples": "5"})
+    line = next(one.value for one in at.text if one.value.startswith("About "))
+    assert "for 5 results; which differences it detects is not known" in line  # one repeat
+    assert f"(from run {run_store.read(found.folder).id}" in line
+    assert "Duration:" not in texts(at)  # the box is closed
+    at.session_state["benchmark_plan"] = True
+    at.run()
+    told = texts(at)
+    assert (
+        "Duration: about" in told
+        and "Planned: 5 results and 1 warm-up run, 5 independent sequences." in told
+    )
+    assert "two runs of tiny-llava: not known from that run" in told and "Free on the disk" in told
+
+
 def test_samples_at_once(app: Open) -> None:
     at = app(PAGE, **{**TWO, "samples": "3"}, batch="2")
     assert "1 model × 3 samples, 2 at once, after 1 warm-up batch per model" in texts(at)

@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.attribution import explain
+from engine.attribution import explain, words
 from engine.attribution.explained import ExplainRequest, Explanation
 from engine.errors import BadInput, Cancelled
 from engine.jobs import queue
@@ -165,7 +165,7 @@ def test_empty_words_and_refusals_are_one_sentence(
     monkeypatch.setattr(
         explain, "explain", lambda adapter, request, watcher: fake(request, said=False)
     )
-    assert explanation_view.NOT_SAID in texts(explained(at))
+    assert words.NOT_SAID in texts(explained(at))
 
     def refuses(*_: object) -> None:
         raise BadInput("tiny-llava: it cannot be run apart: choose another model to explain.")

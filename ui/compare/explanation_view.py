@@ -13,12 +13,13 @@ import streamlit as st
 
 from engine.attribution import wording
 from engine.attribution.explained import Explanation, nats_text
+from engine.attribution.words import NOT_SAID
 from engine.palette import HEAT_COLOURS
 from ui.charts import chart_theme  # noqa: F401 - registers the theme
 from ui.widgets import notices
 
-NOT_SAID = "These words are not in the answer: scored as if the model had begun with them."
 NOTHING = "Without any single part the words lose nothing."
+TOGETHER = "A part counts together with its neighbours, so the order is not that of single losses."
 SAME_MAP = "A part is removed from all pictures at once, so all show the same map."
 PROVES = "What this does not prove"
 STYLE = f"""
@@ -49,10 +50,11 @@ def draw(found: Explanation, picture: bytes, subject: str, key: str) -> None:
         _map(found, picture, subject)
     with right:
         _parts(found, key)
+    notes = [note for note in found.notes if note != NOT_SAID]
     with st.expander(PROVES, key=f"explained_limits_{key}"):
         notices.small("\n".join(f"• {line}" for line in wording.LIMITS), f"explained_limits_{key}")
         notices.small(wording.UNIT, f"explained_unit_{key}")
-        notices.small("\n".join((wording.how(found), *found.notes)), f"explained_how_{key}")
+        notices.small("\n".join((wording.how(found), *notes)), f"explained_how_{key}")
 
 
 def _chance(found: Explanation, key: str) -> None:
@@ -99,7 +101,9 @@ def _parts(found: Explanation, key: str) -> None:
 def _strongest(found: Explanation, key: str) -> None:
     st.markdown("**Strongest parts**")
     lines = [f"{number}. {line}" for number, line in enumerate(wording.cells(found), 1)]
-    more = [SAME_MAP] if found.moments else []
+    losses = [cell.nats for cell in found.strongest[: wording.SHOWN]]
+    more = [TOGETHER] if losses != sorted(losses, reverse=True) else []
+    more += [SAME_MAP] if found.moments else []
     plain = f"Log-probability of the words with the whole input: {nats_text(found.logprob)}."
     notices.small("\n".join((*(lines or [NOTHING]), plain, *more)), f"explained_parts_{key}")
 

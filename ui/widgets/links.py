@@ -23,7 +23,7 @@ NUMBERS = (
     *("verify_samples", "verify_runs", "verify_tokens"),
     *("benchmark_samples", "benchmark_repeat", "benchmark_warmup", "benchmark_tokens"),
     *("benchmark_batch", "benchmark_workers", "benchmark_cpus", "benchmark_gpus"),
-    "results_gamma",
+    *("results_gamma", "results_gate_margin"),
 )
 NAMES = (
     *("compare_root", "compare_sample", "compare_models"),

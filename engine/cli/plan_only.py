@@ -1,0 +1,130 @@
+"""bench --plan-only: what a run would cost and detect, from an earlier run; it runs nothing.
+
+Boundary: flags in, sentences or JSON on standard output.  Nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engine import settings
+from engine.analysis import earlier_run, run_planning
+from engine.analysis.earlier_run import EarlierRun
+from engine.analysis.gate import ACCURACY
+from engine.analysis.metrics import PAIRED
+from engine.analysis.number_text import size
+from engine.benchmark import prepare, sweep
+from engine.cli.common import out
+from engine.errors import BadInput
+from engine.machine.disk import free_bytes
+from engine.media.dataset import Dataset
+from engine.media_options import Perturbation
+from engine.quoting import quoted, shown
+from engine.report import planning_words
+from engine.storage import run_store
+from engine.storage.plan import Plan
+
+ONLY_HERE = {"earlier": "--from", "detect": "--detect", "metric": "--metric"}
+KNOWN = (*(metric.name for metric in PAIRED), ACCURACY)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plan-only",
+        action="store_true",
+        help="run nothing: print duration, disk size and the differences that the run can detect, "
+        "from an earlier run",
+    )
+    parser.add_argument(
+        "--from",
+        dest="earlier",
+        metavar="RUN",
+        help="with --plan-only: the earlier run, its folder or name (default: the newest of the "
+        "same models and dataset)",
+    )
+    parser.add_argument(
+        "--detect", help="with --plan-only: the difference to detect, as in 5%% (default)"
+    )
+    parser.add_argument(
+        "--metric", help=f"with --plan-only: total (default), or one of {', '.join(KNOWN)}"
+    )
+
+
+def asked(options: argparse.Namespace) -> bool:
+    """Whether only a plan is wanted; BadInput for flags that do not fit."""
+    if not options.plan_only:
+        for name, flag in ONLY_HERE.items():
+            if getattr(options, name) is not None:
+                raise BadInput(f"{flag} goes with --plan-only: add that, or leave {flag} out.")
+        return False
+    if options.resume is not None:
+        raise BadInput("--plan-only plans a new run: leave --resume out.")
+    return True
+
+
+def show(
+    options: argparse.Namespace,
+    plan: Plan,
+    found: Dataset,
+    runs: Sequence[tuple[Perturbation, ...]],
+) -> int:
+    """Prints the forecast of the plan, or of the runs of a sweep together."""
+    metric, difference = _metric(options.metric), share("--detect", options.detect or "5%")
+    elsewhere = options.executor != "local"
+    if elsewhere and len(runs) > 1:
+        sweep.refuse_elsewhere(len(runs))
+    plan, samples, _ = prepare.checked(sweep.plans(plan, runs)[0], found, elsewhere)
+    earlier = _earlier(options.earlier, plan, found.root, metric)
+    sequences = {name: sample.sequence for name, sample in samples.items()}
+    forecast = run_planning.forecast(plan, sequences, earlier, metric, difference, len(runs))
+    place = options.out or settings.load().runs_dir
+    free = free_bytes(place)
+    value: dict[str, Any] = {"from": None, "forecast": asdict(forecast), "free_bytes": free}
+    if earlier is None:
+        text = planning_words.nothing_known(plan.models)
+        said = f"{planning_words.planned(forecast)}\n{text}"
+        out(value | {"problem": text}, said, options)
+        return 0
+    value["from"] = {"run": earlier.run.id, "folder": str(earlier.run.folder),
+                     "results": earlier.results, "device": earlier.device,
+                     "busy": earlier.busy, "named": options.earlier is not None}  # fmt: skip
+    lines = [*planning_words.lines(forecast, earlier, options.earlier is None)]
+    if free is not None:
+        lines.append(f"Free on the disk of {shown(place)}: {size(free)}.")
+    if elsewhere:
+        lines.append("The duration is that of one worker; a run on several takes less.")
+    out(value, "\n".join(lines), options)
+    return 0
+
+
+def _metric(name: str | None) -> str:
+    if name is not None and name not in KNOWN:
+        raise BadInput(f"--metric is {quoted(name)}: choose one of {', '.join(KNOWN)}.")
+    return name or "total"
+
+
+def share(flag: str, text: str) -> float:
+    """A percentage such as 5% or 2.5 as a share; BadInput if it is not above 0 and below 100."""
+    found = re.fullmatch(r"\s*(\d{1,3}(?:\.\d{1,9})?)\s*%?\s*", text)
+    value = float(found[1]) if found else 0.0
+    if not 0 < value < 100:
+        raise BadInput(f"{flag} is {quoted(text)}: write a percentage, as in 5%.")
+    return value / 100
+
+
+def _earlier(named: str | None, plan: Plan, root: Path, metric: str) -> EarlierRun | None:
+    """The named run, or the newest that fits; None if there is none."""
+    base = settings.load().runs_dir
+    if named is not None:
+        folder = run_store.find(named, base)
+    else:
+        info = earlier_run.newest(plan, root, run_store.listing(base))
+        if info is None:
+            return None
+        folder = info.folder
+    return earlier_run.measure(run_store.read(folder), plan.models, metric, plan.repeat)

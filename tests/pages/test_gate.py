@@ -1,0 +1,92 @@
+"""Compare with baseline on the Results page, through AppTest, over run folders made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine import settings
+from engine.analysis import gate_values
+from engine.storage import run_details, run_values
+from engine.storage.run_store import Run
+from tests import fabricate
+from tests.pages.conftest import Open
+from tests.pages.test_results import PAGE, html, texts
+from tests.ui.charts.test_gate_chart import rows
+
+GATE = "Compare with baseline"
+
+
+def kept(name: str, slow: float = 1.0, ids: tuple[int, ...] = ()) -> Run:
+    """A run in the runs folder; `ids` replace those of the first sample's answer by ev."""
+    made: list[dict[str, Any]] = rows(slow, 14)
+    if ids:
+        made[0]["token_ids"] = list(ids)
+    return fabricate.run(settings.load().runs_dir / name, made)
+
+
+def opened(app: Open, run: str, **more: str) -> AppTest:
+    return app(PAGE, runs=run, view=GATE, **more)
+
+
+def test_a_run_alone_is_compared_with_a_pinned_file(app: Open, tmp_path: Path) -> None:
+    kept("one")
+    at = opened(app, "one")
+    assert "needs two finished runs of the same samples" in texts(at)
+    assert "gate RUN --pin FILE" in texts(at) and not at.get("vega_lite_chart")
+    values = gate_values.values_of(fabricate.run(tmp_path / "old", rows(0.7, 14)))
+    run_values.write(values, tmp_path / "base.json")
+    data = (tmp_path / "base.json").read_bytes()
+    place = next(one for one in at.file_uploader if one.key == "results_gate_file")
+    place.set_value([("base.json", data, "application/json")]).run()
+    assert "Worse: total of vl +42.9 %" in texts(at) and ", a pinned baseline;" in texts(at)
+    assert "python -m engine gate base.json one" in [code.value for code in at.code]
+    place = next(one for one in at.file_uploader if one.key == "results_gate_file")
+    place.set_value([("bad.json", b'{"format": 1}', "application/json")]).run()
+    assert "The pinned baseline 'bad.json' cannot be used" in texts(at) and not at.exception
+
+
+def test_a_slower_run_is_worse_than_the_pinned_baseline(app: Open) -> None:
+    for name, slow in (("old", 1.0), ("other", 1.0), ("new", 1.3)):
+        kept(name, slow, ids=(100, 9, 102, 103) if name == "new" else ())
+    run_details.pin(settings.load().runs_dir, "old")
+    at = opened(app, "new")
+    assert at.selectbox(key="results_gate_base").value.endswith("· old")
+    assert "Worse: total of vl +30.0 %" in texts(at) and "adjusted by Holm" in texts(at)
+    (chart,) = at.get("vega_lite_chart")
+    assert "vl: total" in chart.proto.alt and "no worse" in html(at)
+    assert "ev: 1 of 14 answers changed" in texts(at)
+    (link,) = [one.proto for one in at.get("page_link") if one.proto.label.startswith("s0")]
+    assert "token 2 is id 9 instead of id 101" in texts(at)
+    assert "results_sample=s0" in link.query_string and "results_runs=old" in link.query_string
+    assert "python -m engine gate old new" in [code.value for code in at.code]
+    assert len(at.get("download_button")) == 2
+
+
+def test_a_link_reopens_the_same_comparison(app: Open) -> None:
+    for name, slow in (("old", 1.0), ("other", 1.0), ("new", 1.3)):
+        kept(name, slow)
+    at = opened(app, "new")
+    names = at.selectbox(key="results_gate_base").options
+    other = next(name for name in names if name.endswith("· other"))
+    given = {"gate_base": other, "gate_margin": "40", "gate_metrics": ["total", "answers"]}
+    at = app(PAGE, runs="new", view=GATE, **given)
+    assert at.selectbox(key="results_gate_base").value == other
+    assert "No worse" in texts(at) and "with a margin of 40 %" in texts(at)
+    command = "python -m engine gate other new --metric total,answers --margin 40%"
+    assert command in [code.value for code in at.code]
+
+
+@pytest.mark.parametrize("margin", ["5", "much"])
+def test_runs_that_cannot_be_compared_are_one_sentence(app: Open, margin: str) -> None:
+    kept("new")
+    fabricate.run(settings.load().runs_dir / "old", rows()[:6])
+    at = opened(app, "new", gate_margin=margin)
+    told = [one.value for one in at.text if "different samples" in one.value]
+    assert len(told) == 1 and told[0].startswith("The runs have different samples (")
+    assert not at.get("vega_lite_chart") and not at.get("download_button")
+    at.multiselect(key="results_gate_metrics").set_value([]).run()
+    assert "Choose at least one metric." in texts(at) and not at.exception

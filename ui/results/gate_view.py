@@ -1,0 +1,296 @@
+"""Compare with baseline: a gate's verdicts on a chosen run, against a run that was kept before.
+
+Boundary: widgets, and Streamlit's caches around the engine's gate; the engine computes and words
+every figure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from engine import palette
+from engine.analysis import gate, gate_values
+from engine.analysis.gate import AnswerChange, GateReport
+from engine.errors import StageScopeError
+from engine.report import gate_text
+from engine.report.document_parts import Bullets, Paragraph
+from engine.storage import run_values
+from engine.storage.run_store import Run
+from engine.storage.run_values import RunValues
+from ui.charts import gate_chart
+from ui.results import opened_runs, report_parts, run_list, run_sources
+from ui.results.opened_runs import Key, OpenedRuns
+from ui.results.run_sources import RunSource
+from ui.widgets import notices, uploads
+from ui.widgets.text import count, escape, when
+
+NEW, BASE = "results_gate_new", "results_gate_base"  # in the URL, as the next two
+MARGIN, METRICS = "results_gate_margin", "results_gate_metrics"
+FEW = 10  # changed answers that are listed before "Show all"
+ALONE = (
+    "A comparison with a baseline needs two finished runs of the same samples: repeat this run on "
+    "the Benchmark page or from a terminal."
+)
+BASE_HELP = (
+    "The run that came before. The run that is pinned as the baseline (Edit, above) is chosen "
+    "first."
+)
+MARGIN_HELP = "What counts as equal, in percent; of accuracy in percentage points."
+METRICS_HELP = (
+    "answers: a changed token id is worse. All metrics of all models form one family of tests, so "
+    "fewer metrics need fewer samples."
+)
+FILE = "A file made by gate --pin"
+FILE_FIRST = "Add the baseline file of the other run, made by: python -m engine gate RUN --pin FILE"
+
+
+@dataclass(frozen=True)
+class PinnedFile:
+    """A baseline file of this visit; its digest distinguishes it in caches."""
+
+    name: str
+    digest: str
+    values: RunValues
+
+
+@dataclass(frozen=True)
+class Sides:
+    """BASE is a run or a file, NEW a run."""
+
+    base: RunSource | PinnedFile
+    new: RunSource
+
+    @property
+    def runs(self) -> tuple[RunSource, ...]:
+        return tuple(one for one in (self.base, self.new) if isinstance(one, RunSource))
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """As the command line takes them."""
+        base = self.base.name if isinstance(self.base, PinnedFile) else self.base.key
+        return base, self.new.key
+
+
+def available(opened: OpenedRuns) -> bool:
+    """Whether a run of this machine is open."""
+    return any(isinstance(source, RunSource) for source in opened.sources)
+
+
+def show(opened: OpenedRuns) -> None:
+    try:
+        sides = _sides(opened)
+    except StageScopeError as error:  # of a baseline file
+        notices.problem(str(error), "results_gate_file")
+        return
+    if sides is None:
+        return
+    margin, metrics = _how()
+    if not metrics:
+        notices.hint("Choose at least one metric.")
+        return
+    try:
+        report = _compared(sides, metrics, margin)
+    except StageScopeError as error:
+        notices.notice(str(error), "results_gate_refused")
+    else:
+        _report(report, sides)
+    _command(sides, metrics, margin)
+
+
+def _sides(opened: OpenedRuns) -> Sides | None:
+    """BASE and NEW; None, with a hint, as long as there are no two."""
+    own = [source for source in opened.sources if isinstance(source, RunSource)]
+    every = [source for source in run_sources.listing() if not source.problem]
+    left, right = st.columns(2)
+    first = next((one for one in own if not one.baseline), own[0])
+    new = _choice(right, "NEW", own, first, NEW) or first
+    others = [one for one in every if one.key != new.key and set(one.models) & set(new.models)]
+    proposed = _proposed(new, own, others) if others else None
+    if not others:
+        notices.hint(ALONE)
+    base = _choice(left, "BASE", others, proposed, BASE, (FILE,), BASE_HELP) or _file()
+    return None if base is None else Sides(base, new)
+
+
+def _choice(
+    place: DeltaGenerator,
+    title: str,
+    sources: Sequence[RunSource],
+    first: RunSource | None,
+    key: str,
+    more: Sequence[str] = (),
+    help_: str | None = None,
+) -> RunSource | None:
+    """The chosen run; None for one of the `more` entries."""
+    named = {_named(one): one for one in sources}
+    names = [*named, *more]
+    index = names.index(_named(first)) if first else 0
+    chosen = place.selectbox(title, names, index, key=key, bind="query-params", help=help_)
+    return named.get(chosen or "")
+
+
+def _file() -> PinnedFile | None:
+    """The baseline file that was added; StoreError if it cannot be used."""
+    added = st.file_uploader(
+        "Baseline file", "json", key="results_gate_file", max_upload_size=uploads.MAX_MB
+    )
+    if added is None:
+        notices.small(FILE_FIRST, "results_gate_file")
+        return None
+    data = added.getvalue()
+    digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+    return PinnedFile(added.name, digest, _pinned(digest, data, added.name))
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the baseline …")
+def _pinned(digest: str, _data: bytes, name: str) -> RunValues:
+    return run_values.parse(_data, name)
+
+
+def _named(source: RunSource) -> str:
+    """Stays the same when another run becomes the baseline, because links contain it."""
+    return f"{source.details.name or when(source.created)} · {source.key}"
+
+
+def _proposed(new: RunSource, own: Sequence[RunSource], others: Sequence[RunSource]) -> RunSource:
+    """The pinned baseline, another opened run, or the newest finished one with the settings of
+    NEW."""
+    opened = {one.key for one in own}
+
+    def distance(one: RunSource) -> tuple[bool, bool, bool, bool]:
+        same = one.info.settings == new.info.settings and one.models == new.models
+        return not one.baseline, one.key not in opened, one.state != "finished", not same
+
+    return min(others, key=distance)
+
+
+def _how() -> tuple[float, tuple[str, ...]]:
+    """The margin as a share, and the metrics."""
+    left, right = st.columns([1, 3])
+    margin = left.number_input(
+        "Margin, %", 0.0, 99.0, 100 * gate.MARGIN, 1.0, "%g", key=MARGIN, bind="query-params",
+        help=MARGIN_HELP,
+    )  # fmt: skip
+    metrics = right.multiselect(
+        "Metrics", gate.KNOWN, gate.DEFAULT, key=METRICS, bind="query-params", help=METRICS_HELP
+    )
+    return float(margin) / 100, tuple(metrics)
+
+
+def _compared(sides: Sides, metrics: tuple[str, ...], margin: float) -> GateReport:
+    base, new = _of(sides.base), _of(sides.new)
+    return _gated(base[0], new[0], metrics, margin, base[1], new[1])
+
+
+def _of(side: RunSource | PinnedFile) -> tuple[Key | str, RunValues]:
+    """A cache key and the values."""
+    if isinstance(side, PinnedFile):
+        return side.digest, side.values
+    opened = opened_runs.open_((side,))
+    return opened.key, _values(opened.key, opened.runs[0])
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the runs …")
+def _values(key: Key, _run: Run) -> RunValues:
+    return gate_values.values_of(_run)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Comparing …")
+def _gated(
+    base: Key | str,
+    new: Key | str,
+    metrics: tuple[str, ...],
+    margin: float,
+    _base: RunValues,
+    _new: RunValues,
+) -> GateReport:
+    return gate.gate(_base, _new, metrics, margin)
+
+
+def _report(report: GateReport, sides: Sides) -> None:
+    with st.container(border=True, key="results_gate_verdict"):
+        st.text(gate_text.headline(report))
+    if report.results:
+        words = gate_chart.words(report)
+        st.altair_chart(gate_chart.chart(report, _tones(report)), alt=words, width="stretch")
+        st.caption(gate_chart.LEGEND)
+    if (table := gate_text.table(report)).rows:
+        report_parts.draw([table], "results_gate_table")
+    _answers(report, sides)
+    said = (*gate_text.reasons(report), *gate_text.sides(report), *report.notes)
+    report_parts.draw([Paragraph(gate_text.method(report)), Bullets(said)], "results_gate_method")
+    _downloads(report)
+
+
+def _tones(report: GateReport) -> dict[str, str]:
+    families = {one.name: one.family for one in report.new.header.models}
+    models = {one.label: one.model for one in report.new.models}
+    return palette.toned({label: families.get(models[label], "") for label in report.labels})
+
+
+def _answers(report: GateReport, sides: Sides) -> None:
+    """What became of the answers, with a link to each changed sample."""
+    st.subheader("Answers", anchor=False)
+    shown_all = st.session_state.get("results_gate_all", False)
+    most = 0
+    for place, one in enumerate(report.answers):
+        lines = gate_text.answers_of(one, listed=False)
+        notices.small("\n".join(lines), f"results_gate_answers_{place}")
+        for number, change in enumerate(one.changed if shown_all else one.changed[:FEW]):
+            _changed(change, sides, f"{place}_{number}")
+        most = max(most, len(one.changed))
+    if most > FEW:
+        st.toggle(f"Show all changed answers, {count(most, 'answer')} at most per model",
+                  key="results_gate_all")  # fmt: skip
+
+
+def _changed(change: AnswerChange, sides: Sides, key: str) -> None:
+    query = {run_list.KEYS: [side.key for side in sides.runs], "results_view": "Samples",
+             "results_sample": change.sample}  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.page_link("pages/results.py", label=escape(change.sample), query_params=query)
+        notices.small(gate_text.change_of(change), f"results_gate_change_{key}")
+
+
+def _downloads(report: GateReport) -> None:
+    name = f"stagescope-gate-{report.base.id}-{report.new.id}"
+    with st.container(horizontal=True):
+        st.download_button(
+            "Markdown, for a pull request",
+            lambda: gate_text.markdown(report),
+            f"{name}.md",
+            "text/markdown",
+            key="results_gate_md",
+            on_click="ignore",
+        )
+        st.download_button(
+            "JSON",
+            lambda: json.dumps(gate_text.as_json(report), indent=1, allow_nan=False),
+            f"{name}.json",
+            "application/json",
+            key="results_gate_json",
+            on_click="ignore",
+        )
+
+
+def _command(sides: Sides, metrics: tuple[str, ...], margin: float) -> None:
+    if not any(side.private for side in sides.runs):
+        st.caption("From a terminal, with an exit code for CI:")
+        st.code(command(sides, metrics, margin), language=None)
+
+
+def command(sides: Sides, metrics: tuple[str, ...], margin: float) -> str:
+    """The command that prints the same report."""
+    parts = ["python", "-m", "engine", "gate", *sides.names]
+    if metrics != gate.DEFAULT:
+        parts += ["--metric", ",".join(metrics)]
+    if margin != gate.MARGIN:
+        parts += ["--margin", f"{100 * margin:g}%"]
+    return shlex.join(parts)
