@@ -43,7 +43,7 @@ from engine.pipeline import single_run
 from engine.types import Box, RunRequest, Sample
 
 MODELS = ("eventgpt-demo", "video-llava-demo", "llava-demo", "qwen2.5-vl-demo")
-CHOOSING, HELD_OUT = range(777_000, 777_018), range(888_000, 888_070)
+CHOOSING, HELD_OUT = range(777_000, 777_010), range(888_000, 888_060)
 ROWS_OF = "llava-demo"  # the planted fault
 NAMES = {"lead vehicle": "lead vehicle", "pedestrian": "pedestrian",
          "guardrail": "guardrail side", "roadside": "roadside"}  # fmt: skip
@@ -56,11 +56,11 @@ SETTINGS: dict[str, ExplainOptions] = {
     "8 x 8, 1 alone, blur": replace(WHOLE, side=1),
     "8 x 8, 3 together, mean colour": replace(WHOLE, fill="neutral"),
     "6 x 6, 2 together, blur": replace(WHOLE, grid=6, side=2),
-    "10 x 10, 3 together, blur": replace(WHOLE, grid=10, side=3),
 }
 CHOSEN_BY = ("lead vehicle", "pedestrian")
 CONTROLS = ("absent", "random words", "shuffled weights")
 RANDOM_WORDS = 8
+MOST = 40  # cases of each control
 SEED = 20_500
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "attribution.md"
 BELOW = "<!-- Below this line: python -m benchmarks.attribution -->\n"
@@ -83,7 +83,9 @@ class Said:
 def main() -> None:
     names = sys.argv[1:] or list(MODELS)
     with ProcessPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
-        found = dict(zip(names, pool.map(measure, names), strict=True))
+        # The slowest model is not the first of the table: it begins first.
+        each = {name: pool.submit(measure, name) for name in reversed(names)}
+        found = {name: each[name].result() for name in names}
     keep("attribution", {"models": found})
     head = PAGE.read_text(encoding="utf-8").partition(BELOW)[0]
     PAGE.write_text(f"{head}{BELOW}\n{markdown(found)}", encoding="utf-8")
@@ -221,12 +223,12 @@ def controls(
     ]
     random = [(one.run.sample, _random_words(adapter, generator)) for one in sentences[::3]]
     found = {
-        "absent": [_unsaid(adapter, *pair) for pair in wrong],
-        "random words": [_unsaid(adapter, *pair) for pair in random],
+        "absent": [_unsaid(adapter, *pair) for pair in wrong[:MOST]],
+        "random words": [_unsaid(adapter, *pair) for pair in random[:MOST]],
     }
     _shuffle(adapter)
     true = [(one.run.sample, one.sentence) for one in sentences if one.thing in CHOSEN_BY][::2]
-    found["shuffled weights"] = [_unsaid(adapter, *pair) for pair in true]
+    found["shuffled weights"] = [_unsaid(adapter, *pair) for pair in true[:MOST]]
     _say(f"{adapter.info.name}: controls")
     return {name: _share(alarms) for name, alarms in found.items()}
 
