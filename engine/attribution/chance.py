@@ -70,7 +70,7 @@ def weighted(plain: Floats, changed: Floats) -> Floats:
     return np.asarray(weights(plain[:, 0]) @ losses)
 
 
-def test(sums: Floats) -> Chance:
+def permutation_test(sums: Floats) -> Chance:
     """The test of a map, from s [cells, 1 + R]; column 0 are the words."""
     strength = sums.max(axis=0)
     mean = np.abs(sums).mean(axis=0)

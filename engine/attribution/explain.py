@@ -199,7 +199,7 @@ def _explained(
         logprob=float(plain[:, 0].sum()),
         cells=cells,
         moments=moments,
-        chance=chances.test(np.stack(losses.sums)),
+        chance=chances.permutation_test(np.stack(losses.sums)),
         cost=Cost(forcing.encodings, forcing.prefills, forcing.spent / 1000),
         ms=forcing.spent,
         removal=hidden.removal,
