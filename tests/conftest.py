@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def _main_stays() -> Iterator[None]:
+    """A page under test becomes __main__, which a process that is spawned later would run again."""
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main
 
 
 @pytest.fixture(scope="session", autouse=True)
