@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from engine.attribution.explained import CellLoss, Explanation, MomentLoss, nats_text
 from engine.attribution.occlusion import area
-from engine.attribution.wording import by_chance
+from engine.attribution.wording import by_chance, chance
 from engine.palette import HEAT_COLOURS
 from engine.types import Image
 from engine.viewing import picture_sheet
@@ -137,7 +137,8 @@ def _head(explanation: Explanation) -> list[str]:
     run = explanation.request.run
     said = "" if explanation.said else " (not said by the model)"
     lines = list(_wrapped(f'"{explanation.words}"{said}'))
-    return [*lines[:MAX_LINES], f"{run.model}, sample {run.sample.id}"]
+    read_first = _wrapped(chance(explanation))
+    return [*lines[:MAX_LINES], f"{run.model}, sample {run.sample.id}", *read_first]
 
 
 def _wrapped(text: str, characters: int = 84) -> Iterator[str]:
@@ -167,7 +168,7 @@ def _legend(sheet: Picture, draw: ImageDraw, corner: tuple[int, int], strongest:
     sheet.paste(Pictures.fromarray(bar), corner)
     left, top = corner
     draw.rectangle((left, top, left + SIDE - 1, top + LINE - 1), outline=_TEXT)
-    ends = ((0, f"{-strongest:.2f}"), (SIDE // 2, "0"), (SIDE - 40, f"{strongest:+.2f}"))
+    ends = ((0, f"{-strongest:.2g}"), (SIDE // 2, "0"), (SIDE - 40, f"{strongest:+.2g}"))
     for across, text in ends:
         _write(draw, (left + across, top + LINE), [text])
     told = "nats of log-probability that the words lose when the place is removed"

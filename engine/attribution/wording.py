@@ -18,6 +18,7 @@ from engine.attribution.explained import (
 
 BY_CHANCE = 0.05  # from this p on, a map may be chance
 SHOWN = 5  # cells that are listed
+LEAST = 0.005  # nats; less would be listed as 0.00
 UNTESTED = "Whether any part matters more than chance was not tested."
 UNIT = (
     "Nats: how much the log-probability of the words falls when a part is removed. At 1 nat the "
@@ -50,7 +51,7 @@ def chance(found: Explanation) -> str:
 
 def cells(found: Explanation) -> tuple[str, ...]:
     """The cells that carry most, in order; () if no cell lost anything."""
-    strongest = [cell for cell in found.strongest[:SHOWN] if cell.nats > 0]
+    strongest = [cell for cell in found.strongest[:SHOWN] if cell.nats >= LEAST]
     return tuple(f"{_where(cell)}: {nats_text(cell.nats)}" for cell in strongest)
 
 

@@ -7,6 +7,7 @@ error.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +92,10 @@ def _add_map(sub: argparse.ArgumentParser) -> None:
     }
     for name, text in numbers.items():
         given = getattr(default, name)
-        sub.add_argument(f"--{name}", type=int, default=given, help=f"{text} (default: {given})")
+        told = f"{text} (default: {given}, or the grid if that is smaller)"
+        told = told if name == "side" else f"{text} (default: {given})"
+        value = None if name == "side" else given
+        sub.add_argument(f"--{name}", type=int, default=value, help=told)
     sub.add_argument(
         "--fill",
         choices=FILLS,
@@ -125,8 +129,10 @@ class _Kept:
 
 
 def _explain(options: argparse.Namespace) -> int:
+    side = options.side
     how = ExplainOptions(
-        **{name: getattr(options, name) for name in ("grid", "side", "coarse", "refined", "batch")},
+        **{name: getattr(options, name) for name in ("grid", "coarse", "refined", "batch")},
+        side=max(1, min(ExplainOptions.side, options.grid)) if side is None else side,
         fill=options.fill,
         time=not options.no_time,
     )
@@ -224,9 +230,16 @@ def _found(adapter: Adapter, request: ExplainRequest, kept: _Kept | None) -> Exp
 
 
 def _refuse_out(path: Path | None) -> None:
-    """BadInput before the work if the folder of the PNG is not there."""
-    if path is not None and not path.expanduser().parent.is_dir():
-        raise BadInput(f"--out {shown(path)} lies in no folder: make the folder first.")
+    """BadInput before the work if the PNG cannot be written there."""
+    if path is None:
+        return
+    there = path.expanduser()
+    if there.suffix.lower() != ".png":
+        raise BadInput(f"--out is {shown(path)}: give a name that ends in .png.")
+    if not there.parent.is_dir():
+        raise BadInput(f"The folder of --out {shown(path)} does not exist: make it first.")
+    if there.is_dir() or not os.access(there.parent, os.W_OK):
+        raise BadInput(f"--out {shown(path)} cannot be written: give another place.")
 
 
 def _write(path: Path, found: Explanation) -> None:

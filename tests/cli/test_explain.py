@@ -61,7 +61,7 @@ def test_a_dry_run_prints_the_cost_only(root: Path, capsys: pytest.CaptureFixtur
         (("--side", 9), "side is 9"),
         (("--coarse", 3), "coarse is 3"),
         (("--batch", 0), "batch is 0"),
-        (("--out", "/gone/map.png"), "lies in no folder"),
+        (("--out", "/gone/map.png"), "does not exist: make it first"),
         (("--split", "time:x"), "split is 'time:x'"),
         (("--run", "gone"), "'gone' is not a run"),
         (("--prompt", ""), "The question is empty"),
