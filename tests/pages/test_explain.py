@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.attribution import explain, words
+from engine.attribution import cost, explain, words
 from engine.attribution.explained import ExplainRequest, Explanation
 from engine.errors import BadInput, Cancelled
 from engine.jobs import queue
