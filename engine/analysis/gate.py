@@ -27,7 +27,7 @@ import numpy as np
 
 from engine.analysis import gate_checks, one_sided_tests, share_tests, statistics
 from engine.analysis.clustered_shares import clustered_difference
-from engine.analysis.gate_values import GATED, TOKENS
+from engine.analysis.gate_values import DIGITS, GATED, TOKENS
 from engine.analysis.metrics import BY_NAME
 from engine.analysis.number_text import count
 from engine.analysis.one_sided_tests import Floats, above, below, holm
@@ -41,6 +41,7 @@ ACCURACY, ANSWERS = "accuracy", "answers"
 MARGIN = 0.05
 ERRORS = 0.05  # of comparisons may contain a wrong verdict
 TAIL = ERRORS / 2  # each direction
+LEAST = 10.0**-DIGITS  # a smaller value was not measured
 ALIASES = {"tokens": TOKENS, "tok/s": "tokens_per_s"}
 DEFAULT = ("total", "ttft", "tpot", TOKENS, ACCURACY)
 KNOWN = (*(metric.name for metric in GATED), ACCURACY, ANSWERS)
@@ -263,7 +264,7 @@ def _test(
         return NotCompared(label, metric, "no sample has a measured value in both runs")
     sequences, ours, theirs = zip(*pairs, strict=True)
     first, second = np.array(ours), np.array(theirs)
-    if not ((first > 0).all() and (second > 0).all()):
+    if min(first.min(), second.min()) < LEAST:
         return NotCompared(label, metric, "a value of 0 has no ratio")
     medians = statistics.cluster_medians(list(second / first), sequences, ratios=True)
     logs = np.log(medians)

@@ -12,7 +12,7 @@ from engine.analysis import machine_loads
 from engine.analysis.number_text import count
 from engine.errors import BadInput
 from engine.machine.load import MachineLoad
-from engine.quoting import cut, quoted
+from engine.quoting import cut, quoted, shown
 from engine.storage import plan_words
 from engine.storage.plan import Plan
 from engine.storage.run_values import ModelValues, RunValues
@@ -163,7 +163,7 @@ def _machine(base: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(cut, names)) or "none"
+    return ", ".join(map(shown, names)) or "none"
 
 
 def _and(parts: list[str]) -> str:

@@ -113,7 +113,9 @@ def share(flag: str, text: str) -> float:
     found = re.fullmatch(r"\s*(\d{1,3}(?:\.\d{1,9})?)\s*%?\s*", text)
     value = float(found[1]) if found else 0.0
     if not 0 < value < 100:
-        raise BadInput(f"{flag} is {quoted(text)}: write a percentage, as in 5%.")
+        raise BadInput(
+            f"{flag} is {quoted(text)}: write a percentage above 0 and below 100, as in 5%."
+        )
     return value / 100
 
 

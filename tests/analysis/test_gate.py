@@ -276,6 +276,25 @@ def test_other_models_are_said_and_none_in_common_is_refused(make: Make) -> None
     refused(make(rows()), make(vl), "no model in common")
 
 
+def test_names_from_a_file_stay_on_one_line(make: Make) -> None:
+    evil = again(model(make(rows()), label="a|b\n# hi"))
+    with pytest.raises(BadInput) as caught:
+        gate(make(rows()), evil)
+    assert "\n" not in str(caught.value) and "a|b" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [0.0, -3.0, 1e-300])
+def test_times_that_were_never_measured_have_no_ratio(make: Make, value: float) -> None:
+    base = make(rows())
+    samples = {
+        name: msgspec.structs.replace(one, values={**one.values, "total": value})
+        for name, one in base.models[0].samples.items()
+    }
+    report = gate(model(base, samples=samples), make(rows(seed=1)))
+    assert "a value of 0 has no ratio" in {one.reason for one in report.not_compared}
+    assert "total" not in {one.metric for one in report.results}
+
+
 def test_another_checkpoint_is_said(make: Make) -> None:
     new = make(rows(seed=1))
     other = replace(new.header.models[0], digest="another-digest")
