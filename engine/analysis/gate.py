@@ -202,7 +202,7 @@ def gate(
         results=results,
         answers=tuple(answers),
         not_compared=tuple(missing),
-        notes=tuple(gate_checks.changes(base, new, labels)),
+        notes=(*gate_checks.changes(base, new, labels), *((gate_checks.DRIFT,) if timed else ())),
         verdict=_verdict(results, answers, ANSWERS in metrics),
     )
 

@@ -20,6 +20,10 @@ from engine.storage.run_values import ModelValues, RunValues
 # Settings of plan_words that decide no answer; the last two decide times.
 _NO_ANSWERS = ("kind", "repeat", "cache", "question")
 _TIMED = ("cache",)
+DRIFT = (
+    "Two runs of the same code may differ as a whole, because the machine changes between them: "
+    'gate two runs of BASE to see by how much, and repeat a verdict of "worse".'
+)
 WITHOUT_TIMES = "or compare without times (--metric tokens,accuracy,answers)"
 
 

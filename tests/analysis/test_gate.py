@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from engine.analysis import gate as gates
+from engine.analysis import gate_checks
 from engine.analysis.gate import GateReport, GateResult, gate, metric_names
 from engine.analysis.gate_values import values_of
 from engine.errors import BadInput
@@ -274,6 +275,12 @@ def test_other_models_are_said_and_none_in_common_is_refused(make: Make) -> None
     report = gate(make(rows()), make([*rows(seed=1), *vl]))
     assert report.labels == ("ev",) and "Only in NEW, so not compared: vl." in report.notes
     refused(make(rows()), make(vl), "no model in common")
+
+
+def test_a_report_of_times_warns_of_a_machine_that_changes(make: Make) -> None:
+    base, new = make(rows()), make(rows(seed=1))
+    assert gate_checks.DRIFT in gate(base, new).notes
+    assert gate_checks.DRIFT not in gate(base, new, metric_names("tokens,answers")).notes
 
 
 def test_names_from_a_file_stay_on_one_line(make: Make) -> None:
