@@ -67,11 +67,23 @@ def memories() -> tuple[Memory, ...]:
     found = [Memory("cpu", "system memory", total, free)]
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "cuda") and torch.cuda.is_available():
-        for index in range(torch.cuda.device_count()):
-            left, whole = torch.cuda.mem_get_info(index)
-            name = torch.cuda.get_device_name(index)
-            found.append(Memory(f"cuda:{index}", name, int(whole), int(left)))
+        found += [_cuda(index) for index in range(torch.cuda.device_count())]
     return tuple(found)
+
+
+def _cuda(index: int) -> Memory:
+    """What this process may use: all of the device, or the share that torch is limited to.
+
+    Memory that torch holds but no tensor uses counts as free, because torch gives it back.
+    """
+    from torch import cuda
+
+    free, total = cuda.mem_get_info(index)
+    used = cuda.memory_allocated(index)
+    free += cuda.memory_reserved(index) - used
+    limit = int(total * cuda.get_per_process_memory_fraction(index))
+    name = cuda.get_device_name(index)
+    return Memory(f"cuda:{index}", name, limit, max(0, min(free, limit - used)))
 
 
 def memory_of(device: torch.device) -> Memory:

@@ -33,6 +33,14 @@ class Reserve(Protocol):
 
 
 _reserves: weakref.WeakSet[Reserve] = weakref.WeakSet()
+# What a RuntimeError says where memory is full: the CPU's allocator, CUDA outside torch's allocator
+# (a graph, a kernel), and libraries that allocate a workspace of their own.
+_FULL = (
+    "not enough memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
@@ -64,7 +72,7 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     if torch is not None and isinstance(error, torch.OutOfMemoryError):
         return True
-    return isinstance(error, RuntimeError) and "not enough memory" in str(error)
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _FULL)
 
 
 def _message(name: str, on: torch.device) -> str:

@@ -47,6 +47,8 @@ def out_of_memory(adapter: Adapter, error: Exception) -> Any:
 ERRORS = [
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 14.00 GiB."),
     RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: not enough memory"),
+    RuntimeError("CUDA error: out of memory"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
     MemoryError(),
 ]
 
@@ -136,21 +138,54 @@ def test_memories_name_the_system_first(monkeypatch: pytest.MonkeyPatch) -> None
     assert bare.total == pytest.approx(first.total, rel=0.01) and 0 < bare.free <= bare.total
 
 
-def test_the_cuda_device_that_is_meant_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two accelerators, by what torch says of them."""
-    sizes = {0: (3 * 2**30, 24 * 2**30), 1: (70 * 2**30, 80 * 2**30)}
+GIB = 2**30
+
+
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Two accelerators, by what torch says of them: free and total, tensors, reserved, limit."""
+    told: dict[str, Any] = {
+        "mem_get_info": [(3 * GIB, 24 * GIB), (70 * GIB, 80 * GIB)],
+        "memory_allocated": [0, 0],
+        "memory_reserved": [0, 0],
+        "get_per_process_memory_fraction": [1.0, 1.0],
+        "get_device_name": ["card 0", "card 1"],
+    }
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", sizes.__getitem__)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: f"card {index}")
+    for name, values in told.items():
+        monkeypatch.setattr(torch.cuda, name, values.__getitem__)
+    return told
+
+
+def test_the_cuda_device_that_is_meant_is_asked(
+    cards: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("STAGESCOPE_DEVICE", "cuda:1")
     monkeypatch.setattr(device, "choose", lambda: torch.device("cuda", 1))
     assert [one.device for one in device.memories()] == ["cpu", "cuda:0", "cuda:1"]
-    assert (device.memory().label, device.free_bytes()) == ("card 1", 70 * 2**30)
+    assert (device.memory().label, device.free_bytes()) == ("card 1", 70 * GIB)
     message = memory._message("EventGPT-7b", torch.device("cuda:0"))
     assert "(3.0 GiB of 24.0 GiB were free then)" in message
     monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")
     assert device.memory().device == "cpu"
+
+
+def test_memory_that_torch_holds_without_a_tensor_is_free(cards: dict[str, Any]) -> None:
+    cards["memory_allocated"][1], cards["memory_reserved"][1] = 2 * GIB, 9 * GIB
+    cards["mem_get_info"][1] = (71 * GIB, 80 * GIB)
+    assert device.memories()[2].free == 78 * GIB
+
+
+def test_the_limit_of_this_process_counts(cards: dict[str, Any]) -> None:
+    """As torch.cuda.set_per_process_memory_fraction sets it: the device itself has room."""
+    cards["memory_allocated"][1] = cards["memory_reserved"][1] = 14 * GIB
+    cards["mem_get_info"][1] = (66 * GIB, 80 * GIB)
+    assert (device.memories()[2].total, device.memories()[2].free) == (80 * GIB, 66 * GIB)
+    cards["get_per_process_memory_fraction"][1] = 0.3
+    assert (device.memories()[2].total, device.memories()[2].free) == (24 * GIB, 10 * GIB)
+    cards["memory_allocated"][1] = 25 * GIB  # allocated before the limit was set
+    assert device.memories()[2].free == 0
 
 
 @pytest.mark.slow
