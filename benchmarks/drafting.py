@@ -35,11 +35,16 @@ def _draft(name: str) -> dict[str, Any]:
 
 
 def _length(name: str, gamma: int, samples: Any) -> dict[str, Any]:
+    return figures(TARGET, name, gamma, samples, PAIRS)
+
+
+def figures(target: str, draft: str, gamma: int, samples: Any, pairs: int) -> dict[str, Any]:
+    """The figures of one draft length, from timed pairs with the target alone."""
     from engine.jobs.draft_job import DraftJob
     from engine.pipeline import draft_results
     from engine.pipeline.draft_results import DraftRequest
 
-    job = DraftJob(request=DraftRequest(tuple(samples), TARGET, name, gamma, runs=PAIRS))
+    job = DraftJob(request=DraftRequest(tuple(samples), target, draft, gamma, runs=pairs))
     job.work()
     if job.report is None:
         raise SystemExit(job.error)

@@ -2,8 +2,10 @@
 
 `python -m benchmarks.full_size`: per family, built on the device from its configuration, the four
 stages on one sample; the decoupled answer against the model's own generate(); TTFT, TPOT, tok/s,
-peak memory and MBU; then generate(), the own eager loop and the compiled step by turns.  Random
-weights cost as much as trained ones, but give no sensible answers.  Needs torch, transformers,
+peak memory and MBU; then generate(), the own eager loop and the compiled step by turns; then
+batches of the sample.  What the compiler left on disk is used again: `--new-compile` uses an empty
+folder, so that the time to prepare the step is that of a first start.  Random weights cost as much
+as trained ones, but give no sensible answers.  Needs torch, transformers,
 numpy, pillow and this repository, no network (and a C++ compiler for the compiled step).  The
 figures of a run at full size are kept in benchmarks/results/; with --layers or --hidden the models
 are small, and only --out keeps.
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import re
 import resource
 import sys
@@ -29,12 +32,12 @@ from benchmarks.bandwidth import complete, copy_speed, mbu
 from benchmarks.random_models import FAMILIES, build
 from engine import media
 from engine.decoding import decode
-from engine.errors import BadInput, StageScopeError
+from engine.errors import BadInput, OutOfMemory, StageScopeError
 from engine.machine import device, memory
 from engine.media import dataset
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.pipeline import single_run
+from engine.pipeline import batch_run, single_run
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import (
     Backend,
@@ -71,6 +74,8 @@ def _say(text: str) -> int:
 def _measure(options: argparse.Namespace) -> None:
     chosen = device.choose(options.device)
     with tempfile.TemporaryDirectory() as folder:
+        if options.new_compile:
+            os.environ["STAGESCOPE_CACHE_DIR"] = folder
         sample = _sample(options, Path(folder))
         figures: dict[str, Any] = {
             "device": _device_name(chosen),
@@ -98,7 +103,13 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         parser.error(f"--families knows {', '.join(FAMILIES)}, not {', '.join(sorted(unknown))}")
     if unknown := set(options.ways.split(",")) - set(WAYS):
         parser.error(f"--ways knows {', '.join(WAYS)}, not {', '.join(sorted(unknown))}")
+    if any(size < 1 for size in options.batches):
+        parser.error("--batches needs sizes of at least 1, as in 1,4,8")
     return options
+
+
+def _sizes(text: str) -> list[int]:
+    return [int(size) for size in text.split(",") if size]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -111,6 +122,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--ways", default=",".join(WAYS), help=f"what decodes by turns: some of {', '.join(WAYS)}"
     )
+    parser.add_argument(
+        "--batches", type=_sizes, default=[1, 4, 8, 16, 32], help="sizes, as in 1,4,8; '' for none"
+    )
+    parser.add_argument("--new-compile", action="store_true", help="forget what was compiled")
     parser.add_argument("--layers", type=int, help="so many layers instead of the real number")
     parser.add_argument("--hidden", type=int, help="this width instead of the real one")
     parser.add_argument("--dataset", type=Path, help="a dataset root (default: a rendered scene)")
@@ -160,11 +175,48 @@ def _family(
         "mbu": mbu(adapter, runs, gb_per_s),
     }
     found["peak_memory"] = _peak(on)
+    if "compiled" in options.ways.split(","):
+        found["compile_s"] = _compile(adapter, request)
     found["ways"] = _ways(adapter, request, options, gb_per_s)
+    found["batches"] = _batches(adapter, request, options)
     found["decoupled_against_generate"] = _verify(adapter, request)
     del adapter, runs, cold
     gc.collect()
     return found
+
+
+def _compile(adapter: Adapter, request: RunRequest) -> dict[str, Any]:
+    """Seconds to prepare the compiled step, and why it failed, if it did."""
+    wanted = replace(request, decode=replace(request.decode, backend="compiled"))
+    seconds = adapter.compile_ahead(wanted)
+    step = adapter.step_for(wanted)
+    return {"seconds": round(seconds, 2), "failure": step.failure if step else "refused"}
+
+
+def _batches(
+    adapter: Adapter, request: RunRequest, options: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """New tokens per second of batches of the sample, over stages 3 and 4; up to a full memory."""
+    found: list[dict[str, Any]] = []
+    for size in options.batches:
+        try:
+            rates = [_rate(adapter, request, size) for _ in range(options.repeat + 1)]
+        except OutOfMemory as error:
+            return [*found, {"size": size, "out_of_memory": str(error)}]
+        found.append({"size": size, "tokens_per_s": machine.spread(rates[1:])})
+    return found
+
+
+def _rate(adapter: Adapter, request: RunRequest, size: int) -> float:
+    if size == 1:
+        run = single_run.run(adapter, request, None)
+        spans, tokens = run.spans, run.new_tokens
+    else:
+        done = batch_run.run(adapter, [request] * size, None)
+        answers = [one for one in done if isinstance(one, RunResult)]
+        assert answers[0].batch is not None
+        spans, tokens = answers[0].batch.spans, sum(one.new_tokens for one in answers)
+    return tokens / sum(span.ms for span in spans if span.name in ("vision", "decode")) * 1000
 
 
 def _ways(

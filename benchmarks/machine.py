@@ -56,10 +56,11 @@ def keep(name: str, figures: dict[str, Any]) -> None:
     write(RESULTS / f"{name}.json", figures)
 
 
-def write(path: Path, figures: dict[str, Any]) -> None:
-    """Writes the figures with the day and the machine, and prints them."""
+def write(path: Path, figures: dict[str, Any], quiet: bool = False) -> None:
+    """Writes the figures with the day and the machine, and prints them unless `quiet`."""
     when = datetime.now(timezone.utc).date().isoformat()
     text = json.dumps({"measured": when, "machine": machine(), **figures}, indent=1)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n", encoding="utf-8")
-    print(text)
+    if not quiet:
+        print(text)

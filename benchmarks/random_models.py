@@ -57,14 +57,14 @@ def build(
     return built
 
 
-def tokenizer() -> PreTrainedTokenizerFast:
+def tokenizer(pictures: bool = True) -> PreTrainedTokenizerFast:
     """A token per word or sign; LLaMA's special ids, and those of the picture placeholders."""
     special = ["<unk>", "<s>", "</s>"]
     table = {word: number for number, word in enumerate(special)}
     table |= {f"w{number}": number for number in range(len(special), WORDS)}
     raw = Tokenizer(models.WordLevel(table, unk_token="<unk>"))
     raw.pre_tokenizer = pre_tokenizers.Whitespace()
-    raw.add_special_tokens([*special, "<image>", "<video>"])
+    raw.add_special_tokens([*special, *(("<image>", "<video>") if pictures else ())])
     return PreTrainedTokenizerFast(
         tokenizer_object=raw, unk_token="<unk>", bos_token="<s>", eos_token="</s>"
     )

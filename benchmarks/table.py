@@ -3,8 +3,9 @@
 `python -m benchmarks.table` reads every JSON file in benchmarks/results.  A file takes part by
 rows (its own, or those that ratios.py makes of it), each with what, against, ratio and repeat, with
 low, high and n where pairs were measured, and target where there is one (a ratio of 1 is as fast as
-what it stands against, more is faster); and by "lines", as growth.py writes them.  `--write` puts
-what it prints into docs/speed.md, below the line that says so.
+what it stands against, more is faster); and by "lines", as growth.py writes them.  Accelerators
+have a section of their own (accelerator/page.py).  `--write` puts what it prints into
+docs/speed.md, below the line that says so.
 
 Boundary: reads, prints and writes that one page; measures nothing.
 """
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.accelerator import page
 from benchmarks.machine import RESULTS
 from benchmarks.ratios import rows
 
@@ -36,11 +38,27 @@ BELOW = "<!-- Below this line: python -m benchmarks.table -->\n"
 
 
 def main() -> None:
-    text = markdown(read(RESULTS))
+    text = everything(RESULTS)
     if sys.argv[1:] == ["--write"]:
         head = PAGE.read_text(encoding="utf-8").partition(BELOW)[0]
         PAGE.write_text(f"{head}{BELOW}\n{text}", encoding="utf-8")
     print(text, end="")
+
+
+def everything(folder: Path) -> str:
+    """The tables of CPUs, then the section of accelerators."""
+    kept = read(folder)
+    text = f"{markdown(_of(kept, False))}\n## Accelerators\n\n{page.sections(folder)}"
+    ratios = markdown(_of(kept, True))
+    return f"{text}\n{ratios}" if ratios else text
+
+
+def _of(kept: dict[str, dict[str, Any]], accelerators: bool) -> dict[str, dict[str, Any]]:
+    return {name: one for name, one in kept.items() if _is_accelerator(name) == accelerators}
+
+
+def _is_accelerator(name: str) -> bool:
+    return name.startswith("accelerator-")
 
 
 def read(folder: Path) -> dict[str, dict[str, Any]]:
@@ -54,8 +72,8 @@ def markdown(kept: dict[str, dict[str, Any]]) -> str:
     """The table of ratios, then that of growth; SystemExit naming a file that lacks a field."""
     ratios = [_ratio(row) for row in _parts(kept, "rows", ROW)]
     growth = [_growth(row) for row in _parts(kept, "lines", LINE)]
-    tables = [_table(RATIOS, ratios)] if ratios else []
-    tables += [_table(GROWTH, growth)] if growth else []
+    tables = [page.table(RATIOS, ratios)] if ratios else []
+    tables += [page.table(GROWTH, growth)] if growth else []
     return "\n".join(tables)
 
 
@@ -81,15 +99,6 @@ def _growth(row: dict[str, Any]) -> list[str]:
     off = f"{100 * row['departure_share']:.1f} % of the largest"
     per = f"{row['per_1000_ms']:,.1f} ms"
     return [row["what"], row["of"], ", ".join(points), per, off, f"`{row['repeat']}`"]
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 if __name__ == "__main__":

@@ -66,7 +66,8 @@ class PromptLookup:
 class ModelDrafter:
     """Drafts another model's greedy tokens, from its own prompt embeddings [1, S, hidden].
 
-    Its KV cache follows the target's answer: rejected tokens are removed from it.
+    Its KV cache follows the target's answer: rejected tokens are removed from it.  The target may
+    have more ids (markers and padding of its own); on CUDA, reading one would end the process.
     """
 
     def __init__(
@@ -77,10 +78,14 @@ class ModelDrafter:
         rules: AnswerRules | None = None,
     ) -> None:
         self._decoder, self._config, self._rules = decoder, config, rules
+        self._rows: int = decoder.language_model.get_input_embeddings().num_embeddings  # type: ignore[operator]
         _, self._cache = decode.prefill(decoder, embeds)
         self._read: list[int] = []  # new ids in the KV cache
 
     def draft(self, ids: Sequence[int], most: int) -> list[int]:
+        """Nothing once the target has said an id that this model has no embedding for."""
+        if max(ids) >= self._rows:
+            return []
         same = _common_prefix(self._read, ids[:-1])  # leaves at least one id to read
         crop(self._cache, len(self._read) - same)
         self._read = self._read[:same]

@@ -59,7 +59,7 @@ def test_the_files_that_are_kept_can_be_shown() -> None:
 
 def test_the_page_about_speed_shows_what_is_kept() -> None:
     shown = table.PAGE.read_text(encoding="utf-8").partition(table.BELOW)[2]
-    assert shown == "\n" + table.markdown(table.read(RESULTS)), "python -m benchmarks.table --write"
+    assert shown == "\n" + table.everything(RESULTS), "python -m benchmarks.table --write"
 
 
 def test_the_apps_and_the_stages_figures_become_rows() -> None:

@@ -29,10 +29,10 @@ CONFIGS = (
 )
 
 
-def tiny(seed: int, loud: float = 3.0) -> LlamaForCausalLM:
+def tiny(seed: int, loud: float = 3.0, vocabulary: int = VOCABULARY) -> LlamaForCausalLM:
     """A language model of a few hundred random weights; few ids, so that drafts are often right."""
     config = LlamaConfig(
-        vocab_size=VOCABULARY,
+        vocab_size=vocabulary,
         hidden_size=HIDDEN,
         intermediate_size=24,
         num_hidden_layers=2,
@@ -167,6 +167,20 @@ def test_an_id_that_the_target_has_no_row_for_ends_the_draft() -> None:
     odd = [*ids[:3], VOCABULARY, -200, *ids[5:]]
     found = drafted(target, embeds, config, Answer(odd), 8)
     assert found.ids == ids and found.cycles[0].drafted == tuple(ids[1:3])
+
+
+def test_an_id_that_the_drafter_has_no_row_for_ends_its_drafts() -> None:
+    """A drafter with fewer ids than its target, as EventGPT beside Video-LLaVA."""
+    config, embeds = DecodeConfig(24, 24), prompt(0)
+    target = decoder_of(tiny(0))
+    expected = alone(target, embeds, config)[0]
+    few = max(set(expected) - {max(expected)}) + 1  # all but the largest id that is said
+    assert 0 < expected.index(max(expected)) < len(expected) - 2
+    drafter = ModelDrafter(decoder_of(tiny(1, vocabulary=few)), embeds, config)
+    found = drafted(target, embeds, config, drafter, 3)
+    assert found.ids == expected
+    drafts = [len(cycle.drafted) for cycle in found.cycles]
+    assert drafts[0] > 0 and drafts[-2:] == [0, 0]
 
 
 def test_cancelled_between_two_passes() -> None:

@@ -1,0 +1,1 @@
+"""What is measured on an accelerator at full size: `python -m benchmarks.accelerator`."""

@@ -1,0 +1,403 @@
+"""The measurement on an accelerator, made small: its parts, its driver, and what becomes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks import random_models, table
+from benchmarks.accelerator import __main__ as driver
+from benchmarks.accelerator import app_path, merged, page, parts, prepare, vision
+from benchmarks.accelerator.parts import OUT, Part
+from engine.__main__ import _parser
+from engine.machine import device
+from engine.media import dataset
+from engine.models import registry
+from engine.pipeline import feature_cache
+from tests import tiny
+
+CUDA = torch.device("cuda")
+MODULES = {
+    "well": "import json, sys; json.dump({'n': 1}, open(sys.argv[1], 'w'))",
+    "loud": "print('[1, 2]')",
+    "broken": "import sys; sys.exit('no such thing')",
+    "checked": "import sys; print('{}'); sys.exit(1)",
+    "garbled": "print('{', end='')",
+    "endless": "import subprocess, sys, time; print('begun', flush=True);"
+    "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); time.sleep(60)",
+}
+
+
+# the driver
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    for name, code in MODULES.items():
+        (folder / f"made_{name}.py").write_text(code, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    return tmp_path
+
+
+def part(module: str, *more: str, minutes: float = 1.0, **fields: Any) -> Part:
+    return Part(module, "a part", (f"made_{module}", *more), minutes, **fields)
+
+
+def test_a_part_that_fails_or_hangs_costs_no_other(modules: Path) -> None:
+    wanted = [
+        part("well", OUT),
+        part("broken", OUT),
+        part("endless", OUT, minutes=0.05),
+        part("garbled", "--json"),
+        part("checked", "--json", codes=(0, 1)),
+        part("loud", "--json"),
+        Part("lacks", "a part", ("made_well", OUT), 1, needs=("no_such_package",)),
+    ]
+    start = time.monotonic()
+    states = driver._run(wanted, modules, minutes=5)
+    assert time.monotonic() - start < 50  # the part that hangs, and its child, were ended
+    assert {name: one["state"] for name, one in states.items()} == {
+        "well": "measured",
+        "broken": "failed",
+        "endless": "out of time",
+        "garbled": "failed",
+        "checked": "measured, with failures",
+        "loud": "measured",
+        "lacks": "not measured",
+    }
+    assert "no such thing" in states["broken"]["said"] and states["endless"]["said"] == "begun"
+    assert states["lacks"]["said"] == "no_such_package not installed"
+    assert json.loads((modules / "well.json").read_text()) == {"n": 1}
+    assert not (modules / "broken.json").exists() and not (modules / "garbled.json").exists()
+    again = driver._run(wanted[:2], modules, minutes=5)
+    assert again["well"]["said"] == "earlier" and again["broken"]["state"] == "failed"
+
+
+def test_no_part_is_started_without_time_for_it(modules: Path) -> None:
+    states = driver._run([part("well", OUT)], modules, minutes=0.1)
+    assert states["well"]["state"] == "no time left" and not (modules / "well.json").exists()
+
+
+def test_the_folder_tells_what_became_of_each_part(
+    modules: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(driver, "parts", lambda options: [part("well", OUT), part("broken", OUT)])
+    assert driver.main(["--out", str(modules / "out")]) == 1
+    assert "failed" in capsys.readouterr().out
+    kept = json.loads((modules / "out" / merged.FILE).read_text())
+    assert kept["parts"]["well"]["state"] == "measured" and kept["full_size"] is False
+    assert driver.main(["--out", str(modules / "out"), "--only", "we"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--only", "everything"], "--only names no part with everything"),
+        (["--repeat", "1"], "--repeat and --tokens 2"),
+        (["--minutes", "0"], "--minutes above 0"),
+    ],
+)
+def test_odd_arguments_are_refused(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        driver.main(["--out", str(tmp_path), *arguments])
+    assert ended.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_every_part_is_a_command_that_exists(tmp_path: Path) -> None:
+    """The flags of the product's commands are read by its own parser."""
+    options = driver._options(["--out", str(tmp_path), "--layers", "2"])
+    known = {"benchmarks.full_size", "benchmarks.accelerator.prepare"}
+    known |= {"benchmarks.accelerator.app_path", "benchmarks.accelerator.vision"}
+    for one in parts.parts(options):
+        module, *words = one.command
+        if module == "engine":
+            _parser(words).parse_args(words)
+        else:
+            assert module in known
+    names = [one.name for one in parts.parts(options)]
+    assert len(names) == len(set(names)) and names.index("prepare") < names.index("app")
+
+
+# the parts
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small checkpoints in the published form, and two scenes."""
+    folder = tmp_path_factory.mktemp("work")
+    prepare.checkpoints(folder, torch.device("cpu"), 1, 64)
+    prepare.scenes(folder / prepare.SCENES, range(300_000, 300_002))
+    return folder
+
+
+@pytest.fixture
+def setup(work: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[app_path.Setup]:
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(work / prepare.MODELS))
+    samples = dataset.read(work / prepare.SCENES).samples
+    yield app_path.Setup(torch.device("cpu"), samples, 4, 2, 10**9)
+    tiny.unload_all()
+    feature_cache.shared().close()
+
+
+def test_what_is_prepared_is_not_made_again(work: Path) -> None:
+    before = {file: file.stat().st_mtime_ns for file in work.rglob("*.safetensors")}
+    prepare.checkpoints(work, torch.device("cpu"), 1, 64)
+    prepare.scenes(work / prepare.SCENES, range(9))
+    assert len(before) == 3 and all(file.stat().st_mtime_ns == ns for file, ns in before.items())
+    assert len(dataset.read(work / prepare.SCENES).samples) == 2
+
+
+@pytest.mark.slow
+def test_the_models_load_answer_and_reuse_what_they_kept(setup: app_path.Setup) -> None:
+    found = app_path._sections(setup, ["together", "features", "prefixes", "drafting"])
+    assert not [one for one in found.values() if "failed" in one]
+    assert found["together"]["all_at_once"] is True
+    for name in app_path.ALL:
+        loaded = found["together"]["models"][name]
+        assert loaded["weights_bytes"] == pytest.approx(loaded["weights_planned"], rel=0.01)
+        assert len(loaded["tokens"]) == 4 and loaded["run_peak"] is None
+        kept = found["features"][name]
+        assert kept["equal"] and kept["read_from_cache"] and kept["feature_bytes"] > 0
+        assert found["prefixes"][name]["equal"] and found["prefixes"][name]["prefix_tokens"] > 500
+    assert list(found["drafting"]["lookup"]) == ["2", "5"]
+    assert list(merged._unequal(found)) == []
+
+
+def test_a_section_that_fails_costs_no_other(
+    setup: app_path.Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: app_path.Setup) -> dict[str, Any]:
+        raise ValueError("a driver's words")
+
+    monkeypatch.setitem(app_path.SECTIONS, "together", fails)
+    found = app_path._sections(setup, ["together", "full_memory"])
+    assert found["together"]["failed"] == "ValueError: a driver's words"
+    assert found["full_memory"]["not_measured"] == app_path.NOT_HERE
+
+
+@pytest.fixture
+def card(setup: app_path.Setup, monkeypatch: pytest.MonkeyPatch) -> app_path.Setup:
+    """A card of CUDA as far as sizes go: tensors are on the CPU, and weights are counted."""
+    for name in ("_used", "_peak", "_reserved_peak"):
+        monkeypatch.setattr(app_path, name, lambda on: sum(registry.resident_bytes().values()))
+    monkeypatch.setattr(app_path, "_forget_peak", lambda on: None)
+    return app_path.Setup(CUDA, setup.samples, setup.tokens, setup.repeat, 0)
+
+
+@pytest.mark.slow
+def test_on_a_small_card_each_model_makes_room_and_answers_the_same(
+    card: app_path.Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs = [registry.needed(registry.entry(name)) for name in app_path.ALL]
+    limit = int(max(one.total for one in needs) + min(one.weights for one in needs) / 2)
+
+    def memories() -> tuple[device.Memory, ...]:
+        used = sum(registry.resident_bytes().values())
+        return (device.Memory("cpu", "a small card", limit, limit - used),)
+
+    @contextmanager
+    def limited(on: torch.device, size: int) -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr(device, "memories", memories)
+            yield
+
+    monkeypatch.setattr(app_path, "_limited", limited)
+    found = app_path.one_after_another(card)
+    assert [one["resident"] for one in found["models"].values()] == [
+        [app_path.ALL[0]],  # asked again at the end
+        [app_path.ALL[1]],
+        [app_path.ALL[2]],
+    ]
+    assert all(one["equal"] for one in found["models"].values())
+
+
+@pytest.mark.slow
+def test_a_full_memory_is_told_and_left_as_it_was(
+    card: app_path.Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ballast = torch.empty(1)
+    adapter = registry.load(registry.entry(app_path.ALL[0]))
+
+    def fill(on: torch.device) -> torch.Tensor:
+        patch = pytest.MonkeyPatch()
+
+        def full(prepared: Any) -> Any:
+            patch.undo()
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
+
+        patch.setattr(adapter, "encode", full)
+        return ballast
+
+    monkeypatch.setattr(app_path, "_fill", fill)
+    found = app_path.full_memory(card)
+    assert "ran out of memory" in found["said"] and found["next_run_equal"] is True
+    assert found["bytes_left_behind"] == -ballast.nbytes  # which the made-up card does not count
+
+
+# stage 3
+
+
+@pytest.fixture(scope="module")
+def llava() -> Any:
+    return random_models.build("llava", "bfloat16", torch.device("cpu"), 1, 64)
+
+
+@torch.inference_mode()
+def test_the_tower_under_test_is_the_models_own(llava: Any) -> None:
+    pixels = torch.randn(2, 3, 336, 336).bfloat16()
+    rows = llava.encode(SimpleNamespace(pixels=pixels)).rows
+    assert torch.equal(vision._Vision(llava.model.model)(pixels).flatten(0, 1), rows)
+
+
+@torch.inference_mode()
+def test_a_way_that_computes_something_else_is_not_within_rounding(
+    llava: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "compile", lambda module, **_: lambda p: module(p) * 1.05)
+    found = vision.ways(llava.model.model, torch.randn(1, 3, 336, 336).bfloat16(), 1)
+    assert found["channels last"]["within_rounding"] is True
+    assert found["compiled"]["within_rounding"] is False
+    assert "No viable backend" in found["attention: cuDNN"]["failed"]  # not on a CPU
+
+
+def test_a_clock_that_does_not_wait_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device's events are the truth; here the clock is what the planted fault makes of it."""
+    from engine import timing
+
+    plain = timing.synchronizer
+
+    def timed(*_: Any) -> tuple[float, float]:
+        return (10.1, 10.0) if timing.synchronizer is plain else (0.4, 10.0)
+
+    model = SimpleNamespace(vision_tower=torch.nn.Identity(), config=SimpleNamespace())
+    model.multi_modal_projector = torch.nn.Identity()
+    model.config.vision_feature_layer = -2
+    monkeypatch.setattr(vision, "_timed", timed)
+    found = vision.clock(model, torch.empty(0), CUDA, 3)
+    assert found["clock_over_events"]["median"] == 1.01 and found["planted_fault_noticed"] is True
+    assert timing.synchronizer is plain
+    monkeypatch.setattr(vision, "_timed", lambda *_: (10.1, 10.0))  # the fault changes nothing
+    assert vision.clock(model, torch.empty(0), CUDA, 3)["planted_fault_noticed"] is False
+
+
+# what becomes of the figures
+
+
+def spread(median: float) -> dict[str, float]:
+    return {"median": median, "min": median, "max": median, "n": 5}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What the parts of a device leave behind, by hand."""
+    ways = {
+        way: {
+            "ran": way,
+            "tokens_per_s": spread(rate),
+            "ratio": spread(rate / 30),
+            "mbu": {"of_copy": rate / 200},
+        }
+        for way, rate in {"generate": 30.0, "eager": 66.0, "compiled": 140.0}.items()
+    }
+    family = {
+        "dtype": "bfloat16",
+        "context_tokens": 640,
+        "new_tokens": 64,
+        "ttft_ms": spread(90.0),
+        "tpot_ms": spread(15.0),
+        "compile_s": {"seconds": 70.0, "failure": ""},
+        "peak_memory": {"bytes": 15 * 10**9},
+        "ways": ways,
+        "batches": [
+            {"size": 1, "tokens_per_s": spread(60.0)},
+            {"size": 8, "tokens_per_s": spread(400.0)},
+            {"size": 16, "tokens_per_s": spread(410.0)},
+            {"size": 32, "out_of_memory": "it ran out of memory"},
+        ],
+    }
+    files = {
+        "decoding-eventgpt": {
+            "device": "ACME X1 80GB",
+            "environment": {"torch": "2.13", "transformers": "5"},
+            "full_size": True,
+            "copy_gb_per_s": 2900.0,
+            "families": {"eventgpt": family},
+        },
+        "app": {"sections": {"features": {"eventgpt-7b": {
+            "computed_ms": spread(20.0), "read_ms": spread(2.0), "equal": False}}}},
+        "verify-eventgpt-7b": {
+            "models": [{"name": "eventgpt-7b", "verified": True}],
+            "verdicts": [
+                {"model": "eventgpt-7b", "outcome": outcome, "check": check, "title": check,
+                 "sentence": "It is so."}
+                for outcome, check in (("passed", "pixels"), ("unresolved", "stage3"))
+            ],
+        },
+        "parts": {"app": {"state": "measured"}},
+    }  # fmt: skip
+    for name, content in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+    return tmp_path
+
+
+def test_ratios_have_their_targets_and_differences_are_named(folder: Path) -> None:
+    found = merged.merged(folder)
+    lines = {row["what"]: row for row in found["rows"]}
+    assert lines["EventGPT-7b: 64 tokens, compiled"]["target"] == 4.0
+    assert lines["EventGPT-7b: 64 tokens, compiled"]["ratio"] == 4.67
+    assert lines["EventGPT-7b: bandwidth used, eager: 33 %"]["ratio"] == 0.55
+    batch = "EventGPT-7b: batch of 8, tokens a second over stages 3 and 4 (1: 60, 8: 400, 16: 410)"
+    assert lines[batch]["ratio"] == 6.67  # 16 gives less than a tenth more
+    assert found["unequal"] == ["app.features.eventgpt-7b.equal"]
+    assert found["verify"]["verify-eventgpt-7b"]["outcomes"] == {"passed": 1, "unresolved": 1}
+    assert len(found["verify"]["verify-eventgpt-7b"]["said"]) == 1
+
+
+def test_kept_figures_stand_apart_from_those_of_cpus(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    monkeypatch.setattr("benchmarks.machine.RESULTS", results)
+    merged.write(folder)
+    kept = merged.keep(folder)
+    assert kept.name == "accelerator-acme-x1-80gb.json"
+    text = page.sections(results)
+    assert "### ACME X1 80GB" in text and "| 30.0 | 66.0 | 140.0 | 70 % | 70.0 | 15.0 |" in text
+    assert "NOT equal" in text and "20.0 ms computed, 2.0 ms read" in text
+    assert page.chart(kept).read_text().startswith("<svg")
+    read = table.read(results)
+    assert table._of(read, False) == {} and list(table._of(read, True)) == [kept.stem]
+    assert "No accelerator has been measured" in page.sections(tmp_path / "nowhere")
+
+
+def test_small_models_are_not_kept(folder: Path) -> None:
+    file = folder / "decoding-eventgpt.json"
+    file.write_text(file.read_text().replace('"full_size": true', '"full_size": false'))
+    merged.write(folder)
+    with pytest.raises(SystemExit, match="small models"):
+        merged.keep(folder)
+
+
+def test_the_parts_have_a_cache_and_models_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STAGESCOPE_MODELS", raising=False)
+    real = driver._environment(part("well"), tmp_path)
+    demo = driver._environment(part("well", demo=True), tmp_path)
+    assert real["STAGESCOPE_MODELS"] == str(tmp_path / "work" / "models.toml")
+    assert "STAGESCOPE_MODELS" not in demo
+    assert real["STAGESCOPE_CACHE_DIR"] != os.environ.get("STAGESCOPE_CACHE_DIR")
