@@ -11,6 +11,7 @@ is recorded as text, not raised, because the eager step always works.  One answe
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 from collections import OrderedDict
@@ -40,6 +41,11 @@ _WARM = 3  # runs before a CUDA graph is captured
 _SHOWN = 200  # characters of a compiler error
 # Tunes matrix times vector as a reduction, which reaches the memory bandwidth (gpt-fast).
 _CUDA_OPTIONS = {"coordinate_descent_tuning": True}
+
+# Other models' graphs do not count towards the limit of recompilations; new in torch 2.13.
+_ALONE = {"isolate_recompiles": True}
+if not _ALONE.keys() <= inspect.signature(torch.compile).parameters.keys():
+    _ALONE = {}
 
 Step = Callable[..., tuple[torch.Tensor, torch.Tensor]]
 
@@ -220,7 +226,7 @@ def _compile(step: Step, device: torch.device) -> Step:
         dynamic=False if device.type == "cuda" else None,
         backend=COMPILER,
         options=options,
-        isolate_recompiles=True,  # so other models' graphs do not count towards this limit
+        **_ALONE,
     )
     return compiled
 

@@ -78,7 +78,13 @@ def own(processor: Any, images: Sequence[Image]) -> torch.Tensor:
     "name",
     SETTINGS,
 )
-def test_exact_pixels_are_the_processors_own(name: str, kind: Kind) -> None:
+@pytest.mark.parametrize("cut_early", [True, False])
+def test_exact_pixels_are_the_processors_own(
+    name: str, kind: Kind, cut_early: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also as it is done where Pillow resizes columns before rows."""
+    if not cut_early:
+        monkeypatch.setattr(pixels, "_rows_come_first", lambda: False)
     processor = kind(**SETTINGS[name])
     plain = pixels.known_settings(processor)
     assert plain is not None
