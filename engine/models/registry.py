@@ -127,7 +127,7 @@ def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
 def _into_memory(item: ModelEntry, own: ModelEntry, new_tokens: int) -> Resident:
     """Loads the weights of `own`, with room for a run of `item`."""
     folder = _checked(own)
-    device.check()
+    device.choose()  # imports torch, so that the accelerator's memory is asked, not the system's
     wanted = memory_need.needed(item, folder, _sizes(item, folder), new_tokens)
     _refuse_too_large(item, wanted)
     _refuse_in_use(item, wanted, _residents.make_room(wanted.total, own))

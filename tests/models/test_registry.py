@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,18 @@ def test_no_memory_is_said_with_figures(tiny_models: Path, monkeypatch: pytest.M
     monkeypatch.setattr(registry._residents, "could_free", lambda _: 0)
     reason = registry.unavailable(entry) or ""
     assert "KiB for its weights" in reason and "1000 bytes are free on cpu" in reason
+
+
+@pytest.mark.slow
+def test_the_first_load_of_a_process_asks_the_accelerators_memory(tiny_models: Path) -> None:
+    """Without torch, only the system's memory is known (device.memories)."""
+    code = (
+        "import sys; from engine.models import registry\n"
+        "registry._refuse_too_large = lambda *_: print('torch' in sys.modules)\n"
+        "registry.load(registry.entry('tiny-llava'))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "True\n"
 
 
 def test_memory_counts_the_dtype_that_runs(tiny_models: Path) -> None:
