@@ -200,7 +200,7 @@ def _batches(
     found: list[dict[str, Any]] = []
     for size in options.batches:
         try:
-            rates = [_rate(adapter, request, size) for _ in range(options.repeat + 1)]
+            rates = [_rate(adapter, request, size) for _ in range(min(options.repeat, 3) + 1)]
         except OutOfMemory as error:
             return [*found, {"size": size, "out_of_memory": str(error)}]
         found.append({"size": size, "tokens_per_s": machine.spread(rates[1:])})

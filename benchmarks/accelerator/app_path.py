@@ -159,12 +159,13 @@ def _taking_turns(setup: Setup, free: dict[str, tuple[int, ...]]) -> dict[str, A
 @contextmanager
 def _limited(on: torch.device, limit: int) -> Iterator[None]:
     """This process may take so many bytes of the device."""
-    whole = torch.cuda.mem_get_info(on)[1]
-    torch.cuda.set_per_process_memory_fraction(min(1.0, limit / whole), on)
+    index = on.index or 0  # torch wants the number here
+    whole = torch.cuda.mem_get_info(index)[1]
+    torch.cuda.set_per_process_memory_fraction(min(1.0, limit / whole), index)
     try:
         yield
     finally:
-        torch.cuda.set_per_process_memory_fraction(1.0, on)
+        torch.cuda.set_per_process_memory_fraction(1.0, index)
 
 
 def full_memory(setup: Setup) -> dict[str, Any]:

@@ -224,6 +224,18 @@ def test_on_a_small_card_each_model_makes_room_and_answers_the_same(
     assert all(one["equal"] for one in found["models"].values())
 
 
+def test_the_limit_is_lifted_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch refuses a device without a number here, which is what "auto" gives."""
+    calls: list[tuple[float, Any]] = []
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda index: (70e9, 80e9))
+    monkeypatch.setattr(
+        torch.cuda, "set_per_process_memory_fraction", lambda *given: calls.append(given)
+    )
+    with pytest.raises(ValueError, match="a run's"), app_path._limited(CUDA, 24 * 10**9):
+        raise ValueError("a run's")
+    assert calls == [(pytest.approx(0.3), 0), (1.0, 0)]
+
+
 @pytest.mark.slow
 def test_a_full_memory_is_told_and_left_as_it_was(
     card: app_path.Setup, monkeypatch: pytest.MonkeyPatch
