@@ -56,6 +56,7 @@ def explained(at: AppTest) -> AppTest:
     at.button(key="compare_explain_run").click().run()
     assert not at.exception
     if not jobs():
+        print("no explanation was started:", texts(at))  # shown where a test did not expect it
         return at
     end = time.monotonic() + 30
     while not jobs()[-1].ended:
