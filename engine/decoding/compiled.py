@@ -17,6 +17,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 import torch
 from torch import nn
@@ -39,7 +41,9 @@ BUCKETS = 2  # buckets kept in memory; the least recently used one is dropped
 _WARM = 3  # runs before a CUDA graph is captured
 _SHOWN = 200  # characters of a compiler error
 # Tunes matrix times vector as a reduction, which reaches the memory bandwidth (gpt-fast).
-_CUDA_OPTIONS = {"coordinate_descent_tuning": True}
+_CUDA_OPTIONS: dict[str, str | int | bool | Callable[..., Any]] = {
+    "coordinate_descent_tuning": True
+}
 
 Step = Callable[..., tuple[torch.Tensor, torch.Tensor]]
 
@@ -214,15 +218,23 @@ def _attend(
 def _compile(step: Step, device: torch.device) -> Step:
     """On CUDA one graph per bucket with fixed lengths; elsewhere one with a dynamic length."""
     options = dict(_CUDA_OPTIONS) if device.type == "cuda" and COMPILER == "inductor" else None
-    compiled: Step = torch.compile(  # type: ignore[call-overload]  # of its last argument
-        step,
+    compiled: Step = torch.compile(
+        _with_own_code(step),
         fullgraph=True,
         dynamic=False if device.type == "cuda" else None,
         backend=COMPILER,
         options=options,
-        isolate_recompiles=True,  # so other models' graphs do not count towards this limit
     )
     return compiled
+
+
+def _with_own_code(step: Step) -> Step:
+    """The same function with a code object of its own.
+
+    torch counts graphs per code object, up to a limit, so other models' graphs would count too.
+    """
+    assert isinstance(step, FunctionType)
+    return FunctionType(step.__code__.replace(), step.__globals__, closure=step.__closure__)
 
 
 def _furnish(step: Step, llama: Llama, size: int, device: torch.device) -> Bucket:
