@@ -11,13 +11,14 @@ is recorded as text, not raised, because the eager step always works.  One answe
 
 from __future__ import annotations
 
-import inspect
 import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 import torch
 from torch import nn
@@ -40,12 +41,9 @@ BUCKETS = 2  # buckets kept in memory; the least recently used one is dropped
 _WARM = 3  # runs before a CUDA graph is captured
 _SHOWN = 200  # characters of a compiler error
 # Tunes matrix times vector as a reduction, which reaches the memory bandwidth (gpt-fast).
-_CUDA_OPTIONS = {"coordinate_descent_tuning": True}
-
-# Other models' graphs do not count towards the limit of recompilations; new in torch 2.13.
-_ALONE = {"isolate_recompiles": True}
-if not _ALONE.keys() <= inspect.signature(torch.compile).parameters.keys():
-    _ALONE = {}
+_CUDA_OPTIONS: dict[str, str | int | bool | Callable[..., Any]] = {
+    "coordinate_descent_tuning": True
+}
 
 Step = Callable[..., tuple[torch.Tensor, torch.Tensor]]
 
@@ -220,15 +218,23 @@ def _attend(
 def _compile(step: Step, device: torch.device) -> Step:
     """On CUDA one graph per bucket with fixed lengths; elsewhere one with a dynamic length."""
     options = dict(_CUDA_OPTIONS) if device.type == "cuda" and COMPILER == "inductor" else None
-    compiled: Step = torch.compile(  # type: ignore[call-overload]  # of its last argument
-        step,
+    compiled: Step = torch.compile(
+        _with_own_code(step),
         fullgraph=True,
         dynamic=False if device.type == "cuda" else None,
         backend=COMPILER,
         options=options,
-        **_ALONE,
     )
     return compiled
+
+
+def _with_own_code(step: Step) -> Step:
+    """The same function with a code object of its own.
+
+    torch counts graphs per code object, up to a limit, so other models' graphs would count too.
+    """
+    assert isinstance(step, FunctionType)
+    return FunctionType(step.__code__.replace(), step.__globals__, closure=step.__closure__)
 
 
 def _furnish(step: Step, llama: Llama, size: int, device: torch.device) -> Bucket:

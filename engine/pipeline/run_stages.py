@@ -38,7 +38,10 @@ NO_FEATURES = (
     "An entry of the feature cache has another shape than this model's features. The features "
     "were computed."
 )
-OWN_PIXELS = "Fast pixels do not support this image processor: its own pixels are used."
+OWN_PIXELS = (
+    "Fast pixels do not support this image processor or this Pillow: the processor's own pixels "
+    "are used."
+)
 LIMITED = (
     "The limit of new tokens is {:,} instead of {:,}: {} has a context of {:,} tokens, "
     "and this prompt has {:,}."

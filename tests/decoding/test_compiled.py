@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.exc import FailOnRecompileLimitHit
 
 from engine import media, settings
 from engine.decoding import compiled, decode, llama
@@ -339,6 +340,29 @@ def test_a_compiled_step_that_errs_fails_the_verification(
     (examined,) = verification.verify(request, Notes())
     outcomes = {verdict.check: verdict.outcome for verdict in examined.verdicts}
     assert outcomes["equal_decoupled"] == "failed" and outcomes["equal_hooked"] == "passed"
+
+
+def test_graphs_of_other_models_count_towards_no_limit(
+    compilations: Compilations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))  # older torch makes it
+    limit = torch._dynamo.config.recompile_limit
+    kept = []
+
+    def step_of(number: int) -> Any:
+        weights = torch.full((number + 2,), 2.0)
+        return lambda rows: (rows * weights).sum() + number
+
+    def run_all() -> None:
+        for number in range(limit + 1):
+            kept.append(COMPILE(step_of(number), torch.device("cuda")))
+            assert float(kept[-1](torch.ones(number + 2))) == 2 * (number + 2) + number
+
+    run_all()
+    assert compilations.number == limit + 1
+    monkeypatch.setattr(compiled, "_with_own_code", lambda step: step)  # the control
+    with pytest.raises(FailOnRecompileLimitHit):
+        run_all()
 
 
 def test_cuda_gets_a_graph_for_each_length_and_elsewhere_lengths_are_free(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL
 import pytest
 import torch
 from PIL import Image as Pillow
@@ -19,11 +20,12 @@ from engine.media import events
 from engine.models import pixels, registry
 from engine.models.adapter import Adapter
 from engine.pipeline import feature_cache, single_run
-from engine.types import Image, RunRequest, Sample
+from engine.types import PIXELS, Image, RunRequest, Sample
 from tests.media.test_events import drawn_as_published, growing
 
 pytestmark = pytest.mark.slow
 
+FAST = pytest.mark.skipif(not pixels.rows_first(), reason="fast pixels resize as Pillow 12 does")
 Kind = type[CLIPImageProcessorPil] | type[VideoLlavaImageProcessor]
 KINDS: tuple[Kind, ...] = (CLIPImageProcessorPil, VideoLlavaImageProcessor)
 SIZES = [(96, 128), (128, 96), (64, 64), (300, 301), (1088, 1440), (33, 500)]
@@ -78,13 +80,7 @@ def own(processor: Any, images: Sequence[Image]) -> torch.Tensor:
     "name",
     SETTINGS,
 )
-@pytest.mark.parametrize("cut_early", [True, False])
-def test_exact_pixels_are_the_processors_own(
-    name: str, kind: Kind, cut_early: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also as it is done where Pillow resizes columns before rows."""
-    if not cut_early:
-        monkeypatch.setattr(pixels, "_rows_come_first", lambda: False)
+def test_exact_pixels_are_the_processors_own(name: str, kind: Kind) -> None:
     processor = kind(**SETTINGS[name])
     plain = pixels.known_settings(processor)
     assert plain is not None
@@ -94,6 +90,27 @@ def test_exact_pixels_are_the_processors_own(
         assert found is not None
         assert (found.dtype, found.shape) == (torch.float32, wanted.shape)
         assert torch.equal(found, wanted), size
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_exact_pixels_are_the_processors_own_if_pillow_chooses_the_order(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pillow 13 may resize columns first; then no step is taken apart, and none is torch's."""
+    monkeypatch.setattr(pixels, "rows_first", lambda: False)
+    processor = CLIPImageProcessorPil(**SETTINGS[name])
+    plain = pixels.known_settings(processor)
+    assert plain is not None and not plain.has_fast
+    for size in SIZES:
+        images = pictures(2, *size)
+        for setting in PIXELS:
+            found = plain.pixels(images, setting)
+            assert found is not None and torch.equal(found, own(processor, images)), size
+
+
+def test_the_order_of_pillow_is_known() -> None:
+    chooses = int(PIL.__version__.split(".")[0]) >= 13
+    assert pixels.rows_first() is not chooses
 
 
 def test_a_grey_level_would_be_noticed() -> None:
@@ -130,6 +147,7 @@ def test_event_pictures_of_several_sizes_equal_those_processed_one_by_one(name: 
     assert common is not None and not torch.equal(common, found)
 
 
+@FAST
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["published", "small", "demo", "bilinear"])
 def test_fast_pixels_lie_near(name: str, kind: Kind) -> None:
@@ -147,6 +165,7 @@ def test_fast_pixels_lie_near(name: str, kind: Kind) -> None:
         assert (levels > 0).float().mean() < 0.05
 
 
+@FAST
 def test_fast_pixels_are_not_the_exact_ones() -> None:
     """Or the setting would do nothing."""
     plain = pixels.known_settings(CLIPImageProcessorPil(**SETTINGS["published"]))
@@ -231,11 +250,12 @@ def test_demo_checkpoints_show_their_processors_pixels() -> None:
         if registry.unavailable(entry):
             pytest.skip("the demo checkpoints are not here")
         found = registry.load(entry)
-        assert found.has_fast_pixels
+        assert found.has_fast_pixels is pixels.rows_first()
         images = pictures(2, 240, 320)
         assert torch.equal(found.pixels(images), found.processed(images))
 
 
+@FAST
 def test_the_setting_is_in_the_key_and_in_the_result(adapter: Adapter, sample: Sample) -> None:
     shown = media.load(sample, adapter.kind)
     specs = [
