@@ -161,7 +161,8 @@ def test_a_model_s_text_is_text_and_nothing_else(
 def test_empty_words_and_refusals_are_one_sentence(
     app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = explained(own_words(asked(app), "   "))
+    at = own_words(asked(app), "   ")
+    at.button(key="compare_explain_run").click().run()
     assert not jobs() and any(text.startswith("The words are empty") for text in texts(at))
     own_words(at, "a boat")
     monkeypatch.setattr(
