@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +91,16 @@ def _name_and_size(root: Path, path: Path) -> tuple[str, int]:
 
 def describe_code() -> str:
     """A digest of the code between files and rows, and of its libraries."""
-    libraries = " ".join(f"{name}={version(name)}" for name in LIBRARIES)
+    libraries = " ".join(f"{name}={installed(name)}" for name in LIBRARIES)
     return source_digest(ROWS, libraries)
+
+
+def installed(name: str) -> str:
+    """The version of a library, or "none": pictures need no av, which decodes videos."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "none"
 
 
 def source_digest(parts: Iterable[str], more: str = "") -> str:

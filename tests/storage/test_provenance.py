@@ -99,6 +99,14 @@ def covered(file: str, parts: tuple[str, ...]) -> bool:
     return any(file == part or file.startswith(f"{part}/") for part in parts)
 
 
+def test_a_library_that_is_absent_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert provenance.installed("torch")[0].isdigit()
+    before = provenance.describe_code()
+    monkeypatch.setattr(provenance, "LIBRARIES", (*provenance.LIBRARIES[:-1], "no-such-library"))
+    assert provenance.installed("no-such-library") == "none"
+    assert provenance.describe_code() != before
+
+
 def test_the_digest_covers_all_that_a_row_is_made_by() -> None:
     """What the executor of tasks imports is covered, or known to change no row's figures."""
     found = come_to("benchmark/task_executor.py")

@@ -11,7 +11,6 @@ import platform
 import time
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +114,7 @@ def machine() -> str:
 
 def versions() -> dict[str, str]:
     """The versions of Python and of the libraries that tokens depend on."""
-    found = {name: version(name) for name in provenance.LIBRARIES}
+    found = {name: provenance.installed(name) for name in provenance.LIBRARIES}
     return {"python": platform.python_version(), **found}
 
 
