@@ -57,8 +57,8 @@ def wanted(config: DecodeConfig, device: torch.device) -> bool:
 class Bucket:
     """The memory of one bucket: keys and values [heads, L, D] per layer, and the step's inputs.
 
-    `token` and `position` are [1].  EOS is not allowed at positions below `held`.  `call` runs the
-    step: scores [1, vocabulary] float32 and the best token [1].
+    `token` and `position` are [1].  `call` runs the step: scores [1, vocabulary] float32, and the
+    best token [1], which is no EOS at positions below `held`.
     """
 
     keys: list[torch.Tensor]
@@ -156,7 +156,7 @@ class CompiledStep(nn.Module):
 
     @torch.inference_mode()
     def forward(self, token: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The scores [1, vocabulary] after this token, and the best one [1]."""
+        """The scores [1, vocabulary] after this token, and the best token that may follow [1]."""
         assert self._room is not None  # start() comes first
         self._room.token.fill_(token)
         return self._room.call()
@@ -193,9 +193,9 @@ def _step(llama: Llama, head: torch.Tensor, eos: list[int], limit: int) -> Step:
             gate = functional.silu(_times(layer.gate, normed))
             hidden = hidden + _times(layer.down, gate * _times(layer.up, normed))
         scores = _times(head, rms_norm(hidden, last_norm, eps)).float()
-        scores = scores.masked_fill(ends & (position < held), -torch.inf)
+        allowed = scores.masked_fill(ends & (position < held), -torch.inf)
         position.add_(1)
-        return scores[None], scores.argmax(-1, keepdim=True)
+        return scores[None], allowed.argmax(-1, keepdim=True)
 
     return step
 
