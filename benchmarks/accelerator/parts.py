@@ -47,7 +47,7 @@ def parts(options: argparse.Namespace) -> list[Part]:
     return [
         _engine("smoke", "the demo models, every check", 3, *_verify(DEMO, 1, 2), demo=True),
         *_decoding(options),
-        Part("prepare", "checkpoints of real size and scenes in files", _prepare(options), 5),
+        Part("prepare", "checkpoints and scenes in files", _prepare(options), 5, ENGINE_NEEDS),
         *_verified(options, published=True),
         Part("app", "the app's own path", _app(options), 6, ENGINE_NEEDS, (0, 1)),
         Part("vision", "stage 3 in other ways", _vision(options), 3),
