@@ -110,11 +110,15 @@ class Timeline:
         seconds, used = together(self.device, self._wait)
         return (seconds - self._start) * 1000, used
 
+    def settled(self) -> tuple[float, Usage]:
+        """The same, once the device has finished what is queued."""
+        self._sync()
+        return self.mark()
+
     @contextmanager
     def span(self, name: str) -> Iterator[None]:
         """Times the block; nothing is recorded if it raises."""
-        self._sync()
-        start, before = self.mark()
+        start, before = self.settled()
         with profiler_range(name, self.device):
             yield
             self._sync()

@@ -217,7 +217,7 @@ class _Run(StagedRun):
             return None
         device = self.adapter.device
         features = stored.features.changed(lambda one: one.to(device))
-        end, after = self.timeline.mark()
+        end, after = self.timeline.settled()  # the copies may still be queued
         used = after.since(before)
         self.timeline.add("vision", start, end - start, "cached", stored.encode_ms, used)
         if stored.cold:

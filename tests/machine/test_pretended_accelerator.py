@@ -1,0 +1,26 @@
+"""The engine on a pretended accelerator, in a process of its own: see tests/pretended/device.py."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from engine import settings
+
+
+@pytest.mark.slow
+def test_the_engine_answers_alike_on_a_pretended_accelerator() -> None:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    command = (sys.executable, "-m", "pytest", "-p", "no:xdist", "--tb=short", "tests/pretended")
+    done = subprocess.run(
+        command,
+        cwd=settings.PROJECT,
+        env=own | {"STAGESCOPE_PRETENDED": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
