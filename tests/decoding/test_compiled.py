@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from engine import media, settings
-from engine.decoding import compiled, decode, llama
+from engine.decoding import compiled, decode, llama, step_parts
 from engine.decoding.compiled import CompiledStep
 from engine.models import registry
 from engine.models.adapter import Adapter
@@ -329,9 +329,9 @@ def test_a_compiled_step_that_errs_fails_the_verification(
 ) -> None:
     """The planted fault: rotations of the next position; a short answer's tokens may be equal."""
     monkeypatch.setattr(verification, "PAIRS", 5)
-    index_select = compiled.rotate
+    rotate = step_parts.rotate
     monkeypatch.setattr(
-        compiled, "rotate", lambda heads, cos, sin: index_select(heads, cos, sin * 1.01)
+        step_parts, "rotate", lambda heads, cos, sin: rotate(heads, cos, sin * 1.01)
     )
     request = VerifyRequest(
         ("tiny-llava",), (sample,), max_new_tokens=8, runs=1, backend="compiled"
