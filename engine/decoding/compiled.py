@@ -231,8 +231,9 @@ def _captured(
                 call()
         torch.cuda.current_stream(device).wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        # other threads may use the device meanwhile
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        # A stream must be given: the default one is shared by all devices, and belongs to the
+        # first.  Other threads may use the device meanwhile.
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
             scores, best = call()
 
     def replay() -> tuple[torch.Tensor, torch.Tensor]:
