@@ -5,8 +5,9 @@ position is a tensor that the step increments, the best token is chosen inside, 
 is captured as a CUDA graph; prefill stays eager.  Lengths are rounded up to buckets, so another
 prompt does not compile again.  torch.compile's cache is kept on disk, in the settings' folder.
 
-Boundary: one decoder's step, its memory and its compilation; decode.py holds the loop.  A failure
-is recorded as text, not raised, because the eager step always works.  One answer at a time.
+Boundary: one decoder's step, its memory and its compilation; step_parts.py says what a step
+computes, decode.py holds the loop.  A failure is recorded as text, not raised, because the eager
+step always works.  One answer at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
@@ -22,14 +23,14 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional
 from transformers import DynamicCache
 
 from engine import settings
-from engine.decoding import decode
+from engine.decoding import decode, step_parts
 from engine.decoding.decode import Decoder
 from engine.decoding.generation_rules import AnswerRules
-from engine.decoding.llama import Llama, rms_norm, rotate
+from engine.decoding.llama import Llama
+from engine.decoding.step_parts import Step
 from engine.errors import SettingsError
 from engine.machine import memory
 from engine.types import DecodeConfig
@@ -41,11 +42,7 @@ BUCKETS = 2  # buckets kept in memory; the least recently used one is dropped
 _WARM = 3  # runs before a CUDA graph is captured
 _SHOWN = 200  # characters of a compiler error
 # Tunes matrix times vector as a reduction, which reaches the memory bandwidth (gpt-fast).
-_CUDA_OPTIONS: dict[str, str | int | bool | Callable[..., Any]] = {
-    "coordinate_descent_tuning": True
-}
-
-Step = Callable[..., tuple[torch.Tensor, torch.Tensor]]
+_CUDA_OPTIONS = {"coordinate_descent_tuning": True}
 
 
 def wanted(config: DecodeConfig, device: torch.device) -> bool:
@@ -119,7 +116,7 @@ class CompiledStep(nn.Module):
         if llama is None or type(head) is not nn.Linear or getattr(head, "bias", None) is not None:
             raise TypeError("its language model is not a plain LLaMA on one device")
         if self._step is None or self._compiles():
-            self._step = _compile(_step(llama, head.weight, self._eos, self._limit), device)
+            self._step = _built(llama, head.weight, self._eos, self._limit)
         with torch.random.fork_rng([device] if device.type == "cuda" else []):  # for tuning
             return _furnish(self._step, llama, size, device)
 
@@ -162,79 +159,40 @@ class CompiledStep(nn.Module):
         return self._room.call()
 
 
-def _step(llama: Llama, head: torch.Tensor, eos: list[int], limit: int) -> Step:
-    """The step as a function of its memory; it holds the weights and rotations."""
-    layers, embedding, last_norm, eps = llama.layers, llama.embedding, llama.norm, llama.eps
-    heads, size = llama.heads, llama.head_dim
-    cosines, sines = llama.rotations(0, limit)
-    ends = torch.zeros(len(head), dtype=torch.bool, device=head.device)
-    ends[eos] = True
+def _built(llama: Llama, head: torch.Tensor, eos: list[int], limit: int) -> Step:
+    """The compiled step.
 
-    def step(
-        token: torch.Tensor,
-        position: torch.Tensor,
-        held: torch.Tensor,
-        keys: Sequence[torch.Tensor],
-        values: Sequence[torch.Tensor],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        hidden = functional.embedding(token, embedding)[0]  # [hidden]
-        cos, sin = cosines.index_select(0, position), sines.index_select(0, position)  # [1, D]
-        later = torch.arange(keys[0].shape[1], device=position.device) > position  # [L]
-        for layer, kept_keys, kept_values in zip(layers, keys, values, strict=True):
-            normed = rms_norm(hidden, layer.before, eps)
-            q = rotate(_times(layer.q, normed).view(heads, size), cos, sin)
-            k = rotate(_times(layer.k, normed).view(heads, size), cos, sin)
-            v = _times(layer.v, normed).view(heads, size)
-            kept_keys.index_copy_(1, position, k[:, None])
-            kept_values.index_copy_(1, position, v[:, None])
-            mixed = _attend(q, kept_keys, kept_values, later)
-            hidden = hidden + _times(layer.o, mixed.view(-1))
-            normed = rms_norm(hidden, layer.between, eps)
-            gate = functional.silu(_times(layer.gate, normed))
-            hidden = hidden + _times(layer.down, gate * _times(layer.up, normed))
-        scores = _times(head, rms_norm(hidden, last_norm, eps)).float()
-        allowed = scores.masked_fill(ends & (position < held), -torch.inf)
-        position.add_(1)
-        return scores[None], allowed.argmax(-1, keepdim=True)
-
+    On CUDA it is compiled in parts, one of which is a layer: all layers share that graph and its
+    tuned kernels, and replaying a CUDA graph costs nothing per part.  On the CPU every part would
+    check its arguments for every token, so there it is one graph.
+    """
+    device = head.device
+    if device.type == "cuda":
+        return step_parts.step(llama, head, eos, limit, lambda part: _compile(part, device))
+    step: Step = _compile(step_parts.step(llama, head, eos, limit), device)
     return step
 
 
-def _times(weight: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
-    """weight [out, in], vector [in] -> [out], in a form that the compiler can fuse."""
-    return (weight * vector).sum(-1)
-
-
-def _attend(
-    q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, later: torch.Tensor
-) -> torch.Tensor:
-    """q [heads, D], keys and values [heads, L, D], later [L] -> [heads, D]."""
-    scores = (keys * q[:, None]).sum(-1) * q.shape[-1] ** -0.5
-    shares = scores.masked_fill(later, -torch.inf).softmax(-1, dtype=torch.float32)
-    mixed: torch.Tensor = (shares.to(q.dtype)[..., None] * values).sum(1)
-    return mixed
-
-
-def _compile(step: Step, device: torch.device) -> Step:
+def _compile(part: Any, device: torch.device) -> Any:
     """On CUDA one graph per bucket with fixed lengths; elsewhere one with a dynamic length."""
-    options = dict(_CUDA_OPTIONS) if device.type == "cuda" and COMPILER == "inductor" else None
-    compiled: Step = torch.compile(
-        _with_own_code(step),
+    options: Any = dict(_CUDA_OPTIONS) if device.type == "cuda" and COMPILER == "inductor" else None
+    return torch.compile(
+        _with_own_code(part),
         fullgraph=True,
         dynamic=False if device.type == "cuda" else None,
         backend=COMPILER,
         options=options,
     )
-    return compiled
 
 
-def _with_own_code(step: Step) -> Step:
-    """The same function with a code object of its own.
+def _with_own_code(function: Any) -> Any:
+    """A copy with its own code object.
 
-    torch counts graphs per code object, up to a limit, so other models' graphs would count too.
+    torch.compile limits the number of graphs per code object, so other models and buckets would
+    count.  Its own switch for this, isolate_recompiles, is missing in torch 2.11.
     """
-    assert isinstance(step, FunctionType)
-    return FunctionType(step.__code__.replace(), step.__globals__, closure=step.__closure__)
+    code = function.__code__.replace()
+    return FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
 
 
 def _furnish(step: Step, llama: Llama, size: int, device: torch.device) -> Bucket:
@@ -273,8 +231,9 @@ def _captured(
                 call()
         torch.cuda.current_stream(device).wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        # other threads may use the device meanwhile
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        # A stream must be given: the default one is shared by all devices, and belongs to the
+        # first.  Other threads may use the device meanwhile.
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
             scores, best = call()
 
     def replay() -> tuple[torch.Tensor, torch.Tensor]:

@@ -6,8 +6,11 @@ torch.compile traces is counted by a compiler that generates nothing; one test r
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +19,7 @@ from torch import nn
 from torch._dynamo.exc import FailOnRecompileLimitHit
 
 from engine import media, settings
-from engine.decoding import compiled, decode, llama
+from engine.decoding import compiled, decode, llama, step_parts
 from engine.decoding.compiled import CompiledStep
 from engine.models import registry
 from engine.models.adapter import Adapter
@@ -332,9 +335,9 @@ def test_a_compiled_step_that_errs_fails_the_verification(
 ) -> None:
     """The planted fault: rotations of the next position; a short answer's tokens may be equal."""
     monkeypatch.setattr(verification, "PAIRS", 5)
-    index_select = compiled.rotate
+    rotate = step_parts.rotate
     monkeypatch.setattr(
-        compiled, "rotate", lambda heads, cos, sin: index_select(heads, cos, sin * 1.01)
+        step_parts, "rotate", lambda heads, cos, sin: rotate(heads, cos, sin * 1.01)
     )
     request = VerifyRequest(
         ("tiny-llava",), (sample,), max_new_tokens=8, runs=1, backend="compiled"
@@ -391,6 +394,62 @@ def test_lengths_on_cuda_come_in_larger_buckets(adapter: Adapter) -> None:
     assert [step._bucket(n) for n in (1, 64, 65, 300)] == [64, 64, 128, 320]
     vars(step._decoder)["device"] = torch.device("cuda")
     assert [step._bucket(n) for n in (1, 256, 257, 2100)] == [256, 256, 512, 2304]
+
+
+class Cuda:
+    """Stands in for torch.cuda: which device and stream are current, and what is captured."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.current: list[Any] = [torch.device("cuda:0")]
+        self.streams: list[Any] = []
+        self.capturing: list[Any] = []
+        for name in ("device", "stream", "current_stream", "graph"):
+            monkeypatch.setattr(torch.cuda, name, getattr(self, name))
+        monkeypatch.setattr(torch.cuda, "Stream", self.current_stream)
+        graph = SimpleNamespace(replay=lambda: None)
+        monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: graph)
+
+    @contextmanager
+    def device(self, device: torch.device) -> Iterator[None]:
+        self.current.append(device)
+        yield
+        self.current.pop()
+
+    def current_stream(self, device: torch.device) -> Any:
+        return SimpleNamespace(device=device, wait_stream=lambda other: None)
+
+    @contextmanager
+    def stream(self, stream: Any) -> Iterator[None]:
+        self.streams.append(stream)
+        yield
+        self.streams.pop()
+
+    @contextmanager
+    def graph(self, graph: Any, stream: Any = None, capture_error_mode: str = "") -> Iterator[None]:
+        """The default stream belongs to the first device, as torch's does."""
+        self.capturing.append(stream or self.current_stream(torch.device("cuda:0")))
+        yield
+        self.capturing.pop()
+
+
+def test_a_step_is_captured_on_its_own_device_and_within_its_bucket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kernels that are launched on another stream would not be part of the graph."""
+    cuda, device = Cuda(monkeypatch), torch.device("cuda:1")
+    seen = []
+
+    def call() -> tuple[torch.Tensor, torch.Tensor]:
+        (stream,) = cuda.capturing or cuda.streams
+        seen.append((cuda.current[-1], stream.device, bool(cuda.capturing)))
+        return torch.zeros(1, len(seen)), torch.zeros(1)
+
+    replay = compiled._captured(call, device)
+    warm = compiled._WARM
+    assert seen == [(device, device, False)] * warm + [(device, device, True)]
+    assert replay()[0].shape == (1, warm + 1)  # the captured call's memory
+    assert warm + 1 < compiled.BUCKET  # the step before them was the first
+    assert cuda.current == [torch.device("cuda:0")]
 
 
 @pytest.mark.compiles
