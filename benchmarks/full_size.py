@@ -103,13 +103,15 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         parser.error(f"--families knows {', '.join(FAMILIES)}, not {', '.join(sorted(unknown))}")
     if unknown := set(options.ways.split(",")) - set(WAYS):
         parser.error(f"--ways knows {', '.join(WAYS)}, not {', '.join(sorted(unknown))}")
-    if any(size < 1 for size in options.batches):
-        parser.error("--batches needs sizes of at least 1, as in 1,4,8")
     return options
 
 
-def _sizes(text: str) -> list[int]:
-    return [int(size) for size in text.split(",") if size]
+def sizes(text: str) -> list[int]:
+    """Sizes of batches, as in 1,4,8; none of an empty text."""
+    words = [word for word in text.split(",") if word]
+    if not all(word.isdecimal() and 0 < int(word) <= 4096 for word in words):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of sizes, as in 1,4,8")
+    return [int(word) for word in words]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -123,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
         "--ways", default=",".join(WAYS), help=f"what decodes by turns: some of {', '.join(WAYS)}"
     )
     parser.add_argument(
-        "--batches", type=_sizes, default=[1, 4, 8, 16, 32], help="sizes, as in 1,4,8; '' for none"
+        "--batches", type=sizes, default=[1, 4, 8, 16, 32], help="sizes, as in 1,4,8; '' for none"
     )
     parser.add_argument("--new-compile", action="store_true", help="forget what was compiled")
     parser.add_argument("--layers", type=int, help="so many layers instead of the real number")

@@ -27,6 +27,10 @@ from typing import Any
 from benchmarks.accelerator import merged, page
 from benchmarks.accelerator.parts import OUT, Part, parts
 from benchmarks.accelerator.prepare import MODELS
+from benchmarks.full_size import sizes
+from engine.errors import BadInput
+from engine.plain_files import reason
+from engine.quoting import shown
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOWN = 300  # characters of what a failed part said last
@@ -36,11 +40,26 @@ States = dict[str, dict[str, Any]]
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
-    if options.keep:
-        kept = merged.keep(options.out)
-        print(f"Kept in {kept}, drawn in {page.chart(kept)}.")
-        return 0
-    options.out.mkdir(parents=True, exist_ok=True)
+    try:
+        return _kept(options.out) if options.keep else _measured(options)
+    except BadInput as error:
+        _say(str(error))
+        return 2
+
+
+def _kept(out: Path) -> int:
+    kept = merged.keep(out)
+    print(f"Kept in {kept}, drawn in {page.chart(kept)}.")
+    return 0
+
+
+def _measured(options: argparse.Namespace) -> int:
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(
+            f"{shown(options.out)} cannot be made ({reason(error)}): name another --out."
+        ) from error
     wanted = [part for part in parts(options) if _chosen(part, options)]
     states = _run(wanted, options.out.resolve(), options.minutes)
     _write(options.out / "parts.json", states)
@@ -58,7 +77,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--verify-samples", type=int, default=1)
     parser.add_argument("--tokens", type=int, default=64, help="new tokens of every run")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--batches", default="1,4,8,16,32")
+    parser.add_argument("--batches", type=sizes, default=[1, 4, 8, 16, 32])
     parser.add_argument("--layers", type=int, help="so many layers instead of the real number")
     parser.add_argument("--hidden", type=int, help="this width instead of the real one")
     parser.add_argument("--keep", action="store_true", help="put the figures of --out into results")
@@ -102,8 +121,8 @@ def _part(part: Part, out: Path, left: float) -> dict[str, Any]:
     """Runs one part, unless its figures are there."""
     if (out / f"{part.name}.json").is_file():
         return {"state": "measured", "said": "earlier"}
-    if absent := [name for name in part.needs if find_spec(name) is None]:
-        return {"state": "not measured", "said": f"{', '.join(absent)} not installed"}
+    if lacking := [name for name in part.needs if find_spec(name) is None]:
+        return {"state": "not measured", "said": f"{', '.join(lacking)} not installed"}
     if left < LEAST_S:
         return {"state": "no time left"}
     _say(f"{part.name}: {part.what} ...")
@@ -112,7 +131,8 @@ def _part(part: Part, out: Path, left: float) -> dict[str, Any]:
     code = _process(part, out, fresh, log, min(left, 60 * part.minutes))
     if code is None:
         return {"state": "out of time", "said": _last(log)}
-    if code not in part.codes or (fresh.is_file() and not _is_json(fresh)):
+    absent = OUT in part.command and not fresh.is_file()
+    if code not in part.codes or absent or (fresh.is_file() and not _is_json(fresh)):
         return {"state": "failed", "said": f"exit code {code}: {_last(log)}"}
     if not fresh.is_file():
         fresh.write_text("{}", encoding="utf-8")  # prepare leaves files, no figures
@@ -124,7 +144,7 @@ def _process(part: Part, out: Path, fresh: Path, log: Path, seconds: float) -> i
     """The exit code, or None after the time is over: then the part and its children are ended."""
     command = [sys.executable, "-m", *(str(fresh) if one == OUT else one for one in part.command)]
     with log.open("wb") as errors:
-        prints = fresh.open("wb") if part.prints and "--json" in part.command else None
+        prints = fresh.open("wb") if part.prints else None
         process = subprocess.Popen(
             command, cwd=ROOT, env=_environment(part, out), stdin=subprocess.DEVNULL,
             stdout=prints or errors, stderr=errors, start_new_session=True,

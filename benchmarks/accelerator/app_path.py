@@ -27,7 +27,7 @@ from benchmarks import machine
 from benchmarks.accelerator.prepare import MODELS, NAMES, SCENES
 from benchmarks.bandwidth import complete
 from benchmarks.drafting import figures as draft_figures
-from engine.errors import OutOfMemory
+from engine.errors import OutOfMemory, StageScopeError
 from engine.machine import device, memory
 from engine.media import dataset
 from engine.models import quantization, registry
@@ -79,7 +79,10 @@ def main(arguments: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as cache:
         os.environ["STAGESCOPE_CACHE_DIR"] = cache  # nothing is read that an earlier run kept
         os.environ["STAGESCOPE_MODELS"] = str(options.folder / MODELS)
-        found = _sections(_setup(options), options.only.split(","))
+        try:
+            found = _sections(_setup(options), options.only.split(","))
+        except StageScopeError as error:
+            parser.error(str(error))
     machine.write(options.out, {"device": str(device.choose()), "sections": found})
     sys.exit(any("failed" in one for one in found.values()))
 

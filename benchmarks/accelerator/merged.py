@@ -14,6 +14,8 @@ from typing import Any
 
 from benchmarks import machine
 from benchmarks.accelerator.prepare import NAMES
+from engine.errors import BadInput
+from engine.quoting import shown
 
 FILE = "accelerator.json"
 REPEAT = "python -m benchmarks.accelerator --out FOLDER --only {}"
@@ -41,9 +43,11 @@ def write(folder: Path) -> Path:
 
 def keep(folder: Path) -> Path:
     """Copies a finished folder's figures into benchmarks/results; only of models at full size."""
-    found = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    if not (folder / FILE).is_file():
+        raise BadInput(f"{shown(folder)} holds no {FILE}: measure into it first.")
+    found = _read(folder / FILE)
     if not found["full_size"]:
-        raise SystemExit(f"{folder / FILE} is of small models: measure without --layers, --hidden.")
+        raise BadInput(f"{shown(folder)} is of small models: measure without --layers, --hidden.")
     name = re.sub(r"[^a-z0-9]+", "-", found["device"].lower()).strip("-")
     target = machine.RESULTS / f"accelerator-{name}.json"
     target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

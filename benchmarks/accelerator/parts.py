@@ -39,7 +39,7 @@ class Part:
 
     @property
     def prints(self) -> bool:
-        return OUT not in self.command
+        return "--json" in self.command
 
 
 def parts(options: argparse.Namespace) -> list[Part]:
@@ -76,7 +76,13 @@ def _decoding(options: argparse.Namespace) -> Iterator[Part]:
             OUT,
             "--new-compile",
         )
-        words += ("--repeat", str(options.repeat), "--batches", options.batches, *_sizes(options))
+        words += (
+            "--repeat",
+            str(options.repeat),
+            "--batches",
+            ",".join(map(str, options.batches)),
+            *_sizes(options),
+        )
         yield Part(f"decoding-{family}", "decoding, memory, batches", words, 6)
 
 

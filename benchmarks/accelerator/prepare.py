@@ -44,6 +44,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--layers", type=int, help="so many layers instead of the real number")
     parser.add_argument("--hidden", type=int, help="this width instead of the real one")
     options = parser.parse_args(arguments)
+    if options.scenes < 1:
+        parser.error("--scenes must be at least 1")
     scenes(options.folder / SCENES, range(FIRST_SEED, FIRST_SEED + options.scenes))
     checkpoints(options.folder, device.choose(), options.layers, options.hidden)
 

@@ -19,6 +19,7 @@ from benchmarks.accelerator import __main__ as driver
 from benchmarks.accelerator import app_path, merged, page, parts, prepare, vision
 from benchmarks.accelerator.parts import OUT, Part
 from engine.__main__ import _parser
+from engine.errors import BadInput
 from engine.machine import device
 from engine.media import dataset
 from engine.models import registry
@@ -62,6 +63,7 @@ def test_a_part_that_fails_or_hangs_costs_no_other(modules: Path) -> None:
         part("garbled", "--json"),
         part("checked", "--json", codes=(0, 1)),
         part("loud", "--json"),
+        Part("lost", "figures that were not written", ("made_checked", OUT), 1, codes=(0, 1)),
         Part("lacks", "a part", ("made_well", OUT), 1, needs=("no_such_package",)),
     ]
     start = time.monotonic()
@@ -74,6 +76,7 @@ def test_a_part_that_fails_or_hangs_costs_no_other(modules: Path) -> None:
         "garbled": "failed",
         "checked": "measured, with failures",
         "loud": "measured",
+        "lost": "failed",
         "lacks": "not measured",
     }
     assert "no such thing" in states["broken"]["said"] and states["endless"]["said"] == "begun"
@@ -106,6 +109,7 @@ def test_the_folder_tells_what_became_of_each_part(
         (["--only", "everything"], "--only names no part with everything"),
         (["--repeat", "1"], "--repeat and --tokens 2"),
         (["--minutes", "0"], "--minutes above 0"),
+        (["--batches", "1,x"], "'1,x' is no list of sizes"),
     ],
 )
 def test_odd_arguments_are_refused(
@@ -400,8 +404,18 @@ def test_small_models_are_not_kept(folder: Path) -> None:
     file = folder / "decoding-eventgpt.json"
     file.write_text(file.read_text().replace('"full_size": true', '"full_size": false'))
     merged.write(folder)
-    with pytest.raises(SystemExit, match="small models"):
+    with pytest.raises(BadInput, match="small models"):
         merged.keep(folder)
+
+
+def test_what_cannot_be_kept_or_written_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert driver.main(["--out", str(tmp_path), "--keep"]) == 2
+    assert "holds no accelerator.json" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert driver.main(["--out", str(tmp_path / "file" / "out")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_the_parts_have_a_cache_and_models_of_their_own(
