@@ -38,7 +38,7 @@ from engine.prompts import DEFAULT_QUESTION
 from engine.types import DecodeConfig, RunRequest, RunResult, Sample
 
 QUESTIONS = (DEFAULT_QUESTION, "Is there a pedestrian in the scene?", "What is beside the road?")
-LEFT = 16 * 2**20  # bytes that are left free where a run must not fit
+LEFT = 4 * 2**20  # bytes that are left free where a run must not fit
 NOT_HERE = "only CUDA has a memory of its own that can be limited"
 ALL = tuple(name for name, _ in NAMES.values())
 
@@ -175,7 +175,7 @@ def full_memory(setup: Setup) -> dict[str, Any]:
     """A run that does not fit: one sentence, all its memory is free, and the next run answers."""
     if setup.on.type != "cuda":
         return {"not_measured": NOT_HERE}
-    name = ALL[0]
+    name = NAMES["video_llava"][0]  # its prompt is the longest
     expected = setup.ask(name, cache="off").generation.token_ids
     memory.release()
     before = _used(setup.on)
@@ -189,7 +189,12 @@ def full_memory(setup: Setup) -> dict[str, Any]:
     del ballast
     memory.release()
     equal = setup.ask(name).generation.token_ids == expected
-    return {"said": said, "bytes_left_behind": left, "next_run_equal": equal}
+    return {
+        "refused": bool(said),
+        "said": said,
+        "bytes_left_behind": left,
+        "next_run_equal": equal,
+    }
 
 
 def _fill(on: torch.device) -> torch.Tensor:

@@ -245,7 +245,7 @@ def test_a_full_memory_is_told_and_left_as_it_was(
     card: app_path.Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ballast = torch.empty(1)
-    adapter = registry.load(registry.entry(app_path.ALL[0]))
+    adapter = registry.load(registry.entry(prepare.NAMES["video_llava"][0]))
 
     def fill(on: torch.device) -> torch.Tensor:
         patch = pytest.MonkeyPatch()
@@ -260,7 +260,17 @@ def test_a_full_memory_is_told_and_left_as_it_was(
     monkeypatch.setattr(app_path, "_fill", fill)
     found = app_path.full_memory(card)
     assert "ran out of memory" in found["said"] and found["next_run_equal"] is True
+    assert list(merged._unequal(found)) == []
     assert found["bytes_left_behind"] == -ballast.nbytes  # which the made-up card does not count
+
+
+@pytest.mark.slow
+def test_control_a_run_that_fits_after_all_is_named(
+    card: app_path.Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_path, "_fill", lambda on: torch.empty(1))
+    found = app_path.full_memory(card)
+    assert list(merged._unequal(found)) == ["refused"]
 
 
 # stage 3
