@@ -66,13 +66,18 @@ def _llama(vocabulary: int) -> dict[str, int]:
 
 
 def _loud(model: torch.nn.Module, seed: int) -> torch.nn.Module:
-    """Weights far from zero, so that what a model is shown changes what it says."""
+    """Weights far from zero, so that what a model is shown changes what it says.
+
+    The tower's class embedding [D] too, which transformers draws from torch's own generator: an
+    answer would depend on the tests before.
+    """
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() > 1:
-                scale = 1.5 / parameter[0].numel() ** 0.5
-                parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
+        for name, parameter in model.named_parameters():
+            if parameter.dim() > 1 or name.endswith("class_embedding"):
+                row = parameter if parameter.dim() == 1 else parameter[0]
+                drawn = torch.randn(parameter.shape, generator=generator)
+                parameter.copy_(drawn * 1.5 / row.numel() ** 0.5)
     return model
 
 

@@ -26,11 +26,8 @@ GROWS = 1.1  # a larger batch pays if it gives this much more
 LABELS = {family: label for family, (_, label) in NAMES.items()}
 NAMES_OF_VERDICTS = ("failed", "skipped", "tie", "unresolved")
 EQUALITIES = (
-    "equal",
-    "next_run_equal",
-    "equal_to_generate",
-    "planted_fault_noticed",
-    "all_at_once",
+    *("equal", "next_run_equal", "equal_to_generate"),
+    *("all_at_once", "refused", "planted_fault_noticed"),
 )
 Row = dict[str, Any]
 
