@@ -123,7 +123,9 @@ def main() -> None:
     memory_bars.show(entries)
     st.subheader("Checkpoints", anchor=False)
     here = [entry for entry in entries if installed(entry)]
-    loaded = [item for item in registry.resident() if item not in entries]  # such as in float16
+    # Such as in float16.  A model whose entry has changed since has the card of its entry.
+    names = {entry.name for entry in entries}
+    loaded = [item for item in registry.resident() if item.name not in names]
     show_all([*here, *loaded], show)
     if absent := [entry for entry in entries if entry not in here]:
         st.subheader("Not installed", anchor=False)

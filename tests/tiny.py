@@ -72,12 +72,15 @@ def _loud(model: torch.nn.Module, seed: int) -> torch.nn.Module:
     answer would depend on the tests before.
     """
     generator = torch.Generator().manual_seed(seed)
+    own = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if parameter.dim() > 1 or name.endswith("class_embedding"):
-                row = parameter if parameter.dim() == 1 else parameter[0]
-                drawn = torch.randn(parameter.shape, generator=generator)
-                parameter.copy_(drawn * 1.5 / row.numel() ** 0.5)
+            if parameter.dim() > 1:
+                scale = 1.5 / parameter[0].numel() ** 0.5
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
+            elif name.endswith("class_embedding"):
+                drawn = torch.randn(parameter.shape, generator=own)
+                parameter.copy_(drawn / parameter.numel() ** 0.5)
     return model
 
 

@@ -120,6 +120,20 @@ def test_load_and_unload(app: Open) -> None:
     assert "of weights freed" in texts(at)
 
 
+def test_a_model_whose_entry_changed_while_it_was_loaded_has_one_card(
+    app: Open, tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.load(registry.entry(NAME))
+    changed = (tiny_models / "models.toml").read_text(encoding="utf-8").replace("Tiny", "Other")
+    (tmp_path / "models.toml").write_text(
+        changed.replace('"./', f'"{tiny_models.as_posix()}/'), encoding="utf-8"
+    )
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(tmp_path / "models.toml"))
+    assert registry.resident()[0] not in registry.entries()
+    at = app("pages/models.py")
+    assert html(at).count("Other llava") == 1 and not at.exception
+
+
 def test_a_variant_with_weights_of_its_own_has_a_card_while_it_is_loaded(app: Open) -> None:
     name = f"{NAME}@float16"
     registry.load(registry.entry(name))
