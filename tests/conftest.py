@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import io
 import sys
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from PIL import Image
 
 from engine.machine import memory
@@ -32,6 +34,16 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
+    """Pytest stops its timer when a test fails, for a person at a debugger; but closing a frozen
+    browser never ends either, so the timer of faulthandler_timeout starts again."""
+    seconds = float(node.config.getini("faulthandler_timeout") or 0)
+    if seconds and isinstance(node, pytest.Item):
+        file = node.config.stash[fault_handler_stderr_fd_key]
+        faulthandler.dump_traceback_later(seconds, file=file, exit=True)
 
 
 @pytest.fixture(autouse=True)
