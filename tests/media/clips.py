@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -47,10 +48,14 @@ def encoded(
     container: Mapping[str, str] | None = None,
     **options: str,
 ) -> bytes:
-    """A clip with a frame at each time, in milliseconds, by any encoder with any options."""
-    with tempfile.TemporaryDirectory() as folder:
+    """A clip with a frame at each time, in milliseconds, by any encoder with any options.
+
+    In a thread of its own: SVT-AV1 gives root's thread real-time priority, and a browser started
+    from that thread later would leave no CPU to anything else.
+    """
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as thread:
         path = Path(folder) / "clip"
-        _write(str(path), kind, codec, options, times, container or {})
+        thread.submit(_write, str(path), kind, codec, options, times, container or {}).result()
         return path.read_bytes()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,13 @@ def test_every_kind_gives_the_frames_of_a_plain_decoding(kind: str, codec: str, 
     assert found.count == len(everything) == 60 and len(found.images) == 8
     np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
     np.testing.assert_array_equal(video.first(data, "a"), everything[0])
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="no such call on this system")
+def test_encoding_leaves_the_priority_of_the_tests_alone() -> None:
+    before = os.sched_getscheduler(0)
+    clips.encoded("webm", "libsvtav1")
+    assert os.sched_getscheduler(0) == before
 
 
 @pytest.mark.parametrize(
