@@ -64,10 +64,12 @@ def test_a_growing_answer_shows_its_end_and_a_finished_one_its_beginning(visitor
     visitor.ready()
     expect(page.locator('[class*="st-key-answer_"]')).to_have_count(3)
     page.wait_for_function(
-        """() => [...document.querySelectorAll('[class*="st-key-answer_"]')].every(box =>
-          box.scrollHeight > box.clientHeight + 40 && box.scrollTop == 0
-          && box.querySelector('[data-testid="stText"]').getBoundingClientRect().top
-            >= box.getBoundingClientRect().top)"""
+        """() => {
+          const boxes = [...document.querySelectorAll('[class*="st-key-answer_"]')];
+          const long = boxes.filter(box => box.scrollHeight > box.clientHeight + 40);
+          return long.length >= 2 && boxes.every(box => box.scrollTop == 0
+            && box.querySelector('[data-testid="stText"]').getBoundingClientRect().top
+              >= box.getBoundingClientRect().top); }"""
     )
 
 
