@@ -149,11 +149,17 @@ def test_control_copies_of_features_that_are_not_waited_for_are_noticed(
 
 
 @pytest.mark.parametrize(
-    "plant",
-    [faults.never_synchronised, faults.not_synchronised_at_the_end],
+    ("times_are_right", "plant"),
+    [
+        (decoupled_times_are_right, faults.never_synchronised),
+        (decoupled_times_are_right, faults.not_synchronised_at_the_end),
+        (hooked_times_are_right, faults.never_synchronised),
+        (hooked_times_are_right, faults.probe_not_synchronised),
+    ],
     ids=lambda one: one.__name__,
 )
-def test_control_a_stage_that_does_not_wait_is_noticed(
+def test_control_a_clock_that_does_not_wait_is_noticed(
+    times_are_right: Callable[[Adapter, Sample, pytest.MonkeyPatch], bool],
     plant: Callable[[pytest.MonkeyPatch], None],
     load: Load,
     sample: Sample,
@@ -161,23 +167,7 @@ def test_control_a_stage_that_does_not_wait_is_noticed(
 ) -> None:
     adapter = load("llava", NAME)
     plant(monkeypatch)
-    assert not decoupled_times_are_right(adapter, sample, monkeypatch)
-
-
-@pytest.mark.parametrize(
-    "plant",
-    [faults.never_synchronised, faults.probe_not_synchronised],
-    ids=lambda one: one.__name__,
-)
-def test_control_a_probe_that_does_not_wait_is_noticed(
-    plant: Callable[[pytest.MonkeyPatch], None],
-    load: Load,
-    sample: Sample,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    adapter = load("llava", NAME)
-    plant(monkeypatch)
-    assert not hooked_times_are_right(adapter, sample, monkeypatch)
+    assert not times_are_right(adapter, sample, monkeypatch)
 
 
 def batch_times_are_right(
