@@ -94,7 +94,9 @@ def _placeholder_parts(adapter: Adapter) -> ProjectionParts | None:
     layers = ((projector.linear_1, config.projector_hidden_act), (projector.linear_2, ""))
     clips = tower is getattr(model, "video_tower", None)
     full = clips or config.vision_feature_select_strategy == "full"
-    return ProjectionParts(blocks[place - 1], layers, (projector,), full, False)
+    # Place 0 is what the first block reads; SigLIP has no norm before it.
+    read = blocks[place - 1] if place else getattr(tower, "pre_layrnorm", tower.embeddings)
+    return ProjectionParts(read, layers, (projector,), full, False)
 
 
 @torch.inference_mode()

@@ -92,25 +92,32 @@ def test_a_model_that_raises_is_a_row_that_says_where(
 
 
 @pytest.mark.slow
-def test_a_list_of_tower_layers_leaves_the_visual_rows_open(
-    sample: Sample, tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("layer", "rows"), [([-2], "unresolved"), (-4, "passed")])
+def test_the_visual_rows_of_another_layer_of_the_tower(
+    layer: object,
+    rows: str,
+    sample: Sample,
+    tiny_models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """transformers reads a list of layers; the independent computation knows a single one."""
+    """The independent computation knows a single layer, what the first one reads too."""
     folder = Path(shutil.copytree(tiny_models / "llava", tmp_path / "llava"))
     config = json.loads((folder / "config.json").read_text())
-    config["vision_feature_layer"] = [config["vision_feature_layer"]]
-    (folder / "config.json").write_text(json.dumps(config))
+    assert config["vision_feature_layer"] == -2
+    assert config["vision_config"]["num_hidden_layers"] == 3
+    (folder / "config.json").write_text(json.dumps(config | {"vision_feature_layer": layer}))
     entries = tmp_path / "models.toml"
     entries.write_text(
-        f'[[model]]\nname = "listed"\nlabel = "Listed llava"\nfamily = "llava"\n'
+        f'[[model]]\nname = "other"\nlabel = "Other layer"\nfamily = "llava"\n'
         f'checkpoint = "{folder}"\ndtype = "float32"\n'
     )
     monkeypatch.setenv("STAGESCOPE_MODELS", str(entries))
-    (listed,) = runner.verify(request(sample, models=("listed",)), Notes())
-    outcomes = {v.check: v.outcome for v in listed.verdicts}
-    assert outcomes.get("rows") == "unresolved", [v.sentence for v in listed.verdicts]
+    (found,) = runner.verify(request(sample, models=("other",)), Notes())
+    outcomes = {v.check: v.outcome for v in found.verdicts}
+    assert outcomes.get("rows") == rows, [v.sentence for v in found.verdicts]
     assert outcomes["answer"] == "passed" and outcomes["equal_decoupled"] in ("passed", "tie")
-    registry.unload(registry.entry("listed"))
+    registry.unload(registry.entry("other"))
 
 
 @pytest.mark.slow
