@@ -1,10 +1,15 @@
-"""A busy machine: `verify` on correct code, and comparisons of runs, some of them disturbed.
+"""A busy and an idle machine: `verify` on correct code, and comparisons of runs, some disturbed.
 
 `python -m benchmarks.loaded` verifies the demo models in turn N times through the command line,
-while other processes keep the cores busy.  Then it measures one model twice, quiet and busy, and
-two models quiet, busy, and with only the second one disturbed.  In a comparison of a model with
-itself any verdict is false.  "before" is the verdict without the record of the load.  Runs are in a
-temporary folder, and so is the cache if none is set.
+under each of CONDITIONS: while other processes keep the cores busy, on an idle machine, with one
+and two threads, and with clocks that make the processor seem five times as fast or as slow.  No
+check may fail.  `--conditions` picks some; the results of the others are kept.  `--quick` verifies
+each model once under each idle condition.
+
+Then it measures one model twice, quiet and busy, and two models quiet, busy, and with only the
+second one disturbed.  In a comparison of a model with itself any verdict is false.  "before" is
+the verdict without the record of the load.  Runs are in a temporary folder, and so is the cache if
+none is set.
 """
 
 from __future__ import annotations
@@ -18,13 +23,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import keep, spread
+from benchmarks.machine import RESULTS, keep, spread
 from engine.pipeline.watcher import Watcher
 
 MODELS = "eventgpt-demo,video-llava-demo,llava-demo"
@@ -33,24 +38,87 @@ SAMPLES, REPEAT = 12, 1
 SPIN = "while True: pass"
 
 
+@dataclass(frozen=True)
+class Condition:
+    """`busy`: processes that keep cores busy; `threads`: of torch, None for the setting's default;
+    `slower`: factor of all times that the engine reads."""
+
+    busy: int = 0
+    threads: int | None = None
+    slower: float = 1.0
+
+
+CONDITIONS = {
+    "busy": Condition(busy=4),
+    "idle": Condition(),
+    "idle, 1 thread": Condition(threads=1),
+    "idle, 2 threads": Condition(threads=2),
+    "clock x 0.2": Condition(slower=0.2),
+    "clock x 5": Condition(slower=5.0),
+}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=20, help="verifications")
-    parser.add_argument("--busy", type=int, default=4, help="processes that keep cores busy")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=20, help="verifications per condition")
+    parser.add_argument("--conditions", default=";".join(CONDITIONS), help="separated by ;")
     parser.add_argument("--models", default=MODELS)
     parser.add_argument("--tokens", type=int, default=16, help="new tokens of a verification")
+    parser.add_argument("--quick", action="store_true", help="idle conditions, one run per model")
     parser.add_argument("--skip-verify", action="store_true", help="the comparisons alone")
     parser.add_argument("--skip-comparisons", action="store_true")
     options = parser.parse_args()
+    names = options.conditions.split(";")
+    if options.quick:
+        options.runs, options.skip_comparisons = len(options.models.split(",")), True
+        names = [name for name in names if not CONDITIONS[name].busy]
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("STAGESCOPE_DEVICE", "cpu")
         os.environ.setdefault("STAGESCOPE_CACHE_DIR", folder)
         os.environ["STAGESCOPE_RUNS_DIR"] = str(Path(folder) / "runs")
-        found: dict[str, Any] = {"busy_processes": options.busy}
-        if not options.skip_verify:
-            keep("loaded_verify", found | _verifications(options))
+        for name in [] if options.skip_verify else names:
+            _keep(name, _verifications(name, options))
         if not options.skip_comparisons:
-            keep("loaded_comparisons", found | _comparisons(Path(folder), options.busy))
+            keep("loaded_comparisons", _comparisons(Path(folder), CONDITIONS["busy"].busy))
+
+
+def _keep(name: str, found: dict[str, Any]) -> None:
+    """Writes the results after every condition, so that a stopped run keeps them."""
+    file = RESULTS / "loaded_verify.json"
+    kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    keep("loaded_verify", {"conditions": kept.get("conditions", {}) | {name: found}})
+
+
+@contextmanager
+def _under(condition: Condition) -> Iterator[None]:
+    """The condition inside a `with`."""
+    import pytest
+    import torch
+
+    from engine.machine import clocks, load_meter
+
+    read = {name: getattr(time, name) for name in ("perf_counter", "monotonic", "process_time")}
+    waited, threads, slower = clocks.ThreadWait.ms, torch.get_num_threads(), condition.slower
+
+    def scaled(clock: Callable[[], float]) -> Callable[[], float]:
+        return lambda: clock() * slower
+
+    def wait_ms(self: clocks.ThreadWait) -> float | None:
+        ms = waited(self)
+        return None if ms is None else ms * slower
+
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        stack.callback(torch.set_num_threads, threads)
+        if condition.threads:
+            patch.setenv("STAGESCOPE_THREADS", str(condition.threads))
+            torch.set_num_threads(condition.threads)
+        if slower != 1:
+            for name, clock in read.items():
+                patch.setattr(time, name, scaled(clock))
+            patch.setattr(clocks.ThreadWait, "ms", wait_ms)
+            patch.setattr(load_meter, "_TICK", load_meter._TICK / slower)
+        stack.enter_context(_busy(condition.busy))
+        yield
 
 
 @contextmanager
@@ -65,15 +133,16 @@ def _busy(number: int) -> Iterator[None]:
             other.wait()
 
 
-def _verifications(options: argparse.Namespace) -> dict[str, Any]:
+def _verifications(condition: str, options: argparse.Namespace) -> dict[str, Any]:
     """Exit codes and outcomes of every check, counted over all runs."""
     models, found = options.models.split(","), _Counts()
-    with _busy(options.busy):
+    with _under(CONDITIONS[condition]):
         for number in range(options.runs):
             found.verify(number, models[number % len(models)], options.tokens)
-            print(number, dict(found.codes), len(found.told), flush=True)
+            print(condition, number, dict(found.codes), len(found.told), flush=True)
     names = sorted(found.outcomes)
     return {
+        **vars(CONDITIONS[condition]),
         "models": models,
         "runs": options.runs,
         "max_new_tokens": options.tokens,
@@ -105,11 +174,11 @@ class _Counts:
         """The command line, in this process: another start of torch would prove nothing more."""
         from engine.__main__ import main as command_line
 
-        said, start = io.StringIO(), time.perf_counter()
+        said, start = io.StringIO(), time.perf_counter_ns()
         how = ["--samples", "1", "--max-new-tokens", str(tokens), "--json"]
         with redirect_stdout(said):
             self.codes[command_line(["verify", "--models", model, *how])] += 1
-        self.seconds.append(round(time.perf_counter() - start, 1))
+        self.seconds.append(round((time.perf_counter_ns() - start) / 1e9, 1))
         for row in json.loads(said.getvalue())["verdicts"]:
             self._count(f"{number}: {model}: ", row)
 

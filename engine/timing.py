@@ -47,13 +47,9 @@ class Usage(NamedTuple):
         pairs = zip(start, self, strict=True)
         return Usage(*(clocks.since(before, now) for before, now in pairs))
 
-    def after(self, more: Usage) -> Usage:
-        """The sum of this usage and `more`."""
-        return total([self, more])
-
 
 UNKNOWN = Usage(None, None)
-READINGS = 10  # attempts; the last one counts if all were interrupted
+READINGS = 3  # the last one counts: on a slow processor each seems interrupted
 
 
 def usage(device: torch.device, wait: clocks.ThreadWait) -> Usage:
@@ -148,19 +144,21 @@ class Timeline:
 class VisionProbe:
     """Adds up the time spent inside given modules while an enclosing call runs.
 
-    `used` adds up the usage in that time.  Modules must not contain each other.  Only calls in the
-    thread that created the probe are counted.
+    `used` is the usage from the first module's entry to the last module's exit, as reading it in
+    each hook would cost more than the clock.  It is unknown if another module ends.  Modules must
+    not contain each other.  Only calls in the thread that created the probe are counted.
     """
 
     def __init__(self, modules: Sequence[torch.nn.Module], device: torch.device) -> None:
         self.ms = 0.0
         self.calls: list[int] = [0] * len(modules)
         self._used: list[Usage] = []
+        self._before: Usage | None = None  # when the first module began
         self._modules, self._device = modules, device
         self._wait = clocks.ThreadWait()
         self._sync = synchronizer(device)
         self._thread = threading.get_ident()
-        self._entered: dict[int, tuple[float, Usage]] = {}
+        self._entered: dict[int, float] = {}
         self._handles: list[torch.utils.hooks.RemovableHandle] = []
 
     def __enter__(self) -> VisionProbe:
@@ -177,14 +175,16 @@ class VisionProbe:
 
     @property
     def used(self) -> Usage:
-        """The sum over all calls; unknown if one call's usage is unknown."""
-        return total(self._used)
+        return total(self._used) if self._before is None else UNKNOWN
 
     def _enter(self, index: int) -> Callable[..., None]:
         def hook(*_: Any) -> None:
             if threading.get_ident() == self._thread:
                 self._sync()
-                self._entered[index] = together(self._device, self._wait)
+                if self._before is None:
+                    self._entered[index], self._before = together(self._device, self._wait)
+                else:
+                    self._entered[index] = time.perf_counter()
 
         return hook
 
@@ -192,10 +192,13 @@ class VisionProbe:
         def hook(*_: Any) -> None:
             if threading.get_ident() == self._thread:
                 self._sync()
-                start, before = self._entered.pop(index)
-                end, after = together(self._device, self._wait)
-                self.ms += (end - start) * 1000
-                self._used.append(after.since(before))
+                if index == len(self._modules) - 1 and self._before is not None:
+                    end, after = together(self._device, self._wait)
+                    self._used.append(after.since(self._before))
+                    self._before = None
+                else:
+                    end = time.perf_counter()
+                self.ms += (end - self._entered.pop(index)) * 1000
                 self.calls[index] += 1
 
         return hook

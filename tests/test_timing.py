@@ -116,7 +116,40 @@ def test_the_probe_adds_up_what_was_used() -> None:
     assert probe.used.cpu_ms is not None and probe.used.cpu_ms < probe.ms
 
 
+def test_the_probe_reads_usage_once_at_each_end_of_the_stage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A reading costs more than the clock's, so it is not taken between two modules."""
+    readings: list[float] = []
+
+    def read(*_: object) -> Usage:
+        readings.append(time.perf_counter())
+        return Usage(float(len(readings)), 0.0)
+
+    monkeypatch.setattr(timing, "usage", read)
+    monkeypatch.setattr(timing.clocks, "TIGHT_S", 1.0)
+    tower, projector = Slow(), Slow()
+    with VisionProbe([tower, projector], CPU) as probe:
+        for module in (tower, tower, projector):
+            module(torch.ones(1))
+        assert len(readings) == 2 and probe.used == Usage(1.0, 0.0)
+        assert probe.ms <= 1000 * (readings[1] - readings[0]) + 5
+        tower(torch.ones(1))
+    assert probe.used == UNKNOWN  # where the stage ends is not known
+
+
+@pytest.mark.parametrize("times", [1, 5, 20])
+def test_a_slow_processor_does_not_read_usage_again_and_again(
+    times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reading takes `times` the bound that tells an interrupted one."""
+    clock = iter([step * times * clocks.TIGHT_S for step in range(100)])
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(timing, "usage", lambda *_: UNKNOWN)
+    timing.together(CPU, clocks.ThreadWait())
+    assert next(clock) <= 6 * times * clocks.TIGHT_S
+
+
 def test_sums_of_what_was_used_stay_unknown_where_a_part_is() -> None:
     assert timing.total([Usage(1.0, 2.0), Usage(3.0, None)]) == Usage(4.0, None)
-    assert Usage(1.0, None).after(Usage(2.0, 5.0)) == Usage(3.0, None)
     assert Usage(5.0, 3.0).since(Usage(1.0, None)) == Usage(4.0, None)

@@ -170,24 +170,13 @@ class AnswerRecorder:
             ModuleCalls(name, self._calls.get(index, 0), self._pictures.get(index, 0))
             for index, name in enumerate(names)
         )
-        empty = torch.empty(0)
-        logits = torch.stack(self._rows) if self._rows else empty
-        return RecordedAnswer(
-            way,
-            ids,
-            logits,
-            empty if self._embeds is None else self._embeds,
-            seen,
-            result,
-            self._since_start(result),
-        )
-
-    def _since_start(self, result: RunResult | None) -> tuple[float, ...]:
-        """When the head finished each token, in ms since the run's zero point."""
-        if result is None or result.clocks is None:
-            return ()
-        zero = result.clocks[0].second_s
-        return tuple((moment - zero) * 1000 for moment in self._times)
+        logits = torch.stack(self._rows) if self._rows else torch.empty(0)
+        embeds = torch.empty(0) if self._embeds is None else self._embeds
+        head_ms: tuple[float, ...] = ()
+        if result is not None and result.clocks is not None:
+            zero = result.clocks[0].second_s
+            head_ms = tuple((moment - zero) * 1000 for moment in self._times)
+        return RecordedAnswer(way, ids, logits, embeds, seen, result, head_ms)
 
     @property
     def steps(self) -> int:

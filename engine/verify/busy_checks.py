@@ -42,16 +42,13 @@ def final_finding(tries: Sequence[Attempt]) -> CheckFinding:
     evidence = dict(found.evidence) | {"tries": len(tries)}
     evidence |= {"machine_load": vars(load)} if load is not None else {}
     if not all(one.excused for one in tries):
-        return replace(found, sentence=_tried(found, tries), evidence=evidence)
+        sentence, failed = found.sentence, len(tries) - 1
+        if failed:
+            often = "once" if failed == 1 else f"{failed} times"
+            sentence += f" (Repeated: it had failed {often} on a busy machine.)"
+        return replace(found, sentence=sentence, evidence=evidence)
     all_loads = together([one.load for one in tries if one.load is not None])
     load_text = words(all_loads) if all_loads is not None else ""
     often = "once" if len(tries) == 1 else f"{len(tries)} times"
     sentence = f"Open: machine busy ({load_text}). Tried {often}; the last result: {found.sentence}"
     return replace(found, outcome="unresolved", sentence=sentence, evidence=evidence)
-
-
-def _tried(found: CheckFinding, tries: Sequence[Attempt]) -> str:
-    if len(tries) == 1:
-        return found.sentence
-    before = "once" if len(tries) == 2 else f"{len(tries) - 1} times"
-    return f"{found.sentence} (Repeated: it had failed {before} on a busy machine.)"

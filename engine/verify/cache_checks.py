@@ -9,8 +9,9 @@ and cache are only read.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,84 +29,91 @@ from engine.types import (
     Events,
     Extent,
     Features,
-    FeatureSpec,
+    Image,
     Media,
     MediaKind,
     Pixels,
     Sample,
 )
-from engine.verify.answer_paths import ANOTHER_QUESTION, Subject
+from engine.verify import named_processor
+from engine.verify.answer_paths import ANOTHER_QUESTION, RecordedAnswer, Subject
+from engine.verify.verdict import CheckFinding, judged
+
+KeyChange = tuple[str, bool, bool]  # what was changed, whether the key must change, whether it did
 
 
-@dataclass(frozen=True)
-class KeyChange:
-    """One changed ingredient, and whether the key changed."""
+def keys(subject: Subject, folder: Path) -> CheckFinding:
+    """Changes every ingredient, one at a time: the key must change exactly when it must."""
+    shown, faults = [], []
+    changes = (_feature_changes(subject), _prefix_changes(subject), _file_changes(subject, folder))
+    for what, must_change, changed in chain(*changes):
+        right = must_change == changed
+        change = {"what": what, "must_change": must_change, "changed": changed, "right": right}
+        shown.append(change)
+        if not right:
+            did = "changed" if changed else "did not change"
+            faults.append(f"{what}: the key {did}, but the opposite is required.")
+    good = f"{len(shown)} changes, one at a time: each key changed if and only if it must."
+    return judged(faults, good, "wrong keys", {"changes": shown})
 
-    what: str
-    must_change: bool
-    changed: bool
 
-    @property
-    def right(self) -> bool:
-        return self.must_change == self.changed
-
-
-def changes(subject: Subject, folder: Path) -> Iterator[KeyChange]:
-    """Changes every ingredient, one at a time."""
+def _feature_changes(subject: Subject) -> Iterator[KeyChange]:
     adapter, prompt, used = subject.adapter, subject.request.prompt, subject.request.pixels
-    own = _key(adapter, subject.media, prompt, used)
-    other_question = _key(adapter, subject.media, ANOTHER_QUESTION, used)
-    yield KeyChange("another question", False, own != other_question)
+
+    def key(adapter: Adapter, shown: Media, prompt: str, setting: Pixels) -> str:
+        return feature_cache.key(adapter.feature_spec(adapter.preprocess(shown, prompt, setting)))
+
+    own = key(adapter, subject.media, prompt, used)
+    yield "another question", False, own != key(adapter, subject.media, ANOTHER_QUESTION, used)
     for what, other in _other_adapters(adapter):
-        yield KeyChange(what, True, own != _key(other, subject.media, prompt, used))
+        yield what, True, own != key(other, subject.media, prompt, used)
     setting: Pixels = "fast" if used == "exact" else "exact"
-    yield KeyChange(f"pixels {setting}", True, own != _key(adapter, subject.media, prompt, setting))
-    yield from _prefix_changes(subject, setting)
-    rule = FRAME_RULES[-1]
-    how = subject.request.media
+    yield f"pixels {setting}", True, own != key(adapter, subject.media, prompt, setting)
+    rule, how = FRAME_RULES[-1], subject.request.media
     ruled = media.load(subject.sample, adapter.kind, replace(how, frames=rule))
-    yield KeyChange(
-        f"frame rule {rule}", adapter.kind == "video", own != _key(adapter, ruled, prompt, used)
-    )
+    chosen = adapter.kind == "video"
+    yield f"frame rule {rule}", chosen, own != key(adapter, ruled, prompt, used)
     extent: Extent = "stream" if subject.request.extent == "slice" else "slice"
     shown = media.load(subject.sample, adapter.kind, replace(how, extent=extent))
     drawn = subject.media.extent is not None  # prepared event pictures do not change
-    resized = own != _key(adapter, shown, prompt, used)
-    yield KeyChange(f"event pictures {EXTENT_WORDS[extent]}", drawn, resized)
-    for name, copies in _copies(subject, folder).items():
-        copy, renamed, *changed = (_spec(adapter, sample, prompt) for sample in copies.values())
-        subject.cache.write(copy, Features({"rows": torch.zeros(1, 1)}), 0.0, False)
-        missed = subject.cache.read(renamed) is None
-        yield KeyChange(f"equal {name} under another file name", False, missed)
-        for what, spec in zip(list(copies)[2:], changed, strict=True):
-            yield KeyChange(what, True, subject.cache.read(spec) is None)
+    resized = own != key(adapter, shown, prompt, used)
+    yield f"event pictures {EXTENT_WORDS[extent]}", drawn, resized
 
 
-def _prefix_changes(subject: Subject, setting: Pixels) -> Iterator[KeyChange]:
-    """The same for prefix keys; `setting` is the other setting of pixels."""
+def _prefix_changes(subject: Subject) -> Iterator[KeyChange]:
+    """The same for prefix keys."""
     adapter, prompt, used = subject.adapter, subject.request.prompt, subject.request.pixels
     own = prefix_cache.key(adapter, subject.prepared)
     other = adapter.words(subject.media, ANOTHER_QUESTION, used)
-    yield KeyChange("prefix: another question", False, own != prefix_cache.key(adapter, other))
+    yield "prefix: another question", False, own != prefix_cache.key(adapter, other)
+    setting: Pixels = "fast" if used == "exact" else "exact"
     resized = adapter.words(subject.media, prompt, setting)
-    yield KeyChange(f"prefix: pixels {setting}", True, own != prefix_cache.key(adapter, resized))
+    yield f"prefix: pixels {setting}", True, own != prefix_cache.key(adapter, resized)
     shown = replace(subject.prepared, digest=subject.prepared.digest + "0")
-    yield KeyChange("prefix: other pictures", True, own != prefix_cache.key(adapter, shown))
+    yield "prefix: other pictures", True, own != prefix_cache.key(adapter, shown)
     wordy = adapter.remade(adapter.info)
     wordy.prompt = f"Look! {adapter.prompt}"  # type: ignore[misc]
     words = prefix_cache.key(wordy, wordy.words(subject.media, prompt, used))
-    yield KeyChange("prefix: words before the pictures", True, own != words)
+    yield "prefix: words before the pictures", True, own != words
     for what, one in _other_adapters(adapter):
-        yield KeyChange(f"prefix: {what}", True, own != prefix_cache.key(one, subject.prepared))
+        yield f"prefix: {what}", True, own != prefix_cache.key(one, subject.prepared)
 
 
-def _key(adapter: Adapter, shown: Media, prompt: str, setting: Pixels) -> str:
-    return feature_cache.key(adapter.feature_spec(adapter.preprocess(shown, prompt, setting)))
-
-
-def _spec(adapter: Adapter, sample: Sample, prompt: str) -> FeatureSpec:
-    shown = media.load(sample, adapter.kind)
-    return adapter.feature_spec(adapter.preprocess(shown, prompt))
+def _file_changes(subject: Subject, folder: Path) -> Iterator[KeyChange]:
+    """Writes features for a copy of the media, and looks for those of other copies."""
+    adapter = subject.adapter
+    for form, copies in _copies(subject, folder).items():
+        copy, renamed, *changed = (
+            adapter.feature_spec(
+                adapter.preprocess(media.load(sample, adapter.kind), subject.request.prompt)
+            )
+            for sample in copies.values()
+        )
+        subject.cache.write(copy, Features({"rows": torch.zeros(1, 1)}), 0.0, False)
+        missed = subject.cache.read(renamed) is None
+        yield f"equal {form} under another file name", False, missed
+        for what, spec in zip(list(copies)[2:], changed, strict=True):
+            yield what, True, subject.cache.read(spec) is None
 
 
 def _other_adapters(adapter: Adapter) -> Iterator[tuple[str, Adapter]]:
@@ -130,29 +138,35 @@ def _other_adapters(adapter: Adapter) -> Iterator[tuple[str, Adapter]]:
 
 def _copies(subject: Subject, folder: Path) -> dict[str, dict[str, Sample]]:
     """Per form of the media: a copy, a renamed copy, and copies with one change each."""
-    found = {"pictures": _picture_copies(subject, folder / "pictures")}
-    if subject.adapter.kind == "events" and subject.sample.events is not None:
-        found["events"] = _event_copies(subject.sample, folder / "events")
-    return found
-
-
-def _picture_copies(subject: Subject, folder: Path) -> dict[str, Sample]:
-    images = subject.media.images
+    kind, images = subject.adapter.kind, subject.media.images
     first, last = ([image.copy() for image in images] for _ in range(2))
     first[0][0, 0] = 255 - first[0][0, 0]
     last[-1][-1, -1] = 255 - last[-1][-1, -1]
-    versions = {
-        "copy": images,
-        "renamed": images,
-        "first pixel of the first picture": first,
-        "last pixel of the last picture": last,
+    wide = [named_processor.pictures()[0]] * len(images)
+    tall = [image.reshape(image.shape[1], image.shape[0], 3) for image in wide]
+    forms: dict[str, dict[str, Sequence[Image]]] = {
+        "pictures": {
+            "copy": images,
+            "renamed": images,
+            "first pixel of the first picture": first,
+            "last pixel of the last picture": last,
+        },
+        "wide pictures": {
+            "copy": wide,
+            "renamed": wide,
+            "tall pictures with the same values": tall,
+        },
     }
-    return {
-        name: copy_of(
-            subject.adapter.kind, f"{index}", write_pictures(folder, f"{index}", pictures)
-        )
-        for index, (name, pictures) in enumerate(versions.items())
+    found = {
+        form: {
+            what: copy_of(kind, f"{index}", write_pictures(folder / form, f"{index}", pictures))
+            for index, (what, pictures) in enumerate(versions.items())
+        }
+        for form, versions in forms.items()
     }
+    if kind == "events" and subject.sample.events is not None:
+        found["events"] = _event_copies(events.read(subject.sample.events), folder)
+    return found
 
 
 def copy_of(kind: MediaKind, name: str, paths: tuple[Path, ...]) -> Sample:
@@ -169,66 +183,49 @@ def write_pictures(folder: Path, name: str, images: Any) -> tuple[Path, ...]:
     return paths
 
 
-def _event_copies(sample: Sample, folder: Path) -> dict[str, Sample]:
-    """Copies with one column of the first or last event changed."""
-    assert sample.events is not None  # checked by the caller
-    stream = events.read(sample.events)
+def _event_copies(stream: Events, folder: Path) -> dict[str, Sample]:
+    """Copies with one column of the first or last event changed, as 1-d structured arrays."""
     versions = {"copy": stream, "renamed": stream}
     for column, place in (("x", 0), ("y", -1), ("t", -1), ("p", 0)):
         values = getattr(stream, column).copy()
         values[place] = 1 - values[place] if column == "p" else values[place] + 1
         which = "first" if place == 0 else "last"
         versions[f"{column} of the {which} event"] = replace(stream, **{column: values})
-    return {
-        name: Sample(str(index), "copy", events=_write_events(folder, str(index), one))
-        for index, (name, one) in enumerate(versions.items())
-    }
+    found = {}
+    for index, (what, one) in enumerate(versions.items()):
+        columns = {key: getattr(one, key) for key in "xytp"}
+        table = np.empty(len(one), dtype=[(key, value.dtype) for key, value in columns.items()])
+        for key, value in columns.items():
+            table[key] = value
+        path = folder / f"events_{index}.npy"
+        np.save(path, table, allow_pickle=False)
+        found[what] = Sample(str(index), "copy", events=path)
+    return found
 
 
-def _write_events(folder: Path, name: str, stream: Events) -> Path:
-    """Writes a 1-d structured array, a .npy without a pickle."""
-    folder.mkdir(parents=True, exist_ok=True)
-    columns = {key: getattr(stream, key) for key in "xytp"}
-    table = np.empty(len(stream), dtype=[(key, value.dtype) for key, value in columns.items()])
-    for key, value in columns.items():
-        table[key] = value
-    path = folder / f"{name}.npy"
-    np.save(path, table, allow_pickle=False)
-    return path
-
-
-@dataclass(frozen=True)
-class CacheDamage:
-    """The results after one byte of a cached value was changed on disk."""
-
-    noticed: bool
-    computed_again: bool
-    ids: tuple[int, ...]
-    read_again: bool
-    note: str
-
-
-def damage(subject: Subject) -> CacheDamage:
+def damage(subject: Subject, plain: RecordedAnswer) -> CheckFinding:
     """Writes features, changes a byte of a tensor in the file, and runs twice."""
-    config = subject.greedy
-    folder = subject.cache.folder
+    config, folder = subject.greedy, subject.cache.folder
     subject.cache.close()
     shutil.rmtree(folder, ignore_errors=True)
     subject.cache = feature_cache.FeatureCache(folder, subject.cache.limit_mb)
     brief = replace(config, max_new_tokens=1)  # does not affect the cached features
     subject.run(subject.run_request(brief, "refresh"))
-    _flip(next(folder.rglob("*.val")))
-    struck = subject.run(subject.run_request(config, "use"))
-    after = subject.run(subject.run_request(brief, "use"))
-    note = next((note for note in struck.notes if "damaged" in note), "")
-    return CacheDamage(
-        bool(note), not struck.cached, struck.generation.token_ids, after.cached, note
-    )
-
-
-def _flip(path: Path) -> None:
+    path = next(folder.rglob("*.val"))
     data = bytearray(path.read_bytes())
     # The tensors stand at the end.  The last byte but one of four holds a bit of the mantissa in
     # all dtypes: the number stays finite, so the answer tells whether it was used.
     data[-2 - len(data) // 64 * 4] ^= 0x40
     path.write_bytes(data)
+    struck = subject.run(subject.run_request(config, "use"))
+    after = subject.run(subject.run_request(brief, "use"))
+    note = next((note for note in struck.notes if "damaged" in note), "")
+    steps = {
+        "noticed": bool(note),
+        "computed again": not struck.cached,
+        "same answer": struck.generation.token_ids == plain.ids,
+        "read again afterwards": after.cached,
+    }
+    faults = [f"After a byte was changed on disk: not {step}." for step in steps if not steps[step]]
+    good = "A changed byte is detected and reported, and the features are computed again."
+    return judged(faults, good, "steps missed", {"steps": steps, "note": note})

@@ -26,7 +26,7 @@ from typing import Any
 from engine import settings
 from engine.errors import BadInput
 from engine.media_options import COUNT_SPLIT
-from engine.plain_files import JSON_FAULTS, read_limited, reason, write_whole
+from engine.plain_files import JSON_FAULTS, advice, read_limited, reason, write_whole
 from engine.quoting import quoted, shown
 from engine.storage import coverage, provenance
 from engine.storage.coverage import NOT_RECORDED, SHOWN, UNVERIFIED, Coverage, Standing
@@ -161,9 +161,8 @@ def store(certificate: Mapping[str, Any]) -> Path:
         write_whole(path, json.dumps(certificate, indent=1, allow_nan=False).encode())
     except OSError as error:
         raise BadInput(
-            f"The certificate cannot be saved in {shown(path.parent)} ({reason(error)}): free "
-            "disk space "
-            "or set STAGESCOPE_RUNS_DIR to another folder."
+            f"The certificate cannot be saved in {shown(path.parent)} ({reason(error)}): "
+            f"{advice(error, 'make it writable')} or set STAGESCOPE_RUNS_DIR to another folder."
         ) from error
     return path
 

@@ -1,4 +1,4 @@
-"""Checks that only need recorded answers: pixels, greedy, counted, encodings, cache, input effect.
+"""Checks that only need recorded answers: pixels, greedy, counted, encodings, what is left.
 
 Boundary: recordings in, findings out; runs no model.
 """
@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from engine.storage.schemas import Outcome
 from engine.types import Pixels
 from engine.verify import equality
 from engine.verify.answer_paths import RecordedAnswer
-from engine.verify.cache_checks import CacheDamage, KeyChange
 from engine.verify.cleanup import ModelState
-from engine.verify.input_effect import Ablation
 from engine.verify.verdict import CheckFinding, judged
 
 ENCODING = ("hooked", "computed")  # ways that encode, like plain
@@ -98,59 +95,32 @@ def encoded_once(
     `units`: what the tower takes for these pictures in one encoding, where that is not a batch of
     pictures but of tiles or patches; None if it is the pictures.
     """
-    faults = [*_plain_encodings(answers["plain"], pictures, units), *_other_encodings(answers)]
-    calls = {way: [vars(seen) for seen in a.seen] for way, a in answers.items()}
+    plain = answers["plain"]
+    tower, *after = plain.seen
+    faults = []
+    if units is None and tower.pictures != pictures:
+        faults = [
+            f"plain: the vision tower saw {tower.pictures} pictures, but {pictures} are shown."
+        ]
+    if units is not None and tower.pictures != units:
+        faults = [f"plain: the vision tower saw {tower.pictures} tiles or patches, not {units}."]
+    for seen in after:
+        if seen.calls != tower.calls:
+            times = f"{seen.calls} times, the tower {tower.calls}"
+            faults.append(f"plain: {seen.module} ran {times}.")
+    for way, answer in answers.items():
+        if way in ENCODING and answer.seen != plain.seen:
+            faults.append(f"{way}: its calls of the vision modules differ from those of plain.")
+        calls = sum(seen.calls for seen in answer.seen)
+        if way in GIVEN and calls:
+            faults.append(f"{way}: {calls} calls of vision modules, though features were given.")
     shown = "1 picture" if pictures == 1 else f"{pictures} pictures"
     good = (
         f"plain, hooked and computed each encode {shown} once; with cached features, given "
         "features or a reused prefix nothing is encoded."
     )
-    return judged(faults, good, "ways", {"calls": calls, "pictures": pictures, "faults": faults})
-
-
-def _plain_encodings(plain: RecordedAnswer, pictures: int, units: int | None) -> Iterable[str]:
-    tower, *after = plain.seen
-    if units is None and tower.pictures != pictures:
-        yield f"plain: the vision tower saw {tower.pictures} pictures, but {pictures} are shown."
-    if units is not None and tower.pictures != units:
-        yield f"plain: the vision tower saw {tower.pictures} tiles or patches instead of {units}."
-    for seen in after:
-        if seen.calls != tower.calls:
-            yield f"plain: {seen.module} ran {seen.calls} times, the tower {tower.calls}."
-
-
-def _other_encodings(answers: Mapping[str, RecordedAnswer]) -> Iterable[str]:
-    for way in (way for way in ENCODING if way in answers):
-        if answers[way].seen != answers["plain"].seen:
-            yield f"{way}: its calls of the vision modules differ from those of plain."
-    for way in (way for way in GIVEN if way in answers):
-        if calls := sum(seen.calls for seen in answers[way].seen):
-            yield f"{way}: {calls} calls of vision modules, though features were given."
-
-
-def keys(changes: Sequence[KeyChange]) -> CheckFinding:
-    faults = []
-    for change in changes:
-        if not change.right:
-            did = "changed" if change.changed else "did not change"
-            faults.append(f"{change.what}: the key {did}, but the opposite is required.")
-    good = f"{len(changes)} changes, one at a time: each key changed if and only if it must."
-    shown = [vars(change) | {"right": change.right} for change in changes]
-    return judged(faults, good, "wrong keys", {"changes": shown})
-
-
-def damage(found: CacheDamage, plain: RecordedAnswer) -> CheckFinding:
-    steps = {
-        "noticed": found.noticed,
-        "computed again": found.computed_again,
-        "same answer": found.ids == plain.ids,
-        "read again afterwards": found.read_again,
-    }
-    faults = [
-        f"After a byte was changed on disk: not {name}." for name, ok in steps.items() if not ok
-    ]
-    good = "A changed byte is detected and reported, and the features are computed again."
-    return judged(faults, good, "steps missed", {"steps": steps, "note": found.note})
+    by_way = {way: [vars(seen) for seen in answer.seen] for way, answer in answers.items()}
+    return judged(faults, good, "ways", {"calls": by_way, "pictures": pictures, "faults": faults})
 
 
 def left_as_found(
@@ -161,23 +131,3 @@ def left_as_found(
         faults.append(f"plain gives another answer afterwards. {again.sentence}")
     good = "plain gives the same answer as before; no hook or changed setting remains."
     return judged(faults, good, "traces", {"faults": faults, "again": again.sentence})
-
-
-def sight(ablations: Sequence[Ablation], own: tuple[int, ...], rounding: float) -> CheckFinding:
-    """Fails if the logits do not change; stays open if the answer never changes."""
-    still = [ablation.shown for ablation in ablations if not ablation.moved > rounding]  # NaN too
-    same = [ablation.shown for ablation in ablations if ablation.ids == own]
-    least = min(ablation.moved for ablation in ablations)
-    outcome: Outcome = "passed"
-    sentence = f"Other features change its logits by {least:.3g} or more"
-    sentence += f" (the answer stays the same with {same[0]})." if same else "."
-    if still:
-        outcome = "failed"
-        sentence = f"Its logits do not change with {' or '.join(still)} as input."
-    elif len(same) == len(ablations):
-        outcome = "unresolved"
-        sentence = (
-            f"Its logits change by {least:.3g} or more, but it gives the same answer with "
-            f"{' and with '.join(same)}: its answer does not depend on its input."
-        )
-    return CheckFinding(outcome, sentence, least, rounding, "change of logits, at least")

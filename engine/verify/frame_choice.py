@@ -6,7 +6,7 @@ cannot compare pixel by pixel (for example a rotated clip), the check stays open
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import av
@@ -104,13 +104,10 @@ def _compare(
     for number, (one, place) in enumerate(zip(shown, places, strict=True), 1):
         if np.array_equal(one, pictures[place]):
             continue
-        other = next(_equal_to(one, pictures), None)
+        equal = (other for other, frame in enumerate(pictures) if np.array_equal(one, frame))
+        other = next(equal, None)
         if other is None:
             unlike.append(f"{rule}: picture {number} equals no frame as PyAV decodes it.")
         else:
             wrong.append(f"{rule}: picture {number} is frame {other}, but the rule names {place}.")
     return wrong, unlike
-
-
-def _equal_to(one: Image, pictures: Sequence[Image]) -> Iterator[int]:
-    yield from (place for place, frame in enumerate(pictures) if np.array_equal(one, frame))

@@ -5,7 +5,7 @@ Boundary: verdict rows in, sentences out; no torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.storage.schemas import PASSED
@@ -25,15 +25,12 @@ ALWAYS = (
 
 def unproved(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Everything that the verdicts of one model do not prove, its own gaps first."""
-    return [*_gaps(rows), *ALWAYS]
-
-
-def _gaps(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:
-    """Checks that did not pass or were not done, each with its first sentence."""
+    gaps = []
     for check, (title, _) in CHECKS.items():
         own = [row for row in rows if row["check"] == check]
         bad = [row for row in own if row["outcome"] not in PASSED]
         if bad:
-            yield f"{title}: {bad[0]['sentence']}"
+            gaps.append(f"{title}: {bad[0]['sentence']}")
         elif not own:
-            yield f"{title}: not done."
+            gaps.append(f"{title}: not done.")
+    return [*gaps, *ALWAYS]

@@ -12,7 +12,7 @@ from pathlib import Path
 from engine.errors import BadInput
 from engine.models.adapter import Adapter
 from engine.types import Sample
-from engine.verify import controls, extents, projection, sampling, stage_work
+from engine.verify import controls, extents, picture_shapes, projection, sampling, stage_work
 from engine.verify.answer_paths import ANOTHER_QUESTION, RecordedAnswer, Subject, rounding
 from engine.verify.equality import Pieces
 from engine.verify.verdict import NEEDS, CheckFinding
@@ -41,6 +41,7 @@ def findings(
         "equal_batch",
         refused(adapter, "equal_batch") or _batch(subject, other, plain, reading, folder / "other"),
     )
+    yield "shapes", picture_shapes.shapes(subject, folder / "shapes", reading.pieces, reading.doing)
     reading.doing("forcing a long answer")
     config = extents.forced(subject)
     forced = subject.plain(config)

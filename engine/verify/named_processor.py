@@ -7,7 +7,6 @@ folder's path, so a wrong class or setting there shows up as a difference here.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,43 +14,50 @@ import numpy as np
 import torch
 from PIL import Image as Pictures
 from transformers import AutoImageProcessor, CLIPImageProcessorPil
+from transformers.video_utils import VideoMetadata
 
 from engine.models import auto_processor, checkpoint, registry
 from engine.models.adapter import Adapter
 from engine.types import Image, Media, ModelInfo
 
 _NAMING = ('"image_processor_type"', '"feature_extractor_type"')
-_SHAPES = ((90, 160), (160, 90))  # height and width: padding and cropping differ between them
+_SHAPES = ((60, 180), (180, 60))  # height and width: padding and cropping differ between them
 
 
 def pixels(adapter: Adapter, shown: Media) -> torch.Tensor:
     """T images [H, W, 3] -> the named processor's own pixels, usually [T, 3, S, S] float32."""
+    made = inputs(adapter, shown, "What?")
+    return next(value for name, value in made.items() if name.startswith("pixel_values"))
+
+
+def inputs(adapter: Adapter, shown: Media, question: str) -> dict[str, torch.Tensor]:
+    """What the named processor makes of the pictures: pixels, and grids, sizes or masks of them."""
     info, images = adapter.info, shown.images
     if info.family == "transformers":
-        clip = adapter.shown(shown).split(":")[0].endswith(" as one clip")
-        return _of_a_prompt(info, images, clip)
-    processor = _processor(info)
-    out = processor(list(images), return_tensors="pt", input_data_format="channels_last")
-    found: torch.Tensor = out["pixel_values" if "pixel_values" in out else "pixel_values_images"]
-    return found
+        return _of_a_prompt(adapter, shown, question)
+    return dict(
+        _processor(info)(list(images), return_tensors="pt", input_data_format="channels_last")
+    )
 
 
-def _of_a_prompt(info: ModelInfo, images: Sequence[Image], clip: bool) -> torch.Tensor:
-    """The pixels of a prompt that the processor renders from the checkpoint's own chat template."""
+def _of_a_prompt(adapter: Any, media: Media, question: str) -> dict[str, torch.Tensor]:
+    """Those that the processor makes with a prompt of the checkpoint's own chat template."""
+    info, images = adapter.info, media.images
     processor = auto_processor.load(info, checkpoint.locate(registry.entry(info.name)))
-    shown = [Pictures.fromarray(image) for image in images]
-    parts = [{"type": "video"}] if clip else [{"type": "image"} for _ in shown]
-    parts.append({"type": "text", "text": "What?"})
-    text = processor.apply_chat_template([{"role": "user", "content": parts}], tokenize=False)
-    given: dict[str, Any] = {"images": [shown]}
-    if clip:
-        given = {"videos": [np.stack(images)], "do_sample_frames": False}
+    given: dict[str, Any]
+    if rate := adapter.clip_rate(media):
+        text = adapter.prompt_text(question, 1, "video")
+        clip = VideoMetadata(len(images), fps=rate, frames_indices=list(range(len(images))))
+        given = {"videos": [np.stack(images)], "video_metadata": [clip], "do_sample_frames": False}
+    else:
+        text = adapter.prompt_text(question, len(images))
+        given = {"images": [[Pictures.fromarray(image) for image in images]]}
     with warnings.catch_warnings():
         # PaliGemma's class converts a tensor in a way that numpy has deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)
         made = processor(text=[text], return_tensors="pt", **given)
-    found: torch.Tensor = next(v for k, v in made.items() if k.startswith("pixel_values"))
-    return found
+    each_token = made["input_ids"].shape  # what has one value per token belongs to the prompt
+    return {name: value for name, value in made.items() if value.shape[:2] != each_token}
 
 
 def pictures() -> list[Image]:

@@ -1,12 +1,13 @@
-"""The cost of the probe: generate() with and without it, in alternating pairs.
+"""The cost of the probe: short generate() calls with and without it, and one whole answer.
 
-Boundary: times bare generate() calls and judges the paired ratios.  Milliseconds.
+Boundary: times bare generate() calls and judges the paired differences.  Milliseconds.  The probe
+works in stage 3 only, so a long answer pays what a short one pays, and in a short one it shows.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import torch
@@ -17,103 +18,100 @@ from engine.machine.load import MachineLoad, together
 from engine.machine.load_meter import Meter
 from engine.storage.schemas import Outcome
 from engine.timing import VisionProbe, synchronizer
+from engine.types import DecodeConfig
 from engine.verify.answer_paths import Subject
 from engine.verify.busy_checks import BEYOND
-from engine.verify.stage_times import ENOUGH
 from engine.verify.verdict import CheckFinding
 
-OBSERVER = 0.01  # of generate()
-SLOW_PROBE = 0.25  # of it, without waits for a core: a fault under any load
-MANY = 20  # pairs needed to decide about one per cent
-PAIR_TOKENS = 2  # short answers: the probe works in vision and prefill, so its share is largest
+OBSERVER, OBSERVER_MS = 0.01, 0.5  # of a whole answer's generate(); too slow if above both
+SLOW_PROBE = 0.25  # of a short answer, without waits for a core: a fault under any load
+MANY = 20  # pairs needed for that
+PAIR_TOKENS = 2
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """(without, with the probe) in ms; `net_ms`: the same minus the thread's waits for a core,
-    empty if those are unknown."""
+    """Short answers (without, with the probe) in ms; `net_ms`: the same minus the thread's waits
+    for a core, empty if those are unknown; `answers_ms`: whole answers without the probe."""
 
     ms: tuple[tuple[float, float], ...] = ()
     net_ms: tuple[tuple[float, float], ...] = ()
+    answers_ms: tuple[float, ...] = ()
     load: MachineLoad | None = None
 
     def __add__(self, other: Pairs) -> Pairs:
-        known = bool(other.net_ms) and (bool(self.net_ms) or not self.ms)
         loads = [load for load in (self.load, other.load) if load is not None]
-        net = self.net_ms + other.net_ms if known else ()
-        return Pairs(self.ms + other.ms, net, together(loads))
+        net, answers = self.net_ms + other.net_ms, self.answers_ms + other.answers_ms
+        return Pairs(self.ms + other.ms, net, answers, together(loads))
 
 
 @torch.inference_mode()
 def pairs(subject: Subject, number: int, budget_s: float) -> Pairs:
-    """Times plain generate() of a few tokens without and with the probe, in alternating order.
+    """Times plain generate() of the whole answer once, then of a few tokens without and with the
+    probe, in alternating order.
 
-    At most `number` pairs; fewer if the time budget is used up, but at least five.
+    At most `number` pairs; fewer if the time budget is used up, but enough for an interval.
     """
-    found: list[tuple[_Took, _Took]] = []
     meter, wait = Meter(torch.get_num_threads()), ThreadWait()
+    whole, short = subject.greedy, replace(subject.greedy, max_new_tokens=PAIR_TOKENS)
+    answer_ms, _ = _generate_ms(subject, wait, whole, probed=False)
+    ms: list[tuple[float, float]] = []
+    net: list[tuple[float, float]] = []
     end = time.monotonic() + budget_s
-    while len(found) < number and (len(found) < ENOUGH or time.monotonic() < end):
-        first = _generate_ms(subject, wait, probed=len(found) % 2 == 1)
-        second = _generate_ms(subject, wait, probed=len(found) % 2 == 0)
-        found.append((first, second) if len(found) % 2 == 0 else (second, first))
+    least = statistics.MIN_CLUSTERS
+    while len(ms) < number and (len(ms) < least or time.monotonic() < end):
+        probed_second = len(ms) % 2 == 0
+        first = _generate_ms(subject, wait, short, probed=not probed_second)
+        second = _generate_ms(subject, wait, short, probed=probed_second)
+        bare, probed = (first, second) if probed_second else (second, first)
+        ms.append((bare[0], probed[0]))
+        net.append((bare[1], probed[1]))
+    known = wait.ms() is not None
     wait.close()
-    net = tuple((bare.net_ms, probed.net_ms) for bare, probed in found)
-    return Pairs(
-        tuple((bare.ms, probed.ms) for bare, probed in found),
-        tuple((b, p) for b, p in net if b is not None and p is not None),
-        meter.read(),
-    )
+    return Pairs(tuple(ms), tuple(net) if known else (), (answer_ms,), meter.read())
 
 
-@dataclass(frozen=True)
-class _Took:
-    """A time, and the same minus the thread's waits for a core (None: unknown)."""
-
-    ms: float
-    net_ms: float | None
-
-
-def _generate_ms(subject: Subject, wait: ThreadWait, probed: bool) -> _Took:
-    adapter = subject.adapter
-    config = replace(subject.greedy, max_new_tokens=min(PAIR_TOKENS, subject.greedy.max_new_tokens))
-    options, sync = subject.options(config), synchronizer(adapter.device)
+def _generate_ms(
+    subject: Subject, wait: ThreadWait, config: DecodeConfig, probed: bool
+) -> tuple[float, float]:
+    """(time, the same minus the thread's waits for a core, if they are known)."""
+    adapter, options = subject.adapter, subject.options(config)
+    modules, sync = adapter.vision_modules(), synchronizer(adapter.device)
     sync()
     waited, start = wait.ms(), time.perf_counter()
-    if probed:
-        with VisionProbe(adapter.vision_modules(), adapter.device):
-            adapter.generate(subject.prepared, **options)
-    else:
+    with VisionProbe(modules, adapter.device) if probed else nullcontext():
         adapter.generate(subject.prepared, **options)
     sync()
     ms = (time.perf_counter() - start) * 1000
-    away = since(waited, wait.ms())
-    return _Took(ms, None if away is None else max(ms - away, 0.0))
+    return ms, max(ms - (since(waited, wait.ms()) or 0.0), 0.0)
 
 
-def observer(
-    found: Sequence[tuple[float, float]], net: Sequence[tuple[float, float]] = ()
-) -> CheckFinding:
-    """The time that the probe adds to generate(), by the interval of the paired ratios.
+def observer(found: Pairs) -> CheckFinding:
+    """The time that the probe adds to generate(), by the interval of the paired differences.
 
-    `net`: the same pairs minus the thread's waits for a core, if known.
+    The probe is too slow if this is more than OBSERVER_MS and more than OBSERVER of the median
+    answer: the share of a short answer and the time on a slow processor are no faults.
     """
-    interval = statistics.median_interval([probed / bare for bare, probed in found], ratios=True)
-    added = f"{interval.median - 1:+.2%} (95 % interval {interval.low - 1:+.2%} to "
-    added += f"{interval.high - 1:+.2%}, {interval.n} pairs)"
-    evidence = {"pairs_ms": [list(pair) for pair in found], **vars(interval)}
-    if net and all(bare > 0 for bare, _ in net):
-        without_waits = statistics.median_interval(
-            [probed / bare for bare, probed in net], ratios=True
-        )
-        evidence[BEYOND] = without_waits.low - 1 > SLOW_PROBE and interval.n >= MANY
+    added = statistics.median_interval([probed - bare for bare, probed in found.ms])
+    answer = statistics.spread(found.answers_ms).median
+    most = max(OBSERVER_MS, OBSERVER * answer)
+    net = [probed - bare - max(most, SLOW_PROBE * bare) for bare, probed in found.net_ms]
+    clear = len(net) >= MANY and statistics.median_interval(net).low > 0
     outcome: Outcome
-    clear = bool(evidence.get(BEYOND))  # clear without the waits, despite noise in the raw times
-    if clear or (interval.low - 1 > OBSERVER and interval.n >= MANY):
-        outcome, sentence = "failed", f"The probe adds {added} to generate()."
-    elif interval.n < MANY or interval.width > OBSERVER or interval.high - 1 > OBSERVER:
+    if clear or (added.low > most and added.n >= statistics.MIN_CLUSTERS):
+        outcome = "failed"  # if clear without the waits, despite noise in the raw times
+    elif added.high > most or added.n < statistics.MIN_CLUSTERS:
         outcome = "unresolved"
-        sentence = f"Not resolved with {interval.n} pairs: the probe adds {added}."
     else:
-        outcome, sentence = "passed", f"The probe adds {added} to generate()."
-    return CheckFinding(outcome, sentence, interval.median - 1, OBSERVER, "of generate()", evidence)
+        outcome = "passed"
+    middle, low, high = added.median / answer, added.low / answer, added.high / answer
+    sentence = (
+        f"The probe adds {1000 * added.median:,.0f} us (95 % interval {1000 * added.low:,.0f} to "
+        f"{1000 * added.high:,.0f} us, {added.n} pairs) to a generate() of {answer:,.0f} ms: "
+        f"{middle:.2%} ({low:.2%} to {high:.2%})."
+    )
+    if outcome == "unresolved":
+        sentence = f"Not resolved with {added.n} pairs. {sentence}"
+    ratios = {"median": 1 + middle, "low": 1 + low, "high": 1 + high, "n": added.n}
+    evidence = {"pairs_ms": list(map(list, found.ms)), "answer_ms": answer, BEYOND: clear, **ratios}
+    return CheckFinding(outcome, sentence, middle, most / answer, "of generate()", evidence)

@@ -7,7 +7,7 @@ the second computation does not use the model's code.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import torch
 from scipy.special import erf, expit
 
 from engine.models.adapter import Adapter
-from engine.types import Features, Prepared
+from engine.types import Prepared
 from engine.verify.verdict import CheckFinding, judged
 
 Array = npt.NDArray[np.float64]
@@ -117,10 +117,18 @@ def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
         handle.remove()
     hidden = torch.cat([one.reshape(-1, *one.shape[-2:]) for one in seen])
     hidden = hidden if found.keeps_cls else hidden[:, 1:]
-    expected = _expected(found, _array(hidden))
+    expected = _expected(found, _array(hidden))  # [T, P, hidden]
+    wanted = expected.reshape(-1, expected.shape[-1])
+    if found.pools:  # [T + P, hidden]: means over tokens, then means over images
+        wanted = np.concatenate([expected.mean(1), expected.mean(0)])
+    again = hidden.double().cpu()
+    for module in found.modules:  # the model's own, in float64
+        again = copy.deepcopy(module).cpu().double()(again)
+    tensors = [t for name, t in got.tensors.items() if not name.startswith("deepstack")]
+    made = torch.cat([one.reshape(-1, one.shape[-1]) for one in tensors])  # [V, hidden]
     apart = {
-        "rows": _apart(_array(_rows_of(got)), (_pooled if found.pools else _flat)(expected)),
-        "in float64": _apart(_array(_again(found, hidden)), expected),
+        "rows": _apart(_array(made), wanted),
+        "in float64": _apart(_array(again), expected),
     }
     bounds = {"rows": ROUNDS.get(adapter.dtype, 0.0), "in float64": EXACT}
     faults = [
@@ -133,35 +141,12 @@ def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
     return judged(faults, good, "faults", {"apart": apart, "bounds": bounds})
 
 
-def _rows_of(features: Features) -> torch.Tensor:
-    """All visual rows [V, hidden], of one tensor or of one for each picture."""
-    found = [t for name, t in features.tensors.items() if not name.startswith("deepstack")]
-    return torch.cat([one.reshape(-1, one.shape[-1]) for one in found])
-
-
 def _expected(found: ProjectionParts, hidden: Array) -> Array:
     """hidden [T, P, width] -> [T, P, hidden], before any pooling."""
     for layer, activation in found.layers:
         bias: Any = layer.bias
         hidden = hidden @ _array(layer.weight).T + (0.0 if bias is None else _array(bias))
         hidden = ACTIVATIONS[activation](hidden) if activation else hidden
-    return hidden
-
-
-def _pooled(rows_: Array) -> Array:
-    """[T, P, hidden] -> [T + P, hidden]: means over tokens, then means over images."""
-    return np.concatenate([rows_.sum(1) / rows_.shape[1], rows_.sum(0) / rows_.shape[0]])
-
-
-def _flat(rows_: Array) -> Array:
-    return rows_.reshape(-1, rows_.shape[-1])
-
-
-def _again(found: ProjectionParts, hidden: torch.Tensor) -> torch.Tensor:
-    """The model's own modules, copied to float64 on the CPU."""
-    hidden = hidden.double().cpu()
-    for module in found.modules:
-        hidden = copy.deepcopy(module).cpu().double()(hidden)
     return hidden
 
 
@@ -180,43 +165,26 @@ def _apart(one: Array, other: Array) -> float:
 def probe(adapter: Adapter, prepared: Prepared) -> CheckFinding:
     """Every layer that runs in stage 3 must be inside a module that the probe times."""
     timed = adapter.vision_modules()
-    inside = {id(part) for module in timed for part in module.modules()}
-    ran: dict[str, int] = {}
-    handles = [
-        module.register_forward_pre_hook(_note(ran, name, id(module)))
-        for name, module in adapter.model.named_modules()
-        if not list(module.children())
-    ]
+    inside = {part for module in timed for part in module.modules()}
+    layers = {m: name for name, m in adapter.model.named_modules() if not list(m.children())}
+    ran: set[torch.nn.Module] = set()
+    handles = [layer.register_forward_pre_hook(lambda layer, _: ran.add(layer)) for layer in layers]
     try:
         adapter.encode(prepared)
     finally:
         for handle in handles:
             handle.remove()
     faults = [
-        f"{name} runs in stage 3, but the probe does not time it." for name in _outside(ran, inside)
+        f"{name} runs in stage 3, but the probe does not time it."
+        for layer, name in layers.items()
+        if layer in ran - inside
     ]
-    faults += _nested(timed)
-    names = [type(module).__name__ for module in timed]
-    good = f"All {len(ran)} layers of stage 3 are timed by the probe: {', '.join(names)}."
-    return judged(faults, good, "faults", {"modules": names, "layers": len(ran), "faults": faults})
-
-
-def _note(ran: dict[str, int], name: str, number: int) -> Callable[..., None]:
-    def hook(*_: Any) -> None:
-        ran[name] = number
-
-    return hook
-
-
-def _outside(ran: dict[str, int], inside: set[int]) -> Iterator[str]:
-    yield from (name for name, number in ran.items() if number not in inside)
-
-
-def _nested(timed: list[torch.nn.Module]) -> list[str]:
-    """Faults: modules inside each other, which would be timed twice."""
-    return [
+    faults += [
         f"{type(inner).__name__} is inside {type(outer).__name__} and is timed twice."
         for outer in timed
         for inner in timed
         if inner is not outer and any(part is inner for part in outer.modules())
     ]
+    names = [type(module).__name__ for module in timed]
+    good = f"All {len(ran)} layers of stage 3 are timed by the probe: {', '.join(names)}."
+    return judged(faults, good, "faults", {"modules": names, "layers": len(ran), "faults": faults})

@@ -133,7 +133,7 @@ class _ModelChecks:
 
 
 def _observed(found: observer.Pairs) -> busy_checks.Attempt:
-    return busy_checks.Attempt(observer.observer(found.ms, found.net_ms), found.load)
+    return busy_checks.Attempt(observer.observer(found), found.load)
 
 
 class _SampleChecks:
@@ -199,12 +199,16 @@ class _SampleChecks:
                 continue
             if check == "keys":
                 self._doing("changing the ingredients of cache keys")
-                yield check, checks.keys(list(cache_checks.changes(self.subject, self.folder)))
+                yield check, cache_checks.keys(self.subject, self.folder)
             elif check == "damage":
                 self._doing("changing a byte in the cache")
-                yield check, checks.damage(cache_checks.damage(self.subject), plain)
+                yield check, cache_checks.damage(self.subject, plain)
             else:
-                yield check, self._sight()
+                self._doing("answering with other features")
+                yield (
+                    check,
+                    input_effect.sight(self.subject, self._shown_otherwise(), self.rounding),
+                )
 
     def _once(self, plain: RecordedAnswer) -> Iterator[tuple[str, CheckFinding]]:
         """The checks that are done once per model."""
@@ -308,18 +312,6 @@ class _SampleChecks:
             self._doing(f"timing the stages, round {len(rounds) + 1} of {self.request.runs + 1}")
             rounds.append(round_)
         return rounds
-
-    def _sight(self) -> CheckFinding:
-        self._doing("answering with other features")
-        other = self._shown_otherwise()
-        ablations, own = input_effect.ablations(
-            self.adapter, self.subject.prepared, other, self.subject.greedy
-        )
-        texts = [
-            vars(ablation) | {"text": self.adapter.text(ablation.ids)} for ablation in ablations
-        ]
-        found = checks.sight(ablations, own, self.rounding)
-        return replace(found, evidence={"own": self.adapter.text(own), "changes": texts})
 
     def _shown_otherwise(self) -> Prepared | None:
         if self.other is self.sample or self.adapter.kind in self.other.missing:

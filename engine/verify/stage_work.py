@@ -20,7 +20,7 @@ from engine import media, timing
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.watcher import Watcher
-from engine.types import Doing, Image, RunRequest, Sample
+from engine.types import Doing, Image
 from engine.verify.answer_paths import Subject
 from engine.verify.cache_checks import copy_of, write_pictures
 from engine.verify.verdict import CheckFinding, judged
@@ -71,15 +71,18 @@ def watched(adapter: Adapter, log: WorkLog) -> Iterator[None]:
             log.work("reading files")
             return load(*given)
 
-        stack.enter_context(_instead(media, "load", reading))
+        stack.enter_context(instead(media, "load", reading))
         for maker, kinds in adapter.makers.items():
-            stack.enter_context(_instead(adapter, maker, _making(adapter, log, maker, kinds)))
+            stack.enter_context(instead(adapter, maker, _making(adapter, log, maker, kinds)))
         recorder = lambda _: lambda: log.events.append(("sync", ""))  # noqa: E731
-        stack.enter_context(_instead(timing, "synchronizer", recorder))
-        hooked = ((adapter.vision_modules()[0], "the vision tower"),
-                  (adapter.decoder.head, "the language model's head"))  # fmt: skip
-        for module, what in hooked:
-            stack.callback(module.register_forward_pre_hook(_noting(log, what)).remove)
+        stack.enter_context(instead(timing, "synchronizer", recorder))
+        hooked = {
+            "the vision tower": adapter.vision_modules()[0],
+            "the language model's head": adapter.decoder.head,
+        }
+        for what, module in hooked.items():
+            handle = module.register_forward_pre_hook(lambda *_, what=what: log.work(what))
+            stack.callback(handle.remove)
         yield
 
 
@@ -96,12 +99,8 @@ def _making(adapter: Adapter, log: WorkLog, maker: str, kinds: Sequence[str]) ->
     return made
 
 
-def _noting(log: WorkLog, what: str) -> Callable[..., None]:
-    return lambda *_: log.work(what)
-
-
 @contextmanager
-def _instead(owner: Any, name: str, value: Any) -> Iterator[None]:
+def instead(owner: Any, name: str, value: Any) -> Iterator[None]:
     """Replaces an attribute inside a `with`, then restores it."""
     own = name in vars(owner)
     before = getattr(owner, name)
@@ -119,29 +118,27 @@ def runs(subject: Subject, folder: Path) -> tuple[list[WorkLog], list[tuple[Imag
     """
     images = subject.media.images
     contents = [tuple(images), tuple(255 - image for image in images)]
+    brief = replace(subject.greedy, max_new_tokens=2)
     logs = []
     for pictures in contents:
         paths = write_pictures(folder, "work", pictures)
         for path in paths:
             os.utime(path, (1, 1))
         log = WorkLog()
-        request = _request(subject, copy_of(subject.adapter.kind, "work", paths))
+        sample = copy_of(subject.adapter.kind, "work", paths)
+        request = replace(subject.run_request(brief, "refresh"), sample=sample)
         with watched(subject.adapter, log):
             single_run.run(subject.adapter, request, subject.cache, log, None)
         logs.append(log)
     return logs, contents
 
 
-def _request(subject: Subject, sample: Sample) -> RunRequest:
-    brief = replace(subject.greedy, max_new_tokens=2)
-    return replace(subject.run_request(brief, "refresh"), sample=sample)
-
-
 def work(logs: Sequence[WorkLog], contents: Sequence[tuple[Image, ...]]) -> CheckFinding:
     """Each kind of work must be in its stage, and the second run must show the changed files."""
     faults = [fault for log in logs for fault in _misplaced(log)]
     for log, held in zip(logs, contents, strict=True):
-        if not log.shown or not _same(log.shown[-1], held):
+        shown = log.shown[-1] if log.shown else ()
+        if len(shown) != len(held) or not all(map(np.array_equal, shown, held)):
             faults.append("A run was shown old pictures, not those in its files.")
     seen = [{f"{stage or 'before'}: {what}": 1 for stage, what in log.by_stage()} for log in logs]
     good = "In every run each kind of work is done in its own stage, such as file reading in load."
@@ -156,10 +153,6 @@ def _misplaced(log: WorkLog) -> Iterator[str]:
             yield f"{what.capitalize()} was not done in {stage}."
         for other in sorted(where - {stage}):
             yield f"{what.capitalize()} was done in {other or 'no stage'}, but belongs to {stage}."
-
-
-def _same(one: Sequence[Image], other: Sequence[Image]) -> bool:
-    return len(one) == len(other) and all(map(np.array_equal, one, other))
 
 
 def synchronised(log: WorkLog) -> CheckFinding:
@@ -194,7 +187,7 @@ def _drill() -> Iterator[str]:
         calls.append("sync")
 
     module = torch.nn.Identity()
-    with _instead(torch.accelerator, "synchronize", wait):
+    with instead(torch.accelerator, "synchronize", wait):
         timeline = timing.Timeline(FAKE)
         with timeline.span("drill"):
             calls.append("work")

@@ -49,6 +49,10 @@ CHECKS: dict[str, tuple[str, str]] = {
         "Do temperature, top_p, seed and minimum length act as in the model's own generate()?",
     ),
     "equal_batch": ("Batch = plain", "Does each answer of a batch equal its single run?"),
+    "shapes": (
+        "Picture shapes",
+        "Are the answers to wide and tall pictures equal, and are their shapes given to the model?",
+    ),
     "long": ("Long answers", "Are the tokens equal if the answer is forced past position 256?"),
     "ends": ("Natural end", "Does each way end where generate() does, with one end token?"),
     "comparison": (
@@ -94,14 +98,16 @@ CHECKS: dict[str, tuple[str, str]] = {
 # Checks that are done once per model.
 ONCE = frozenset(
     {
-        *("settings", "equal_batch", "long", "comparison", "rows", "probe", "work"),
+        *("settings", "equal_batch", "shapes", "long", "comparison", "rows", "probe", "work"),
         *("synchronised", "observer"),
     }
 )
 # Measured figures: they may stay open without affecting the proof.
 MEASURED = frozenset({"stage3", "observer"})
 # If these stay open, the coverage is smaller, or they are listed as not proved.
-COVERING = frozenset({"equal_sampled", "settings", "equal_batch", "long", "ends", "rows", "frames"})
+COVERING = frozenset(
+    {"equal_sampled", "settings", "equal_batch", "shapes", "long", "ends", "rows", "frames"}
+)
 MAY_STAY_OPEN = MEASURED | COVERING
 # What each check needs that a model may refuse (Adapter.refuses).
 NEEDS: dict[str, str] = {

@@ -9,6 +9,7 @@ import pytest
 from benchmarks import attribution
 from benchmarks.attribution import Said
 from engine.types import RunRequest, Sample
+from tests.attribution import made
 
 RIGHT = (0.7, 0.4, 0.9, 0.8)
 
@@ -36,6 +37,12 @@ def test_things_on_both_sides_have_no_side() -> None:
     assert attribution._pointed(car, (0.75, 0.5, 1.0, 0.75), 4).side is None
 
 
+def test_a_place_that_the_test_alone_would_name_is_counted_apart() -> None:
+    found = [made.explanation(chance=test) for test in (made.CLEAR, made.UNLIKELY, made.NO_CHANCE)]
+    named = attribution._named(found)
+    assert (named["found"], named["alone"], named["n"]) == (1, 2, 3)
+
+
 def test_the_tables_have_every_model_and_say_what_was_not_said() -> None:
     share = {"found": 9, "n": 10, "low": 0.55, "high": 0.997}
     thing = {**share, "chance": 0.12, "side": None}
@@ -44,9 +51,9 @@ def test_the_tables_have_every_model_and_say_what_was_not_said() -> None:
             name: dict.fromkeys(attribution.CHOSEN_BY, thing) for name in attribution.SETTINGS
         },
         "things": {**dict.fromkeys(attribution.NAMES, thing), "guardrail": None},
-        "seen": {"pedestrian": share},
+        "seen": {"pedestrian": {**share, "alone": 9}},
         "rows": dict.fromkeys(attribution.CHOSEN_BY, thing),
-        "controls": dict.fromkeys(attribution.CONTROLS, share),
+        "controls": {name: {**share, "alone": 10} for name in attribution.CONTROLS},
         "encodings": 33,
         "seconds": 0.5,
     }
@@ -54,5 +61,7 @@ def test_the_tables_have_every_model_and_say_what_was_not_said() -> None:
     assert text.count("9 of 10 (55% to 100%), chance 12%") == 8
     assert "| guardrail | not said | not said |" in text and "Rows of one" in text
     assert "Rows of two" not in text
+    assert text.count("9 of 10 (55% to 100%); test alone 10") == 2 * len(attribution.CONTROLS)
+    assert "| right: pedestrian | 9 of 10 (55% to 100%) |" in text
     with pytest.raises(KeyError):  # control: a table is made of measured figures only
         attribution.markdown({"one": {**model, "controls": {}}})

@@ -1,58 +1,69 @@
-"""benchmarks/gate.py: pairs from rows, planted slow-downs, tables."""
+"""benchmarks/gate.py: the planted slow-down, the order of pairs, the table."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
-
-import numpy as np
-import pytest
+from typing import Any
 
 from benchmarks import gate as benchmark
-from benchmarks.gate import Pool, sign, simulate, student
-from tests import fabricate
+
+# Three tokens of 20 ms: prints how many times longer the planted change makes them.
+TRY = """
+import time
+from engine.pipeline import single_run
+from engine.types import Span
+
+class Timeline:
+    def __init__(self):
+        self.spans, self.begin = [Span("vision", 0.0, 10.0)], time.perf_counter()
+    def now(self):
+        return 1000 * (time.perf_counter() - self.begin)
+
+class Run(single_run._Run):
+    def __init__(self):
+        self.timeline, self.token_ms = Timeline(), []
+
+def usual(self, token):
+    self.token_ms.append(self.timeline.now())
+
+run, last = Run(), 0.0
+for token in range(3):
+    time.sleep(0.02)
+    work = run.timeline.now() - last
+    single_run._slow_token(run, token, usual)
+    print((run.token_ms[-1] - last) / work)
+    last = run.token_ms[-1]
+"""
 
 
-@pytest.fixture
-def pool(tmp_path: Path) -> Pool:
-    """10 samples with 4 repeats whose times vary by a few percent."""
-    chance = np.random.default_rng(0)
-    rows = [
-        fabricate.row("ev", f"s{n}", repeat=repeat, prefill=8.0 * (1 + 0.05 * chance.random()))
-        for n in range(10)
-        for repeat in range(4)
-    ]
-    return Pool.of(fabricate.run(tmp_path / "run", rows))
+def test_the_copy_is_slower_by_the_planted_share(tmp_path: Path) -> None:
+    folder = benchmark.copy(tmp_path / "slow", 0.5)
+    found = subprocess.run([sys.executable, "-c", TRY], cwd=folder, check=True, text=True,
+                           capture_output=True, env={"PYTHONPATH": str(folder)})  # fmt: skip
+    assert 1.5 <= min(map(float, found.stdout.split())) < 1.6  # a core may be lost in between
 
 
-def test_pairs_without_a_difference_and_with_a_planted_one(pool: Pool) -> None:
-    assert simulate(pool, 20, 0.0, 5, ("total",), 0.05)["no worse"] == 5
-    assert simulate(pool, 20, 0.5, 5, ("total",), 0.05)["worse"] == 5
+def pair(kind: str, verdict: str, change: float = 1.0) -> dict[str, Any]:
+    result = {"label": "ev", "metric": "total", "unit": "ratio", "change": change,
+              "verdict": verdict, "low": None, "high": None}  # fmt: skip
+    return {"kind": kind, "verdict": verdict, "results": [result]}
 
 
-def test_base_and_new_share_no_repeat(pool: Pool) -> None:
-    base, new = pool.pair(10, 0.0, np.random.default_rng(1), ("total",))
-    ours, theirs = (side.models[0].samples["s0"].values["total"] for side in (base, new))
-    assert ours != theirs
-    assert pool.noise()["models"]["ev"]["repeats"] == 4
+def test_the_planted_pairs_are_spread_and_refused_ones_run_again() -> None:
+    pairs: list[dict[str, Any]] = []
+    while kind := benchmark.missing(pairs, {"same": 4, "planted": 2}):
+        pairs.append({"kind": kind, "verdict": "refused" if len(pairs) == 1 else "worse"})
+    kinds = [one["kind"] for one in pairs if one["verdict"] != "refused"]
+    assert kinds.count("same") == 4 and kinds.count("planted") == 2
+    assert "planted" in kinds[:3] and len(pairs) == 7
 
 
-def test_the_other_tests_know_a_side() -> None:
-    values = np.array([-2.0, -1.0, -1.5, -0.5, -1.0, -2.5, -0.1, -1.2])
-    for test in (sign, student):
-        assert test(values) < 0.01 < 0.99 < test(-values)
-    assert sign(values) == 1 / 2**8
-
-
-def test_tables_have_a_line_per_cell() -> None:
-    cell = {"rows": "r", "samples": 14, "measure": "CPU time", "slower": 0.1, "trials": 10}
-    cell |= {verdict: [0.5, 0.2, 0.8] for verdict in benchmark.VERDICTS}
-    tested = {"kind": "normal", "sequences": 14, "slower": 0.1}
-    tested |= {name: {"no worse": 0.1, "worse": 0.2} for name in benchmark.TESTS}
-    figures = {
-        "rows": {}, "alike": [cell], "alike_no_margin": [], "planted": [cell],
-        "real_pairs": {"CPU time": {"pairs": 1, "refused": 1, "worse": 0, "undecided": 1,
-                                    "no worse": 0}},
-        "tests": [tested],
-    }  # fmt: skip
-    text = benchmark.markdown(figures)
-    assert text.count("50.0 (20.0 to 80.0)") == 6 and "| normal | 14 | 10 % |" in text
+def test_the_table_has_the_shares_and_the_changes() -> None:
+    pairs = [pair("same", "no worse", 1.01), pair("same", "worse", 1.06), pair("same", "no worse"),
+             pair("planted", "worse", 1.14), {"kind": "same", "verdict": "refused"}]  # fmt: skip
+    text = benchmark.markdown({"pairs": pairs, "slow": 0.15})
+    assert "| the same code | 3 | 1 (0.8 to 90.6 %) | 0 | 2 | 1 |" in text
+    assert "waits of 15% in stages 3 and 4 | 1 | 1 (" in text
+    assert "| the same code | ev | total | +1.0 | +0.0 to +6.0 |" in text

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 
+from engine import media
 from engine.decoding.decode import ModelInputs, WholeModel
 from engine.models import auto_processor
 from engine.models.transformers_adapter import TransformersAdapter
@@ -94,11 +98,73 @@ def one_image_instead_of_all(patch: Patch) -> None:
     preprocess = TransformersAdapter.preprocess
 
     def first(self: Any, media: Any, *given: Any) -> Any:
-        from dataclasses import replace
-
         return preprocess(self, replace(media, images=media.images[:1]), *given)
 
     patch.setattr(TransformersAdapter, "preprocess", first)
+
+
+Change = Callable[[torch.Tensor], torch.Tensor]
+Plant = Callable[[Patch], None]
+
+
+def wrong_for_every_way(name: str, change: Change) -> Plant:
+    """Another value of one input that describes the pictures, in all ways of answering."""
+
+    def plant(patch: Patch) -> None:
+        inputs = auto_processor.inputs
+        patch.setattr(
+            auto_processor, "inputs", lambda *given: _changed(inputs(*given), name, change)
+        )
+
+    return plant
+
+
+def wrong_in_encode(name: str, change: Change) -> Plant:
+    """Only the encoder gets another value, so only features that are computed apart are wrong."""
+
+    def plant(patch: Patch) -> None:
+        encode = TransformersAdapter.encode
+
+        def encoded(self: Any, prepared: Any) -> Features:
+            inputs = _changed(dict(prepared.inputs), name, change)
+            return encode(self, replace(prepared, inputs=inputs))
+
+        patch.setattr(TransformersAdapter, "encode", encoded)
+
+    return plant
+
+
+def wrong_for_positions(name: str, change: Change) -> Plant:
+    """Only the language model of the decoupled way gets another value."""
+
+    def plant(patch: Patch) -> None:
+        rest = TransformersAdapter._rest
+        patch.setattr(
+            TransformersAdapter, "_rest", lambda *given: _changed(rest(*given), name, change)
+        )
+
+    return plant
+
+
+def _changed(inputs: dict[str, Any], name: str, change: Change) -> dict[str, Any]:
+    return {key: change(value) if key == name else value for key, value in inputs.items()}
+
+
+def sides_swapped(sizes: torch.Tensor) -> torch.Tensor:
+    """Height and width, or x and y, are the last two of [..., 2 or 3]."""
+    return torch.cat([sizes[..., :-2], sizes[..., -2:].flip(-1)], dim=-1)
+
+
+def keys_of_pixels_without_shape(patch: Patch) -> None:
+    """A wide and a tall picture with the same values in the same order have one key."""
+    load = media.load
+
+    def loaded(*given: Any) -> Any:
+        found = load(*given)
+        values = b"".join(image.tobytes() for image in found.images)
+        return replace(found, digest=hashlib.blake2b(values).hexdigest())
+
+    patch.setattr(media, "load", loaded)
 
 
 FAULTS = (
@@ -121,4 +187,31 @@ FAULTS = (
           "A sample's pictures are shown in reverse order.", "families"),
     fault("one image instead of all", "smolvlm", "pixels", one_image_instead_of_all, TESTS,
           "A model of transformers is shown the first of five pictures.", "families"),
+    fault("grid swapped everywhere", "qwen3_vl", "shapes",
+          wrong_for_every_way("image_grid_thw", sides_swapped), TESTS,
+          "Height and width of each picture's grid are swapped, for all ways.", "shapes"),
+    fault("grid swapped in encode", "qwen2_vl", "shapes",
+          wrong_in_encode("image_grid_thw", sides_swapped), TESTS,
+          "The encoder gets height and width of each picture's grid swapped.", "shapes"),
+    fault("grid swapped for positions", "glm4v", "shapes",
+          wrong_for_positions("image_grid_thw", sides_swapped), TESTS,
+          "Positions are computed from grids with height and width swapped.", "shapes"),
+    fault("sizes swapped in encode", "llava_next", "answer",
+          wrong_in_encode("image_sizes", sides_swapped), TESTS,
+          "A LLaVA-NeXT removes the padding of a tall picture from a wide one.", "shapes"),
+    fault("sizes swapped everywhere", "lighton_ocr", "answer",
+          wrong_for_every_way("image_sizes", sides_swapped), TESTS,
+          "Height and width of each picture are swapped, for all ways.", "shapes"),
+    fault("pixel mask all ones", "idefics2", "shapes",
+          wrong_in_encode("pixel_attention_mask", torch.ones_like), TESTS,
+          "An Idefics 2 also encodes the padding of a smaller picture.", "shapes"),
+    fault("pixel mask all ones everywhere", "idefics2", "shapes",
+          wrong_for_every_way("pixel_attention_mask", torch.ones_like), TESTS,
+          "All ways also encode the padding of a smaller picture.", "shapes"),
+    fault("aspect ratio of a square", "mllama", "shapes",
+          wrong_for_every_way("aspect_ratio_ids", torch.ones_like), TESTS,
+          "A Mllama is told that each picture is one square tile.", "shapes"),
+    fault("keys without shapes", "qwen2_5_vl", "keys", keys_of_pixels_without_shape,
+          "media/test_load " + TESTS,
+          "A wide and a tall picture with the same values have one key.", "shapes"),
 )  # fmt: skip

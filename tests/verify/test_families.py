@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image as Pictures
 
 from engine.attribution import explain
 from engine.attribution.explained import ExplainRequest
@@ -24,11 +25,11 @@ from engine.models import auto_processor, image_text_models, registry
 from engine.models.adapter import Adapter
 from engine.models.families import OWN
 from engine.types import RunOptions, Sample
-from engine.verify import equality, runner, stage_times
-from engine.verify.answer_paths import WAYS, RecordedAnswer, Subject, rounding
+from engine.verify import equality, picture_shapes, runner, stage_times
+from engine.verify.answer_paths import WAYS, AnswerRecorder, RecordedAnswer, Subject, rounding
 from engine.verify.equality import AnswerComparison
 from engine.verify.verdict import CHECKS, COVERING, NEEDS, Verdict, VerifyRequest
-from tests.conftest import make_sample
+from tests.conftest import shaped_sample
 from tests.models import family_checkpoints
 from tests.models.family_checkpoints import FAMILIES, NEED_TORCHVISION
 from tests.verify.conftest import Notes
@@ -106,8 +107,8 @@ def _registered(
 
 
 def pictured(folder: Path, seed: int = 0) -> Sample:
-    """A sample with a few event images, and frames."""
-    found = make_sample(folder, seed)
+    """A sample with a few event images, wide and tall, and frames."""
+    found = shaped_sample(folder, seed)
     return replace(found, event_images=found.event_images[:PICTURES])
 
 
@@ -142,6 +143,40 @@ def test_every_way_answers_as_plain(
         found = {way: a.compared(way) for way in a.subject.ways if way != "plain"}
         for way, compared in found.items():
             assert compared.result in DTYPES[dtype], f"{way}: {compared.sentence}"
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_way_answers_as_the_model_without_the_adapter(
+    family: str, models: Models, tmp_path: Path
+) -> None:
+    """The processor's own outputs go to the model's own generate()."""
+    with asked(models(family, 'family = "transformers"\n'), tmp_path) as a:
+        adapter, subject, images = a.adapter, a.subject, a.subject.media.images
+        text = adapter.prompt_text(subject.request.prompt, len(images))
+        bos = {"add_special_tokens": False} if text.startswith(adapter.tokenizer.bos_token) else {}
+        pictures = [[Pictures.fromarray(image) for image in images]]
+        inputs = adapter.processor(text=[text], images=pictures, return_tensors="pt", **bos)
+        inputs.pop("labels", None)
+        config = subject.own_generation(subject.greedy)
+        with torch.inference_mode(), AnswerRecorder(adapter) as watch:
+            out = adapter.model.generate(**inputs, generation_config=config)
+        alone = watch.answer("alone", subject.new_ids(out, watch.steps))
+        for answer in (a.plain, a.answer("decoupled" if family in SEAM else "hooked")):
+            compared = equality.compare(alone, answer, a.rounding)
+            assert compared.result == "EXACT", f"{answer.way}: {compared.sentence}"
+
+
+@pytest.mark.parametrize("kind", ["image", "events", "video"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_wide_and_tall_pictures_pass_the_check_of_shapes(
+    family: str, kind: str, models: Models, tmp_path: Path
+) -> None:
+    if family_checkpoints.most_images(family) == 1 and kind != "image":
+        pytest.skip(f"{family} takes one picture")
+    with asked(f"{models(family)}@{kind}", tmp_path) as a:
+        found = picture_shapes.shapes(a.subject, tmp_path, str, lambda _: None)
+        assert found.outcome == "passed", found.sentence
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -100,15 +100,52 @@ def test_a_probe_that_misses_most_is_a_fault_whatever_the_load() -> None:
         assert final_finding([Attempt(found, load)]).outcome == outcome
 
 
+ANSWER_MS = 400.0  # a natural answer; the pairs are short answers
+
+
+def pairs(costs: Sequence[float], bare: float = 13.0, answer: float = ANSWER_MS) -> observer.Pairs:
+    return observer.Pairs(tuple((bare, bare + cost) for cost in costs), (), (answer,))
+
+
+def with_net(found: observer.Pairs, costs: Sequence[float], bare: float) -> observer.Pairs:
+    return replace(found, net_ms=tuple((bare, bare + cost) for cost in costs))
+
+
 def test_a_slow_probe_is_a_fault_whatever_the_load() -> None:
-    raw = [(100.0 + i % 3, 160.0 + i % 3) for i in range(40)]
-    noise = [(50.0, 51.0 + i % 3) for i in range(40)]
-    assert not observer.observer(raw, noise).evidence[BEYOND]
-    assert observer.observer(raw, [(50.0, 110.0)] * 40).evidence[BEYOND]
-    assert BEYOND not in observer.observer(raw).evidence
-    noisy = [(100.0, 100.0 + 90 * (-1) ** i) for i in range(40)]
+    slow, noise = pairs([60.0 + i % 3 for i in range(40)]), [1.0 + i % 3 for i in range(40)]
+    assert not observer.observer(slow).evidence[BEYOND]
+    assert not observer.observer(with_net(slow, noise, 50.0)).evidence[BEYOND]
+    assert observer.observer(with_net(slow, [60.0] * 40, 50.0)).evidence[BEYOND]
+    noisy = pairs([90.0 * (-1) ** i for i in range(40)], 100.0)
     assert observer.observer(noisy).outcome == "unresolved"
-    assert observer.observer(noisy, [(50.0, 110.0)] * 40).outcome == "failed"
+    assert observer.observer(with_net(noisy, [60.0] * 40, 50.0)).outcome == "failed"
+    few = with_net(pairs([60.0] * 10), [60.0] * 10, 50.0)
+    assert not observer.observer(few).evidence[BEYOND]
+    dear = with_net(slow, [2.0] * 40, 5.0)  # much of a short answer, little of the whole one
+    assert not observer.observer(dear).evidence[BEYOND]
+
+
+@pytest.mark.parametrize("speed", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize(
+    ("cost", "answer", "outcome"),
+    [
+        (0.31, 420.0, "passed"),  # 2.4 % of a short answer, 0.07 % of the whole one
+        (0.31, 15.0, "passed"),  # an answer of two tokens: 2 % of it, but 0.3 ms
+        (3.0, 420.0, "passed"),  # a large model: 3 ms, but 0.7 %
+        (30.0, 420.0, "failed"),
+        (30.0, 4000.0, "passed"),
+    ],
+)
+def test_the_probes_cost_fails_only_as_a_share_and_in_ms(
+    cost: float, answer: float, outcome: str, speed: float
+) -> None:
+    """Also on a processor that takes `speed` times as long, unless the cost is on the border."""
+    costs = [speed * (cost + 0.01 * (i % 3)) for i in range(40)]
+    found = observer.observer(pairs(costs, speed * 13, speed * answer))
+    if answer == 15 and speed == 5:  # 1.6 ms of 75 ms
+        outcome = "failed"
+    assert found.outcome == outcome, found.sentence
+    assert found.figure == pytest.approx(cost / answer, rel=0.1)
 
 
 def test_a_token_outside_stage_4_fails() -> None:
@@ -180,13 +217,42 @@ def test_clocks_that_disagree_fail(outer: float) -> None:
     assert "by another clock" in stage_times.clock(runs).sentence
 
 
-def test_the_observers_cost_is_a_tick_only_when_resolved() -> None:
-    even = [(100.0, 100.0 + 0.2 * (i % 3)) for i in range(40)]
-    assert observer.observer(even).outcome == "passed"
-    dear = [(100.0, 103.0 + 0.2 * (i % 3)) for i in range(40)]
-    assert observer.observer(dear).outcome == "failed"
-    noisy = [(100.0, 100.0 + 30 * (-1) ** i) for i in range(9)]
-    found = observer.observer(noisy)
+def test_the_probes_cost_is_open_where_its_interval_holds_the_bound() -> None:
+    found = observer.observer(pairs([30.0 * (-1) ** i for i in range(9)]))
     assert found.outcome == "unresolved" and "Not resolved with 9 pairs" in found.sentence
-    border = [(100.0, 100.9 + 0.2 * (i % 2)) for i in range(40)]
-    assert observer.observer(border).outcome == "unresolved"
+    border = observer.observer(pairs([3.9 + 0.2 * (i % 2) for i in range(40)]))
+    assert border.outcome == "unresolved" and border.bound == 0.01
+    assert observer.observer(pairs([0.1] * 3)).outcome == "unresolved"  # no interval of 95 %
+
+
+def test_the_probes_cost_is_told_in_microseconds_and_of_the_whole_answer() -> None:
+    found = observer.observer(pairs([0.17, 0.18, 0.19] * 12, answer=420.0))
+    assert found.sentence == (
+        "The probe adds 180 us (95 % interval 170 to 190 us, 36 pairs) to a generate() of 420 ms: "
+        "0.04% (0.04% to 0.05%)."
+    )
+    several = pairs([0.18] * 10, answer=100.0) + pairs([0.18] * 10, answer=300.0)
+    assert observer.observer(several).figure == pytest.approx(0.18 / 200)
+
+
+@pytest.mark.parametrize(("total", "outcome"), [(10.0, "passed"), (200.0, "failed")])
+def test_a_short_run_has_the_same_gaps_as_a_long_one(total: float, outcome: str) -> None:
+    """What the stages leave out is fixed: 0.9 ms of a run of 10 ms, not 9 % of a long one."""
+    one = Span("decode", 0.0, 0.91 * total, "measured")
+    gap = RunResult(REQUEST, INFO, (one,), Generation((), "", "eos", 9, ()), total, False)
+    found = stage_times.accounted([[TimedRun("hooked", gap, total)]] * 6)
+    assert found.outcome == outcome and found.figure == pytest.approx(0.09)
+
+
+@pytest.mark.parametrize(("alone", "outcome"), [(0.2, "passed"), (20.0, "failed")])
+@pytest.mark.parametrize("factor", [0.2, 2.9])
+def test_stage_3_of_a_tiny_tower_may_differ_by_what_a_hook_costs(
+    alone: float, outcome: str, factor: float
+) -> None:
+    found = stage_times.stage3(rounds(*[(result(alone),) * 2 + (result(factor * alone),)] * 6))
+    assert found.outcome == outcome, found.sentence
+
+
+def test_clocks_may_drift_apart_in_a_long_run() -> None:
+    slewed = [[TimedRun("hooked", result(rest=60_000.0), 60_100.0 - 30.0)]]
+    assert stage_times.clock(slewed).outcome == "passed"

@@ -25,22 +25,15 @@ WAYS = {
     "decoupled": "decoupled, features read from disk",
     "features": "features: its generate() given the features",
 }
+COMPARED = (  # checks that compare the tokens of two answers
+    *("equal_hooked", "equal_decoupled", "equal_features", "equal_prefix"),
+    *("equal_sampled", "equal_batch", "shapes", "long"),
+)
 # check -> how its figure and bound are compared
 MUST = {
     "sight": "must be more than",
     "stage3": "must be within ±",
-    **dict.fromkeys(
-        (
-            "equal_hooked",
-            "equal_decoupled",
-            "equal_features",
-            "equal_prefix",
-            "equal_sampled",
-            "equal_batch",
-            "long",
-        ),
-        "must be all",
-    ),
+    **dict.fromkeys(COMPARED, "must be all"),
 }
 CHART_COLUMNS = 3
 _RAW_CHARS = 20_000
@@ -237,7 +230,8 @@ def _stage3(row: CheckRow) -> None:
 
 
 def _observer(row: CheckRow) -> None:
-    pairs = [(bare, probed) for bare, probed in row.evidence["pairs_ms"]]
+    answer = row.evidence["answer_ms"]
+    pairs = [(answer, answer + probed - bare) for bare, probed in row.evidence["pairs_ms"]]
     _ratios(row, pairs, "generate() with the probe / without it (ratio)", both_sides=False)
 
 
@@ -317,13 +311,7 @@ def _pixels(row: CheckRow) -> None:
 _DRAWN: dict[str, Callable[[CheckRow], None]] = {
     "answer": _answer,
     "pixels": _pixels,
-    "equal_hooked": _equal,
-    "equal_decoupled": _equal,
-    "equal_features": _equal,
-    "equal_prefix": _equal,
-    "equal_sampled": _equal,
-    "equal_batch": _equal,
-    "long": _equal,
+    **dict.fromkeys(COMPARED, _equal),
     "greedy": _greedy,
     "counted": _counted,
     "encoded_once": _encoded_once,

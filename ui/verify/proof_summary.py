@@ -34,6 +34,7 @@ CLAIMS: dict[tuple[str, ...], str] = {
     ),
     ("ends",): "Its answers end at the same token as those of its own generate().",
     ("long",): "Answers longer than 256 tokens also have equal tokens.",
+    ("shapes",): "Answers to wide and to tall pictures also have equal tokens.",
     ("equal_batch",): "A sample's answer in a batch equals its answer alone.",
     ("comparison",): "The comparison detects planted differences, up to the last token.",
     ("rows",): "Projector, adaptor and pooling match a float64 computation from the weights.",

@@ -32,7 +32,7 @@ def rows(slow: float = 1.0, n: int = 8) -> list[dict[str, Any]]:
 @pytest.fixture
 def report(tmp_path: Path) -> GateReport:
     sides = [
-        gate_values.values_of(fabricate.run(tmp_path / name, rows(slow)))
+        gate_values.values_of(fabricate.run(tmp_path / name, rows(slow), together="one"))
         for name, slow in (("base", 1.0), ("new", 1.3))
     ]
     return gate.gate(*sides, ("total", "new_tokens"), 0.05)
