@@ -22,7 +22,8 @@ COMMON_QUESTIONS = (
     "What do you think is going on in this scene?",
     "Describe in detail what happened in the scene.",
 )
-MAX_QUESTION_CHARS = 8000  # with 26 options
+MAX_QUESTION_CHARS = 4000  # of a question that somebody types
+MAX_ASKED_CHARS = 8000  # of a record's, with 26 options
 # Shown with an answer to a question on which a demo model was not trained.
 OFF_SCRIPT = "This demo model was not trained on this question. Its answer means nothing."
 # Tokens that a model family uses for pictures or for the start and end of text.
@@ -82,15 +83,13 @@ def choice_question(question: str, choices: Sequence[str], form: str = LETTERS) 
     return "\n".join([parts.first.format(question=question), *options, parts.last])
 
 
-def check_question(question: str) -> str:
+def check_question(question: str, most: int = MAX_QUESTION_CHARS) -> str:
     """The question without outer white space; BadInput if it is invalid."""
     text = question.strip()
     if not text:
         raise BadInput("The question is empty: type one, or pick one of the common questions.")
-    if len(text) > MAX_QUESTION_CHARS:
-        raise BadInput(
-            f"The question has {len(text):,} characters: shorten it to {MAX_QUESTION_CHARS:,}."
-        )
+    if len(text) > most:
+        raise BadInput(f"The question has {len(text):,} characters: shorten it to {most:,}.")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

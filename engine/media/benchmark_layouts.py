@@ -13,36 +13,49 @@ data_processor of github.com/XduSyL/EventBench: recordings are .npz files, anoth
 replaced by .npz, and a conversation is a list of turns with "value".  The lists themselves are
 given on request only, so that all keys of _EVENTBENCH are assumed.
 
-Boundary: reads the lists and checks that the files exist; opens no recording.
+Boundary: reads untrusted lists and checks that the files exist; opens no recording.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from engine.errors import DatasetError, MediaError
-from engine.media.benchmark_records import (
-    Keys,
-    Record,
-    Samples,
-    Where,
-    folders,
-    json_files,
-    json_in,
-    kind_or_keys,
-    made,
+from engine.media import event_folder
+from engine.media.choices import AskedQuestion, asked_or_refused
+from engine.media.dataset_files import (
+    MAX_RECORDS,
+    Dataset,
+    event_sample,
+    json_of,
+    kind_of,
+    records_of,
+    text_of,
+    unused,
 )
-from engine.media.dataset_files import MAX_RECORDS, records_of
-from engine.media.dataset_record import clean
-from engine.media.event_folder import ListedSamples, event_files, sequence
+from engine.media.dataset_record import DatasetRecord, clean
+from engine.media.event_folder import (
+    child,
+    entries,
+    event_files,
+    sequence,
+    short_name,
+    walk,
+)
 from engine.media.media_files import place
 from engine.media.roots import Root
+from engine.plain_files import reason
 from engine.prompts import LETTERS
-from engine.quoting import quoted, shown
+from engine.quoting import listed, quoted, shown
+from engine.types import Sample
 
+Keys = Mapping[str, tuple[str, ...]]  # what a record may call each thing; the first one counts
 _EVQA: Keys = {
     "id": ("qid",),
     "question": ("question",),
@@ -60,168 +73,313 @@ _EVENTBENCH: Keys = {
     "task": ("task", "task_type", "category", "question_type", "type"),
 }
 _LISTS = ("questions", "data", "samples", "annotations")  # where an object has its records
-_BINS = ".npz"
+_RESULTS = re.compile(r"results?(_|\.)|\Abenchmark_", re.I)  # files that runs leave behind
 
 
-def read(root: Root) -> ListedSamples | None:
+def read(root: Root) -> Dataset | None:
     """The samples of the first layout that the folder has; None if it has none."""
     return next((found for layout in LAYOUTS.values() if (found := layout(root))), None)
 
 
-def _evqa(root: Root) -> ListedSamples | None:
+@dataclass(frozen=True)
+class QuestionList:
+    """The records of a list, and what the file says of all: a task, or the name of a dataset."""
+
+    file: Path
+    records: list[Any]
+    subject: str = ""
+
+
+@dataclass
+class Record:
+    """One record of a list, its name in problems ("Record 4 of a.json"), and its problems."""
+
+    name: str
+    value: Mapping[str, Any]  # without the keys whose value is null
+    keys: Keys
+    of: QuestionList
+    problems: list[str] = field(default_factory=list)
+
+    def get(self, what: str) -> Any:
+        """The value under the first key that the record has; None if it has none."""
+        return next((self.value[key] for key in self.keys[what] if key in self.value), None)
+
+    def text(self, what: str) -> str:
+        """A text or a number as text; "" if it is absent or of another kind."""
+        value = self.get(what)
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            return ""
+        long = isinstance(value, int) and value.bit_length() > 64
+        return "" if long else clean(str(value)).strip()
+
+    def asked(self, root: Root, form: str, as_text: bool) -> tuple[AskedQuestion, str]:
+        """The question with its options, and the reference of a question without options."""
+        question, reference = self.text("question"), ""
+        if not question and "conversations" in self.value:
+            turns = with_speakers(self.value["conversations"])
+            record = DatasetRecord({"conversations": turns}, 0, root)
+            question, reference = record.turns()
+            self.problems += record.problems
+        if (options := self.get("options")) is not None:
+            where, answer = f"{self.name}: ", self.get("answer")
+            return asked_or_refused(where, question, options, answer, form, as_text=as_text), ""
+        refused = "" if question else f"{self.name}: it has no question: add it."
+        return AskedQuestion(question, refused=refused), reference or self.text("answer")
+
+
+class Samples:
+    """The samples of a benchmark in order, while its lists are read."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._found: dict[str, Sample] = {}
+        self._clips: list[str] = []
+
+    def records(self, lists: list[QuestionList], keys: Keys) -> Iterator[Record]:
+        """Every object of the lists; other values become samples that state the problem."""
+        in_file = Counter(part.file for part in lists)
+        for part in lists:
+            of = shown(part.file.relative_to(self._root.path).as_posix())
+            if in_file[part.file] > 1 and part.subject:
+                of = f"{quoted(part.subject)} in {of}"
+            of = f" of {of}" if len(lists) > 1 else ""
+            for count, value in enumerate(part.records, start=1):
+                if len(self._found) >= MAX_RECORDS:
+                    raise DatasetError(
+                        f"{place(self._root.path)} has over {MAX_RECORDS:,} records: split it."
+                    )
+                record = Record(f"Record {count:,}{of}", {}, keys, part)
+                if isinstance(value, dict):
+                    record.value = {k: v for k, v in value.items() if v is not None}
+                    yield record
+                    continue
+                wrong = f"{record.name} is {kind_of(value)} instead of an object: remove it."
+                self.add(record, self.made(), "", [], wrong)
+
+    def made(self) -> str:
+        """The id of the next record if it has none of its own."""
+        return f"record-{len(self._found) + 1}"
+
+    def add(
+        self, record: Record, name: str, source: str, paths: list[Path], wrong: str, **fields: Any
+    ) -> None:
+        """Adds the sample of a record; `paths` and `wrong` as for `event_sample`."""
+        number = len(self._found) + 1
+        own = unused(name or None, number, self._found.keys(), record.problems, record.name)
+        self._found[own] = event_sample(
+            self._root, own, source, paths, record.problems, wrong, **fields
+        )
+        path = next((path for path in paths if self._root.has(path)), None)
+        self._clips.append(short_name(self._root, path) if path else own)
+
+    def listed(self, file: Path, problems: list[DatasetError]) -> Dataset:
+        """All of them, with the problems of lists that cannot be read."""
+        told, samples = tuple(map(str, problems)), tuple(self._found.values())
+        return Dataset(self._root.path, samples, file, told, tuple(self._clips))
+
+
+def _evqa(root: Root) -> Dataset | None:
     """The questions of all source datasets; the sequence of a sample is its source dataset."""
-    files = json_files(root.path / "questions")
-    if not files or not (root.path / "h5_files").is_dir():
+    folder, recordings = child(root.path, "questions"), child(root.path, "h5_files")
+    if folder is None or not folder.is_dir():
         return None
-    samples, problems, good = Samples(root), list[DatasetError](), list[Path]()
-    for file in files:
+    lists, problems, own = list[QuestionList](), list[DatasetError](), recordings is not None
+    names = [entry.name for entry in entries(folder) if not entry.name.startswith(".")]
+    for file in (folder / name for name in sorted(names) if name.lower().endswith(".json")):
         try:
-            group, records = _evqa_list(root, file)
+            group = _value(root, file)
+            if not isinstance(group, dict) or "questions" not in group:
+                raise DatasetError(
+                    f"{place(file)} has {_kind_or_keys(group)} and no list of questions, which "
+                    "EvQA's lists have: download it again."
+                )
+            source, own = group.get("dataset_name"), own or "dataset_name" in group
+            records = records_of(file, group["questions"])
+            lists.append(QuestionList(file, records, source if isinstance(source, str) else ""))
         except DatasetError as error:
             problems.append(error)
-            continue
-        good.append(file)
-        of = f" of {shown(file.name)}" if len(files) > 1 else ""
-        for count, value in enumerate(records, start=1):
-            name = f"Record {count:,}{of}"
-            _add_evqa(samples, made(root, samples.next, name, value, _EVQA), group)
-    if not good:
+    if not own or not (lists or problems):
+        return None
+    if not lists:
         raise problems[0]
-    return samples.listed(good[0], problems)
+    samples, place_of = Samples(root), recordings.name if recordings else "h5_files"
+    for record in samples.records(lists, _EVQA):
+        source = record.value.get("dataset_name") or record.of.subject
+        source = clean(source) if isinstance(source, str) else ""
+        number, paths, wrong = record.value.get("question_id"), list[Path](), ""
+        name = clean(f"{source}_{number}") if isinstance(number, str | int) else ""
+        try:
+            if file_path := record.text("file"):
+                paths.append(root.path_of(place_of, f"{source}/{file_path}"))
+        except MediaError as error:
+            wrong = str(error)
+        question, _ = record.asked(root, "evqa", as_text=True)
+        fields = {"task": record.text("task"), **vars(question)}
+        samples.add(record, record.text("id") or name, source, paths, wrong, **fields)
+    return samples.listed(lists[0].file, problems)
 
 
-def _evqa_list(root: Root, file: Path) -> tuple[Mapping[str, Any], list[Any]]:
-    group = json_in(root, file)
-    if not isinstance(group, dict) or "questions" not in group:
-        raise DatasetError(
-            f"{place(file)} has {kind_or_keys(group)} and no list of questions, which EvQA's lists "
-            "have: download it again."
-        )
-    return group, records_of(file, group["questions"])
-
-
-def _add_evqa(samples: Samples, record: Record, group: Mapping[str, Any]) -> None:
-    source = record.value.get("dataset_name") or group.get("dataset_name")
-    source = clean(source) if isinstance(source, str) else ""
-    own = record.value.get("question_id")
-    name = record.text("id") or (clean(f"{source}_{own}") if isinstance(own, str | int) else "")
-    places = _evqa_places(record, source)
-    question, _ = record.asked("evqa", as_text=True)
-    samples.add(record, name, source, places, task=record.text("task"), **vars(question))
-
-
-def _evqa_places(record: Record, source: str) -> Where:
-    if not (name := record.text("file")):
-        return [], f"{record.name}: file_path is missing: add it."
-    try:
-        return [record.root.path_of("h5_files", f"{source}/{name}")], ""
-    except MediaError as error:
-        return [], str(error)
-
-
-def _eventbench(root: Root) -> ListedSamples | None:
-    """The records of all lists in the root and in its folders; None without .npz files."""
-    bins = event_files(root, (_BINS,))
+def _eventbench(root: Root) -> Dataset | None:
+    """The records of all lists below the root; None without a list or without recordings."""
     problems = list[DatasetError]()
-    lists = list(_lists(root, problems)) if bins else []
-    known = [one for one in lists if _fits(one[2])]
-    if problems and not lists:
+    every = list(_lists(root, problems))
+    unreadable = len(problems)
+    recordings = event_files(root) if every or problems else []
+    bins = any(path.suffix.lower() == ".npz" for path in recordings)
+    lists = []
+    for part in every:
+        fits, run = _asks(part.records, "file"), _RESULTS.search(part.file.name)
+        if fits and not run:
+            lists.append(part)
+        elif fits:
+            problems.append(
+                DatasetError(
+                    f"{place(part.file)} holds questions and is left out, because its name is that "
+                    "of a result file: rename it, or move it out of the folder."
+                )
+            )
+        elif not run and (_asks(part.records) or (bins and part.file.suffix.lower() == ".json")):
+            problems.append(
+                DatasetError(
+                    f"{place(part.file)} has records with {_kind_or_keys(part.records)}, which is "
+                    "no known form of EventBench: a record needs a question "
+                    f"({', '.join(_EVENTBENCH['question'])}) and a file "
+                    f"({', '.join(_EVENTBENCH['file'])})."
+                )
+            )
+    if not recordings or not (lists or problems):
+        return None
+    if not lists and (bins or len(problems) > unreadable):
         raise problems[0]
-    if lists and not known:
-        raise _no_form(lists[0][0], lists[0][2])
-    problems += [_no_form(file, records) for file, _, records in lists if not _fits(records)]
-    places, samples = _Places(root, bins), Samples(root)
-    for file, task, records in known:
-        of = _of(root, file, task) if len(known) > 1 else ""
-        for count, value in enumerate(records, start=1):
-            name = f"Record {count:,}{of}"
-            record = made(root, samples.next, name, value, _EVENTBENCH)
-            found = places.of(record.get("file"), file)
-            question, reference = record.asked(LETTERS, as_text=False)
-            fields = {"reference": reference, "task": record.text("task") or task}
-            name = record.text("id") or f"record-{record.number}"
-            samples.add(record, name, _folder(root, found[0]), found, **fields, **vars(question))
-    return samples.listed(known[0][0], problems) if known else None
+    if not lists:  # the unreadable file may be anything, such as a camera's settings
+        plain = event_folder.recordings(root)
+        return plain and replace(plain, problems=tuple(map(str, problems)))
+    samples, by_name = Samples(root), dict[str, Path | None]()
+    for path in recordings:  # None: two files have this name
+        by_name[path.name.lower()] = None if path.name.lower() in by_name else path
+    for record in samples.records(lists, _EVENTBENCH):
+        paths, wrong = _places(root, by_name, record.get("file"), record.of.file)
+        question, reference = record.asked(root, LETTERS, as_text=False)
+        fields = {"reference": reference, "task": record.text("task") or record.of.subject}
+        there = [path for path in paths if root.has(path)] or paths[:1]
+        source = sequence(root, there[0]) if there else ""
+        name = record.text("id") or samples.made()
+        samples.add(record, name, source, paths, wrong, **fields, **vars(question))
+    return samples.listed(lists[0].file, problems)
 
 
-def _no_form(file: Path, records: list[Any]) -> DatasetError:
-    return DatasetError(
-        f"{place(file)} has records with {kind_or_keys(records)}, which is no known form of "
-        f"EventBench: a record needs a question ({', '.join(_EVENTBENCH['question'])}) and a file "
-        f"({', '.join(_EVENTBENCH['file'])})."
-    )
-
-
-def _of(root: Root, file: Path, task: str) -> str:
-    inside = shown(file.relative_to(root.path).as_posix())
-    return f" of {quoted(task)} in {inside}" if task else f" of {inside}"
-
-
-class _Places:
-    """Finds the recordings that records name: the layout of the folders is not known."""
-
-    def __init__(self, root: Root, bins: list[Path]) -> None:
-        self._root = root
-        self._by_name: dict[str, Path | None] = {}
-        for path in bins:  # None: two files have this name
-            self._by_name[path.name] = None if path.name in self._by_name else path
-
-    def of(self, value: object, file: Path) -> Where:
-        """Below the root, beside the list, or the only .npz of that name."""
-        if not isinstance(value, str) or not value:
-            return [], f"{quoted(value)} is not a file name: correct the record."
-        bins = re.sub(r"\.[A-Za-z0-9]{1,5}\Z", "", value) + _BINS
-        own = file.parent.relative_to(self._root.path).as_posix()
-        paths, why = list[Path](), ""
-        for folder, name in ((f, n) for n in (value, bins) for f in (".", own)):
-            try:
-                path = self._root.path_of(folder, name)
-            except MediaError as error:
-                why = why or str(error)
-                continue
-            if path.suffix:
-                paths.append(path)
-        only = self._by_name.get(bins.replace("\\", "/").split("/")[-1])
-        paths += [only] if only else []
-        return paths, "" if paths else why
-
-
-def _lists(root: Root, problems: list[DatasetError]) -> Iterator[tuple[Path, str, list[Any]]]:
-    """(file, task, records) of each list of objects in JSON files of the root and its folders.
+def _lists(root: Root, problems: list[DatasetError]) -> Iterator[QuestionList]:
+    """The lists of objects, and objects of id to question, in all JSON files below the root.
 
     A file that cannot be read is added to `problems`.
     """
-    places = [root.path, *folders(root.path)]
-    count = 0
-    for file in (file for folder in places for file in json_files(folder)):
+    files = sorted(walk(root, (".json", ".jsonl")), key=lambda path: (path.parent, path.name))
+    for file in files:
         try:
-            value = json_in(root, file)
+            value = _value(root, file)
         except DatasetError as error:
             problems.append(error)
             continue
-        named = {"": value} if isinstance(value, list) else value
-        for key, records in named.items() if isinstance(named, dict) else ():
-            if isinstance(records, list) and records and isinstance(records[0], dict):
-                count += len(records)
-                if count > MAX_RECORDS:
-                    raise DatasetError(
-                        f"{place(root.path)} has over {MAX_RECORDS:,} records: split it."
-                    )
-                yield file, "" if key in _LISTS else clean(key), records
+        if isinstance(value, dict) and str(value.get("format")).startswith("stagescope-"):
+            continue  # a run that was written into the folder
+        yield from (QuestionList(file, records, task) for task, records in _record_lists(value))
 
 
-def _fits(records: list[Any]) -> bool:
-    first = records[0]
-    has = {what: any(key in first for key in _EVENTBENCH[what]) for what in ("question", "file")}
-    return has["file"] and (has["question"] or "conversations" in first)
+def _record_lists(value: Any) -> Iterator[tuple[str, list[Any]]]:
+    """(task, records) of each list of objects, and of objects of id to question, in a file."""
+    waiting = [("", value, 0)]
+    for task, part, depth in waiting:
+        if isinstance(part, dict) and _asks([part], "file"):
+            part = [part]
+        elif isinstance(part, dict) and _asks(list(part.values()), "file"):
+            part = [
+                {**one, "id": name} if isinstance(one, dict) else one for name, one in part.items()
+            ]
+        if isinstance(part, dict):
+            inside = [(task if key in _LISTS else clean(key), one) for key, one in part.items()]
+        elif isinstance(part, list) and not any(isinstance(one, dict) for one in part):
+            inside = [(task, one) for one in part]
+        else:
+            inside = []
+            if isinstance(part, list) and (depth < 2 or _asks(part, "file")):
+                yield task, part
+        waiting += [(key, one, depth + 1) for key, one in inside if isinstance(one, dict | list)]
 
 
-def _folder(root: Root, paths: list[Path]) -> str:
-    path = next((path for path in paths if root.has(path)), paths[0] if paths else None)
-    return sequence(root, path) if path else ""
+def _value(root: Root, file: Path) -> Any:
+    """The value of a list, unless it is a link out of the folder; of JSON lines, all of them."""
+    try:
+        root.file(file)
+        if file.suffix.lower() == ".json":
+            return json_of(file)
+        return [_line(line) for line in text_of(file).split("\n") if line.strip()]
+    except MediaError as error:
+        raise DatasetError(str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(
+            f"{place(file)} is not readable JSON ({reason(error)}): build it again."
+        ) from error
 
 
-LAYOUTS: Mapping[str, Callable[[Root], ListedSamples | None]] = {
+def _line(text: str) -> Any:
+    """The value of a line of JSON; the text itself if it is none, which is a problem of its own."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _asks(records: list[Any], *more: str) -> bool:
+    """Whether one of the records has a question, and what else is named."""
+    return any(
+        isinstance(one, dict)
+        and ("conversations" in one or any(key in one for key in _EVENTBENCH["question"]))
+        and all(any(key in one for key in _EVENTBENCH[what]) for what in more)
+        for one in records
+    )
+
+
+def _places(
+    root: Root, by_name: Mapping[str, Path | None], value: object, file: Path
+) -> tuple[list[Path], str]:
+    """Below the root, beside the list, or the only recording of that name: the layout of the
+    folders is not known.  Or why it is nowhere."""
+    if not isinstance(value, str) or not value:
+        return [], f"{quoted(value)} is not a file name: correct the record."
+    bins = re.sub(r"\.[A-Za-z0-9]{1,5}\Z", "", value) + ".npz"
+    own = file.parent.relative_to(root.path).as_posix()
+    paths, why = list[Path](), ""
+    for folder, name in ((f, n) for n in (value, bins) for f in (".", own)):
+        try:
+            path = root.path_of(folder, name)
+        except MediaError as error:
+            why = why or str(error)
+            continue
+        if path.suffix:
+            paths.append(path)
+    for name in (value, bins):
+        only = by_name.get(name.replace("\\", "/").split("/")[-1].lower())
+        paths += [only] if only else []
+    return paths, "" if paths else why
+
+
+def with_speakers(turns: Any) -> Any:
+    """EventBench's turns have only "value": they alternate between human and gpt."""
+    if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
+        return turns
+    if any("from" in turn for turn in turns):
+        return turns
+    return [{**turn, "from": ("human", "gpt")[at % 2]} for at, turn in enumerate(turns)]
+
+
+def _kind_or_keys(value: Any) -> str:
+    """The keys of an object, or of the first object of a list, in words."""
+    records = value if isinstance(value, list) else [value]
+    keys = next((list(one) for one in records if isinstance(one, dict)), None)
+    return kind_of(value) if keys is None else f"the keys {listed(map(str, keys))}"
+
+
+LAYOUTS: Mapping[str, Callable[[Root], Dataset | None]] = {
     "EvQA": _evqa,
     "EventBench": _eventbench,
 }

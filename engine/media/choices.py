@@ -14,7 +14,14 @@ from typing import Any, get_args
 
 from engine.errors import BadInput, DatasetError
 from engine.media.dataset_files import kind_of
-from engine.prompts import LETTERS, MAX_CHOICES, WORDS, check_question, choice_question
+from engine.prompts import (
+    LETTERS,
+    MAX_ASKED_CHARS,
+    MAX_CHOICES,
+    WORDS,
+    check_question,
+    choice_question,
+)
 from engine.quoting import quoted
 from engine.types import ChoiceForm, MediaKind
 
@@ -92,7 +99,7 @@ def asked(
         raise DatasetError(f"choice_form is {quoted(form)} instead of text: correct the record.")
     texts = option_texts(options)
     try:
-        text = check_question(choice_question(question.strip(), texts, form))
+        text = check_question(choice_question(question.strip(), texts, form), MAX_ASKED_CHARS)
     except BadInput as error:
         raise DatasetError(str(error)) from error
     letter = letter_of(answer, texts, as_text=as_text)

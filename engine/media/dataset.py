@@ -13,11 +13,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import BadInput, DatasetError
 from engine.media import benchmark_layouts, event_folder, kinds
+from engine.media.dataset_files import Dataset as Dataset
 from engine.media.dataset_files import json_of, records_of, unused
 from engine.media.dataset_record import DatasetRecord
 from engine.media.media_files import by_number, place
@@ -35,49 +35,34 @@ OWN_KINDS = (
 _UNUSED = "The clip is shown, the pictures are not: remove one or the other."
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """The samples of one root in file order; clips[i] is the clip name "seq/000000" of
-    samples[i].  `file` is the first list of samples, or the root of a folder without one."""
-
-    root: Path
-    samples: tuple[Sample, ...]
-    file: Path
-    problems: tuple[str, ...] = ()
-    clips: tuple[str, ...] = ()
-
-
-def read(root: Path, name: str | None = None) -> Dataset:
-    """All records below a root, or those of the one JSON file `name`; DatasetError if none."""
+def read(root: Path) -> Dataset:
+    """All records below a root; DatasetError if there are none."""
     folder = _folder(root)
-    files = _json_files(folder, name)
+    inside, files = Root(folder), _json_files(folder)
     if not files:
-        return _without_json(folder)
+        found = (
+            event_folder.windows(inside)
+            or benchmark_layouts.read(inside)
+            or event_folder.recordings(inside)
+        )
+        if found:
+            return found
+        raise DatasetError(
+            f"{place(folder)} holds no {STEM}.json or {STEM}_<sequence>.json, no benchmark of "
+            f"{', '.join(benchmark_layouts.LAYOUTS)}, and no event files: give the folder that "
+            "does."
+        )
     samples: dict[str, Sample] = {}
     clips: list[str] = []
     problems = []
     for file in files:
-        repeated = _add(samples, clips, file, Root(folder))
+        repeated = _add(samples, clips, file, inside)
         if repeated:
             problems.append(
                 f"{shown(file.name)} repeats {len(repeated):,} ids of an earlier file, first "
                 f"{quoted(repeated[0])}: the earlier records are kept."
             )
     return Dataset(folder, tuple(samples.values()), files[0], tuple(problems), tuple(clips))
-
-
-def _without_json(folder: Path) -> Dataset:
-    """A benchmark in the layout in which it is published, or a folder of event files."""
-    inside = Root(folder)
-    listed = None if event_folder.has_windows(inside) else benchmark_layouts.read(inside)
-    listed = listed or event_folder.read(inside)
-    if listed is None:
-        raise DatasetError(
-            f"{place(folder)} holds no {STEM}.json or {STEM}_<sequence>.json, no benchmark of "
-            f"{', '.join(benchmark_layouts.LAYOUTS)}, and no event files: give the folder that "
-            "does."
-        )
-    return Dataset(folder, listed.samples, listed.file, listed.problems, listed.clips)
 
 
 def _add(samples: dict[str, Sample], clips: list[str], file: Path, root: Root) -> list[str]:
@@ -224,22 +209,8 @@ def _folder(root: Path) -> Path:
     )
 
 
-def _json_files(folder: Path, name: str | None) -> list[Path]:
+def _json_files(folder: Path) -> list[Path]:
     """The dataset's JSON files, perhaps none; result files may lie in the same folder."""
-    try:
-        names = sorted(path.name for path in folder.iterdir() if path.is_file())
-    except OSError as error:
-        raise DatasetError(
-            f"The dataset root {place(folder)} cannot be listed ({reason(error)}): check its "
-            "rights."
-        ) from error
-    found = [n for n in names if n == f"{STEM}.json" or re.fullmatch(rf"{STEM}_.+\.json", n)]
-    found = [n for n in found if not re.search(r"_results?(_|\.)", n)]
-    if name is not None:
-        if name not in found:
-            raise DatasetError(
-                f"{place(folder)} has no dataset file {quoted(name)}: choose one of "
-                f"{shown(', '.join(found)) if found else 'none'}."
-            )
-        return [folder / name]
-    return [folder / n for n in found]
+    names = sorted(entry.name for entry in event_folder.entries(folder))
+    found = [n for n in names if re.fullmatch(rf"{STEM}(_.+)?\.json", n, re.I)]
+    return [folder / n for n in found if not re.search(r"_results?(_|\.)", n, re.I)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,18 @@ from engine.types import Sample
 MAX_LIST_BYTES = 64 << 20
 MAX_RECORDS = 500_000
 _EVENTS_ONLY = "It is a recording of events only: pick another sample for {} models."
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The samples of one root in file order; clips[i] is the clip name "seq/000000" of
+    samples[i].  `file` is the first list of samples, or the root of a folder without one."""
+
+    root: Path
+    samples: tuple[Sample, ...]
+    file: Path
+    problems: tuple[str, ...] = ()
+    clips: tuple[str, ...] = ()
 
 
 def text_of(file: Path) -> str:

@@ -28,8 +28,8 @@ from engine.types import Box, Sample
 
 _VARIANT = re.compile(r"event_image(_1f|_[0-9.]+Hz)")
 MAX_PICTURES = 10_000
-_CLIP_ENDING = re.compile(rf"({'|'.join(map(re.escape, CLIP_SUFFIXES))})\Z")
-_EVENT_ENDING = re.compile(rf"({'|'.join(map(re.escape, EVENT_SUFFIXES))})\Z")
+_CLIP_ENDING = re.compile(rf"({'|'.join(map(re.escape, CLIP_SUFFIXES))})\Z", re.I)
+_EVENT_ENDING = re.compile(rf"({'|'.join(map(re.escape, EVENT_SUFFIXES))})\Z", re.I)
 _MARKER = re.compile(r"\A\s*<event>\s*")
 ANSWER_ALONE = (
     "answer is given without choices, so the question is no multiple-choice question: add choices."

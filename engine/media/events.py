@@ -2,7 +2,7 @@
 
 Boundary: knows no formats (readers/).  It checks and normalises the values once; after that x and y
 are uint16, p is 0 or 1, and t is int64 microseconds.  A reader gives microseconds, so fractions
-(which would be seconds) are refused.
+(which would be seconds) and times that cannot be microseconds are refused.
 """
 
 from __future__ import annotations
@@ -30,6 +30,12 @@ MAX_EVENTS = 1 << 26  # 67 million: about 2 GB during checking and drawing
 LONG_MS = 100.0
 JUMP_US = 10_000  # later events than this are no mere disorder of single events
 MAX_SPREAD = 10  # of all times, against the middle 80 % of them
+MAX_US = 2**53  # 285 years: larger times are nanoseconds since 1970
+LONGEST_US = 10**11  # 28 hours
+SHORTEST_US = 10_000  # whole numbers as floats over less may be seconds
+BURST_US, BURST, DENSEST = 1_000, 100, 1_000  # more events in 1 us than in a burst, or at any time
+MAX_ZERO = 0.01  # of the events
+WRAP_US = 1_000_000  # between the events at an overflow
 REFUSED = f"although EventGPT's published code refuses streams of {LONG_MS:.0f} ms and longer."
 
 Numbers = npt.NDArray[Any]
@@ -61,14 +67,16 @@ def normalised(columns: Columns, name: str) -> Events:
     if not len(t):
         raise MediaError(f"{name} holds 0 events: pick another recording.")
     refuse_many(len(t), name)
+    zero = _zero_events(x, y, t, p, name)
     times, wrapped = _unwrap(_whole(t, "t", name), name)
     if not columns.as_published:  # EventGPT's own form may hold parts in any order
         _refuse_jumps(times, name)
     polarity, negative = _polarity(_whole(p, "p", name), columns.as_published, name)
     width = _side(x, columns.width, "x", name)
     height = _side(y, columns.height, "y", name)
-    notes = (*columns.notes, *_notes(times, wrapped, name), *negative)
-    return Events(_u16(x), _u16(y), times, polarity, width, height, notes)
+    notes = (*columns.notes, *zero, *_notes(times, wrapped, name), *negative)
+    x, y = x.astype(np.uint16), y.astype(np.uint16)
+    return Events(x, y, times, polarity, width, height, notes)
 
 
 def refuse_many(count: int, name: str) -> None:
@@ -78,6 +86,27 @@ def refuse_many(count: int, name: str) -> None:
             f"{name} holds {count:,} events, and at most {MAX_EVENTS:,} are read at once: choose a "
             "window, as in --window 0s+1s."
         )
+
+
+def refuse_other_units(count: int, duration_us: int, floats: bool, name: str) -> None:
+    """MediaError for a recording whose times cannot be microseconds.
+
+    `floats`: the times are stored as floats without a unit.
+    """
+    if duration_us >= LONGEST_US:
+        hours = f"{duration_us / 3.6e9:,.0f} hours"
+        what, unit = f"times over {hours} (the limit is 28)", "nanoseconds"
+    elif count > (BURST if duration_us < BURST_US else DENSEST) * (duration_us + 1):
+        what = f"{counted(count, 'event')} within {counted(duration_us + 1, 'microsecond')}"
+        unit = "seconds or no times"
+    elif floats and duration_us < SHORTEST_US:
+        what, unit = f"floats as times, which span {duration_us:,}", "seconds"
+    else:
+        return
+    raise MediaError(
+        f"{name} has {what}: its times look like {unit}, so give microseconds as integers, or "
+        "state the unit where the format can."
+    )
 
 
 def cut(events: Events, window: Window | None, name: str, first_us: int | None = None) -> Events:
@@ -188,6 +217,8 @@ def _stream(table: Mapping[str, Column], key: str, name: str) -> Numbers:
 def _whole(values: Numbers, key: str, name: str) -> Numbers:
     """The values as integers; floats are accepted if they are finite and have no fraction."""
     if values.dtype.kind == "b":
+        if key == "t":
+            raise MediaError(f"{name} has true and false as times: give microseconds as integers.")
         return values.astype(np.uint8)
     if values.dtype.kind != "f":
         return values
@@ -224,10 +255,6 @@ def _side(values: Numbers, given: int | None, key: str, name: str) -> int:
     return given
 
 
-def _u16(values: Numbers) -> npt.NDArray[np.uint16]:
-    return values.astype(np.uint16)
-
-
 def _polarity(
     p: Numbers, as_published: bool, name: str
 ) -> tuple[npt.NDArray[np.uint8], tuple[str, ...]]:
@@ -248,19 +275,39 @@ def _polarity(
     return (p == 1).astype(np.uint8), (f"{name} has polarity -1, which is read as 0 (blue).",)
 
 
+def _zero_events(x: Numbers, y: Numbers, t: Numbers, p: Numbers, name: str) -> tuple[str, ...]:
+    """A note on events of which all columns are 0, but for the first; MediaError if they are many.
+
+    They are parts of a file that were never written, or were lost.
+    """
+    zero = np.flatnonzero(t == 0)
+    count = int(((x[zero] == 0) & (y[zero] == 0) & (p[zero] == 0)).sum()) - 1
+    if count > MAX_ZERO * len(t):
+        raise MediaError(
+            f"{name} is damaged: {count + 1:,} of its {len(t):,} events are zeros in all columns, "
+            "so copy it again."
+        )
+    return (f"{counted(count, 'event')} of {name} are zeros in all columns.",) if count > 0 else ()
+
+
 def _unwrap(t: Numbers, name: str) -> tuple[npt.NDArray[np.int64], int]:
-    """(t without overflows of a 16 or 32 bit counter, the number of overflows)."""
-    for extreme in (int(t.min()), int(t.max())):
-        if abs(extreme) >= 2**62:  # differences of larger values would overflow silently
+    """(t without overflows of a counter of 16, 31 or 32 bits, the number of overflows).
+
+    In a column with more bits than the counter the times must go on within a second.
+    """
+    low, high = int(t.min()), int(t.max())
+    for extreme in (low, high):
+        if abs(extreme) >= MAX_US:
             raise MediaError(f"{name} has an event at t = {extreme:,}: give microseconds.")
     times = t.astype(np.int64)
-    if t.dtype.kind != "u" or t.dtype.itemsize not in (2, 4):
+    lap = 1 << (16 if t.dtype.itemsize == 2 else 32 if high - low >= 1 << 31 else 31)
+    slack = lap // 8 if lap == 1 << (8 * t.dtype.itemsize) else WRAP_US
+    if not lap - slack < high - low < lap:
         return times, 0
-    lap = 1 << (8 * t.dtype.itemsize)
     steps = np.diff(times)
-    over = steps < -(lap - lap // 8)
+    over = steps < slack - lap
     # A late event from before an overflow jumps forward by nearly as much, which undoes it.
-    laps = np.cumsum(over.astype(np.int64) - (steps > lap - lap // 8))
+    laps = np.cumsum(over.astype(np.int64) - (steps > lap - slack))
     back = steps[~over]
     # Other large steps back mean shuffled times, not an overflow.
     if not over.any() or laps.min() < 0 or (len(back) and back.min() < -(lap // 8)):

@@ -23,7 +23,7 @@ from engine.media_options import Change, Perturbation, perturbed_text
 from engine.types import Events, Image, MediaOptions
 
 HOT_US = 1_000  # between two events of a hot pixel: 1,000 a second
-MAX_EVENTS = 1 << 26  # with those of hot pixels
+MAX_EVENTS = 1 << 24  # with those of hot pixels: about 1 GB while they are merged
 WHITE = 255
 
 Mask = npt.NDArray[np.bool_]

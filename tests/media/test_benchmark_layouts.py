@@ -93,7 +93,7 @@ def test_all_lists_of_evqa_in_order(tmp_path: Path) -> None:
         ({"file_path": "../MVSEC/1.h5"}, "leaves h5_files/ and is refused"),
         ({"dataset_name": "../.."}, "leaves h5_files/ and is refused"),
         ({"dataset_name": "/etc"}, "is refused: name a path relative to h5_files/"),
-        ({"file_path": None}, "Record 1: file_path is missing: add it"),
+        ({"file_path": None}, "The record names no event file: add it"),
         ({"file_path": 5}, "does not exist"),
         ({"answer": "B"}, "The answer 'B' means none of its options: write the text"),
         ({"answer": "A plane."}, "means none of its options"),
@@ -161,8 +161,31 @@ def test_a_problem_names_the_list_if_there_are_several(tmp_path: Path) -> None:
     evqa(tmp_path, question(1), name="DSEC")
     other = [question(2, qid="M", answer="?", dataset_name="MVSEC"), 7]
     bad, odd = evqa(tmp_path, *other, name="MVSEC").samples[1:]
-    assert bad.problems[0].startswith("Record 1 of MVSEC.json: The answer '?' means none")
-    assert odd.problems == ("Record 2 of MVSEC.json is a number instead of an object: remove it.",)
+    assert bad.problems[0].startswith("Record 1 of questions/MVSEC.json: The answer '?' means none")
+    assert odd.problems == (
+        "Record 2 of questions/MVSEC.json is a number instead of an object: remove it.",
+    )
+
+
+@pytest.mark.parametrize("file", ["benchmark_1.json", "Results.json", "a_result_.JSON"])
+@pytest.mark.parametrize("folders", [("questions", "h5_files"), ("Questions", "H5_FILES")])
+def test_every_list_of_evqa_is_read_under_any_name(
+    tmp_path: Path, file: str, folders: tuple[str, str]
+) -> None:
+    recording = put(tmp_path / folders[1] / "DSEC" / "1.h5")
+    value = json.dumps({"dataset_name": "DSEC", "questions": [question()]}).encode()
+    put(tmp_path / folders[0] / file, value)
+    sample = only(dataset.read(tmp_path))
+    assert (sample.id, sample.events, sample.problems) == ("DSEC_1", recording, ())
+
+
+def test_questions_of_evqa_without_its_recordings_say_where_they_belong(tmp_path: Path) -> None:
+    put(tmp_path / "elsewhere" / "1.h5")
+    value = {"dataset_name": "DSEC", "questions": [question()]}
+    put(tmp_path / "questions" / "DSEC.json", json.dumps(value).encode())
+    sample = only(dataset.read(tmp_path))
+    assert sample.question.startswith("Question: ")
+    assert "h5_files/DSEC/1.h5 does not exist" in sample.missing["events"]
 
 
 def test_a_question_without_a_known_answer_can_be_asked(tmp_path: Path) -> None:
@@ -321,14 +344,80 @@ def test_lists_of_an_unknown_shape_name_their_keys(
 
 def test_json_that_holds_no_records_is_left_alone(tmp_path: Path) -> None:
     put(tmp_path / "a.npy")
-    put(tmp_path / "benchmark_results.json", json.dumps([RECORD]).encode())
-    put(tmp_path / "camera.json", b'{"width": 640, "lens": [1, 2]}')
+    put(tmp_path / "benchmark_results.json", b'[{"id": "q1", "text": "C"}]')
+    put(tmp_path / "camera.json", b'{"width": 640, "lens": [1, 2], "by": {"a": [{"name": "x"}]}}')
     put(tmp_path / "list.json", b"[1, 2]")
     assert benchmark_layouts.read(benchmark_layouts.Root(tmp_path)) is None
+    run = {"format": "stagescope-run", "plan": {"prompt": "?"}, "models": [{"name": "x"}]}
+    put(tmp_path / "run" / "run.json", json.dumps(run).encode())
+    put(tmp_path / "run" / "journal.jsonl", b'{"at": 1, "text": ""}')
     put(tmp_path / "bins.npz")
     assert benchmark_layouts.read(benchmark_layouts.Root(tmp_path)) is None
     put(tmp_path / "test.json", json.dumps([RECORD]).encode())  # control
     assert benchmark_layouts.read(benchmark_layouts.Root(tmp_path)) is not None
+
+
+@pytest.mark.parametrize(
+    ("file", "value", "ids"),
+    [
+        ("test.json", [None, RECORD], ["record-1", "q1"]),
+        ("test.json", [{"version": 1}, RECORD], ["record-1", "q1"]),
+        ("test.json", RECORD, ["q1"]),
+        ("test.json", {"a": RECORD, "b": None, "c": RECORD}, ["a", "record-2", "c"]),
+        ("test.json", {"data": {"test": [RECORD]}}, ["q1"]),
+        ("test.json", {"data": {"test": {"a": RECORD}}}, ["a"]),
+        ("test.json", [[RECORD]], ["q1"]),
+        ("deep/below/it/test.json", [RECORD], ["q1"]),
+        ("TEST.JSON", [RECORD], ["q1"]),
+        ("test.jsonl", RECORD, ["q1"]),
+    ],
+)
+@pytest.mark.parametrize("ending", ["npz", "npy", "NPY"])
+def test_a_list_of_questions_in_any_form_is_read(
+    tmp_path: Path, file: str, value: object, ids: list[str], ending: str
+) -> None:
+    name = f"events/1.{ending}"
+    put(tmp_path / name)
+    put(tmp_path / file, json.dumps(value).replace("events/1.npz", name).encode())
+    found = dataset.read(tmp_path)
+    assert [one.id for one in found.samples] == ids and not found.problems
+    for one in found.samples:
+        known = one.events == tmp_path / name and one.answer == "C"
+        assert known is not bool(one.problems), one.problems
+
+
+@pytest.mark.parametrize(
+    "name", ["benchmark_test.json", "result_1.json", "test_results.json", "RESULTS.json"]
+)
+def test_questions_under_the_name_of_results_are_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DatasetError, match=f"{name} holds questions and is left out"):
+        bins(tmp_path, [RECORD], name)
+    found = bins(tmp_path, [RECORD])
+    assert only(found).id == "q1" and name in found.problems[0]
+
+
+def test_a_broken_line_of_json_lines_is_a_problem_of_its_own(tmp_path: Path) -> None:
+    put(tmp_path / "events" / "1.npz")
+    whole = json.dumps({**RECORD, "id": "whole"})
+    put(tmp_path / "test.jsonl", f"{whole}\n{whole[:20]}\n".encode())
+    first, second = dataset.read(tmp_path).samples
+    assert first.id == "whole" and not first.problems
+    assert second.problems[0].startswith("Record 2 is a text instead of an object")
+
+
+def test_no_list_is_too_late_to_be_read(tmp_path: Path) -> None:
+    count = 1_001
+    for number in range(count):
+        record = {"id": number, "question": "What?", "file": "1.npz"}
+        put(tmp_path / "bench" / f"{number}.json", json.dumps([record]).encode())
+        put(tmp_path / "bench" / f"folder{number}" / "notes.txt")
+        group = {"dataset_name": "DSEC", "questions": [question(qid=f"q{number}")]}
+        put(tmp_path / "qa" / "questions" / f"{number}.json", json.dumps(group).encode())
+    put(tmp_path / "bench" / "folder1000" / "test.json", b'{"question": "?", "file": "1.npz"}')
+    put(tmp_path / "bench" / "1.npz")
+    put(tmp_path / "qa" / "h5_files" / "DSEC" / "1.h5")
+    assert len(dataset.read(tmp_path / "bench").samples) == count + 1
+    assert len(dataset.read(tmp_path / "qa").samples) == count
 
 
 @pytest.mark.parametrize("content", [b"[{]", b"\xff", b"[" * 100_000])
@@ -337,6 +426,10 @@ def test_json_that_cannot_be_read(tmp_path: Path, content: bytes) -> None:
     put(tmp_path / "test.json", content)
     with pytest.raises(DatasetError, match=r"test\.json is not"):
         dataset.read(tmp_path)
+    (tmp_path / "bins.npz").rename(tmp_path / "bins.raw")  # no benchmark's form: a plain folder
+    found = dataset.read(tmp_path)
+    assert [one.id for one in found.samples] == ["bins"]
+    assert found.problems[0].find("test.json is not") > 0
 
 
 def test_windows_of_a_folder_come_before_its_json(tmp_path: Path) -> None:

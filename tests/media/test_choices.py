@@ -16,7 +16,7 @@ from engine.media.choices import (
 from engine.prompts import (
     CHOICE_FORMS,
     LETTERS,
-    MAX_QUESTION_CHARS,
+    MAX_ASKED_CHARS,
     check_question,
     choice_question,
 )
@@ -67,8 +67,8 @@ def test_26_long_options_can_be_asked() -> None:
     found = asked("Which?", options, "Z")
     assert check_question(found.question) == found.question
     assert 4000 > len(found.question) > 2600 and found.answer == "Z"
-    with pytest.raises(DatasetError, match=f"shorten it to {MAX_QUESTION_CHARS:,}"):
-        asked("x" * MAX_QUESTION_CHARS, CARS, "A")
+    with pytest.raises(DatasetError, match=f"shorten it to {MAX_ASKED_CHARS:,}"):
+        asked("x" * MAX_ASKED_CHARS, CARS, "A")
 
 
 @pytest.mark.parametrize(

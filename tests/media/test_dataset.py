@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -296,12 +297,29 @@ def test_several_dataset_files_and_none_of_the_results(tmp_path: Path) -> None:
     assert [(s.id, s.sequence) for s in found.samples] == [("a", "first"), ("b", "")]
     assert found.file == tmp_path / NAME
     assert "repeats 1 ids of an earlier file, first 'a'" in found.problems[0]
-    one = dataset.read(tmp_path, "EventGPT_Instruction_Subset_seq.json")
-    assert [(s.id, s.sequence) for s in one.samples] == [("a", "later"), ("b", "")]
-    with pytest.raises(DatasetError, match=r"no dataset file 'other\.json': choose one of"):
-        dataset.read(tmp_path, "other.json")
-    with pytest.raises(DatasetError, match="no dataset file"):
-        dataset.read(tmp_path, "../" + NAME)
+
+
+def test_a_list_that_links_to_itself_or_is_a_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / NAME).symlink_to(tmp_path / NAME)
+    with pytest.raises(DatasetError, match=f"{NAME} cannot be read"):
+        dataset.read(tmp_path)
+    (tmp_path / NAME).unlink()
+    (tmp_path / NAME).mkdir()
+    with pytest.raises(DatasetError, match=f"{NAME} cannot be read .it is a folder"):
+        dataset.read(tmp_path)
+
+
+@pytest.mark.parametrize("change", [str.upper, str.title])
+def test_names_in_capitals_are_the_same_names(tmp_path: Path, change: Callable[[str], str]) -> None:
+    npy, mp4 = change(".npy"), change(".mp4")
+    put(tmp_path / f"event_npy/s/1{npy}")
+    put(tmp_path / f"mp4/s/1{mp4}")
+    put(tmp_path / "video/s/1/000027.PNG")
+    record = {"id": "a", "event_data": f"s/1{npy}", "mp4_data": f"s/1{mp4}"}
+    found = read(tmp_path, [record], change(NAME))
+    (sample,) = found.samples
+    assert found.clips == ("s/1",) and not sample.problems
+    assert sample.events and sample.mp4 and sample.frames
 
 
 @pytest.mark.parametrize(

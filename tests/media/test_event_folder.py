@@ -164,6 +164,17 @@ def test_all_columns_of_a_line(tmp_path: Path) -> None:
     assert not sample.problems
 
 
+@pytest.mark.parametrize("name", ["windows.CSV", "Windows.csv", "WINDOWS.CSV"])
+def test_the_list_may_be_named_in_capitals(tmp_path: Path, name: str) -> None:
+    put(tmp_path / "a.npy")
+    put(tmp_path / name, b"id,file\nown,a.npy\n")
+    assert [one.id for one in dataset.read(tmp_path).samples] == ["own"]
+    put(tmp_path / "windows.csv", b"id,file\nother,a.npy\n")
+    if len(list(tmp_path.iterdir())) == 3:  # not on a file system that ignores capitals
+        with pytest.raises(DatasetError, match=r"differ in capitals only: keep one"):
+            dataset.read(tmp_path)
+
+
 def test_choices_by_words(tmp_path: Path) -> None:
     header = "file,question,choices,choice_form,answer"
     sample = only(tmp_path, header, "a/one.npy,Which?,left|right,words,right")

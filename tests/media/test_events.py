@@ -179,6 +179,13 @@ def test_a_burst_at_the_end_of_a_part_is_its_densest_time() -> None:
     assert len(times[part]) == 1000
 
 
+def test_the_end_of_the_densest_time_is_no_part_of_it() -> None:
+    """With it, the first 25 ms would hold 4 events too, and would be chosen as the first such."""
+    times = np.array([0, 1, 2, 25_000, 60_000, 60_001, 60_002, 60_003, 99_999], np.int64)
+    (part,) = events.parts(replace(stream(len(times)), t=times), Split("densest", 1))
+    assert times[part].tolist() == [60_000, 60_001, 60_002, 60_003]
+
+
 def test_a_window_beyond_the_end_is_said(tmp_path: Path) -> None:
     path = saved(tmp_path)
     assert any("ends within" in one for one in events.read(path, Window(5, 1000)).warnings)
@@ -299,18 +306,19 @@ def test_fractions_of_every_width_end_in_a_sentence(
     """Warnings are errors here: a cast of a half-precision number printed one."""
     table = {key: np.arange(10) % 2 for key in "xyp"} | {"t": np.arange(10)}
     table["t"] = np.full(10, values, kind)
+    table["t"][1:] /= 2
     box = np.empty((), object)
     box[()] = table
     np.save(path := tmp_path / "a.npy", box, allow_pickle=True)
     if values == 65504:
-        assert events.read(path).t[0] == 65504
+        assert events.read(path).t.tolist() == [65504, *[32752] * 9]
         return
     with pytest.raises(MediaError, match=r"^a has t = .* at event 0: give whole numbers"):
         events.read(path, name="a")
 
 
 def test_streams_of_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = np.zeros(10, [(key, "u1") for key in "xytp"])
+    table = np.ones(10, [(key, "u1") for key in "xytp"])
     np.save(path := tmp_path / "a.npy", table)
     assert len(events.read(path)) == 10
     monkeypatch.setattr(events, "MAX_EVENTS", 9)

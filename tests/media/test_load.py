@@ -16,7 +16,8 @@ from engine.errors import MediaError
 from engine.media import dataset, events, media_sources, video
 from engine.media.media_files import large
 from engine.media.media_sources import LoadedPictures
-from engine.types import EXTENTS, Image, MediaOptions, Sample
+from engine.media_options import Window, perturbations, split
+from engine.types import EXTENTS, Image, MediaKind, MediaOptions, Sample
 from tests.media import clips
 
 REAL = Path(__file__).parents[3] / "shared/data/real"
@@ -292,6 +293,57 @@ def test_every_ingredient_changes_the_digest(
     finally:
         monkeypatch.undo()
         media._reader.cache_clear()
+
+
+def scattered(path: Path) -> Path:
+    """Raw events, of which every split, window and change draws other pictures."""
+    draw, count = np.random.default_rng(0), 100
+    table = {key: draw.integers(0, 64, count) for key in "xy"}
+    table |= {"p": draw.integers(0, 2, count), "t": np.sort(draw.integers(0, 99_000, count))}
+    np.save(path, np.array(table, dtype=object), allow_pickle=True)
+    return path
+
+
+TEXTS = ("", "drop:0.3", "hot:0.05", "window:0.5", "rate:0.5", "drop:0.3,hot:0.05")
+CHANGED = [
+    MediaOptions(perturb=perturbations(text), perturb_seed=seed)
+    for text in TEXTS
+    for seed in range(3)
+]
+DRAWN = [
+    MediaOptions(split=split(cut), extent=extent, window=part)
+    for cut in ("count:5", "count:4", "time:5", "time:4", "densest:5", "densest:4")
+    for extent in EXTENTS
+    for part in (None, Window(0, 99_000), Window(0, 50_000), Window(20_000, 50_000))
+]
+CHOSEN = [MediaOptions(frames=rule) for rule in ("arange", "linspace", "spread")]
+
+
+@pytest.mark.parametrize("kind", ["events", "video", "image"])
+@pytest.mark.parametrize("source", ["recording", "clip", "folder", "images"])
+def test_the_digest_differs_wherever_the_pictures_differ(
+    tmp_path: Path, kind: MediaKind, source: str
+) -> None:
+    """Pictures of the same options from the same bytes have the same digest."""
+    if (kind == "events") != (source == "recording"):
+        pytest.skip("no such source")
+    digests, counts = dict[str, bytes](), []
+    for number in range(2):  # two names, one content
+        folder = tmp_path / str(number)
+        files = pictures(folder, 20)
+        sample = {
+            "recording": Sample("a", "s", events=scattered(folder / "a.npy")),
+            "clip": Sample("a", "s", mp4=clip(folder / "a.mp4")),
+            "folder": Sample("a", "s", frames=files),
+            "images": Sample("a", "s", images=files),
+        }[source]
+        for how in (*CHANGED, *(DRAWN if kind == "events" else CHOSEN)):
+            found = media.load(sample, kind, how)
+            shown = b"".join(repr(one.shape).encode() + one.tobytes() for one in found.images)
+            assert digests.setdefault(found.digest, shown) == shown, how
+        counts.append(len(digests))
+    assert counts[0] == counts[1]
+    assert len(set(digests.values())) > (30 if kind == "events" else 5)
 
 
 def test_bytes_that_move_between_files_change_the_digest() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +129,36 @@ def test_changes_do_not_depend_on_one_another() -> None:
     assert set(columns(both)) < set(columns(alone))
 
 
+def test_hot_pixels_come_first_then_the_window_then_the_rate() -> None:
+    """All at once are the same as one after the other in this order, and in no other."""
+    orders = {
+        order: bits(changed(order[2], plain=changed(order[1], plain=changed(order[0]))))
+        for order in permutations(("hot:0.01", "window:0.5", "rate:0.25"))
+    }
+    together = bits(changed("hot:0.01,window:0.5,rate:0.25"))
+    assert [order for order, found in orders.items() if found == together] == [
+        ("hot:0.01", "window:0.5", "rate:0.25")
+    ]
+
+
+def test_pictures_are_drawn_of_the_window_then_changed_then_split(tmp_path: Path) -> None:
+    """Event i happens at i * 100 us in column i, so a picture shows which events it holds."""
+    count = 200
+    zeros = np.zeros(count, np.uint8)
+    steps = np.arange(count)
+    plain = Events(steps.astype(np.uint16), zeros.astype(np.uint16), steps * 100, zeros, count, 1)
+    options = how("window:0.5,rate:0.5", seed=1, window=window("5ms+10ms"))
+    found = media.load(saved(tmp_path, plain), "events", options)
+    columns_of = [np.flatnonzero((image != 255).any(axis=(0, 2))) for image in found.images]
+    shown = np.arange(50, 150)[25:75]  # of the window, the middle half
+    phase = Changes.of(options, "one").generator("rate").random()
+    left = shown[perturb.evenly(len(shown), 0.5, phase)]
+    assert np.concatenate(columns_of).tolist() == left.tolist()
+    assert [len(one) for one in columns_of] == [len(left) // 5] * 5
+    thinned = steps[50:150][perturb.evenly(100, 0.5, phase)]  # control: the rate first
+    assert left.tolist() != [one for one in thinned if one in shown]
+
+
 def test_the_order_of_the_text_does_not_matter() -> None:
     assert bits(changed(",".join(EACH))) == bits(changed(",".join(reversed(EACH))))
 
@@ -227,6 +259,15 @@ def test_hot_pixels_of_a_long_stream_are_refused(monkeypatch: pytest.MonkeyPatch
         changed("hot:0.01")
 
 
+def test_hot_pixels_fit_into_memory() -> None:
+    """At most about 1 GB is used while they are merged, at 66 bytes an event."""
+    plain = replace(recording(), width=1280, height=720)
+    long = replace(plain, t=plain.t + (plain.t - plain.t[0]) * 14)  # 0.75 s
+    with pytest.raises(MediaError, match="94,925 hot pixels has more than 16,777,216 events"):
+        changed("hot:0.103", plain=long)
+    assert len(changed("hot:0.103", plain=plain)) < 5_000_000
+
+
 def test_prepared_event_images_are_refused(tmp_path: Path) -> None:
     sample = Sample("one", "s", event_images=pictures(tmp_path, 5))
     with pytest.raises(MediaError, match=r"perturb drop:0.3 seed 0 needs raw events"):
@@ -265,6 +306,15 @@ def test_a_window_and_a_lower_rate_thin_the_frames() -> None:
     assert all(25 <= index < 75 for index in chosen("window:0.5"))
     counts = [len(set(chosen("rate:0.95", seed=seed))) for seed in range(10)]
     assert set(counts) <= {4, 5, 6}
+
+
+def test_the_rate_is_lowered_among_the_frames_of_the_window() -> None:
+    changes = Changes.of(how("window:0.5,rate:0.5"), "one")
+    inside, phase = np.arange(25, 75), changes.generator("rate").random()
+    found = FrameChanges(lambda count: list(range(count)), changes, "c")(100)
+    assert found == inside[perturb.evenly(50, 0.5, phase)].tolist()
+    first = np.arange(100)[perturb.evenly(100, 0.5, phase)]  # control: the rate first
+    assert found != [one for one in first if 25 <= one < 75]
 
 
 def test_hot_pixels_are_white_in_all_frames(tmp_path: Path) -> None:

@@ -79,6 +79,8 @@ class Whole:
         from engine.media import events  # it imports this package
 
         self._name, self._all = name, events.normalised(columns, name)
+        floats = np.asarray(columns.table["t"]).dtype.kind == "f"
+        events.refuse_other_units(len(self._all), self.duration_us(), floats, name)
 
     def events(self, window: Window | None) -> Events:
         from engine.media import events

@@ -4,8 +4,6 @@ The table of packets at the end of the file (aedat4_format.py) is the index of t
 recording that was interrupted has none; then each packet is read once to make it.  The packets
 must fill the file.  Times inside a packet may be in any order, but no packet may begin before the
 one in front of it.
-
-Boundary: does not check coordinates (events.py).
 """
 
 from __future__ import annotations
@@ -131,15 +129,9 @@ class _Aedat4:
                 span = (int(times.min()), int(times.max())) if len(times) else (0, 0)
                 rows.append((stream, at, size, len(times), *span))
             at += size
-        self.notes = (*self.notes, _interrupted(self._name, self._size - at))
+        note = f"{self._name} has no table of packets; the recording was interrupted or cut short."
+        if at < self._size:
+            note += f" Its last {counted(self._size - at, 'byte')} are no whole packet: left out."
+        self.notes = (*self.notes, note)
         columns = np.array(rows, np.int64).reshape(-1, len(Packets._fields)).T
         return self._of_events(Packets(*columns))
-
-
-def _interrupted(name: str, rest: int) -> str:
-    end = (
-        f" and ends with {counted(rest, 'byte')} of an incomplete packet, which are left out"
-        if rest
-        else ""
-    )
-    return f"{name} has no table of packets{end}; the recording was interrupted or cut short."

@@ -84,14 +84,12 @@ def header(file: BinaryIO) -> Header:
 
 def _sensors(text: str) -> dict[int, tuple[int, int] | None]:
     """The streams of events in the XML: the recorder writes one form only, so no parser is used."""
-    marks = list(_STREAM.finditer(text))
-    ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    found = dict[int, tuple[int, int] | None]()
-    for mark, end in zip(marks, ends, strict=True):
-        part = text[mark.end() : end]
-        if _value(part, "typeIdentifier") == "EVTS":
-            found[int(mark[1])] = _size(_value(part, "sizeX"), _value(part, "sizeY"))
-    return found
+    _, *parts = _STREAM.split(text)  # numbers of streams, and what follows each
+    return {
+        int(stream): _size(_value(part, "sizeX"), _value(part, "sizeY"))
+        for stream, part in zip(parts[::2], parts[1::2], strict=True)
+        if _value(part, "typeIdentifier") == "EVTS"
+    }
 
 
 def _value(text: str, key: str) -> str:

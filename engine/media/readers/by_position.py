@@ -32,6 +32,7 @@ class Source(Protocol):
 
     size: int
     edge: int
+    floats: bool  # whether the times are floats without a unit
 
     def columns(self, first: int, last: int) -> Columns:
         """The events of these positions; MediaError if they are too many or damaged."""
@@ -58,6 +59,7 @@ class Numbered:
     """The part of a Source that is the same for all formats whose events have numbers."""
 
     edge = 1 << 16
+    floats = False
 
     def __init__(self, size: int, block: int = BLOCK) -> None:
         self.size, self._block = size, block
@@ -87,12 +89,15 @@ class ByPosition:
             raise MediaError(f"{name} holds 0 events: pick another recording.")
         self._source, self._name = source, name
         self._begin, self._end, self._ascends = _ends(source)
+        if self._ascends:
+            count = source.count(0, source.size)
+            streams.refuse_other_units(count, self._end - self._begin, source.floats, name)
 
     def events(self, window: Window | None) -> Events:
-        if window is None:
-            return streams.normalised(self._source.columns(0, self._source.size), self._name)
         if not self._ascends:
             return self._all().events(window)
+        if window is None:
+            return streams.normalised(self._source.columns(0, self._source.size), self._name)
         begin, end = self._begin + window.start_us, self._begin + window.end_us
         first, last = (self._first(time) for time in (begin - SLACK_US, end + SLACK_US))
         columns = self._source.columns(first, last)
@@ -120,8 +125,14 @@ class ByPosition:
     def _first(self, time: int) -> int:
         """The first position whose event is not before the time."""
         low, high = self._source.bracket(time)
-        if not self._holds(low, high, time):
-            low, high = 0, self._source.size
+        size = self._source.size
+        holds = (  # an index may be wrong
+            0 <= low <= high <= size
+            and (low == 0 or self._source.time(low - 1) < time)
+            and (high == size or self._source.time(high) >= time)
+        )
+        if not holds:
+            low, high = 0, size
         while low < high:
             middle = (low + high) // 2
             if self._source.time(middle) < time:
@@ -129,15 +140,6 @@ class ByPosition:
             else:
                 high = middle
         return low
-
-    def _holds(self, low: int, high: int, time: int) -> bool:
-        """Whether the place of this time is between the two positions; an index may be wrong."""
-        size = self._source.size
-        return (
-            0 <= low <= high <= size
-            and (low == 0 or self._source.time(low - 1) < time)
-            and (high == size or self._source.time(high) >= time)
-        )
 
     def _all(self) -> Whole:
         """The whole recording: without ascending times a window cannot be found otherwise."""

@@ -4,8 +4,6 @@ Format (Orchard et al. 2015, doi.org/10.3389/fnins.2015.00437): 5 bytes per even
 8 bits, y in 8 bits, polarity in 1 bit, microseconds in 23 bits.  An event at y = 240 is none: it
 says that the time counter overflowed, and adds 2**13 microseconds to all times after it.  There is
 no header, so other bytes are recognised by their times, which then jump.
-
-Boundary: bytes in, columns out.
 """
 
 from __future__ import annotations
@@ -66,7 +64,11 @@ class _Bin(Numbered):
         if not kept.all():
             rows, times = rows[kept], times[kept]
         x, y, p = rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2] >> 7
-        return Columns({"x": x, "y": y, "t": times, "p": p}, notes=self._notes())
+        count = counted(len(self._marks), "time")
+        notes = (f"The time counter of {self._name} overflowed {count}.",)
+        return Columns(
+            {"x": x, "y": y, "t": times, "p": p}, notes=notes if len(self._marks) else ()
+        )
 
     def times(self, first: int, last: int) -> Times:
         return self._times(self._rows(first, last), first)
@@ -87,8 +89,6 @@ class _Bin(Numbered):
                 f"{self._name} has an overflow of its time counter (y = {OVERFLOW_ROW}), which is "
                 f"read in files of up to {SCANNED >> 20} MB: give a shorter recording."
             )
-        if len(rows) > MAX_BACKWARD and not rows.any():
-            raise MediaError(f"{self._name} holds zeros instead of events: copy it again.")
         backward = int((times[1:] < times[:-1]).sum())
         if backward * MAX_BACKWARD > len(times):
             raise MediaError(
@@ -104,13 +104,6 @@ class _Bin(Numbered):
             for first in range(0, self.size, PIECE)
         ]
         return np.concatenate(found) if found else np.empty(0, np.int64)
-
-    def _notes(self) -> tuple[str, ...]:
-        if not len(self._marks):
-            return ()
-        return (
-            f"The time counter of {self._name} overflowed {counted(len(self._marks), 'time')}.",
-        )
 
     def _rows(self, first: int, last: int) -> Bytes:
         self._file.seek(first * SIZE)

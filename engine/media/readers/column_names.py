@@ -1,7 +1,4 @@
-"""The columns x, y, t and p under the names that event files use, and the units in names.
-
-Boundary: names in, names out; no files.
-"""
+"""The columns x, y, t and p under the names that event files use, and the units in names."""
 
 from __future__ import annotations
 

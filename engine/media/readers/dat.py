@@ -4,8 +4,6 @@ Format: a header (prophesee_header.py), two bytes (type and size of an event), t
 event: the time in 32 bits, which overflow after 71 minutes, then x in 14, y in 14, and p in 4 bits,
 little-endian.  Opening reads the times of the whole file once, in pieces, so that overflows are
 found and a damaged file is noticed.
-
-Boundary: does not check coordinates (events.py).
 """
 
 from __future__ import annotations

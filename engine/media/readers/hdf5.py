@@ -20,21 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media.events import MAX_SIDE, refuse_many
+from engine.media.events import MAX_SIDE, MAX_US, refuse_many
 from engine.media.readers import Columns, Recording, hdf5_file
 from engine.media.readers.by_position import ByPosition, Numbered, Times
 from engine.media.readers.column_names import MICROSECONDS, UNITS
 from engine.media.readers.column_names import unit as known_unit
 from engine.media.readers.hdf5_file import Table
-from engine.quoting import counted, quoted
+from engine.quoting import quoted
 
 RECTIFY_MAP = "rectify_map"
 DSEC_SIZE = (640, 480)
 EDGE = 1 << 14  # events at either end that decide the unit
-LONGEST_S = 100_000  # fractions in a recording that would be longer are no seconds
-SHORTEST_US = 10_000  # whole floats in a recording that would be shorter may be seconds
-DENSEST = 1_000  # events per microsecond, more than any sensor gives
-MAX_US = 2**53
 MAX_UNIT = 64  # bytes of the attribute
 
 Numbers = npt.NDArray[Any]
@@ -47,6 +43,7 @@ class Clock:
     factor: float = 1.0
     offset: int = 0
     note: str = ""
+    floats: bool = False  # whole numbers as floats, without a unit
 
 
 @contextmanager
@@ -93,13 +90,15 @@ class _Hdf5(Numbered):
         usable = index is not None and index.ndim == 1 and index.dtype.kind in "iu"
         self._index = index if usable else None
         self._rectify = rectify
+        self.floats = clock.floats
 
     def columns(self, first: int, last: int) -> Columns:
         refuse_many(last - first, self._name)
         x, y, p = (self._table.read(column, first, last) for column in "xyp")
         raw = self._table.read("t", first, last)
         # Times without an offset stay as they are, so that overflows of a counter are noticed.
-        times = raw if self._clock == Clock(note=self._clock.note) else self._us(raw)
+        plain = self._clock.factor == 1 and not self._clock.offset
+        times = raw if plain else self._us(raw)
         table = {"x": x, "y": y, "t": times, "p": p}
         notes = (self._clock.note,) if self._clock.note else ()
         if self._rectify is not None:
@@ -124,46 +123,21 @@ class _Hdf5(Numbered):
         scaled = np.rint(raw.astype(np.float64) * self._clock.factor)
         bad = ~(np.abs(scaled) < MAX_US)
         if bad.any():
-            raise MediaError(f"{self._name} has a time of {raw[bad][0]}: record it again.")
+            raise MediaError(f"{self._name} has a time of {raw[bad][0]}: give microseconds.")
         return scaled.astype(np.int64)
 
 
 def _clock(table: Table, name: str) -> Clock:
     """The unit of the times, by their `unit` attribute, else by their type and values."""
     stated = "" if table.fields else _unit(table.arrays["t"], name)
-    edges = [table.read("t", 0, EDGE), table.read("t", max(table.count - EDGE, 0), table.count)]
-    ends = np.concatenate(edges)
-    if ends.dtype.kind == "f" and not np.isfinite(ends).all():
-        raise MediaError(f"{name} has a time that is not a number: record it again.")
     if stated:
         return Clock(MICROSECONDS[stated], note=f"{name} states its times in {stated}.")
-    span = float(ends.max()) - float(ends.min())
-    if ends.dtype.kind == "f":
-        return _of_floats(ends, span, name)
-    if abs(float(ends[0])) > MAX_US:
-        raise _unclear(name, f"whole numbers of the size of {ends[0]}", "microseconds")
-    if table.count > DENSEST * (span + 1):
-        what = f"{counted(table.count, 'event')} within {span + 1:,.0f} microseconds"
-        raise _unclear(name, what, "microseconds, not seconds,")
-    return Clock(note=f"The times of {name} are whole numbers and taken as microseconds.")
-
-
-def _of_floats(ends: Numbers, span: float, name: str) -> Clock:
-    fractions = bool((ends != np.trunc(ends)).any())
-    if fractions and span < LONGEST_S:
+    edges = [table.read("t", 0, EDGE), table.read("t", max(table.count - EDGE, 0), table.count)]
+    ends = np.concatenate(edges)
+    if ends.dtype.kind == "f" and (ends != np.trunc(ends)).any():
         return Clock(1e6, note=f"The times of {name} have fractions and are taken as seconds.")
-    if not fractions and span >= SHORTEST_US:
-        note = f"The times of {name} are whole numbers and taken as microseconds."
-        return Clock(note=note)
-    kind = "with" if fractions else "without"
-    what = f"times {kind} fractions over {span:,.6g}"
-    raise _unclear(name, what, "whole microseconds or seconds with fractions")
-
-
-def _unclear(name: str, what: str, wanted: str) -> MediaError:
-    return MediaError(
-        f"{name} has {what}, whose unit is not clear: write {wanted} or state the attribute `unit`."
-    )
+    note = f"The times of {name} are whole numbers and taken as microseconds."
+    return Clock(note=note, floats=ends.dtype.kind == "f")
 
 
 def _unit(array: Any, name: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ import numpy as np
 
 from engine.errors import MediaError
 from engine.media.media_files import large
-from engine.media.readers import extra
 from engine.media.readers.column_names import known
 from engine.quoting import listed, quoted
 
@@ -55,11 +55,22 @@ class Table:
         return max(int(chunks[0]), 1) if chunks else 4096
 
 
+def library(name: str, file_name: str) -> Any:
+    """A library of the extra `events`; MediaError with the line that installs it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MediaError(
+            f"{file_name} needs the library {name}, which cannot be imported: run "
+            "`pip install -r requirements-events.txt`."
+        ) from error
+
+
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Any]:
     """The file as an h5py.File; its errors are raised as MediaError until it is closed."""
-    h5py = extra.module("h5py", name)
-    extra.module("hdf5plugin", name)  # registers Blosc and others with h5py
+    h5py = library("h5py", name)
+    library("hdf5plugin", name)  # registers Blosc and others with h5py
     large(path, None)
     how = {"rdcc_nbytes": CACHE, "locking": False}
     with _readable(name, OSError, RuntimeError), h5py.File(path, "r", **how) as file:
@@ -83,7 +94,12 @@ def table(file: Any, name: str) -> Table:
         places = list(_places(file, "", 0, seen, name))
     chosen = [place for place in places if place.place.split("/")[0] == USED] or places
     if not chosen:
-        _refuse_links(file, seen, name)
+        links = [path for path in seen if type(file.get(path, getlink=True)).__name__ != "HardLink"]
+        if links:  # behind which the events may be
+            raise MediaError(
+                f"{name} has links to another place ({listed(links)}), which are not followed: "
+                "write the arrays x, y, t and p themselves."
+            )
         found = f"found: {listed(seen)}" if seen else "it is empty"
         raise MediaError(f"{name} has no group with the arrays x, y, t and p ({found}): {ADVICE}.")
     if len(chosen) > 1:
@@ -93,16 +109,6 @@ def table(file: Any, name: str) -> Table:
             "own."
         )
     return chosen[0]
-
-
-def _refuse_links(file: Any, seen: list[str], name: str) -> None:
-    """MediaError if there are links, behind which the events may be."""
-    links = [path for path in seen if type(file.get(path, getlink=True)).__name__ != "HardLink"]
-    if links:
-        raise MediaError(
-            f"{name} has links to another place ({listed(links)}), which are not followed: write "
-            "the arrays x, y, t and p themselves."
-        )
 
 
 def child(group: Any, key: str, name: str) -> Any:
@@ -141,7 +147,7 @@ def plain(array: Any, key: str, name: str) -> Any:
 
 
 def _check_filters(array: Any, what: str, name: str) -> None:
-    h5z = extra.module("h5py", name).h5z
+    h5z = library("h5py", name).h5z
     properties = array.id.get_create_plist()
     for number in range(properties.get_nfilters()):
         code = int(properties.get_filter(number)[0])

@@ -3,9 +3,8 @@
 Format: a header (npy_header.py), then the array's bytes or, for objects, a pickle.  Accepted forms:
 a 1-d structured array, which is read by position; a 0-d object array that holds a dict of arrays;
 and a 1-d object array of time bins, each a dict or a structured array (EventBench).  NumPy writes
-the gaps of an aligned structured array as fields without a name.
-
-Boundary: does not interpret the columns; never uses NumPy's own pickle loader.
+the gaps of an aligned structured array as fields without a name.  NumPy's own pickle loader is
+never used.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
         if records is not None:
             yield ByPosition(records, name)
             return
-    yield Whole(of_content(content(path), name), name)
+    yield Whole(described(columns(content(path), name)), name)
 
 
 def _by_position(file: BinaryIO, size: int, name: str) -> _Records | None:
@@ -70,6 +69,7 @@ class _Records(Numbered):
     ) -> None:
         super().__init__(count)
         self._file, self._start, self._dtype, self._name = file, start, dtype, name
+        self.floats = dtype["t"].kind == "f"
 
     def columns(self, first: int, last: int) -> Columns:
         refuse_many(last - first, self._name)
@@ -105,18 +105,15 @@ def refused(name: str) -> Iterator[None]:
         ) from error
 
 
-def of_content(data: bytes, name: str) -> Columns:
-    """The columns of a whole .npy file with the sensor's size and the notes."""
-    return _described(columns(data, name))
-
-
-def _described(table: dict[str, Column]) -> Columns:
-    width, height = _whole_number(table.get("width")), _whole_number(table.get("height"))
-    return Columns(table, width, height, as_published=True)
-
-
-def _whole_number(value: Column | None) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def described(table: dict[str, Column]) -> Columns:
+    """The columns with the sensor's size."""
+    width, height = table.get("width"), table.get("height")
+    return Columns(
+        table,
+        width if type(width) is int else None,
+        height if type(height) is int else None,
+        as_published=True,
+    )
 
 
 def columns(data: bytes, name: str) -> dict[str, Column]:
@@ -129,14 +126,14 @@ def columns(data: bytes, name: str) -> dict[str, Column]:
 
 
 def of_stream(file: BinaryIO, size: int, name: str) -> Columns | None:
-    """As `of_content` for objects, in pieces, so that little is unpacked in vain; None else."""
+    """As `columns` for objects, in pieces, so that little is unpacked in vain; None else."""
     stream = io.BufferedReader(cast(io.RawIOBase, file), PIECE)
     with refused(name):
         header = npy_header.read(stream.peek(PIECE))
         if header.descr != "|O":
             return None
         stream.read(header.start)
-        found = _described(_objects(pickles.load_stream(stream, size)))
+        found = described(_objects(pickles.load_stream(stream, size)))
     while stream.read(PIECE):  # to the end, where an archive's checksum is compared
         pass
     return found

@@ -2,9 +2,7 @@
 
 Format: a ZIP archive with one .npy file per array (numpy.org/doc/stable/reference/generated/
 numpy.savez.html), stored or deflated.  EventBench's archive has one object array of time bins,
-whose pickle is read without executing it (pickles.py).
-
-Boundary: splits the archive within limits; npy.py reads its members.
+whose pickle is read without executing it (pickles.py).  npy.py reads the members.
 """
 
 from __future__ import annotations
@@ -39,20 +37,15 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording of an archive, which is read as a whole: it has no index."""
-    with opened_file(large(path)) as file:
-        columns = _columns(file, name)
-    yield Whole(columns, name)
-
-
-def _columns(file: BinaryIO, name: str) -> Columns:
     try:
-        with zipfile.ZipFile(file) as archive:
+        with opened_file(large(path)) as file, zipfile.ZipFile(file) as archive:
             members = _members(archive, name)
-            return _of_arrays(archive, members, name) or _of_one(archive, members, name)
+            columns = _of_arrays(archive, members, name) or _of_one(archive, members, name)
     except _DAMAGED as error:
         raise MediaError(
             f"{name} is a damaged archive ({reason(error)}): copy it again."
         ) from error
+    yield Whole(columns, name)
 
 
 def _members(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
@@ -66,6 +59,11 @@ def _members(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
         raise MediaError(
             f"{name} is an archive without arrays, or with too many (found: {files}): give an "
             ".npz with the arrays x, y, t and p."
+        )
+    names = [one.filename for one in every]
+    if twice := {one for one in names if names.count(one) > 1}:
+        raise MediaError(
+            f"{name} has several members {listed(twice)}: save one array of each name."
         )
     size = sum(one.file_size for one in found.values())
     if size > MAX_BYTES:
@@ -89,15 +87,6 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes
     if len(data) != member.file_size:
         raise MediaError(f"{name} holds a member of another size than it declares: copy it again.")
     return data
-
-
-def _of_objects(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> Columns | None:
-    """The columns of an object array, whose pickle is read in pieces; None for another array.
-
-    A pickle that costs too much is refused before all of it is unpacked.
-    """
-    with archive.open(member) as stream:
-        return npy.of_stream(cast(BinaryIO, stream), member.file_size, name)
 
 
 def _of_arrays(
@@ -126,4 +115,6 @@ def _of_one(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name:
             "has them."
         )
     (member,) = members.values()
-    return _of_objects(archive, member, name) or npy.of_content(_read(archive, member, name), name)
+    with archive.open(member) as stream:  # a costly pickle is refused before it is all unpacked
+        found = npy.of_stream(cast(BinaryIO, stream), member.file_size, name)
+    return found or npy.described(npy.columns(_read(archive, member, name), name))

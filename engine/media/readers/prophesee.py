@@ -4,9 +4,8 @@ Format: a header (prophesee_header.py), then words (prophesee_words.py).  Openin
 once, in pieces, and looks only at the lowest and the highest time of each block of words: that
 finds each overflow of the time counter and gives the index of the windows.  The times of a block
 may not be before those of the block in front of it; inside a block they are checked when it is
-read.  Bytes that are no such file break this rule, or have no times.
-
-Boundary: does not check coordinates (events.py).
+read.  Bytes that are no such file break this rule, have no times, or have words that no sensor
+writes: of these a recording may have a few, and each piece that is read is checked for them.
 """
 
 from __future__ import annotations
@@ -36,13 +35,15 @@ from engine.media.readers.prophesee_words import (
     Words,
     count,
     decode,
+    strange,
 )
-from engine.quoting import quoted
+from engine.quoting import counted, quoted
 
 PIECE = 1 << 20  # bytes that are decoded at once
 SCAN = 1 << 20  # bytes that are searched for times at once
 BLOCK = 1 << 12  # words between two entries of the index
 NODES = 4096  # counts for event rates
+MAX_STRANGE = 0.01  # of the words of a piece that no sensor writes
 
 
 @contextmanager
@@ -78,7 +79,7 @@ class _Raw:
         self._encoding = _encoding(header, name)
         self.sensor = prophesee_header.sensor(header, name)
         self._words, rest = divmod(file.seek(0, 2) - header.end, self._encoding.word)
-        self.notes = prophesee_header.notes(name, self.sensor, rest)
+        self.notes = self._of_header = prophesee_header.notes(name, self.sensor, rest)
         self._skip_to_time()
         try:
             self._before, self._latest = self._index()
@@ -92,12 +93,20 @@ class _Raw:
         first = int(np.searchsorted(self._latest, begin // unit * unit))
         stop = int(np.searchsorted(self._before, end))
         state = self._state(first) if first < stop else State(0)
+        self.notes, odd = self._of_header, 0
         for data in self._pieces(first * BLOCK, min(stop * BLOCK, self._words), PIECE):
+            odd += self._checked(self._encoding.control(data))
             try:
                 table, state = decode(self._encoding, data, state)
             except ValueError as error:
                 raise self._damaged(error) from error
             yield table.between(begin, end)
+        if odd:
+            note = (
+                f"{counted(odd, 'word')} of {self._name} are zeros in a row or not defined in "
+                f"{self._encoding.name}; the file may be damaged."
+            )
+            self.notes = (*self._of_header, note)
 
     def counted(self) -> tuple[Times, Counts]:
         """At up to 4,096 places of the file."""
@@ -116,6 +125,14 @@ class _Raw:
             f"{self._name} is damaged or no {self._encoding.name} ({error}): copy it again or "
             "record it again."
         )
+
+    def _checked(self, control: Words) -> int:
+        """The number of words that no sensor writes; MediaError if they are many."""
+        found = strange(self._encoding, control)
+        if found > MAX_STRANGE * len(control):
+            error = f"{found:,} of {len(control):,} words are zeros in a row or not defined"
+            raise self._damaged(ValueError(error))
+        return found
 
     def _shorter(self) -> MediaError:
         return MediaError(f"{self._name} became shorter while it was read: try again.")
@@ -138,6 +155,7 @@ class _Raw:
         for data in self._pieces(0, self._words, PIECE):
             control = self._encoding.control(data)
             found = np.flatnonzero(control >> (self._encoding.bits - 4) == TIME_HIGH)
+            self._checked(control[: int(found[0]) if len(found) else None])
             if len(found):
                 skipped += int(found[0])
                 self._start += skipped * self._encoding.word

@@ -2,8 +2,6 @@
 
 Format: docs.prophesee.ai, "RAW File Format" and "DAT File Format".  A line "% end" may close the
 header; otherwise it ends before the first line that does not begin with "% ".
-
-Boundary: reads only the header; the encoding of the events is the readers' business.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ the vendor's decoder (OpenEB) does: a repeated time high keeps the lower bits.
 A time high that falls by half of its values or more is an overflow; one that falls by less is an
 error, so the times of events go back by less than one step of a time high: 64 us in EVT2 and
 EVT2.1, 4,096 us in EVT3.
-
-Boundary: words in, columns out.  Coordinates are not checked.
 """
 
 from __future__ import annotations
@@ -30,7 +28,6 @@ Words = npt.NDArray[Any]
 TIME_HIGH = 8
 ROW, _COLUMN, _BASE, _VECTOR_12, _VECTOR_8, _TIME_LOW = 0, 2, 3, 4, 5, 6  # of EVT3
 NO_ROW = 0xFFF  # rows have 11 bits
-_POPCOUNT = np.array([bin(value).count("1") for value in range(256)], np.uint8)
 
 
 @dataclass(frozen=True)
@@ -55,6 +52,7 @@ class Encoding:
     name: str
     bits: int  # of a control word
     low: int  # bits of the time that are not in a time high
+    reserved: tuple[int, ...]  # types that no word has
     stride: int = 1
     offset: int = 0
 
@@ -100,10 +98,12 @@ class Encoding:
         return np.concatenate([[0], np.cumsum(self.falls(np.diff(values)))])
 
 
-EVT2 = Encoding("EVT2", 32, 6)
-EVT21 = Encoding("EVT2.1", 32, 6, stride=2, offset=1)
-EVT21_LEGACY = Encoding("EVT2.1", 32, 6, stride=2, offset=0)  # IMX636 sends the upper half first
-EVT3 = Encoding("EVT3", 16, 12)
+# Types 2, 3 and 13 are not in the vendor's tables either, but its older cameras write them.
+_RESERVED = (4, 5, 6, 7, 9, 11, 12)
+EVT2 = Encoding("EVT2", 32, 6, _RESERVED)
+EVT21 = Encoding("EVT2.1", 32, 6, _RESERVED, stride=2, offset=1)
+EVT21_LEGACY = replace(EVT21, offset=0)  # IMX636 sends the upper half first
+EVT3 = Encoding("EVT3", 16, 12, (1, 9, 11, 12))
 ENCODINGS: Mapping[str, Encoding] = {"EVT2": EVT2, "EVT2.1": EVT21, "EVT21": EVT21, "EVT3": EVT3}
 
 
@@ -125,17 +125,29 @@ def count(encoding: Encoding, data: bytes) -> int:
     if encoding is EVT3:
         vectors = control[(kinds == _VECTOR_12) | (kinds == _VECTOR_8)]
         masks = np.where(vectors >> 12 == _VECTOR_12, vectors & 0xFFF, vectors & 0xFF)
-        return int(np.count_nonzero(kinds == _COLUMN)) + _ones(masks)
-    return _ones(_masks(encoding, data)[kinds < 2])
+        return int(np.count_nonzero(kinds == _COLUMN) + np.bitwise_count(masks).sum())
+    return int(np.bitwise_count(_masks(encoding, data)[kinds < 2]).sum())
+
+
+def strange(encoding: Encoding, control: Words) -> int:
+    """How many words no sensor writes: of a reserved type, zeros behind another zero word, and in
+    EVT2.1 events whose first column is not a multiple of 32.
+
+    A single zero word is an event of EVT2 and a row of EVT3, but no sensor sends it twice in a row.
+    """
+    reserved = control.dtype.type(sum(1 << kind for kind in encoding.reserved))
+    kinds = control >> control.dtype.type(encoding.bits - 4)
+    zero = control == 0
+    found = np.count_nonzero(np.right_shift(reserved, kinds) & 1)
+    found += np.count_nonzero(zero[1:] & zero[:-1])
+    if encoding.stride > 1:
+        found += np.count_nonzero(control[kinds < 2] >> 11 & 31)
+    return int(found)
 
 
 def _masks(encoding: Encoding, data: bytes) -> Words:
     """Of EVT2.1: which of 32 columns have an event."""
     return np.frombuffer(data, "<u4")[1 - encoding.offset :: 2]
-
-
-def _ones(masks: Words) -> int:
-    return int(_POPCOUNT[np.ascontiguousarray(masks).view(np.uint8)].sum(dtype=np.int64))
 
 
 def _evt2(
@@ -192,7 +204,7 @@ def _evt3(control: Words, state: State) -> tuple[Table, State]:
     table = Table((found & 0x7FF).astype(np.int32), y, t, found & 0x800 > 0)
     bases, steps = words[kinds == _BASE], kinds[is_vector]
     row = int(rows[-1]) if len(rows) > 1 else state.row
-    after = State(int(times[-1]), row, int(bases[-1]))
+    after = State(int(times[-1]), row, int(bases[-1]) & 0xFFF)
     if len(steps):
         table, base = _vectors(words, kinds, events, table)
         after = replace(after, base=base)

@@ -4,15 +4,13 @@ Format: names in any order and spelling of column_names.py, as in "t,x,y,p", als
 ("# t x y p"); lines that begin with # or % before them are skipped.  Commas, semicolons, tabs or
 spaces separate the values.  The unit of times stands behind their name (t_s, t[us]); without one
 they are microseconds.  "x@640" (faery) states the sensor's width.
-
-Boundary: bytes in, columns out; pandas parses pieces of limited size.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media.events import refuse_many
+from engine.media.events import MAX_US, refuse_many
 from engine.media.media_files import large
 from engine.media.media_files import opened as opened_file
 from engine.media.readers import Columns, Recording
@@ -38,7 +36,6 @@ PIECE = 4 << 20  # bytes that are parsed at once
 COUNTED = 8 << 20  # bytes whose lines are counted one by one
 MAX_COLUMNS = 64
 MAX_DIGITS = 19  # of a whole number in 64 bits
-MAX_US = 2**53
 _SIDE = re.compile(r"([xy])@([0-9]{1,5})")
 _ADVICE = "write a first line such as t,x,y,p that names the columns"
 
@@ -75,10 +72,11 @@ class _Text:
         self.edge = EDGE
         tail = self._bytes(max(size - HEAD, layout.start), size)
         self.size = size - layout.start - (len(tail) - len(tail.rstrip()))
+        self.floats = False
 
     def columns(self, first: int, last: int) -> Columns:
         parts = list(self._pieces(first, last))
-        table = {key: _joined([part[key] for part in parts]) for key in "xytp"}
+        table = {key: np.concatenate([part[key] for part in parts]) for key in "xytp"}
         notes = (f"The times of {self._name} have no unit and are taken as microseconds.",)
         layout = self._layout
         return Columns(table, layout.width, layout.height, () if layout.unit else notes)
@@ -86,7 +84,9 @@ class _Text:
     def times(self, first: int, last: int) -> Times:
         begin, end = self._line(first), self._line(last)
         lines = [line for line in self._bytes_of(begin, end).split(b"\n") if line.strip()]
-        return self._us(np.array([self._time(line) for line in lines])).astype(np.int64)
+        found = np.array([self._time(line) for line in lines])
+        self.floats |= not self._layout.unit and found.dtype.kind == "f"
+        return self._us(found).astype(np.int64)
 
     def time(self, position: int) -> int:
         begin = self._line(position)
@@ -108,7 +108,8 @@ class _Text:
 
     def _no_number(self, key: str, value: str) -> MediaError:
         return MediaError(
-            f"{self._name} has {key} = {quoted(value)} in a line of events: give numbers only."
+            f"{self._name} has {key} = {quoted(value)} in a line of events: give numbers of up to "
+            f"{MAX_DIGITS} digits."
         )
 
     def count(self, first: int, last: int) -> int:
@@ -194,8 +195,9 @@ class _Text:
         if values.dtype.kind == "O":
             import pandas as pd
 
-            wrong = pd.to_numeric(pd.Series(values), errors="coerce").isna().to_numpy()
-            raise self._no_number(key, str(values[int(wrong.argmax())]))
+            numbers = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(np.float64)
+            worst = np.where(np.isnan(numbers), np.inf, np.abs(numbers)).argmax()
+            raise self._no_number(key, str(values[int(worst)]))
         small = values.astype(np.int32) if values.dtype.kind == "i" and key != "t" else values
         return small if np.array_equal(small, values) else values
 
@@ -214,7 +216,7 @@ class _Text:
         scaled = np.rint(values.astype(np.float64) * MICROSECONDS[unit or "us"])
         bad = ~(np.abs(scaled) < MAX_US)
         if bad.any():
-            raise MediaError(f"{self._name} has a time of {values[bad][0]}: record it again.")
+            raise MediaError(f"{self._name} has a time of {values[bad][0]}: give microseconds.")
         return scaled.astype(np.int64)
 
     def _bytes_of(self, first: int, last: int) -> bytes:
@@ -223,10 +225,6 @@ class _Text:
     def _bytes(self, first: int, last: int) -> bytes:
         self._file.seek(first)
         return self._file.read(max(last - first, 0))
-
-
-def _joined(parts: Sequence[Numbers]) -> Numbers:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _layout(head: bytes, name: str) -> Layout:

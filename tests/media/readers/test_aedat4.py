@@ -100,6 +100,7 @@ def test_late_events_inside_a_packet_are_read(tmp_path: Path) -> None:
     ("old", "new", "reason"),
     [
         (b"EVTS</attr>", b"FRME</attr>", "no stream of events"),
+        (b"<node name=", b"<node  ame=", "no stream of events"),
         (b'"int">640<', b'"int">  0<', "states the sensor size 0 x 480"),
         (b"4.0\r\n", b"4.1\r\n", "does not begin with"),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import MediaError
 from engine.media import events, readers
-from engine.media.readers import extra, hdf5_file
+from engine.media.readers import hdf5_file
 from engine.media_options import Window
 from tests.media.readers.streams import COLUMNS, Table, refusal, same, table, windows_agree
 
@@ -231,10 +231,10 @@ def test_eventcv_reads_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("times", "why"),
     [
-        (np.arange(100.0), "times without fractions over 99, whose unit is not clear"),
-        (np.arange(100) * 1e6 + 0.5, "times with fractions over 9.9e.07, whose unit"),
-        (np.arange(100) + 10**18, "whose unit is not clear"),
-        (np.full(100, np.nan), "a time that is not a number"),
+        (np.arange(100.0), "floats as times, which span 99: its times look like seconds"),
+        (np.arange(100) * 1e6 + 0.5, "times over 27,500 hours .the limit is 28.: its times look like nano"),
+        (np.arange(100) + 10**18, "t = 1,000,000,000,000,000,000: give microseconds"),
+        (np.full(100, np.nan), "a time of nan"),
         (np.arange(100) // 99, None),
         (np.array(["1"] * 100, "S1"), "plain numbers"),
         (np.zeros((100, 2)), "shape"),
@@ -403,7 +403,7 @@ def test_prophesees_own_compression(tmp_path: Path) -> None:
     path = saved(tmp_path / "a.hdf5", table(10), {key: f"CD/{key}" for key in COLUMNS})
     with h5py.File(path, "a") as file:
         del file["CD"]
-        array = np.zeros(10, [("x", "u2"), ("y", "u2"), ("p", "i2"), ("t", "i8")])
+        array = np.ones(10, [("x", "u2"), ("y", "u2"), ("p", "i2"), ("t", "i8")])
         file.create_dataset("CD/events", data=array, chunks=(10,), compression="gzip")
     assert len(events.read(path)) == 10
     data = path.read_bytes()
@@ -423,8 +423,9 @@ def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     def absent(name: str) -> Any:
         raise ImportError(f"No module named {name!r}")
 
-    monkeypatch.setattr(extra, "import_module", absent)
-    assert "pip install -r requirements-events.txt" in refusal(path)
+    monkeypatch.setattr(hdf5_file, "import_module", absent)
+    assert "needs the library h5py" in refusal(path)
+    assert "run `pip install -r requirements-events.txt`" in refusal(path)
 
 
 @pytest.fixture

@@ -112,6 +112,16 @@ def test_archives_that_are_refused(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
+    """Which of them other programs read is not defined."""
+    path = archived(tmp_path / "a.npz", {f"{key}.npy": member(v) for key, v in table().items()})
+    assert len(events.read(path)) == 5000
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("x.npy", member(table(seed=2)["x"]))
+    assert "has several members x.npy: save one array of each name" in refusal(path)
+
+
 def test_sizes_are_checked_before_unpacking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,6 +130,7 @@ BAD = {
     "a polarity of 2": ("t,x,y,p\n0,1,2,2\n5,1,2,1\n", "polarity 2"),
     "an endless line": ("t,x,y,p\n" + "1," * 100_000, "line of more than|does not fit"),
     "a huge time": ("t,x,y,p\n" + "9" * 40 + ",1,2,1\n", "in a line of events|a time of"),
+    "25 digits": ("t,x,y,p\n0,1,2,1\n5," + "7" * 25 + ",2,1\n", "x = '7{25}' .* up to 19 digits"),
     "not a time": ("t_s,x,y,p\ninf,1,2,1\n2,1,2,1\n", "a time of inf"),
 }
 

@@ -1,0 +1,144 @@
+"""Times that cannot be microseconds, counters that overflow, and events that were never written:
+one rule for all formats whose times have no unit of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.errors import MediaError
+from engine.media import events
+from engine.media_options import Window
+from tests.media.readers.streams import refusal, same, table
+
+COUNT = 3000
+FORMATS = ("csv", "npz", "dict.npy", "records.npy", "h5")
+
+
+def saved(folder: Path, form: str, values: dict[str, Any]) -> Path:
+    """A file of the columns, whose types are kept where the format has types."""
+    path = folder / f"a.{form}"
+    if form == "csv":
+        rows = zip(*(values[key].tolist() for key in "txyp"), strict=True)
+        path.write_text("t,x,y,p\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    elif form == "npz":
+        np.savez(path, **values)
+    elif form == "dict.npy":
+        np.save(path, np.array(values, object), allow_pickle=True)
+    elif form == "records.npy":
+        records = np.zeros(len(values["t"]), [(key, values[key].dtype) for key in "txyp"])
+        for key in "txyp":
+            records[key] = values[key]
+        np.save(path, records)
+    else:
+        h5py = pytest.importorskip("h5py", reason="the extra for event files is not installed")
+        with h5py.File(path, "w") as file:
+            for key in "txyp":
+                file[f"events/{key}"] = values[key]
+    return path
+
+
+STEPS = np.arange(COUNT)
+WRONG = {
+    "seconds as floats": (np.round(STEPS / STEPS[-1] * 4), "events within 5 microseconds|floats"),
+    "floats over 9 ms": (STEPS * 3.0, "floats as times, which span 8,997: .* look like seconds"),
+    "seconds": (STEPS // 1000, "3,000 events within 3 microseconds: .* look like seconds or no"),
+    "one time": (np.full(COUNT, 7), "3,000 events within 1 microsecond"),
+    "zeros": (np.zeros(COUNT, np.int64), "3,000 events within 1 microsecond"),
+    "true and false": (STEPS > 1000, "true and false|within 2 microseconds|has t = '?(Fal|Tru)"),
+    "nanoseconds": (STEPS * 50_000_000, "42 hours .the limit is 28.: its times look like nano"),
+    "since 1970": (
+        STEPS + 1_700_000_000 * 10**9,
+        "(t = 1,700,000,000|a time of 1.7e.18).*give microseconds",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(("times", "why"), WRONG.values(), ids=WRONG)
+def test_times_in_another_unit_are_refused(form: str, times: Any, why: str, tmp_path: Path) -> None:
+    path = saved(tmp_path, form, table(COUNT) | {"t": times})
+    with pytest.raises(MediaError, match=why):
+        events.read(path)
+    refusal(path)
+    refusal(path, Window(0, 2))
+
+
+RIGHT = {
+    "one event": np.zeros(1, np.int64),
+    "three microseconds": np.arange(3),
+    "a row of pixels": np.zeros(100, np.int64),
+    "a slice of a tenth of a millisecond": np.arange(COUNT) // 30,
+    "floats over 10 ms": np.linspace(0, 10_000, COUNT).round(),
+    "a day": np.arange(COUNT) * 28_000_000,
+    "since 1970": 1_700_000_000 * 10**6 + np.arange(COUNT),
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("times", RIGHT.values(), ids=RIGHT)
+def test_short_and_long_recordings_are_read(form: str, times: Any, tmp_path: Path) -> None:
+    values = table(len(times)) | {"t": times}
+    assert same(events.read(saved(tmp_path, form, values)), values)
+
+
+def test_a_flash_at_the_full_rate_of_a_sensor_is_read() -> None:
+    events.refuse_other_units(921_600, 1_000, False, "a")
+    with pytest.raises(MediaError, match="921,600 events within 900 microseconds"):
+        events.refuse_other_units(921_600, 899, False, "a")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("bits", "kind"), [(32, "i4"), (32, "u4"), (32, "i8"), (31, "i4"), (31, "i8"), (31, "u4")]
+)
+def test_a_counter_that_overflows_is_continued(
+    form: str, seed: int, bits: int, kind: str, tmp_path: Path
+) -> None:
+    """A counter of 32 bits, with or without a sign, or of 31, in columns as wide or wider."""
+    signed, lap = bits == 32 and kind != "u4", 1 << bits
+    edge = 1 << 31 if signed else lap
+    true = table(COUNT, seed, span_us=900_000)
+    true["t"] = true["t"] + edge - int(true["t"][COUNT // 3])
+    low = edge - lap if signed else 0
+    stored = (true["t"] - low) % lap + low
+    found = events.read(saved(tmp_path, form, true | {"t": stored.astype(kind)}))
+    assert same(found, true)
+    assert any("overflowed 1 time and was continued" in note for note in found.warnings)
+
+
+@pytest.mark.parametrize("step", [700_000, 1_400_000, 5_000_000, 100])
+def test_parts_in_another_order_are_no_overflow(step: int, tmp_path: Path) -> None:
+    """Recordings just shorter than 2**31 and 2**32 us, of hours, and of less than a second."""
+    times = np.roll(np.arange(COUNT) * step, COUNT // 2)
+    found = events.read(saved(tmp_path, "dict.npy", table(COUNT) | {"t": times}))
+    assert found.t.tolist() == times.tolist()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("place", ["head", "middle", "tail"])
+def test_events_of_zeros_are_refused_above_one_in_a_hundred(
+    form: str, place: str, tmp_path: Path
+) -> None:
+    values = table(COUNT, begin=500)
+    at = {"head": 0, "middle": COUNT // 2, "tail": COUNT - 1000}[place]
+    for key in "xytp":
+        values[key][at : at + 1000] = 0
+    with pytest.raises(MediaError, match="1,000 of its 3,000 events are zeros in all columns"):
+        events.read(saved(tmp_path, form, values))
+
+
+def test_few_events_of_zeros_are_noted(tmp_path: Path) -> None:
+    values = table(COUNT)
+    for count in (1, 2, 31):
+        for key in "xytp":
+            values[key][:count] = 0
+        found = events.read(saved(tmp_path, "npz", values))
+        noted = [note for note in found.warnings if "zeros in all columns" in note]
+        assert len(noted) == (count > 1)
+    values["x"][:40] = values["y"][:40] = values["t"][:40] = values["p"][:40] = 0
+    assert "40 of its 3,000" in refusal(saved(tmp_path, "npz", values))
