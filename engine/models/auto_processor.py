@@ -33,7 +33,7 @@ from transformers.models.smolvlm import processing_smolvlm
 from transformers.video_utils import VideoMetadata
 
 from engine.errors import ModelUnavailable
-from engine.models import checkpoint_files, loading, processors, templates
+from engine.models import checkpoint_files, loading, processors
 from engine.quoting import cut, first_line
 from engine.types import Image, ModelInfo
 
@@ -66,10 +66,12 @@ def load(info: ModelInfo, folder: Path) -> Any:
     parts = [_part(name, kind, info, folder) for name in kind.get_attributes()]
     stored = checkpoint_files.read_if_there(folder / processors.FILES[0], info.name)
     options = {key: value for key, value in stored.items() if key not in _ABOUT_PARTS}
-    if template := templates.find(folder, info.name):
-        options["chat_template"] = template
     try:
-        return _built(kind, parts, options)
+        if kind is processing_smolvlm.SmolVLMProcessor and not processing_smolvlm.num2words:
+            processing_smolvlm.num2words = str  # its class insists, but only clips' prompts need it
+        if None in parts:
+            kind = type(kind.__name__, (_ForPictures, kind), {})
+        return kind.from_args_and_dict(parts, options)
     except Exception as error:
         raise ModelUnavailable(
             f"{info.name}: its processor {kind.__name__} in {folder} cannot be built "
@@ -110,17 +112,6 @@ def _inputs(processor: Any, prompt: str, **visual: Any) -> dict[str, Any]:
     return found
 
 
-def _built(kind: Any, parts: list[Any], options: dict[str, Any]) -> Any:
-    if _is_smol(kind) and not processing_smolvlm.num2words:
-        processing_smolvlm.num2words = str  # its class insists, but only prompts for videos need it
-    if None in parts:
-        kind = type(kind.__name__, (_SmolForPictures if _is_smol(kind) else _ForPictures, kind), {})
-    processor = kind.from_args_and_dict(parts, options)
-    if not getattr(processor, "chat_template", None):  # the oldest classes do not keep it
-        processor.chat_template = options.get("chat_template")
-    return processor
-
-
 class _ForPictures(ProcessorMixin):
     """Put before a processor's class, it accepts None for the parts that pictures do not need."""
 
@@ -128,12 +119,6 @@ class _ForPictures(ProcessorMixin):
         if argument is None and argument_name in _NOT_FOR_PICTURES:
             return type(None)
         return super().check_argument_for_proper_class(argument_name, argument)
-
-
-class _SmolForPictures(_ForPictures):
-    """SmolVLM's own version asks its video processor how many frames to take, before it looks."""
-
-    apply_chat_template = ProcessorMixin.apply_chat_template
 
 
 def _class(info: ModelInfo, folder: Path) -> Any:
@@ -188,26 +173,19 @@ def _part(name: str, kind: Any, info: ModelInfo, folder: Path) -> Any:
     # the question encoder's tokenizer has a folder of its own, as in InstructBLIP
     where = name if name.endswith("_tokenizer") else ""
     checkpoint_files.check_settings(folder / where, info.name)
+    # Pixtral's checkpoints name LLaMA's tokenizer, which would split words in another way.
+    source = PreTrainedTokenizerFast if "PixtralProcessor" in kind.__name__ else AutoTokenizer
+    if name == "video_processor":
+        source = AutoVideoProcessor
     try:
-        return _source(name, kind).from_pretrained(folder, subfolder=where, **_LOCAL)
+        return source.from_pretrained(folder, subfolder=where, **_LOCAL)
     except Exception as error:
         raise loading.unreadable(info, folder, name.replace("_", " "), error) from error
 
 
-def _source(name: str, kind: Any) -> Any:
-    """The class that reads a part, as ProcessorMixin chooses it."""
-    if name == "video_processor":
-        return AutoVideoProcessor
-    # Pixtral's checkpoints name LLaMA's tokenizer, which would split words in another way.
-    return PreTrainedTokenizerFast if "PixtralProcessor" in kind.__name__ else AutoTokenizer
-
-
 def _takes_videos(kind: Any) -> bool:
-    return can_video() and not (_is_smol(kind) and processing_smolvlm.num2words in (None, str))
-
-
-def _is_smol(kind: Any) -> bool:
-    return bool(kind is processing_smolvlm.SmolVLMProcessor)
+    without_words = processing_smolvlm.num2words in (None, str)
+    return can_video() and not (kind is processing_smolvlm.SmolVLMProcessor and without_words)
 
 
 def _refuse_torchvision_only(info: ModelInfo, folder: Path) -> None:

@@ -125,12 +125,16 @@ class PlaceholderAdapter(Adapter):
                     f"but its tower has {deep} layers: copy both from one checkpoint."
                 )
 
-    def use_template(self, template: str) -> None:
+    def use_template(self, template: templates.Template) -> None:
         """Uses the checkpoint's chat template instead of the published prompt."""
-        name, kind = self.info.name, type(self).kind  # the template's, whatever is shown
-        self.prompt = templates.prompt(  # type: ignore[misc]
-            self.tokenizer, template, self.placeholder, kind, name
-        )
+        # Content is passed as parts, or as a string if the template does not support parts.
+        parts = templates.parts(type(self).kind, 1)  # the template's kind, whatever is shown
+        contents = (parts, lambda question: f"{self.placeholder}\n{question}")
+        found = templates.prompts(self.tokenizer, template, contents, self.placeholder)
+        prompt = next((one for one in found if isinstance(one, str)), found[-1])
+        if isinstance(prompt, ModelUnavailable):
+            raise prompt
+        self.prompt = prompt  # type: ignore[misc]
         self.has_template = True
         if self.prompt != type(self).prompt:
             self.notes = (*self.notes, OWN_PROMPT)

@@ -14,9 +14,11 @@ from engine.errors import BadInput, DownloadFailed
 from engine.models import other_forms, supported_transformers
 from engine.models.checkpoint import ModelEntry
 from engine.models.families import OWN
+from engine.plain_files import advice
 from engine.quoting import first_line
 
 _BESIDE = ("tokenizer.model", "chat_template.jinja", "merges.txt")
+_MARK = ".cache/huggingface"  # in a folder that holds a download, which is continued
 # The same weights in the form of their authors' code, or not a model's own.
 _OTHER_WEIGHTS = ("consolidated", "adapter_")
 
@@ -33,6 +35,8 @@ def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
         )
     if to is not None and to.exists() and not to.is_dir():
         raise BadInput(f"--to is {to}, which is a file: name a folder.")
+    if to is not None and to.is_dir() and any(to.iterdir()) and not (to / _MARK).is_dir():
+        raise BadInput(f"--to is {to}, which holds other files: name a new or an empty folder.")
     return _fetch(entry, to)
 
 
@@ -91,7 +95,8 @@ def _fetch(entry: ModelEntry, to: Path | None) -> Path:
     except OSError as error:
         raise DownloadFailed(
             f"{entry.name} cannot be written to {to or 'the hub cache'} ({first_line(error)}): "
-            "free disk space and run this again; it continues where it stopped."
+            f"{advice(error, 'make this folder writable')} and run this again; it continues where "
+            "it stopped."
         ) from error
 
 

@@ -1,197 +1,117 @@
-"""A checkpoint's chat template, and the prompt that it makes for pictures and one question.
+"""A checkpoint's chat template, and the prompts that it makes for pictures and one question.
 
-Boundary: finds the template's text without transformers.  It is rendered once, when a model loads,
-in transformers' sandbox with limits on its size and work.  Only the text around the question is
-kept, so no template runs while an answer is timed.
+Boundary: finds the template's text without transformers.  A template is a program of strangers, so
+template_process.py renders it in a process with limits, once, when a model loads.  Only the text
+around the question is kept, so no template runs while an answer is timed.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from engine.errors import ModelUnavailable
 from engine.models import checkpoint_files
-from engine.quoting import cut
+from engine.quoting import cut, printable, shown
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-TEMPLATE_BYTES = 32 * 2**10
-_STEPS = 20_000  # executed lines of one rendering
-_TEXT = 16 * 2**10  # characters of one string in it
-_NUMBER = 10_000  # the largest number in a template
+TEMPLATE_BYTES = 2**20
+# Of the process that renders it: seconds of CPU time, bytes of memory, characters of one prompt.
+CPU_S, MEMORY, CHARACTERS = 5, 2**28, 100_000
+_WALL_S = 60  # on Windows the only limit, and on a very busy machine
 _MARKS = ("QUESTION-ONE", "question-two?")
+_JSON_FILES = ("chat_template.json", "processor_config.json", "tokenizer_config.json")
+Content = Callable[[str], Any]  # a message's content, with this question
 
 
-def find(folder: Path, name: str) -> str | None:
-    """The text of the folder's chat template (the processor's, else the tokenizer's), or None."""
-    if (folder / "chat_template.jinja").exists():
-        data = checkpoint_files.read_bytes(folder / "chat_template.jinja", TEMPLATE_BYTES, name)
-        return data.decode("utf-8", errors="replace")
-    for file in ("chat_template.json", "processor_config.json", "tokenizer_config.json"):
-        found = checkpoint_files.read_if_there(folder / file, name).get("chat_template")
-        if text := _default(found):
-            return text
+class Template(NamedTuple):
+    """A model's chat template, and the file that holds it."""
+
+    text: str
+    file: Path
+    name: str
+
+    def refused(self, why: str) -> ModelUnavailable:
+        plain = " ".join(printable(why).split()).rstrip(".")
+        return ModelUnavailable(
+            f"{self.name}: its chat template cannot be used ({cut(plain)}): correct "
+            f"{shown(self.file)}, or copy this file again."
+        )
+
+
+def find(folder: Path, name: str) -> Template | None:
+    """The folder's chat template (the processor's, else the tokenizer's), or None."""
+    file = folder / "chat_template.jinja"
+    if file.exists():
+        data = checkpoint_files.read_bytes(file, TEMPLATE_BYTES, name)
+        return Template(data.decode("utf-8", errors="replace"), file, name)
+    for file in map(folder.joinpath, _JSON_FILES):
+        found = checkpoint_files.read_if_there(file, name).get("chat_template")
+        if isinstance(found, list):  # several, of which the one named default counts
+            found = {one.get("name"): one.get("template") for one in found}
+        text = found.get("default") if isinstance(found, dict) else found
+        if isinstance(text, str) and text:
+            return Template(text, file, name)
     return None
 
 
-def _default(found: Any) -> str | None:
-    """The template named default, if there are several."""
-    if isinstance(found, list):
-        found = {one.get("name"): one.get("template") for one in found}
-    text = found.get("default") if isinstance(found, dict) else found
-    return text if isinstance(text, str) and text else None
-
-
-def prompt(tokenizer: Any, template: str, placeholder: str, kind: str, name: str) -> str:
-    """The prompt for one picture or clip, with {question} once; or ModelUnavailable.
-
-    Content is passed as parts, or as a string if the template does not support parts.
-    """
-    try:
-        _check_size(template)
-        return _first(tokenizer, template, placeholder, (_parts(kind), _string(placeholder)))
-    except _CannotUse as error:
-        why = str(error) or f"its prompt does not hold {placeholder} once before the question"
-        raise _refused(name, why) from error
-
-
-def prompt_of_parts(tokenizer: Any, template: str, kind: str, count: int, name: str) -> str:
-    """The prompt for `count` parts of this kind ("image", "video"), with {question} once; or
-    ModelUnavailable.  The processor knows its own placeholders, so they are not looked for.
-    """
-    try:
-        _check_size(template)
-        return _first(tokenizer, template, "", (_parts(kind, count),))
-    except _CannotUse as error:
-        why = str(error) or f"it does not put a question after {count} {kind} parts once"
-        raise _refused(name, why) from error
-
-
-def _first(
-    tokenizer: Any, template: str, placeholder: str, forms: Sequence[Callable[[str], Any]]
-) -> str:
-    """The text around the question with the first form of content that works.
-
-    _CannotUse with the last form's error, or without words if the text is not as expected.
-    """
-    failure = _CannotUse()
-    for content in forms:
-        try:
-            if found := _around(tokenizer, template, placeholder, content):
-                return found
-            failure = _CannotUse()
-        except _TooMuch:
-            raise
-        except _CannotUse as error:
-            failure = error
-    raise failure
-
-
-def _refused(name: str, why: str) -> ModelUnavailable:
-    return ModelUnavailable(
-        f"{name}: its chat template cannot be used ({why}): correct chat_template in its folder."
-    )
-
-
-def _parts(kind: str, count: int = 1) -> Callable[[str], Any]:
+def parts(kind: str, count: int) -> Content:
+    """So many pictures ("image") or clips ("video"), then the question."""
     return lambda question: [{"type": kind}] * count + [{"type": "text", "text": question}]
 
 
-def _string(placeholder: str) -> Callable[[str], Any]:
-    return lambda question: f"{placeholder}\n{question}"
+def prompts(
+    tokenizer: Any, template: Template, contents: Sequence[Content], placeholder: str = ""
+) -> list[str | ModelUnavailable]:
+    """For each form of content the prompt with {question} once, or the error if there is none.
 
-
-def _around(
-    tokenizer: Any, template: str, placeholder: str, content: Callable[[str], Any]
-) -> str | None:
-    """The text around the question; None unless the question and the placeholder occur once.
-
-    No placeholder is looked for if it is "".
+    A placeholder must stand once before the question.  Raises ModelUnavailable if the template
+    passes a limit.
     """
-    one, two = (_rendered(tokenizer, template, content(mark)) for mark in _MARKS)
-    if one.count(_MARKS[0]) != 1:
-        return None
-    if placeholder and one.count(placeholder) != 1:
-        return None
-    before, after = one.split(_MARKS[0])
-    if placeholder not in before or two != f"{before}{_MARKS[1]}{after}":
-        return None
-    return f"{_braced(before)}{{question}}{_braced(after)}"
-
-
-def _braced(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
-
-
-def _rendered(tokenizer: Any, template: str, content: Any) -> str:
-    """The rendered text; _CannotUse if the template does not accept such content."""
-    messages = [{"role": "user", "content": content}]
+    request = {
+        "template": template.text,
+        "variables": tokenizer.special_tokens_map,
+        "contents": [content(mark) for content in contents for mark in _MARKS],
+    }
     try:
-        with _bounded():
-            text = tokenizer.apply_chat_template(
-                messages, chat_template=template, tokenize=False, add_generation_prompt=True
-            )
-    except _TooMuch:
-        raise
-    except Exception as error:  # a template may raise anything
-        raise _CannotUse(f"{type(error).__name__}: {cut(str(error).rstrip('.'))}") from error
-    return text if isinstance(text, str) else ""
+        texts = _rendered(json.dumps(request))
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        why = f"it takes more than {CPU_S} seconds or {MEMORY // 2**20} MB of memory"
+        if getattr(error, "returncode", -1) > 0:  # not killed
+            why = str(error.stderr).strip().rpartition("\n")[2]
+        raise template.refused(why) from error
+    found: list[str | ModelUnavailable] = []
+    for (text, why), (other, _) in zip(texts[::2], texts[1::2], strict=True):
+        before, _, after = text.partition(_MARKS[0])
+        if why:
+            found.append(template.refused(why))
+        elif _MARKS[0] in after or other != f"{before}{_MARKS[1]}{after}":
+            found.append(template.refused("it does not write the question once"))
+        elif placeholder and (text.count(placeholder), before.count(placeholder)) != (1, 1):
+            why = f"it does not write {placeholder} once before the question"
+            found.append(template.refused(why))
+        else:
+            around = (part.replace("{", "{{").replace("}", "}}") for part in (before, after))
+            found.append("{question}".join(around))
+    return found
 
 
-class _CannotUse(Exception):
-    """A template cannot be rendered, and why."""
-
-
-class _TooMuch(_CannotUse):
-    """A template is too large or takes too many steps."""
-
-
-def _check_size(template: str) -> None:
-    """_TooMuch for a long text, large numbers, or operators that can multiply text."""
-    from jinja2 import Environment, TemplateError
-
-    if len(template) > TEMPLATE_BYTES:
-        raise _TooMuch(f"it has {len(template):,} characters; {TEMPLATE_BYTES:,} are allowed")
-    try:
-        tokens = list(Environment(autoescape=True).lex(template))
-    except TemplateError as error:
-        raise _TooMuch(cut(str(error))) from error
-    for _, kind, value in tokens:
-        if kind == "operator" and value in ("*", "**"):
-            raise _TooMuch(f"it multiplies ({value})")
-        if kind == "integer" and (len(value) > 9 or int(value, 0) > _NUMBER):
-            raise _TooMuch(f"it holds the number {cut(value)}")
-
-
-@contextmanager
-def _bounded() -> Iterator[None]:
-    """Limits the lines that a template executes and the texts it creates."""
-    done, before = 0, sys.gettrace()
-
-    def line(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal done
-        done += 1
-        if done > _STEPS or any(len(text) > _TEXT for text in _texts(frame)):
-            raise _TooMuch("it takes too many steps or makes too long a text")
-        return line
-
-    def call(frame: FrameType, event: str, _: Any) -> Any:
-        return line if frame.f_code.co_filename == "<template>" else None
-
-    sys.settrace(call)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
-
-
-def _texts(frame: FrameType) -> Iterator[str]:
-    for value in frame.f_locals.values():
-        held = getattr(value, "_Namespace__attrs", None) or {"": value}
-        yield from (text for text in held.values() if isinstance(text, str))
+@lru_cache(maxsize=32)
+def _rendered(request: str) -> list[tuple[str, str]]:
+    """What template_process.py answers; an error of subprocess if it is killed or fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", "engine.models.template_process"],
+        input=request,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_WALL_S,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    found: list[tuple[str, str]] = json.loads(done.stdout)
+    return found

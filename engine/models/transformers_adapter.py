@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,6 +24,7 @@ from transformers import AutoConfig, AutoModelForImageTextToText
 from engine.decoding import llama
 from engine.decoding.decode import ModelInputs, WholeModel
 from engine.errors import BadInput, ModelUnavailable
+from engine.media_options import MAX_PARTS
 from engine.models import auto_processor, encoder_outputs, image_text_models, templates
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
@@ -87,11 +87,12 @@ class TransformersAdapter(Adapter):
         adapter.begin(processor, template)
         return adapter
 
-    def begin(self, processor: Any, template: str) -> None:
+    def begin(self, processor: Any, template: templates.Template) -> None:
         """Takes the processor and tries a picture, which shows what the model calls in stage 3."""
         self.processor, self.template = processor, template
         self.family: str = self.model.config.model_type
-        self._texts: dict[tuple[str, int], str] = {}
+        self._texts: dict[tuple[str, int], str | ModelUnavailable] = {}
+        self._render(("video", 1), *(("image", count) for count in range(1, MAX_PARTS + 1)))
         self._takes = _parameters(self.model.forward)
         needs_pixels = "pixel_values" in _parameters(self.model.generate)
         self._seam = "mm_encoder_outputs" in self._takes and not needs_pixels
@@ -99,19 +100,18 @@ class TransformersAdapter(Adapter):
         self._clips = False
         noise = np.random.default_rng(0).integers(0, 256, (*_TRIED, 3), dtype=np.uint8)
         self._vision = {"image": self._tried(Media("image", (noise,), "", "a picture"))}
-        self._clips = self._reads_clips()
-        if self._clips:
+        if getattr(processor, "video_processor", None) is not None and self._seam:
+            self._clips = isinstance(self._texts["video", 1], str)
+        if self._clips:  # frames can be given as one clip
             frames = ChosenFrames((0, 1, 2, 3), 4, rate=4.0)
             clip = Media("video", (noise,) * 4, "", "a clip", frames=frames)
             self._vision["video"] = self._tried(clip)
 
-    def _reads_clips(self) -> bool:
-        """Whether frames can be given as one clip: needs torchvision and a template for it."""
-        if getattr(self.processor, "video_processor", None) is None or not self._seam:
-            return False
-        with suppress(ModelUnavailable):
-            return bool(self.prompt_text("What is it?", 1, "video"))
-        return False
+    def _render(self, *wanted: tuple[str, int]) -> None:
+        """Keeps the prompts of so many images or clips, or why there are none."""
+        contents = [templates.parts(*one) for one in wanted]
+        found = templates.prompts(self.tokenizer, self.template, contents)
+        self._texts.update(zip(wanted, found, strict=True))
 
     def _tried(self, shown: Media) -> list[torch.nn.Module]:
         """The outermost modules that these pictures pass through, or ModelUnavailable."""
@@ -169,11 +169,11 @@ class TransformersAdapter(Adapter):
     def prompt_text(self, question: str, count: int, part: str = "image") -> str:
         """The prompt as the chat template writes it for this many images, or clips ("video")."""
         if (part, count) not in self._texts:
-            name, template = self.info.name, self.template
-            self._texts[part, count] = templates.prompt_of_parts(
-                self.tokenizer, template, part, count, name
-            )
-        return self.prompt.format(rendered=self._texts[part, count].format(question=question))
+            self._render((part, count))
+        text = self._texts[part, count]
+        if isinstance(text, ModelUnavailable):
+            raise text
+        return self.prompt.format(rendered=text.format(question=question))
 
     def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
         """The ids before the processor puts the visual tokens in place."""

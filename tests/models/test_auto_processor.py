@@ -51,7 +51,7 @@ def test_inputs_are_those_of_transformers_own_processor(family: str, family_fold
         content.append({"type": "text", "text": "What is on the road?"})
         wanted = own.apply_chat_template(
             [{"role": "user", "content": content}],
-            chat_template=processor.chat_template,
+            chat_template=processor.tokenizer.chat_template,
             tokenize=True,
             add_generation_prompt=True,
             return_dict=True,
@@ -204,8 +204,8 @@ def test_a_clip_has_all_its_frames(family: str, family_folder: Folder) -> None:
     model = AutoModelForImageTextToText.from_pretrained(folder).eval()
     processor = auto_processor.load(info(family), folder)
     content = [{"type": "video"}, {"type": "text", "text": "What is on the road?"}]
-    text = processor.apply_chat_template(
-        [{"role": "user", "content": content}], add_generation_prompt=True
+    text = processor.tokenizer.apply_chat_template(
+        [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
     )
     frames = pictures(8)
     one, other = (

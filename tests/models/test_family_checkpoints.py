@@ -34,7 +34,7 @@ def pictures(count: int, seed: int = 0) -> list[Image]:
 
 def prompt(processor: Any, count: int) -> str:
     content = [{"type": "image"}] * count + [{"type": "text", "text": "What is on the road?"}]
-    text = processor.apply_chat_template(
+    text = processor.tokenizer.apply_chat_template(
         [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
     )
     assert isinstance(text, str)

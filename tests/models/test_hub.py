@@ -213,6 +213,7 @@ def test_a_machine_without_a_network_says_so(
         (["eventgpt-7b"], "is a local folder"),
         (["llava-1.5"], "did you mean 'llava-1.5-7b'"),
         (["llava-1.5-7b", "--to", __file__], "which is a file"),
+        (["llava-1.5-7b", "--to", str(Path(__file__).parent)], "which holds other files"),
     ],
 )
 def test_bad_input_never_reaches_the_hub(

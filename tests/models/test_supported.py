@@ -13,7 +13,7 @@ from sentencepiece import SentencePieceProcessor
 from transformers import AutoTokenizer, LlamaTokenizer
 
 from engine.errors import ModelUnavailable
-from engine.models import registry, templates
+from engine.models import registry
 from engine.models.llava import LlavaAdapter
 from engine.models.video_llava import VideoLlavaAdapter
 from engine.prompts import DEFAULT_QUESTION
@@ -101,50 +101,6 @@ def test_another_template_is_followed_and_said(folder: Callable[[str], Path]) ->
     at = wanted.index(adapter.visual_id)
     assert ids == [*wanted[:at], *rows, *wanted[at + 1 :]]
     assert ids.count(own.bos_token_id) == 1
-
-
-@pytest.mark.parametrize(
-    ("template", "why"),
-    [
-        ("no question", "does not hold <image> once"),
-        ("{{ messages[0]['content'] }}<image>", "does not hold <image> once"),
-        ("{{ messages[0]['content'].upper() }}", "does not hold <image> once"),
-        ("{{ messages[0]['content'] * 9 }}", "it multiplies"),
-        ("{% for i in range(99999) %}x{% endfor %}", "the number 99999"),
-        (
-            "{% for i in range(9999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}",
-            "too many steps",
-        ),
-        (
-            "{% set x = namespace(t='aaaaaaaaaa') %}{% for i in range(99) %}"
-            "{% set x.t = x.t ~ x.t %}{% endfor %}",
-            "too long a text",
-        ),
-        (
-            "{{ cycler.__init__.__globals__.os.system('true') }}",
-            "SecurityError: access to attribute",
-        ),
-        ("{% if %}", "cannot be used"),
-        ("x" * 40_000, "characters"),
-        ("{{ messages[0]['content'][1]['text'] }} <image>\n", "does not hold <image> once"),
-    ],
-)
-def test_a_template_that_makes_no_prompt_is_refused(
-    template: str, why: str, folder: Callable[[str], Path]
-) -> None:
-    path = folder("llava")
-    place(path, "tokenizer_config.json", template)
-    with pytest.raises(ModelUnavailable, match=f"chat template cannot be used .*{why}|{why}"):
-        loaded(path, "llava")
-
-
-def test_the_trace_is_put_back() -> None:
-    import sys
-
-    before = sys.gettrace()
-    with templates._bounded():
-        pass
-    assert sys.gettrace() is before
 
 
 UNSUPPORTED: dict[str, tuple[str, dict[str, Any], str]] = {

@@ -21,7 +21,7 @@ from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.prefix_cache import Prefixes
 from engine.types import DecodeConfig, Features, Media, Prepared, RunRequest, RunResult, Sample
-from tests.conftest import make_sample
+from tests.conftest import make_sample, shaped_sample
 
 pytestmark = pytest.mark.slow
 QUESTION, LONGER = "What is it?", "What is on the left of the road, and is it dark or light there?"
@@ -33,6 +33,12 @@ Load = Callable[..., TransformersAdapter]
 def _models_stay_loaded() -> Iterator[None]:
     yield
     registry._residents._held.clear()  # unload(), without a garbage collection for each
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Sample:
+    """Wide and tall pictures: a square one hides a grid with height and width swapped."""
+    return shaped_sample(tmp_path / "sample")
 
 
 @pytest.fixture
@@ -160,6 +166,18 @@ def test_a_result_says_what_was_shown(shows: str, words: str, load: Load, sample
     found = run(load("qwen2_5_vl", shows), sample)
     assert found.shown.startswith(words)
     assert found.generation.prompt_tokens > 30 and found.backend == "eager"
+
+
+@pytest.mark.parametrize(
+    ("family", "padded"), [("idefics2", True), ("idefics3", False), ("smolvlm", False)]
+)
+def test_only_idefics_2_pads_pictures_of_one_prompt(
+    family: str, padded: bool, load: Load, sample: Sample
+) -> None:
+    """Idefics 3 and SmolVLM cut pictures into equal squares: a pixel mask of ones is their own."""
+    adapter = load(family)
+    mask = adapter.preprocess(shown(adapter, sample), QUESTION).inputs["pixel_attention_mask"]
+    assert bool((mask == 0).any()) is padded
 
 
 def test_the_order_of_pictures_is_part_of_the_prompt(load: Load, sample: Sample) -> None:
@@ -308,10 +326,10 @@ def test_a_copy_with_another_image_processor_has_other_keys(load: Load, sample: 
 
 @pytest.mark.parametrize("stale", [False, True], ids=["own deltas", "stale deltas"])
 def test_a_reused_prefix_has_the_rope_deltas_of_its_own_prompt(
-    stale: bool, load: Load, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stale: bool, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The model keeps the deltas of the last prompt; with those of another the answer is wrong."""
-    adapter, kept = load("qwen2_5_vl"), Prefixes(64)
+    adapter, kept, sample = load("qwen2_5_vl"), Prefixes(64), make_sample(tmp_path / "sample")
     wanted = run(adapter, sample, LONGER).generation.token_ids
     first = run(adapter, sample, prefix=True, kept=kept)
     assert first.prefix is not None and first.prefix.state == "kept"
