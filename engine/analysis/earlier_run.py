@@ -1,9 +1,7 @@
 """What an earlier run tells about a planned one: costs per model, and the spread of differences.
 
-The spread comes from values that the run really has, one per sequence:
-- two models: the ratio of their values, as pairs.compare() uses it;
-- one model against itself: half of the repeats against the other half, as if they were two runs.
-Both are centred on their median, because only the spread is needed.
+The spread comes from values that the run really has, one per sequence: the ratio of two models'
+values, as pairs.compare() uses it, centred on the median, because only the spread is needed.
 
 Boundary: a run in, small frozen values out; no forecast and no wording.
 """
@@ -14,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.analysis import metrics, pairs, statistics
+from engine.analysis import pairs, statistics
 from engine.analysis.clustered_shares import clustered_difference
 from engine.analysis.gate import ACCURACY
 from engine.analysis.gate_values import accuracy
@@ -57,16 +55,12 @@ class ModelCost:
 
 @dataclass(frozen=True)
 class RatioSpread:
-    """The ratios of two values per sequence, divided by their median: ascending, positive.
-
-    a and b are labels; they are equal for a model against itself, where each half has `repeats`
-    repeats.  `reason`: why there are no ratios.
-    """
+    """The ratios of two labels' values per sequence, divided by their median: ascending, positive.
+    `reason`: why there are no ratios."""
 
     a: str
     b: str
     ratios: tuple[float, ...] = ()
-    repeats: int = 1
     reason: str = ""
 
 
@@ -111,8 +105,8 @@ def newest(plan: Plan, root: Path, runs: Sequence[RunInfo]) -> RunInfo | None:
     return next(iter((*same, *fitting)), None)
 
 
-def measure(run: Run, models: Sequence[str], metric: str = "total", repeat: int = 1) -> EarlierRun:
-    """What the run tells about these models; `repeat`: the planned number of repeats."""
+def measure(run: Run, models: Sequence[str], metric: str = "total") -> EarlierRun:
+    """What the run tells about these models."""
     table = frame([run], answers=metric == ACCURACY)
     lines = table[table["model"].isin(list(models))]
     known = _chosen_labels(lines, models)
@@ -122,7 +116,11 @@ def measure(run: Run, models: Sequence[str], metric: str = "total", repeat: int 
         results=len(measured(lines)),
         device=", ".join(dict.fromkeys(filter(None, lines["device"].astype(str)))),
         costs=tuple(_costs(run, lines, models)),
-        spreads=tuple(_spreads(lines, known, BY_NAME[metric], repeat)) if metric in BY_NAME else (),
+        spreads=tuple(
+            _spread(lines, a, b, BY_NAME[metric])
+            for a, b in combinations(known, 2)
+            if metric in BY_NAME
+        ),
         shares=tuple(_shares(lines, known)) if metric == ACCURACY else (),
         busy=tuple(label for label in known if busy(loads.get(label))),
     )
@@ -190,50 +188,19 @@ def _sizes(run: Run) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     return rows, features
 
 
-def _spreads(
-    lines: pd.DataFrame, known: Sequence[str], metric: Metric, repeat: int
-) -> Iterator[RatioSpread]:
-    """Each pair of labels, then each label against itself."""
-    for a, b in combinations(known, 2):
-        both = pairs.paired(lines, a, b, metric)
-        yield _spread(a, b, both["a"].tolist(), both["b"].tolist(), both["sequence"].tolist())
-    fair = metrics.fair(measured(lines), metric)
-    for label in known:
-        yield _against_itself(fair[fair["label"] == label], label, metric, repeat)
-
-
-def _spread(
-    a: str, b: str, first: Sequence[float], second: Sequence[float], sequences: Sequence[str],
-    repeats: int = 1,
-) -> RatioSpread:  # fmt: skip
-    if not len(first):
+def _spread(lines: pd.DataFrame, a: str, b: str, metric: Metric) -> RatioSpread:
+    both = pairs.paired(lines, a, b, metric)
+    if both.empty:
         return RatioSpread(a, b, reason="no sample has a measured value of both")
-    if min(*first, *second) <= 0:
+    if min(both["a"].min(), both["b"].min()) <= 0:
         return RatioSpread(a, b, reason="some values are 0, so that there is no ratio")
-    ratios = [one / other for one, other in zip(first, second, strict=True)]
+    ratios, sequences = (both["a"] / both["b"]).tolist(), both["sequence"].tolist()
     medians = statistics.cluster_medians(ratios, sequences, ratios=True)
     if len(medians) < MIN_SEQUENCES:
         reason = f"it has {len(medians):,} sequences of both, and {MIN_SEQUENCES} are needed"
         return RatioSpread(a, b, reason=reason)
     middle = statistics.median_interval(medians.tolist(), ratios=True).median
-    return RatioSpread(a, b, tuple((medians / middle).tolist()), repeats)
-
-
-def _against_itself(lines: pd.DataFrame, label: str, metric: Metric, repeat: int) -> RatioSpread:
-    """Half of the repeats against the other half, with at most the planned number in each."""
-    some = lines.dropna(subset=[metric.column])
-    counts = some.groupby("sample")["repeat"].nunique()
-    size = min(repeat, int(counts.median()) // 2) if len(counts) else 0
-    if not size:
-        return RatioSpread(label, label, reason="it has one repeat of each sample")
-    halves: list[tuple[float, float, str]] = []
-    for _, own in some.sort_values("repeat").groupby("sample", sort=False):
-        values: Any = own[metric.column].to_numpy()
-        if len(values) >= 2 * size:
-            first, second = np.median(values[:size]), np.median(values[size : 2 * size])
-            halves.append((float(first), float(second), str(own["sequence"].iloc[0])))
-    first, second, sequences = (list(column) for column in zip(*halves, strict=True))
-    return _spread(label, label, first, second, sequences, size)
+    return RatioSpread(a, b, tuple((medians / middle).tolist()))
 
 
 def _shares(lines: pd.DataFrame, known: Sequence[str]) -> Iterator[ShareSpread]:

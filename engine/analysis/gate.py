@@ -1,14 +1,19 @@
 """A gate: whether a run is worse than an earlier one of the same samples, by more than a margin.
 
-Each sample counts by its ratio NEW / BASE (medians of its repeats), and each sequence once, by the
-median of its samples.  A metric of one model is
+Each sample counts by its ratio NEW / BASE: of the medians of its repeats, or the median of the
+ratios of its turns.  Each sequence counts once, by the median of its samples.  A metric of one
+model is
     no worse    the test excludes that NEW is worse by the margin or more
     worse       the test excludes that NEW is worse by less than the margin
-    undecided   neither; then about how many more samples would decide is computed
+    undecided   neither
+Whole runs of the same code differ, because the machine changes between them.  So times are tested
+if both runs took turns (engine/benchmark/by_turns.py), or with MIN_RUNS runs on each side, which
+then are the units of the test; otherwise they are undecided.
 More or fewer tokens are not worse in themselves: tokens are "no worse" if they changed by less than
 the margin in both directions, and "changed" if by more in one.  Accuracy compares the difference of
-shares with the margin in percentage points; it holds as no worse if every answer is the same.
+shares with the margin in percentage points.  Both hold as no worse if every answer is the same.
 
+What was asked for by name and has no values is undecided, and what only BASE has values of.
 All tested pairs of model and metric form one family.  Each direction is tested at half of 5 %,
 adjusted by Holm, so at most 5 % of comparisons contain any wrong verdict.
 
@@ -19,7 +24,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -43,6 +48,12 @@ ERRORS = 0.05  # of comparisons may contain a wrong verdict
 TAIL = ERRORS / 2  # each direction
 LEAST = 10.0**-DIGITS  # a smaller value was not measured
 ALIASES = {"tokens": TOKENS, "tok/s": "tokens_per_s"}
+MIN_RUNS = 5  # on each side, to test the times of runs that were measured apart
+APART = (
+    "The runs were measured apart, and whole runs of the same code differ. So their times are "
+    "undecided: measure both by turns (bench --against), or name two folders of at least "
+    f"{MIN_RUNS} runs each."
+)
 DEFAULT = ("total", "ttft", "tpot", TOKENS, ACCURACY)
 KNOWN = (*(metric.name for metric in GATED), ACCURACY, ANSWERS)
 
@@ -55,7 +66,6 @@ class GateResult:
     shares from -1 to 1.  They are the estimate and its 95 % interval for this metric alone (None
     with too few sequences, or if every answer is the same).  base, new: medians over the samples,
     of accuracy means.  p_no_worse, p_worse: adjusted by Holm; a verdict needs at most TAIL.
-    more_samples: of new sequences, that would decide, None if it is decided or if none would.
     """
 
     label: str
@@ -71,7 +81,6 @@ class GateResult:
     high: float | None
     p_no_worse: float
     p_worse: float
-    more_samples: int | None
     reason: str = ""
 
     @property
@@ -111,17 +120,20 @@ class AnswersCompared:
 
 @dataclass(frozen=True)
 class NotCompared:
-    """A metric of one label that has no values to compare."""
+    """A metric of one label that has no values to compare.  undecided: it was asked for by name, or
+    BASE has values."""
 
     label: str
     metric: str
     reason: str
+    undecided: bool
 
 
 @dataclass(frozen=True)
 class GateReport:
     """verdict: "worse" if any metric is worse or changed, or NEW lost an answer; "undecided" if any
-    other is undecided.  answers: of every label; they decide only if ANSWERS is among `metrics`."""
+    other is undecided, or nothing was compared.  answers: of every label; they decide only if
+    ANSWERS is among `metrics`."""
 
     base: RunValues
     new: RunValues
@@ -134,18 +146,7 @@ class GateReport:
     notes: tuple[str, ...]
     verdict: Verdict
 
-    @property
-    def tests(self) -> int:
-        """The pairs of model and metric that Holm's adjustment counts."""
-        return len(self.results)
-
-
-@dataclass(frozen=True)
-class _Tested:
-    """A result before the adjustment.  `more` finds the number of further samples."""
-
-    result: GateResult
-    more: Callable[[float], int | None]
+    tests: int  # pairs of model and metric that Holm's adjustment counts
 
 
 def metric_names(text: str) -> tuple[str, ...]:
@@ -166,64 +167,76 @@ def metric_names(text: str) -> tuple[str, ...]:
 def gate(
     base: RunValues,
     new: RunValues,
-    metrics: Sequence[str] = DEFAULT,
+    metrics: Sequence[str] | None = None,
     margin: float = MARGIN,
 ) -> GateReport:
-    """Compares two runs; BadInput if they cannot be compared."""
+    """Compares two runs; BadInput if they cannot be compared.  metrics: None for DEFAULT."""
     if not 0 <= margin < 1:
-        raise BadInput(f"The margin is {margin:g}: choose one from 0% to below 100%.")
-    labels = tuple(one.label for one in base.models if new.model(one.label) is not None)
-    timed = any(name in BY_NAME and BY_NAME[name].timed for name in metrics)
-    gate_checks.refuse(base, new, labels, timed)
-    tested: list[_Tested] = []
+        raise BadInput(f"The margin is {margin:.0%}: choose one from 0% to below 100%.")
+    names, asked = tuple(metrics or DEFAULT), metrics is not None
+    runs = (*base.runs, *new.runs)
+    labels = tuple(one.label for one in base.models if all(run.model(one.label) for run in runs))
+    timed = any(name in BY_NAME and BY_NAME[name].timed for name in names)
+    together = bool(base.header.together) and base.header.together == new.header.together
+    comparable = together or min(len(base.runs), len(new.runs)) >= MIN_RUNS
+    gate_checks.refuse(runs, labels, timed and comparable)
+    tested: list[GateResult] = []
+    apart: list[GateResult] = []
     missing: list[NotCompared] = []
     answers = []
     for label in labels:
-        sides = _side(base, label), _side(new, label)
-        answers.append(_answers(label, *sides))
-        for metric in metrics:
-            if metric != ANSWERS:
-                found = _test(label, metric, *sides, margin)
-                if isinstance(found, _Tested):
-                    tested.append(found)
-                else:
-                    missing.append(found)
-    lost = any(one.lost for one in answers)  # a verdict without any test
-    if not tested and not lost and ANSWERS not in metrics:
-        why = f"{missing[0].metric} of {missing[0].label}: {missing[0].reason}"
-        raise BadInput(f"No metric has values in both runs ({why}): choose others with --metric.")
-    results = _decided(tested)
+        sides = _sides(base, label), _sides(new, label)
+        answers.append(_answers(label, sides[0][0], sides[1][0]))
+        for metric in names:
+            if metric == ANSWERS:
+                continue
+            found = _test(label, metric, *sides, margin, asked)
+            if isinstance(found, NotCompared):
+                missing.append(found)
+            elif comparable or metric == ACCURACY or not BY_NAME[metric].timed:
+                tested.append(found)
+            else:
+                apart.append(replace(found, low=None, high=None, p_no_worse=1.0, p_worse=1.0,
+                                     reason="measured apart"))  # fmt: skip
+    results = sorted(
+        (*_decided(tested), *apart),
+        key=lambda one: (labels.index(one.label), names.index(one.metric)),
+    )
+    notes = [*gate_checks.changes(base, new, labels), *([APART] if apart else [])]
     return GateReport(
         base=base,
         new=new,
-        metrics=tuple(metrics),
+        metrics=names,
         margin=margin,
         labels=labels,
-        results=results,
+        results=tuple(results),
         answers=tuple(answers),
         not_compared=tuple(missing),
-        notes=(*gate_checks.changes(base, new, labels), *((gate_checks.DRIFT,) if timed else ())),
-        verdict=_verdict(results, answers, ANSWERS in metrics),
+        notes=tuple(notes),
+        verdict=_verdict(results, answers, missing, ANSWERS in names),
+        tests=len(tested),
     )
 
 
-def _side(values: RunValues, label: str) -> ModelValues:
-    found = values.model(label)
-    assert found is not None  # labels are of both runs
-    return found
+def _sides(values: RunValues, label: str) -> list[ModelValues]:
+    """The answers of this label in each run of a side."""
+    return [one for run in values.runs for one in run.models if one.label == label]
 
 
 def _verdict(
-    results: Sequence[GateResult], answers: Sequence[AnswersCompared], ids_count: bool
+    results: Sequence[GateResult],
+    answers: Sequence[AnswersCompared],
+    missing: Sequence[NotCompared],
+    ids_count: bool,
 ) -> Verdict:
     lost = any(one.lost for one in answers)
     changed = ids_count and any(one.changed for one in answers)
     if lost or changed or any(one.bad for one in results):
         return "worse"
     unknown = ids_count and any(one.unknown for one in answers)
-    if unknown or any(one.verdict == "undecided" for one in results):
+    if unknown or any(one.undecided for one in missing) or not (results or ids_count):
         return "undecided"
-    return "no worse"
+    return "undecided" if any(one.verdict == "undecided" for one in results) else "no worse"
 
 
 def _answers(label: str, base: ModelValues, new: ModelValues) -> AnswersCompared:
@@ -250,23 +263,32 @@ def _change(sample: str, base: tuple[int, ...], new: tuple[int, ...]) -> AnswerC
 
 
 def _test(
-    label: str, metric: str, base: ModelValues, new: ModelValues, margin: float
-) -> _Tested | NotCompared:
+    label: str,
+    metric: str,
+    bases: Sequence[ModelValues],
+    news: Sequence[ModelValues],
+    margin: float,
+    asked: bool,
+) -> GateResult | NotCompared:
+    """`bases`, `news`: of each run; times are tested over all, everything else in the first two."""
+    base, new = bases[0], news[0]
     both = [(one, new.samples[name]) for name, one in base.samples.items() if name in new.samples]
     if metric == ACCURACY:
-        return _accuracy(label, both, margin)
+        return _accuracy(label, both, margin, asked)
     pairs = [
-        (first.sequence, first.values[metric], second.values[metric])
+        (first.sequence, first.values[metric], second.values[metric], _ratio(first, second, metric))
         for first, second in both
         if metric in first.values and metric in second.values
     ]
     if not pairs:
-        return NotCompared(label, metric, "no sample has a measured value in both runs")
-    sequences, ours, theirs = zip(*pairs, strict=True)
+        known = any(metric in one.values for one, _ in both)
+        reason = "no sample has a measured value in both runs"
+        return NotCompared(label, metric, reason, asked or known)
+    sequences, ours, theirs, ratios = zip(*pairs, strict=True)
     first, second = np.array(ours), np.array(theirs)
-    if min(first.min(), second.min()) < LEAST:
-        return NotCompared(label, metric, "a value of 0 has no ratio")
-    medians = statistics.cluster_medians(list(second / first), sequences, ratios=True)
+    if min(*first, *second, *ratios) < LEAST:
+        return NotCompared(label, metric, "a value of 0 has no ratio", True)
+    medians = statistics.cluster_medians(ratios, sequences, ratios=True)
     logs = np.log(medians)
     low, high = _interval(logs)
     result = GateResult(
@@ -283,10 +305,66 @@ def _test(
         high=high,
         p_no_worse=1.0,
         p_worse=1.0,
-        more_samples=None,
     )
-    return _two_sided(result, logs, margin) if metric == TOKENS else _one_sided(
-        result, logs if BY_NAME[metric].less_is_faster else -logs, margin)  # fmt: skip
+    if metric == TOKENS:
+        if all(a.token_ids and a.token_ids == b.token_ids for a, b in both):
+            why = "every answer is the same"
+            return replace(result, low=None, high=None, p_no_worse=0.0, reason=why)
+        return _two_sided(result, logs, margin)
+    sign = 1 if BY_NAME[metric].less_is_faster else -1
+    if min(len(bases), len(news)) >= MIN_RUNS:
+        return _of_runs(result, bases, news, sign, margin)
+    rest = sign * logs - math.log1p(margin)  # above 0 where NEW is worse by more than the margin
+    return replace(result, p_no_worse=below(rest), p_worse=above(rest))
+
+
+def _of_runs(
+    result: GateResult,
+    bases: Sequence[ModelValues],
+    news: Sequence[ModelValues],
+    sign: int,
+    margin: float,
+) -> GateResult:
+    """Welch's t-test of whole runs: each counts by the median of its sequences' log values."""
+    from scipy.stats import ttest_ind  # slow to import
+
+    runs, metric = [*bases, *news], result.metric
+    names = [
+        name
+        for name in bases[0].samples
+        if all(name in run.samples and metric in run.samples[name].values for run in runs)
+    ]
+    if not names:
+        return replace(result, reason="no sample has a value in all runs")
+    logs = np.log([[run.samples[name].values[metric] for name in names] for run in runs])
+    logs -= logs.mean(axis=0)  # samples differ in length
+    sequences = [bases[0].samples[name].sequence for name in names]
+    values = sign * np.array(
+        [np.median(statistics.cluster_medians(row.tolist(), sequences)) for row in logs]
+    )
+    ours, theirs = values[: len(bases)], values[len(bases) :]
+    limit = ours + math.log1p(margin)
+    tests = (
+        ttest_ind(theirs, limit, equal_var=False, alternative=way) for way in ("less", "greater")
+    )
+    fine, bad = (float(np.nan_to_num(test.pvalue, nan=1.0)) for test in tests)
+    ends = ttest_ind(theirs, ours, equal_var=False).confidence_interval(statistics.LEVEL)
+    low, high = sorted(math.exp(sign * float(end)) for end in ends)
+    change = math.exp(sign * float(theirs.mean() - ours.mean()))
+    units = f"the units are {len(bases):,} runs of BASE and {len(news):,} of NEW"
+    return replace(result, n=len(names), sequences=len(set(sequences)), change=change, low=low,
+                   high=high, p_no_worse=fine, p_worse=bad, reason=units)  # fmt: skip
+
+
+def _ratio(base: SampleValues, new: SampleValues, metric: str) -> float:
+    """NEW / BASE of a sample; 0 without a ratio."""
+    ours, theirs = base.turns.get(metric, {}), new.turns.get(metric, {})
+    turns = [(ours[repeat], theirs[repeat]) for repeat in ours if repeat in theirs]
+    pairs = turns or [(base.values[metric], new.values[metric])]
+    if min(map(min, pairs)) < LEAST:
+        return 0.0
+    ratios = [second / first for first, second in pairs]
+    return statistics.median_interval(ratios, ratios=True).median
 
 
 def _interval(logs: Floats) -> tuple[float | None, float | None]:
@@ -296,54 +374,30 @@ def _interval(logs: Floats) -> tuple[float | None, float | None]:
     return math.exp(low), math.exp(high)
 
 
-def _one_sided(result: GateResult, worse: Floats, margin: float) -> _Tested:
-    """`worse` [sequences]: log ratios, above 0 where NEW is worse."""
-    rest = worse - math.log1p(margin)
-
-    def more(level: float) -> int | None:
-        return _least(one_sided_tests.more_values(side, level) for side in (rest, -rest))
-
-    return _Tested(replace(result, p_no_worse=below(rest), p_worse=above(rest)), more)
-
-
-def _two_sided(result: GateResult, logs: Floats, margin: float) -> _Tested:
+def _two_sided(result: GateResult, logs: Floats, margin: float) -> GateResult:
     """Within the margin in both directions, or beyond it in one."""
     limit = math.log1p(margin)
     inside = below(logs - limit), above(logs + limit)
     beyond = above(logs - limit), below(logs + limit)
-
-    def more(level: float) -> int | None:
-        needed = [
-            one_sided_tests.more_values(side, level) for side in (logs - limit, -limit - logs)
-        ]
-        known = [one for one in needed if one is not None]
-        within = max(known) if len(known) == len(needed) else None
-        over = (
-            one_sided_tests.more_values(side, level / 2) for side in (limit - logs, logs + limit)
-        )
-        return _least((within, *over))
-
-    p_worse = min(1.0, 2 * min(beyond))
-    return _Tested(replace(result, p_no_worse=max(inside), p_worse=p_worse), more)
-
-
-def _least(found: Iterable[int | None]) -> int | None:
-    known = [one for one in found if one is not None]
-    return min(known) if known else None
+    return replace(result, p_no_worse=max(inside), p_worse=min(1.0, 2 * min(beyond)))
 
 
 def _accuracy(
-    label: str, both: Sequence[tuple[SampleValues, SampleValues]], margin: float
-) -> _Tested | NotCompared:
+    label: str, both: Sequence[tuple[SampleValues, SampleValues]], margin: float, asked: bool
+) -> GateResult | NotCompared:
+    lacking = sum(a.right is not None and b.right is None for a, b in both)
+    if lacking:
+        reason = f"{count(lacking, 'sample')} with a known right answer in BASE, but not in NEW"
+        return NotCompared(label, ACCURACY, reason, True)
     judged = [(a, b) for a, b in both if a.right is not None and b.right is not None]
     if not judged:
-        return NotCompared(label, ACCURACY, "no sample has a known right answer")
+        return NotCompared(label, ACCURACY, "no sample has a known right answer", asked)
     ours = np.array([a.right for a, _ in judged], dtype=float)
     theirs = np.array([b.right for _, b in judged], dtype=float)
     values, sequences = (theirs - ours).tolist(), [a.sequence for a, _ in judged]
     found = clustered_difference(values, sequences)
     same = not any(values) and all(a.token_ids and a.token_ids == b.token_ids for a, b in judged)
-    result = GateResult(
+    return GateResult(
         label=label,
         metric=ACCURACY,
         unit="points",
@@ -357,35 +411,27 @@ def _accuracy(
         high=None if same else found.high,
         p_no_worse=0.0 if same else share_tests.chance(values, sequences, -margin, upwards=True),
         p_worse=1.0 if same else share_tests.chance(values, sequences, -margin, upwards=False),
-        more_samples=None,
         reason="every answer is the same" if same else "",
     )
-    return _Tested(result, lambda level: share_tests.more(values, sequences, -margin, level))
 
 
-def _decided(tested: Sequence[_Tested]) -> tuple[GateResult, ...]:
+def _decided(tested: Sequence[GateResult]) -> tuple[GateResult, ...]:
     """The verdicts after Holm's adjustment of each direction."""
-    fine = holm([one.result.p_no_worse for one in tested])
-    bad = holm([one.result.p_worse for one in tested])
+    fine = holm([one.p_no_worse for one in tested])
+    bad = holm([one.p_worse for one in tested])
     found = []
     for one, p_no_worse, p_worse in zip(tested, fine, bad, strict=True):
         verdict: Verdict = "undecided"
         if p_no_worse <= TAIL:
             verdict = "no worse"
         elif p_worse <= TAIL:
-            verdict = "changed" if one.result.metric == TOKENS else "worse"
-        result = replace(one.result, verdict=verdict, p_no_worse=p_no_worse, p_worse=p_worse)
-        if verdict == "undecided":
-            more = one.more(TAIL / len(tested))
-            result = replace(result, more_samples=more, reason=_reason(result))
-        found.append(result)
+            verdict = "changed" if one.metric == TOKENS else "worse"
+        reason = one.reason
+        if verdict == "undecided" and not reason and one.sequences < statistics.MIN_CLUSTERS:
+            reason = (
+                f"a verdict needs at least {statistics.MIN_CLUSTERS} sequences, and the "
+                f"{count(one.n, 'sample')} are of {count(one.sequences, 'sequence')}"
+            )
+        found.append(replace(one, verdict=verdict, p_no_worse=p_no_worse, p_worse=p_worse,
+                             reason=reason))  # fmt: skip
     return tuple(found)
-
-
-def _reason(result: GateResult) -> str:
-    if result.sequences < statistics.MIN_CLUSTERS:
-        return (
-            f"a verdict needs at least {statistics.MIN_CLUSTERS} sequences, and the "
-            f"{count(result.n, 'sample')} are of {count(result.sequences, 'sequence')}"
-        )
-    return ""

@@ -6,7 +6,7 @@ and what to do.  Code, checkpoints and libraries may differ; `changes` says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from engine.analysis import machine_loads
 from engine.analysis.number_text import count
@@ -20,34 +20,34 @@ from engine.storage.run_values import ModelValues, RunValues
 # Settings of plan_words that decide no answer; the last two decide times.
 _NO_ANSWERS = ("kind", "repeat", "cache", "question")
 _TIMED = ("cache",)
-DRIFT = (
-    "Two runs of the same code may differ as a whole, because the machine changes between them: "
-    'gate two runs of BASE to see by how much, and repeat a verdict of "worse".'
-)
 WITHOUT_TIMES = "or compare without times (--metric tokens,accuracy,answers)"
 
 
-def refuse(base: RunValues, new: RunValues, labels: tuple[str, ...], timed: bool) -> None:
-    """BadInput if the runs cannot be compared; `timed`: times are to be compared."""
-    if base.id == new.id:
-        raise BadInput(f"BASE and NEW are the same run ({cut(base.id)}): name two runs.")
-    for side in (base, new):
-        if not side.finished:
+def refuse(runs: Sequence[RunValues], labels: tuple[str, ...], timed: bool) -> None:
+    """BadInput if the runs cannot be compared with the first; `timed`: their times are too."""
+    ids = [run.id for run in runs]
+    if twice := [one for one in ids if ids.count(one) > 1]:
+        raise BadInput(f"The run {cut(twice[0])} is named twice: name two runs.")
+    for run in runs:
+        if not run.finished:
+            how = "start both again" if run.header.together else "continue it with `bench --resume`"
             raise BadInput(
-                f"The run {cut(side.id)} is not finished: continue it with "
-                "`bench --resume`, then compare."
+                f"The run {cut(run.id)} is not finished, or its summary.json is damaged: {how}, "
+                "then compare."
             )
-    _refuse_samples(base, new)
-    _refuse_settings(base.header.plan, new.header.plan, timed)
+    base, *others = runs
+    for other in others:
+        _refuse_samples(base, other)
+        _refuse_settings(base.header.plan, other.header.plan, timed)
     if not labels:
-        ours, theirs = (_listed(one.label for one in side.models) for side in (base, new))
+        ours, theirs = (_listed(one.label for one in run.models) for run in (base, runs[-1]))
         raise BadInput(
             f"The runs have no model in common (BASE has {ours}, NEW has {theirs}): compare runs "
             "of the same models."
         )
-    if timed:
+    for other in others if timed else ():
         for label in labels:
-            first, second = base.model(label), new.model(label)
+            first, second = base.model(label), other.model(label)
             assert first is not None and second is not None
             _refuse_times(first, second)
 

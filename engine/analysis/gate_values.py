@@ -17,6 +17,7 @@ from engine.analysis.results_table import frame, labels, measured
 from engine.analysis.scene_attributes import asked_content, is_scene
 from engine.machine.load import busy
 from engine.storage.result_rows import LoadFigures
+from engine.storage.run_header import Header
 from engine.storage.run_store import Run
 from engine.storage.run_values import ModelValues, RunValues, SampleValues
 
@@ -32,7 +33,7 @@ def values_of(run: Run) -> RunValues:
     """All values of all models of a run."""
     table = frame([run])
     ids = {offset: row.token_ids for offset, row in run.results()}
-    models = tuple(_model(table, label, ids, run.header.plan.samples) for label in labels(table))
+    models = tuple(_model(table, label, ids, run.header) for label in labels(table))
     return RunValues(run.header, run.state == "finished", models)
 
 
@@ -40,13 +41,14 @@ def _model(
     table: pd.DataFrame,
     label: str,
     ids: dict[int, tuple[int, ...] | None],
-    planned: tuple[str, ...],
+    header: Header,
 ) -> ModelValues:
     lines = table[table["label"] == label]
     answers = lines[(lines["phase"] == "measured") & (lines["error"] == "")]
     timed = measured(lines)
     load = machine_loads.of(timed)
     found = {metric.name: _medians(answers, timed, metric) for metric in GATED}
+    turns = {metric.name: _turns(timed, metric) for metric in GATED if header.together}
     right = accuracy(answers)
     samples = {}
     for name, sequence, offset, results in _first(answers):
@@ -54,6 +56,7 @@ def _model(
             sequence=sequence or f"\0{name}",
             results=results,
             values={metric: of[name] for metric, of in found.items() if name in of},
+            turns={metric: of[name] for metric, of in turns.items() if name in of},
             right=right.get(name),
             token_ids=ids.get(offset),
         )
@@ -65,7 +68,7 @@ def _model(
         cached=int(timed["cached"].sum()),
         load=LoadFigures(**asdict(load), busy=busy(load)) if load else None,
         samples=samples,
-        failed=tuple(sample for sample in planned if sample not in samples),
+        failed=tuple(sample for sample in header.plan.samples if sample not in samples),
     )
 
 
@@ -87,6 +90,15 @@ def _medians(answers: pd.DataFrame, timed: pd.DataFrame, metric: Metric) -> dict
     lines = answers if metric.name == TOKENS else metrics.fair(timed, metric)
     found = sample_medians(lines, metric)["value"]
     return {str(sample): round(float(value), DIGITS) for sample, value in found.items()}
+
+
+def _turns(timed: pd.DataFrame, metric: Metric) -> dict[str, dict[int, float]]:
+    """Per sample and repeat."""
+    lines = metrics.fair(timed, metric).dropna(subset=[metric.column])
+    found: dict[str, dict[int, float]] = {}
+    for sample, repeat, value in lines[["sample", "repeat", metric.column]].itertuples(index=False):
+        found.setdefault(str(sample), {})[int(repeat)] = round(float(value), DIGITS)
+    return found
 
 
 def accuracy(answers: pd.DataFrame) -> dict[str, float]:

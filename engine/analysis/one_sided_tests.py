@@ -1,9 +1,8 @@
-"""Whether a centre lies below or above a limit: exact signed-rank test, interval, Holm, planning.
+"""Whether a centre lies below or above a limit: exact signed-rank test, interval, Holm.
 
 The values are one per sequence and independent.  Wilcoxon's signed-rank test (F. Wilcoxon, 1945)
 assumes in addition that they are symmetric about their centre.  Ratios of two runs of the same code
-are, on a log scale: exchanging the runs changes their sign.  docs/gate.md compares it with the sign
-test and Student's t on measured times.
+are, on a log scale: exchanging the runs changes their sign.
 
 Boundary: numbers in, numbers out; numpy only.
 """
@@ -20,7 +19,6 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 EXACT = 60  # values; the distribution of more is close to the normal one
-MAX_MORE = 1_000_000
 _HALVINGS = 24  # of the range of the values: finer than any printed figure
 
 
@@ -107,22 +105,3 @@ def holm(chances: Sequence[float]) -> list[float]:
         least = max(least, min(1.0, (len(chances) - place) * chances[index]))
         found[index] = least
     return found
-
-
-def more_values(values: Floats, level: float) -> int | None:
-    """About how many more values would give below(...) <= level.
-
-    Assumes that further values are spread as these are: the test's distance from chance then grows
-    with the square root of their number.  None if they do not lie below 0 on the whole, or if more
-    than MAX_MORE would be needed.
-    """
-    ranks, negative = _ranks(values)
-    total, spread = float(ranks.sum()), math.sqrt(float((ranks**2).sum()))
-    distance = (2 * float(ranks[negative].sum()) - total) / spread if spread else 0.0
-    if distance <= 0:
-        return None
-    wanted = NormalDist().inv_cdf(1 - level)
-    count = len(values)
-    least = math.ceil(-math.log2(level))  # fewer values cannot decide, whatever they are
-    many = max(math.ceil(count * (wanted / distance) ** 2), least, count + 1) - count
-    return many if many <= MAX_MORE else None

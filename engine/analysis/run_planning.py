@@ -16,7 +16,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from engine.analysis import sign_power, signed_rank_power
+from engine.analysis import sign_power
 from engine.analysis.earlier_run import EarlierRun, ModelCost, RatioSpread, ShareSpread
 from engine.analysis.statistics import LEVEL, MAX_MORE, MIN_CLUSTERS
 from engine.storage import plan_words
@@ -38,7 +38,7 @@ _SAME_RESULT = ("kind", "repeat")
 
 @dataclass(frozen=True)
 class Detection:
-    """How well a comparison of a and b detects a difference; a = b: two runs of one model.
+    """How well a comparison of a and b detects a difference.
 
     needed: sequences for a power of POWER at the asked difference, with the 95 % interval `low` to
     `high` that the earlier run leaves open; None: no practical number.  power: at the planned
@@ -54,7 +54,6 @@ class Detection:
     high: int | None = None
     power: float | None = None
     smallest: float | None = None
-    repeats: int = 1
     reason: str = ""  # why nothing is known
 
 
@@ -158,16 +157,14 @@ def _detections(
 def of_ratios(
     spread: RatioSpread, planned: int, difference: float, intervals: bool = True
 ) -> Detection:
-    """By one ratio per sequence: the sign test for two models, the signed-rank test of a gate for
-    two runs of one."""
+    """By one ratio per sequence and the sign test."""
     if spread.reason:
         return Detection(spread.a, spread.b, reason=spread.reason)
     logs = np.log(np.array(spread.ratios))
-    test = _in_gate if spread.a == spread.b else _in_comparison
     values, low, high = smoothed(logs), None, None
-    found = test(values, planned, difference)
+    found = _in_comparison(values, planned, difference)
     if intervals:
-        low, high = _range(logs, lambda drawn: test(drawn, planned, difference)[0])
+        low, high = _range(logs, lambda drawn: _in_comparison(drawn, planned, difference)[0])
     return Detection(
         a=spread.a,
         b=spread.b,
@@ -176,8 +173,7 @@ def of_ratios(
         low=low,
         high=high,
         power=found[1],
-        smallest=_smallest(lambda size: test(values, planned, size)[1], planned),
-        repeats=spread.repeats,
+        smallest=_smallest(lambda size: _in_comparison(values, planned, size)[1], planned),
     )
 
 
@@ -189,11 +185,6 @@ def _in_comparison(values: Floats, planned: int, difference: float) -> tuple[int
     places = (np.arange(len(values)) + 0.5) / len(values)
     share = 1 - float(np.interp(-min(more, less), values, places, left=0.0, right=1.0))
     return sign_power.needed(share), sign_power.power(planned, share)
-
-
-def _in_gate(values: Floats, planned: int, difference: float) -> tuple[int | None, float]:
-    found = signed_rank_power.shape(values + math.log1p(difference))
-    return signed_rank_power.needed(found), signed_rank_power.power(planned, found)
 
 
 def smoothed(logs: Floats) -> Floats:

@@ -41,16 +41,21 @@ class PreparedRun:
 
 
 def prepare(
-    plan: Plan, found: dataset.Dataset, folder: Path | None = None, elsewhere: bool = False
+    plan: Plan,
+    found: dataset.Dataset,
+    folder: Path | None = None,
+    elsewhere: bool = False,
+    together: str = "",
 ) -> PreparedRun:
     """A new run of this plan, in `folder` or in a new folder below the runs folder.
 
     `elsewhere`: other processes load the models, so this machine's memory is not checked.
+    `together`: of two runs that take turns (by_turns.py).
     BadInput, ModelUnavailable or StoreError before anything runs.
     """
     plan, samples, entries = checked(plan, found, elsewhere)
     plan = run_order.settled(plan, entries, elsewhere)
-    header = describe(plan, found.root, samples, entries)
+    header = replace(describe(plan, found.root, samples, entries), together=together)
     place = folder or settings.load().runs_dir / header.id
     writer = run_store.create(header, place)
     order = f" Order: {plan.order} ({plan.order_why})." if plan.order_why else ""
@@ -98,6 +103,11 @@ def _continued(writer: Writer, root: Path | None, force: bool) -> PreparedRun:
         )
     if settled(writer):
         return PreparedRun(writer, samples, entries, _tracked(writer), found.root)
+    if header.together:
+        raise StoreError(
+            f"{writer.folder} took turns with another run, and cannot be resumed alone: start both "
+            "again with `bench --against`."
+        )
     text = "; ".join(f"forced although {change}" for change in changed)
     writer.note("resumed", " ".join(filter(None, [text, provenance.moved(header, here)])))
     return PreparedRun(writer, samples, entries, _tracked(writer), found.root)
@@ -107,7 +117,7 @@ def settled(writer: Writer) -> bool:
     """Whether a run has its summary and all results, so that there is nothing to resume."""
     plan = writer.header.plan
     tasks = (task for group in plan.model_groups() for task in plan.tasks(group))
-    return (writer.folder / run_store.SUMMARY).exists() and all(
+    return run_store.finished(writer.folder, writer.header) and all(
         task in writer.done for task in tasks
     )
 

@@ -21,9 +21,6 @@ def summary(
 
     table = results_table.frame([run_store.read(writer.folder)], answers=False)
     return {
-        "format": run_header.FORMAT,
-        "version": run_header.VERSION,
-        "id": writer.header.id,
         "finished": run_header.now(),
         "planned": planned,
         "results": results,

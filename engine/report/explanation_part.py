@@ -74,7 +74,7 @@ def _one(run: Run, stored: StoredExplanation, samples: dict[str, Sample]) -> Ite
 
 
 def _figures(found: Explanation, picture: bytes, sample: str) -> Iterator[Block]:
-    yield Paragraph(wording.chance(found))
+    yield Paragraph(wording.conclusion(found))
     if picture:
         yield ChartBlock(_caption(found), partial(_image, picture, wording.alt(found, sample)))
     places = wording.cells(found) or ("No part: the words lose nothing without any of them.",)
@@ -82,15 +82,13 @@ def _figures(found: Explanation, picture: bytes, sample: str) -> Iterator[Block]
     if found.moments:
         words = moment_chart.words(found.moments)
         yield ChartBlock(words, partial(moment_chart.chart, found.moments, WIDTH))
-    plain = f"Log-probability of the words with the whole input: {nats_text(found.logprob)}."
-    yield Paragraph(f"{plain} {wording.how(found)}")
+    yield Paragraph(f"{wording.plain(found)} {wording.how(found)}")
 
 
 def _caption(found: Explanation) -> str:
     """The legend in words: the picture stands alone in print."""
-    most = max((abs(cell.nats) for cell in found.shown_cells), default=0.0)
-    pale = " The map is pale, because it may be chance." if wording.by_chance(found) else ""
-    ends = f"from {nats_text(-most)} (blue-green) over 0 to {nats_text(most)} (orange"
+    pale = " The map is pale, because no place is named." if wording.no_place(found) else ""
+    ends = f"from {nats_text(-found.most)} (blue-green) over 0 to {nats_text(found.most)} (orange"
     return f"Colours {ends}: the words rest on it).{pale}"
 
 

@@ -11,11 +11,13 @@ from typing import Any
 
 from engine.analysis.gate import (
     ACCURACY,
+    ANSWERS,
     ERRORS,
     AnswerChange,
     AnswersCompared,
     GateReport,
     GateResult,
+    NotCompared,
 )
 from engine.analysis.gate_values import TOKENS
 from engine.analysis.metrics import BY_NAME
@@ -34,11 +36,12 @@ def headline(report: GateReport) -> str:
     if report.verdict == "worse":
         return f"Worse: {'; '.join(_bad(report))}."
     if report.verdict == "undecided":
-        open_ones = [one for one in report.results if one.verdict == "undecided"]
-        parts = ", ".join(f"{name_of(one)} of {one.label}" for one in open_ones)
-        if not parts:
-            return "Undecided: some answers have no token ids."
-        return f"Undecided: {parts} ({len(open_ones):,} of {every})."
+        parts = [f"{name_of(one)} of {one.label}" for one in report.results
+                 if one.verdict == "undecided"]  # fmt: skip
+        parts += [f"{name_of(one)} of {one.label}" for one in report.not_compared if one.undecided]
+        if any(one.unknown for one in report.answers) and ANSWERS in report.metrics:
+            parts.append("answers without token ids")
+        return f"Undecided: {', '.join(parts) or 'no metric has values in both runs'}."
     if not report.results:
         return "No worse: all token ids are equal."
     return f"No worse: {every}, with a margin of {percent(report.margin)}."
@@ -52,11 +55,11 @@ def _bad(report: GateReport) -> Iterator[str]:
         if answers.lost:
             lost = count(len(answers.lost), "sample")
             yield f"{answers.label} answered {lost} in BASE that it did not answer in NEW"
-        if answers.changed and "answers" in report.metrics:
+        if answers.changed and ANSWERS in report.metrics:
             yield f"{count(len(answers.changed), 'answer')} of {answers.label} changed"
 
 
-def name_of(result: GateResult) -> str:
+def name_of(result: GateResult | NotCompared) -> str:
     return BY_NAME[result.metric].label if result.metric in BY_NAME else result.metric
 
 
@@ -65,13 +68,9 @@ def percent(share: float) -> str:
 
 
 def verdict_text(result: GateResult) -> str:
-    """The verdict, and for an undecided one what would decide it."""
-    if result.verdict != "undecided":
-        return result.verdict
-    if result.more_samples is not None:
-        more = count(result.more_samples, "more sample")
-        return f"undecided, about {more} would decide"
-    return "undecided, and more samples like these would not decide it"
+    """The verdict, and why it is undecided if that is not its interval."""
+    reason = result.reason if result.verdict == "undecided" else ""
+    return f"{result.verdict}: {reason}" if reason else result.verdict
 
 
 def change_text(result: GateResult) -> str:
@@ -119,23 +118,14 @@ def table(report: GateReport) -> ReportTable:
         for one in report.results
     ]
     rows += [
-        (one.label, _metric_label(one.metric), f"not compared: {one.reason}", *[NONE] * 4)
+        (one.label, name_of(one), f"not compared: {one.reason}", *[NONE] * 4)
         for one in report.not_compared
     ]
     return ReportTable("", COLUMNS, tuple(rows), words=3)
 
 
-def _metric_label(name: str) -> str:
-    return BY_NAME[name].label if name in BY_NAME else name
-
-
-def answers_lines(report: GateReport) -> tuple[str, ...]:
-    """Per model what became of its token ids, then the first changed answers."""
-    return tuple(line for one in report.answers for line in answers_of(one))
-
-
 def answers_of(one: AnswersCompared, listed: bool = True) -> Iterator[str]:
-    """The same of one model; `listed`: with its first changed answers."""
+    """What became of the token ids of one model; `listed`: with its first changed answers."""
     compared = one.same + len(one.changed)
     if not one.changed:
         yield f"{one.label}: the token ids of all {count(compared, 'sample')} are equal."
@@ -176,17 +166,19 @@ def change_of(change: AnswerChange) -> str:
 def method(report: GateReport) -> str:
     """How the verdicts were reached, in words."""
     margin = percent(report.margin)
-    points = f"{100 * report.margin:.3g} percentage points" if _has_accuracy(report) else ""
+    accuracy = any(one.metric == ACCURACY for one in report.results)
+    points = f"{100 * report.margin:.3g} percentage points" if accuracy else ""
+    tests = "No metric was tested."
+    if report.tests:
+        tests = (
+            f"The verdicts are adjusted by Holm for {count(report.tests, 'test')} of a model and a "
+            f"metric: at most {percent(ERRORS)} of comparisons contain a wrong verdict. The "
+            "intervals are not adjusted."
+        )
     return (
         f"Each sequence counts once, by the median of its samples' ratios NEW / BASE. The margin "
-        f"is {margin}{f', of accuracy {points}' if points else ''}. The verdicts are adjusted by "
-        f"Holm for {count(report.tests, 'test')} of a model and a metric: at most "
-        f"{percent(ERRORS)} of comparisons contain a wrong verdict. The intervals are not adjusted."
+        f"is {margin}{f', of accuracy {points}' if points else ''}. {tests}"
     )
-
-
-def _has_accuracy(report: GateReport) -> bool:
-    return any(one.metric == ACCURACY for one in report.results)
 
 
 def blocks(report: GateReport) -> list[Block]:
@@ -194,15 +186,16 @@ def blocks(report: GateReport) -> list[Block]:
     found: list[Block] = [Heading(2, f"Gate: {report.verdict}"), Paragraph(headline(report))]
     rows = table(report)
     found += [rows] if rows.rows else []
-    found += [Bullets((*answers_lines(report), *reasons(report))), Paragraph(method(report))]
+    answers = (line for one in report.answers for line in answers_of(one))
+    found += [Bullets((*answers, *reasons(report))), Paragraph(method(report))]
     found += [Bullets((*sides(report), *report.notes))]
     return found
 
 
 def reasons(report: GateReport) -> Iterator[str]:
-    """Why some metrics are decided without their interval, or undecided."""
+    """How some metrics were decided otherwise, or why they need more sequences."""
     for one in report.results:
-        if one.reason:
+        if one.reason and verdict_text(one) != f"undecided: {one.reason}":
             yield f"{one.label}, {name_of(one)}: {one.reason}."
 
 

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.attribution import wording
-from engine.attribution.explained import MomentLoss, nats_text
+from engine.attribution.explained import nats_text
 from engine.palette import HEAT_COLOURS
+from engine.storage.explanations import MomentLoss
 
 if TYPE_CHECKING:
     import altair as alt

@@ -20,12 +20,6 @@ ASSUMED = (
     "settings, and one metric is tested alone."
 )
 SIGN_TEST = "Two models: the exact sign test of comparisons, with one value per sequence."
-RANK_TEST = (
-    "Two runs: the signed-rank test of a gate; as many sequences also let a gate with this margin "
-    'find "no worse" if nothing has changed. A gate of several metrics or models adjusts its tests '
-    "and needs more. Repeats of one run do not show how the machine changes "
-    "between two runs, so two runs may differ more."
-)
 ASSUMED_ACCURACY = (
     "Assumption: new questions vary as those of that run do; the interval of a difference of "
     "accuracies shrinks with the root of the number of sequences."
@@ -37,8 +31,8 @@ def nothing_known(models: Sequence[str]) -> str:
     """What to do without an earlier run."""
     return (
         f"Duration, size and power are not known, because there is no earlier run of "
-        f"{listed(models)} on this dataset: run 10 samples of at least 6 sequences first, with "
-        "--repeat 2, and plan again."
+        f"{listed(models)} on this dataset: run 10 samples of at least 6 sequences first, and "
+        "plan again."
     )
 
 
@@ -71,10 +65,8 @@ def remarks(forecast: RunForecast) -> Iterator[str]:
     known = [one for one in forecast.detections if not one.reason]
     if known:
         yield ASSUMED_ACCURACY if forecast.metric == ACCURACY else ASSUMED
-    if forecast.metric != ACCURACY and any(one.a != one.b for one in known):
-        yield SIGN_TEST
-    if any(one.a == one.b for one in known):
-        yield RANK_TEST
+        if forecast.metric != ACCURACY:
+            yield SIGN_TEST
 
 
 def planned(forecast: RunForecast) -> str:
@@ -160,7 +152,7 @@ def table(forecast: RunForecast) -> Iterator[str]:
 
 def pair(one: Detection) -> str:
     """The two sides of a comparison."""
-    return f"two runs of {one.a}" if one.a == one.b else f"{one.a} and {one.b}"
+    return f"{one.a} and {one.b}"
 
 
 def needed(one: Detection) -> str:
@@ -193,17 +185,15 @@ def short(forecast: RunForecast, earlier: EarlierRun) -> str:
 
 
 def _weakest(forecast: RunForecast) -> str:
-    between_models = [one for one in forecast.detections if one.a != one.b]
-    one = worst(between_models or forecast.detections)
+    one = worst(forecast.detections)
     planned = count(forecast.sequences, "sequence")
     if one is None:
         return "which differences it detects is not known"
     if one.smallest is None:
         return f"{planned} give no interval, which needs {MIN_SEQUENCES}"
-    which = "any two of its models" if one.a != one.b else "two such runs"
     return (
         f"{planned} detect a difference of {smallest(one, forecast)} in {_label(forecast)} "
-        f"between {which} with {_power()}"
+        f"between any two of its models with {_power()}"
     )
 
 

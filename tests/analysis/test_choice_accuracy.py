@@ -144,6 +144,16 @@ def test_two_models_on_the_same_questions(tmp_path: Path) -> None:
     assert part.difference.n == 8 and part.verdict == "unknown"
 
 
+def test_two_models_are_paired_by_question_and_not_by_position(tmp_path: Path) -> None:
+    """ev answers 1 to 9 and is wrong in the odd ones; vl answers 8 to 0 and is wrong in 0 to 3."""
+    rows = [question(n, "ABCD"[(n + n % 2) % 4], "ev", right="ABCD"[n % 4]) for n in range(1, 10)]
+    rows += [question(n, "ABCD"[(n + (n < 4)) % 4], "vl", right="ABCD"[n % 4])
+             for n in range(8, -1, -1)]  # fmt: skip
+    (found,) = compare_all(table(tmp_path, rows))
+    assert (found.a, found.difference.n) == ("ev", 8)
+    assert (found.only_a, found.only_b) == (1, 2)  # question 2; questions 5 and 7
+
+
 def test_the_table_has_what_a_csv_shows(tmp_path: Path) -> None:
     found = table(tmp_path, exam(4)).iloc[0]
     shown = {name: found[name] for name in results_table.CHOICES}

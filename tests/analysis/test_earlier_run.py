@@ -72,16 +72,6 @@ def test_two_models_are_spread_by_their_ratios(tmp_path: Path) -> None:
     ]
 
 
-def test_a_model_is_spread_against_itself_by_its_repeats(tmp_path: Path) -> None:
-    run = fabricate.run(tmp_path / "r", repeated())
-    (own,) = earlier_run.measure(run, ("ev",)).spreads
-    assert (own.a, own.b, own.repeats, len(own.ratios)) == ("ev", "ev", 1, 8)
-    assert own.ratios[-1] / own.ratios[0] == pytest.approx(1.08 / 1.01)
-    once = fabricate.run(tmp_path / "1", [row for row in repeated() if not row["repeat"]])
-    (own,) = earlier_run.measure(once, ("ev",)).spreads
-    assert own.reason == "it has one repeat of each sample" and not own.ratios
-
-
 def test_a_ratio_of_a_zero_is_refused(tmp_path: Path) -> None:
     rows = fabricate.pair(8)
     rows[0]["unaccounted_ms"] = 1.0

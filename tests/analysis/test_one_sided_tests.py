@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.analysis.one_sided_tests import above, below, centre, holm, interval, more_values
+from engine.analysis.one_sided_tests import above, below, centre, holm, interval
 
 
 @pytest.mark.parametrize("count", [6, 14, 60, 61, 200])
@@ -43,14 +43,3 @@ def test_too_few_values_give_their_range() -> None:
 def test_holm_is_the_step_down() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([]) == [] and holm([0.6, 0.9]) == [1.0, 1.0]
-
-
-def test_more_values_decide_and_none_do_without_a_side() -> None:
-    values = np.random.default_rng(2).normal(-0.5, size=12)
-    assert below(values) > 0.001
-    more = more_values(values, 0.001)
-    assert more is not None and 1 <= more < 200
-    copies = np.tile(values, -(-(12 + more) // 12) + 2)  # as many values of the same spread
-    assert below(copies) <= 0.001
-    assert more_values(-values, 0.001) is None
-    assert more_values(np.array([-1.0]), 0.001) == 9  # 2 ** -10 is below 0.001

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from engine.analysis import pairs, statistics
+from engine.analysis.metrics import BY_NAME
 from engine.analysis.results_table import frame
 from tests import fabricate
 
@@ -127,10 +128,22 @@ def test_only_samples_of_both_and_the_median_of_repeats(tmp_path: Path) -> None:
         fabricate.row("vl", "s2"),
         fabricate.row("vl", "s0", repeat=9, phase="warmup", prefill=99.0),
     ]
-    from engine.analysis.metrics import BY_NAME
-
     both = pairs.paired(table(tmp_path, rows), "ev", "vl", BY_NAME["prefill"])
     assert both[["sample", "sequence", "a", "b"]].values.tolist() == [["s0", "q-s0", 3.0, 6.0]]
+
+
+def test_samples_are_paired_by_name_and_not_by_position(tmp_path: Path) -> None:
+    """vl takes twice as long on every sample, whatever the order of its results."""
+    names, shuffled = [f"s{n}" for n in range(9)], [f"s{n}" for n in (7, 3, 8, 1, 5, 2, 6, 4)]
+    rows = [fabricate.row("ev", name, prefill=1.0 + int(name[1])) for name in names]
+    rows += [fabricate.row("vl", name, prefill=2.0 + 2 * int(name[1])) for name in shuffled]
+    lines = table(tmp_path, rows)
+    found = pairs.compare(lines, "ev", "vl", "prefill")
+    assert found.n == 8 and found.ratio is not None
+    assert (found.ratio.low, found.ratio.high) == (0.5, 0.5) and found.verdict == "less"
+    both = pairs.paired(lines, "vl", "ev", BY_NAME["prefill"])
+    assert set(both["sample"]) == set(shuffled) and (both["a"] == 2 * both["b"]).all()
+    assert (both["sequence"] == "q-" + both["sample"]).all()
 
 
 def test_cached_totals_are_compared_with_nothing(tmp_path: Path) -> None:

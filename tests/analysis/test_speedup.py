@@ -169,6 +169,17 @@ def test_a_table_is_split_to_its_own_means(tmp_path: Path) -> None:
     assert parts(found)[TOKENS].a == parts(found)[TOKENS].b == 6.0
 
 
+def test_a_sample_counts_once_whatever_its_repeats(tmp_path: Path) -> None:
+    """Over its ten results, the mean prefill of ev would be 10.4 ms."""
+    rows = [fabricate.row("ev", "s0", repeat=n, prefill=8.0) for n in range(9)]
+    rows += [fabricate.row("ev", "s1", prefill=32.0)]
+    rows += [fabricate.row("vl", f"s{n}", prefill=20.0) for n in range(2)]
+    found = speedup.split(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl")
+    assert found is not None and found.n == 2
+    assert parts(found)["prefill"].a == pytest.approx(20.0)
+    assert found.ratio == pytest.approx(1.0)
+
+
 def test_different_lengths_are_the_tokens_part(tmp_path: Path) -> None:
     rows = [fabricate.row("ev", f"s{i}", gaps=[2.0] * (4 + i)) for i in range(3)]
     rows += [fabricate.row("vl", f"s{i}", gaps=[2.0] * (14 + i)) for i in range(3)]

@@ -87,8 +87,16 @@ def test_every_sample_model_and_repeat_has_one_whole_row(root: Path, tmp_path: P
         assert {"start_ms", "ms"} <= set(row["stages"]["decode"]) and row["tensors"]
     warm = rows(run, "warmup")
     assert [row["model"] for row in warm] == list(ALL)
-    summary = (tmp_path / "run" / run_store.SUMMARY).read_text()
+    file = tmp_path / "run" / run_store.SUMMARY
+    summary = file.read_text()
     assert '"results": 24' in summary and '"median"' in summary
+    file.write_text(summary[:100])  # damaged: resuming writes it again and computes nothing
+    before = run.folder.joinpath(run_store.RESULTS).read_bytes()
+    assert run_store.read(run.folder).state == "stopped"
+    with (ready := execute.resume(run.folder)).writer:
+        assert execute.run(ready) == "finished"
+    assert run_store.read(run.folder).state == "finished" and '"results": 24' in file.read_text()
+    assert run.folder.joinpath(run_store.RESULTS).read_bytes() == before
 
 
 def test_the_rate_of_a_run_that_is_over_falls_no_more(root: Path, tmp_path: Path) -> None:

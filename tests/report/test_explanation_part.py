@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from engine.attribution import kept, wording
 from engine.attribution.explained import ExplainRequest
 from engine.media import dataset
@@ -13,6 +15,7 @@ from engine.report import html
 from engine.report.document_parts import Block, Bullets, ChartBlock
 from engine.report.explanation_part import MOST, TITLE, explained
 from engine.storage import explanations
+from engine.storage.explanations import Chance
 from engine.storage.run_store import Run
 from tests.attribution import made
 from tests.report.test_seen_part import recorded, words
@@ -60,9 +63,10 @@ def test_without_its_dataset_the_figures_stand_alone(tmp_path: Path) -> None:
     assert sum(isinstance(block, ChartBlock) for block in blocks) == 1  # the time line
 
 
-def test_by_chance_is_said_and_the_map_is_pale(tmp_path: Path) -> None:
-    blocks = list(explained(with_explanation(tmp_path, chance=made.NO_CHANCE)))
-    assert made.NO_CHANCE.sentence in words(blocks) and "The map is pale" in page(blocks)
+@pytest.mark.parametrize("test", [made.NO_CHANCE, made.UNLIKELY])
+def test_that_no_place_is_named_is_said_and_the_map_is_pale(tmp_path: Path, test: Chance) -> None:
+    blocks = list(explained(with_explanation(tmp_path, chance=test)))
+    assert test.sentence in words(blocks) and "The map is pale" in page(blocks)
 
 
 def test_words_of_a_model_are_no_markup(tmp_path: Path) -> None:

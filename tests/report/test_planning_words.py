@@ -13,11 +13,11 @@ from engine.report import planning_words
 from tests import fabricate
 
 PAIR = Detection("ev", "vl", 14, 23, 12, None, 0.614, 0.0891)
-SELF = Detection("ev", "ev", reason="it has one repeat of each sample")
+UNKNOWN = Detection("ev", "im", reason="no sample has a measured value of both")
 KNOWN = RunForecast(
     results=140, warmups=4, runs=1, sequences=14, metric="total", difference=0.05, seconds=722.0,
     load_s=20.0, warmup_s=12.0, row_bytes=3 * 2.0**20, feature_bytes=None, without_time=(),
-    without_load=(), without_size=(), detections=(PAIR, SELF), other_settings=(),
+    without_load=(), without_size=(), detections=(PAIR, UNKNOWN), other_settings=(),
 )  # fmt: skip
 
 
@@ -37,8 +37,8 @@ def test_the_whole_forecast(earlier: EarlierRun) -> None:
     assert "To detect a difference of 5 % in total with 80 % power at the 5 % level:" in told
     assert "ev and vl   23 (12 to no practical number, from 14)" in told
     assert "61 %" in told and "9.0 % or more" in told  # rounded up
-    assert "two runs of ev: not known from that run, because it has one repeat" in told
-    assert planning_words.SIGN_TEST in told and planning_words.RANK_TEST not in told
+    assert "ev and im: not known from that run, because no sample has a measured" in told
+    assert planning_words.SIGN_TEST in told
     assert "other settings" not in told and "busy" not in told and "Not included" not in told
 
 
@@ -54,7 +54,7 @@ def test_weak_sources_are_named(earlier: EarlierRun) -> None:
 
 
 def test_what_is_not_known_has_no_figure(earlier: EarlierRun) -> None:
-    none = replace(KNOWN, seconds=None, load_s=None, row_bytes=None, detections=(SELF,))
+    none = replace(KNOWN, seconds=None, load_s=None, row_bytes=None, detections=(UNKNOWN,))
     told = "\n".join(planning_words.lines(none, earlier, found=True))
     assert "Duration: not known" in told and "Disk: not known" in told
     assert "power of the" not in told and "Assumption" not in told

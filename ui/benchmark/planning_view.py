@@ -89,7 +89,7 @@ def _forecast(choice: RunChoice, intervals: bool) -> Found | None:
     key = info.folder, _stamp(info.folder)
     if not intervals and _size(key[1]) > MOST_AT_ONCE:
         return None
-    earlier = _measured(*key, plan.models, plan.repeat)
+    earlier = _measured(*key, plan.models)
     place = len(choice.sweep), str(dataset.root), len(dataset.samples)
     return _computed(*key, hash(plan), place, intervals, choice, earlier), earlier
 
@@ -135,5 +135,5 @@ def _listing(base: Path, stamps: tuple[Stamp, ...]) -> tuple[RunInfo, ...]:
 
 
 @st.cache_resource(max_entries=16, show_spinner="Reading the earlier run …")
-def _measured(folder: Path, stamp: Stamp, models: tuple[str, ...], repeat: int) -> EarlierRun:
-    return earlier_run.measure(run_store.read(folder), models, repeat=repeat)
+def _measured(folder: Path, stamp: Stamp, models: tuple[str, ...]) -> EarlierRun:
+    return earlier_run.measure(run_store.read(folder), models)

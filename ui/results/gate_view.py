@@ -211,7 +211,7 @@ def _gated(
     _base: RunValues,
     _new: RunValues,
 ) -> GateReport:
-    return gate.gate(_base, _new, metrics, margin)
+    return gate.gate(_base, _new, None if metrics == gate.DEFAULT else metrics, margin)
 
 
 def _report(report: GateReport, sides: Sides) -> None:

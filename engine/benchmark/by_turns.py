@@ -1,0 +1,116 @@
+"""Two checkouts run the same plan by turns, so that their times can be compared.
+
+Each side is an ordinary `bench --turns ID` in its own checkout and process.  Before each piece of
+work (a model to load, a warm-up run, a sample) it prints WAITS and waits for a line.  One side
+works at a time, so what changes on the machine changes for both.  Each piece follows one of the
+other side, because a process that works twice in a row is a few percent faster the second time.
+Who is first changes with each repeat.  Both use the same cores, because the cores of a shared host
+differ more than the sides.  The headers of both runs record the ID.
+
+Boundary: processes and their turns; engine/cli/bench.py makes the command, the gate compares.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from engine import settings
+from engine.errors import BadInput, Cancelled, StoreError
+from engine.quoting import shown
+
+WAITS = "waits for its turn"
+
+
+def wait_for_turn() -> None:
+    """In the process of a side: Cancelled if the other end has closed."""
+    print(WAITS, flush=True)  # noqa: T201
+    if not sys.stdin.readline():
+        raise Cancelled("The other side of the comparison has stopped.")
+
+
+@dataclass(frozen=True)
+class Side:
+    """A process that runs the plan; it prints its problems on standard error."""
+
+    name: str  # BASE or NEW
+    checkout: Path
+    process: subprocess.Popen[str]
+
+    def waits(self) -> bool:
+        """Whether it waits for its turn; False after its end, StoreError if it was ended."""
+        assert self.process.stdout is not None
+        if any(line.rstrip("\n") == WAITS for line in self.process.stdout):
+            return True
+        if self.process.wait() not in (0, 1):
+            raise self.stopped()
+        return False
+
+    def stopped(self) -> StoreError:
+        return StoreError(
+            f"The {self.name} run, of {shown(self.checkout)}, ended too early (exit code "
+            f"{self.process.returncode}): mend what it printed, if anything, and start both again "
+            "with another --out."
+        )
+
+    def work(self) -> bool:
+        """One turn; whether it waits for another."""
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended, which waits() reports
+            os.write(self.process.stdin.fileno(), b"\n")  # no buffer, which close() would write
+        return self.waits()
+
+
+def refuse(checkout: Path) -> None:
+    """BadInput for a folder that cannot run by turns."""
+    if not (checkout / "engine" / "benchmark" / "by_turns.py").is_file():
+        raise BadInput(
+            f"--against {shown(checkout)} is not a checkout of StageScope that has --against: name "
+            "the folder of one; a finished run keeps no code that could run again."
+        )
+
+
+def run(commands: Sequence[tuple[Path, Sequence[str]]], per_repeat: int) -> int:
+    """Runs `python -m engine ARGUMENTS` of each checkout (BASE, then NEW) by turns, `per_repeat` in
+    a repeat; the greater exit code."""
+    with ExitStack() as stack:
+        sides = [
+            _started(name, checkout, arguments, stack)
+            for name, (checkout, arguments) in zip(("BASE", "NEW"), commands, strict=True)
+        ]
+        for side in sides:
+            if not side.waits():
+                raise side.stopped()
+        waiting = sides
+        if hasattr(os, "sched_setaffinity"):  # Linux
+            cores = sorted(os.sched_getaffinity(0))[-settings.load().threads :]
+            for side in sides:
+                os.sched_setaffinity(side.process.pid, cores)
+        for turn in count(1):
+            if not waiting:
+                break
+            waiting = [side for side in waiting if side.work()]
+            if turn % per_repeat == 0:
+                waiting.reverse()
+        return max(side.process.returncode for side in sides)
+
+
+def _started(name: str, checkout: Path, arguments: Sequence[str], stack: ExitStack) -> Side:
+    process = stack.enter_context(
+        subprocess.Popen(
+            [sys.executable, "-m", "engine", *arguments],
+            cwd=checkout,
+            env={**os.environ, "PYTHONPATH": str(checkout)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+    )
+    stack.callback(process.terminate)  # before it is waited for; no effect after its end
+    return Side(name, checkout, process)
