@@ -19,7 +19,8 @@ from typing import NoReturn
 
 from engine.cli.common import say
 from engine.errors import StageScopeError
-from engine.quoting import quoted
+from engine.plain_files import advice, reason
+from engine.quoting import quoted, shown
 
 # command -> module in engine/cli/, imported when called; in the order of the help.
 COMMANDS = {
@@ -54,7 +55,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
     except OSError as error:  # a full disk, or a closed pipe, as to `head`
         if not isinstance(error, BrokenPipeError):
-            say(f"The output cannot be written ({error.strerror}): make room.")
+            named = f"{shown(error.filename)} cannot be used"
+            what = named if error.filename else "The output cannot be written"
+            say(f"{what} ({reason(error)}): {advice(error, 'choose another place')}.")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # flushing the rest at exit would fail again
         return 1
 

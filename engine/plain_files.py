@@ -20,7 +20,7 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
-from engine.errors import BadInput, StageScopeError
+from engine.errors import BadInput, StageScopeError, StoreError
 from engine.quoting import cut, shown
 
 T = TypeVar("T")
@@ -144,6 +144,17 @@ def reason(fault: BaseException) -> str:
         return f"byte {fault.start:,} is not UTF-8"
     text = str(getattr(fault, "strerror", None) or fault)  # PyAV's errors have one too
     return cut(" ".join(text.split())) or type(fault).__name__
+
+
+def advice(fault: OSError, otherwise: str) -> str:
+    """What to do about a file that cannot be written; only a full disk needs space."""
+    return "free disk space" if fault.errno in (errno.ENOSPC, errno.EDQUOT) else otherwise
+
+
+def not_written(path: Path, fault: OSError, otherwise: str) -> StoreError:
+    return StoreError(
+        f"{shown(path)} cannot be written ({reason(fault)}): {advice(fault, otherwise)}."
+    )
 
 
 def write_whole(path: Path, data: bytes | Iterable[bytes]) -> None:

@@ -8,16 +8,17 @@ saved).
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from engine import media_options, settings
-from engine.benchmark import execute, prepare, sweep
+from engine.benchmark import by_turns, execute, prepare, run_order, sweep
 from engine.benchmark.execute import PreparedRun
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.cli import plan_only, run_place
@@ -35,12 +36,12 @@ from engine.cli.common import (
     say,
 )
 from engine.cli.common import media_options as given_media
-from engine.errors import BadInput
+from engine.errors import BadInput, StoreError
 from engine.media import dataset
 from engine.pipeline.watcher import Watcher
 from engine.plain_files import read_text
 from engine.quoting import number, quoted, shown
-from engine.storage import run_store
+from engine.storage import run_header, run_store
 from engine.storage.plan import ORDERS, STOP_AFTER, Plan
 from engine.types import FRAME_RULES, DecodeConfig
 
@@ -85,6 +86,14 @@ def add(commands: Any) -> None:
     sub.add_argument("--out", type=Path, help="folder of the run (default: in the runs folder)")
     sub.add_argument("--resume", metavar="RUN", help="resume a run: its folder or name")
     sub.add_argument("--force", action="store_true", help="resume although something has changed")
+    sub.add_argument(
+        "--against",
+        type=Path,
+        metavar="CHECKOUT",
+        help="run the code of this folder too, by turns; the runs OUT-base and OUT-new can be "
+        "compared by gate, with their times",
+    )
+    sub.add_argument("--turns", metavar="ID", help=argparse.SUPPRESS)  # a side of --against
     run_place.add(sub)
     plan_only.add(sub)
     add_json(sub)
@@ -92,6 +101,8 @@ def add(commands: Any) -> None:
 
 
 def _bench(options: argparse.Namespace) -> int:
+    if options.against is not None:
+        return _by_turns(options)
     if plan_only.asked(options):
         runs = media_options.sweep(options.perturb or "")
         one = argparse.Namespace(**vars(options) | {"perturb": None})
@@ -113,7 +124,8 @@ def _run(options: argparse.Namespace, executor: execute.Executor | None) -> int:
         say(f"Order: {plan.order} ({plan.order_why})")
     view = _executed(ready, executor)
     if view is None:
-        say(f"Stopped. Resume with: python -m engine bench --resume {shlex.quote(str(folder))}")
+        how = f"Resume with: python -m engine bench --resume {shlex.quote(str(folder))}"
+        say("Stopped." if options.turns else f"Stopped. {how}")
         return 130
     _print_summary(folder, view, options)
     return 1 if _incomplete(view) else 0
@@ -123,12 +135,50 @@ def _executed(ready: PreparedRun, executor: execute.Executor | None) -> Progress
     """The progress at the end of the run; None after Ctrl-C."""
     try:
         with ready.writer:
-            execute.run(ready, _ProgressPrinter(ready.tracker), executor)
+            kind = _Turns if ready.writer.header.together else _ProgressPrinter
+            execute.run(ready, kind(ready.tracker), executor)
     except KeyboardInterrupt:
         return None
     view = ready.tracker.view()
     say(_line(view))
     return view
+
+
+def _by_turns(options: argparse.Namespace) -> int:
+    """A run of the other checkout (BASE) and one of this (NEW)."""
+    others = {"--resume": options.resume, "--executor": options.executor != "local",
+              "--plan-only": plan_only.asked(options), "--batch": options.batch not in (None, 1),
+              "a sweep in --perturb": "/" in (options.perturb or "")}  # fmt: skip
+    if wrong := [name for name, given in others.items() if given]:
+        raise BadInput(f"--against times two new runs, sample by sample: leave out {wrong[0]}.")
+    plan, found = _planned(options)
+    plan, _, entries = prepare.checked(plan, found)
+    plan = run_order.settled(plan, entries, elsewhere=False)
+    checkout, together = options.against.absolute(), run_header.new_id()
+    by_turns.refuse(checkout)
+    out_ = (options.out or settings.load().runs_dir / together).absolute()
+    given = {name: getattr(options, name) for name in PLANNING if name not in ("show", "out")}
+    given |= {"dataset": found.root.absolute(), "ids": options.ids and options.ids.absolute(),
+              "models": ",".join(plan.models), "order": plan.order, "turns": together}  # fmt: skip
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()
+             if value is not None]  # fmt: skip
+    folders = [out_.with_name(f"{out_.name}-{side}") for side in ("base", "new")]
+    if taken := [folder for folder in folders if os.path.lexists(folder)]:
+        raise BadInput(f"{shown(taken[0])} exists already: name another --out.")
+    commands = [
+        (place, ["bench", *flags, f"--out={folder}"])
+        for place, folder in zip((checkout, settings.PROJECT), folders, strict=True)
+    ]
+    in_a_repeat = replace(plan, repeat=1).batches(plan.model_groups()[0])
+    code = by_turns.run(commands, len(list(in_a_repeat)))
+    if unfinished := [one for one in folders if run_store.read(one).state != "finished"]:
+        raise StoreError(
+            f"The run {shown(unfinished[0])} did not finish: mend what it printed, and start both "
+            "again with another --out."
+        )
+    command = shlex.join(["python", "-m", "engine", "gate", *map(str, folders)])
+    out({"folders": list(map(str, folders)), "gate": command}, f"Compare them: {command}", options)
+    return code
 
 
 def _incomplete(view: Progress) -> bool:
@@ -174,7 +224,7 @@ def _print_curves(folders: Sequence[Path], options: argparse.Namespace) -> None:
 
 def _new(options: argparse.Namespace, elsewhere: bool) -> PreparedRun:
     plan, found = _planned(options)
-    return execute.prepare(plan, found, options.out, elsewhere)
+    return execute.prepare(plan, found, options.out, elsewhere, options.turns or "")
 
 
 def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
@@ -269,6 +319,14 @@ class _ProgressPrinter(Watcher):
             self._printed = time.monotonic()
             say(_line(self._tracker.view()))
         return 0.0
+
+
+class _Turns(_ProgressPrinter):
+    """A side of --against; the other side's work is no pause, because each result follows one."""
+
+    def give_way(self) -> float:
+        by_turns.wait_for_turn()
+        return super().give_way()
 
 
 def _line(view: Progress) -> str:

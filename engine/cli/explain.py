@@ -7,7 +7,6 @@ error.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +16,11 @@ from engine import settings
 from engine.attribution import wording
 from engine.attribution.explained import (
     FILLS,
-    Cost,
     ExplainOptions,
     ExplainRequest,
     ExplainWatcher,
     Explanation,
     as_json,
-    nats_text,
 )
 from engine.cli.common import (
     DATASET_HELP,
@@ -39,10 +36,10 @@ from engine.cli.common import (
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.models import registry
-from engine.plain_files import reason, write_whole
 from engine.prompts import DEFAULT_QUESTION
 from engine.quoting import cut, quoted, shown
-from engine.storage import explanations, run_store
+from engine.storage import explanations, new_file, run_store
+from engine.storage.explanations import Cost
 from engine.types import FRAME_RULES, DecodeConfig, RunOptions, RunRequest
 
 if TYPE_CHECKING:
@@ -138,7 +135,10 @@ def _explain(options: argparse.Namespace) -> int:
     )
     run, kept = _of_run(options) if options.kept_in is not None else (_asked(options), None)
     request = ExplainRequest(run, options.words, (), how)
-    _refuse_out(options.out)
+    if options.out is not None:
+        if options.out.suffix.lower() != ".png":
+            raise BadInput(f"--out is {shown(options.out)}: give a name that ends in .png.")
+        new_file.refuse(options.out)
     entry = registry.entry(run.model)
     if why := registry.cannot_run(entry, run.sample):
         raise BadInput(why)
@@ -148,20 +148,18 @@ def _explain(options: argparse.Namespace) -> int:
         return _cost(adapter, request, options)
     found = _found(adapter, request, kept)
     if options.out is not None:
-        _write(options.out, found)
+        from engine.attribution import heatmap
+
+        new_file.write(options.out, heatmap.png(found))
     if kept is not None:
-        _keep(kept, found)
+        from engine.attribution.kept import keep
+
+        keep(kept.folder, found, kept.repeat)
+        say(f"Kept in {shown(kept.folder / explanations.EXPLANATIONS)}.")
+        if problem := explanations.problem(kept.folder):
+            say(problem)
     out(as_json(found), "\n".join(_lines(found)), options)
     return 0
-
-
-def _keep(kept: _Kept, found: Explanation) -> None:
-    from engine.attribution.kept import keep
-
-    keep(kept.folder, found, kept.repeat)
-    say(f"Kept in {shown(kept.folder / explanations.EXPLANATIONS)}.")
-    if problem := explanations.problem(kept.folder):
-        say(problem)
 
 
 def _asked(options: argparse.Namespace) -> RunRequest:
@@ -200,6 +198,7 @@ def _of_run(options: argparse.Namespace) -> tuple[RunRequest, _Kept]:
             f"The run {shown(run.id)} has no answer of {quoted(options.model)} to sample "
             f"{quoted(sample.id)}: name a model and a sample of this run."
         )
+    explanations.read(run.folder)  # refuses a file that is no regular one before the work
     row = min(rows, key=lambda row: row.repeat)
     request = run.header.plan.ask(sample, row.model, row.prompt or DEFAULT_QUESTION)
     return request, _Kept(run.folder, row.repeat, row.token_ids)
@@ -229,40 +228,16 @@ def _found(adapter: Adapter, request: ExplainRequest, kept: _Kept | None) -> Exp
     return explain.explain(adapter, request, watcher)
 
 
-def _refuse_out(path: Path | None) -> None:
-    """BadInput before the work if the PNG cannot be written there."""
-    if path is None:
-        return
-    there = path.expanduser()
-    if there.suffix.lower() != ".png":
-        raise BadInput(f"--out is {shown(path)}: give a name that ends in .png.")
-    if not there.parent.is_dir():
-        raise BadInput(f"The folder of --out {shown(path)} does not exist: make it first.")
-    if there.is_dir() or not os.access(there.parent, os.W_OK):
-        raise BadInput(f"--out {shown(path)} cannot be written: give another place.")
-
-
-def _write(path: Path, found: Explanation) -> None:
-    from engine.attribution import heatmap
-
-    try:
-        write_whole(path.expanduser(), heatmap.png(found))
-    except OSError as error:
-        raise BadInput(
-            f"{shown(path)} cannot be written ({reason(error)}): give another."
-        ) from error
-
-
 def _lines(found: Explanation) -> Iterator[str]:
     """The result as text."""
     run, (first, after) = found.request.run, found.scored
     yield f"{run.model}, sample {run.sample.id}"
     yield f"  {found.answer}"
     yield f"  Words: {found.words}"
-    yield f"  tokens {first + 1} to {after}, log-probability {nats_text(found.logprob)}"
-    yield f"  {wording.chance(found)}"
-    chance = wording.by_chance(found)
-    yield "  Largest losses:" if chance else "  Places that the words rest on:"
+    yield f"  Tokens {first + 1} to {after}. {wording.plain(found)}"
+    yield f"  {wording.conclusion(found)}"
+    unnamed = wording.no_place(found)
+    yield "  Largest losses:" if unnamed else "  Places that the words rest on:"
     yield from (f"    {text}" for text in wording.cells(found) or ("none",))
     if found.moments:
         yield "  Moments:"

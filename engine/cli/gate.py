@@ -8,14 +8,17 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from engine import settings
 from engine.cli.common import add_json, as_json, say
 from engine.errors import BadInput
 from engine.quoting import printable, quoted, shown
-from engine.storage import run_store, run_values
+from engine.storage import run_header, run_store, run_values
 
 if TYPE_CHECKING:
     from engine.analysis.gate import Verdict
@@ -36,7 +39,8 @@ def add(commands: Any) -> None:
         "runs",
         nargs="+",
         metavar="RUN",
-        help="BASE and NEW: a folder or name of a run, or a file made by --pin",
+        help="BASE and NEW: a folder or name of a run, a file made by --pin, or a folder of at "
+        "least five runs of the same code",
     )
     gate.add_argument(
         "--metric",
@@ -71,9 +75,9 @@ def _gate(options: argparse.Namespace) -> int:
     from engine.report import gate_text
 
     given = options.metric
-    metrics = gate.DEFAULT if given is None else gate.metric_names(given)
+    metrics = None if given is None else gate.metric_names(given)
     margin = _margin(options.margin)
-    base, new = (_values(name) for name in options.runs)
+    base, new = (_side(name) for name in options.runs)
     report = gate.gate(base, new, metrics, margin)
     if options.json:
         print(as_json(gate_text.as_json(report)))
@@ -107,11 +111,28 @@ def _margin(text: str) -> float:
     return float(found[1]) / 100 if found[1] else float(found[2])
 
 
+def _side(name: str) -> RunValues:
+    """A run; or the first run of a folder of several, with the others."""
+    from engine.analysis.gate import MIN_RUNS
+
+    folder = Path(name)
+    several = sorted(folder.glob(f"*/{run_header.HEADER}")) if _is(folder, Path.is_dir) else []
+    if not several or _is(folder / run_header.HEADER, Path.is_file):
+        return _values(name)
+    if 1 < len(several) < MIN_RUNS:
+        raise BadInput(
+            f"{shown(folder)} holds {len(several)} runs: name one of them, or a folder of at least "
+            f"{MIN_RUNS}."
+        )
+    first, *others = (_values(str(file.parent)) for file in several)
+    return msgspec.structs.replace(first, others=tuple(others))
+
+
 def _values(name: str) -> RunValues:
     """The values of a run, or those that a baseline file keeps."""
     from engine.analysis.gate_values import values_of
 
-    if _is_file(Path(name)):
+    if _is(Path(name), Path.is_file):
         return run_values.read(Path(name))
     run = run_store.read(run_store.find(name, settings.load().runs_dir))
     values = values_of(run)
@@ -120,8 +141,8 @@ def _values(name: str) -> RunValues:
     return values
 
 
-def _is_file(path: Path) -> bool:
+def _is(path: Path, kind: Callable[[Path], bool]) -> bool:
     try:
-        return path.is_file()
+        return kind(path)
     except (OSError, ValueError):  # too long, or with a null byte
         return False

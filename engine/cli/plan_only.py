@@ -129,4 +129,4 @@ def _earlier(named: str | None, plan: Plan, root: Path, metric: str) -> EarlierR
         if info is None:
             return None
         folder = info.folder
-    return earlier_run.measure(run_store.read(folder), plan.models, metric, plan.repeat)
+    return earlier_run.measure(run_store.read(folder), plan.models, metric)

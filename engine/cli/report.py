@@ -6,6 +6,7 @@ Boundary: finds runs and files, and writes the text; a file is complete or absen
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from engine import settings
 from engine.cli.common import say
-from engine.errors import BadInput, StoreError
-from engine.plain_files import reason, write_whole
+from engine.errors import BadInput
 from engine.published.read import RecordsError, ResultFile, imported_sets, parsing, read_files
-from engine.quoting import printable, shown
-from engine.storage import run_store
+from engine.quoting import printable
+from engine.storage import new_file, run_store
 
 if TYPE_CHECKING:
     from engine.report.named_baselines import Baselines
@@ -75,6 +75,8 @@ def _check(options: argparse.Namespace) -> None:
         raise BadInput("--baselines goes with runs and --format md, html or json: leave it out.")
     if options.imported and options.format not in DOCUMENTS:
         raise BadInput(f"--format {options.format} is for runs: published files become md or html.")
+    if options.out is not None:
+        new_file.refuse(options.out)
 
 
 def _baselines(options: argparse.Namespace) -> Baselines | None:
@@ -114,7 +116,7 @@ def _imported(options: argparse.Namespace) -> int:
 def _files(name: str) -> tuple[ResultFile, ...]:
     """The files of a path, or else of a kept set."""
     path = Path(name)
-    there = _exists(path)
+    there = os.path.lexists(path)
     if name in imported_sets.names() and not there:
         return imported_sets.load(name)
     if not there:
@@ -125,13 +127,6 @@ def _files(name: str) -> tuple[ResultFile, ...]:
     return tuple(read_files.iterate(parsing.find([path]), _progress))
 
 
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # too long, or with a null byte
-        return False
-
-
 def _progress(done: int, every: int, _name: str) -> None:
     if every > STEP and done and done % STEP == 0:
         say(f"{done:,} of {every:,} files read")
@@ -139,17 +134,8 @@ def _progress(done: int, every: int, _name: str) -> None:
 
 def _give(options: argparse.Namespace, pieces: Iterable[str]) -> None:
     if options.out is not None:
-        _write(options.out, pieces)
+        new_file.write(options.out, (piece.encode(errors="replace") for piece in pieces))
+        say(f"Written: {options.out}")
         return
     for piece in pieces:
         sys.stdout.write(printable(piece))
-
-
-def _write(path: Path, pieces: Iterable[str]) -> None:
-    try:
-        write_whole(path, (piece.encode(errors="replace") for piece in pieces))
-    except OSError as error:
-        raise StoreError(
-            f"{shown(path)} cannot be written ({reason(error)}): make room or name another file."
-        ) from error
-    say(f"Written: {path}")

@@ -7,16 +7,17 @@ by another process.  A lock keeps lines of several sessions apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from math import inf
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from engine.errors import BadInput, StoreError
-from engine.plain_files import reason
+from engine.plain_files import advice, reason
 from engine.quoting import shown
 from engine.storage import json_lines
 from engine.storage.file_lock import FileLock
@@ -32,6 +33,7 @@ MAX_NOTE_CHARS = 4000
 MAX_VOTES = 100_000  # lines that are read
 MAX_VOTES_BYTES = 32 * 2**20
 Thumb = Literal["up", "down", ""]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,10 @@ class Feedback:
 
 def read(folder: Path, damage: DamagedLines | None = None) -> dict[Task, Feedback]:
     """The feedback of a run by task; StoreError if it cannot be read."""
-    found: dict[Task, Feedback] = {}
-    try:
-        for _, line in json_lines.read(folder / MARKS, Annotation.parse, damage):
-            found[line.task] = Feedback(line.thumb, line.note[:MAX_NOTE_CHARS])
-    except OSError as error:
-        raise _unreadable("notes", folder / MARKS, error) from error
+    found = {
+        line.task: Feedback(line.thumb, line.note[:MAX_NOTE_CHARS])
+        for line in lines(folder, MARKS, "notes", Annotation.parse, damage)
+    }
     return {task: feedback for task, feedback in found.items() if feedback != Feedback()}
 
 
@@ -58,22 +58,18 @@ def votes(folder: Path, damage: DamagedLines | None = None) -> tuple[Vote, ...]:
 
     Of each visit the last one per sample and pair of answers, blind and open votes apart.
     """
-    found: dict[Any, Vote] = {}
-    try:
-        lines = json_lines.read(folder / VOTES, Vote.parse, damage)
-        for _, vote in islice(lines, MAX_VOTES):
-            found[(vote.seed, vote.blind, vote.sample, vote.answers)] = vote
-    except OSError as error:
-        raise _unreadable("votes", folder / VOTES, error) from error
+    every = islice(lines(folder, VOTES, "votes", Vote.parse, damage), MAX_VOTES)
+    found = {(vote.seed, vote.blind, vote.sample, vote.answers): vote for vote in every}
     return tuple(found.values())
 
 
 def problem(folder: Path) -> str:
     """Sentences about notes or votes that cannot be read, or ""."""
-    return " ".join(filter(None, (_problem(folder, MARKS, read), _problem(folder, VOTES, votes))))
+    return " ".join(filter(None, (of_file(folder, MARKS, read), of_file(folder, VOTES, votes))))
 
 
-def _problem(folder: Path, name: str, reader: Callable[[Path, DamagedLines], object]) -> str:
+def of_file(folder: Path, name: str, reader: Callable[[Path, DamagedLines], object]) -> str:
+    """A sentence about what `reader` cannot read of a file, or ""."""
     damage = DamagedLines()
     try:
         reader(folder, damage)
@@ -93,13 +89,7 @@ def put(folder: Path, task: Task, feedback: Feedback) -> None:
 def put_vote(folder: Path, vote: Vote) -> None:
     """Adds a vote, or replaces this visit's vote; BadInput for a note that is too long."""
     _check_note(vote.note)
-    path = folder / VOTES
-    if path.exists() and (size := path.stat().st_size) > MAX_VOTES_BYTES:
-        raise StoreError(
-            f"{shown(path)} has {size:,} bytes, and at most {MAX_VOTES_BYTES:,} are used: move it "
-            "away to start again."
-        )
-    append(folder, VOTES, "vote", msgspec.to_builtins(vote))
+    append(folder, VOTES, "vote", msgspec.to_builtins(vote), MAX_VOTES_BYTES)
 
 
 def _check_note(note: str) -> None:
@@ -107,14 +97,20 @@ def _check_note(note: str) -> None:
         raise BadInput(f"The note has {len(note):,} characters: shorten it to {MAX_NOTE_CHARS:,}.")
 
 
-def append(folder: Path, name: str, what: str, line: Mapping[str, Any]) -> None:
-    """Appends a line while no other session does; StoreError if it cannot be saved."""
-    lock = FileLock(folder / LOCK)
+def append(folder: Path, name: str, what: str, line: Mapping[str, Any], most: float = inf) -> None:
+    """Appends a line while no other session does; StoreError if it cannot be saved, or if the file
+    has more than `most` bytes."""
+    lock, path = FileLock(folder / LOCK), folder / name
     try:
+        if path.exists() and (size := path.stat().st_size) > most:
+            raise StoreError(
+                f"{shown(path)} has {size:,} bytes, and at most {most:,} are used: move it away "
+                "to start again."
+            )
         if not lock.acquire(LOCK_S):
-            raise StoreError(f"Another session is writing to {shown(folder / name)}: try again.")
+            raise StoreError(f"Another session is writing to {shown(path)}: try again.")
         try:
-            appender = Appender(folder / name)
+            appender = Appender(path)
             try:
                 appender.end_torn_line()
                 appender.append({"at": now(), **line})
@@ -124,13 +120,23 @@ def append(folder: Path, name: str, what: str, line: Mapping[str, Any]) -> None:
             lock.release()
     except OSError as error:
         raise StoreError(
-            f"The {what} cannot be saved in {shown(folder)} ({reason(error)}): free disk space and "
-            "try again."
+            f"The {what} cannot be saved in {shown(error.filename or folder)} ({reason(error)}): "
+            f"{advice(error, 'make it a regular file that can be written')} and try again."
         ) from error
 
 
-def _unreadable(what: str, path: Path, error: OSError) -> StoreError:
-    return StoreError(
-        f"The {what} in {shown(path)} cannot be read ({reason(error)}): move this file away, or "
-        "restore it from a copy."
-    )
+def lines(
+    folder: Path,
+    name: str,
+    what: str,
+    parse: Callable[[bytes], T],
+    damage: DamagedLines | None = None,
+) -> Iterator[T]:
+    """The lines of a run's file; StoreError if it cannot be read."""
+    try:
+        yield from (line for _, line in json_lines.read(folder / name, parse, damage))
+    except OSError as error:
+        raise StoreError(
+            f"The {what} in {shown(folder / name)} cannot be read ({reason(error)}): move this "
+            "file away, or restore it from a copy."
+        ) from error

@@ -14,11 +14,8 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 from msgspec import Meta, Struct
 
-from engine.errors import StoreError
-from engine.plain_files import reason
-from engine.quoting import shown
-from engine.storage import json_lines
-from engine.storage.annotations import append
+from engine.quoting import counted
+from engine.storage.annotations import append, lines, of_file
 from engine.storage.json_lines import DamagedLines
 from engine.storage.schemas import Count, Name, Repeat, Time, checked
 
@@ -33,36 +30,52 @@ StoredBox = tuple[Share, Share, Share, Share]
 Text = Annotated[str, Meta(max_length=100_000)]
 
 
-class StoredCell(Struct, frozen=True):
-    """The loss of one removed part of the picture."""
+class CellLoss(Struct, frozen=True):
+    """One removed part of the picture, in all frames or event images."""
 
-    box: StoredBox
-    removed: StoredBox
-    nats: Nats
+    box: StoredBox  # the cell itself, without its neighbours
+    removed: StoredBox  # what was removed
+    nats: Nats  # > 0: the words rest on it
     fine: bool
 
 
-class StoredMoment(Struct, frozen=True):
-    """The loss of one changed frame or event image."""
+class MomentLoss(Struct, frozen=True):
+    """One frame or event image, replaced by its neighbour, or emptied of its events."""
 
-    index: Count
-    label: Text
+    index: Count  # among the pictures that the model is shown
+    label: Text  # "frame 12", "event image 3"
     how: Literal["replaced", "emptied"]
     nats: Nats
 
 
-class StoredChance(Struct, frozen=True):
-    """The permutation test of a map."""
+class Chance(Struct, frozen=True):
+    """Whether a place is named: the permutation test of a map, and the conclusion in words."""
 
     p: Share
     permutations: Count
     sentence: Text
+    probability: Share  # of the words' least likely token
 
 
-class StoredCost(Struct, frozen=True):
+class Cost(Struct, frozen=True):
+    """What an explanation computes.  `prefills`: passes of the language model, each with up to a
+    whole batch of inputs.  `seconds`: None if this model's times are not measured yet."""
+
     encodings: Count
     prefills: Count
     seconds: Time | None = None
+
+    @property
+    def sentence(self) -> str:
+        seconds = self.seconds
+        if seconds is None:
+            lasting = "not measured yet"
+        elif seconds < 0.1:
+            lasting = "under 0.1 s"
+        else:
+            lasting = f"about {seconds:.1f} s" if seconds < 10 else f"about {seconds:,.0f} s"
+        passes = counted(self.prefills, "prefill")
+        return f"{self.encodings:,} encodings, {passes}; time: {lasting}."
 
 
 class StoredExplanation(Struct, frozen=True):
@@ -80,11 +93,11 @@ class StoredExplanation(Struct, frozen=True):
     logprob: Nats
     removal: Literal["blur", "neutral", "events", "painted"]
     options: dict[str, int | str | bool]
-    cells: Annotated[tuple[StoredCell, ...], Meta(max_length=MAX_CELLS)]
-    moments: Annotated[tuple[StoredMoment, ...], Meta(max_length=MAX_MOMENTS)]
-    cost: StoredCost
+    cells: Annotated[tuple[CellLoss, ...], Meta(max_length=MAX_CELLS)]
+    moments: Annotated[tuple[MomentLoss, ...], Meta(max_length=MAX_MOMENTS)]
+    cost: Cost
     ms: Time
-    chance: StoredChance | None = None
+    chance: Chance | None = None
     notes: Annotated[tuple[Text, ...], Meta(max_length=100)] = ()
     at: str = ""
 
@@ -105,37 +118,19 @@ class StoredExplanation(Struct, frozen=True):
 def read(folder: Path, damage: DamagedLines | None = None) -> tuple[StoredExplanation, ...]:
     """The explanations of a run, oldest first; StoreError if they cannot be read."""
     found: dict[Any, StoredExplanation] = {}
-    path = folder / EXPLANATIONS
-    try:
-        for _, one in islice(json_lines.read(path, StoredExplanation.parse, damage), MAX_LINES):
-            options = tuple(sorted(one.options.items()))
-            found[(one.model, one.sample, one.repeat, one.words, options)] = one
-    except OSError as error:
-        raise StoreError(
-            f"The explanations in {shown(path)} cannot be read ({reason(error)}): move this file "
-            "away, or restore it from a copy."
-        ) from error
+    every = lines(folder, EXPLANATIONS, "explanations", StoredExplanation.parse, damage)
+    for one in islice(every, MAX_LINES):
+        options = tuple(sorted(one.options.items()))
+        found[(one.model, one.sample, one.repeat, one.words, options)] = one
     return tuple(found.values())
 
 
 def problem(folder: Path) -> str:
     """A sentence about explanations that cannot be read, or ""."""
-    damage = DamagedLines()
-    try:
-        read(folder, damage)
-    except StoreError as error:
-        return str(error)
-    clause = damage.summary(EXPLANATIONS)
-    return f"{clause}: they are left out." if clause else ""
+    return of_file(folder, EXPLANATIONS, read)
 
 
 def put(folder: Path, line: Mapping[str, Any]) -> None:
     """Appends an explanation that read() accepts; StoreError if it cannot be saved."""
-    path = folder / EXPLANATIONS
     msgspec.convert(dict(line), StoredExplanation)
-    if path.exists() and (size := path.stat().st_size) > MAX_BYTES:
-        raise StoreError(
-            f"{shown(path)} has {size:,} bytes, and at most {MAX_BYTES:,} are used: move it away "
-            "to start again."
-        )
-    append(folder, EXPLANATIONS, "explanation", line)
+    append(folder, EXPLANATIONS, "explanation", line, MAX_BYTES)

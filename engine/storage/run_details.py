@@ -24,6 +24,7 @@ from engine.storage.run_header import HEADER
 DETAILS, BASELINE = "details.json", "baseline.json"
 MAX_NAME_CHARS, MAX_TAG_CHARS, MAX_TAGS = 80, 30, 8
 MAX_BYTES = 2**16
+WRITABLE = "make its folder writable"
 S = TypeVar("S", bound=Struct)
 
 
@@ -91,7 +92,7 @@ def unpin(base: Path) -> None:
     try:
         (base / BASELINE).unlink(missing_ok=True)
     except OSError as error:
-        raise _not_written(base / BASELINE, error) from error
+        raise plain_files.not_written(base / BASELINE, error, WRITABLE) from error
 
 
 def _plain(text: str) -> str:
@@ -112,11 +113,4 @@ def _write(path: Path, value: Struct) -> None:
     try:
         plain_files.write_whole(path, msgspec.json.encode(value))
     except OSError as error:
-        raise _not_written(path, error) from error
-
-
-def _not_written(path: Path, error: OSError) -> StoreError:
-    return StoreError(
-        f"{shown(path)} cannot be written ({plain_files.reason(error)}): free disk space and try "
-        "again."
-    )
+        raise plain_files.not_written(path, error, WRITABLE) from error

@@ -50,7 +50,7 @@ class ModelIdentity:
 
 @dataclass(frozen=True)
 class Header:
-    """The content of run.json."""
+    """The content of run.json.  `together`: equal in two runs that were measured by turns."""
 
     plan: Plan
     dataset: DatasetIdentity
@@ -59,6 +59,7 @@ class Header:
     code: str
     id: str = field(default_factory=lambda: new_id())
     created: str = field(default_factory=lambda: now())
+    together: str = ""
 
 
 class _Stored(Struct):
@@ -71,6 +72,7 @@ class _Stored(Struct):
     code: str
     id: str
     created: str
+    together: str = ""
 
 
 def read(folder: Path) -> Header:
@@ -111,6 +113,7 @@ def parsed(value: Mapping[str, Any], where: str) -> Header:
         code=found.code,
         id=found.id,
         created=found.created,
+        together=found.together,
     )
 
 

@@ -16,8 +16,8 @@ for durations.
 
 from __future__ import annotations
 
-import errno
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+
+import msgspec
 
 from engine import plain_files
 from engine.errors import StoreError
@@ -133,7 +135,8 @@ class Writer:
 
     def finish(self, summary: dict[str, Any]) -> None:
         with _guard(self.folder, "take its summary"):
-            _write_json(self.folder / SUMMARY, summary)
+            identity = {"format": headers.FORMAT, "version": headers.VERSION, "id": self.header.id}
+            _write_json(self.folder / SUMMARY, identity | summary)
 
     def close(self) -> None:
         self._results.close()
@@ -168,11 +171,12 @@ def create(header: Header, folder: Path) -> Writer:
     with _guard(folder, "be made"):
         folder.mkdir(parents=True, exist_ok=True)
         taken = [path.name for path in folder.iterdir() if path.name != LOCK]
-    if taken:
+    if HEADER in taken:
         raise StoreError(
-            f"{folder} already contains {min(taken)}: name a new folder, or continue its run with "
-            f"--resume."
+            f"{folder} already contains a run: name a new folder, or continue it with --resume."
         )
+    if taken:
+        raise StoreError(f"{folder} already contains {min(taken)}: name a new or an empty folder.")
     lock = _lock(folder)
     try:
         with _guard(folder, "be written"):
@@ -204,7 +208,7 @@ def read(folder: Path) -> Run:
         damage = DamagedLines()
         found = json_lines.read(folder / JOURNAL, partial(checked, form=Event), damage)
         journal = tuple(entry for _, entry in found)
-    return Run(folder, header, _state(folder), journal, journal_damage=damage)
+    return Run(folder, header, _state(folder, header), journal, journal_damage=damage)
 
 
 def listing(base: Path) -> tuple[RunInfo, ...]:
@@ -223,8 +227,7 @@ def find(text: str, base: Path) -> Path:
     with suppress(RuntimeError):  # the home of an unknown user
         folders.insert(0, Path(text).expanduser())
     for folder in folders:
-        with suppress(OSError, ValueError):  # too long, a null byte, or no permission
-            (folder / HEADER).lstat()
+        if os.path.lexists(folder / HEADER):
             return folder
     raise StoreError(
         f"{quoted(text)} is not a run: give its folder, or the name of one in {shown(base)}."
@@ -261,10 +264,19 @@ def _lock(folder: Path) -> FileLock:
     return lock
 
 
-def _state(folder: Path) -> RunState:
+def finished(folder: Path, header: Header) -> bool:
+    """Whether the run has its summary; a damaged one, or that of another run, does not count."""
+    try:
+        data = plain_files.read_limited(folder / SUMMARY, headers.MAX_BYTES)
+        return bool(msgspec.json.decode(data, type=dict).get("id") == header.id)
+    except (OSError, *plain_files.JSON_FAULTS):
+        return False
+
+
+def _state(folder: Path, header: Header) -> RunState:
     if held(folder / LOCK):
         return "running"
-    return "finished" if (folder / SUMMARY).is_file() else "stopped"
+    return "finished" if finished(folder, header) else "stopped"
 
 
 def _info(folder: Path) -> RunInfo:
@@ -278,7 +290,7 @@ def _info(folder: Path) -> RunInfo:
     return RunInfo(
         id=header.id,
         folder=folder,
-        state=_state(folder),
+        state=_state(folder, header),
         created=header.created,
         models=plan.models,
         dataset=header.dataset.root,
@@ -294,18 +306,14 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
     plain_files.write_whole(path, json.dumps(value, indent=1, allow_nan=False).encode())
 
 
-def _advice(error: OSError) -> str:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return "free disk space" if full else "choose or repair the folder"
-
-
 @contextmanager
 def _guard(folder: Path, verb: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         name = f"{Path(error.filename).name[:40]}: " if isinstance(error.filename, str) else ""
+        todo = plain_files.advice(error, "choose or repair the folder")
         raise StoreError(
             f"The run folder {shown(folder)} cannot {verb} ({name}{plain_files.reason(error)}): "
-            f"{_advice(error)}; existing results are safe, --resume continues."
+            f"{todo}; existing results are safe, --resume continues."
         ) from error

@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from engine.errors import StoreError
-from engine.plain_files import JSON_FAULTS, read_json, reason, write_whole
+from engine.plain_files import JSON_FAULTS, read_json, reason
 from engine.quoting import quoted, shown
-from engine.storage import run_header
+from engine.storage import new_file, run_header
 from engine.storage.result_rows import LoadFigures
 from engine.storage.run_header import Header
 from engine.storage.schemas import Count, Difference, Name
@@ -32,7 +32,8 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 class SampleValues(Struct, frozen=True, kw_only=True):
     """One model's answers to one sample, over its repeats.
 
-    values: metric -> median of the measured results.  right: the share of right answers or
+    values: metric -> median of the measured results.  turns: metric -> repeat -> value, if the run
+    took turns with another.  right: the share of right answers or
     attributes, None if it is not known.  token_ids: of the first answer, None without ids.
     new_tokens counts the answers of batches too.
     """
@@ -40,6 +41,7 @@ class SampleValues(Struct, frozen=True, kw_only=True):
     sequence: str
     results: Count
     values: dict[str, Difference]
+    turns: dict[str, dict[int, Difference]] = {}
     right: Share | None = None
     token_ids: tuple[Count, ...] | None = None
 
@@ -59,12 +61,18 @@ class ModelValues(Struct, frozen=True, kw_only=True):
 
 
 class RunValues(Struct, frozen=True):
-    """A run for a gate; `pinned`: it was read from a baseline file."""
+    """A run for a gate; `pinned`: it was read from a baseline file.  `others`: further runs of the
+    same code, which only times are compared of."""
 
     header: Header
     finished: bool
     models: tuple[ModelValues, ...]
     pinned: bool = False
+    others: tuple[RunValues, ...] = ()
+
+    @property
+    def runs(self) -> tuple[RunValues, ...]:
+        return (self, *self.others)
 
     @property
     def id(self) -> str:
@@ -83,7 +91,7 @@ class _Stored(Struct):
 
 
 def write(values: RunValues, path: Path) -> None:
-    """Writes the baseline file; StoreError if that fails."""
+    """Writes a new baseline file; StoreError if that fails."""
     stored = {
         "format": FORMAT,
         "version": VERSION,
@@ -91,12 +99,7 @@ def write(values: RunValues, path: Path) -> None:
         "finished": values.finished,
         "models": values.models,
     }
-    try:
-        write_whole(path, msgspec.json.encode(stored) + b"\n")
-    except OSError as error:
-        raise StoreError(
-            f"{shown(path)} cannot be written ({reason(error)}): make room or name another file."
-        ) from error
+    new_file.write(path, msgspec.json.encode(stored) + b"\n")
 
 
 def read(path: Path) -> RunValues:

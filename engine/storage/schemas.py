@@ -5,8 +5,8 @@ returns the plain dict that was read, so unknown keys are preserved.  An absent 
 known".
 
 Boundary: shapes and ranges; reads no file.  The type of a line of results.jsonl is in
-result_rows.py, that of a run's header in run_header.py.  summary.json is written for other programs
-and never read.
+result_rows.py, that of a run's header in run_header.py.  summary.json is written for other
+programs; only its id is read.
 """
 
 from __future__ import annotations

@@ -151,6 +151,7 @@ def test_more_samples_than_there_are(capsys: pytest.CaptureFixture[str], root: P
         (("--models", "tiny-lava"), "did you mean 'tiny-llava'"),
         (("--models", ","), "name at least one model"),
         (("--prompt", "What is <image>?"), "contains <image>"),
+        (("--prompt", "a" * 4001), "shorten it to 4,000"),
         (("--stop-after", 0), "stop-after is 0"),
         (("--dataset", "/no/such/root"), "/no/such/root"),
         (("--force",), "--force goes with --resume"),
@@ -427,3 +428,41 @@ def test_an_impossible_sweep_is_refused(
 ) -> None:
     code, found, err = bench(capsys, root, *flags)
     assert (code, found) == (2, None) and words in err
+
+
+def test_two_checkouts_take_turns(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+) -> None:
+    given = ("--against", ROOT, "--repeat", 2, "--samples", 2, "--out", tmp_path / "x")
+    code, found, _ = bench(capsys, root, *given)
+    assert code == 0 and found["gate"].endswith("x-base " + str(tmp_path / "x-new"))
+    base, new = (run_store.read(Path(folder)) for folder in found["folders"])
+    assert base.header.together and base.header.together == new.header.together
+    begun = []
+    for run in (base, new):
+        loads = [row.machine_load for _, row in run.results() if row.phase == "measured"]
+        begun.append([load.began_s for load in loads if load is not None])
+    turns = [side for _, side in sorted((at, side) for side in (0, 1) for at in begun[side])]
+    assert turns == [1, 0, 1, 0, 0, 1, 0, 1]  # after one turn to load and one to warm up
+    (new.folder / run_store.SUMMARY).unlink()
+    results = new.folder / run_store.RESULTS
+    results.write_bytes(b"".join(results.read_bytes().splitlines(keepends=True)[:-1]))
+    code, _, err = bench(capsys, root, "--resume", new.folder, fixed=False)
+    assert code == 2 and "took turns with another run" in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--against", "/dev"), "is not a checkout of StageScope"),
+        (("--against", ROOT, "--executor", "ray"), "leave out --executor"),
+        (("--against", ROOT, "--perturb", "drop:0/0.3"), "leave out a sweep in --perturb"),
+        (("--against", ROOT, "--batch", 2), "leave out --batch"),
+        (("--against", ROOT, "--plan-only"), "leave out --plan-only"),
+    ],
+)
+def test_what_cannot_take_turns_is_refused(
+    capsys: pytest.CaptureFixture[str], root: Path, flags: tuple[object, ...], words: str
+) -> None:
+    code, found, err = bench(capsys, root, *flags)
+    assert (code, found) == (2, None) and words in err and err.count("\n") == 1

@@ -31,7 +31,8 @@ def rows(slower: float = 1.0, model: str = "ev", wobble: float = 0.01) -> list[d
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the runs base, alike, slow, noisy and open (not finished)."""
+    """A folder with the runs base, alike, slow and noisy, which took turns, apart and open (not
+    finished), the folders bases and news of five runs each, and few of two."""
     folder = tmp_path_factory.mktemp("runs")
     for name, found in {
         "base": rows(wobble=0.0),
@@ -39,8 +40,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "slow": rows(1.2),
         "noisy": rows(1.04, wobble=0.05),
     }.items():
-        fabricate.run(folder / name, found)
+        fabricate.run(folder / name, found, together="one")
+    fabricate.run(folder / "apart", rows(1.2))
     fabricate.run(folder / "open", rows(), finished=False)
+    for side, slower, count in (("bases", 1.0, 5), ("news", 1.2, 5), ("few", 1.2, 2)):
+        for number in range(count):
+            fabricate.run(folder / side / str(number), rows(slower * (1 + 0.01 * number)))
     return folder
 
 
@@ -57,12 +62,28 @@ def test_exit_codes(capsys: Capture) -> None:
     out = capsys.readouterr().out
     assert out.startswith("Worse: total of ev +") and "worse" in out
     assert main(["gate", "base", "noisy", "--metric", "total"]) == 3
-    assert "more samples would decide" in capsys.readouterr().out
+    assert capsys.readouterr().out.startswith("Undecided: total of ev.")
     assert main(["gate", "base", "noisy", "--metric", "total", "--undecided", "ok"]) == 0
     assert main(["gate", "base", "noisy", "--metric", "total", "--undecided", "fail"]) == 1
     assert main(["gate", "base", "slow", "--undecided", "ok"]) == 1
     assert main(["gate", "base", "slow", "--margin", "30%"]) == 0
     assert main(["gate", "base", "slow", "--margin", "0.3"]) == 0
+
+
+def test_times_need_turns_or_five_runs(capsys: Capture, runs: Path) -> None:
+    assert main(["gate", "base", "apart"]) == 3
+    out = capsys.readouterr().out
+    assert out.startswith("Undecided: total of ev, TTFT of ev, ")
+    assert out.count("bench --against") == 1 and "undecided: measured apart" in out
+    assert main(["gate", "base", "apart", "--metric", "tokens,answers"]) == 0
+    assert main(["gate", str(runs / "bases"), str(runs / "news"), "--metric", "total"]) == 1
+    assert "5 runs of BASE and 5 of NEW" in capsys.readouterr().out
+    assert main(["gate", "base", str(runs / "few")]) == 2
+    assert (
+        "few holds 2 runs: name one of them, or a folder of at least 5" in capsys.readouterr().err
+    )
+    assert main(["gate", "base", "alike", "--metric", "tokens,accuracy"]) == 3
+    assert "Undecided: accuracy of ev." in capsys.readouterr().out
 
 
 def test_json_has_every_figure(capsys: Capture, runs: Path) -> None:
@@ -77,7 +98,7 @@ def test_json_has_every_figure(capsys: Capture, runs: Path) -> None:
 def test_markdown_escapes_names(capsys: Capture, tmp_path: Path) -> None:
     name = "a|b<script>[x](http://y)"
     for run in ("one", "two"):
-        fabricate.run(tmp_path / run, rows(model=name))
+        fabricate.run(tmp_path / run, rows(model=name), together="one")
     assert main(["gate", str(tmp_path / "one"), str(tmp_path / "two"), "--md"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("## Gate: no worse\n")
@@ -108,8 +129,10 @@ def test_a_pinned_baseline_is_the_run(capsys: Capture, tmp_path: Path) -> None:
     [
         (["base"], "gate compares two runs"),
         (["base", "alike", "slow"], "gate compares two runs"),
-        (["base", "base"], "the same run"),
+        (["base", "base"], "is named twice"),
         (["base", "none"], "'none' is not a run"),
+        (["base", "n" * 5000], "is not a run"),
+        (["base", "/dev"], "'/dev' is not a run"),
         (["base", "alike", "--metric", "totl"], "Did you mean total"),
         (["base", "alike", "--margin", "5"], "as in 5%"),
         (["base", "alike", "--margin=-5%"], "as in 5%"),

@@ -71,13 +71,12 @@ def test_the_newest_run_is_used_and_named(capsys: pytest.CaptureFixture[str], ro
     code, out, err = plan(capsys, root, "--repeat", 2)
     name = run_header.read(folder).id
     assert code == 0 and f"From run {name} (16 results)" in out and "newest own run" in out
-    assert "two runs of tiny-llava" in out and "Free on the disk" in out and not err
+    assert "Free on the disk" in out and not err
     assert sorted(path.name for path in settings.load().runs_dir.rglob("*")) == before
     _, out, _ = plan(capsys, root, "--from", "before", "--json", "--metric", "ttft")
     value = json.loads(out)
     assert value["from"]["named"] and value["from"]["results"] == 16
-    (own,) = value["forecast"]["detections"]
-    assert own["a"] == own["b"] == "tiny-llava" and own["needed"] >= 6
+    assert value["forecast"]["detections"] == []  # one model
     assert value["forecast"]["seconds"] == pytest.approx(5 * 0.0304375)
     assert value["free_bytes"] > 0
 

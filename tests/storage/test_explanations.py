@@ -61,7 +61,8 @@ def test_the_last_explanation_of_the_same_words_counts(folder: Path) -> None:
         {"cells": [{"box": [0, 0, 1], "removed": [0, 0, 1, 1], "nats": 1, "fine": True}]},
         {"cells": "none"},
         {"moments": [{"index": -1, "label": "a", "how": "replaced", "nats": 0}]},
-        {"chance": {"p": 1.5, "permutations": 3, "sentence": "a"}},
+        {"chance": {"p": 1.5, "permutations": 3, "sentence": "a", "probability": 0.5}},
+        {"chance": {"p": 0.5, "permutations": 3, "sentence": "a"}},
         {"ms": -1},
     ],
 )
@@ -99,3 +100,8 @@ def test_what_is_no_file_is_told(folder: Path) -> None:
     with pytest.raises(StoreError, match="cannot be read"):
         explanations.read(folder)
     assert "cannot be read" in explanations.problem(folder)
+    for target in ("gone", "run.json"):
+        (folder / explanations.EXPLANATIONS).rename(folder / f"no {target}")
+        (folder / explanations.EXPLANATIONS).symlink_to(target)
+        with pytest.raises(StoreError, match=r"it is a symbolic link\): make it a regular file"):
+            explanations.put(folder, line())

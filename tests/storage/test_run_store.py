@@ -39,8 +39,14 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_a_folder_that_holds_something_is_not_overwritten(tmp_path: Path) -> None:
     fabricate.run(tmp_path / "run", [fabricate.row()])
-    with pytest.raises(StoreError, match=r"already contains journal\.jsonl"):
+    with pytest.raises(StoreError, match=r"already contains a run.*--resume"):
         run_store.create(fabricate.header(), tmp_path / "run")
+    (tmp_path / "rest").mkdir()
+    (tmp_path / "rest" / ".run.json.0.part").write_text("")  # of a killed process: no run yet
+    with pytest.raises(StoreError, match=r"contains \.run.*: name a new or an empty folder\.$"):
+        run_store.create(fabricate.header(), tmp_path / "rest")
+    with pytest.raises(StoreError, match="is not a run"):
+        run_store.find(str(tmp_path / "rest"), tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be made"):
         run_store.create(fabricate.header(), tmp_path / "file")
@@ -200,6 +206,20 @@ def test_the_list_has_the_newest_first_and_states(
         ("new", "finished", 1, 1),
         ("old", "stopped", 1, 1),
     ]
+
+
+@pytest.mark.parametrize("damaged", [b"", b'{"id": "', b"[]", b"{}", b'{"id": "of another"}', None])
+def test_a_run_with_a_damaged_summary_is_not_finished(
+    tmp_path: Path, damaged: bytes | None
+) -> None:
+    run = fabricate.run(tmp_path / "run", [fabricate.row()])
+    assert run.state == "finished"
+    if damaged is None:
+        (run.folder / run_store.SUMMARY).unlink()
+    else:
+        (run.folder / run_store.SUMMARY).write_bytes(damaged)
+    assert run_store.read(run.folder).state == "stopped"
+    assert run_store.listing(tmp_path)[0].state == "stopped"
 
 
 def test_runs_are_found_by_path_or_name(tmp_path: Path) -> None:

@@ -24,6 +24,9 @@ def pinned(tmp_path: Path) -> Path:
 
 def test_what_is_written_is_read(tmp_path: Path, pinned: Path) -> None:
     values = values_of(fabricate.run(tmp_path / "other", fabricate.pair(3)))
+    with pytest.raises(StoreError, match="exists already"):
+        run_values.write(values, pinned)
+    pinned.unlink()
     run_values.write(values, pinned)
     found = run_values.read(pinned)
     assert (found.header, found.models, found.finished) == (values.header, values.models, True)

@@ -181,7 +181,8 @@ def test_a_header_with_an_odd_value_is_read_or_refused_in_a_sentence(tmp_path: P
             assert str(error).endswith(".") and "\n" not in str(error)
             refusals += 1
         (info,) = run_store.listing(tmp_path)
-        assert info.state in ("finished", "unreadable")
+        other = value.get("id") != whole["id"]  # then summary.json is that of another run
+        assert info.state == "unreadable" or info.state == ("stopped" if other else "finished")
     assert refusals > 200
 
 

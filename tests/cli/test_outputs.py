@@ -1,0 +1,165 @@
+"""Files that a user asks for are new ones, outside of runs, whatever command writes them."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine import __main__ as program
+from engine import plain_files
+from engine.__main__ import main
+from engine.models import registry
+from engine.storage import new_file
+from tests import fabricate
+from tests.test_main import root
+
+__all__ = ["root"]
+ROOT = Path(__file__).resolve().parents[2]
+ASKED = ("explain", "--sample", "id-000000", "--model", "tiny-llava", "--words", "a car", "--out")
+FORMATS = ("md", "html", "csv", "json", "trace", "submission")
+COMMANDS = {
+    "pin": ("gate", "{run}", "--pin"),
+    "imported": ("report", "--imported", "{run}/results.jsonl", "--out"),
+    **{name: ("report", "{run}", "--format", name, "--out") for name in FORMATS},
+    "map": (*ASKED[:-1], "--dataset", "{root}", "--out"),
+}
+
+
+@pytest.fixture
+def run(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(registry, "load", None)  # nothing is loaded for what is refused
+    return fabricate.run(cache_dir / "run", fabricate.pair(3)).folder
+
+
+def text(path: Path) -> None:
+    path.write_text("my only copy")
+
+
+def earlier(path: Path) -> None:
+    path.write_text('{"format":"stagescope-baseline","version":1}')
+
+
+def dangling(path: Path) -> None:
+    path.symlink_to("gone")
+
+
+def link(path: Path) -> None:
+    text(path.with_name("target"))
+    path.symlink_to("target")
+
+
+def state(path: Path) -> tuple[int, ...]:
+    """What a write would change: reading a link changes its time of access."""
+    was = path.lstat()
+    return was.st_ino, was.st_mode, was.st_size, was.st_mtime_ns
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prepare", [text, earlier, dangling, link, Path.mkdir, os.mkfifo])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_nothing_that_exists_is_replaced(
+    command: str,
+    prepare: Callable[[Path], None],
+    run: Path,
+    root: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "out.png"
+    prepare(path)
+    before = state(path), sorted(tmp_path.iterdir())
+    assert main([*(one.format(run=run, root=root) for one in COMMANDS[command]), str(path)]) == 2
+    told = capsys.readouterr().err
+    assert f"{path.name} exists already: name another file" in told and told.count("\n") == 1
+    assert (state(path), sorted(tmp_path.iterdir())) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("run/run.json", "is in the folder of a run: name a file elsewhere"),
+        ("run/summary.png", "is in the folder of a run: name a file elsewhere"),
+        ("linked/summary.png", "is in the folder of a run: name a file elsewhere"),
+        ("gone/x.png", "cannot be written (No such file or directory): name another file"),
+        ("file/x.png", "cannot be written (Not a directory): name another file"),
+        (f"{'x' * 300}.png", "cannot be written (File name too long): name another file"),
+    ],
+)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_that_cannot_be_made_is_refused_first(
+    command: str,
+    name: str,
+    why: str,
+    run: Path,
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text(run.parent / "file")
+    (run.parent / "linked").symlink_to("run")
+    before = {path: path.read_bytes() for path in run.iterdir()}
+    path = run.parent / name
+    path = path.with_suffix(".png") if command == "map" else path
+    assert main([*(one.format(run=run, root=root) for one in COMMANDS[command]), str(path)]) == 2
+    told = capsys.readouterr().err
+    assert why in told and told.count("\n") == 1
+    assert {path: path.read_bytes() for path in run.iterdir()} == before
+
+
+def test_new_files_are_whole_and_leave_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    new_file.refuse(path)
+    assert list(tmp_path.iterdir()) == []
+    new_file.write(path, [b"one", b"two"])
+    assert path.read_bytes() == b"onetwo" and list(tmp_path.iterdir()) == [path]
+
+
+def test_commands_write_files_in_this_way_only() -> None:
+    for path in (ROOT / "engine" / "cli").glob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        for word in ("write_whole", "write_text", "write_bytes", "open("):
+            assert word not in source, path
+
+
+@pytest.mark.parametrize("code", sorted(errno.errorcode))
+def test_only_a_full_disk_needs_space(
+    code: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    full = code in (errno.ENOSPC, errno.EDQUOT)
+    advice = plain_files.advice(OSError(code, os.strerror(code)), "do another thing")
+    assert advice == ("free disk space" if full else "do another thing")
+    if code in (errno.EPIPE, errno.ESHUTDOWN):
+        return
+
+    def failing(*_: object) -> None:
+        raise OSError(code, os.strerror(code), "some.file")
+
+    monkeypatch.setattr(program, "_print_anywhere", lambda: None)
+    monkeypatch.setattr("engine.cli.listing._samples", failing)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    assert main(["samples"]) == 1
+    told = capfd.readouterr().err
+    assert told.startswith("some.file cannot be ") and ("disk space" in told) is full
+
+
+def test_no_other_sentence_names_the_disk() -> None:
+    """The advice of every sentence about a file that cannot be written comes from one function."""
+    sources = [path for room in ("engine", "ui") for path in (ROOT / room).rglob("*.py")]
+    words = ("disk space", "make room", "some space")
+    told = {
+        path.name
+        for path in sources
+        if any(word in path.read_text(encoding="utf-8") for word in words)
+    }
+    assert told == {"plain_files.py"}
+
+
+def test_the_format_of_a_pin_is_unchanged(run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "pin.json"
+    assert main(["gate", "--pin", str(path), str(run)]) == 0
+    assert json.loads(path.read_text())["format"] == "stagescope-baseline"
