@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.attribution.explained import CellLoss, ExplainOptions, contains
+from engine.attribution.explained import ExplainOptions, contains
+from engine.storage.explanations import CellLoss
 from engine.types import Box
 
 

@@ -17,6 +17,10 @@ are compared:
 p = (1 + number of random sequences with at least the words' value) / (1 + R), and the larger of the
 two p counts: a part matters only if its loss is large and stands out from the rest of the map.
 
+Most random tokens are far less likely than any word that a model considers, and the probability of
+an unlikely word may move with any part of the picture.  So no place is named for words of which the
+model gives a token less than LEAST_PROBABLE, whatever p is (measured: docs/attribution.md).
+
 Boundary: arrays in, a p-value and a sentence out; NumPy only, no models and no pictures.
 """
 
@@ -27,8 +31,8 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
-from engine.attribution.explained import Chance
-from engine.attribution.wording import BY_CHANCE
+from engine.attribution.wording import BY_CHANCE, LEAST_PROBABLE, improbable
+from engine.storage.explanations import Chance
 
 Floats = npt.NDArray[np.float64]
 RANDOM = 199  # sequences of random tokens; the smallest p is 1 / 200
@@ -40,6 +44,9 @@ SOME = (
 NONE = (
     "No part of the picture matters more than chance (p = {:.2f}): sequences of random words lose "
     "as much, or lose it as much in one place."
+)
+UNLIKELY = (
+    "The model gives a token of these words a probability of {:.2g}, below {:g}: no place is named."
 )
 
 
@@ -70,14 +77,21 @@ def weighted(plain: Floats, changed: Floats) -> Floats:
     return np.asarray(weights(plain[:, 0]) @ losses)
 
 
-def permutation_test(sums: Floats) -> Chance:
-    """The test of a map, from s [cells, 1 + R]; column 0 are the words."""
+def permutation_test(sums: Floats, probability: float) -> Chance:
+    """The test of a map, from s [cells, 1 + R]; column 0 are the words.
+
+    `probability`: that of the words' least likely token on the plain picture.
+    """
     strength = sums.max(axis=0)
     mean = np.abs(sums).mean(axis=0)
     contrast = np.divide(strength, mean, out=np.zeros_like(strength), where=mean > 0)
     p = max(_p(strength), _p(contrast))
     random = sums.shape[1] - 1
-    return Chance(p, random, SOME.format(p, random) if p <= BY_CHANCE else NONE.format(p))
+    if improbable(probability):
+        sentence = UNLIKELY.format(probability, LEAST_PROBABLE)
+    else:
+        sentence = SOME.format(p, random) if p <= BY_CHANCE else NONE.format(p)
+    return Chance(p, random, sentence, probability)
 
 
 def _p(values: Floats) -> float:

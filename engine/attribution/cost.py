@@ -10,7 +10,8 @@ from math import ceil
 from threading import Lock
 
 from engine.attribution import cells
-from engine.attribution.explained import Cost, ExplainOptions
+from engine.attribution.explained import ExplainOptions
+from engine.storage.explanations import Cost
 
 _measured: dict[str, float] = {}  # model -> milliseconds per changed input, newest
 _lock = Lock()
@@ -24,19 +25,13 @@ def counted(
     `batched`: whether the model takes several inputs at once.  The seconds are known once the
     model was measured in this process.
     """
-    groups = sizes(options, pictures, raw)
-    encodings = 1 + sum(groups)
-    passes = 1 + sum(ceil(size / options.batch) for size in groups) if batched else encodings
+    first = len(cells.coarse(options))
+    moments = pictures * (2 if raw else 1) if options.time and pictures > 1 else 0
+    groups = (1, first, cells.count(options) - first, moments)  # computed one after another
+    encodings = sum(groups)
+    passes = sum(ceil(size / options.batch) for size in groups) if batched else encodings
     each = measured(model)
     return Cost(encodings, passes, None if each is None else encodings * each / 1000)
-
-
-def sizes(options: ExplainOptions, pictures: int, raw: bool) -> tuple[int, ...]:
-    """The numbers of changed inputs that are computed one group after another: first map, moments,
-    fine map."""
-    moments = pictures * (2 if raw else 1) if options.time and pictures > 1 else 0
-    first = len(cells.coarse(options))
-    return tuple(size for size in (first, moments, cells.count(options) - first) if size)
 
 
 def measured(model: str) -> float | None:

@@ -22,12 +22,9 @@ from engine.attribution import cost as costs
 from engine.attribution import words as texts
 from engine.attribution.chance import Floats
 from engine.attribution.explained import (
-    CellLoss,
-    Cost,
     ExplainRequest,
     ExplainWatcher,
     Explanation,
-    MomentLoss,
 )
 from engine.attribution.forcing import Forcing
 from engine.attribution.occlusion import Occlusion
@@ -39,6 +36,7 @@ from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.text_ends import text_ends
+from engine.storage.explanations import CellLoss, Cost, MomentLoss
 from engine.types import Media, RunRequest
 
 NO_MAP = "{}: {}: choose another model to explain."
@@ -199,7 +197,7 @@ def _explained(
         logprob=float(plain[:, 0].sum()),
         cells=cells,
         moments=moments,
-        chance=chances.permutation_test(np.stack(losses.sums)),
+        chance=chances.permutation_test(np.stack(losses.sums), float(np.exp(plain[:, 0].min()))),
         cost=Cost(forcing.encodings, forcing.prefills, forcing.spent / 1000),
         ms=forcing.spent,
         removal=hidden.removal,

@@ -10,13 +10,17 @@ Boundary: frozen data, checks and texts; no torch, no NumPy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
+
+import msgspec
 
 from engine.attribution.smoothing import smoothed
 from engine.errors import BadInput
 from engine.pipeline.watcher import Watcher
 from engine.quoting import number, quoted
+from engine.storage.explanations import CellLoss, Chance, Cost, MomentLoss
 from engine.types import Box, Image, RunRequest
 
 Fill = Literal["blur", "neutral"]  # of pictures and frames; events are dropped
@@ -31,6 +35,11 @@ REMOVED: dict[Removal, str] = {
     "events": "emptied of its events",
     "painted": "painted with the background",
 }
+# The fields of an Explanation that a run keeps under the same names.
+KEPT = (
+    *("answer", "words", "said", "token_ids", "scored", "logprob", "cells", "moments", "chance"),
+    *("cost", "ms", "removal", "notes"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,62 +109,6 @@ class ExplainRequest:
             ) from error
 
 
-@dataclass(frozen=True)
-class CellLoss:
-    """One removed part of the picture, in all frames or event images."""
-
-    box: Box  # the cell itself, without its neighbours
-    removed: Box  # what was removed
-    nats: float  # > 0: the words rest on it
-    fine: bool
-
-    @property
-    def place(self) -> str:
-        """The cell's place in words, such as "left, middle height"."""
-        return place(self.box)
-
-
-@dataclass(frozen=True)
-class MomentLoss:
-    """One frame or event image, replaced by its neighbour, or emptied of its events."""
-
-    index: int  # among the pictures that the model is shown
-    label: str  # "frame 12", "event image 3"
-    how: Literal["replaced", "emptied"]
-    nats: float
-
-
-@dataclass(frozen=True)
-class Chance:
-    """A permutation test: does any part matter more than chance?"""
-
-    p: float
-    permutations: int
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What an explanation computes.  `prefills`: passes of the language model, each with up to a
-    whole batch of inputs.  `seconds`: None if this model's times are not measured yet."""
-
-    encodings: int
-    prefills: int
-    seconds: float | None = None
-
-    @property
-    def sentence(self) -> str:
-        lasting = "not measured yet" if self.seconds is None else _seconds(self.seconds)
-        passes = "1 prefill" if self.prefills == 1 else f"{self.prefills:,} prefills"
-        return f"{self.encodings:,} encodings, {passes}; time: {lasting}."
-
-
-def _seconds(value: float) -> str:
-    if value < 0.1:
-        return "under 0.1 s"
-    return f"about {value:.1f} s" if value < 10 else f"about {value:,.0f} s"
-
-
 @dataclass(frozen=True, eq=False)
 class Explanation:
     """How much each part of the input carries the words."""
@@ -194,8 +147,13 @@ class Explanation:
         return tuple(sorted(cells, key=lambda cell: -value[cell.box]))
 
     @property
-    def strongest_moments(self) -> tuple[MomentLoss, ...]:
-        return tuple(sorted(self.moments, key=lambda moment: -moment.nats))
+    def most(self) -> float:
+        """The largest size of a loss, which has the strongest colour; 0 without cells."""
+        return most(self.shown_cells)
+
+
+def most(cells: Sequence[CellLoss]) -> float:
+    return max((abs(cell.nats) for cell in cells), default=0.0)
 
 
 def contains(outer: Box, inner: Box) -> bool:
@@ -236,22 +194,6 @@ def as_json(found: Explanation) -> dict[str, Any]:
         "sample": request.run.sample.id,
         "model": request.run.model,
         "prompt": request.run.prompt,
-        "answer": found.answer,
-        "words": found.words,
-        "said": found.said,
-        "token_ids": list(found.token_ids),
-        "scored": list(found.scored),
-        "logprob": found.logprob,
-        "removal": found.removal,
         "options": asdict(request.options),
-        "cells": [
-            {"box": list(cell.box), "removed": list(cell.removed), "nats": cell.nats}
-            | {"fine": cell.fine}
-            for cell in found.cells
-        ],
-        "moments": [asdict(moment) for moment in found.moments],
-        "chance": asdict(found.chance) if found.chance else None,
-        "cost": asdict(found.cost),
-        "ms": found.ms,
-        "notes": list(found.notes),
+        **{name: msgspec.to_builtins(getattr(found, name)) for name in KEPT},
     }

@@ -21,7 +21,7 @@ from engine.attribution.words import ScoredWords
 from engine.decoding import forced
 from engine.errors import Cancelled, ContextTooLong, NotFinite
 from engine.models.adapter import Adapter
-from engine.types import Features, Media, Prepared, RunRequest
+from engine.types import Media, Prepared, RunRequest
 
 NOT_FINITE = (
     "{}: the words' log-probability is not finite (NaN or infinity): copy the checkpoint again, or "
@@ -64,30 +64,19 @@ class Forcing:
         Up to `batch` inputs are encoded and scored together if the model takes batches.  Cancelled
         between two batches; NotFinite if a score of the words is no number.
         """
-        for group in _groups(inputs, self.batch):
+        rest = iter(inputs)
+        while group := list(islice(rest, self.batch if self.batched else 1)):
             if self.watcher.cancelled():
                 raise Cancelled("The explanation was cancelled.")
             start = time.perf_counter()
-            found = self._together(group) if self.batched else list(map(self._alone, group))
-            self._note(len(group), (time.perf_counter() - start) * 1000)
+            found = self._scored(group)
+            self.encodings, self.prefills = self.encodings + len(group), self.prefills + 1
+            self.spent += (time.perf_counter() - start) * 1000
+            cost.remember(self.adapter.info.name, self.spent / self.encodings)
+            self.watcher.done(self.encodings, self.of)
             if not all(np.isfinite(values[:, 0]).all() for values in found):
                 raise NotFinite(NOT_FINITE.format(self.adapter.info.name))
             yield from found
-
-    def _note(self, size: int, ms: float) -> None:
-        self.encodings += size
-        self.prefills += 1 if self.batched else size
-        self.spent += ms
-        cost.remember(self.adapter.info.name, self.spent / self.encodings)
-        self.watcher.done(self.encodings, self.of)
-
-    def _together(self, group: list[Media]) -> list[Floats]:
-        prepared = [self._prepared(media) for media in group]
-        return self._scored(prepared, self.adapter.encode_batch(prepared))
-
-    def _alone(self, media: Media) -> Floats:
-        prepared = self._prepared(media)
-        return self._scored([prepared], [self.adapter.encode(prepared)])[0]
 
     def _prepared(self, media: Media) -> Prepared:
         adapter, run = self.adapter, self.run
@@ -98,15 +87,12 @@ class Forcing:
             raise ContextTooLong(TOO_LONG.format(adapter.info.name, limit, context, after))
         return prepared
 
-    def _scored(self, prepared: list[Prepared], features: list[Features]) -> list[Floats]:
+    def _scored(self, group: list[Media]) -> list[Floats]:
+        """[N, 1 + R] of each input of a batch; of a model without batches it has one input."""
+        prepared = [self._prepared(media) for media in group]
+        encode = self.adapter.encode
+        features = self.adapter.encode_batch(prepared) if self.batched else [encode(prepared[0])]
         ids = self.words.token_ids[: self.words.scored[1]]
         prompts = [self.adapter.embed(*pair) for pair in zip(prepared, features, strict=True)]
         logs = forced.of_tokens(self.adapter.decoder, prompts, ids, self.wanted)
         return list(logs.double().cpu().numpy())
-
-
-def _groups(inputs: Iterable[Media], size: int) -> Iterator[list[Media]]:
-    """Lists of up to `size` inputs; each is made only when its group is needed."""
-    rest = iter(inputs)
-    while group := list(islice(rest, size)):
-        yield group

@@ -7,16 +7,17 @@ is imported when something is drawn.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from engine.attribution.explained import CellLoss, Explanation, MomentLoss, nats_text
+from engine.attribution.explained import Explanation, most, nats_text
 from engine.attribution.occlusion import area
-from engine.attribution.wording import by_chance, chance
+from engine.attribution.wording import conclusion, no_place
 from engine.palette import HEAT_COLOURS
+from engine.storage.explanations import CellLoss, MomentLoss
 from engine.types import Image
 from engine.viewing import picture_sheet
 
@@ -25,29 +26,26 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
 
 STRONGEST_ALPHA = 0.7  # of the colour of the strongest cell
-MUTED = 0.35  # of this, if no part matters more than chance
+MUTED = 0.35  # of this, if no place is named
 SHARP = 480  # pixels: smaller pictures are enlarged for a sheet, so that edges stay sharp
 SIDE, GAP, LINE = 320, 12, 18  # pixels: width of a panel, between parts, of a line of text
 PER_ROW = 4
-MAX_LINES = 4  # of the words
+MAX_LINES, CHARACTERS = 4, 84  # of the words; of a line
 _TEXT, _GROUND = "#1F2328", "#FFFFFF"
-
-
-def most(cells: Sequence[CellLoss]) -> float:
-    """The largest size of a loss, which has the strongest colour; 0 if there are none."""
-    return max((abs(cell.nats) for cell in cells), default=0.0)
 
 
 def colour(nats: float, strongest: float) -> tuple[int, int, int, float]:
     """Red, green, blue and alpha (0 to 1) of a loss."""
-    red, green, blue = _rgb(HEAT_COLOURS["carries" if nats >= 0 else "against"])
+    red, green, blue = bytes.fromhex(HEAT_COLOURS["carries" if nats >= 0 else "against"][1:])
     share = min(abs(nats) / strongest, 1.0) if strongest else 0.0
     return red, green, blue, STRONGEST_ALPHA * share
 
 
 def overlaid(picture: Image, cells: Sequence[CellLoss], muted: bool = False) -> Image:
     """A picture [H, W, 3] in grey under the colours of cells that cover it once (`shown_cells`)."""
-    found, strongest = _grey(picture), most(cells)
+    # Colours of the picture would mix with those of the map.
+    light = picture.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
+    found, strongest = np.repeat(light[..., None], 3, axis=2), most(cells)
     for cell in cells:
         *tone, alpha = colour(cell.nats, strongest)
         alpha *= MUTED if muted else 1
@@ -56,17 +54,11 @@ def overlaid(picture: Image, cells: Sequence[CellLoss], muted: bool = False) -> 
     return np.rint(found).astype(np.uint8)
 
 
-def _grey(picture: Image) -> npt.NDArray[np.float32]:
-    """Colours of the picture would mix with those of the map."""
-    light = picture.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
-    return np.repeat(light[..., None], 3, axis=2)
-
-
 def sheet(found: Explanation, pictures: Sequence[Image] = ()) -> bytes:
     """The pictures under the map as a PNG, without words: pages and reports write them beside it.
 
     `pictures`: those of a result that was read from a file.  The cell that lost most has a frame.
-    The map is pale and without a frame if no part matters more than chance.
+    The map is pale and without a frame if no place is named.
     """
     panels = [_sharp(picture, found) for picture in pictures or found.pictures]
     page = picture_sheet.sheet(panels)
@@ -82,7 +74,7 @@ def _sharp(picture: Image, found: Explanation) -> Image:
     height, width = picture.shape[:2]
     times = -(-SHARP // max(height, width))
     large = Pictures.fromarray(picture).resize((width * times, height * times))
-    muted, strongest = by_chance(found), found.strongest[:1]
+    muted, strongest = no_place(found), found.strongest[:1]
     page = overlaid(np.asarray(large), found.shown_cells, muted)
     if muted or not strongest or strongest[0].nats <= 0:
         return page
@@ -116,7 +108,7 @@ def png(explanation: Explanation) -> bytes:
         corner = GAP + index % PER_ROW * (SIDE + GAP), top + index // PER_ROW * tall
         sheet.paste(panel, corner)
         _write(draw, (corner[0], corner[1] + panel.height + 2), below[index])
-    _legend(sheet, draw, (GAP, top + rows * tall), most(explanation.shown_cells))
+    _legend(sheet, draw, (GAP, top + rows * tall), explanation.most)
     file = io.BytesIO()
     sheet.save(file, "PNG")
     return file.getvalue()
@@ -129,26 +121,16 @@ def _panel(picture: Image, explanation: Explanation) -> Picture:
     height, width = picture.shape[:2]
     size = SIDE, max(1, min(round(height * SIDE / width), 4 * SIDE))
     large = Pictures.fromarray(picture).resize(size)
-    page = overlaid(np.asarray(large), explanation.shown_cells, by_chance(explanation))
+    page = overlaid(np.asarray(large), explanation.shown_cells, no_place(explanation))
     return Pictures.fromarray(page)
 
 
 def _head(explanation: Explanation) -> list[str]:
     run = explanation.request.run
     said = "" if explanation.said else " (not said by the model)"
-    lines = list(_wrapped(f'"{explanation.words}"{said}'))
-    read_first = _wrapped(chance(explanation))
-    return [*lines[:MAX_LINES], f"{run.model}, sample {run.sample.id}", *read_first]
-
-
-def _wrapped(text: str, characters: int = 84) -> Iterator[str]:
-    line = ""
-    for word in text.split():
-        if line and len(line) + len(word) >= characters:
-            yield line
-            line = ""
-        line = f"{line} {word}".strip()[:characters]
-    yield line
+    lines = wrap(f'"{explanation.words}"{said}', CHARACTERS)[:MAX_LINES]
+    read_first = wrap(conclusion(explanation), CHARACTERS)
+    return [*lines, f"{run.model}, sample {run.sample.id}", *read_first]
 
 
 def _moments(moments: Sequence[MomentLoss], index: int) -> list[str]:
@@ -180,7 +162,3 @@ def _write(draw: ImageDraw, corner: tuple[int, int], lines: Sequence[str]) -> No
     for number, line in enumerate(lines):
         text = line.encode("latin-1", "replace").decode("latin-1")
         draw.text((corner[0], corner[1] + number * LINE), text, fill=_TEXT, font_size=13)
-
-
-def _rgb(text: str) -> tuple[int, int, int]:
-    return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)

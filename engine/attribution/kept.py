@@ -6,22 +6,18 @@ and checks the file.
 
 from __future__ import annotations
 
-from math import ceil
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from engine.attribution.explained import (
-    CellLoss,
-    Chance,
-    Cost,
+    KEPT,
     ExplainOptions,
     ExplainRequest,
     Explanation,
-    MomentLoss,
     as_json,
 )
+from engine.attribution.smoothing import places
 from engine.errors import BadInput, StoreError, UnknownModel
 from engine.models.families import FAMILIES
 from engine.quoting import cut, quoted
@@ -83,42 +79,14 @@ def refuse_other(now: tuple[int, ...], before: tuple[int, ...] | None, run: RunR
 
 def restored(stored: StoredExplanation, run: RunRequest) -> Explanation:
     """The explanation of this request, without pictures; StoreError for impossible options."""
-    value: dict[str, Any] = msgspec.to_builtins(stored)
     try:
-        options = msgspec.convert(value["options"], ExplainOptions)
+        options = msgspec.convert(stored.options, ExplainOptions)
         request = ExplainRequest(run, stored.words, (), options)
-        _refuse_other_cells(stored, options)
+        if not all(places(cell.box, options.grid) for cell in stored.cells):
+            raise BadInput("its cells are not those of its options")
     except (BadInput, msgspec.MsgspecError) as error:
         raise StoreError(
             f"An explanation of the run cannot be used ({cut(str(error).rstrip('.'))}): explain "
             "the words again."
         ) from error
-    return Explanation(
-        request=request,
-        answer=stored.answer,
-        words=stored.words,
-        said=stored.said,
-        token_ids=stored.token_ids,
-        scored=stored.scored,
-        logprob=stored.logprob,
-        cells=tuple(CellLoss(one.box, one.removed, one.nats, one.fine) for one in stored.cells),
-        moments=tuple(
-            MomentLoss(one.index, one.label, one.how, one.nats) for one in stored.moments
-        ),
-        chance=Chance(**value["chance"]) if stored.chance else None,
-        cost=Cost(**value["cost"]),
-        ms=stored.ms,
-        removal=stored.removal,
-        notes=stored.notes,
-    )
-
-
-def _refuse_other_cells(stored: StoredExplanation, options: ExplainOptions) -> None:
-    """BadInput for a cell that holds the centre of no cell of the options' fine map."""
-    for left, top, right, bottom in (cell.box for cell in stored.cells):
-        if not all(_holds_a_centre(*ends, options.grid) for ends in ((left, right), (top, bottom))):
-            raise BadInput("its cells are not those of its options")
-
-
-def _holds_a_centre(low: float, high: float, grid: int) -> bool:
-    return ceil(low * grid - 0.5) + 0.5 < high * grid
+    return Explanation(request, **{name: getattr(stored, name) for name in KEPT})

@@ -24,7 +24,7 @@ def smoothed(losses: Mapping[Box, float], grid: int) -> dict[Box, float]:
 
     A cell that covers several places counts in each of them, and has the largest of their values.
     """
-    place = {at: box for box in losses for at in _places(box, grid)}
+    place = {at: box for box in losses for at in places(box, grid)}
     values = {
         (row, column): sum(
             weight * losses[place[row + y, column + x]]
@@ -34,15 +34,12 @@ def smoothed(losses: Mapping[Box, float], grid: int) -> dict[Box, float]:
         / TOTAL
         for row, column in place
     }
-    return {box: max(values[at] for at in _places(box, grid)) for box in losses}
+    return {box: max(values[at] for at in places(box, grid)) for box in losses}
 
 
-def _places(box: Box, grid: int) -> list[tuple[int, int]]:
+def places(box: Box, grid: int) -> list[tuple[int, int]]:
     """Row and column of the raster's places whose centres lie in the box."""
     left, top, right, bottom = box
-    return [
-        (row, column)
-        for row in range(grid)
-        for column in range(grid)
-        if left <= (column + 0.5) / grid < right and top <= (row + 0.5) / grid < bottom
-    ]
+    columns = [column for column in range(grid) if left <= (column + 0.5) / grid < right]
+    rows = [row for row in range(grid) if top <= (row + 0.5) / grid < bottom]
+    return [(row, column) for row in rows for column in columns]

@@ -10,13 +10,15 @@ import re
 from engine.analysis.number_text import count
 from engine.attribution.explained import (
     REMOVED,
-    CellLoss,
     Explanation,
-    MomentLoss,
     nats_text,
+    place,
 )
+from engine.storage.explanations import MomentLoss
+from engine.types import Box
 
-BY_CHANCE = 0.05  # from this p on, a map may be chance
+BY_CHANCE = 0.05  # above this p a map may be chance
+LEAST_PROBABLE = 0.01  # of each of the words' tokens; below it no place is named
 SHOWN = 5  # cells that are listed
 LEAST = 0.005  # nats; less would be listed as 0.00
 UNTESTED = "Whether any part matters more than chance was not tested."
@@ -39,12 +41,18 @@ def sentences(answer: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for part in found if re.search(r"\w", part)))
 
 
-def by_chance(found: Explanation) -> bool:
-    """Whether the test says that no part matters more than chance."""
-    return found.chance is not None and found.chance.p > BY_CHANCE
+def improbable(probability: float) -> bool:
+    """Whether the model gives a token too little; rounded as the sentence about it."""
+    return float(f"{probability:.2g}") < LEAST_PROBABLE
 
 
-def chance(found: Explanation) -> str:
+def no_place(found: Explanation) -> bool:
+    """Whether no place is named: the map may be chance, or the words are too unlikely."""
+    test = found.chance
+    return test is not None and (test.p > BY_CHANCE or improbable(test.probability))
+
+
+def conclusion(found: Explanation) -> str:
     """The sentence to read first."""
     return UNTESTED if found.chance is None else found.chance.sentence
 
@@ -52,24 +60,27 @@ def chance(found: Explanation) -> str:
 def cells(found: Explanation) -> tuple[str, ...]:
     """The cells that carry most, in order; () if no cell lost anything."""
     strongest = [cell for cell in found.strongest[:SHOWN] if cell.nats >= LEAST]
-    return tuple(f"{_where(cell)}: {nats_text(cell.nats)}" for cell in strongest)
+    return tuple(f"{_where(cell.box)}: {nats_text(cell.nats)}" for cell in strongest)
 
 
-def _where(cell: CellLoss) -> str:
+def _where(box: Box) -> str:
     """The place in words, with the cell's column and row in its map."""
-    left, top, right, bottom = cell.box
+    left, top, right, bottom = box
     across, down = round(1 / (right - left)), round(1 / (bottom - top))
     column, row = round(left * across) + 1, round(top * down) + 1
-    return f"{cell.place} (column {column}, row {row} of {across} x {down})"
-
-
-def moments(found: Explanation) -> tuple[str, ...]:
-    """The frames or event images, the one that carries most first."""
-    return tuple(moment(one) for one in found.strongest_moments)
+    return f"{place(box)} (column {column}, row {row} of {across} x {down})"
 
 
 def moment(one: MomentLoss) -> str:
     return f"{one.label}, {HOW[one.how]}: {nats_text(one.nats)}"
+
+
+def plain(found: Explanation) -> str:
+    """How likely the words are with the whole input."""
+    text = f"Log-probability of the words with the whole input: {nats_text(found.logprob)}"
+    if found.chance is None:
+        return f"{text}."
+    return f"{text}; probability of their least likely token: {found.chance.probability:.2g}."
 
 
 def how(found: Explanation) -> str:
@@ -85,8 +96,8 @@ def how(found: Explanation) -> str:
 def alt(found: Explanation, name: str) -> str:
     """The map as one text, for readers who do not see it."""
     head = f"Heat map over what the model sees of {name}, for the words “{found.words}”."
-    if by_chance(found):
-        return f"{head} No part matters more than chance."
+    if no_place(found):
+        return f"{head} {conclusion(found)}"
     strongest = cells(found)
     if not strongest:
         return f"{head} The words lose nothing without any of the parts."

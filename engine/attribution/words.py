@@ -14,10 +14,7 @@ from engine.errors import BadInput
 from engine.prompts import MARKERS
 from engine.quoting import cut, quoted
 
-NOT_SAID = (
-    "The model did not say these words: they are scored as if its answer began with them, and the "
-    "test against chance may find a place for them that means nothing."
-)
+NOT_SAID = "The model did not say these words: they are scored as if its answer began with them."
 TWICE = "The words occur {:,} times in the answer: the first place is explained."
 Tokenize = Callable[[str], Sequence[int]]
 

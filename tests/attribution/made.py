@@ -6,19 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 from engine.attribution.explained import (
-    CellLoss,
-    Chance,
-    Cost,
     ExplainOptions,
     ExplainRequest,
     Explanation,
-    MomentLoss,
 )
+from engine.storage.explanations import CellLoss, Chance, Cost, MomentLoss
 from engine.types import RunRequest, Sample
 
 SMALL = ExplainOptions(grid=2, side=1, coarse=0)
-NO_CHANCE = Chance(0.4, 200, "No part of the picture matters more than chance (p = 0.40).")
-CLEAR = Chance(0.01, 200, "One part matters more than chance (p = 0.01).")
+NO_CHANCE = Chance(0.4, 200, "No part of the picture matters more than chance (p = 0.40).", 0.5)
+CLEAR = Chance(0.01, 200, "One part matters more than chance (p = 0.01).", 0.5)
+UNLIKELY = Chance(
+    0.01, 200, "The model gives a token of these words a probability of 0.0001.", 1e-4
+)
 
 
 def explanation(run: RunRequest | None = None, **more: Any) -> Explanation:

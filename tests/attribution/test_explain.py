@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,20 +13,24 @@ import torch
 from engine import media
 from engine.attribution import cost as costs
 from engine.attribution import explain as explaining
+from engine.attribution import wording
 from engine.attribution.explain import explain, occlusion
 from engine.attribution.explained import (
-    Cost,
     ExplainOptions,
     ExplainRequest,
     ExplainWatcher,
     Explanation,
 )
 from engine.decoding import forced
+from engine.demo.demo_dataset import write_dataset
+from engine.demo.demo_questions import DEFAULT_QUESTION
 from engine.errors import BadInput, Cancelled, ContextTooLong, NotFinite, OutOfMemory
 from engine.machine import device
+from engine.media import dataset
 from engine.media_options import perturbations, split, window
 from engine.models import registry
 from engine.models.adapter import Adapter
+from engine.storage.explanations import Cost
 from engine.types import DecodeConfig, Features, Media, Prepared, RunOptions, Sample
 from tests.media.test_events import saved, stream
 
@@ -33,6 +38,7 @@ pytestmark = pytest.mark.slow
 SMALL = ExplainOptions(grid=4, side=1, coarse=2, refined=1, batch=3)
 CLOSE = 5e-5  # nats per token
 WORDS = "a car"
+SCENE = 778_020  # of qwen2.5-vl-demo: without a pedestrian, but the test alone names a place
 
 
 class Followed(ExplainWatcher):
@@ -82,14 +88,14 @@ def said(adapter: Adapter, sample: Sample, options: ExplainOptions = SMALL) -> E
     return replace(request, words=adapter.text(ids), token_ids=ids, options=options)
 
 
-def by_hand(adapter: Adapter, found: Explanation, shown: Media) -> float:
-    """The log-probability of the explained words on these media, by one input alone."""
+def by_hand(adapter: Adapter, found: Explanation, shown: Media) -> torch.Tensor:
+    """The log-probabilities of the explained words' tokens on these media, by one input alone."""
     run, (first, after) = found.request.run, found.scored
     with torch.inference_mode():
         prepared = adapter.preprocess(shown, run.prompt)
         prompt = adapter.embed(prepared, adapter.encode(prepared))
         logs = forced.logprobs(adapter.decoder, [prompt], found.token_ids[:after])
-    return float(logs[0, first:].sum())
+    return logs[0, first:]
 
 
 def test_each_loss_is_that_of_its_changed_input_alone(adapter: Adapter, sample: Sample) -> None:
@@ -99,15 +105,18 @@ def test_each_loss_is_that_of_its_changed_input_alone(adapter: Adapter, sample: 
     hidden = occlusion(adapter, request)
     assert found.said and found.words == request.words and len(found.cells) == 8
     close = CLOSE * len(found.token_ids)
-    plain = by_hand(adapter, found, hidden.plain)
+    tokens = by_hand(adapter, found, hidden.plain)
+    plain = float(tokens.sum())
     assert found.logprob == pytest.approx(plain, abs=close)
+    assert found.chance is not None
+    assert math.log(found.chance.probability) == pytest.approx(float(tokens.min()), abs=CLOSE)
     for cell in found.cells:
-        changed = by_hand(adapter, found, hidden.without(cell.removed))
+        changed = float(by_hand(adapter, found, hidden.without(cell.removed)).sum())
         assert cell.nats == pytest.approx(plain - changed, abs=2 * close)
     moments = list(hidden.moments())
     assert [(one.index, one.how) for one in found.moments] == [(m.index, m.how) for m in moments]
     for moment, loss in zip(moments, found.moments, strict=True):
-        changed = by_hand(adapter, found, hidden.at(moment))
+        changed = float(by_hand(adapter, found, hidden.at(moment)).sum())
         assert loss.nats == pytest.approx(plain - changed, abs=2 * close)
     # The control: the losses differ, so that a mixed-up order would be seen.
     assert len({round(cell.nats, 4) for cell in found.cells}) > 4
@@ -164,6 +173,24 @@ def test_words_that_were_not_said_begin_the_answer(llava: Adapter, sample: Sampl
     found = explain(llava, asked(llava, sample, "zebra zebra"))
     assert not found.said and found.scored == (0, len(found.token_ids))
     assert any("did not say" in note for note in found.notes)
+
+
+def test_a_place_is_named_for_an_answer_but_not_for_what_the_model_would_not_say(
+    tmp_path: Path, cache_dir: Path
+) -> None:
+    name = "qwen2.5-vl-demo"
+    adapter = registry.load(registry.entry(name))
+    (sample,) = dataset.read(write_dataset(tmp_path, range(SCENE, SCENE + 1))).samples
+    run = RunOptions(cache="off").ask(sample, name, DEFAULT_QUESTION)
+    alone, options = tuple(adapter.eos_ids[:1]), ExplainOptions(time=False)
+    absent = "A pedestrian is walking on the right side of the road."
+    found = explain(adapter, ExplainRequest(run, absent, alone, options))
+    assert wording.no_place(found) and "no place is named" in wording.conclusion(found)
+    assert found.chance is not None and found.chance.p <= wording.BY_CHANCE  # test alone
+    answer = explaining.answer_ids(adapter, run, ExplainWatcher())
+    said = wording.sentences(adapter.text(answer))
+    present = next(text for text in said if "same lane" in text)  # control
+    assert not wording.no_place(explain(adapter, ExplainRequest(run, present, answer, options)))
 
 
 @pytest.mark.parametrize("name", ["llava-demo", "qwen2.5-vl-demo"])

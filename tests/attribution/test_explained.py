@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from engine.attribution.explained import (
-    CellLoss,
-    Cost,
     ExplainOptions,
     ExplainRequest,
     Explanation,
@@ -17,6 +15,7 @@ from engine.attribution.explained import (
     place,
 )
 from engine.errors import BadInput
+from engine.storage.explanations import CellLoss, Cost
 from engine.types import RunRequest, Sample
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from PIL import Image as Pictures
 
 from engine.attribution import heatmap
-from engine.attribution.explained import Explanation, MomentLoss, nats_text
+from engine.attribution.explained import Explanation, nats_text
+from engine.storage.explanations import MomentLoss
 from tests.attribution import made
 from tests.attribution.test_explained import cell, explained
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from engine.attribution import cells, kept
-from engine.attribution.explained import Chance, ExplainOptions, Explanation, MomentLoss, as_json
+from engine.attribution.explained import ExplainOptions, Explanation, as_json
 from engine.errors import BadInput, StoreError
 from engine.storage import explanations
+from engine.storage.explanations import Chance, MomentLoss
 from tests import fabricate
 from tests.attribution.test_explained import cell, explained, run
 
@@ -28,7 +29,7 @@ def whole() -> Explanation:
         found,
         request=replace(found.request, options=options),
         moments=(MomentLoss(1, "frame 3", "replaced", 0.25),),
-        chance=Chance(0.02, 999, "A part matters."),
+        chance=Chance(0.02, 999, "A part matters.", 0.25),
         pictures=(np.zeros((4, 4, 3), np.uint8),),
         notes=("A note.",),
     )

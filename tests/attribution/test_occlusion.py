@@ -68,6 +68,17 @@ def test_a_blurred_box_has_lost_its_content() -> None:
     assert int(steps.max()) < 8
 
 
+@pytest.mark.parametrize("upright", [False, True])
+def test_the_blur_is_a_share_of_the_longer_side(upright: bool) -> None:
+    """An edge is smeared as by a normal distribution of 0.08 x 200 = 16 pixels."""
+    picture = np.zeros((30, 200, 3), np.uint8)
+    picture[:, 100:] = 255
+    found = occlusion.blurred(picture.transpose(1, 0, 2).copy() if upright else picture)
+    row = (found[:, 15, 0] if upright else found[15, :, 0]) / 255
+    for pixels, share in ((-16, 0.159), (0, 0.5), (16, 0.841), (32, 0.977)):
+        assert row[100 + pixels] == pytest.approx(share, abs=0.03)
+
+
 def test_neutral_is_the_mean_colour() -> None:
     picture = np.zeros((2, 2, 3), np.uint8)
     picture[0] = (200, 100, 0)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from engine.attribution import wording
-from tests.attribution.made import NO_CHANCE, cell, explanation
+import pytest
+
+from engine.attribution import heatmap, wording
+from engine.attribution.explained import as_json
+from engine.cli.explain import _lines
+from engine.storage.explanations import Chance
+from tests.attribution.made import CLEAR, NO_CHANCE, UNLIKELY, cell, explanation
 
 
 def test_the_strongest_cells_come_first_and_those_that_lost_nothing_are_left_out() -> None:
@@ -14,13 +19,26 @@ def test_the_strongest_cells_come_first_and_those_that_lost_nothing_are_left_out
     assert wording.cells(explanation(cells=(cell(0, 0, -1.0),))) == ()
 
 
-def test_chance_is_said_first_or_that_it_was_not_tested() -> None:
-    found = explanation(chance=NO_CHANCE)
-    assert wording.by_chance(found) and wording.chance(found) == NO_CHANCE.sentence
-    assert "No part matters more than chance" in wording.alt(found, "s")
-    assert not wording.by_chance(explanation())
-    untested = explanation(chance=None)
-    assert not wording.by_chance(untested) and wording.chance(untested) == wording.UNTESTED
+@pytest.mark.parametrize("test", [NO_CHANCE, UNLIKELY])
+def test_no_place_is_named_by_chance_or_for_words_the_model_does_not_consider(test: Chance) -> None:
+    found = explanation(chance=test)
+    assert wording.no_place(found) and wording.conclusion(found) == test.sentence
+    assert wording.alt(found, "s").endswith(test.sentence)
+    text = "\n".join(_lines(found))
+    assert test.sentence in text and "Largest losses:" in text and "Places that" not in text
+    assert as_json(found)["chance"]["sentence"] == test.sentence
+    assert "_".join(test.sentence.split()) in "_".join("_".join(heatmap._head(found)).split())
+
+
+def test_the_control_names_a_place_and_no_test_is_not_held_against_it() -> None:
+    for test in (CLEAR, None):
+        found = explanation(chance=test)
+        assert not wording.no_place(found) and "right, bottom" in wording.alt(found, "s")
+        assert "Places that the words rest on:" in "\n".join(_lines(found))
+    assert wording.conclusion(explanation(chance=None)) == wording.UNTESTED
+    assert wording.plain(explanation()).endswith("-0.70 nats; probability of their least likely "
+                                                 "token: 0.5.")  # fmt: skip
+    assert wording.plain(explanation(chance=None)).endswith("-0.70 nats.")
 
 
 def test_the_alt_text_names_sample_words_and_places() -> None:
@@ -31,9 +49,8 @@ def test_the_alt_text_names_sample_words_and_places() -> None:
 
 
 def test_moments_say_how_they_were_removed() -> None:
-    assert wording.moments(explanation())[0] == (
-        "event image 2, replaced by its neighbour: +1.50 nats"
-    )
+    last = explanation().moments[-1]
+    assert wording.moment(last) == "event image 2, replaced by its neighbour: +1.50 nats"
 
 
 def test_sentences_are_those_of_the_answer_each_once() -> None:
