@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from engine.errors import BadInput
 from engine.media_options import COUNT_SPLIT, Perturbation, Split, Window, perturbed_text
-from engine.prompts import check_question, plain_question
+from engine.prompts import MAX_ASKED_CHARS, check_question, plain_question
 from engine.quoting import number, quoted
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ class RunRequest(RunOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "prompt", check_question(self.prompt))
+        object.__setattr__(self, "prompt", check_question(self.prompt, MAX_ASKED_CHARS))
         object.__setattr__(self, "pixels", pixels_of(self.model) or self.pixels)
         for name, value, needed in (("cache", self.cache, "use"), ("mode", self.mode, "decoupled")):
             if self.prefix and value != needed:

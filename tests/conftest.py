@@ -116,16 +116,16 @@ def declared_llava(tiny_models: Path) -> Iterator[str]:
     registry.unload(entry)
 
 
-def picture(path: Path, seed: int) -> Path:
-    """A small random PNG."""
+def picture(path: Path, seed: int, shape: tuple[int, int] = (24, 32)) -> Path:
+    """A small random PNG; `shape`: its height and width."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(_png(seed))
+    path.write_bytes(_png(seed, shape))
     return path
 
 
 @cache  # thousands are asked for, and a few dozen seeds
-def _png(seed: int) -> bytes:
-    pixels = np.random.default_rng(seed).integers(0, 255, (24, 32, 3), dtype=np.uint8)
+def _png(seed: int, shape: tuple[int, int]) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 255, (*shape, 3), dtype=np.uint8)
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG")
     return file.getvalue()
@@ -135,6 +135,16 @@ def make_sample(folder: Path, seed: int = 0) -> Sample:
     """A sample that every family can take: 5 event images and 10 frames."""
     events = tuple(picture(folder / f"e{seed}_{i}.png", seed + i) for i in range(5))
     frames = tuple(picture(folder / f"f{seed}_{i:06d}.png", seed + 50 + i) for i in range(10))
+    return Sample(id=f"s{seed}", sequence="test", event_images=events, frames=frames)
+
+
+def shaped_sample(folder: Path, seed: int = 0) -> Sample:
+    """Event images that are wide and tall in turn, and wide frames."""
+    wide, tall = (20, 60), (60, 20)
+    events = tuple(
+        picture(folder / f"e{seed}_{i}.png", seed + i, (wide, tall)[i % 2]) for i in range(5)
+    )
+    frames = tuple(picture(folder / f"f{seed}_{i:06d}.png", seed + 50 + i, wide) for i in range(10))
     return Sample(id=f"s{seed}", sequence="test", event_images=events, frames=frames)
 
 

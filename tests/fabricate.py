@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -215,12 +216,14 @@ def run(
     rows: Iterable[dict[str, Any]],
     finished: bool = True,
     titles: Mapping[str, str] = MappingProxyType({}),
+    together: str = "",
 ) -> Run:
-    """A run folder that holds these rows."""
+    """A run folder that holds these rows; runs with the same `together` took turns."""
     found = list(rows)
     models = list(dict.fromkeys(r["model"] for r in found)) or ["ev"]
     samples = list(dict.fromkeys(r["sample"] for r in found)) or ["s0"]
-    with run_store.create(header(models, samples, titles), folder) as writer:
+    described = replace(header(models, samples, titles), together=together)
+    with run_store.create(described, folder) as writer:
         writer.note("started")
         lines = Appender(folder / run_store.RESULTS)  # rows of any version, right or wrong
         for one in found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import BadInput
-from engine.prompts import MARKERS, MAX_QUESTION_CHARS
+from engine.prompts import MARKERS, MAX_ASKED_CHARS
 from engine.types import DecodeConfig, Generation, ModelInfo, RunRequest, RunResult, Sample, Span
 
 SAMPLE = Sample("s", "q")
@@ -45,7 +45,7 @@ def test_a_cached_stage_of_unknown_original_time_leaves_the_other_total_unknown(
     assert run.uncached_total_ms is None and run.total_ms == 65
 
 
-@pytest.mark.parametrize("question", ["", "  \n", "x" * (MAX_QUESTION_CHARS + 1), "x" * 100_000])
+@pytest.mark.parametrize("question", ["", "  \n", "x" * (MAX_ASKED_CHARS + 1), "x" * 100_000])
 def test_questions_of_no_use_are_refused(question: str) -> None:
     with pytest.raises(BadInput, match=r"The question (is empty|has [\d,]+ characters)"):
         RunRequest(SAMPLE, "m", question)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from engine.attribution import cost as costs
 from engine.attribution.explained import (
-    Cost,
     ExplainOptions,
     ExplainRequest,
     ExplainWatcher,
@@ -20,6 +19,7 @@ from engine.errors import BadInput
 from engine.jobs.queue import Job, JobView
 from engine.models import registry, supported_transformers
 from engine.models.checkpoint import ModelEntry
+from engine.storage.explanations import Cost
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ from safetensors import SafetensorError
 from engine import settings
 from engine.errors import CacheError
 from engine.pipeline import cache_database
-from engine.plain_files import read_limited, reason
+from engine.plain_files import advice, read_limited, reason
 from engine.quoting import shown
 from engine.types import Features, FeatureSpec
 
@@ -211,8 +211,8 @@ class FeatureCache:
         except OSError as error:
             self._cache = None
             raise CacheError(
-                f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): make "
-                "room or set STAGESCOPE_CACHE_DIR to another folder."
+                f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): "
+                f"{advice(error, 'repair it')} or set STAGESCOPE_CACHE_DIR to another folder."
             ) from error
         except FOLDER_ERRORS as error:
             self._cache = None

@@ -14,7 +14,7 @@ from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCrit
 
 from engine.decoding import decode
 from engine.models.adapter import Adapter, generate_options
-from engine.timing import Timeline, Usage, VisionProbe, profiler_range
+from engine.timing import Timeline, Usage, VisionProbe, profiler_range, total
 from engine.types import DecodeConfig, Prepared, Stop
 
 MPS_NOTE = "On MPS generate() hands tokens on one step late: TTFT is too long."
@@ -43,7 +43,7 @@ def generate(
     decode_start, decode_usage = start + probe.ms, after.since(before).since(probe.used)
     timeline.add("vision", start, probe.ms, "hook", used=probe.used)
     timeline.add("decode", decode_start, end - start - probe.ms, "derived", used=decode_usage)
-    return decode_start, before.after(probe.used)
+    return decode_start, total([before, probe.used])
 
 
 def stop_reason(ids: Sequence[int], eos_ids: Sequence[int], max_new_tokens: int) -> Stop:

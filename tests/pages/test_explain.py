@@ -19,6 +19,7 @@ from engine.jobs.explain_job import ExplainJob
 from engine.models import registry
 from engine.report import export
 from engine.storage import run_store
+from engine.storage.explanations import Chance
 from tests.attribution import made
 from tests.pages.conftest import Open
 from tests.pages.test_compare import html, press_run, results, texts
@@ -132,14 +133,19 @@ def test_the_same_words_are_shown_again_and_others_computed(app: Open) -> None:
     assert len(jobs()) == 2 and first.id in at.query_params["compare_explained"]
 
 
-def test_a_map_by_chance_says_so_first(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("test", [made.NO_CHANCE, made.UNLIKELY])
+def test_a_map_without_a_place_says_so_first(
+    app: Open, monkeypatch: pytest.MonkeyPatch, test: Chance
+) -> None:
     monkeypatch.setattr(
-        explain, "explain", lambda adapter, request, watcher: fake(request, chance=made.NO_CHANCE)
+        explain, "explain", lambda adapter, request, watcher: fake(request, chance=test)
     )
     at = explained(asked(app))
-    notices = [one for one in texts(at) if one == made.NO_CHANCE.sentence]
+    notices = [one for one in texts(at) if one == test.sentence]
     assert notices and "heat-pale" in html(at)
-    assert maps(at)[0].endswith("No part matters more than chance.")
+    assert maps(at)[0].endswith(test.sentence)
+    headings = [one.value for one in at.markdown]
+    assert "**Largest losses**" in headings and "**Strongest parts**" not in headings
 
 
 def test_a_model_s_text_is_text_and_nothing_else(

@@ -25,7 +25,7 @@ def kept(name: str, slow: float = 1.0, ids: tuple[int, ...] = ()) -> Run:
     made: list[dict[str, Any]] = rows(slow, 14)
     if ids:
         made[0]["token_ids"] = list(ids)
-    return fabricate.run(settings.load().runs_dir / name, made)
+    return fabricate.run(settings.load().runs_dir / name, made, together="one")
 
 
 def opened(app: Open, run: str, **more: str) -> AppTest:
@@ -37,7 +37,7 @@ def test_a_run_alone_is_compared_with_a_pinned_file(app: Open, tmp_path: Path) -
     at = opened(app, "one")
     assert "needs two finished runs of the same samples" in texts(at)
     assert "gate RUN --pin FILE" in texts(at) and not at.get("vega_lite_chart")
-    values = gate_values.values_of(fabricate.run(tmp_path / "old", rows(0.7, 14)))
+    values = gate_values.values_of(fabricate.run(tmp_path / "old", rows(0.7, 14), together="one"))
     run_values.write(values, tmp_path / "base.json")
     data = (tmp_path / "base.json").read_bytes()
     place = next(one for one in at.file_uploader if one.key == "results_gate_file")
@@ -83,7 +83,7 @@ def test_a_link_reopens_the_same_comparison(app: Open) -> None:
 @pytest.mark.parametrize("margin", ["5", "much"])
 def test_runs_that_cannot_be_compared_are_one_sentence(app: Open, margin: str) -> None:
     kept("new")
-    fabricate.run(settings.load().runs_dir / "old", rows()[:6])
+    fabricate.run(settings.load().runs_dir / "old", rows()[:6], together="one")
     at = opened(app, "new", gate_margin=margin)
     told = [one.value for one in at.text if "different samples" in one.value]
     assert len(told) == 1 and told[0].startswith("The runs have different samples (")

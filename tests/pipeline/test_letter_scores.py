@@ -268,6 +268,21 @@ def test_a_tokenizer_without_letters_gives_a_note(
     assert letter_scores.NO_TOKENS.format(letters="B, C") in result.notes
 
 
+def test_the_probabilities_of_a_letters_tokens_are_added(
+    tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = registry.load(registry.entry(TINY[1]))
+    tokens = {"A": (5, 6), "B": (7,), "C": (8, 9)}
+    monkeypatch.setattr(letter_scores, "letter_tokens", lambda _, letter: tokens[letter])
+    chances = torch.full((1, 20), 0.001)
+    chances[0, 5:10] = torch.tensor([0.2, 0.3, 0.1, 0.15, 0.15])
+    chances[0, 0] = 1 - chances[0, 1:].sum()
+    scores = chances.log() + 7
+    found = letter_scores.read(adapter, request(adapter, asked(tmp_path)), lambda: scores)
+    assert found.values == pytest.approx({"A": math.log(0.5), "B": math.log(0.1),
+                                          "C": math.log(0.3)}, abs=1e-5)  # fmt: skip
+
+
 def test_scores_that_are_unknown_or_excluded_give_a_note(tiny_models: Path, tmp_path: Path) -> None:
     adapter = registry.load(registry.entry(TINY[1]))
     own = request(adapter, asked(tmp_path))

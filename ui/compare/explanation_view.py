@@ -59,10 +59,8 @@ def draw(found: Explanation, picture: bytes, subject: str, key: str) -> None:
 
 def _chance(found: Explanation, key: str) -> None:
     """Read before the map: whether there is anything to see."""
-    if wording.by_chance(found):
-        notices.notice(wording.chance(found), f"explained_chance_{key}")
-    else:
-        notices.small(wording.chance(found), f"explained_chance_{key}")
+    show = notices.notice if wording.no_place(found) else notices.small
+    show(wording.conclusion(found), f"explained_chance_{key}")
 
 
 def _map(found: Explanation, picture: bytes, subject: str) -> None:
@@ -76,9 +74,8 @@ def _map(found: Explanation, picture: bytes, subject: str) -> None:
 
 def legend(found: Explanation) -> str:
     """The colours from the largest gain to the largest loss, as HTML."""
-    most = max((abs(cell.nats) for cell in found.shown_cells), default=0.0)
-    pale = " heat-pale" if wording.by_chance(found) else ""
-    low, high = escape(nats_text(-most)), escape(nats_text(most))
+    pale = " heat-pale" if wording.no_place(found) else ""
+    low, high = escape(nats_text(-found.most)), escape(nats_text(found.most))
     return (
         f'<div class="heat-legend{pale}"><span>{low}</span><span class="heat-bar" role="img" '
         f'aria-label="Colours of the map, from {low} over 0 to {high}"></span>'
@@ -99,13 +96,13 @@ def _parts(found: Explanation, key: str) -> None:
 
 
 def _strongest(found: Explanation, key: str) -> None:
-    st.markdown("**Strongest parts**")
+    st.markdown("**Largest losses**" if wording.no_place(found) else "**Strongest parts**")
     lines = [f"{number}. {line}" for number, line in enumerate(wording.cells(found), 1)]
     losses = [cell.nats for cell in found.strongest[: wording.SHOWN]]
     more = [TOGETHER] if losses != sorted(losses, reverse=True) else []
     more += [SAME_MAP] if found.moments else []
-    plain = f"Log-probability of the words with the whole input: {nats_text(found.logprob)}."
-    notices.small("\n".join((*(lines or [NOTHING]), plain, *more)), f"explained_parts_{key}")
+    lines = [*(lines or [NOTHING]), wording.plain(found), *more]
+    notices.small("\n".join(lines), f"explained_parts_{key}")
 
 
 def _moments(found: Explanation) -> None:

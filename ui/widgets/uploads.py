@@ -27,7 +27,8 @@ from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob
 from engine.media import kinds
 from engine.media.dataset import OWN
-from engine.quoting import listed, quoted
+from engine.plain_files import advice, reason
+from engine.quoting import listed, quoted, shown
 from engine.types import Sample
 
 if TYPE_CHECKING:
@@ -193,5 +194,6 @@ def _write(folder: Path, files: Sequence[UploadedFile]) -> None:
     except OSError as error:
         shutil.rmtree(part, ignore_errors=True)
         raise BadInput(
-            f"The files could not be saved ({error.strerror}): free some space."
+            f"The files could not be saved in {shown(folder.parent)} ({reason(error)}): "
+            f"{advice(error, 'make this folder writable')}."
         ) from error
