@@ -232,7 +232,7 @@ def test_eventcv_reads_the_same(tmp_path: Path) -> None:
     ("times", "why"),
     [
         (np.arange(100.0), "floats as times, which span 99: its times look like seconds"),
-        (np.arange(100) * 1e6 + 0.5, "times over 27,500 hours .the limit is 28.: its times look like nano"),
+        (np.arange(100) * 1e6 + 0.5, "times over 27,500 hours"),
         (np.arange(100) + 10**18, "t = 1,000,000,000,000,000,000: give microseconds"),
         (np.full(100, np.nan), "a time of nan"),
         (np.arange(100) // 99, None),
