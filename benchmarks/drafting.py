@@ -2,7 +2,7 @@
 
 `python -m benchmarks.drafting`: Video-LLaVA's demo checkpoint on demo scenes, drafted by
 EventGPT's and by prompt lookup, in alternated pairs with the target alone.  The figures are those
-of engine/pipeline/draft_results.py; `equal` says that every drafted answer was the target's own.
+of engine/pipeline/drafting.py; `equal` says that every drafted answer was the target's own.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def _length(name: str, gamma: int, samples: Any) -> dict[str, Any]:
 
 def figures(target: str, draft: str, gamma: int, samples: Any, pairs: int) -> dict[str, Any]:
     """The figures of one draft length, from timed pairs with the target alone."""
+    from engine.analysis import drafting
+    from engine.analysis.drafting import DraftRequest
     from engine.jobs.draft_job import DraftJob
-    from engine.pipeline import draft_results
-    from engine.pipeline.draft_results import DraftRequest
 
     job = DraftJob(request=DraftRequest(tuple(samples), target, draft, gamma, runs=pairs))
     job.work()
@@ -60,7 +60,7 @@ def figures(target: str, draft: str, gamma: int, samples: Any, pairs: int) -> di
         "predicted_in_the_loop": _short(found.own_prediction),
         "pass_cost_in_tokens": _short(found.pass_cost),
         "whole_run": _short(found.whole.median),
-        "says": draft_results.sentence(found),
+        "says": drafting.sentence(found),
     }
 
 

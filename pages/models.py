@@ -17,7 +17,7 @@ from engine import settings
 from engine.errors import ModelUnavailable, StageScopeError
 from engine.models import checkpoint, registry
 from engine.models.checkpoint import ModelEntry
-from engine.storage.coverage import UNVERIFIED, Standing
+from engine.storage.schemas import UNVERIFIED, Standing
 from engine.types import ModelInfo
 from engine.verify import certificate_status
 from ui.compare import cards, trust_badges

@@ -128,7 +128,7 @@ def _lines(run: Run, answers: bool) -> Iterator[list[Any]]:
 
 def _line(row: ResultRow, answers: bool) -> list[Any]:
     spans = row.spans
-    status, where, load = row.certificate_status, row.where or Place(), row.machine_load
+    status, where, load = row.standing, row.where or Place(), row.machine_load
     on_cpu = (row.environment or {}).get("device") == "cpu"
     values: list[Any] = [row.model, row.family, row.sample, row.sequence, row.repeat, row.phase]
     values += [_group(row), row.cached]

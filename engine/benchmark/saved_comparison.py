@@ -114,7 +114,7 @@ def _rows(answers: Sequence[ModelAnswers]) -> list[ResultRow]:
 def _answer(request: RunRequest, outcome: RunResult | str) -> AnswerRow:
     if isinstance(outcome, str):
         return AnswerRow.failed(request, registry.entry(request.model), outcome)
-    return AnswerRow.from_result(outcome, certificates.certificate_status(outcome))
+    return certificates.row_of(outcome)
 
 
 def _finish(writer: Writer, rows: Sequence[ResultRow]) -> None:

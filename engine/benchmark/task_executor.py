@@ -134,7 +134,7 @@ class TaskExecutor:
             return self.failed(task, found)
         if found.generation.stop == "cancelled":
             raise Cancelled("The run was cancelled.")
-        row = AnswerRow.from_result(found, certificates.certificate_status(found))
+        row = certificates.row_of(found)
         return replace(row, notes=(*found.notes, *self._remarks(task)))
 
     def _remarks(self, task: Task) -> list[str]:

@@ -126,7 +126,7 @@ def _run(request: RunRequest) -> RunJob:
 def _row(job: RunJob) -> AnswerRow:
     if job.result is None:
         return AnswerRow.failed(job.request, registry.find(job.request.model), job.error)
-    return AnswerRow.from_result(job.result, certificates.certificate_status(job.result))
+    return certificates.row_of(job.result)
 
 
 def _exit_code(job: RunJob) -> int:
@@ -222,11 +222,11 @@ def _machine(load: LoadFigures | None) -> str:
 
 def _verified(row: AnswerRow) -> str:
     """Verified, not covered (and what is missing) or unverified, with the command to verify."""
-    standing = row.certificate_status
+    standing = row.standing
     if standing.state == "verified":
-        return f"verified: certificate {standing.certificate[: certificates.SHOWN]}"
+        return f"verified: certificate {standing.name}"
     if standing.state == "not covered":
-        return f"{standing.words} (certificate {standing.certificate[: certificates.SHOWN]})"
+        return f"{standing.words} (certificate {standing.name})"
     command = certificates.command(row.model, _ran(row), row.pixels or "exact")
     text = f"unverified: run `{command}` to prove the stages are the model's own"
     if unusable := len(certificates.unusable_files()):

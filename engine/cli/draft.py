@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.analysis import drafting
 from engine.analysis.acceptance import Range
+from engine.analysis.drafting import (
+    LOOKUP,
+    MAX_GAMMA,
+    Difference,
+    DraftReport,
+    DraftRequest,
+    SampleTrial,
+)
 from engine.cli.common import (
     DATASET_HELP,
     add_json,
@@ -26,15 +35,6 @@ from engine.cli.common import (
 from engine.errors import StageScopeError
 from engine.jobs.draft_job import DraftJob
 from engine.media import dataset
-from engine.pipeline import draft_results
-from engine.pipeline.draft_results import (
-    LOOKUP,
-    MAX_GAMMA,
-    Difference,
-    DraftReport,
-    DraftRequest,
-    SampleTrial,
-)
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
 from engine.types import DecodeConfig
 
@@ -95,7 +95,7 @@ def _draft(options: argparse.Namespace) -> int:
             raise job.failure
         say(job.error)
         return 1
-    out(draft_results.as_row(job.report), _text(job.report), options)
+    out(drafting.as_row(job.report), _text(job.report), options)
     return 0 if job.report.equal and not job.report.lost else 1
 
 
@@ -104,7 +104,7 @@ def _text(found: DraftReport) -> str:
     lost = [f"sample {tried.sample}\n  no answer: {tried.error}" for tried in found.lost]
     warnings = [f"  {name}: {OFF_SCRIPT}" for name in found.off_script]
     outcome = "\n".join(
-        [draft_results.sentence(found), *warnings, f"  {found.how}", *_figures(found)]
+        [drafting.sentence(found), *warnings, f"  {found.request.how}", *_figures(found)]
     )
     return "\n\n".join([*parts, *lost, outcome])
 
@@ -149,8 +149,8 @@ def _figures(found: DraftReport) -> list[str]:
     rates = ", ".join("-" if rate is None else f"{rate:.2f}" for rate in found.rates)
     lines = [
         f"  {found.tokens_per_pass:.2f} tokens per pass of the target, {found.passes} passes",
-        f"  accepted per draft: {found.mean_accepted:.2f} of up to {found.gamma}; by position: "
-        f"{rates}",
+        f"  accepted per draft: {found.mean_accepted:.2f} of up to {found.request.gamma}; by "
+        f"position: {rates}",
         f"  whole run, with the draft's own pictures and prefill: {found.whole.median:.2f}x",
     ]
     if found.predicted is not None and found.predicted.speedup is not None:

@@ -11,18 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.errors import BadInput, Cancelled, StageScopeError
-from engine.jobs.queue import Job, JobView
-from engine.models import registry
-from engine.pipeline import draft_results
-from engine.pipeline.draft_results import (
+from engine.analysis import drafting
+from engine.analysis.drafting import (
     LOOKUP,
     DraftReport,
     DraftRequest,
-    DraftWatcher,
     SampleTrial,
     UntriedSample,
 )
+from engine.errors import BadInput, Cancelled, StageScopeError
+from engine.jobs.queue import Job, JobView
+from engine.models import registry
+from engine.pipeline.watcher import DraftWatcher
 from engine.types import Sample
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class DraftJob(Job, DraftWatcher):
         failure = self._try_all(*models, reasons)
         if failure is not None and not self._trials:
             raise failure
-        self.report = draft_results.report(self.request, self._trials, self._failed)
+        self.report = drafting.report(self.request, self._trials, self._failed)
         self.state = "done"
 
     def _load(self, entries: Sequence[ModelEntry]) -> tuple[Adapter, Adapter | None]:

@@ -21,10 +21,10 @@ from typing import Protocol
 import torch
 from transformers import DynamicCache
 
+from engine.analysis.drafting import Cycle, refuse_sampling
 from engine.decoding import decode
 from engine.decoding.decode import Decoder
 from engine.decoding.generation_rules import AnswerRules
-from engine.pipeline.draft_results import Cycle, refuse_sampling
 from engine.timing import synchronizer
 from engine.types import DecodeConfig, Stop
 

@@ -1,7 +1,7 @@
 """One sample's answer, by the target alone and drafted, timed in alternating pairs.
 
 Boundary: runs stages 1 to 3 once and stage 4 repeatedly; neither features nor prefixes are cached.
-draft_results.py computes the figures.
+drafting.py computes the figures.
 """
 
 from __future__ import annotations
@@ -14,6 +14,15 @@ from typing import TypeVar
 import torch
 
 from engine import media
+from engine.analysis.drafting import (
+    AnswerPiece,
+    Cycle,
+    Difference,
+    DraftRequest,
+    SampleTrial,
+    State,
+    Timing,
+)
 from engine.decoding import decode
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import Cancelled
@@ -21,17 +30,8 @@ from engine.machine import memory
 from engine.models.adapter import Adapter
 from engine.pipeline import draft_loop
 from engine.pipeline.draft_loop import DraftedAnswer, Drafter, ModelDrafter, PromptLookup
-from engine.pipeline.draft_results import (
-    AnswerPiece,
-    Cycle,
-    Difference,
-    DraftRequest,
-    DraftWatcher,
-    SampleTrial,
-    State,
-    Timing,
-)
 from engine.pipeline.run_stages import within_context
+from engine.pipeline.watcher import DraftWatcher
 from engine.timing import Timeline
 from engine.types import DecodeConfig, Prepared, Sample, Stop, pixels_of
 

@@ -1,6 +1,6 @@
 """Callbacks that the engine calls during a run, a batch, a dataset run or a verification.
 
-Boundary: callbacks only; no torch.  Verification and drafting define further ones.
+Boundary: callbacks only; no torch.  Verification defines further ones.
 """
 
 from __future__ import annotations
@@ -24,3 +24,10 @@ class Watcher:
     def give_way(self) -> float:
         """Lets other jobs use the device; returns the pause in milliseconds."""
         return 0.0
+
+
+class DraftWatcher(Watcher):
+    """Follows the rounds of a trial."""
+
+    def round(self, done: int, of: int) -> None:
+        """Round `done + 1` of `of` begins."""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from msgspec import UNSET, Struct, UnsetType, ValidationError, convert, structs, to_builtins
 
 from engine.machine.load import busy
-from engine.storage.coverage import NOT_RECORDED, UNVERIFIED, Standing, State
 from engine.storage.plan import Phase, Task
 from engine.storage.schemas import (
+    UNVERIFIED,
     Count,
     Difference,
     Lasting,
@@ -26,6 +26,7 @@ from engine.storage.schemas import (
     Positive,
     Rate,
     Repeat,
+    Standing,
     Texts,
     Time,
     checked,
@@ -102,14 +103,6 @@ class LoadFigures(Struct, frozen=True):
     busy: str = ""
 
 
-class RecordedStatus(Struct, frozen=True):
-    """Whether a certificate covers the result, and what is missing."""
-
-    state: str
-    certificate: str | None = None
-    missing: tuple[str, ...] = ()
-
-
 class Place(Struct, frozen=True):
     """The worker of a cluster that answered, and what it shared with other workers."""
 
@@ -184,7 +177,7 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     letter_logprobs: dict[str, float] | UnsetType | None = UNSET
     off_script: bool | None = None
     machine_load: LoadFigures | None = None
-    standing: RecordedStatus | None = None
+    standing: Standing = UNVERIFIED
     batch_id: str | None = None
     batch_stages: StageTimes | None = None
     batch_prefill: StageTime | None = None
@@ -277,18 +270,6 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
         """Whether the answer's length was forced."""
         how = self.decode_config or Decoding()
         return how.min_new_tokens is not None and how.min_new_tokens == how.max_new_tokens
-
-    @property
-    def certificate_status(self) -> Standing:
-        """The recorded status; "not covered" for older rows, which have no coverage."""
-        found = self.standing
-        if found is None and self.verified:
-            return Standing("not covered", self.verified, (NOT_RECORDED,))
-        known: tuple[State, ...] = ("verified", "not covered")
-        for state in known:
-            if found is not None and found.state == state:
-                return Standing(state, found.certificate or "", found.missing)
-        return UNVERIFIED
 
 
 class ResultRow(AnswerRow, frozen=True, kw_only=True):
@@ -414,7 +395,7 @@ def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
         "perturb": request.perturbed,
         "letter_logprobs": dict(result.letter_logprobs) if result.letter_logprobs else UNSET,
         "machine_load": load and _copy(LoadFigures, load, busy=busy(load)),
-        "standing": RecordedStatus(standing.state, standing.certificate or None, standing.missing),
+        "standing": standing,
     }
 
 

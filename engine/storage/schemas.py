@@ -22,6 +22,7 @@ from engine.storage.plan import Phase, Task
 Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped", "refused"]
 Choice = Literal["first", "second", "both", "neither", ""]  # of a vote
 PASSED = ("passed", "tie")
+SHOWN = 12  # characters of a certificate's hash that name it
 MOST = 10**12  # milliseconds, tokens or bytes; a larger value is not a measurement
 Time = Annotated[float, Meta(ge=0, le=MOST)]  # milliseconds
 Difference = Annotated[float, Meta(ge=-MOST, le=MOST)]  # milliseconds; rounding may go below 0
@@ -97,6 +98,29 @@ class Vote(Struct, frozen=True):
         return frozenset((self.first, self.second))
 
 
+class Standing(Struct, frozen=True):
+    """Whether a certificate covers a result, and what the closest one does not cover."""
+
+    state: Literal["verified", "not covered", "unverified"]
+    certificate: str | None = None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The start of the certificate's hash."""
+        return (self.certificate or "")[:SHOWN]
+
+    @property
+    def words(self) -> str:
+        """For a badge: "verified HASH", "not covered: sampling" or "unverified"."""
+        if self.state == "not covered":
+            return f"not covered: {', '.join(self.missing)}"
+        return f"verified {self.name}" if self.state == "verified" else self.state
+
+
+UNVERIFIED = Standing("unverified")
+
+
 class StoredVerdict(Struct):
     """One check of a certificate."""
 
@@ -121,10 +145,10 @@ class VerifiedModel(Struct):
     environment: Texts
     backend: str
     verified: bool
-    coverage: dict[str, Any] = {}
-    unproved: list[str] = []
-    shows: str = ""  # what it was shown, and its pixels; not set in older certificates
-    pixels: str = ""
+    coverage: dict[str, Any]
+    unproved: list[str]
+    shows: str  # what it was shown, and its pixels
+    pixels: str
 
 
 class VerifiedRequest(Struct):
@@ -137,8 +161,8 @@ class VerifiedRequest(Struct):
     runs: Count
     backend: str
     pixels: str
-    extent: str | None = None
-    batch: Count | None = None
+    extent: str
+    batch: Count
 
 
 class Certificate(Struct):

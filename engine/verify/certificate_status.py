@@ -87,8 +87,6 @@ def here(environment: Mapping[str, str]) -> bool:
 
 def why_stale(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> str:
     """Why a certificate does not apply to the current code, models or device; or ""."""
-    if certificate["format"] == certificates.WITHOUT_COVERAGE:
-        return "It was made by an earlier version, which did not record what a certificate covers."
     if certificates.stale(certificate):
         return _other_code(certificate)
     by_name = {entry.name: entry for entry in entries}

@@ -23,21 +23,24 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from engine import settings
 from engine.errors import BadInput
 from engine.media_options import COUNT_SPLIT
 from engine.plain_files import JSON_FAULTS, advice, read_limited, reason, write_whole
 from engine.quoting import quoted, shown
-from engine.storage import coverage, provenance
-from engine.storage.coverage import NOT_RECORDED, SHOWN, UNVERIFIED, Coverage, Standing
-from engine.storage.schemas import Certificate, checked
+from engine.storage import provenance
+from engine.storage.result_rows import AnswerRow
+from engine.storage.schemas import SHOWN, UNVERIFIED, Certificate, Standing, checked
 from engine.types import Ran, RunResult
+from engine.verify import coverage
+from engine.verify.coverage import Coverage
 from engine.verify.limits import unproved
 from engine.verify.verdict import Verdict, VerifyRequest, proves, verified
 
 __all__ = ["SHOWN"]
-FORMAT = 3  # 1 did not name the backend, 2 did not record what it covers
-WITHOUT_COVERAGE = 2  # still read, to be shown as stale
+FORMAT = 3
 MAX_BYTES = 2**25  # of one file
 CODE = (*provenance.ANSWERS, "verify", "storage/result_rows.py")
 _LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "tokenizers")
@@ -207,14 +210,14 @@ def _contradiction(found: Mapping[str, Any]) -> str:
     A model that is marked verified must be so by its own verdicts.  The hash only detects
     accidents; it is not a signature.
     """
-    if found["format"] not in (FORMAT, WITHOUT_COVERAGE):
+    if found["format"] != FORMAT:
         return f"it has format {quoted(found['format'])}, but this program reads {FORMAT}"
     datetime.fromisoformat(found["made"])
     names = [model["name"] for model in found["models"]]
     if len(set(names)) < len(names):
         return "it names a model twice"
     for model in found["models"]:
-        if found["format"] != WITHOUT_COVERAGE and not _bears_out(found, model):
+        if not _bears_out(found, model):
             return "its own checks do not support what it states about a model"
     return ""
 
@@ -248,9 +251,13 @@ def _all() -> list[dict[str, Any] | UnusableFile]:
 
 
 def stale(certificate: Mapping[str, Any]) -> bool:
-    """Whether the code has changed since, or the coverage was not recorded."""
-    old = certificate["format"] == WITHOUT_COVERAGE
-    return old or bool(certificate["engine"] != engine_digest())
+    """Whether the code has changed since."""
+    return bool(certificate["engine"] != engine_digest())
+
+
+def row_of(result: RunResult) -> AnswerRow:
+    """The row of a result with its certificate's status: what every path of a result stores."""
+    return AnswerRow.from_result(result, certificate_status(result))
 
 
 def certificate_status(result: RunResult) -> Standing:
@@ -267,7 +274,7 @@ def certificate_status(result: RunResult) -> Standing:
             if not elsewhere and failed(certificate, model):
                 break
             continue
-        lacking = (*elsewhere, *_beyond(model, result))
+        lacking = (*elsewhere, *coverage.missing(coverage_in(model), result))
         if not lacking:
             return Standing("verified", str(certificate["hash"]))
         if closest is UNVERIFIED or len(lacking) < len(closest.missing):
@@ -275,19 +282,9 @@ def certificate_status(result: RunResult) -> Standing:
     return closest
 
 
-def _beyond(model: Mapping[str, Any], result: RunResult) -> tuple[str, ...]:
-    """Properties of the result that this model's verification did not compare."""
-    found = coverage_in(model)
-    return (NOT_RECORDED,) if found is None else coverage.missing(found, result)
-
-
-def coverage_in(model: Mapping[str, Any]) -> Coverage | None:
-    """The coverage of a certificate's model; None if it was not recorded."""
-    fields = model.get("coverage")
-    if not isinstance(fields, Mapping):
-        return None
-    lists = {name: tuple(fields[name]) for name in ("pictures", "frames")}
-    return Coverage(**{**fields, **lists})
+def coverage_in(model: Mapping[str, Any]) -> Coverage:
+    """The coverage of a certificate's model."""
+    return msgspec.convert(model["coverage"], Coverage)
 
 
 def command(model: str, ran: str, pixels: str) -> str:

@@ -16,9 +16,9 @@ from engine.media import dataset
 from engine.models import registry
 from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
-from engine.storage.coverage import Standing
 from engine.storage.result_rows import AskedAndRan
 from engine.storage.run_store import Run
+from engine.storage.schemas import Standing
 from engine.types import DecodeConfig, RunResult
 from tests import recordings
 from tests.benchmark.test_execute import go, go_on, plan

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from engine.cli import compare
-from engine.storage.result_rows import AnswerRow, AskedAndRan, RecordedStatus
+from engine.storage.result_rows import AnswerRow, AskedAndRan
+from engine.storage.schemas import Standing
 
 HASH = "ab" * 32
 
@@ -16,13 +17,11 @@ def test_an_unverified_answer_names_the_flags_that_verify_it() -> None:
     assert "`python -m engine verify --models ev --backend compiled --pixels fast`" in told
     plain = compare._verified(replace(row, pixels="exact", backend=AskedAndRan(ran="generate")))
     assert "`python -m engine verify --models ev`" in plain
-    told = compare._verified(replace(row, standing=RecordedStatus("verified", HASH)))
+    told = compare._verified(replace(row, standing=Standing("verified", HASH)))
     assert told.startswith("verified: certificate abab")
 
 
 def test_a_result_beyond_its_certificate_says_what_is_missing() -> None:
-    status = RecordedStatus("not covered", HASH, ("sampling", "96 tokens (48 verified)"))
+    status = Standing("not covered", HASH, ("sampling", "96 tokens (48 verified)"))
     told = compare._verified(AnswerRow(model="ev", sample="s", standing=status))
     assert told == "not covered: sampling, 96 tokens (48 verified) (certificate abababababab)"
-    old = compare._verified(AnswerRow(model="ev", sample="s", verified=HASH))
-    assert old.startswith("not covered: the certificate does not record what it covers")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from engine.storage import coverage
-from engine.verify import certificates, equality
+from engine.verify import certificates, coverage, equality
 from tests.faults.fault import Patch, fault
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from engine.__main__ import main
+from engine.analysis.drafting import LOOKUP, DraftRequest
 from engine.demo.demo_dataset import SEEDS, write_dataset
 from engine.errors import BadInput, Cancelled
 from engine.jobs.draft_job import DraftJob
 from engine.media import dataset
 from engine.models import registry, vocabulary
 from engine.pipeline import draft_loop, draft_trial
-from engine.pipeline.draft_results import LOOKUP, DraftRequest
 from engine.prompts import OFF_SCRIPT
 from engine.types import DecodeConfig, Sample
 from tests import tiny
@@ -182,7 +182,7 @@ def test_pixels_are_those_that_were_asked_for(
     for pixels in ("exact", "fast"):
         one = job(sample, LOOKUP, pixels=pixels)
         one.work()
-        assert one.report.how == f"{pixels} pixels, eager steps, at most 12 new tokens"
+        assert one.report.request.how == f"{pixels} pixels, eager steps, at most 12 new tokens"
     assert seen == ["exact", "fast"]
 
 

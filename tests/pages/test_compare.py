@@ -18,6 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine import settings
 from engine.analysis.compared import ComparedModel
+from engine.analysis.drafting import DraftRequest
 from engine.analysis.number_text import ms
 from engine.analysis.run_verdict import verdict
 from engine.jobs import queue
@@ -26,7 +27,6 @@ from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob, RunView
 from engine.media.dataset import own, read
 from engine.models import registry
-from engine.pipeline.draft_results import DraftRequest
 from engine.prompts import MAX_QUESTION_CHARS, OFF_SCRIPT
 from engine.types import DecodeConfig, Doing, RunRequest, Sample
 from tests.conftest import picture

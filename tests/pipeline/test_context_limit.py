@@ -11,12 +11,13 @@ import torch
 from transformers import GenerationConfig
 
 from engine import media
+from engine.analysis.drafting import LOOKUP, DraftRequest
 from engine.decoding import compiled
 from engine.errors import ContextTooLong
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_trial, single_run
-from engine.pipeline.draft_results import LOOKUP, DraftRequest, DraftWatcher
+from engine.pipeline.watcher import DraftWatcher
 from engine.published.read.own_rows import _sizes
 from engine.storage.result_rows import AnswerRow
 from engine.types import DecodeConfig, RunRequest, RunResult, Sample

@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 import torch
 
+from engine.analysis.drafting import DraftRequest
 from engine.decoding import batched, compiled, decode
 from engine.models import adapter as adapters
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, draft_trial, hooked_run, single_run
-from engine.pipeline.draft_results import DraftRequest, DraftWatcher
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.prefix_cache import Prefix, Prefixes
+from engine.pipeline.watcher import DraftWatcher
 from engine.types import DecodeConfig, RunRequest, RunResult, Sample
 from tests.pretended.conftest import FAMILIES, GENERIC, Load
 from tests.pretended.device import NAME

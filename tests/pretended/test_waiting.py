@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from engine import timing
+from engine.analysis.drafting import DraftRequest
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, draft_trial, single_run
-from engine.pipeline.draft_results import DraftRequest, DraftWatcher
 from engine.pipeline.feature_cache import FeatureCache
+from engine.pipeline.watcher import DraftWatcher
 from engine.timing import Timeline
 from engine.types import DecodeConfig, RunRequest, RunResult, Sample
 from tests.faults import stages as faults

@@ -77,7 +77,7 @@ def test_the_code_is_what_makes_tokens_and_times(monkeypatch: pytest.MonkeyPatch
 # things are on this machine, what a run was to do, and what a kept certificate says of a row.
 NO_BYTES = shutil.ignore_patterns("__pycache__", "checkpoints")
 AROUND = {"__init__.py", "analysis/__init__.py", "storage/__init__.py", "errors.py", "quoting.py",
-          "plain_files.py", "settings.py", "storage/coverage.py", "storage/plan.py",
+          "plain_files.py", "settings.py", "storage/plan.py",
           "storage/provenance.py", "storage/run_header.py",
           "storage/schemas.py", "analysis/statistics.py"}  # fmt: skip
 VERIFY = "verify"  # a row takes the hash of a certificate, whose own digest covers this

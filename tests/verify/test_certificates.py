@@ -11,9 +11,7 @@ import pytest
 
 from engine.errors import BadInput
 from engine.media_options import Split, perturbations, window
-from engine.storage import coverage
-from engine.storage.coverage import NOT_RECORDED, Standing
-from engine.storage.result_rows import AnswerRow
+from engine.storage.schemas import Standing
 from engine.types import (
     Batch,
     DecodeConfig,
@@ -25,7 +23,7 @@ from engine.types import (
     Sample,
     TensorSpec,
 )
-from engine.verify import certificates
+from engine.verify import certificates, coverage
 from engine.verify.verdict import CHECKS, CheckFinding, Outcome, Verdict, VerifyRequest
 from tests.ui.verify.made import covering_hash
 
@@ -230,16 +228,12 @@ def test_pixels_of_one_setting_prove_nothing_about_the_other(
     assert covering_hash(result()) not in (None, fast["hash"])
 
 
-def test_a_certificate_without_coverage_is_stale_and_covers_nothing() -> None:
-    made = certificate() | {"format": certificates.WITHOUT_COVERAGE}
-    for model in made["models"]:  # type: ignore[attr-defined]
-        del model["coverage"], model["unproved"]
-    made["hash"] = certificates.content_hash(made)
-    assert certificates.read(certificates.store(made)) == made
-    assert certificates.stale(made) and standing() == Standing("unverified")
-    assert certificates.coverage_in(made["models"][0]) is None  # type: ignore[index]
-    old = AnswerRow(model="m", sample="s", verified="ab" * 32).certificate_status
-    assert old.words == f"not covered: {NOT_RECORDED}"
+def test_a_certificate_of_another_format_is_refused_in_one_sentence() -> None:
+    made = certificate() | {"format": 2}
+    certificates.store(made | {"hash": certificates.content_hash(made)})
+    (refused,) = certificates.unusable_files()
+    assert refused.reason == "it has format 2, but this program reads 3"
+    assert standing() == Standing("unverified")
 
 
 def test_coverage_that_the_verdicts_contradict_is_no_certificate() -> None:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
+from engine.analysis import drafting
+from engine.analysis.drafting import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, SampleTrial
 from engine.errors import StageScopeError
 from engine.jobs.draft_job import DraftJob, DraftView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.pipeline import draft_results
-from engine.pipeline.draft_results import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, SampleTrial
 from engine.prompts import OFF_SCRIPT
 from engine.types import RunOptions, Sample
 from ui.widgets import columns, notices, token_marks, uploads
@@ -153,7 +153,7 @@ def _ended(view: DraftView) -> None:
         show(view.error, "draft_error")
         return
     (notices.notice if view.report.equal else notices.problem)(
-        draft_results.sentence(view.report), "draft_outcome"
+        drafting.sentence(view.report), "draft_outcome"
     )
     for name in view.report.off_script:
         notices.notice(f"{labels.get(name, name)}: {OFF_SCRIPT}", f"draft_off_script_{name}")

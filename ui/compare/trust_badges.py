@@ -11,7 +11,7 @@ from typing import Literal
 from engine.machine.load import MachineLoad
 from engine.machine.load import busy as is_busy
 from engine.machine.load import words as load_words
-from engine.storage.coverage import Standing
+from engine.storage.schemas import Standing
 from engine.types import RunResult
 from engine.verify import certificates
 from ui.widgets.text import ms
@@ -60,8 +60,7 @@ def certificate_badge(standing: Standing, command: str = "") -> Badge:
     if standing.state == "verified":
         return standing.words, "green", VERIFIED_HELP
     if standing.state == "not covered":
-        name = standing.certificate[: certificates.SHOWN]
-        closest = f" The closest certificate is {name}." if name else ""
+        closest = f" The closest certificate is {standing.name}." if standing.name else ""
         return standing.words, "orange", NOT_COVERED_HELP + closest
     how = f" To verify this result's own settings, in a terminal: `{command}`" if command else ""
     return standing.words, "gray", UNVERIFIED_HELP + how

@@ -12,8 +12,8 @@ from typing import Any
 import streamlit as st
 
 from engine.media_options import COUNT_SPLIT
-from engine.storage.coverage import Standing
 from engine.storage.result_rows import ResultRow
+from engine.storage.schemas import Standing
 from engine.types import STAGES
 from engine.verify import certificates
 from ui.compare import card_figures, cards, trust_badges

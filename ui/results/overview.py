@@ -16,7 +16,7 @@ from engine.machine.load import busy
 from engine.report import document
 from engine.report.document_parts import ReportTable
 from engine.report.report_figures import NOT_COVERED, UNVERIFIED, Findings
-from engine.storage.coverage import Standing
+from engine.storage.schemas import Standing
 from engine.types import STAGES
 from ui.charts import result_charts, run_table, stage_bar_chart
 from ui.compare import trust_badges

@@ -86,8 +86,11 @@ def _details(certificate: Mapping[str, Any], labels: Mapping[str, str]) -> None:
             ["Engine code", certificate["engine"]],
             ["Libraries", ", ".join(f"{k} {v}" for k, v in certificate["libraries"].items())],
             *([f"Model {label}", _model(model)] for label, model in models),
-            *([f"Covered for {label}", _covers(model)] for label, model in models),
-            *([f"Not proved for {label}", " ".join(_unproved(model))] for label, model in models),
+            *(
+                [f"Covered for {label}", certificates.coverage_in(model).sentence()]
+                for label, model in models
+            ),
+            *([f"Not proved for {label}", " ".join(model["unproved"])] for label, model in models),
         ]
         st.html(verdict_markup.grid(["", ""], rows, "What exactly was verified"))
 
@@ -97,16 +100,6 @@ def _model(model: Mapping[str, Any]) -> str:
         return "did not load"
     where = ", ".join(f"{name} {value}" for name, value in model["environment"].items())
     return f"checkpoint {model['digest']}, {model['dtype']}, {where}"
-
-
-def _covers(model: Mapping[str, Any]) -> str:
-    found = certificates.coverage_in(model)
-    return "not recorded by the version that made it" if found is None else found.sentence()
-
-
-def _unproved(model: Mapping[str, Any]) -> list[str]:
-    found = model.get("unproved")
-    return [str(sentence) for sentence in found] if isinstance(found, list) else ["not recorded"]
 
 
 def listed(entries: Sequence[ModelEntry]) -> None:

@@ -192,8 +192,7 @@ def _model(found: Mapping[str, Any], rows: Sequence[CheckRow]) -> Model:
     words = [str(environment[key]) for key in ("device", "hardware") if key in environment]
     place = f"{words[0]} ({words[1]})" if len(words) == 2 else ""
     good = found["verified"] is True and not spoilt
-    known = certificates.coverage_in(found)
-    covered = known.sentence() if known else "What it covers was not recorded."
+    covered = certificates.coverage_in(found).sentence()
     return Model(name, good, str(found["dtype"]), place, covered)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from engine.analysis.acceptance_marks import MarkedPiece, Painting
-from engine.pipeline.draft_results import AnswerPiece
+from engine.analysis.drafting import AnswerPiece
 from engine.quoting import printable
 
 # A draft compared with the target's separate answer.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.analysis.acceptance_marks import MarkedPiece, Painting
-from engine.pipeline.draft_results import AnswerPiece
+from engine.analysis.drafting import AnswerPiece
 from ui.widgets import token_marks
 
 MARKS = (

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from engine.storage.schemas import PASSED
 from engine.types import RunResult
-
-State = Literal["verified", "not covered", "unverified"]
-SHOWN = 12  # characters of a certificate's hash that name it
-NOT_RECORDED = "the certificate does not record what it covers"
 
 
 @dataclass(frozen=True)
@@ -50,27 +46,6 @@ class Coverage:
         ]
         parts += [f"frame rules {', '.join(self.frames)}"] if self.frames else []
         return f"Covered: {'; '.join(parts)}."
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Whether a certificate covers a result, and what the closest one does not cover."""
-
-    state: State
-    certificate: str = ""
-    missing: tuple[str, ...] = ()
-
-    @property
-    def words(self) -> str:
-        """For a badge: "verified HASH", "not covered: sampling" or "unverified"."""
-        if self.state == "verified":
-            return f"verified {self.certificate[:SHOWN]}"
-        if self.state == "not covered":
-            return f"not covered: {', '.join(self.missing)}"
-        return "unverified"
-
-
-UNVERIFIED = Standing("unverified")
 
 
 def of(rows: Iterable[Mapping[str, Any]]) -> Coverage:

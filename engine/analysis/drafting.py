@@ -9,14 +9,13 @@ each.  Both assume that a pass over several tokens costs as much as a single tok
 the measured cost.  Pairs of one sample are not independent, nor are samples of one sequence.
 With several samples a sequence therefore counts once in an interval, and a conclusion needs enough
 sequences.
-
-Boundary: ids and milliseconds in, figures and sentences out; no torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import Any, Literal
 
 from engine import quoting
@@ -24,7 +23,6 @@ from engine.analysis import acceptance, statistics
 from engine.analysis.acceptance import Acceptance, Pair
 from engine.errors import BadInput
 from engine.media_options import COUNT_SPLIT
-from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.types import DecodeConfig, MediaOptions, Pixels, Sample, check_choices
 
@@ -65,14 +63,10 @@ class DraftRequest(MediaOptions):
                     f"{name} is {quoting.number(value)}: choose a value from 1 to {most:,}."
                 )
         check_choices(self)
-        self._check_samples()
-
-    def _check_samples(self) -> None:
         names = [sample.id for sample in self.samples]
         if not names:
             raise BadInput("No sample is chosen: name at least one.")
-        double = next((name for name in names if names.count(name) > 1), None)
-        if double is not None:
+        if double := next((name for name in names if names.count(name) > 1), None):
             raise BadInput(f"Sample {double} is named twice: name it once; use runs to repeat it.")
 
     @property
@@ -83,13 +77,6 @@ class DraftRequest(MediaOptions):
         shown += [f"perturbed by {self.perturbed}"] if self.perturbed else []
         most = f"at most {self.decode.max_new_tokens:,} new tokens"
         return ", ".join((f"{self.pixels} pixels", "eager steps", most, *shown))
-
-
-class DraftWatcher(Watcher):
-    """Follows the rounds of a trial."""
-
-    def round(self, done: int, of: int) -> None:
-        """Round `done + 1` of `of` begins."""
 
 
 @dataclass(frozen=True)
@@ -186,10 +173,7 @@ class UntriedSample:
 class DraftReport:
     """All figures of the samples; None if unknown.  The samples in `lost` are in no figure."""
 
-    target: str
-    draft: str
-    gamma: int
-    how: str
+    request: DraftRequest
     samples: tuple[SampleTrial, ...]
     lost: tuple[UntriedSample, ...]
     passes: int
@@ -201,7 +185,7 @@ class DraftReport:
     predicted: Acceptance | None
     own_prediction: float | None
     pass_cost: float | None
-    off_script: tuple[str, ...] = ()  # models that were not trained on the question
+    off_script: tuple[str, ...]  # models that were not trained on the question
 
     @property
     def equal(self) -> bool:
@@ -214,141 +198,105 @@ def report(
 ) -> DraftReport:
     """The figures of at least one sample."""
     cycles = [cycle for trial in trials for cycle in trial.cycles]
-    tokens = sum(cycle.tokens for cycle in cycles) / len(cycles) if cycles else None
-    sequence = {sample.id: sample.sequence for sample in request.samples}
-    named = [(sequence.get(trial.sample, trial.sample), trial) for trial in trials]
-    measured = _interval([(name, trial.ratios()) for name, trial in named])
-    whole = _interval([(name, trial.whole_ratios()) for name, trial in named])
+    longer = [[c for c in cycles if len(c.drafted) > place] for place in range(request.gamma)]
+    steps = sum(len(trial.ids) - 1 for trial in trials)
+    alone_ms = _total([timing.steps_ms for timing in trial.alone] for trial in trials)
+    drafting_ms = _total([timing.draft_ms for timing in trial.drafted] for trial in trials)
+    passes_ms = _total([timing.passes_ms for timing in trial.drafted] for trial in trials)
+    one_each = len(cycles) * alone_ms / steps if steps else 0.0  # a token step for every pass
+    tokens = _mean([cycle.tokens for cycle in cycles])
+    sequences = {sample.id: sample.sequence for sample in request.samples}
+    groups = [sequences.get(trial.sample, trial.sample) for trial in trials]
+    whole = _interval(groups, [trial.whole_ratios() for trial in trials])
     assert whole is not None  # each sample has at least one pair
     return DraftReport(
-        target=request.target,
-        draft=request.draft,
-        gamma=request.gamma,
-        how=request.how,
+        request=request,
         samples=tuple(trials),
         lost=tuple(lost),
         passes=len(cycles),
         tokens_per_pass=tokens,
-        mean_accepted=sum(c.accepted for c in cycles) / len(cycles) if cycles else None,
-        rates=tuple(_rate(cycles, place) for place in range(request.gamma)),
-        measured=measured,
+        mean_accepted=_mean([cycle.accepted for cycle in cycles]),
+        rates=tuple(_mean([c.accepted > at for c in some]) for at, some in enumerate(longer)),
+        measured=_interval(groups, [trial.ratios() for trial in trials]),
         whole=whole,
         predicted=_predicted(request, trials),
-        own_prediction=_own_prediction(trials, tokens, len(cycles)),
-        pass_cost=_pass_cost(trials, len(cycles)),
+        own_prediction=tokens / (drafting_ms / one_each + 1) if tokens and one_each else None,
+        pass_cost=passes_ms / one_each if one_each else None,
         off_script=tuple(dict.fromkeys(name for trial in trials for name in trial.off_script)),
     )
 
 
-def _interval(samples: Sequence[tuple[str, Sequence[float]]]) -> statistics.Interval | None:
-    """Over the (sequence, ratios) of all samples; of a single sample, over its pairs."""
-    ratios = [ratio for _, values in samples for ratio in values]
-    groups = [sequence for sequence, values in samples for _ in values]
-    if not ratios:
-        return None
-    several = sum(bool(values) for _, values in samples) > 1
-    return statistics.median_interval(ratios, groups if several else None, ratios=True)
+def _total(times: Iterable[Sequence[float]]) -> float:
+    """The sum of each sample's median."""
+    return sum(statistics.spread(values).median for values in times)
 
 
-def _rate(cycles: Sequence[Cycle], place: int) -> float | None:
-    longer = [cycle for cycle in cycles if len(cycle.drafted) > place]
-    return sum(c.accepted > place for c in longer) / len(longer) if longer else None
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _interval(groups: Sequence[str], ratios: Sequence[list[float]]) -> statistics.Interval | None:
+    """Over the sequences (`groups`) of all samples; of a single sample, over its pairs."""
+    values = list(chain(*ratios))
+    several = [group for group, some in zip(groups, ratios, strict=True) for _ in some]
+    alone = sum(bool(some) for some in ratios) == 1
+    found = None if alone else several
+    return statistics.median_interval(values, found, ratios=True) if values else None
 
 
 def _predicted(request: DraftRequest, trials: Sequence[SampleTrial]) -> Acceptance | None:
-    if any(trial.draft_ids is None for trial in trials):
+    """From both models' separate answers; an answer has one token step fewer than tokens."""
+    pairs = [
+        Pair(
+            trial.sample,
+            trial.draft_ids,
+            trial.ids,
+            request.prompt,
+            draft_ms=trial.draft_ms,
+            target_ms=_total([[timing.steps_ms for timing in trial.alone]]),
+            draft_tokens=len(trial.draft_ids) - 1,
+            target_tokens=len(trial.ids) - 1,
+        )
+        for trial in trials
+        if trial.draft_ids is not None
+    ]
+    if len(pairs) < len(trials):
         return None
-    pairs = [_pair(trial, request.prompt) for trial in trials]
     return acceptance.analyse(pairs, request.draft, request.target, request.gamma)
-
-
-def _pair(trial: SampleTrial, question: str) -> Pair:
-    """Times of token steps: an answer has one step fewer than tokens."""
-    draft = trial.draft_ids or ()
-    return Pair(
-        sample=trial.sample,
-        draft=draft,
-        target=trial.ids,
-        question=question,
-        draft_ms=trial.draft_ms,
-        target_ms=_median([timing.steps_ms for timing in trial.alone]),
-        draft_tokens=len(draft) - 1,
-        target_tokens=len(trial.ids) - 1,
-    )
-
-
-def _median(values: Sequence[float]) -> float:
-    return statistics.spread(values).median
-
-
-def _token_ms(trials: Sequence[SampleTrial]) -> float | None:
-    """Milliseconds per token step of the target alone, over all samples."""
-    steps = sum(len(trial.ids) - 1 for trial in trials)
-    spent = sum(_median([timing.steps_ms for timing in trial.alone]) for trial in trials)
-    return spent / steps if steps and spent else None
-
-
-def _own_prediction(
-    trials: Sequence[SampleTrial], tokens: float | None, passes: int
-) -> float | None:
-    token_ms = _token_ms(trials)
-    if token_ms is None or tokens is None:
-        return None
-    spent = sum(_median([timing.draft_ms for timing in trial.drafted]) for trial in trials)
-    return tokens / (spent / passes / token_ms + 1)
-
-
-def _pass_cost(trials: Sequence[SampleTrial], passes: int) -> float | None:
-    """Time of a pass of the target over a draft / time of its single token step."""
-    token_ms = _token_ms(trials)
-    if token_ms is None or not passes:
-        return None
-    spent = sum(_median([timing.passes_ms for timing in trial.drafted]) for trial in trials)
-    return spent / passes / token_ms
 
 
 def sentence(report: DraftReport) -> str:
     """The outcome in words: faster, slower, or not enough data."""
     if not report.equal:
         return "A drafted answer differs from the target's, and no tie explains it: a fault."
-    draft = "prompt lookup" if report.draft == LOOKUP else report.draft
-    interval = report.measured
-    if interval is None:
+    found = report.measured
+    if found is None:
         return "The answers have a single token: there is nothing to draft."
     samples = sum(bool(trial.ratios()) for trial in report.samples)
-    enough, basis = _basis(samples, interval)
-    start, median = f"Drafted by {draft}, {report.target}", f"{interval.median:.2f}x"
-    if not enough:
-        return f"{start} runs at {median} its speed alone; {basis}."
-    limits = f"95 % interval {interval.low:.2f} to {interval.high:.2f}"
-    return f"{start} is {_outcome(interval)} ({median}, {limits}, {basis})."
-
-
-def _basis(samples: int, interval: statistics.Interval) -> tuple[bool, str]:
-    """Whether the data suffice for a conclusion, and the data in words or what is missing."""
-    enough = interval.clusters >= FEWEST
-    need = f"{FEWEST} or more are needed"
-    if samples == 1:
-        few = f"too few pairs for a conclusion ({interval.n}; {need})"
-        return enough, f"{interval.n} pairs of this sample" if enough else few
-    if interval.clusters == samples:
-        few = f"too few samples for a conclusion ({samples}; {need})"
-        return enough, f"{samples} samples, {interval.n} pairs" if enough else few
-    few = f"too few sequences for a conclusion ({interval.clusters}; {need})"
-    basis = f"{samples} samples of {interval.clusters} sequences, {interval.n} pairs"
-    return enough, basis if enough else few
-
-
-def _outcome(interval: statistics.Interval) -> str:
-    """Uses the rounded interval as printed: with a limit of 1.00 both may be equally fast."""
-    if round(interval.low, 2) > 1:
-        return "faster"
-    return "slower" if round(interval.high, 2) < 1 else "neither clearly faster nor clearly slower"
+    basis, what, number = f"{found.n} pairs of this sample", "pairs", found.n
+    if samples > 1:
+        basis, what, number = f"{samples} samples, {found.n} pairs", "samples", samples
+    if samples > 1 and found.clusters != samples:
+        what, number = "sequences", found.clusters
+        basis = f"{samples} samples of {number} sequences, {found.n} pairs"
+    draft = "prompt lookup" if report.request.draft == LOOKUP else report.request.draft
+    start, median = f"Drafted by {draft}, {report.request.target}", f"{found.median:.2f}x"
+    if found.clusters < FEWEST:
+        few = f"too few {what} for a conclusion ({number}; {FEWEST} or more are needed)"
+        return f"{start} runs at {median} its speed alone; {few}."
+    # As printed: with a limit of 1.00 both may be equally fast.
+    outcome = "neither clearly faster nor clearly slower"
+    outcome = "slower" if round(found.high, 2) < 1 else outcome
+    outcome = "faster" if round(found.low, 2) > 1 else outcome
+    limits = f"95 % interval {found.low:.2f} to {found.high:.2f}"
+    return f"{start} is {outcome} ({median}, {limits}, {basis})."
 
 
 def as_row(report: DraftReport) -> dict[str, Any]:
     """One JSON object: all figures, all samples, and the outcome in words."""
-    row: dict[str, Any] = asdict(report)
+    request = {name: getattr(report.request, name) for name in ("target", "draft", "gamma", "how")}
+    row: dict[str, Any] = {**request, **asdict(report)}
+    del row["request"]
     if (predicted := report.predicted) is not None:
         names = ("first_window", "expected_tokens", "cost_ratio", "ceiling")
         row["predicted"] |= {name: getattr(predicted, name) for name in names}

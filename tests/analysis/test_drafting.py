@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from engine.analysis import statistics
-from engine.errors import BadInput
-from engine.media_options import Split, perturbations, window
-from engine.pipeline import draft_results
-from engine.pipeline.draft_results import (
+from engine.analysis import drafting, statistics
+from engine.analysis.drafting import (
     AnswerPiece,
     Cycle,
     Difference,
@@ -20,6 +17,8 @@ from engine.pipeline.draft_results import (
     SampleTrial,
     Timing,
 )
+from engine.errors import BadInput
+from engine.media_options import Split, perturbations, window
 from engine.types import DecodeConfig, Sample
 
 SAMPLE = Sample("s", "q")
@@ -49,7 +48,7 @@ def test_the_settings_in_words_name_what_differs_from_the_default() -> None:
 
 
 def test_figures_are_those_of_the_formulas() -> None:
-    found = draft_results.report(REQUEST, [TRIED])
+    found = drafting.report(REQUEST, [TRIED])
     assert found.passes == 3
     assert found.tokens_per_pass == pytest.approx(7 / 3)
     assert found.mean_accepted == pytest.approx(4 / 3)
@@ -62,21 +61,21 @@ def test_figures_are_those_of_the_formulas() -> None:
 
 
 def test_the_prediction_is_the_acceptance_analysis() -> None:
-    found = draft_results.report(REQUEST, [TRIED]).predicted
+    found = drafting.report(REQUEST, [TRIED]).predicted
     assert found is not None and found.first_window == 1.0
     assert found.per_token == (8.0 / 4, 70.0 / 7)
     assert found.speedup.value == pytest.approx((1 + 3) / (0.2 * 3 + 1))
 
 
 def test_lookup_has_no_prediction_from_separate_answers() -> None:
-    found = draft_results.report(replace(REQUEST, draft="lookup"), [replace(TRIED, draft_ids=None)])
+    found = drafting.report(replace(REQUEST, draft="lookup"), [replace(TRIED, draft_ids=None)])
     assert found.predicted is None and found.own_prediction is not None
-    assert "by prompt lookup" in draft_results.sentence(found)
+    assert "by prompt lookup" in drafting.sentence(found)
 
 
 def test_few_pairs_decide_nothing() -> None:
-    assert "too few pairs for a conclusion (3;" in draft_results.sentence(
-        draft_results.report(REQUEST, [TRIED])
+    assert "too few pairs for a conclusion (3;" in drafting.sentence(
+        drafting.report(REQUEST, [TRIED])
     )
 
 
@@ -88,21 +87,21 @@ def several(number: int, ms: float = 35.0, pairs: int = 6) -> list[SampleTrial]:
 
 @pytest.mark.parametrize("number", [2, 5])
 def test_pairs_of_few_samples_do_not_make_up_for_samples(number: int) -> None:
-    told = draft_results.sentence(draft_results.report(REQUEST, several(number)))
+    told = drafting.sentence(drafting.report(REQUEST, several(number)))
     assert f"too few samples for a conclusion ({number};" in told and "2.00x" in told
     assert "is faster" not in told and "interval" not in told
 
 
 def test_control_six_samples_or_six_pairs_of_one_decide() -> None:
-    six = draft_results.sentence(draft_results.report(REQUEST, several(6, pairs=1)))
+    six = drafting.sentence(drafting.report(REQUEST, several(6, pairs=1)))
     assert "is faster" in six and "6 samples, 6 pairs" in six
-    one = draft_results.sentence(draft_results.report(REQUEST, several(1)))
+    one = drafting.sentence(drafting.report(REQUEST, several(1)))
     assert "is faster" in one and "6 pairs of this sample" in one
 
 
 def test_samples_of_a_single_token_are_not_counted() -> None:
     single = replace(several(1, 0.0)[0], sample="single")
-    told = draft_results.sentence(draft_results.report(REQUEST, [*several(5), single]))
+    told = drafting.sentence(drafting.report(REQUEST, [*several(5), single]))
     assert "too few samples for a conclusion (5;" in told
 
 
@@ -110,19 +109,19 @@ def test_samples_of_a_single_token_are_not_counted() -> None:
     ("ms", "word"), [(69.8, "neither"), (70.2, "neither"), (69.0, "faster"), (71.0, "slower")]
 )
 def test_an_end_printed_as_one_does_not_exclude_equality(ms: float, word: str) -> None:
-    found = draft_results.report(REQUEST, several(6, ms))
+    found = drafting.report(REQUEST, several(6, ms))
     assert (found.measured.low > 1) == (ms < 70)  # the unrounded end would decide
-    assert f"target is {word}" in draft_results.sentence(found)
+    assert f"target is {word}" in drafting.sentence(found)
 
 
 def test_samples_of_one_sequence_count_once() -> None:
     """Twelve samples of two sequences are two pieces of evidence."""
     tried = several(12, pairs=1)
     samples = tuple(Sample(one.sample, f"q{n % 2}") for n, one in enumerate(tried))
-    told = draft_results.sentence(draft_results.report(replace(REQUEST, samples=samples), tried))
+    told = drafting.sentence(drafting.report(replace(REQUEST, samples=samples), tried))
     assert "too few sequences for a conclusion (2;" in told
     samples = tuple(Sample(one.sample, f"q{n % 6}") for n, one in enumerate(tried))
-    told = draft_results.sentence(draft_results.report(replace(REQUEST, samples=samples), tried))
+    told = drafting.sentence(drafting.report(replace(REQUEST, samples=samples), tried))
     assert "is faster" in told and "12 samples of 6 sequences" in told
 
 
@@ -130,7 +129,7 @@ def test_whole_runs_are_counted_by_sample_as_the_steps_are() -> None:
     """Four samples gain, two lose: pair by pair the interval would be a single point."""
     quick, slow = several(4, 35.0, 40), several(2, 140.0, 40)
     tried = [*quick, *(replace(one, sample=f"t{one.sample}") for one in slow)]
-    found = draft_results.report(REQUEST, tried)
+    found = drafting.report(REQUEST, tried)
     ratios = [one.whole_ratios()[0] for one in (quick[0], slow[0])]
     assert (found.whole.low, found.whole.high) == (min(ratios), max(ratios))
     assert found.measured.width == 1.5
@@ -141,24 +140,22 @@ def test_whole_runs_are_counted_by_sample_as_the_steps_are() -> None:
 @pytest.mark.parametrize(("ms", "word"), [(35, "is faster"), (140, "is slower")])
 def test_the_sentence_is_computed(ms: float, word: str) -> None:
     tried = replace(TRIED, alone=TRIED.alone * 2, drafted=tuple(Timing(9, ms) for _ in range(6)))
-    assert word in draft_results.sentence(draft_results.report(REQUEST, [tried]))
+    assert word in drafting.sentence(drafting.report(REQUEST, [tried]))
 
 
 def test_what_cannot_be_told_is_said() -> None:
     times = (Timing(9, 35), Timing(9, 140), Timing(9, 84)) * 2
     tried = replace(TRIED, alone=TRIED.alone * 2, drafted=times)
-    assert "neither clearly faster nor clearly slower" in draft_results.sentence(
-        draft_results.report(REQUEST, [tried])
+    assert "neither clearly faster nor clearly slower" in drafting.sentence(
+        drafting.report(REQUEST, [tried])
     )
 
 
 def test_a_tie_is_no_fault_and_another_answer_is() -> None:
-    tied = draft_results.report(REQUEST, [replace(TRIED, difference=TIE)])
-    wrong = draft_results.report(REQUEST, [replace(TRIED, difference=replace(TIE, tied=False))])
+    tied = drafting.report(REQUEST, [replace(TRIED, difference=TIE)])
+    wrong = drafting.report(REQUEST, [replace(TRIED, difference=replace(TIE, tied=False))])
     assert tied.equal and not wrong.equal
-    assert "a fault" in draft_results.sentence(wrong) and "a fault" not in draft_results.sentence(
-        tied
-    )
+    assert "a fault" in drafting.sentence(wrong) and "a fault" not in drafting.sentence(tied)
 
 
 def test_an_answer_of_one_token_has_nothing_to_draft() -> None:
@@ -171,15 +168,15 @@ def test_an_answer_of_one_token_has_nothing_to_draft() -> None:
         draft_ids=(0,),
         draft_ms=0.0,
     )
-    found = draft_results.report(REQUEST, [one])
+    found = drafting.report(REQUEST, [one])
     assert found.tokens_per_pass is None is found.measured is found.pass_cost
     assert found.rates == (None, None, None)
-    assert "single token" in draft_results.sentence(found)
+    assert "single token" in drafting.sentence(found)
 
 
 def test_a_row_is_json_with_everything_in_it() -> None:
     row = json.loads(
-        json.dumps(draft_results.as_row(draft_results.report(REQUEST, [TRIED])), allow_nan=False)
+        json.dumps(drafting.as_row(drafting.report(REQUEST, [TRIED])), allow_nan=False)
     )
     assert row["samples"][0]["cycles"][0] == {"drafted": [1, 2, 3], "accepted": 3, "tokens": 4}
     assert row["how"] == "exact pixels, eager steps, at most 256 new tokens" and row["lost"] == []
