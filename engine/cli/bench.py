@@ -347,13 +347,13 @@ def _duration(seconds: float) -> str:
 
 def _print_summary(folder: Path, view: Progress, options: argparse.Namespace) -> None:
     """Prints each failure reason once, and the medians of each model."""
-    from engine import report
     from engine.analysis import results_table
+    from engine.report import document, report_figures
 
     table = results_table.frame([run_store.read(folder)])
     _print_failures(view)
-    value = {"folder": str(folder), **report.figures(table)}
-    out(value, report.as_text(table), options)
+    value = {"folder": str(folder), **report_figures.figures(table)}
+    out(value, document.as_text(table), options)
 
 
 def _print_failures(view: Progress) -> None:

@@ -53,15 +53,14 @@ def _report(options: argparse.Namespace) -> int:
     _check(options)
     if options.imported:
         return _imported(options)
-    from engine import report
-    from engine.report import submission
+    from engine.report import export, submission
 
     base = settings.load().runs_dir
     runs = [run_store.read(run_store.find(name, base)) for name in options.runs]
     if options.format == SUBMISSION:
         _give(options, submission.pieces(runs))
     else:
-        _give(options, report.write(runs, options.format, _baselines(options)))
+        _give(options, export.write(runs, options.format, _baselines(options)))
     for run in runs:
         for problem in run.problems:
             say(f"{run.folder}: {problem}")

@@ -15,7 +15,7 @@ from engine.analysis.results_table import labels
 from engine.analysis.statistics import MIN_CLUSTERS
 from engine.palette import toned
 from engine.report import choice_chart
-from engine.report.document_parts import (
+from engine.report.blocks import (
     Block,
     Bullets,
     ChartBlock,

@@ -14,7 +14,7 @@ from engine.analysis.pairs import Comparison
 from engine.analysis.speedup import Split
 from engine.analysis.statistics import Interval
 from engine.report import device_notes, svg_charts
-from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings
 
 IN_WORDS = ("total", "ttft", "tpot", "new_tokens")

@@ -19,9 +19,7 @@ from engine.analysis.statistics import Spread
 from engine.analysis.throughput import Throughput
 from engine.palette import toned
 from engine.report import device_notes, svg_charts
-from engine.report.choice_part import choosing, text_line
-from engine.report.comparison_part import comparing
-from engine.report.document_parts import (
+from engine.report.blocks import (
     Block,
     Bullets,
     ChartBlock,
@@ -30,6 +28,8 @@ from engine.report.document_parts import (
     Paragraph,
     ReportTable,
 )
+from engine.report.choice_part import choosing, text_line
+from engine.report.comparison_part import comparing
 from engine.report.first_page import first_page
 from engine.report.origin_part import flow, origin
 from engine.report.replay_part import replayed

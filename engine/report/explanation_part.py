@@ -16,8 +16,8 @@ from engine.attribution.explained import Explanation, nats_text
 from engine.errors import StageScopeError
 from engine.palette import HEAT_COLOURS
 from engine.report import moment_chart
-from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph
-from engine.report.markdown import printable
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph
+from engine.report.drawers import printable
 from engine.report.seen_part import samples_of
 from engine.storage import explanations
 from engine.storage.explanations import StoredExplanation

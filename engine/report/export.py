@@ -14,7 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.analysis.results_table import frame
-from engine.report import explanation_part, html, markdown, perfetto_trace, seen_part
+from engine.report import drawers, explanation_part, perfetto_trace, seen_part
 from engine.report.document import document, title
 from engine.report.named_baselines import PUBLISHED, Baselines
 from engine.report.report_figures import gather
@@ -34,14 +34,14 @@ def write(runs: Sequence[Run], form: str, baselines: Baselines | None = None) ->
 
 
 def _markdown(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
-    yield markdown.render(document(gather(runs, baselines=baselines)))
+    yield drawers.markdown(document(gather(runs, baselines=baselines)))
 
 
 def _html(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
     found = gather(runs, baselines=baselines)
     parts = (explanation_part.explained(run, len(found.runs) > 1) for run in found.runs)
     rests = (block for part in parts for block in part)
-    yield html.render(title(found), [*document(found), *rests, *seen_part.seen(found.runs[0])])
+    yield drawers.html(title(found), [*document(found), *rests, *seen_part.seen(found.runs[0])])
 
 
 def _csv(runs: Sequence[Run], _baselines: Baselines | None) -> Iterator[str]:

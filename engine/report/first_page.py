@@ -14,7 +14,7 @@ from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import labels, measured
 from engine.analysis.stage_bars import PARTS, StageTimes
 from engine.report import choice_part, svg_charts
-from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph
 from engine.report.report_figures import UNVERIFIED, Findings
 
 

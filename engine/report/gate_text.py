@@ -22,8 +22,8 @@ from engine.analysis.gate import (
 from engine.analysis.gate_values import TOKENS
 from engine.analysis.metrics import BY_NAME
 from engine.analysis.number_text import NONE, count, number, precise
-from engine.report import markdown as markdown_document
-from engine.report.document_parts import Block, Bullets, Heading, Paragraph, ReportTable
+from engine.report import drawers
+from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 from engine.storage.run_values import RunValues
 
 MOST = 10  # changed answers of a model that are listed
@@ -209,31 +209,12 @@ def sides(report: GateReport) -> Iterator[str]:
 
 def markdown(report: GateReport) -> str:
     """For a pull request; every name is escaped."""
-    return markdown_document.render(blocks(report))
+    return drawers.markdown(blocks(report))
 
 
 def text(report: GateReport) -> str:
     """For a terminal."""
-    return "\n\n".join(_plain(block) for block in blocks(report)[1:])
-
-
-def _plain(block: Block) -> str:
-    if isinstance(block, Bullets):
-        return "\n".join(block.items)
-    if isinstance(block, ReportTable):
-        lines = [block.columns, *block.rows]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(_padded(line, widths, block.words) for line in lines)
-    assert isinstance(block, Paragraph)
-    return block.text
-
-
-def _padded(line: Sequence[str], widths: Sequence[int], words: int) -> str:
-    cells = (
-        cell.ljust(width) if place < words else cell.rjust(width)
-        for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-    )
-    return "  ".join(cells).rstrip()
+    return drawers.terminal(blocks(report)[1:])
 
 
 def as_json(report: GateReport) -> dict[str, Any]:

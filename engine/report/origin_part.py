@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.analysis.number_text import NONE, size
 from engine.analysis.results_table import labels
-from engine.report.document_parts import Block, Bullets, Heading, Paragraph, ReportTable
+from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 from engine.report.report_figures import UNVERIFIED, Findings
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run

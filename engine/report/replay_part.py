@@ -6,11 +6,12 @@ Boundary: wording and the choice of the rows; replay writes the HTML.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from engine.analysis.number_text import count, ms
 from engine.analysis.results_table import labels, measured
-from engine.report.document_parts import Block, Heading, Paragraph, ReplayBlock
-from engine.report.replay import ReplayLane, lane
+from engine.report.blocks import Block, ChartBlock, Heading, Paragraph
+from engine.report.replay import ReplayLane, lane, section
 from engine.report.report_figures import Findings
 
 
@@ -23,7 +24,7 @@ def replayed(found: Findings) -> Iterator[Block]:
             f"Sample {sample}: {question} Stages and tokens at their recorded times, in the first "
             "measured run of each model."
         )
-        yield ReplayBlock(f"Total times: {'; '.join(words)}.", lanes)
+        yield ChartBlock(f"Total times: {'; '.join(words)}.", partial(section, lanes))
         return
 
 

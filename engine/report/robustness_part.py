@@ -14,7 +14,7 @@ from engine.analysis.robustness import Curve, Measure, Point, Robustness
 from engine.media_options import Change, Perturbation
 from engine.palette import toned
 from engine.report import svg_charts
-from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from engine.errors import DatasetError
 from engine.media import dataset
 from engine.models.families import FAMILIES
 from engine.palette import family_colour, tones
-from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph
 from engine.storage import provenance
 from engine.storage.run_header import Header
 from engine.storage.run_store import Run

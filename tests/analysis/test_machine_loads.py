@@ -7,8 +7,9 @@ from typing import Any
 
 from engine.analysis import machine_loads, pairs, speedup
 from engine.analysis.results_table import frame
-from engine.report import as_text, figures, gather
 from engine.report.comparison_part import sentence
+from engine.report.document import as_text
+from engine.report.report_figures import figures, gather
 from tests import fabricate
 
 QUIET = {"others": 0.1, "waited_ms": 0.0}

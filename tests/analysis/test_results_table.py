@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import report
 from engine.analysis.results_table import devices, frame, labels, measured
+from engine.report import export
 from tests import fabricate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,10 +55,10 @@ def test_people_read_titles_and_other_programs_names(tmp_path: Path) -> None:
     run = fabricate.run(tmp_path / "r", rows, titles=titles)
     assert labels(frame([run])) == ["ev", "vl", "im"]
     assert labels(frame([run], titled=True)) == ["EventGPT", "Video (vl)", "Video (im)"]
-    page = "".join(report.write([run], "md"))
+    page = "".join(export.write([run], "md"))
     assert "Video (vl)" in page and "| EventGPT " in page
     for form in ("json", "csv"):
-        assert "Video (vl)" not in "".join(report.write([run], form))
+        assert "Video (vl)" not in "".join(export.write([run], form))
 
 
 EPYC = {"device": "cpu", "processor": "EPYC", "threads": "1"}

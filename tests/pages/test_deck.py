@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine import report, settings
+from engine import settings
+from engine.report import export
 from engine.storage import annotations
 from engine.storage.run_store import Run
 from engine.storage.schemas import Vote, VotedAnswer
@@ -133,7 +134,7 @@ def test_votes_of_other_visits_count_and_are_shown_after_the_own_vote(
     assert "Other visits: vl better 1\nnote: It is empty." in words(at)
     assert "Blind: 2 votes between ev and vl; ev is preferred in 0 of 1 sequence" in words(at)
     for form in ("md", "html"):
-        assert "Blind: 2 votes between ev and vl" in "".join(report.write([made], form))
+        assert "Blind: 2 votes between ev and vl" in "".join(export.write([made], form))
 
 
 def test_a_vote_that_cannot_be_stored_is_told(deck: Deck, made: Run) -> None:

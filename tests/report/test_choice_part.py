@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from engine import report
 from engine.analysis import results_table
-from engine.report import choice_chart, choice_part, svg_charts
+from engine.report import choice_chart, choice_part, document, export, report_figures, svg_charts
 from engine.report.named_baselines import PUBLISHED, Baseline, Baselines
 from engine.report.report_figures import gather
 from engine.storage.run_store import Run
@@ -27,7 +26,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def text(run: Run, form: str = "md", *lines: Baseline) -> str:
-    return "".join(report.write([run], form, Baselines(lines)))
+    return "".join(export.write([run], form, Baselines(lines)))
 
 
 def test_conclusions_with_intervals_and_baselines_of_chance(run: Run) -> None:
@@ -112,8 +111,8 @@ def test_a_column_without_any_value_is_left_out(run: Run) -> None:
 
 def test_the_summary_of_bench_has_the_accuracy(run: Run, tmp_path: Path) -> None:
     table = results_table.frame([run])
-    told = report.as_text(table)
+    told = document.as_text(table)
     assert "accuracy     79.2% (" in told and "chance 25.0%, unreadable 0 of 96)" in told
-    assert len(report.figures(table)["choice_accuracy"]) == 6
+    assert len(report_figures.figures(table)["choice_accuracy"]) == 6
     plain = results_table.frame([fabricate.run(tmp_path / "b", fabricate.pair(3))])
-    assert "accuracy" not in report.as_text(plain)
+    assert "accuracy" not in document.as_text(plain)

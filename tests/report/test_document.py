@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from engine import report
 from engine.analysis import results_table
-from engine.report import device_notes, markdown
-from engine.report.document import document
+from engine.report import device_notes, document, drawers, export
 from engine.report.report_figures import gather
 from engine.storage import run_store
 from tests import fabricate
@@ -22,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 def text(tmp_path: Path, rows: list[dict[str, Any]], **more: Any) -> str:
     run = fabricate.run(tmp_path / "r", rows, **more)
-    return "".join(report.write([run], "md"))
+    return "".join(export.write([run], "md"))
 
 
 def test_a_clear_difference_is_said_with_its_interval(tmp_path: Path) -> None:
@@ -38,7 +36,7 @@ def test_answers_to_untrained_questions_are_said(tmp_path: Path) -> None:
     told = text(tmp_path, rows)
     assert "2 of 3 answers of ev are to questions that this demo model was not trained on" in told
     assert "not trained on" not in text(tmp_path / "b", [fabricate.row("ev", off_script=None)])
-    lines = report.as_text(results_table.frame([fabricate.run(tmp_path / "c", rows)]))
+    lines = document.as_text(results_table.frame([fabricate.run(tmp_path / "c", rows)]))
     assert "2 of 3 answers of ev are to questions" in lines
 
 
@@ -120,12 +118,12 @@ def test_models_on_different_devices_are_never_compared_without_a_word(tmp_path:
     assert "For some results other workers of the run shared the device, for some" in told
     assert "ifferent devices" not in told
     assert "ev · EPYC, shared device has 0.5" in told and "Such times may be longer than" in told
-    summary = report.as_text(gather([run_store.read(tmp_path / "a" / "r")]).table)
+    summary = document.as_text(gather([run_store.read(tmp_path / "a" / "r")]).table)
     assert "For some results other workers of the run shared" in summary
     shares = {"ev": ["cores"], "vl": []}
     runs = [fabricate.run(tmp_path / n, on(rows, n, shares=s)) for n, s in shares.items()]
-    assert "ev had shared cores; vl" in "".join(report.write(runs, "html"))
-    assert json.loads("".join(report.write(runs, "json")))["devices"] == {
+    assert "ev had shared cores; vl" in "".join(export.write(runs, "html"))
+    assert json.loads("".join(export.write(runs, "json")))["devices"] == {
         "ev · EPYC, shared cores": "EPYC, shared cores", "vl · EPYC": "EPYC",
     }  # fmt: skip
 
@@ -172,7 +170,7 @@ def test_who_answered_on_a_cluster_and_what_ran_elsewhere_is_said(tmp_path: Path
         {"event": "worker ended", "text": "Had one.", "tasks": [{"sample": "s0"}]},
         *({"event": "elsewhere", "text": f"Node {n % 7} lacks it."} for n in range(9)),
     ]
-    told = "".join(report.write([replace(run, journal=(*run.journal, *notes))], "md"))
+    told = "".join(export.write([replace(run, journal=(*run.journal, *notes))], "md"))
     assert "| Ray, 1 worker, for 6 results; the run's own process for 6 |" in told
     assert "each worker runs one model after another" in told and "sequential:" not in told
     assert "A worker stopped during work;" in told and "2 workers stopped" not in told
@@ -185,7 +183,7 @@ def test_the_device_at_the_end_of_a_long_name_is_not_cut_off(tmp_path: Path) -> 
     xeon = {"device": "cpu", "processor": "Xeon Platinum 8480C CPU @ 2.00GHz", "threads": "16"}
     rows = [fabricate.row("a-model-of-a-long-name", environment=xeon, where=PLACE | {
         "shares": ["device"]}), fabricate.row("ev", environment=EPYC)]  # fmt: skip
-    told = "".join(report.write([fabricate.run(tmp_path / "r", rows)], "html"))
+    told = "".join(export.write([fabricate.run(tmp_path / "r", rows)], "html"))
     drawn = [part.split("</svg>")[0] for part in told.split("<svg")[1:]]
     name = ">Xeon Platinum 8480C CPU @ 2.00GHz, 16 threads, shared device<"
     assert sum(name in one for one in drawn) >= 2 and not any("…" in one for one in drawn)
@@ -203,7 +201,7 @@ def test_a_run_whose_device_was_always_shared_says_so(tmp_path: Path) -> None:
     rows = fabricate.pair(12)
     shared = on(rows, "ev", shares=["device"]) + on(rows, "vl", shares=["device"])
     told = text(tmp_path, shared)
-    summary = report.as_text(gather([run_store.read(tmp_path / "r")]).table)
+    summary = document.as_text(gather([run_store.read(tmp_path / "r")]).table)
     for words in (told, summary):
         assert "ev · shared device" in words and "Shared device: another worker" in words
         assert "Different devices" not in words and "Shared cores" not in words
@@ -218,7 +216,7 @@ def test_warm_up_that_nothing_followed_is_nobody_in_the_report(tmp_path: Path) -
     assert [one.label for one in found.counts] == known == list(found.devices)
     assert {one.label for one in found.passages} == set(known) == set(found.verified)
     assert {one.n for one in found.passages} == {12}
-    told = "".join(markdown.render(document(found)))
+    told = "".join(drawers.markdown(document.document(found)))
     assert "ev · Other" not in told and "| Other | 1 | 1 | 1 |" in told
     assert "Different devices" not in told
     (only,) = gather([fabricate.run(tmp_path / "only", [warm])]).counts
@@ -292,7 +290,7 @@ def test_the_course_of_the_run_is_told(tmp_path: Path) -> None:
         writer.note("paused", "lent", ms=9.0)
         writer.note("paused", "lent", ms=9.0)
         writer.note("given up", "vl was given up: 3 failures in a row", model="vl")
-    told = "".join(report.write([run_store.read(folder)], "md"))
+    told = "".join(export.write([run_store.read(folder)], "md"))
     for words in ("resumed once", "paused 2 times for other work", "forced although the engine",
                   "vl was given up", "not finished", "after a pause"):  # fmt: skip
         assert words in told, words
@@ -319,7 +317,7 @@ def test_two_runs_are_one_report(tmp_path: Path) -> None:
     runs = [fabricate.run(tmp_path / name, fabricate.pair(7)) for name in "ab"]
     found = gather(runs)
     assert len(found.counts) == 4 and len(found.splits) == 6
-    told = markdown.render(document(found))
+    told = drawers.markdown(document.document(found))
     assert all(run.id in told for run in runs) and f"ev · {runs[0].id}" in told
 
 
@@ -330,7 +328,7 @@ def test_an_empty_run_says_that_it_is_empty(tmp_path: Path) -> None:
 
 def test_json_is_the_same_findings(tmp_path: Path) -> None:
     run = fabricate.run(tmp_path / "r", [*fabricate.pair(7), fabricate.failed("ev", "s99")])
-    value = json.loads("".join(report.write([run], "json")))
+    value = json.loads("".join(export.write([run], "json")))
     assert value["runs"][0]["plan"]["models"] == ["ev", "vl"]
     assert value["speedups"][0]["ratio"] == pytest.approx(gather([run]).splits[0].ratio)
     assert value["failures"] == [{"label": "ev", "reason": "It broke.", "n": 1}]

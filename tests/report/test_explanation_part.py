@@ -11,8 +11,8 @@ import pytest
 from engine.attribution import kept, wording
 from engine.attribution.explained import ExplainRequest
 from engine.media import dataset
-from engine.report import html
-from engine.report.document_parts import Block, Bullets, ChartBlock
+from engine.report import drawers
+from engine.report.blocks import Block, Bullets, ChartBlock
 from engine.report.explanation_part import MOST, TITLE, explained
 from engine.storage import explanations
 from engine.storage.explanations import Chance
@@ -39,7 +39,7 @@ def keep(run: Run, said: str = "a car", **more: Any) -> None:
 
 
 def page(blocks: list[Block]) -> str:
-    return html.render("t", blocks)
+    return drawers.html("t", blocks)
 
 
 def test_the_map_the_figures_and_the_limits(tmp_path: Path) -> None:

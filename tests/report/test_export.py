@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine import report
-from engine.report import perfetto_trace
+from engine.report import export, perfetto_trace
 from tests import fabricate
 
 
@@ -23,7 +22,7 @@ def test_one_line_per_result_and_every_figure(tmp_path: Path) -> None:
         fabricate.row(phase="warmup"),
     ]
     run = fabricate.run(tmp_path / "r", rows)
-    lines = list(csv.DictReader(io.StringIO("".join(report.write([run], "csv")))))
+    lines = list(csv.DictReader(io.StringIO("".join(export.write([run], "csv")))))
     assert [line["group"] for line in lines] == ["measured", "measured", "warm-up"]
     assert lines[0]["text"] == 'a "b", c\nd' and float(lines[0]["total_ms"]) == 30.0
     assert lines[1]["total_ms"] == "" and lines[1]["error"] == "It broke."
@@ -34,13 +33,13 @@ def test_one_line_per_result_and_every_figure(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-cmd", "@x", "\t=1"])
 def test_no_text_is_a_formula(tmp_path: Path, text: str) -> None:
     run = fabricate.run(tmp_path / "r", [fabricate.row(text=text)])
-    (line,) = csv.DictReader(io.StringIO("".join(report.write([run], "csv"))))
+    (line,) = csv.DictReader(io.StringIO("".join(export.write([run], "csv"))))
     assert line["text"] == f"'{text}"
 
 
 def events(tmp_path: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     run = fabricate.run(tmp_path / "r", rows)
-    value = json.loads("".join(report.write([run], "trace")))
+    value = json.loads("".join(export.write([run], "trace")))
     assert set(value) == {"displayTimeUnit", "traceEvents"}
     return list(value["traceEvents"])
 

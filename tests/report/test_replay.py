@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from engine import report
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS
-from engine.report import replay
+from engine.report import export, replay
 from engine.report.replay import ReplayLane
 from engine.storage.result_rows import AnswerRow
 from tests import fabricate
-from tests.report.test_html import EVIL, read
+from tests.report.test_drawers import EVIL, read
 from tests.ui.answers import CACHED, result
 
 AT = re.compile(r'class="at" style="--at:([0-9.]+)">([^<]*)<')
@@ -109,7 +108,7 @@ def test_a_report_replays_the_first_sample_that_all_have_answered(tmp_path: Path
         fabricate.row("vl", "s1", cached_ms=10.0),
     ]
     run = fabricate.run(tmp_path / "both", rows)
-    html = "".join(report.write([run], "html"))
+    html = "".join(export.write([run], "html"))
     assert html.count('class="replay"') == 1 and "Sample s1: What is it?" in html
     assert [text for _, text in AT.findall(html) if text in ("A", " lane", ".")] == [
         "A",
@@ -117,6 +116,6 @@ def test_a_report_replays_the_first_sample_that_all_have_answered(tmp_path: Path
         ".",
     ]
     assert "read from the cache; when computed: 10.0 ms" in html
-    assert "Total times: ev 30.0 ms, 4 tokens; vl 30.0 ms" in "".join(report.write([run], "md"))
+    assert "Total times: ev 30.0 ms, 4 tokens; vl 30.0 ms" in "".join(export.write([run], "md"))
     alone = fabricate.run(tmp_path / "alone", [rows[0], rows[3]])
-    assert 'class="replay"' not in "".join(report.write([alone], "html"))
+    assert 'class="replay"' not in "".join(export.write([alone], "html"))

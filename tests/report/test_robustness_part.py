@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.analysis import robustness
 from engine.report import export, robustness_part, svg_charts
-from engine.report.document_parts import ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.blocks import ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.report_figures import gather
 from tests.analysis.test_robustness import run, sweep
 

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engine import report
 from engine.media import dataset
-from engine.report import seen_part
-from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph
+from engine.report import export, seen_part
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph
 from engine.storage import provenance
 from engine.storage.run_store import Run
 from engine.viewing import seen_times
 from tests import fabricate, recordings
-from tests.report.test_html import read
+from tests.report.test_drawers import read
 
 
 def recorded(folder: Path, count: int = 2) -> Run:
@@ -67,9 +66,9 @@ def test_a_dataset_that_has_changed_is_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_html_report_has_them_and_asks_for_nothing(tmp_path: Path) -> None:
     run = recorded(tmp_path)
-    found = read("".join(report.write([run], "html")))
+    found = read("".join(export.write([run], "html")))
     sources = [value or "" for name, value in found.attributes if name == "src"]
     assert len(sources) == 2 * (5 + 8)
     assert all(source.startswith("data:image/webp;base64,") for source in sources)
     assert "script" not in found.tags
-    assert "What each model saw" not in "".join(report.write([run], "md"))
+    assert "What each model saw" not in "".join(export.write([run], "md"))

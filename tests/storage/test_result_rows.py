@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from engine import report
 from engine.analysis import model_summary, throughput
 from engine.analysis.results_table import frame
+from engine.report import export
 from engine.storage import run_store
 from engine.storage.result_rows import AnswerRow, Place, ResultRow
 from engine.storage.run_store import Run
@@ -58,7 +58,7 @@ def test_a_stored_run_has_the_figures_that_its_summary_states(stored: Run) -> No
     }
     assert json.loads(json.dumps(found)) == {name: summary[name] for name in found}
     for form in ("md", "html", "csv", "json", "trace"):
-        assert "".join(report.write([stored], form))
+        assert "".join(export.write([stored], form))
 
 
 def test_a_written_row_says_what_its_result_says() -> None:

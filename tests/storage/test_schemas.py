@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from engine import report
 from engine.analysis.results_table import frame
 from engine.benchmark.run_progress import Tracker
 from engine.errors import StageScopeError, StoreError
 from engine.plain_files import JSON_FAULTS, reason
+from engine.report import export
 from engine.storage import json_lines, run_store
 from engine.storage.json_lines import DamagedLines
 from engine.storage.result_rows import ResultRow
@@ -110,7 +110,7 @@ def test_every_key_of_a_row_may_hold_an_odd_value(tmp_path: Path, base: dict[str
     table = frame([run])
     assert len(table) > 50 and len(run.damage.broken) > 100 and "good" in set(table["sample"])
     for form in ("md", "csv", "json", "trace"):
-        assert "".join(report.write([run], form))
+        assert "".join(export.write([run], form))
 
 
 @pytest.mark.parametrize("base", [fabricate.row(), fabricate.batch(["s0", "s1"])[0]])
@@ -123,7 +123,7 @@ def test_any_key_of_a_row_may_be_absent(tmp_path: Path, base: dict[str, Any]) ->
         rows.append(row)
     run = made(tmp_path / "run", rows)
     for form in ("md", "csv", "json", "trace"):
-        assert "".join(report.write([run], form))
+        assert "".join(export.write([run], form))
     tracker = Tracker(1, ("ev",))
     for _, row in run.results():
         tracker.earlier(row)
@@ -148,7 +148,7 @@ def test_rows_changed_at_random_end_nothing(tmp_path: Path, seed: int) -> None:
         rows = [mutated(row, draw, draw.choice((0.002, 0.01, 0.1))) for row in source]
         run = made(tmp_path / f"{number}", rows)
         for form in ("md", "csv", "json", "trace"):
-            assert "".join(report.write([run], form))
+            assert "".join(export.write([run], form))
         run_store.reopen(run.folder).close()
 
 

@@ -18,7 +18,7 @@ from engine.viewing.event_times import EventDensity, density
 from engine.viewing.seen_markup import RowHead
 from engine.viewing.seen_times import SeenPicture, SeenRow, SeenTimeline
 from tests.media.test_events import stream
-from tests.report.test_html import EVIL, Reader, read
+from tests.report.test_drawers import EVIL, Reader, read
 
 HEADS: dict[MediaKind, RowHead] = {
     "events": RowHead("EventGPT", "#8768D8"),

@@ -12,11 +12,10 @@ import streamlit as st
 
 from engine.analysis.number_text import number
 from engine.published.audit import RULES, SEVERITIES, AuditFinding, Rule, Severity
-from engine.report.document_parts import ReportTable
+from engine.report.blocks import ReportTable
 from ui.published import file_list, record_table
 from ui.published.opened_sets import Audited, OpenedSets
-from ui.results import report_parts
-from ui.widgets import notices
+from ui.widgets import blocks, notices
 from ui.widgets.text import count
 
 OPEN = "results_finding"  # in the URL: the index of the file and of the finding, as 3.0
@@ -33,7 +32,7 @@ Entry = tuple[str, Audited, AuditFinding]  # its key in the URL
 
 def show(found: OpenedSets) -> None:
     """The files, then their findings."""
-    report_parts.draw([file_list.table(found)], "imported_files")
+    blocks.draw([file_list.table(found)], "imported_files")
     for index, sentence in enumerate(file_list.unread(found)):
         notices.notice(sentence, f"imported_unread_{index}")
     st.subheader("Findings", anchor=False)
@@ -144,7 +143,7 @@ def _evidence(key: str, item: Audited, finding: AuditFinding) -> None:
     if finding.figures:
         rows = tuple((name, number(value)) for name, value in finding.figures.items())
         table = ReportTable("Figures", ("in the file's units", "value"), rows)
-        report_parts.draw([table], f"imported_figures_{key}")
+        blocks.draw([table], f"imported_figures_{key}")
     both = record_table.concerned(item.file, finding)
     failures = [one for one in item.file.failures if one.path in set(finding.paths)]
     if both:
@@ -156,7 +155,7 @@ def _evidence(key: str, item: Audited, finding: AuditFinding) -> None:
         table = ReportTable(
             "Samples that failed", ("place in the file", "sample", "reason"), lines, 3
         )
-        report_parts.draw([table], f"imported_failures_{key}")
+        blocks.draw([table], f"imported_failures_{key}")
     else:
         _places(key, finding)
 

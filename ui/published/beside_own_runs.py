@@ -12,14 +12,14 @@ from engine.analysis.model_summary import find, stage_medians
 from engine.analysis.number_text import NONE, number
 from engine.published.read import ResultFile, part_bars
 from engine.published.read.part_bars import Bar
-from engine.report.document_parts import ReportTable
+from engine.report.blocks import ReportTable
 from engine.types import STAGES
 from ui.charts import stage_bar_chart
 from ui.published import file_list
 from ui.published.opened_sets import OpenedSets
-from ui.results import opened_runs, report_parts
+from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
-from ui.widgets import notices
+from ui.widgets import blocks, notices
 from ui.widgets.theme import UNACCOUNTED
 
 HERE, ELSEWHERE = "measured here", "recorded elsewhere"
@@ -48,7 +48,7 @@ def show(runs: OpenedRuns, found: OpenedSets) -> None:
         return
     parts = {label: bar.parts for label, _, bar in lines}
     st.altair_chart(stage_bar_chart.chart(parts), alt=stage_bar_chart.words(parts), width="stretch")
-    report_parts.draw([table(lines, found.corrected)], "imported_beside")
+    blocks.draw([table(lines, found.corrected)], "imported_beside")
     notices.small(
         "Own runs and recorded files differ in machines, checkpoints, prompts and answer lengths. "
         "Compare the parts within a bar, not the lengths of two bars.",

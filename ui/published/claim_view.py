@@ -10,12 +10,11 @@ import streamlit as st
 from engine.analysis.number_text import NONE, times
 from engine.published.claims.confounds import PER_TOKEN
 from engine.published.claims.headlines import Evidence, Headline
-from engine.report.document_parts import ReportTable
+from engine.report.blocks import ReportTable
 from ui.charts import published_charts
 from ui.published import opened_sets
 from ui.published.opened_sets import OpenedSets
-from ui.results import report_parts
-from ui.widgets import notices
+from ui.widgets import blocks, notices
 from ui.widgets.text import escape
 
 COLUMNS = ("file", "against", "notes", "n", "ratio of means", "median over clips (95 %)")
@@ -35,7 +34,7 @@ def show(found: OpenedSets) -> None:
         if headline.evidence:
             _evidence(headline, found.corrected)
         if headline.without:
-            report_parts.draw([absent(headline)], f"imported_without_{headline.name}")
+            blocks.draw([absent(headline)], f"imported_without_{headline.name}")
 
 
 def _evidence(headline: Headline, corrected: bool) -> None:
@@ -45,7 +44,7 @@ def _evidence(headline: Headline, corrected: bool) -> None:
             alt=published_charts.claim_words(headline, corrected),
             width="stretch",
         )
-    report_parts.draw([table(headline, corrected)], f"imported_claim_{headline.name}")
+    blocks.draw([table(headline, corrected)], f"imported_claim_{headline.name}")
 
 
 def absent(headline: Headline) -> ReportTable:

@@ -13,12 +13,11 @@ from engine.analysis.number_text import number, percent, times
 from engine.published.claims.denominators import both_denominators
 from engine.published.claims.published_report import range_percent, range_times
 from engine.published.read import AnswerRecord, ResultFile, answer_pairs
-from engine.report.document_parts import ReportTable
+from engine.report.blocks import ReportTable
 from ui.charts import published_charts
 from ui.published import file_figures
 from ui.published.opened_sets import OpenedSets
-from ui.results import report_parts
-from ui.widgets import notices, token_marks
+from ui.widgets import blocks, notices, token_marks
 
 NONE = "No file here has token ids of two models, so acceptance cannot be computed."
 LONGEST = 16  # greatest draft length
@@ -59,7 +58,7 @@ def show(found: OpenedSets, what: str = "File") -> None:
     one = kinds[kind if kind in kinds else next(iter(kinds))]
     _metrics(one)
     _charts(file, kind or "", found.corrected, one)
-    report_parts.draw([table(file, kinds)], "imported_acceptance")
+    blocks.draw([table(file, kinds)], "imported_acceptance")
     _stated(file, found.corrected)
     note = both_denominators(file, item.findings) if found.corrected else ""
     if note:
@@ -203,7 +202,7 @@ def _stated(file: ResultFile, corrected: bool) -> None:
     )
     if rows:
         caption = "Stated acceptance beside the position match of the ids"
-        report_parts.draw(
+        blocks.draw(
             [ReportTable(caption, ("place in the file", "stated", "position match"), rows)],
             "stated",
         )

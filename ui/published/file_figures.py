@@ -13,12 +13,11 @@ from engine.published.claims.waterfall import Waterfall, waterfall
 from engine.published.read import ResultFile, file_summary, milliseconds
 from engine.published.read import part_bars as stages
 from engine.published.read.file_summary import Average, ModelSummary
-from engine.report.document_parts import ReportTable
+from engine.report.blocks import ReportTable
 from ui.charts import published_charts, stage_bar_chart
 from ui.published import file_list, record_table
 from ui.published.opened_sets import Audited, OpenedSets
-from ui.results import report_parts
-from ui.widgets import notices
+from ui.widgets import blocks, notices
 from ui.widgets.text import count
 
 FILE = "results_file"
@@ -47,8 +46,8 @@ def show(found: OpenedSets) -> None:
     failed = f" · {count(len(file.failures), 'failed sample')}" if file.failures else ""
     notices.small(f"{group}{failed} · values {mode}", "imported_group")
     models = file_summary.models(file)
-    report_parts.draw([who(models)], "imported_who")
-    report_parts.draw([table(file, models, found.corrected)], "imported_figures")
+    blocks.draw([who(models)], "imported_who")
+    blocks.draw([table(file, models, found.corrected)], "imported_figures")
     _bars(file, found.corrected)
     _fall(file, found.corrected)
     if st.toggle("Every record", key="results_records", bind="query-params"):

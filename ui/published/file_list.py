@@ -11,7 +11,7 @@ from engine.published.audit import SEVERITIES
 from engine.published.read import ResultFile
 from engine.published.read.who_answered import disputed
 from engine.published.read.who_answered import shown as identity_name
-from engine.report.document_parts import ReportTable
+from engine.report.blocks import ReportTable
 from ui.published.opened_sets import Audited, OpenedSets
 from ui.widgets.text import count
 

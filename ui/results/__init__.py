@@ -11,7 +11,6 @@
     answer_figures             the figures of one answer
     origin_view                settings and machine of the runs, agreement, reports to download
     result_charts              distributions, scatter and timeline
-    report_parts               parts of a report on the page
 
 Boundary: shows what the engine computes; computes no figure.
 """

@@ -9,9 +9,9 @@ import streamlit as st
 
 from engine.report import choice_chart, choice_part
 from ui.charts import chart_theme  # noqa: F401 - registers the theme
-from ui.results import opened_runs, report_parts
+from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
-from ui.widgets import notices
+from ui.widgets import blocks, notices
 
 NOTHING = (
     "No answer can be judged yet: all results failed, or the right options are not known. The "
@@ -32,7 +32,7 @@ def available(opened: OpenedRuns) -> bool:
 def show(opened: OpenedRuns) -> None:
     found = opened_runs.choices(opened)
     published = found.baselines.lines
-    report_parts.draw(list(choice_part.conclusions(found)), "results_accuracy")
+    blocks.draw(list(choice_part.conclusions(found)), "results_accuracy")
     if published or any(one.accuracy for one in found.choices):
         drawn = choice_chart.chart(found.choices, published, opened.families)
         words = choice_chart.words(found.choices, published)
@@ -40,6 +40,6 @@ def show(opened: OpenedRuns) -> None:
         st.caption(f"{LEGEND} {HOLLOW}" if published else LEGEND)
     if not any(one.accuracy for one in found.choices):
         notices.hint(NOTHING)
-    report_parts.draw(choice_part.tables(found.choices, published), "results_accuracy_table")
+    blocks.draw(choice_part.tables(found.choices, published), "results_accuracy_table")
     with st.expander("How answers are read and counted", key="results_accuracy_meaning"):
         notices.small(choice_part.MEANING, "results_accuracy_meaning")

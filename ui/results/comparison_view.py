@@ -18,9 +18,9 @@ from engine.report import device_notes, document
 from engine.report import svg_charts as report_charts
 from engine.report.comparison_part import IN_WORDS, paired_table, sentence, split_table, split_words
 from ui.charts import result_charts
-from ui.results import opened_runs, overview, report_parts
+from ui.results import opened_runs, overview
 from ui.results.opened_runs import OpenedRuns
-from ui.widgets import notices
+from ui.widgets import blocks, notices
 from ui.widgets.text import count
 
 ONE = (
@@ -59,8 +59,8 @@ def _throughput(opened: OpenedRuns, sides: tuple[str, str]) -> None:
     """The throughput of two labels, of which at least one answered in batches."""
     whole = opened_runs.findings(opened)
     throughputs = tuple(item for item in whole.throughputs if item.label in sides)
-    blocks = list(document.together(replace(whole, throughputs=throughputs)))
-    report_parts.draw(blocks[-1:], "results_throughput")
+    shown = list(document.together(replace(whole, throughputs=throughputs)))
+    blocks.draw(shown[-1:], "results_throughput")
 
 
 def pair(opened: OpenedRuns) -> tuple[str, str]:
@@ -125,7 +125,7 @@ def _speedup_parts(opened: OpenedRuns, name: LensName, total: Comparison) -> Non
     chart = chart.configure_text(color="currentColor").configure_legend(orient="top", title=None)
     st.altair_chart(chart, alt=split_words(split), width="stretch")
     with st.expander("The parts as figures", key="results_parts"):
-        report_parts.draw([split_table(split)], "results_parts")
+        blocks.draw([split_table(split)], "results_parts")
 
 
 def _scatter(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
@@ -175,4 +175,4 @@ def _all(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
     key = f"All metrics, {count(len(PAIRED), 'row')}"
     if st.toggle(key, key="results_every", bind="query-params"):
         every = _compared(opened, name, a, b, tuple(metric.name for metric in PAIRED))
-        report_parts.draw([paired_table(a, b, every)], "results_paired")
+        blocks.draw([paired_table(a, b, every)], "results_paired")

@@ -19,11 +19,11 @@ from engine.report import vote_part
 from engine.storage.annotations import MAX_NOTE_CHARS
 from engine.storage.schemas import Choice, Vote
 from ui.compare import cards
-from ui.results import comparison_view, deck_card, opened_runs, report_parts, sample_view
+from ui.results import comparison_view, deck_card, opened_runs, sample_view
 from ui.results.deck_card import CHOICES, OpenCard
 from ui.results.opened_runs import OpenedRuns
 from ui.results.sample_view import Result
-from ui.widgets import contact_sheets, notices
+from ui.widgets import blocks, contact_sheets, notices
 from ui.widgets.text import count
 from ui.widgets.text import escape as literal
 from ui.widgets.theme import TONES
@@ -223,5 +223,5 @@ def _totals(opened: OpenedRuns, votes: Sequence[Vote], pair: tuple[str, str]) ->
         return
     for number, one in enumerate(found):
         notices.small(vote_part.sentence(one), f"deck_total_{number}")
-    report_parts.draw([vote_part.table(found)], "deck_table")
+    blocks.draw([vote_part.table(found)], "deck_table")
     notices.small(vote_part.MEANING, "deck_meaning")

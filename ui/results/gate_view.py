@@ -20,15 +20,15 @@ from engine.analysis import gate, gate_values
 from engine.analysis.gate import AnswerChange, GateReport
 from engine.errors import StageScopeError
 from engine.report import gate_text
-from engine.report.document_parts import Bullets, Paragraph
+from engine.report.blocks import Bullets, Paragraph
 from engine.storage import run_values
 from engine.storage.run_store import Run
 from engine.storage.run_values import RunValues
 from ui.charts import gate_chart
-from ui.results import opened_runs, report_parts, run_list, run_sources
+from ui.results import opened_runs, run_list, run_sources
 from ui.results.opened_runs import Key, OpenedRuns
 from ui.results.run_sources import RunSource
-from ui.widgets import notices, uploads
+from ui.widgets import blocks, notices, uploads
 from ui.widgets.text import count, escape, when
 
 NEW, BASE = "results_gate_new", "results_gate_base"  # in the URL, as the next two
@@ -222,10 +222,10 @@ def _report(report: GateReport, sides: Sides) -> None:
         st.altair_chart(gate_chart.chart(report, _tones(report)), alt=words, width="stretch")
         st.caption(gate_chart.LEGEND)
     if (table := gate_text.table(report)).rows:
-        report_parts.draw([table], "results_gate_table")
+        blocks.draw([table], "results_gate_table")
     _answers(report, sides)
     said = (*gate_text.reasons(report), *gate_text.sides(report), *report.notes)
-    report_parts.draw([Paragraph(gate_text.method(report)), Bullets(said)], "results_gate_method")
+    blocks.draw([Paragraph(gate_text.method(report)), Bullets(said)], "results_gate_method")
     _downloads(report)
 
 

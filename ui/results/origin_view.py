@@ -15,10 +15,10 @@ from engine.report import export, submission
 from engine.report.document import agreement
 from engine.report.export import FORMATS
 from engine.report.origin_part import flow, origin
-from ui.results import accuracy_view, opened_runs, report_parts
+from ui.results import accuracy_view, opened_runs
 from ui.results.opened_runs import OpenedRuns
 from ui.results.run_sources import RunSource
-from ui.widgets import notices
+from ui.widgets import blocks, notices
 
 KINDS = {
     "html": ("Report, one HTML file", "text/html", "With charts, readable offline, printable."),
@@ -35,9 +35,9 @@ def show(opened: OpenedRuns) -> None:
     if not opened.runs:
         st.caption("These results were not measured here, so nothing is known about their run.")
         return
-    report_parts.draw(origin(opened_runs.findings(opened)), "results_origin")
+    blocks.draw(origin(opened_runs.findings(opened)), "results_origin")
     passed = replace(opened_runs.findings(opened), passages=opened_runs.flow(opened))
-    report_parts.draw(flow(passed), "results_flow")
+    blocks.draw(flow(passed), "results_flow")
 
 
 def agree(opened: OpenedRuns) -> None:
@@ -50,7 +50,7 @@ def agree(opened: OpenedRuns) -> None:
         )
         return
     whole = replace(opened_runs.findings(opened), attributes=attributes, overlaps=overlaps)
-    report_parts.draw(agreement(whole), "results_agreement")
+    blocks.draw(agreement(whole), "results_agreement")
 
 
 def reports(opened: OpenedRuns) -> None:

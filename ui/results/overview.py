@@ -14,15 +14,15 @@ from engine.analysis.model_summary import Figure
 from engine.analysis.number_text import number
 from engine.machine.load import busy
 from engine.report import document
-from engine.report.document_parts import ReportTable
+from engine.report.blocks import ReportTable
 from engine.report.report_figures import NOT_COVERED, UNVERIFIED, Findings
 from engine.storage.schemas import Standing
 from engine.types import STAGES
 from ui.charts import result_charts, run_table, stage_bar_chart
 from ui.compare import trust_badges
-from ui.results import opened_runs, report_parts
+from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
-from ui.widgets import notices
+from ui.widgets import blocks, notices
 from ui.widgets.text import escape
 
 LENS_WORDS: dict[LensName, str] = {
@@ -80,8 +80,8 @@ def show(found: OpenedRuns) -> None:
     """The whole view, or why there is nothing to show."""
     whole = opened_runs.findings(found)
     _badges(whole)
-    report_parts.draw(list(document.results(whole))[1:], "results_counts")
-    report_parts.draw(document.together(whole), "results_together")
+    blocks.draw(list(document.results(whole))[1:], "results_counts")
+    blocks.draw(document.together(whole), "results_together")
     if not any(count.answered for count in whole.counts):
         notices.notice("There are no answers, so there are no figures.", "results_nothing")
         return
@@ -96,9 +96,9 @@ def show(found: OpenedRuns) -> None:
         _bars(found, opened_runs.figures(found, name))
         _distribution(found, name)
         _tables(found, opened_runs.figures(found, name))
-    report_parts.draw(document.apart(whole), "results_apart")
+    blocks.draw(document.apart(whole), "results_apart")
     with st.expander("What the figures mean", key="results_meanings"):
-        report_parts.draw(list(document.meanings(whole))[1:], "results_meanings")
+        blocks.draw(list(document.meanings(whole))[1:], "results_meanings")
 
 
 _WARM_ONLY = (
@@ -180,11 +180,9 @@ def _distribution(found: OpenedRuns, name: LensName) -> None:
 def _tables(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
     st.subheader("Figures", anchor=False)
     labels = [label for label in found.labels if any(one.label == label for one in figures)]
-    report_parts.draw([side_by_side(labels, figures)], "results_medians")
+    blocks.draw([side_by_side(labels, figures)], "results_medians")
     with st.expander("Spread, percentiles, extremes", key="results_figures"):
-        report_parts.draw(
-            [document.figure_table(label, figures) for label in labels], "results_figures"
-        )
+        blocks.draw([document.figure_table(label, figures) for label in labels], "results_figures")
 
 
 def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> ReportTable:

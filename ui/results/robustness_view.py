@@ -11,9 +11,9 @@ import streamlit as st
 from engine.analysis.robustness import Measure, Robustness
 from engine.report import robustness_part as part
 from ui.charts import robustness_chart
-from ui.results import opened_runs, report_parts
+from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
-from ui.widgets import notices
+from ui.widgets import blocks, notices
 
 NONE_HERE = (
     "The chosen runs are not perturbed, so there are no curves. A sweep makes them: write several "
@@ -42,7 +42,7 @@ def _curves(found: Robustness) -> None:
         st.subheader(part.NAMES[measure], anchor=False)
         st.altair_chart(_chart(found, measure), alt=part.words(found, measure), width="stretch")
         with st.expander("Table", key=f"results_robustness_{measure}"):
-            report_parts.draw([part.table(found, measure)], f"results_robustness_{measure}")
+            blocks.draw([part.table(found, measure)], f"results_robustness_{measure}")
     notices.small("\n".join(f"• {one}" for one in part.definitions(found)), "results_robustness")
 
 

@@ -17,9 +17,8 @@ from engine.published.claims.unknowns import unknowns
 from engine.published.claims.waterfall import Waterfall, waterfall
 from engine.published.read import answer_pairs, file_summary
 from engine.published.read.record_types import ResultFile, milliseconds
-from engine.report import html
-from engine.report import markdown as markdown_writer
-from engine.report.document_parts import Block, Bullets, Heading, Paragraph, ReportTable
+from engine.report import drawers
+from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 
 TITLE = "What published result files show"
 Audited = tuple[ResultFile, tuple[AuditFinding, ...]]
@@ -27,12 +26,12 @@ Audited = tuple[ResultFile, tuple[AuditFinding, ...]]
 
 def markdown(files: Sequence[ResultFile]) -> str:
     """The report as GitHub's Markdown."""
-    return markdown_writer.render(blocks(files))
+    return drawers.markdown(blocks(files))
 
 
 def page(files: Sequence[ResultFile]) -> str:
     """The report as one self-contained HTML page."""
-    return html.render(TITLE, blocks(files))
+    return drawers.html(TITLE, blocks(files))
 
 
 def blocks(files: Sequence[ResultFile]) -> list[Block]:

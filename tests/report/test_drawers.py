@@ -1,7 +1,8 @@
-"""One file, nothing from outside, nothing that runs, whatever a model has said."""
+"""Documents show what a model has said as text; an HTML file holds all it shows."""
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from engine import report
-from engine.report import markdown
+from engine.report import drawers, export
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from tests import fabricate
 
 EVIL = "</td><script>alert(1)</script><img src=x onerror=alert(1)> \"&'<svg onload=x>"
@@ -48,7 +49,7 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> str:
         row["text"] = EVIL
     rows.append(fabricate.failed("ev", "s9", EVIL))
     run = fabricate.run(tmp_path_factory.mktemp("runs") / "r", rows)
-    return "".join(report.write([run], "html"))
+    return "".join(export.write([run], "html"))
 
 
 def test_nothing_runs_and_nothing_is_fetched(html: str) -> None:
@@ -70,7 +71,7 @@ def test_what_a_model_says_is_shown_as_text(html: str) -> None:
 
 def test_charts_are_inside_with_words_beside_them(html: str) -> None:
     found = read(html)
-    assert found.tags.count("svg") == found.tags.count("figure") == 4
+    assert found.tags.count("svg") == 4 and found.tags.count("figure") == 5  # one is the replay
     labels = [value for name, value in found.attributes if name == "aria-label" and value]
     assert any(value.startswith("Medians of the stages") for value in labels)
     for name in ("load", "preprocess", "vision", "decode"):
@@ -88,13 +89,13 @@ def test_the_check_can_fail() -> None:
     [EVIL, "[x](http://a.b)", "![x](y)", "a|b\n\n# c", "`x`", "http://a.b", "$x$", "~~~", "***"],
 )
 def test_markdown_shows_it_as_text_too(tmp_path: Path, evil: str) -> None:
-    shown = markdown.escape(evil)
+    shown = drawers.escape(evil)
     assert "\n" not in shown and "://" not in shown
     assert "<" not in shown and ">" not in shown
     literal = re.sub(r"&(lt|gt|amp);", "", shown)
     assert not re.search(r"(?<!\\)[\\`*_{}\[\]#|~&!$](?![\\`*_{}\[\]#|~&!$/])", literal)
     run = fabricate.run(tmp_path / "r", [fabricate.failed(error=evil)])
-    table = [line for line in "".join(report.write([run], "md")).splitlines() if "| ev |" in line]
+    table = [line for line in "".join(export.write([run], "md")).splitlines() if "| ev |" in line]
     assert any(shown in line for line in table)
 
 
@@ -102,7 +103,7 @@ def test_markdown_shows_it_as_text_too(tmp_path: Path, evil: str) -> None:
     ("text", "line"), [("- a", r"\- a"), ("1. a", r"1\. a"), ("1.5 ms", r"1\.5 ms"), ("=", r"\=")]
 )
 def test_a_line_begins_no_list(text: str, line: str) -> None:
-    assert markdown._line(text) == line and markdown.escape("-3.1") == "-3.1"
+    assert drawers.markdown([Paragraph(text)]) == f"{line}\n" and drawers.escape("-3.1") == "-3.1"
 
 
 def test_contents_lead_to_every_part(html: str) -> None:
@@ -112,3 +113,50 @@ def test_contents_lead_to_every_part(html: str) -> None:
     assert "#results" in links and "#figures" in links
     assert all(link and link.startswith("#") and link[1:] in ids for link in links)
     assert html.index("<nav") > html.index("Verdict: ") and html.index("<svg") < html.index("<nav")
+
+
+def test_cells_are_text_whatever_they_hold() -> None:
+    table = ReportTable("<c>", ("model", "n"), (("<b>x</b> & **y**", "1"),))
+    found = drawers.table_html(table)
+    assert "&lt;b&gt;x&lt;/b&gt; &amp; **y**" in found and "<b>" not in found
+    assert "<caption>&lt;c&gt;</caption>" in found
+
+
+def test_words_stand_left_and_figures_right() -> None:
+    found = drawers.table_html(ReportTable("", ("a", "b", "n"), (("x", "y", "1"),), words=2))
+    assert found.count('class="figures-word"') == 4 and found.count("figures-number") == 2
+
+
+BLOCKS: list[Block] = [
+    Heading(2, "Gate"),
+    Paragraph("Worse."),
+    ReportTable("", ("model", "ms"), (("ev", "1"), ("video", "10"))),
+    Heading(3, "ev"),
+    Paragraph("2 of 2 answered"),
+    Bullets(("one", "two"), "Not proved:"),
+    ChartBlock("A chart.", lambda: "<svg/>"),
+]
+
+
+def test_a_terminal_indents_the_parts_of_a_section() -> None:
+    assert drawers.terminal(BLOCKS).splitlines() == [
+        *("Gate", "", "Worse.", "", "model  ms", "ev      1", "video  10", ""),
+        *("ev", "  2 of 2 answered", "  Not proved:", "    one", "    two", "  A chart."),
+    ]
+
+
+def test_every_drawer_shows_every_block() -> None:
+    for told in (drawers.markdown(BLOCKS), drawers.html("t", BLOCKS), drawers.terminal(BLOCKS)):
+        words = ("Gate", "Worse", "video", "2 of 2 answered", "Not proved", "two", "A chart")
+        assert all(word in told for word in words)
+    assert "- one\n- two" in drawers.markdown(BLOCKS)
+    assert "<figure><svg/><figcaption>A chart.</figcaption></figure>" in drawers.html("t", BLOCKS)
+
+
+def test_json_holds_values_as_they_are() -> None:
+    assert json.loads(drawers.as_json({"a": Heading(1, "x"), 2: (1.5, None)})) == {
+        "a": {"level": 1, "text": "x"},
+        "2": [1.5, None],
+    }
+    with pytest.raises(ValueError):
+        drawers.as_json({"a": float("nan")})

@@ -1,0 +1,155 @@
+"""Draws blocks for a terminal, as Markdown and as HTML, and values as JSON.
+
+Markdown and HTML escape every text: an answer cannot become markup, a link or a script.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from textwrap import indent
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from engine.report.blocks import (
+    Block,
+    Bullets,
+    ChartBlock,
+    Contents,
+    Heading,
+    ReportTable,
+)
+
+_MARKUP = str.maketrans(
+    {"<": "&lt;", ">": "&gt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\`*_{}[]#|~!$"}
+)
+
+
+def terminal(blocks: Iterable[Block]) -> str:
+    """Text for a terminal: what follows a heading of level 3 or 4 is indented below it."""
+    text, depth = "", 0
+    for block in blocks:
+        if isinstance(block, Heading):
+            depth = max(0, block.level - 3)
+        gap = "\n" if depth and text else "\n\n" if text else ""
+        text += gap + indent(_plain(block), "  " * depth)
+        if isinstance(block, Heading):
+            depth = max(0, block.level - 2)
+    return text
+
+
+def _plain(block: Block) -> str:
+    if isinstance(block, Bullets):
+        items = "\n".join(block.items)
+        return f"{block.title}\n{indent(items, '  ')}" if block.title else items
+    if isinstance(block, Contents):
+        return "\n".join(block.names)
+    if isinstance(block, ReportTable):
+        return "\n".join(filter(None, (block.caption, *aligned(block))))
+    return block.words if isinstance(block, ChartBlock) else block.text
+
+
+def aligned(table: ReportTable) -> list[str]:
+    """The lines of a table in columns of equal width."""
+    lines = [table.columns, *table.rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place < table.words else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def markdown(blocks: Iterable[Block]) -> str:
+    """GitHub's Markdown, with charts in words."""
+    return "\n\n".join(map(_marked, blocks)) + "\n"
+
+
+def _marked(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"{'#' * block.level} {escape(block.text)}"
+    if isinstance(block, Bullets):
+        items = "\n".join(f"- {_line(item)}" for item in block.items)
+        return f"{_line(block.title)}\n\n{items}" if block.title else items
+    if isinstance(block, Contents):
+        return "\n".join(f"- [{escape(one)}](#{anchor(one)})" for one in block.names)
+    if isinstance(block, ReportTable):
+        rule = [":--" if place < block.words else "--:" for place in range(len(block.columns))]
+        lines = (_row(map(escape, block.columns)), _row(rule),
+                 *(_row(map(escape, row)) for row in block.rows))  # fmt: skip
+        return (f"{_line(block.caption)}\n\n" if block.caption else "") + "\n".join(lines)
+    return _line(block.words if isinstance(block, ChartBlock) else block.text)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def escape(text: str) -> str:
+    """Text for Markdown, on one line."""
+    return printable(text).translate(_MARKUP).replace("://", ":\\//")
+
+
+def _line(text: str) -> str:
+    """The same for the start of a line, where text could become a list or a heading."""
+    return re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", escape(text.strip()))
+
+
+def printable(text: str) -> str:
+    """Text without control characters and line ends."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def anchor(name: str) -> str:
+    """The address of a heading within its document, as GitHub makes it."""
+    kept = (c for c in name.lower() if c.isalnum() or c in " -_")
+    return "".join(kept).replace(" ", "-")
+
+
+def html(title: str, blocks: Sequence[Block]) -> str:
+    """One file with its charts inside; its policy forbids scripts and requests."""
+    from engine.viewing import seen_markup  # imports much that other drawers do not need
+
+    page = _templates().get_template("document.html.jinja")
+    return page.render(title=title, blocks=blocks, seen_style=Markup(seen_markup.STYLE)) + "\n"
+
+
+def table_html(table: ReportTable) -> str:
+    """The table alone."""
+    macro: Callable[[ReportTable], Markup]
+    macro = vars(_templates().get_template("blocks.html.jinja").module)["table"]
+    return str(macro(table))
+
+
+@cache
+def _templates() -> Environment:
+    found = Environment(
+        autoescape=True,
+        loader=PackageLoader("engine.report", "."),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
+    )
+    found.globals.update(kind=lambda block: type(block).__name__, anchor=anchor, drawn=_drawn)
+    return found
+
+
+def _drawn(block: ChartBlock) -> tuple[bool, Markup]:
+    """Whether the chart is a picture, and its markup."""
+    from engine.report.svg_charts import svg
+
+    chart = block.draw()
+    # S704: own markup; a chart's texts are escaped where it is made.
+    return not isinstance(chart, str), Markup(chart if isinstance(chart, str) else svg(chart))
+
+
+def as_json(value: object) -> str:
+    """Dataclasses, structs and mappings as an indented document; ValueError for NaN."""
+    return json.dumps(msgspec.to_builtins(value, str_keys=True), indent=1, allow_nan=False)

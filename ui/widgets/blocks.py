@@ -1,0 +1,32 @@
+"""Draws the engine's blocks on a page.  Texts of models and files stay plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import streamlit as st
+
+from engine.report import drawers
+from engine.report.blocks import Block, Bullets, Contents, Heading, Paragraph, ReportTable
+from ui.widgets import notices
+from ui.widgets.text import escape
+
+
+def draw(blocks: Iterable[Block], key: str) -> None:
+    """The blocks in order; a page needs no list of contents."""
+    for number, block in enumerate(blocks):
+        if isinstance(block, ReportTable):
+            st.html(drawers.table_html(block))
+        elif isinstance(block, Heading):
+            st.subheader(escape(block.text), anchor=False)
+        elif isinstance(block, Bullets):
+            lines = ([block.title] if block.title else []) + [f"• {one}" for one in block.items]
+            notices.small("\n".join(lines), f"{key}_{number}")
+        elif isinstance(block, Paragraph):
+            notices.small(block.text, f"{key}_{number}")
+        elif not isinstance(block, Contents):
+            chart = block.draw()
+            if isinstance(chart, str):
+                st.html(chart)
+            else:
+                st.altair_chart(chart, alt=block.words, width="stretch")
