@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,39 @@ def test_control_an_import_of_a_later_room_is_found(
     path.parent.mkdir(parents=True)
     path.write_text("from engine.pipeline import single_run\n", encoding="utf-8")
     assert upward(path, "engine", ROOMS) == {"engine.pipeline.single_run"}
+
+
+def imported_modules() -> dict[str, set[str]]:
+    """Each module of the product and the modules that it imports, also inside functions."""
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in files("engine", "ui", "pages")
+    }
+    return {
+        name: {
+            module
+            for one in imports(path)
+            if (module := one if one in paths else one.rpartition(".")[0]) in paths
+        }
+        - {name}
+        for name, path in paths.items()
+    }
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    TopologicalSorter(imported_modules()).prepare()
+
+
+def test_control_a_circle_of_imports_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    (tmp_path / "engine").mkdir()
+    (tmp_path / "engine" / "a.py").write_text("from engine import b\n", encoding="utf-8")
+    late = "def late():\n    from engine.a import thing\n"
+    (tmp_path / "engine" / "b.py").write_text(late, encoding="utf-8")
+    with pytest.raises(CycleError):
+        TopologicalSorter(imported_modules()).prepare()
 
 
 @pytest.mark.parametrize("path", files("engine/published"), ids=str)

@@ -93,6 +93,15 @@ def opened(data: Data) -> Iterator[BinaryIO]:
         _check_unchanged(file, data, name)
 
 
+def part(file: BinaryIO, at: int, size: int, name: str) -> bytes:
+    """The bytes at a place of an open file; MediaError if they are fewer."""
+    file.seek(at)
+    found = file.read(size)
+    if len(found) < size:
+        raise MediaError(f"{name} became shorter while it was read: try again.")
+    return found
+
+
 def pieces(data: Data) -> Iterator[bytes]:
     """The bytes in order, at most 1 MiB at a time."""
     if isinstance(data, bytes):

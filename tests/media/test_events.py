@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import events
+from engine.media import event_columns, events
 from engine.media_options import Split, Window
 from engine.types import Events
 
@@ -321,7 +321,7 @@ def test_streams_of_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     table = np.ones(10, [(key, "u1") for key in "xytp"])
     np.save(path := tmp_path / "a.npy", table)
     assert len(events.read(path)) == 10
-    monkeypatch.setattr(events, "MAX_EVENTS", 9)
+    monkeypatch.setattr(event_columns, "MAX_EVENTS", 9)
     with pytest.raises(MediaError, match=r"^a holds 10 events, and at most 9 are read at once"):
         events.read(path, name="a")
 
@@ -380,13 +380,13 @@ def test_a_part_without_events_is_white_and_as_large_as_the_stream() -> None:
 def test_a_window_counts_from_the_first_event(seed: int) -> None:
     recording = replace(shuffled(500, seed), t=shuffled(500, seed).t + 10**12)
     begin = int(recording.t.min())
-    found = events.cut(recording, Window(2_000, 50_000), "a")
+    found = event_columns.cut(recording, Window(2_000, 50_000), "a")
     inside = (recording.t >= begin + 2_000) & (recording.t < begin + 52_000)
     assert found.t.tolist() == recording.t[inside].tolist()
     assert (found.width, found.height) == (recording.width, recording.height)
-    assert events.cut(recording, None, "a") is recording
+    assert event_columns.cut(recording, None, "a") is recording
 
 
 def test_a_window_without_events_says_how_long_the_recording_is() -> None:
     with pytest.raises(MediaError, match=r"^a has no events in the window 2s\+1s: it lasts 999us"):
-        events.cut(stream(1000), Window(2_000_000, 1_000_000), "a")
+        event_columns.cut(stream(1000), Window(2_000_000, 1_000_000), "a")

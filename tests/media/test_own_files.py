@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.media import own_files, readers
+from engine.media import own_files
+from engine.media.recording import Whole
 from engine.media_options import Window
 from engine.types import Events
 from tests.conftest import picture
@@ -83,13 +84,13 @@ def test_a_clip_that_breaks_off_and_events_that_are_too_few_are_found(tmp_path: 
 def test_of_a_long_recording_only_the_beginning_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, events = list[Window | None](), readers.Whole.events
+    read, events = list[Window | None](), Whole.events
 
-    def noted(self: readers.Whole, window: Window | None) -> Events:
+    def noted(self: Whole, window: Window | None) -> Events:
         read.append(window)
         return events(self, window)
 
-    monkeypatch.setattr(readers.Whole, "events", noted)
+    monkeypatch.setattr(Whole, "events", noted)
     for step_us in (10, 10_000):  # 4 ms and 4 s
         assert own_files.fault(*saved(tmp_path, "a.npy", npy(tmp_path, 400, step_us))) == ""
     assert read == [None, own_files.CHECKED]

@@ -1,27 +1,56 @@
 """Reads iniVation's AEDAT4 recordings.
 
-The table of packets at the end of the file (aedat4_format.py) is the index of the windows.  A
-recording that was interrupted has none; then each packet is read once to make it.  The packets
-must fill the file.  Times inside a packet may be in any order, but no packet may begin before the
-one in front of it.
+Format: a line with the version, a header (a FlatBuffer with its size in front: compression, place
+of the table of packets, and XML that names the streams), then packets, each with the number of its
+stream, its size, and a compressed FlatBuffer.  The events of a packet have 16 bytes each.  The
+table at the end has the place, the number of events and the times of each packet: it is the index
+of the windows.  A recording that was interrupted has none; then each packet is read once.
+
+The packets must fill the file.  Times inside a packet may be in any order, but no packet may begin
+before the one in front of it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
 from engine.media import media_files
-from engine.media.readers import Counts, Recording, aedat4_format
-from engine.media.readers.aedat4_format import MAX_PACKET, PACKET, Packets
-from engine.media.readers.indexed import Indexed, Table, Times
+from engine.media.event_columns import MAX_SIDE, Columns, Times
+from engine.media.readers import flat_tables
+from engine.media.recording import Counts, Indexed, Recording
 from engine.quoting import counted
+
+PACKET = 8  # bytes in front of a packet: stream and size
+MAX_PACKET = 1 << 28  # bytes before and after decompression: 16 million events
+_MAX_HEADER = 1 << 20
+_PIECE = 1 << 20
+_MAGIC = b"#!AER-DAT4.0\r\n"
+_COMPRESSIONS = ("", "lz4", "lz4", "zstd", "zstd")
+_EVENT = np.dtype([("t", "<i8"), ("x", "<i2"), ("y", "<i2"), ("p", "u1"), ("gap", "V3")])
+_STREAM = re.compile(r'<node name="([0-9]{1,9})"')
+_VALUE = r'<attr key="{}"[^>]{{0,99}}>([^<]{{0,99}})<'
+
+
+class Packets(NamedTuple):
+    """Packets in the order of the file, in columns; times are those of the events."""
+
+    streams: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]  # behind the bytes in front of it
+    sizes: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+    def take(self, part: npt.NDArray[Any]) -> Packets:
+        return Packets(*(column[part] for column in self))
 
 
 @contextmanager
@@ -29,54 +58,81 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording in an .aedat4 file."""
     with media_files.opened(media_files.large(path, None)) as file:
         try:
-            source = _Aedat4(file, name)
+            found = _Aedat4(file, name)
         except ValueError as error:
-            raise MediaError(_damaged(name, error)) from error
-        yield Indexed(source, name)
+            raise _damaged(name, error) from error
+        yield found
 
 
-def _damaged(name: str, error: ValueError) -> str:
-    return f"{name} is damaged or no AEDAT4 recording ({error}): copy it again or record it again."
+def _damaged(name: str, error: ValueError) -> MediaError:
+    return MediaError(
+        f"{name} is damaged or no AEDAT4 recording ({error}): copy it again or record it again."
+    )
 
 
-class _Aedat4:
-    """The Source of an AEDAT4 file.  Making it raises ValueError for a damaged file."""
+class _Aedat4(Indexed):
+    """Making it raises ValueError for a damaged file."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        self._file, self._name, self._size = file, name, file.seek(0, 2)
-        self._header = aedat4_format.header(file)
-        streams = sorted(self._header.sensors)
+        self._file, self.name, self._size = file, name, file.seek(0, 2)
+        sensors = self._read_header()
+        streams = sorted(sensors)
         if not streams:
             raise MediaError(f"{name} has no stream of events: record one with the camera's.")
         self._stream = streams[0]
-        self.sensor = self._header.sensors[self._stream]
-        self.notes: tuple[str, ...] = ()
+        self.sensor, self.notes = sensors[self._stream], ()
         if len(streams) > 1:
             self.notes = (f"{name} has {len(streams)} streams of events; the first one is read.",)
-        listed = self._listed()
-        self._packets = self._of_events(listed) if listed else self._walked()
-        if not len(self._packets.counts):
+        packets = self._listed() or self._walked()
+        packets = packets.take((packets.streams == self._stream) & (packets.counts > 0))
+        if not len(packets.counts):
             raise MediaError(f"{name} holds 0 events: pick another recording.")
-        falls = np.diff(self._packets.starts)
+        falls = np.diff(packets.starts)
         if len(falls) and falls.min() < 0:
             raise ValueError(f"its time goes back by {-int(falls.min()):,} us")
-        ends = [self._packet(place) for place in (0, int(self._packets.ends.argmax()))]
+        self._packets = packets
+        ends = [self._packet(place) for place in (0, int(packets.ends.argmax()))]
         self.first, self.last = int(ends[0].t.min()), int(ends[1].t.max())
 
-    def tables(self, begin: int, end: int) -> Iterator[Table]:
+    def parts(self, begin: int, end: int) -> Iterator[Columns]:
         packets = self._packets
         for place in np.flatnonzero((packets.ends >= begin) & (packets.starts < end)).tolist():
             try:
                 yield self._packet(place).between(begin, end)
             except ValueError as error:
-                raise MediaError(_damaged(self._name, error)) from error
+                raise _damaged(self.name, error) from error
 
     def counted(self) -> tuple[Times, Counts]:
         """At the beginning of each packet."""
         counts = np.append(0, np.cumsum(self._packets.counts))
         return np.append(self._packets.starts, self.last + 1), counts
 
-    def _packet(self, place: int) -> Table:
+    def _read_header(self) -> dict[int, tuple[int, int] | None]:
+        """The streams of events by number, with the sensor's size where it is stated."""
+        self._file.seek(0)
+        if self._file.read(len(_MAGIC)) != _MAGIC:
+            raise ValueError("it does not begin with the line #!AER-DAT4.0")
+        size = int.from_bytes(self._file.read(4), "little")
+        data = self._file.read(min(size, _MAX_HEADER))
+        if not 8 <= size == len(data):
+            raise ValueError(f"its header has {len(data):,} of {counted(size, 'byte')}")
+        table = flat_tables.root(data)
+        compression = table.integer(0, "<i", 0)
+        if not 0 <= compression < len(_COMPRESSIONS):
+            raise ValueError(f"its compression is {compression}")
+        self._compression = _COMPRESSIONS[compression]
+        self._table = table.integer(1, "<q", -1)  # place of the table of packets; below 0: none
+        self._begin = len(_MAGIC) + 4 + size  # of the packets
+        # The recorder writes one form of XML only, so no parser is used.
+        text = bytes(table.vector(2, 1)).decode("utf-8", "replace")
+        _, *parts = _STREAM.split(text)  # numbers of streams, and what follows each
+        return {
+            int(stream): _size(_value(part, "sizeX"), _value(part, "sizeY"))
+            for stream, part in zip(parts[::2], parts[1::2], strict=True)
+            if _value(part, "typeIdentifier") == "EVTS"
+        }
+
+    def _packet(self, place: int) -> Columns:
         """The events of a packet; ValueError if they are not what the table says."""
         _, at, size, count, start, end = (int(column[place]) for column in self._packets)
         events = self._events(at, size)
@@ -84,10 +140,14 @@ class _Aedat4:
         if len(times) != count or int(times.min()) < start or int(times.max()) > end:
             raise ValueError(f"packet {place:,} of events is not as the table of packets says")
         x, y = events["x"].astype(np.int32), events["y"].astype(np.int32)
-        return Table(x, y, times, events["p"] > 0)
+        return Columns(x, y, times, events["p"] > 0)
 
     def _events(self, at: int, size: int) -> npt.NDArray[Any]:
-        return aedat4_format.events(self._content(at, size))
+        """The events of the packet at a place, with the fields t, x, y and p."""
+        data = self._content(at, size)
+        if data[8:12] != b"EVTS":
+            raise ValueError("a packet of events has no events")
+        return np.frombuffer(flat_tables.root(data, 4).vector(0, _EVENT.itemsize), _EVENT)
 
     def _content(self, at: int, size: int) -> bytes:
         """The decompressed bytes at a place."""
@@ -97,26 +157,28 @@ class _Aedat4:
         data = self._file.read(size)
         if len(data) < size:
             raise ValueError(f"it ends in the middle of a packet of {counted(size, 'byte')}")
-        return aedat4_format.decompressed(data, self._header.compression)
+        return _decompressed(data, self._compression)
 
     def _listed(self) -> Packets | None:
         """The packets by the table; None if the file has none, or is cut off before it."""
-        at, begin = self._header.table, self._header.end
-        if not begin <= at < self._size:
+        if not self._begin <= self._table < self._size:
             return None
-        found = aedat4_format.table(self._content(at, self._size - at))
+        data = self._content(self._table, self._size - self._table)
+        if data[8:12] != b"FTAB":
+            raise ValueError("its table of packets is none")
+        entries = flat_tables.root(data, 4).tables(0)
+        streams, pair = (flat_tables.column(data, entries, 1, form) for form in ("<i4", "<i8"))
+        places, *others = (flat_tables.column(data, entries, at, "<i8") for at in (0, 2, 3, 4))
+        found = Packets(streams, places, pair >> 32, *others)
         found = found.take(np.argsort(found.places))
-        expected = np.append(begin, found.places + found.sizes) + PACKET
-        if not np.array_equal(np.append(found.places, at + PACKET), expected):
+        expected = np.append(self._begin, found.places + found.sizes) + PACKET
+        if not np.array_equal(np.append(found.places, self._table + PACKET), expected):
             raise ValueError("its packets do not fill the file up to their table")
         return found
 
-    def _of_events(self, packets: Packets) -> Packets:
-        return packets.take((packets.streams == self._stream) & (packets.counts > 0))
-
     def _walked(self) -> Packets:
         """The packets one after another; a note says that the file is incomplete."""
-        rows, at = list[tuple[int, ...]](), self._header.end
+        rows, at = list[tuple[int, ...]](), self._begin
         while at + PACKET <= self._size:
             self._file.seek(at)
             head = self._file.read(PACKET)
@@ -129,9 +191,41 @@ class _Aedat4:
                 span = (int(times.min()), int(times.max())) if len(times) else (0, 0)
                 rows.append((stream, at, size, len(times), *span))
             at += size
-        note = f"{self._name} has no table of packets; the recording was interrupted or cut short."
+        note = f"{self.name} has no table of packets; the recording was interrupted or cut short."
         if at < self._size:
             note += f" Its last {counted(self._size - at, 'byte')} are no whole packet: left out."
         self.notes = (*self.notes, note)
-        columns = np.array(rows, np.int64).reshape(-1, len(Packets._fields)).T
-        return self._of_events(Packets(*columns))
+        return Packets(*np.array(rows, np.int64).reshape(-1, len(Packets._fields)).T)
+
+
+def _value(text: str, key: str) -> str:
+    found = re.search(_VALUE.format(key), text)
+    return found[1].strip() if found else ""
+
+
+def _size(width: str, height: str) -> tuple[int, int] | None:
+    if not width and not height:
+        return None
+    sides = [int(side) if re.fullmatch("[0-9]{1,9}", side) else 0 for side in (width, height)]
+    if not all(1 <= side <= MAX_SIDE for side in sides):
+        raise ValueError(f"it states the sensor size {width} x {height}")
+    return sides[0], sides[1]
+
+
+def _decompressed(data: bytes, compression: str) -> bytes:
+    """The bytes of a packet; ValueError if they are damaged or too many."""
+    if not compression:
+        return data
+    import pyarrow as pa  # takes a tenth of a second
+
+    parts, size = list[bytes](), 0
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(data), compression) as stream:
+            while part := stream.read(_PIECE):
+                parts.append(part)
+                size += len(part)
+                if size > MAX_PACKET:
+                    raise ValueError(f"a packet has more than {MAX_PACKET:,} bytes")
+    except (OSError, pa.ArrowException) as error:
+        raise ValueError("a packet cannot be decompressed") from error
+    return b"".join(parts)

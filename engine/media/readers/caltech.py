@@ -17,11 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media.events import refuse_many
-from engine.media.media_files import large
-from engine.media.media_files import opened as opened_file
-from engine.media.readers import Columns, Recording
-from engine.media.readers.by_position import ByPosition, Numbered, Times
+from engine.media import media_files
+from engine.media.event_columns import Columns, Times, refuse_many
+from engine.media.recording import ByPosition, Recording
 from engine.quoting import counted
 
 SIZE = 5  # bytes of an event
@@ -37,24 +35,30 @@ Bytes = npt.NDArray[np.uint8]
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording of a .bin file; a window is found by bisection."""
-    data = large(path, None)
+    data = media_files.large(path, None)
     if len(data) % SIZE:
         raise MediaError(
-            f"{name} has {counted(len(data), 'byte')}, which are not whole events of {SIZE} "
-            "bytes: it is "
-            "cut off or no recording of N-Caltech101, copy it again."
+            f"{name} has {counted(len(data), 'byte')}, which are not whole events of {SIZE} bytes: "
+            "it is cut off or no recording of N-Caltech101, copy it again."
         )
-    with opened_file(data) as file:
-        yield ByPosition(_Bin(file, len(data) // SIZE, name), name)
+    with media_files.opened(data) as file:
+        yield _Bin(file, len(data) // SIZE, name)
 
 
-class _Bin(Numbered):
+class _Bin(ByPosition):
     """Events by number; those that mark an overflow are left out of the columns."""
 
     def __init__(self, file: BinaryIO, size: int, name: str) -> None:
-        super().__init__(size)
         self._file, self._name = file, name
-        self._marks = self._overflows() if size * SIZE <= SCANNED else np.empty(0, np.int64)
+        self._marks = np.empty(0, np.int64)  # numbers of the events that mark an overflow
+        if size * SIZE <= SCANNED:
+            pieces = ((at, min(at + PIECE, size)) for at in range(0, size, PIECE))
+            found = [
+                at + np.flatnonzero(self._rows(at, stop)[:, 1] == OVERFLOW_ROW)
+                for at, stop in pieces
+            ]
+            self._marks = np.concatenate([self._marks, *found])
+        super().__init__(name, size)
 
     def columns(self, first: int, last: int) -> Columns:
         refuse_many(last - first, self._name)
@@ -63,11 +67,14 @@ class _Bin(Numbered):
         kept = rows[:, 1] != OVERFLOW_ROW
         if not kept.all():
             rows, times = rows[kept], times[kept]
-        x, y, p = rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2] >> 7
         count = counted(len(self._marks), "time")
         notes = (f"The time counter of {self._name} overflowed {count}.",)
         return Columns(
-            {"x": x, "y": y, "t": times, "p": p}, notes=notes if len(self._marks) else ()
+            x=rows[:, 0].copy(),
+            y=rows[:, 1].copy(),
+            t=times,
+            p=rows[:, 2] >> 7,
+            notes=notes if len(self._marks) else (),
         )
 
     def times(self, first: int, last: int) -> Times:
@@ -79,11 +86,6 @@ class _Bin(Numbered):
         if len(self._marks):
             numbers = np.arange(first, first + len(rows))
             times += OVERFLOW_US * np.searchsorted(self._marks, numbers, side="left")
-        self._check(rows, times)
-        return times
-
-    def _check(self, rows: Bytes, times: Times) -> None:
-        """Refuses bytes that are no events of this format."""
         if not len(self._marks) and (rows[:, 1] == OVERFLOW_ROW).any():
             raise MediaError(
                 f"{self._name} has an overflow of its time counter (y = {OVERFLOW_ROW}), which is "
@@ -95,19 +97,8 @@ class _Bin(Numbered):
                 f"{self._name} is no recording of N-Caltech101: its times step back {backward:,} "
                 f"times in {len(times):,} events, give a .bin of that kind."
             )
-
-    def _overflows(self) -> Times:
-        """The numbers of the events that mark an overflow."""
-        found = [
-            first
-            + np.flatnonzero(self._rows(first, min(first + PIECE, self.size))[:, 1] == OVERFLOW_ROW)
-            for first in range(0, self.size, PIECE)
-        ]
-        return np.concatenate(found) if found else np.empty(0, np.int64)
+        return times
 
     def _rows(self, first: int, last: int) -> Bytes:
-        self._file.seek(first * SIZE)
-        found = self._file.read((last - first) * SIZE)
-        if len(found) != (last - first) * SIZE:
-            raise MediaError(f"{self._name} became shorter while it was read: copy it again.")
+        found = media_files.part(self._file, first * SIZE, (last - first) * SIZE, self._name)
         return np.frombuffer(found, np.uint8).reshape(-1, SIZE)

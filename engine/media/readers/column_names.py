@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import numpy as np
+
+from engine.errors import MediaError
+from engine.media.event_columns import MAX_US, Numbers, Times
+
 SPELLINGS = {
     "x": ("x", "xs", "x_coordinate", "x_coordinates"),
     "y": ("y", "ys", "y_coordinate", "y_coordinates"),
@@ -54,3 +59,12 @@ def unit(text: str) -> str:
 def _lower(text: str) -> str:
     plain = text.strip().lower()
     return plain.replace("\N{MICRO SIGN}", "u").replace("\N{GREEK SMALL LETTER MU}", "u")
+
+
+def in_microseconds(values: Numbers, factor: float, name: str) -> Times:
+    """The times in whole microseconds; MediaError for one that is too large or no number."""
+    scaled = np.rint(values.astype(np.float64) * factor)
+    bad = ~(np.abs(scaled) < MAX_US)
+    if bad.any():
+        raise MediaError(f"{name} has a time of {values[bad][0]}: give microseconds.")
+    return scaled.astype(np.int64)

@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from engine.errors import MediaError
 from engine.media import media_files
-from engine.media.readers import Counts, Recording, prophesee_header
-from engine.media.readers.indexed import Indexed, Table, Times
+from engine.media.event_columns import Columns, Times
+from engine.media.readers import prophesee_header
+from engine.media.recording import Counts, Indexed, Recording
 from engine.quoting import counted
 
 RECORD = 8
@@ -35,17 +36,15 @@ _VERSION = "2"
 def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording in a .dat file."""
     with media_files.opened(media_files.large(path, None)) as file:
-        yield Indexed(_Dat(file, name), name)
+        yield _Dat(file, name)
 
 
-class _Dat:
-    """The Source of a DAT file."""
-
+class _Dat(Indexed):
     def __init__(self, file: BinaryIO, name: str) -> None:
         head = file.read(prophesee_header.MAX_HEADER)
         header = prophesee_header.parse(head, name)
         _check(header, head[header.end : header.end + 2], name)
-        self._file, self._name, self._start = file, name, header.end + 2
+        self._file, self.name, self._start = file, name, header.end + 2
         self.sensor = prophesee_header.sensor(header, name)
         self._count, rest = divmod(max(0, file.seek(0, 2) - self._start), RECORD)
         self.notes = prophesee_header.notes(name, self.sensor, rest)
@@ -55,10 +54,10 @@ class _Dat:
         self.last = int(self._latest[-1])
         # Events that are out of order may be earlier than the file's first one.
         start = int(self._times[0])
-        early = self.tables(start - TOLERANCE_US, start + 1)
-        self.first = min(int(table.t.min()) for table in early if len(table.t))
+        early = self.parts(start - TOLERANCE_US, start + 1)
+        self.first = min(int(part.t.min()) for part in early if len(part.t))
 
-    def tables(self, begin: int, end: int) -> Iterator[Table]:
+    def parts(self, begin: int, end: int) -> Iterator[Columns]:
         # `_latest` is the latest time before a block; later ones are at most the tolerance below.
         first = max(0, int(np.searchsorted(self._latest, begin)) - 1)
         stop = int(np.searchsorted(self._latest, end + TOLERANCE_US)) * BLOCK
@@ -68,7 +67,7 @@ class _Dat:
             latest = max(latest, int(times.max()))
             data = records[:, 1]
             x, y = (data & 0x3FFF).astype(np.int32), (data >> 14 & 0x3FFF).astype(np.int32)
-            yield Table(x, y, times, data >> 28 > 0).between(begin, end)
+            yield Columns(x, y, times, data >> 28 > 0).between(begin, end)
 
     def counted(self) -> tuple[Times, Counts]:
         """At every 1,024th event, so the times are exact too."""
@@ -79,12 +78,9 @@ class _Dat:
 
     def _pieces(self, first: int, stop: int) -> Iterator[npt.NDArray[np.uint32]]:
         """The events from one to before another: [N, 2] of time and data."""
-        self._file.seek(self._start + first * RECORD)
         for at in range(first, stop, PIECE):
-            size = min(PIECE, stop - at) * RECORD
-            data = self._file.read(size)
-            if len(data) < size:
-                raise MediaError(f"{self._name} became shorter while it was read: try again.")
+            place, size = self._start + at * RECORD, min(PIECE, stop - at) * RECORD
+            data = media_files.part(self._file, place, size, self.name)
             yield np.frombuffer(data, "<u4").reshape(-1, 2)
 
     def _index(self) -> tuple[Times, Times]:
@@ -121,7 +117,7 @@ class _Dat:
         drop = int((np.maximum.accumulate(chain) - chain).max())
         if drop > TOLERANCE_US:
             raise MediaError(
-                f"{self._name} is damaged or no DAT file: its time goes back by {drop:,} us, so "
+                f"{self.name} is damaged or no DAT file: its time goes back by {drop:,} us, so "
                 "copy it again or record it again."
             )
         return chain[1:]

@@ -1,9 +1,7 @@
-"""Reads FlatBuffers, with every offset checked, for AEDAT4 files.
+"""Reads FlatBuffers for AEDAT4 files; ValueError for an offset outside the buffer.
 
 Format: flatbuffers.dev, "FlatBuffer Internals".  A table begins with the distance to its list of
 field offsets; a field that is not in the list has its default value.
-
-Boundary: knows no schema.  ValueError for an offset outside the buffer.
 """
 
 from __future__ import annotations

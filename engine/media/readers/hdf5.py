@@ -4,8 +4,7 @@ Format of DSEC (dsec.ifi.uzh.ch/data-format): events/{p,t,x,y}, `t_offset` that 
 `ms_to_idx` with the first event of each millisecond (without the offset).  A `rectify_map.h5` in
 the same folder says where each pixel is seen without the lens's distortion, [H, W, 2] as (x, y).
 Other files: the arrays in any one group or in one compound array, under the usual names.
-
-Boundary: finds the unit of times and applies the map; hdf5_file.py finds the arrays.
+hdf5_file.py finds them.
 """
 
 from __future__ import annotations
@@ -20,20 +19,18 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media.events import MAX_SIDE, MAX_US, refuse_many
-from engine.media.readers import Columns, Recording, hdf5_file
-from engine.media.readers.by_position import ByPosition, Numbered, Times
-from engine.media.readers.column_names import MICROSECONDS, UNITS
+from engine.media.event_columns import MAX_SIDE, MAX_US, Columns, Numbers, Times, refuse_many
+from engine.media.readers import hdf5_file
+from engine.media.readers.column_names import MICROSECONDS, UNITS, in_microseconds
 from engine.media.readers.column_names import unit as known_unit
 from engine.media.readers.hdf5_file import Table
+from engine.media.recording import ByPosition, Recording
 from engine.quoting import quoted
 
 RECTIFY_MAP = "rectify_map"
 DSEC_SIZE = (640, 480)
 EDGE = 1 << 14  # events at either end that decide the unit
 MAX_UNIT = 64  # bytes of the attribute
-
-Numbers = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
             raise MediaError(f"{name} holds 0 events: pick another recording.")
         offset, index = _number(file, "t_offset", name), hdf5_file.child(file, "ms_to_idx", name)
         if offset is None and index is None:
-            yield ByPosition(_Hdf5(table, _clock(table, name), _size(file, table), name), name)
+            yield _Hdf5(table, _clock(table, name), _size(file, table), name)
             return
         if index is not None:
             index = hdf5_file.plain(index, "ms_to_idx", name)
@@ -70,10 +67,10 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
             )
         rectify = _rectify_map(path.with_name(f"{RECTIFY_MAP}.h5"), name)
         size = _size(file, table) or (None if rectify is not None else _dsec_size(table))
-        yield ByPosition(_Hdf5(table, clock, size, name, index, rectify), name)
+        yield _Hdf5(table, clock, size, name, index, rectify)
 
 
-class _Hdf5(Numbered):
+class _Hdf5(ByPosition):
     """Events of a table by number, with DSEC's index and map where given."""
 
     def __init__(
@@ -85,26 +82,22 @@ class _Hdf5(Numbered):
         index: Any = None,
         rectify: npt.NDArray[np.float64] | None = None,
     ) -> None:
-        super().__init__(table.count, table.block())
         self._table, self._clock, self._sides, self._name = table, clock, size, name
         usable = index is not None and index.ndim == 1 and index.dtype.kind in "iu"
         self._index = index if usable else None
         self._rectify = rectify
         self.floats = clock.floats
+        super().__init__(name, table.count, table.block())
 
     def columns(self, first: int, last: int) -> Columns:
         refuse_many(last - first, self._name)
-        x, y, p = (self._table.read(column, first, last) for column in "xyp")
-        raw = self._table.read("t", first, last)
+        x, y, t, p = (self._table.read(column, first, last) for column in "xytp")
         # Times without an offset stay as they are, so that overflows of a counter are noticed.
         plain = self._clock.factor == 1 and not self._clock.offset
-        times = raw if plain else self._us(raw)
-        table = {"x": x, "y": y, "t": times, "p": p}
-        notes = (self._clock.note,) if self._clock.note else ()
-        if self._rectify is not None:
-            return _rectified(table, self._rectify, notes, self._name)
         width, height = self._sides or (None, None)
-        return Columns(table, width, height, notes)
+        notes = (self._clock.note,) if self._clock.note else ()
+        found = Columns(x, y, t if plain else self._us(t), p, width, height, notes)
+        return found if self._rectify is None else _rectified(found, self._rectify, self._name)
 
     def times(self, first: int, last: int) -> Times:
         return self._us(self._table.read("t", first, last))
@@ -120,11 +113,7 @@ class _Hdf5(Numbered):
     def _us(self, raw: Numbers) -> Times:
         if raw.dtype.kind in "iub" and self._clock.factor == 1:
             return raw.astype(np.int64) + self._clock.offset
-        scaled = np.rint(raw.astype(np.float64) * self._clock.factor)
-        bad = ~(np.abs(scaled) < MAX_US)
-        if bad.any():
-            raise MediaError(f"{self._name} has a time of {raw[bad][0]}: give microseconds.")
-        return scaled.astype(np.int64)
+        return in_microseconds(raw, self._clock.factor, self._name)
 
 
 def _clock(table: Table, name: str) -> Clock:
@@ -213,31 +202,24 @@ def _rectify_map(path: Path, name: str) -> npt.NDArray[np.float64] | None:
         return np.asarray(hdf5_file.plain(array, RECTIFY_MAP, called)[()], np.float64)
 
 
-def _rectified(
-    table: dict[str, Numbers],
-    rectify: npt.NDArray[np.float64],
-    notes: tuple[str, ...],
-    name: str,
-) -> Columns:
+def _rectified(events: Columns, rectify: npt.NDArray[np.float64], name: str) -> Columns:
     """The events at the pixels of the map, rounded; those outside the sensor are dropped."""
     height, width = rectify.shape[:2]
-    for column, side in (("x", width), ("y", height)):
-        values = table[column]
+    for column, values, side in (("x", events.x, width), ("y", events.y, height)):
         if len(values) and not 0 <= int(values.min()) <= int(values.max()) < side:
             wrong = int(values.max()) if int(values.max()) >= side else int(values.min())
             raise MediaError(
                 f"{name} has an event at {column} = {wrong:,}, and its {RECTIFY_MAP}.h5 is for "
                 f"{width:,} x {height:,} pixels: give the map of this recording."
             )
-    places = np.rint(rectify[table["y"], table["x"]])
+    places = np.rint(rectify[events.y, events.x])
     column, row = places.T
     # Comparisons with NaN, a pixel that the map does not show, are False.
     inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
     x, y = places[inside].astype(np.uint16).T
-    count, dropped = len(inside), int((~inside).sum())
     note = (
-        f"The events of {name} are rectified by the {RECTIFY_MAP}.h5 beside it; {dropped:,} of "
-        f"{count:,} lie outside the sensor then and are left out."
+        f"The events of {name} are rectified by the {RECTIFY_MAP}.h5 beside it; "
+        f"{int((~inside).sum()):,} of {len(inside):,} lie outside the sensor then and are left out."
     )
-    kept = {"x": x, "y": y, "t": table["t"][inside], "p": table["p"][inside]}
-    return Columns(kept, width, height, (*notes, note))
+    notes = (*events.notes, note)
+    return Columns(x, y, events.t[inside], events.p[inside], width, height, notes)

@@ -3,8 +3,6 @@
 A file may link to other files, keep its numbers in them, or declare types and sizes that cost
 memory.  Only arrays that are part of the file itself, of plain numbers and in chunks of limited
 size are accepted.
-
-Boundary: an open file in, its arrays out; does not interpret times.
 """
 
 from __future__ import annotations

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from engine.errors import MediaError
-from engine.media.events import refuse_many
-from engine.media.media_files import MAX_BYTES, large
-from engine.media.media_files import opened as opened_file
-from engine.media.readers import Column, Columns, Recording, Whole, npy
+from engine.media import media_files
+from engine.media.event_columns import Columns, Numbers, refuse_many
+from engine.media.media_files import MAX_BYTES
+from engine.media.readers import npy
 from engine.media.readers.column_names import known
+from engine.media.recording import Recording, Whole
 from engine.plain_files import reason
 from engine.quoting import listed, number
 
@@ -38,7 +39,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording of an archive, which is read as a whole: it has no index."""
     try:
-        with opened_file(large(path)) as file, zipfile.ZipFile(file) as archive:
+        with media_files.opened(media_files.large(path)) as file, zipfile.ZipFile(file) as archive:
             members = _members(archive, name)
             columns = _of_arrays(archive, members, name) or _of_one(archive, members, name)
     except _DAMAGED as error:
@@ -96,7 +97,7 @@ def _of_arrays(
     names = known(members)
     if len(names) < 4:
         return None
-    table: dict[str, Column] = {}
+    table: dict[str, Numbers] = {}
     for column, key in names.items():
         with npy.refused(name):
             found = npy.array(_read(archive, members[key], name))
@@ -104,7 +105,7 @@ def _of_arrays(
                 raise ValueError(f"an array {column} that is not one number per event")
             refuse_many(len(found), name)
         table[column] = found
-    return Columns(table)
+    return Columns(table["x"], table["y"], table["t"], table["p"])
 
 
 def _of_one(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name: str) -> Columns:
@@ -117,4 +118,6 @@ def _of_one(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name:
     (member,) = members.values()
     with archive.open(member) as stream:  # a costly pickle is refused before it is all unpacked
         found = npy.of_stream(cast(BinaryIO, stream), member.file_size, name)
-    return found or npy.described(npy.columns(_read(archive, member, name), name))
+    if found is None:
+        found = npy.columns(_read(archive, member, name), name)
+    return npy.described(found, name)

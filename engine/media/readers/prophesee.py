@@ -20,8 +20,8 @@ import numpy as np
 
 from engine.errors import MediaError
 from engine.media import media_files
-from engine.media.readers import Counts, Recording, prophesee_header
-from engine.media.readers.indexed import Indexed, Table, Times
+from engine.media.event_columns import Columns, Times
+from engine.media.readers import prophesee_header
 from engine.media.readers.prophesee_words import (
     ENCODINGS,
     EVT3,
@@ -37,6 +37,7 @@ from engine.media.readers.prophesee_words import (
     decode,
     strange,
 )
+from engine.media.recording import Counts, Indexed, Recording
 from engine.quoting import counted, quoted
 
 PIECE = 1 << 20  # bytes that are decoded at once
@@ -50,7 +51,7 @@ MAX_STRANGE = 0.01  # of the words of a piece that no sensor writes
 def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording in a .raw file."""
     with media_files.opened(media_files.large(path, None)) as file:
-        yield Indexed(_Raw(file, name), name)
+        yield _Raw(file, name)
 
 
 def _encoding(header: prophesee_header.Header, name: str) -> Encoding:
@@ -70,12 +71,10 @@ def _encoding(header: prophesee_header.Header, name: str) -> Encoding:
     return found
 
 
-class _Raw:
-    """The Source of a RAW file."""
-
+class _Raw(Indexed):
     def __init__(self, file: BinaryIO, name: str) -> None:
         header = prophesee_header.parse(file.read(prophesee_header.MAX_HEADER), name)
-        self._file, self._name, self._start = file, name, header.end
+        self._file, self.name, self._start = file, name, header.end
         self._encoding = _encoding(header, name)
         self.sensor = prophesee_header.sensor(header, name)
         self._words, rest = divmod(file.seek(0, 2) - header.end, self._encoding.word)
@@ -87,7 +86,7 @@ class _Raw:
             raise self._damaged(error) from error
         self.first, self.last = self._ends()
 
-    def tables(self, begin: int, end: int) -> Iterator[Table]:
+    def parts(self, begin: int, end: int) -> Iterator[Columns]:
         # In front of this block, and in it up to its first time high, all times are before `begin`.
         unit = self._encoding.unit
         first = int(np.searchsorted(self._latest, begin // unit * unit))
@@ -97,13 +96,13 @@ class _Raw:
         for data in self._pieces(first * BLOCK, min(stop * BLOCK, self._words), PIECE):
             odd += self._checked(self._encoding.control(data))
             try:
-                table, state = decode(self._encoding, data, state)
+                columns, state = decode(self._encoding, data, state)
             except ValueError as error:
                 raise self._damaged(error) from error
-            yield table.between(begin, end)
+            yield columns.between(begin, end)
         if odd:
             note = (
-                f"{counted(odd, 'word')} of {self._name} are zeros in a row or not defined in "
+                f"{counted(odd, 'word')} of {self.name} are zeros in a row or not defined in "
                 f"{self._encoding.name}; the file may be damaged."
             )
             self.notes = (*self._of_header, note)
@@ -122,7 +121,7 @@ class _Raw:
 
     def _damaged(self, error: ValueError) -> MediaError:
         return MediaError(
-            f"{self._name} is damaged or no {self._encoding.name} ({error}): copy it again or "
+            f"{self.name} is damaged or no {self._encoding.name} ({error}): copy it again or "
             "record it again."
         )
 
@@ -134,20 +133,12 @@ class _Raw:
             raise self._damaged(ValueError(error))
         return found
 
-    def _shorter(self) -> MediaError:
-        return MediaError(f"{self._name} became shorter while it was read: try again.")
-
     def _pieces(self, place: int, stop: int, size: int) -> Iterator[bytes]:
         """The words from a place to before another, as bytes."""
         word = self._encoding.word
-        at, end = self._start + place * word, self._start + stop * word
-        while at < end:
-            self._file.seek(at)
-            data = self._file.read(min(size, end - at))
-            if len(data) % word or not data:
-                raise self._shorter()
-            at += len(data)
-            yield data
+        end = self._start + stop * word
+        for at in range(self._start + place * word, end, size):
+            yield media_files.part(self._file, at, min(size, end - at), self.name)
 
     def _skip_to_time(self) -> None:
         """Words before the first time high have no time; the vendor's decoder skips them too."""
@@ -163,7 +154,7 @@ class _Raw:
                 return
             skipped += len(control)
         raise MediaError(
-            f"{self._name} has no times in its {self._words:,} words of {self._encoding.name}: "
+            f"{self.name} has no times in its {self._words:,} words of {self._encoding.name}: "
             "record it again."
         )
 
@@ -177,7 +168,7 @@ class _Raw:
             size_here = min(len(buffer), self._words * coding.word - at)
             view = memoryview(buffer)[:size_here]
             if self._file.readinto(view) < size_here:  # type: ignore[attr-defined]
-                raise self._shorter()
+                raise MediaError(f"{self.name} became shorter while it was read: try again.")
             buffer[size_here:] = bytes(len(buffer) - size_here)  # no time highs
             rows.append(_spans(coding, coding.control(buffer)[: -(-size_here // size) * BLOCK]))
         first, last, inner = np.concatenate(rows).T
@@ -191,13 +182,13 @@ class _Raw:
     def _ends(self) -> tuple[int, int]:
         """The first and the last time of an event."""
         unit, edge = self._encoding.unit, 1 << 62
-        start = next((t for t in self.tables(0, edge) if len(t.t)), None)
+        start = next((t for t in self.parts(0, edge) if len(t.t)), None)
         if start is None:
-            raise MediaError(f"{self._name} holds 0 events: pick another recording.")
+            raise MediaError(f"{self.name} holds 0 events: pick another recording.")
         low = int(start.t.min()) // unit * unit
-        first = min(int(t.t.min()) for t in self.tables(low, low + unit) if len(t.t))
+        first = min(int(t.t.min()) for t in self.parts(low, low + unit) if len(t.t))
         for time in np.unique(self._before)[::-1].tolist():
-            ends = [int(t.t.max()) for t in self.tables(time, edge) if len(t.t)]
+            ends = [int(t.t.max()) for t in self.parts(time, edge) if len(t.t)]
             if ends:
                 return first, max(ends)
             edge = time

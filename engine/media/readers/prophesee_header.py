@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.errors import MediaError
+from engine.media.event_columns import MAX_SIDE
 from engine.quoting import counted, quoted
 
 MAX_HEADER = 1 << 16
-MAX_SIDE = 4096  # as in events.py, which imports this package
 _LINE = re.compile(rb"% ?([\t\x20-\x7e\x80-\xff]{0,1000})\r?\n")
 _PAIR = re.compile(r"([0-9]{1,9})\s*[xX]\s*([0-9]{1,9})")
 
@@ -73,7 +73,6 @@ def notes(name: str, size: tuple[int, int] | None, rest: int) -> tuple[str, ...]
     if rest:
         found.append(
             f"{name} ends with {counted(rest, 'byte')} of an incomplete event, which are left "
-            "out; the file "
-            "may have been cut short."
+            "out; the file may have been cut short."
         )
     return tuple(found)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.media.readers.indexed import Table
+from engine.media.event_columns import Columns, Times
 
 Words = npt.NDArray[Any]
 TIME_HIGH = 8
@@ -67,6 +67,11 @@ class Encoding:
         return 1 << self.low
 
     @property
+    def span(self) -> int:
+        """How many values a time high has."""
+        return 1 << (self.bits - 4)
+
+    @property
     def lap(self) -> int:
         """Microseconds after which the time overflows."""
         return self.span << self.low
@@ -75,25 +80,20 @@ class Encoding:
         """The control words."""
         return np.frombuffer(data, f"<u{self.bits // 8}")[self.offset :: self.stride]
 
-    def values(self, control: Words) -> npt.NDArray[np.int64]:
+    def values(self, control: Words) -> Times:
         """The values of the time highs among the words."""
         found = control[control >> (self.bits - 4) == TIME_HIGH]
-        values: npt.NDArray[np.int64] = found.astype(np.int64) & (self.span - 1)
+        values: Times = found.astype(np.int64) & (self.span - 1)
         return values
 
-    @property
-    def span(self) -> int:
-        """How many values a time high has."""
-        return 1 << (self.bits - 4)
-
-    def falls(self, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def falls(self, steps: Times) -> npt.NDArray[np.bool_]:
         """Which steps between time highs are an overflow; ValueError if one goes back."""
         back = steps[(steps < 0) & (steps > -self.span // 2)]
         if len(back):
             raise ValueError(f"its time goes back by {-int(back[0]) << self.low:,} us")
         return steps < 0
 
-    def laps(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def laps(self, values: Times) -> Times:
         """How often time highs have overflowed at each of them."""
         return np.concatenate([[0], np.cumsum(self.falls(np.diff(values)))])
 
@@ -107,7 +107,7 @@ EVT3 = Encoding("EVT3", 16, 12, (1, 9, 11, 12))
 ENCODINGS: Mapping[str, Encoding] = {"EVT2": EVT2, "EVT2.1": EVT21, "EVT21": EVT21, "EVT3": EVT3}
 
 
-def decode(encoding: Encoding, data: bytes, state: State) -> tuple[Table, State]:
+def decode(encoding: Encoding, data: bytes, state: State) -> tuple[Columns, State]:
     """The events of whole words, and the state behind them; ValueError if their time goes back."""
     control = encoding.control(data)
     if encoding is EVT3:
@@ -152,7 +152,7 @@ def _masks(encoding: Encoding, data: bytes) -> Words:
 
 def _evt2(
     encoding: Encoding, control: Words, masks: Words | None, state: State
-) -> tuple[Table, State]:
+) -> tuple[Columns, State]:
     high = np.uint32(TIME_HIGH << 28 | (state.time % encoding.lap) >> encoding.low)
     words = np.concatenate([[high], control]).astype(np.uint32)
     kinds = words >> 28
@@ -161,7 +161,7 @@ def _evt2(
     events = np.flatnonzero(kinds < 2)
     found = words[events]
     t = times[np.cumsum(is_high, dtype=np.int32)[events] - 1] + ((found >> 22) & 63)
-    table = Table(
+    table = Columns(
         ((found >> 11) & 2047).astype(np.int32), (found & 2047).astype(np.int32), t, found >> 28 > 0
     )
     if masks is not None:
@@ -169,23 +169,23 @@ def _evt2(
     return table, State(int(times[-1]))
 
 
-def _unwrapped(values: Words, encoding: Encoding, first: int) -> npt.NDArray[np.int64]:
+def _unwrapped(values: Words, encoding: Encoding, first: int) -> Times:
     """The times of time highs; the first one has the time `first`."""
     highs = values.astype(np.int64)
     laps = encoding.laps(highs)
-    times: npt.NDArray[np.int64] = highs << encoding.low
+    times: Times = highs << encoding.low
     times += (first // encoding.lap + laps) * encoding.lap
     return times
 
 
-def _spread(table: Table, masks: Words, bits: int) -> Table:
+def _spread(table: Columns, masks: Words, bits: int) -> Columns:
     """An event for each set bit of a mask, at the column plus the bit's place."""
     set_bits = (masks[:, None] >> np.arange(bits, dtype=masks.dtype)) & 1
     row, bit = np.divmod(np.flatnonzero(set_bits.astype(np.bool_)), bits)
-    return Table(table.x[row] + bit.astype(np.int32), table.y[row], table.t[row], table.p[row])
+    return Columns(table.x[row] + bit.astype(np.int32), table.y[row], table.t[row], table.p[row])
 
 
-def _evt3(control: Words, state: State) -> tuple[Table, State]:
+def _evt3(control: Words, state: State) -> tuple[Columns, State]:
     before = (
         TIME_HIGH << 12 | state.time >> 12 & 0xFFF,
         _TIME_LOW << 12 | state.time & 0xFFF,
@@ -201,7 +201,7 @@ def _evt3(control: Words, state: State) -> tuple[Table, State]:
     found = words[events]
     y = rows[np.cumsum(is_row, dtype=np.int32)[events] - 1].astype(np.int32)
     t = times[np.cumsum(is_time, dtype=np.int32)[events] - 1]
-    table = Table((found & 0x7FF).astype(np.int32), y, t, found & 0x800 > 0)
+    table = Columns((found & 0x7FF).astype(np.int32), y, t, found & 0x800 > 0)
     bases, steps = words[kinds == _BASE], kinds[is_vector]
     row = int(rows[-1]) if len(rows) > 1 else state.row
     after = State(int(times[-1]), row, int(bases[-1]) & 0xFFF)
@@ -211,7 +211,7 @@ def _evt3(control: Words, state: State) -> tuple[Table, State]:
     return table, after
 
 
-def _times(words: Words, first: int) -> npt.NDArray[np.int64]:
+def _times(words: Words, first: int) -> Times:
     """The time after each time high and time low; the first two words give `first`."""
     is_high = words >> 12 == TIME_HIGH
     values = words & 0xFFF
@@ -222,13 +222,13 @@ def _times(words: Words, first: int) -> npt.NDArray[np.int64]:
     sets[is_high] = new
     lows = np.where(is_high, 0, values)
     last = np.maximum.accumulate(np.where(sets, np.arange(len(words)), 0))
-    found: npt.NDArray[np.int64] = time + lows[last]
+    found: Times = time + lows[last]
     return found
 
 
 def _vectors(
-    words: Words, kinds: Words, events: npt.NDArray[np.intp], table: Table
-) -> tuple[Table, int]:
+    words: Words, kinds: Words, events: npt.NDArray[np.intp], table: Columns
+) -> tuple[Columns, int]:
     """The events of vectors and single columns, and the base behind the words."""
     sizes = np.zeros(len(words), np.int32)
     sizes[kinds == _VECTOR_12], sizes[kinds == _VECTOR_8] = 12, 8
@@ -241,6 +241,6 @@ def _vectors(
     x = np.where(single, table.x, columns[which] + passed[events])
     p = np.where(single, table.p, bases[which] & 0x800 > 0)
     masks = np.where(single, 1, words[events] & np.where(sizes[events] == 8, 0xFF, 0xFFF))
-    spread = _spread(Table(x, table.y, table.t, p), masks.astype(np.uint16), 12)
+    spread = _spread(Columns(x, table.y, table.t, p), masks.astype(np.uint16), 12)
     column = int(columns[-1] + passed[-1] + sizes[-1])
     return spread, column & 0x7FF | int(bases[-1]) & 0x800

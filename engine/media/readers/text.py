@@ -14,18 +14,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media.events import MAX_US, refuse_many
-from engine.media.media_files import large
-from engine.media.media_files import opened as opened_file
-from engine.media.readers import Columns, Recording
-from engine.media.readers.by_position import NEVER, ByPosition, Times
-from engine.media.readers.column_names import MICROSECONDS, UNITS, known, with_unit
+from engine.media import media_files
+from engine.media.event_columns import Columns, Numbers, Times, refuse_many
+from engine.media.readers.column_names import (
+    MICROSECONDS,
+    UNITS,
+    in_microseconds,
+    known,
+    with_unit,
+)
+from engine.media.recording import NEVER, ByPosition, Recording
 from engine.plain_files import reason
 from engine.quoting import counted, listed, quoted
 
@@ -38,8 +41,6 @@ MAX_COLUMNS = 64
 MAX_DIGITS = 19  # of a whole number in 64 bits
 _SIDE = re.compile(r"([xy])@([0-9]{1,5})")
 _ADVICE = "write a first line such as t,x,y,p that names the columns"
-
-Numbers = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -58,28 +59,27 @@ class Layout:
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording of a text file; a window is found by bisection over its bytes."""
-    data = large(path, None)
-    with opened_file(data) as file:
+    data = media_files.large(path, None)
+    with media_files.opened(data) as file:
         layout = _layout(file.read(HEAD), name)
-        yield ByPosition(_Text(file, layout, len(data), name), name)
+        yield _Text(file, layout, len(data), name)
 
 
-class _Text:
+class _Text(ByPosition):
     """Events by the position of a byte behind the line of names."""
 
     def __init__(self, file: BinaryIO, layout: Layout, size: int, name: str) -> None:
-        self._file, self._layout, self._name = file, layout, name
-        self.edge = EDGE
+        self._file, self._layout, self._name, self.edge = file, layout, name, EDGE
         tail = self._bytes(max(size - HEAD, layout.start), size)
         self.size = size - layout.start - (len(tail) - len(tail.rstrip()))
-        self.floats = False
+        super().__init__(name, self.size)
 
     def columns(self, first: int, last: int) -> Columns:
         parts = list(self._pieces(first, last))
-        table = {key: np.concatenate([part[key] for part in parts]) for key in "xytp"}
+        x, y, t, p = (np.concatenate([part[key] for part in parts]) for key in "xytp")
         notes = (f"The times of {self._name} have no unit and are taken as microseconds.",)
         layout = self._layout
-        return Columns(table, layout.width, layout.height, () if layout.unit else notes)
+        return Columns(x, y, t, p, layout.width, layout.height, () if layout.unit else notes)
 
     def times(self, first: int, last: int) -> Times:
         begin, end = self._line(first), self._line(last)
@@ -97,7 +97,7 @@ class _Text:
 
     def _time(self, line: bytes) -> int | float:
         """The time as it stands in one line."""
-        fields = _split(line.decode("latin-1").strip(), self._layout.separator)
+        fields = line.decode("latin-1").strip().split(self._layout.separator or None)
         self._check_fields(len(fields))
         stored = fields[self._layout.places["t"]].strip()
         try:
@@ -123,9 +123,6 @@ class _Text:
         ]
         lines, size = sum(one.count(b"\n") for one in samples), sum(map(len, samples))
         return round((end - begin) * lines / size)
-
-    def bracket(self, time: int) -> tuple[int, int]:
-        return 0, self.size
 
     def _line(self, position: int) -> int:
         """The position of the first line that begins there or later and is not empty."""
@@ -213,11 +210,7 @@ class _Text:
                     f"{self._name} has the time {values[bad][0]} and no unit for it: name the "
                     "column t_s if times are seconds, or t_us."
                 )
-        scaled = np.rint(values.astype(np.float64) * MICROSECONDS[unit or "us"])
-        bad = ~(np.abs(scaled) < MAX_US)
-        if bad.any():
-            raise MediaError(f"{self._name} has a time of {values[bad][0]}: give microseconds.")
-        return scaled.astype(np.int64)
+        return in_microseconds(values, MICROSECONDS[unit or "us"], self._name)
 
     def _bytes_of(self, first: int, last: int) -> bytes:
         return self._bytes(self._layout.start + first, self._layout.start + last)
@@ -248,7 +241,7 @@ def _of_names(names: str, row: str, start: int, name: str) -> Layout:
     comment."""
     # "t [us]" is one name, also where spaces separate names.
     joined = re.sub(r"\s+([\[(])", r"\1", names.lower())
-    fields = [field.strip("\"' ") for field in _split(joined, _separator(joined))]
+    fields = [field.strip("\"' ") for field in joined.split(_separator(joined) or None)]
     if not 0 < len(fields) <= MAX_COLUMNS:
         raise MediaError(f"{name} does not name its columns: {_ADVICE}.")
     sides = {one[1]: int(one[2]) for field in fields if (one := _SIDE.fullmatch(field))}
@@ -268,20 +261,8 @@ def _of_names(names: str, row: str, start: int, name: str) -> Layout:
             f"{name} states its times in {quoted(unit)}, which is no known unit: give {UNITS}."
         )
     separator = _separator(row or joined)
-    return Layout(
-        start,
-        separator,
-        places,
-        len(fields),
-        unit,
-        sides.get("x"),
-        sides.get("y"),
-    )
+    return Layout(start, separator, places, len(fields), unit, sides.get("x"), sides.get("y"))
 
 
 def _separator(line: str) -> str:
     return next((mark for mark in (";", "\t", ",") if mark in line), "")
-
-
-def _split(line: str, separator: str) -> list[str]:
-    return line.split(separator or None)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import events, readers
+from engine.media import event_columns, events, readers
+from engine.media.recording import binned
 from engine.media_options import Window
 from engine.types import Events
 
@@ -55,9 +56,9 @@ def windows_agree(path: Path, true: Table, count: int = 40) -> int:
             assert same(recording.events(window), {key: true[key][inside] for key in COLUMNS})
         whole = recording.events(None)
         wide = Window(0, span + 1)
-        assert same(recording.events(wide), events.cut(whole, wide, ""))
+        assert same(recording.events(wide), event_columns.cut(whole, wide, ""))
         for bins in (1, 7, 120):
-            wanted = readers.binned(true["t"], int(true["t"].min()), span, bins)
+            wanted = binned(true["t"], int(true["t"].min()), span, bins)
             assert recording.rates(bins).tolist() == wanted.tolist()
     return filled
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import events, readers
+from engine.media import event_columns, readers
 from engine.media.readers import dat
 from engine.media_options import Window
 from tests.media.event_files import read
@@ -50,7 +50,7 @@ def test_late_events_and_overflows(
         assert opened.rates(7).sum() == 800
         for start, length in rng.integers(1, 60_000, (40, 2)):
             window = Window(int(start) + int(rng.integers(0, 2)) * LAP, int(length))
-            part, expected = opened.events(window), events.cut(whole, window, path.name)
+            part, expected = opened.events(window), event_columns.cut(whole, window, path.name)
             np.testing.assert_array_equal(part.t, expected.t)
             np.testing.assert_array_equal(part.x, expected.x)
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import events, readers
-from engine.media.readers import aedat4_format, indexed, prophesee
+from engine.media import event_columns, readers, recording
+from engine.media.readers import aedat4, prophesee
 from engine.media.readers.prophesee_words import State
 from engine.media_options import Window
 from tests.media import event_files
@@ -70,7 +70,7 @@ def windows(whole: Any, count: int = 25) -> list[Window]:
 
 def same_window(recording: Any, whole: Any, window: Window, name: str) -> None:
     try:
-        expected = events.cut(whole, window, name)
+        expected = event_columns.cut(whole, window, name)
     except MediaError as error:
         with pytest.raises(MediaError) as found:
             recording.events(window)
@@ -117,12 +117,12 @@ def test_overflows_of_the_counter_agree(form: str, tmp_path: Path) -> None:
 def test_rates_add_up(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, form, SECOND)
     whole = read(path)
-    with readers.opened(path, path.name) as recording:
-        exact = recording.rates(20)
-        expected = readers.binned(whole.t, int(whole.t[0]), recording.duration_us(), 20)
+    with readers.opened(path, path.name) as opened:
+        exact = opened.rates(20)
+        expected = recording.binned(whole.t, int(whole.t[0]), opened.duration_us(), 20)
         np.testing.assert_array_equal(exact, expected)
-        monkeypatch.setattr(indexed, "EXACT", 0)
-        about = recording.rates(20)
+        monkeypatch.setattr(recording, "EXACT", 0)
+        about = opened.rates(20)
     assert about.sum() == len(SECOND)
     assert np.abs(about - exact).max() < 250  # of 1,000, with a few blocks only
 
@@ -183,7 +183,7 @@ def test_a_packet_that_unpacks_to_too_much_is_refused(
 ) -> None:
     path = written(tmp_path, "aedat4 zstd", event_files.events(np.zeros(9_000)))
     assert len(read(path)) == 9_000
-    monkeypatch.setattr(aedat4_format, "MAX_PACKET", 60_000)
+    monkeypatch.setattr(aedat4, "MAX_PACKET", 60_000)
     with pytest.raises(MediaError, match="more than 60,000 bytes"):
         read(path)
 

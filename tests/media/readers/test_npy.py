@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import events, pickles
+from engine.media import event_columns, events, pickles
+from engine.media.pickles import Array, RefusedError
 from engine.media.readers import npy
-from engine.media.standins import Array, RefusedError
 from engine.media_options import Window
 from tests.media.readers.streams import Table, refusal, table, windows_agree
 from tests.media.readers.streams import same as same_events
@@ -322,7 +322,7 @@ def test_a_window_reads_a_part_of_the_file(tmp_path: Path, monkeypatch: pytest.M
     """With the limit of events set low, the whole is refused and a window is not."""
     true = table(200_000)
     path = saved(tmp_path / "a.npy", records(true))
-    monkeypatch.setattr(events, "MAX_EVENTS", 50_000)
+    monkeypatch.setattr(event_columns, "MAX_EVENTS", 50_000)
     assert "holds 200,000 events" in refusal(path)
     assert "at most 50,000 are read at once" in refusal(path, Window(0, 2_000_000))
     found = events.read(path, Window(500_000, 1000))

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import events, readers
+from engine.media import event_columns, events, readers
 from engine.media.readers import text
+from engine.media.recording import binned
 from engine.media_options import Window
 from tests.media.readers.streams import Table, refusal, same, table, windows_agree
 
@@ -183,7 +184,7 @@ def test_pieces_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(text, "PIECE", 1000)
     assert same(events.read(path), true)
     monkeypatch.setattr(text, "EDGE", 2000)
-    monkeypatch.setattr(events, "MAX_EVENTS", 3000)
+    monkeypatch.setattr(event_columns, "MAX_EVENTS", 3000)
     assert "at most 3,000 are read at once" in refusal(path)
     assert len(events.read(path, Window(0, 500_000))) < 3000
 
@@ -193,7 +194,7 @@ def test_lines_of_long_files_are_counted_by_samples(
 ) -> None:
     true = table(50_000)
     path = saved(tmp_path / "a.csv", true)
-    wanted = readers.binned(true["t"], 0, int(true["t"].max()), 5)
+    wanted = binned(true["t"], 0, int(true["t"].max()), 5)
     monkeypatch.setattr(text, "COUNTED", 64_000)
     with readers.opened(path, "a.csv") as recording:
         found = recording.rates(5)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import events
+from engine.media import event_columns, events
 from engine.media_options import Window
 from tests.media.readers.streams import refusal, same, table
 
@@ -86,9 +86,9 @@ def test_short_and_long_recordings_are_read(form: str, times: Any, tmp_path: Pat
 
 
 def test_a_flash_at_the_full_rate_of_a_sensor_is_read() -> None:
-    events.refuse_other_units(921_600, 1_000, False, "a")
+    event_columns.refuse_other_units(921_600, 1_000, False, "a")
     with pytest.raises(MediaError, match="921,600 events within 900 microseconds"):
-        events.refuse_other_units(921_600, 899, False, "a")
+        event_columns.refuse_other_units(921_600, 899, False, "a")
 
 
 @pytest.mark.parametrize("form", FORMATS)

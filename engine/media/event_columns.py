@@ -1,0 +1,276 @@
+"""The columns of events as a file has them, and their check.
+
+A reader gives times in microseconds, so fractions (which would be seconds) and times that cannot be
+microseconds are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import MediaError
+from engine.media_options import Window, time_text
+from engine.quoting import counted
+from engine.types import Events
+
+# Four times the side of today's largest sensors; one wrong coordinate must not fill the memory.
+MAX_SIDE = 4096
+MAX_EVENTS = 1 << 26  # 67 million: about 2 GB during checking and drawing
+LONG_MS = 100.0
+JUMP_US = 10_000  # later events than this are no mere disorder of single events
+MAX_SPREAD = 10  # of all times, against the middle 80 % of them
+MAX_US = 2**53  # 285 years: larger times are nanoseconds since 1970
+LONGEST_US = 10**11  # 28 hours
+SHORTEST_US = 10_000  # whole numbers as floats over less may be seconds
+BURST_US, BURST, DENSEST = 1_000, 100, 1_000  # more events in 1 us than in a burst, or at any time
+MAX_ZERO = 0.01  # of the events
+WRAP_US = 1_000_000  # between the events at an overflow
+REFUSED = f"although EventGPT's published code refuses streams of {LONG_MS:.0f} ms and longer."
+
+
+Numbers = npt.NDArray[Any]
+Times = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """x, y, t and p of N events, and the sensor's size if the file states it.
+
+    `notes` are sentences about the file.  `as_published`: a file in the form of EventGPT's data.
+    """
+
+    x: Numbers
+    y: Numbers
+    t: Numbers
+    p: Numbers
+    width: int | None = None
+    height: int | None = None
+    notes: tuple[str, ...] = ()
+    as_published: bool = False
+
+    def between(self, begin: int, end: int) -> Columns:
+        """The events from `begin` to before `end`."""
+        inside = (self.t >= begin) & (self.t < end)
+        if inside.all():
+            return self
+        x, y, t, p = (column[inside] for column in (self.x, self.y, self.t, self.p))
+        return replace(self, x=x, y=y, t=t, p=p)
+
+
+def normalised(columns: Columns, name: str) -> Events:
+    """The checked stream; `name` is used in error messages."""
+    x, y, t, p = columns.x, columns.y, columns.t, columns.p
+    lengths = dict(zip("xytp", map(len, (x, y, t, p)), strict=True))
+    if len(set(lengths.values())) > 1:
+        sizes = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
+        raise MediaError(f"{name} has columns of different lengths ({sizes}): record it again.")
+    if not len(t):
+        raise MediaError(f"{name} holds 0 events: pick another recording.")
+    refuse_many(len(t), name)
+    notes = [*columns.notes, *_zero_events(columns, name)]
+    times, wrapped = _unwrap(_whole(t, "t", name), name)
+    if not columns.as_published:  # EventGPT's own form may hold parts in any order
+        _refuse_jumps(times, name)
+    polarity, negative = _polarity(_whole(p, "p", name), columns.as_published, name)
+    width = _side(x, columns.width, "x", name)
+    height = _side(y, columns.height, "y", name)
+    if wrapped:
+        notes.append(
+            f"The time counter of {name} overflowed {counted(wrapped, 'time')} and was continued."
+        )
+    if backward := int((times[1:] < times[:-1]).sum()):
+        notes.append(
+            f"The times of {name} step back {counted(backward, 'time')}; events are drawn in file "
+            "order."
+        )
+    notes += [*_long(times, name), *negative]
+    x, y = x.astype(np.uint16), y.astype(np.uint16)
+    return Events(x, y, times, polarity, width, height, tuple(notes))
+
+
+def refuse_many(count: int, name: str) -> None:
+    """MediaError for more events than are held in memory at once."""
+    if count > MAX_EVENTS:
+        raise MediaError(
+            f"{name} holds {count:,} events, and at most {MAX_EVENTS:,} are read at once: choose a "
+            "window, as in --window 0s+1s."
+        )
+
+
+def refuse_other_units(count: int, duration_us: int, floats: bool, name: str) -> None:
+    """MediaError for a recording whose times cannot be microseconds.
+
+    `floats`: the times are stored as floats without a unit.
+    """
+    if duration_us >= LONGEST_US:
+        hours = f"{duration_us / 3.6e9:,.0f} hours"
+        what, unit = f"times over {hours} (the limit is 28)", "nanoseconds"
+    elif count > (BURST if duration_us < BURST_US else DENSEST) * (duration_us + 1):
+        what = f"{counted(count, 'event')} within {counted(duration_us + 1, 'microsecond')}"
+        unit = "seconds or no times"
+    elif floats and duration_us < SHORTEST_US:
+        what, unit = f"floats as times, which span {duration_us:,}", "seconds"
+    else:
+        return
+    raise MediaError(
+        f"{name} has {what}: its times look like {unit}, so give microseconds as integers, or "
+        "state the unit where the format can."
+    )
+
+
+def cut(events: Events, window: Window | None, name: str, first_us: int | None = None) -> Events:
+    """The events in the window; MediaError if there are none.
+
+    It counts from the time `first_us`, by default from the first event.
+    """
+    if window is None:
+        return events
+    begin = int(events.t.min()) if first_us is None else first_us
+    inside = (events.t >= begin + window.start_us) & (events.t < begin + window.end_us)
+    if not inside.any():
+        raise no_events(name, window, int(events.t.max()) - begin)
+    found = events.take(inside)
+    notes = tuple(note for note in events.warnings if not note.endswith(REFUSED))
+    return replace(found, warnings=(*notes, *_long(found.t, name)))
+
+
+def no_events(name: str, window: Window, duration_us: int) -> MediaError:
+    """The error of a window without events."""
+    return MediaError(
+        f"{name} has no events in the window {window}: it lasts {time_text(duration_us)}, choose "
+        "another window."
+    )
+
+
+def _whole(values: Numbers, key: str, name: str) -> Numbers:
+    """The values as integers; floats are accepted if they are finite and have no fraction."""
+    if values.dtype.kind == "b":
+        if key == "t":
+            raise MediaError(f"{name} has true and false as times: give microseconds as integers.")
+        return values.astype(np.uint8)
+    if values.dtype.kind != "f":
+        return values
+    with np.errstate(invalid="ignore"):  # rounding a NaN may warn
+        values = values.astype(np.float64, copy=False)
+        bad = ~np.isfinite(values) | (values != np.trunc(values)) | (np.abs(values) >= 2**62)
+    if bad.any():
+        at = int(bad.argmax())
+        unit = " of microseconds" if key == "t" else ""
+        raise MediaError(
+            f"{name} has {key} = {values[at]} at event {at:,}: give whole numbers{unit}."
+        )
+    return values.astype(np.int64)
+
+
+def _side(values: Numbers, given: int | None, key: str, name: str) -> int:
+    """The sensor's width or height: from the file, else the largest coordinate + 1."""
+    whole = _whole(values, key, name)
+    low, high = int(whole.min()), int(whole.max())
+    if low < 0 or high >= MAX_SIDE:
+        wrong = low if low < 0 else high
+        raise MediaError(
+            f"{name} has an event at {key} = {wrong:,}: coordinates from 0 to {MAX_SIDE - 1:,} "
+            "can be drawn, record it again."
+        )
+    if given is None:
+        return high + 1
+    if not high < given <= MAX_SIDE:
+        side = "width" if key == "x" else "height"
+        raise MediaError(
+            f"{name} says {side} {given:,} but has an event at {key} = {high:,}: correct the "
+            f"{side} (at most {MAX_SIDE:,})."
+        )
+    return given
+
+
+def _polarity(
+    p: Numbers, as_published: bool, name: str
+) -> tuple[npt.NDArray[np.uint8], tuple[str, ...]]:
+    """(0 or 1 per event, a note if there was a -1).
+
+    -1 is darker, like 0.  EventGPT's published code draws all but 0 as brighter, so its own form of
+    file is read that way.
+    """
+    known = (p == 0) | (p == 1) | (p == -1)
+    if not known.all():
+        wrong = p[int((~known).argmax())]
+        raise MediaError(f"{name} has an event of polarity {wrong}: give 0 and 1.")
+    if not (p == -1).any():
+        return (p == 1).astype(np.uint8), ()
+    if as_published:
+        note = f"{name} has polarity -1, which is drawn as positive (red), as in EventGPT's code."
+        return (p != 0).astype(np.uint8), (note,)
+    return (p == 1).astype(np.uint8), (f"{name} has polarity -1, which is read as 0 (blue).",)
+
+
+def _zero_events(columns: Columns, name: str) -> tuple[str, ...]:
+    """A note on events of which all columns are 0, but for the first; MediaError if they are many.
+
+    They are parts of a file that were never written, or were lost.
+    """
+    zero = np.flatnonzero(columns.t == 0)
+    others = (columns.x, columns.y, columns.p)
+    count = int(np.logical_and.reduce([column[zero] == 0 for column in others]).sum()) - 1
+    if count > MAX_ZERO * len(columns.t):
+        raise MediaError(
+            f"{name} is damaged: {count + 1:,} of its {len(columns.t):,} events are zeros in all "
+            "columns, so copy it again."
+        )
+    return (f"{counted(count, 'event')} of {name} are zeros in all columns.",) if count > 0 else ()
+
+
+def _unwrap(t: Numbers, name: str) -> tuple[Times, int]:
+    """(t without overflows of a counter of 16, 31 or 32 bits, the number of overflows).
+
+    In a column with more bits than the counter the times must go on within a second.
+    """
+    low, high = int(t.min()), int(t.max())
+    for extreme in (low, high):
+        if abs(extreme) >= MAX_US:
+            raise MediaError(f"{name} has an event at t = {extreme:,}: give microseconds.")
+    times = t.astype(np.int64)
+    lap = 1 << (16 if t.dtype.itemsize == 2 else 32 if high - low >= 1 << 31 else 31)
+    slack = lap // 8 if lap == 1 << (8 * t.dtype.itemsize) else WRAP_US
+    if not lap - slack < high - low < lap:
+        return times, 0
+    steps = np.diff(times)
+    over = steps < slack - lap
+    # A late event from before an overflow jumps forward by nearly as much, which undoes it.
+    laps = np.cumsum(over.astype(np.int64) - (steps > lap - slack))
+    back = steps[~over]
+    # Other large steps back mean shuffled times, not an overflow.
+    if not over.any() or laps.min() < 0 or (len(back) and back.min() < -(lap // 8)):
+        return times, 0
+    times[1:] += laps * lap
+    return times, int(laps.max())
+
+
+def _refuse_jumps(times: Times, name: str) -> None:
+    """MediaError for damage: times that jump far away from nearly all others, and back.
+
+    Parts in another order step back too, but all times are near each other then.
+    """
+    back = np.flatnonzero(times[1:] < times[:-1])
+    far = int((times[back] - times[back + 1] > JUMP_US).sum())
+    if far < 2:
+        return
+    low, high = np.quantile(times[:: len(times) // 100_000 + 1], (0.1, 0.9))
+    span = int(times.max() - times.min())
+    if span > MAX_SPREAD * (high - low + JUMP_US):
+        raise MediaError(
+            f"{name} is damaged: its times jump back {counted(far, 'time')} and reach over "
+            f"{time_text(span)}, but most lie within {time_text(int(high - low))}, so copy it "
+            "again."
+        )
+
+
+def _long(times: npt.NDArray[np.int64], name: str) -> Iterator[str]:
+    """A note on a stream that the published code refuses."""
+    duration = float(times.max() - times.min()) / 1000
+    if duration >= LONG_MS:
+        yield f"{duration:,.1f} ms of {name} are drawn, {REFUSED}"
