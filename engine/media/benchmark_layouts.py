@@ -12,13 +12,12 @@ EventBench (XduSyL/EventBench, arXiv 2511.18448), confirmed from inference_event
 data_processor of github.com/XduSyL/EventBench: recordings are .npz files, another ending is
 replaced by .npz, and a conversation is a list of turns with "value".  The lists themselves are
 given on request only, so that all keys of _EVENTBENCH are assumed.
-
-Boundary: reads untrusted lists and checks that the files exist; opens no recording.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -32,28 +31,20 @@ from engine.media.choices import AskedQuestion, asked_or_refused
 from engine.media.dataset_files import (
     MAX_RECORDS,
     Dataset,
-    event_sample,
+    Root,
+    Samples,
+    clean,
+    entries,
     json_of,
     kind_of,
     records_of,
     text_of,
-    unused,
 )
-from engine.media.dataset_record import DatasetRecord, clean
-from engine.media.event_folder import (
-    child,
-    entries,
-    event_files,
-    sequence,
-    short_name,
-    walk,
-)
+from engine.media.dataset_record import fields_of, turns
 from engine.media.media_files import place
-from engine.media.roots import Root
 from engine.plain_files import reason
 from engine.prompts import LETTERS
 from engine.quoting import listed, quoted, shown
-from engine.types import Sample
 
 Keys = Mapping[str, tuple[str, ...]]  # what a record may call each thing; the first one counts
 _EVQA: Keys = {
@@ -98,6 +89,7 @@ class Record:
     value: Mapping[str, Any]  # without the keys whose value is null
     keys: Keys
     of: QuestionList
+    number: int  # among the samples
     problems: list[str] = field(default_factory=list)
 
     def get(self, what: str) -> Any:
@@ -112,14 +104,12 @@ class Record:
         long = isinstance(value, int) and value.bit_length() > 64
         return "" if long else clean(str(value)).strip()
 
-    def asked(self, root: Root, form: str, as_text: bool) -> tuple[AskedQuestion, str]:
+    def asked(self, form: str, as_text: bool) -> tuple[AskedQuestion, str]:
         """The question with its options, and the reference of a question without options."""
         question, reference = self.text("question"), ""
         if not question and "conversations" in self.value:
-            turns = with_speakers(self.value["conversations"])
-            record = DatasetRecord({"conversations": turns}, 0, root)
-            question, reference = record.turns()
-            self.problems += record.problems
+            spoken = {"conversations": with_speakers(self.value["conversations"])}
+            question, reference = turns(fields_of(spoken, self.problems), self.problems)
         if (options := self.get("options")) is not None:
             where, answer = f"{self.name}: ", self.get("answer")
             return asked_or_refused(where, question, options, answer, form, as_text=as_text), ""
@@ -127,60 +117,46 @@ class Record:
         return AskedQuestion(question, refused=refused), reference or self.text("answer")
 
 
-class Samples:
-    """The samples of a benchmark in order, while its lists are read."""
+def _records(samples: Samples, lists: list[QuestionList], keys: Keys) -> Iterator[Record]:
+    """Every object of the lists; other values become samples that state the problem."""
+    in_file = Counter(part.file for part in lists)
+    for part in lists:
+        of = shown(part.file.relative_to(samples.root.path).as_posix())
+        if in_file[part.file] > 1 and part.subject:
+            of = f"{quoted(part.subject)} in {of}"
+        of = f" of {of}" if len(lists) > 1 else ""
+        for count, value in enumerate(part.records, start=1):
+            number = len(samples.found) + 1
+            if number > MAX_RECORDS:
+                raise DatasetError(
+                    f"{place(samples.root.path)} has over {MAX_RECORDS:,} records: split it."
+                )
+            record = Record(f"Record {count:,}{of}", {}, keys, part, number)
+            if isinstance(value, dict):
+                record.value = {k: v for k, v in value.items() if v is not None}
+                yield record
+                continue
+            wrong = f"{record.name} is {kind_of(value)} instead of an object: remove it."
+            _add(samples, record, f"record-{number}", "", [], wrong)
 
-    def __init__(self, root: Root) -> None:
-        self._root = root
-        self._found: dict[str, Sample] = {}
-        self._clips: list[str] = []
 
-    def records(self, lists: list[QuestionList], keys: Keys) -> Iterator[Record]:
-        """Every object of the lists; other values become samples that state the problem."""
-        in_file = Counter(part.file for part in lists)
-        for part in lists:
-            of = shown(part.file.relative_to(self._root.path).as_posix())
-            if in_file[part.file] > 1 and part.subject:
-                of = f"{quoted(part.subject)} in {of}"
-            of = f" of {of}" if len(lists) > 1 else ""
-            for count, value in enumerate(part.records, start=1):
-                if len(self._found) >= MAX_RECORDS:
-                    raise DatasetError(
-                        f"{place(self._root.path)} has over {MAX_RECORDS:,} records: split it."
-                    )
-                record = Record(f"Record {count:,}{of}", {}, keys, part)
-                if isinstance(value, dict):
-                    record.value = {k: v for k, v in value.items() if v is not None}
-                    yield record
-                    continue
-                wrong = f"{record.name} is {kind_of(value)} instead of an object: remove it."
-                self.add(record, self.made(), "", [], wrong)
-
-    def made(self) -> str:
-        """The id of the next record if it has none of its own."""
-        return f"record-{len(self._found) + 1}"
-
-    def add(
-        self, record: Record, name: str, source: str, paths: list[Path], wrong: str, **fields: Any
-    ) -> None:
-        """Adds the sample of a record; `paths` and `wrong` as for `event_sample`."""
-        number = len(self._found) + 1
-        own = unused(name or None, number, self._found.keys(), record.problems, record.name)
-        self._found[own] = event_sample(
-            self._root, own, source, paths, record.problems, wrong, **fields
-        )
-        path = next((path for path in paths if self._root.has(path)), None)
-        self._clips.append(short_name(self._root, path) if path else own)
-
-    def listed(self, file: Path, problems: list[DatasetError]) -> Dataset:
-        """All of them, with the problems of lists that cannot be read."""
-        told, samples = tuple(map(str, problems)), tuple(self._found.values())
-        return Dataset(self._root.path, samples, file, told, tuple(self._clips))
+def _add(
+    samples: Samples,
+    record: Record,
+    name: str,
+    sequence: str,
+    paths: list[Path],
+    wrong: str,
+    **fields: Any,
+) -> None:
+    """Adds the sample of a record; `paths` and `wrong` as for `Samples.add_events`."""
+    own = samples.unused(name or None, record.number, record.problems, record.name)
+    samples.add_events(own, sequence, paths, None, record.problems, wrong, **fields)
 
 
 def _evqa(root: Root) -> Dataset | None:
     """The questions of all source datasets; the sequence of a sample is its source dataset."""
-    folder, recordings = child(root.path, "questions"), child(root.path, "h5_files")
+    folder, recordings = root.child("questions"), root.child("h5_files")
     if folder is None or not folder.is_dir():
         return None
     lists, problems, own = list[QuestionList](), list[DatasetError](), recordings is not None
@@ -203,7 +179,7 @@ def _evqa(root: Root) -> Dataset | None:
     if not lists:
         raise problems[0]
     samples, place_of = Samples(root), recordings.name if recordings else "h5_files"
-    for record in samples.records(lists, _EVQA):
+    for record in _records(samples, lists, _EVQA):
         source = record.value.get("dataset_name") or record.of.subject
         source = clean(source) if isinstance(source, str) else ""
         number, paths, wrong = record.value.get("question_id"), list[Path](), ""
@@ -213,10 +189,10 @@ def _evqa(root: Root) -> Dataset | None:
                 paths.append(root.path_of(place_of, f"{source}/{file_path}"))
         except MediaError as error:
             wrong = str(error)
-        question, _ = record.asked(root, "evqa", as_text=True)
+        question, _ = record.asked("evqa", as_text=True)
         fields = {"task": record.text("task"), **vars(question)}
-        samples.add(record, record.text("id") or name, source, paths, wrong, **fields)
-    return samples.listed(lists[0].file, problems)
+        _add(samples, record, record.text("id") or name, source, paths, wrong, **fields)
+    return samples.dataset(lists[0].file, problems)
 
 
 def _eventbench(root: Root) -> Dataset | None:
@@ -224,7 +200,7 @@ def _eventbench(root: Root) -> Dataset | None:
     problems = list[DatasetError]()
     every = list(_lists(root, problems))
     unreadable = len(problems)
-    recordings = event_files(root) if every or problems else []
+    recordings = event_folder.event_files(root) if every or problems else []
     bins = any(path.suffix.lower() == ".npz" for path in recordings)
     lists = []
     for part in every:
@@ -257,15 +233,15 @@ def _eventbench(root: Root) -> Dataset | None:
     samples, by_name = Samples(root), dict[str, Path | None]()
     for path in recordings:  # None: two files have this name
         by_name[path.name.lower()] = None if path.name.lower() in by_name else path
-    for record in samples.records(lists, _EVENTBENCH):
+    for record in _records(samples, lists, _EVENTBENCH):
         paths, wrong = _places(root, by_name, record.get("file"), record.of.file)
-        question, reference = record.asked(root, LETTERS, as_text=False)
+        question, reference = record.asked(LETTERS, as_text=False)
         fields = {"reference": reference, "task": record.text("task") or record.of.subject}
-        there = [path for path in paths if root.has(path)] or paths[:1]
-        source = sequence(root, there[0]) if there else ""
-        name = record.text("id") or samples.made()
-        samples.add(record, name, source, paths, wrong, **fields, **vars(question))
-    return samples.listed(lists[0].file, problems)
+        there = [path for path in paths if os.path.lexists(path)] or paths[:1]
+        source = root.sequence(there[0]) if there else ""
+        name = record.text("id") or f"record-{record.number}"
+        _add(samples, record, name, source, paths, wrong, **fields, **vars(question))
+    return samples.dataset(lists[0].file, problems)
 
 
 def _lists(root: Root, problems: list[DatasetError]) -> Iterator[QuestionList]:
@@ -273,7 +249,7 @@ def _lists(root: Root, problems: list[DatasetError]) -> Iterator[QuestionList]:
 
     A file that cannot be read is added to `problems`.
     """
-    files = sorted(walk(root, (".json", ".jsonl")), key=lambda path: (path.parent, path.name))
+    files = sorted(root.walk((".json", ".jsonl")), key=lambda path: (path.parent, path.name))
     for file in files:
         try:
             value = _value(root, file)

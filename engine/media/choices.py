@@ -1,7 +1,7 @@
 """Reads the question of a record: its options, its right answer, and the text as it is asked.
 
-Boundary: plain values of an untrusted JSON or CSV in, checked texts out; DatasetError with one
-sentence for anything else.  The forms of questions are those of engine/prompts.py.
+Plain values of an untrusted JSON or CSV become checked texts; DatasetError with one sentence for
+anything else.  The forms of questions are those of engine/prompts.py.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
-from typing import Any, get_args
+from typing import get_args
 
 from engine.errors import BadInput, DatasetError
-from engine.media.dataset_files import kind_of
+from engine.media.dataset_files import clean, kind_of
 from engine.prompts import (
     LETTERS,
     MAX_ASKED_CHARS,
@@ -22,7 +22,7 @@ from engine.prompts import (
     check_question,
     choice_question,
 )
-from engine.quoting import quoted
+from engine.quoting import counted, quoted
 from engine.types import ChoiceForm, MediaKind
 
 MAX_OPTION_CHARS = 1000
@@ -65,20 +65,12 @@ def asked_or_refused(
         return asked(question, options, answer, form, as_text=as_text)
     except DatasetError as error:
         kind: ChoiceForm = "words" if form == WORDS else "letters"
-        return AskedQuestion(question, _given(options), kind, refused=f"{where}{error}")
-
-
-def _given(options: object) -> tuple[str, ...]:
-    """Wrong options as texts; at least one, so that the failed result counts as multiple choice."""
-    if isinstance(options, Mapping):
-        options = list(options.values())
-    each = options if isinstance(options, list | tuple) and options else [options]
-    return tuple(_readable(one) for one in each[:MAX_CHOICES])
-
-
-def _readable(option: object) -> str:
-    text = option if isinstance(option, str) else quoted(option)
-    return text[:MAX_OPTION_CHARS].encode("utf-8", "replace").decode()
+        # Wrong options as texts; at least one, so that the failed result counts as multiple choice.
+        given = list(options.values()) if isinstance(options, Mapping) else options
+        each = given if isinstance(given, list | tuple) and given else [given]
+        texts = [one if isinstance(one, str) else quoted(one) for one in each[:MAX_CHOICES]]
+        shown = tuple(clean(text[:MAX_OPTION_CHARS]) for text in texts)
+        return AskedQuestion(question, shown, kind, refused=f"{where}{error}")
 
 
 def asked(
@@ -108,14 +100,22 @@ def asked(
 
 def option_texts(value: object) -> tuple[str, ...]:
     """The options' texts, from a list of texts or an object of letters, without their labels."""
-    if isinstance(value, Mapping):
-        value = _in_order(value)
+    if isinstance(value, Mapping):  # by letter; the letters begin with A and have no gap
+        by_letter = {str(letter).strip().upper(): text for letter, text in value.items()}
+        letters = ascii_uppercase[: len(value)]
+        if sorted(by_letter) != list(letters) or len(by_letter) != len(value):
+            raise DatasetError(
+                f"choices has the letters {quoted(list(value))}: name them A, B, C and so on."
+            )
+        value = [by_letter[letter] for letter in letters]
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise DatasetError(f"choices is {quoted(value)} instead of a list: correct the record.")
     if not 2 <= len(value) <= MAX_CHOICES:
-        amount = "1 option" if len(value) == 1 else f"{len(value):,} options"
-        raise DatasetError(f"choices has {amount}: give 2 to {MAX_CHOICES}.")
-    texts = _unlabelled([_option(one) for one in value])
+        raise DatasetError(f"choices has {counted(len(value), 'option')}: give 2 to {MAX_CHOICES}.")
+    texts = [_option(one) for one in value]
+    labels = [_LABEL.match(text) for text in texts]
+    if [match and (match[1] or match[2]) for match in labels] == [*ascii_uppercase[: len(texts)]]:
+        texts = [text[match.end() :] for text, match in zip(texts, labels, strict=True) if match]
     if any(not text for text in texts):
         raise DatasetError("choices has an empty option: write its text.")
     plain = [text.casefold() for text in texts]
@@ -124,38 +124,18 @@ def option_texts(value: object) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _in_order(options: Mapping[Any, Any]) -> list[Any]:
-    """The values of {"A": ..., "B": ...} by letter; the letters begin with A and have no gap."""
-    found = {str(letter).strip().upper(): text for letter, text in options.items()}
-    wanted = list(ascii_uppercase[: len(options)])
-    if sorted(found) != wanted or len(found) != len(options):
-        raise DatasetError(
-            f"choices has the letters {quoted(list(options))}: name them A, B, C and so on."
-        )
-    return [found[letter] for letter in wanted]
-
-
 def _option(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise DatasetError(f"choices has {kind_of(value)} instead of a text: correct the record.")
     if isinstance(value, int) and value.bit_length() > 64:
         raise DatasetError("choices has a very long number: write it as a text.")
-    text = " ".join(str(value).encode("utf-8", "replace").decode().split())
+    text = " ".join(clean(str(value)).split())
     if len(text) > MAX_OPTION_CHARS:
         raise DatasetError(
             f"choices has an option of {len(text):,} characters: shorten it to "
             f"{MAX_OPTION_CHARS:,}."
         )
     return text
-
-
-def _unlabelled(texts: list[str]) -> list[str]:
-    """The texts without "A." or "(A)" in front, if each has the label of its place."""
-    found = [_LABEL.match(text) for text in texts]
-    labels = [match and (match[1] or match[2]) for match in found]
-    if labels != list(ascii_uppercase[: len(texts)]):
-        return texts
-    return [text[match.end() :] for text, match in zip(texts, found, strict=True) if match]
 
 
 def letter_of(answer: object, texts: Sequence[str], *, as_text: bool = False) -> str:
@@ -165,9 +145,7 @@ def letter_of(answer: object, texts: Sequence[str], *, as_text: bool = False) ->
     """
     if answer is None or answer == "":
         return ""
-    meant = _by_text(answer, texts)
-    if not as_text:
-        meant |= _by_letter(answer, len(texts))
+    meant = _places(answer, texts, as_text)
     if len(meant) == 1:
         return ascii_uppercase[meant.pop()]
     if not meant:
@@ -180,29 +158,22 @@ def letter_of(answer: object, texts: Sequence[str], *, as_text: bool = False) ->
     )
 
 
-def _by_text(answer: object, texts: Sequence[str]) -> set[int]:
-    """The places of the options with this text; a number means the option written so."""
+def _places(answer: object, texts: Sequence[str], as_text: bool) -> set[int]:
+    """The places of the options that an answer may mean."""
     if isinstance(answer, bool) or not isinstance(answer, str | int | float):
         return set()
     if isinstance(answer, int) and answer.bit_length() > 64:
         return set()
-    said = " ".join(str(answer).split())
-    plain = [text.casefold() for text in texts]
+    said = " ".join(str(answer).split())  # a number may be the text of an option
     labelled = _LABEL.match(said)
     forms = {said.casefold()} | ({said[labelled.end() :].casefold()} if labelled else set())
-    return {place for place, text in enumerate(plain) if text in forms}
-
-
-def _by_letter(answer: object, count: int) -> set[int]:
-    """The place that a letter, or a number from 0, stands for."""
-    if isinstance(answer, bool):
-        return set()
-    if isinstance(answer, int):
-        return {answer} if 0 <= answer < count else set()
-    if isinstance(answer, str) and _PLACE.fullmatch(answer.strip()):
-        return {int(answer)} if int(answer) < count else set()
-    match = _LETTER.fullmatch(answer.strip()) if isinstance(answer, str) else None
-    labelled = _LABEL.match(answer) if isinstance(answer, str) else None
-    letter = match[1] if match else (labelled[1] or labelled[2]) if labelled else ""
-    place = ascii_uppercase.find(letter.upper()) if letter else -1
-    return {place} if 0 <= place < count else set()
+    found = {place for place, text in enumerate(texts) if text.casefold() in forms}
+    if as_text or isinstance(answer, float):
+        return found
+    if _PLACE.fullmatch(said):
+        place = int(said)
+    else:
+        match = _LETTER.fullmatch(said)
+        letter = match[1] if match else (labelled[1] or labelled[2]) if labelled else ""
+        place = ascii_uppercase.find(letter.upper()) if letter else -1
+    return found | ({place} if 0 <= place < len(texts) else set())

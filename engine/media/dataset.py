@@ -2,10 +2,7 @@
 
 Layouts: EventGPT_Instruction_Subset.json (or _Subset_<sequence>.json) beside the folders event_npy,
 event_image, video and mp4; otherwise one of benchmark_layouts.py; otherwise a folder of event files
-(event_folder.py).
-
-Boundary: reads the lists and checks that the files exist, but opens none of them, except for the
-first bytes of a user's own files, which give their kind.  Decoding happens when a sample is loaded.
+(event_folder.py).  Files are checked to exist, and decoded when a sample is loaded.
 """
 
 from __future__ import annotations
@@ -18,10 +15,9 @@ from pathlib import Path
 from engine.errors import BadInput, DatasetError
 from engine.media import benchmark_layouts, event_folder, kinds
 from engine.media.dataset_files import Dataset as Dataset
-from engine.media.dataset_files import json_of, records_of, unused
+from engine.media.dataset_files import Root, Samples, entries, json_of, records_of
 from engine.media.dataset_record import DatasetRecord
 from engine.media.media_files import by_number, place
-from engine.media.roots import Root
 from engine.plain_files import reason
 from engine.quoting import quoted, shown
 from engine.types import MediaKind, Sample
@@ -52,32 +48,22 @@ def read(root: Path) -> Dataset:
             f"{', '.join(benchmark_layouts.LAYOUTS)}, and no event files: give the folder that "
             "does."
         )
-    samples: dict[str, Sample] = {}
-    clips: list[str] = []
-    problems = []
+    samples, problems = Samples(inside), list[str]()
     for file in files:
-        repeated = _add(samples, clips, file, inside)
+        earlier, repeated = set(samples.found), list[str]()
+        for number, value in enumerate(records_of(file, json_of(file)), start=1):
+            record = DatasetRecord(value, number, inside)
+            if record.id in earlier:
+                repeated.append(str(record.id))
+                continue
+            name = samples.unused(record.id, number, record.problems)
+            samples.add(record.sample(name), record.clip)
         if repeated:
             problems.append(
                 f"{shown(file.name)} repeats {len(repeated):,} ids of an earlier file, first "
                 f"{quoted(repeated[0])}: the earlier records are kept."
             )
-    return Dataset(folder, tuple(samples.values()), files[0], tuple(problems), tuple(clips))
-
-
-def _add(samples: dict[str, Sample], clips: list[str], file: Path, root: Root) -> list[str]:
-    """Adds one file's records to `samples` and `clips`; returns ids that earlier files had."""
-    earlier, repeated = set(samples), []
-    for number, value in enumerate(records_of(file, json_of(file)), start=1):
-        record = DatasetRecord(value, number, root)
-        given = record.id()
-        if given in earlier:
-            repeated.append(str(given))
-            continue
-        sample = record.sample(unused(given, number, samples.keys(), record.problems))
-        samples[sample.id] = sample
-        clips.append(record.clip)
-    return repeated
+    return samples.dataset(files[0], problems)
 
 
 def find(dataset: Dataset, wanted: str) -> Sample:
@@ -126,19 +112,15 @@ def search(
 ) -> list[Sample]:
     """The samples with every word in their name, question or known content, of a sequence ("" for
     all) and with files for all media kinds."""
-    wanted, needed = words.lower().split(), set(kinds)
-    return [
-        sample
-        for sample in samples
-        if (not sequence or sample.sequence == sequence)
-        and needed.isdisjoint(sample.missing)
-        and (not wanted or all(word in _searched(sample) for word in wanted))
-    ]
-
-
-def _searched(sample: Sample) -> str:
-    known = (f"{name} {value}" for name, value in sample.truth.items())
-    return "\n".join((sample.sequence, sample.id, sample.question, sample.task, *known)).lower()
+    wanted, needed, found = words.lower().split(), set(kinds), list[Sample]()
+    for sample in samples:
+        if (sequence and sample.sequence != sequence) or not needed.isdisjoint(sample.missing):
+            continue
+        known = (f"{name} {value}" for name, value in sample.truth.items())
+        texts = (sample.sequence, sample.id, sample.question, sample.task, *known)
+        if not wanted or all(word in "\n".join(texts).lower() for word in wanted):
+            found.append(sample)
+    return found
 
 
 OWN = "own files"  # the sequence of a sample of files that a user gave
@@ -211,6 +193,6 @@ def _folder(root: Path) -> Path:
 
 def _json_files(folder: Path) -> list[Path]:
     """The dataset's JSON files, perhaps none; result files may lie in the same folder."""
-    names = sorted(entry.name for entry in event_folder.entries(folder))
+    names = sorted(entry.name for entry in entries(folder))
     found = [n for n in names if re.fullmatch(rf"{STEM}(_.+)?\.json", n, re.I)]
     return [folder / n for n in found if not re.search(r"_results?(_|\.)", n, re.I)]

@@ -1,25 +1,34 @@
-"""Reads a dataset's own lists within limits, and makes samples of event files.
+"""The files and lists below a dataset's root, and the samples that are made of them.
 
-Boundary: shared by the layouts of a dataset; opens JSON and CSV files, no media.
+A record is untrusted text.  It must not make this program open a file outside its root, by "..", an
+absolute path, a Windows path or a symbolic link.  Lists are read within limits.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence, Set
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.errors import BadInput, DatasetError, MediaError
-from engine.media.media_files import place
-from engine.media.roots import Root
+from engine.errors import DatasetError, MediaError
+from engine.media.media_files import by_number, place
 from engine.plain_files import read_bytes, reason
-from engine.quoting import quoted
+from engine.quoting import listed, quoted, shown
 from engine.types import Sample
 
 MAX_LIST_BYTES = 64 << 20
 MAX_RECORDS = 500_000
+MAX_DEPTH = 8
+MAX_FILES = 100_000  # of events
+MAX_ENTRIES = 1_000_000  # of all files and folders
+MIN_MP4_BYTES = 1_000
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
+_ENDING = re.compile(r"(?<=[^/])\.[^./]+\Z")
 _EVENTS_ONLY = "It is a recording of events only: pick another sample for {} models."
 
 
@@ -35,10 +44,145 @@ class Dataset:
     clips: tuple[str, ...] = ()
 
 
+class Root:
+    """One dataset root.  Every path it returns lies inside it, after links are resolved."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self._folders: dict[Path, bool] = {}
+
+    def path_of(self, folder: str, value: object) -> Path:
+        """root/folder/value; MediaError if the value is not a path below root/folder."""
+        parts = set(value.split("/")) if isinstance(value, str) and value.isprintable() else set()
+        if not isinstance(value, str) or not parts - {"", "."}:
+            raise MediaError(f"{quoted(value)} is not a file name: correct the record.")
+        if "\\" in value or re.match(r"[A-Za-z]:", value) or value.startswith("/"):
+            raise MediaError(f"{quoted(value)} is refused: name a path relative to {folder}/.")
+        if ".." in parts:
+            raise MediaError(f"{quoted(value)} leaves {folder}/ and is refused: remove the '..'.")
+        if len(value) > 1_000 or any(len(part.encode()) > 255 for part in parts):
+            raise MediaError(f"{quoted(value)} is too long for a file name: correct the record.")
+        return self.path / folder / value
+
+    def file(self, path: Path) -> Path:
+        """The path of a file that exists, is not empty and lies inside, or MediaError."""
+        name = self._shown(path)
+        try:
+            info = path.lstat()
+            self._check_inside(path, stat.S_ISLNK(info.st_mode))
+            info = path.stat() if stat.S_ISLNK(info.st_mode) else info
+        except (FileNotFoundError, NotADirectoryError):
+            raise MediaError(f"{name} does not exist: restore it.") from None
+        except OSError as error:
+            raise MediaError(f"{name} cannot be reached ({error.strerror}): check it.") from error
+        if not stat.S_ISREG(info.st_mode):
+            raise MediaError(f"{name} is not a file: replace it by one.")
+        if not info.st_size:
+            raise MediaError(f"{name} is empty (0 bytes): copy it again.")
+        if path.suffix.lower() == ".mp4" and info.st_size < MIN_MP4_BYTES:
+            raise MediaError(f"{name} is broken ({info.st_size:,} bytes): encode the clip again.")
+        return path
+
+    def pictures(self, path: Path) -> tuple[Path, ...]:
+        """The PNG and JPEG files of a folder, sorted by number; MediaError if there are none."""
+        name = self._shown(path)
+        try:
+            self._check_inside(path, path.is_symlink())
+            with os.scandir(path) as inside:
+                found = [  # macOS writes "._000027.png" beside the real files on others' disks
+                    entry
+                    for entry in inside
+                    if entry.name.lower().endswith(IMAGE_SUFFIXES) and entry.name[0] != "."
+                ]
+            for entry in found:
+                if entry.is_symlink():
+                    self._check_inside(path / entry.name, True)
+        except (FileNotFoundError, NotADirectoryError):
+            raise MediaError(f"{name}/ does not exist: restore it.") from None
+        except OSError as error:
+            raise MediaError(f"{name}/ cannot be read ({error.strerror}): check it.") from error
+        if not found:
+            raise MediaError(f"{name}/ holds no PNG or JPEG: restore its frames.")
+        return tuple(sorted((path / entry.name for entry in found), key=by_number))
+
+    def walk(self, endings: tuple[str, ...]) -> Iterator[Path]:
+        """Every file with one of these endings, in no order; DatasetError above the limits.
+
+        Names that begin with a dot are left out, and linked folders are not followed.
+        """
+        waiting, seen, files = [(self.path, 0)], 0, 0
+        while waiting:
+            folder, depth = waiting.pop()
+            for entry in entries(folder):
+                seen += 1
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    if depth < MAX_DEPTH:
+                        waiting.append((folder / entry.name, depth + 1))
+                elif entry.name.lower().endswith(endings):
+                    files += 1
+                    yield folder / entry.name
+                if seen > MAX_ENTRIES or files > MAX_FILES:
+                    raise DatasetError(
+                        f"{place(self.path)} holds more than {MAX_FILES:,} event files or lists, "
+                        f"or {MAX_ENTRIES:,} files: give a folder below it."
+                    )
+
+    def child(self, name: str) -> Path | None:
+        """What has this name in small or capital letters; DatasetError if two have it."""
+        names = sorted(entry.name for entry in entries(self.path) if entry.name.lower() == name)
+        if len(names) > 1:
+            raise DatasetError(
+                f"{place(self.path)} holds {listed(names)}, which differ in capitals only: keep "
+                "one."
+            )
+        return self.path / names[0] if names else None
+
+    def short_name(self, path: Path) -> str:
+        """The path below the root without its ending."""
+        return clean(_ENDING.sub("", path.relative_to(self.path).as_posix()))
+
+    def sequence(self, path: Path) -> str:
+        """The folder of a file below the root; the root's own name for the root itself."""
+        name = path.relative_to(self.path).as_posix()
+        return clean(name.rpartition("/")[0] or self.path.name)
+
+    def _shown(self, path: Path) -> str:
+        return shown(path.relative_to(self.path).as_posix())
+
+    def _check_inside(self, path: Path, link: bool) -> None:
+        """MediaError if a link leads out of the root; the result for a folder is remembered."""
+        inside = self._folders.get(path.parent)
+        if inside is None:
+            inside = self._folders[path.parent] = self._holds(path.parent)
+        if not inside or (link and not self._holds(path)):
+            raise MediaError(
+                f"{self._shown(path)} is a link out of the dataset and is refused: copy the file."
+            )
+
+    def _holds(self, path: Path) -> bool:
+        try:
+            return path.resolve().is_relative_to(self.path)
+        except RuntimeError:  # Python 3.10 to 3.12 raise it for circular links
+            return False
+
+
+def entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError as error:
+        raise DatasetError(
+            f"{place(folder)} cannot be listed ({reason(error)}): check its rights."
+        ) from error
+
+
 def text_of(file: Path) -> str:
     """The text of a list; DatasetError if it is too large or not UTF-8."""
     try:
-        return _bytes(file).decode("utf-8-sig")
+        data = read_bytes(file, MAX_LIST_BYTES, "The dataset file", error=DatasetError)
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DatasetError(
             f"{place(file)} is not UTF-8 (byte {error.start:,}): save it as UTF-8."
@@ -77,66 +221,73 @@ def kind_of(value: object) -> str:
     return "nothing" if value is None else words.get(type(value), "true or false")
 
 
-def _bytes(file: Path) -> bytes:
-    try:
-        return read_bytes(file, MAX_LIST_BYTES, "The dataset file")
-    except BadInput as error:
-        raise DatasetError(str(error)) from error
-    except OSError as error:
-        raise DatasetError(
-            f"{place(file)} cannot be read ({reason(error)}): restore it."
-        ) from error
+def clean(text: str) -> str:
+    """The text without lone surrogates, which JSON can hold and no output can encode."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def unused(
-    wanted: str | None, number: int, used: Set[str], problems: list[str], where: str = ""
-) -> str:
-    """The record's own id if it has one that is free, else one made from its number.
+class Samples:
+    """The samples of a dataset in order, while its lists are read."""
 
-    `where`: how the problem names the record, if not by this number.
-    """
-    if wanted is not None and wanted not in used:
-        return wanted
-    made = f"record-{number}"
-    while made in used:
-        made += "+"
-    has = "no usable id" if wanted is None else f"the id {quoted(wanted)} of an earlier record"
-    called = where or f"Record {number:,}"
-    problems.append(f"{called} has {has} and is called {made}: give it a unique id.")
-    return made
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self.found: dict[str, Sample] = {}
+        self._clips: list[str] = []
 
+    def unused(self, wanted: str | None, number: int, problems: list[str], where: str = "") -> str:
+        """The record's own id if it has one that is free, else one made from its number.
 
-def event_sample(
-    root: Root,
-    name: str,
-    sequence: str,
-    paths: Sequence[Path],
-    problems: Iterable[str] = (),
-    wrong: str = "",
-    refused: str = "",
-    **fields: Any,
-) -> Sample:
-    """The sample of an event file: the first of `paths` that exists and lies inside the root.
+        `where`: how the problem names the record, if not by this number.
+        """
+        if wanted is not None and wanted not in self.found:
+            return wanted
+        made = f"record-{number}"
+        while made in self.found:
+            made += "+"
+        has = "no usable id" if wanted is None else f"the id {quoted(wanted)} of an earlier record"
+        called = where or f"Record {number:,}"
+        problems.append(f"{called} has {has} and is called {made}: give it a unique id.")
+        return made
 
-    `wrong`: why the sample cannot be shown; a problem, as those of the file are.
-    `refused`: why its question cannot be asked, so that no model is shown it.
-    """
-    found = [*problems, *filter(None, [refused])]
-    events, why = (None, wrong) if wrong else _first(root, paths)
-    missing = {kind: refused or _EVENTS_ONLY.format(kind) for kind in ("video", "image")}
-    if why:
-        found.append(why)
-    if why or refused:
-        missing["events"] = refused or why
-    return Sample(name, sequence, events=events, missing=missing, problems=tuple(found), **fields)
+    def add(self, sample: Sample, clip: str) -> None:
+        self.found[sample.id] = sample
+        self._clips.append(clip)
 
+    def add_events(
+        self,
+        name: str,
+        sequence: str,
+        paths: Sequence[Path],
+        clip: str | None = None,
+        problems: Iterable[str] = (),
+        wrong: str = "",
+        refused: str = "",
+        **fields: Any,
+    ) -> None:
+        """Adds the sample of an event file: the first of `paths` that exists and lies inside.
 
-def _first(root: Root, paths: Sequence[Path]) -> tuple[Path | None, str]:
-    """The first file that exists, or why it, or else the first name, cannot be used."""
-    if not paths:
-        return None, "The record names no event file: add it."
-    path = next((path for path in paths if root.has(path)), paths[0])
-    try:
-        return root.file(path), ""
-    except MediaError as error:
-        return None, str(error)
+        `wrong`: why the sample cannot be shown; a problem, as those of the file are.
+        `refused`: why its question cannot be asked, so that no model is shown it.
+        """
+        every = [*problems, *filter(None, [refused])]
+        missing = {kind: refused or _EVENTS_ONLY.format(kind) for kind in ("video", "image")}
+        there, events = next((path for path in paths if os.path.lexists(path)), None), None
+        if not wrong and not paths:
+            wrong = "The record names no event file: add it."
+        elif not wrong:
+            try:
+                events = self.root.file(there or paths[0])
+            except MediaError as error:
+                wrong = str(error)
+        if wrong:
+            every.append(wrong)
+        if wrong or refused:
+            missing["events"] = refused or wrong
+        if clip is None:
+            clip = self.root.short_name(there) if there else name
+        fields |= {"events": events, "missing": missing, "problems": tuple(every)}
+        self.add(Sample(name, sequence, **fields), clip)
+
+    def dataset(self, file: Path, problems: Iterable[object] = ()) -> Dataset:
+        samples, told = tuple(self.found.values()), tuple(map(str, problems))
+        return Dataset(self.root.path, samples, file, told, tuple(self._clips))

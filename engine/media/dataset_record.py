@@ -1,30 +1,29 @@
-"""Turns one record of a dataset's JSON into a Sample, whatever the record holds.
+"""Turns one record of a dataset's JSON into a Sample; each wrong field becomes a sentence.
 
 Fields: id, split, event_data ("seq/000000.npy" below event_npy/), video_data ("seq/000000" below
 video/), mp4_data ("seq/000000.mp4" below mp4/), event_image or a variant of it (names below the
 folder with the field's name), conversations; truth and boxes, the known content of a generated
 scene; and choices, answer, task and choice_form of a multiple-choice question.
-
-Boundary: never raises for a bad record; each wrong field becomes a sentence.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
 
 from engine.errors import MediaError
 from engine.media.choices import AskedQuestion, asked_or_refused, missing
-from engine.media.dataset_files import kind_of
+from engine.media.dataset_files import Root, clean, kind_of
 from engine.media.kinds import CLIP_SUFFIXES, EVENT_SUFFIXES
 from engine.media.media_files import by_number
-from engine.media.roots import Root
-from engine.media.thing_boxes import WANTED, thing_boxes
 from engine.prompts import LETTERS
 from engine.quoting import quoted
-from engine.types import Box, Sample
+from engine.types import Sample
 
 _VARIANT = re.compile(r"event_image(_1f|_[0-9.]+Hz)")
 MAX_PICTURES = 10_000
@@ -41,37 +40,87 @@ _NOT_NAMED = {
     "video": _FRAMES.format("video"),
     "image": _FRAMES.format("picture"),
 }
+_Share = Annotated[float, Meta(ge=0, le=1)]
+_Boxes = Annotated[list[tuple[_Share, _Share, _Share, _Share]], Meta(max_length=100)]
 
 
-@dataclass
+class Fields(msgspec.Struct):
+    """The plain fields of a record; another form of one is a problem, and leaves its default."""
+
+    split: str = ""
+    task: str = ""
+    conversations: list[object] = []
+    truth: dict[str, str] = {}
+    boxes: Annotated[dict[str, _Boxes], Meta(max_length=100)] = {}
+
+    def __post_init__(self) -> None:
+        for left, top, right, bottom in (box for boxes in self.boxes.values() for box in boxes):
+            if not (left < right and top < bottom):
+                raise ValueError("a box that encloses nothing")
+
+
+WANTED = {
+    "split": "text",
+    "conversations": "a list",
+    "truth": "texts by name",
+    "boxes": "boxes by name, each as left, top, right and bottom from 0 to 1",
+    "task": "text",
+}
+
+
+def fields_of(value: dict[str, Any], problems: list[str]) -> Fields:
+    """The fields that have their form; of each other one a problem."""
+    good: dict[str, object] = {}
+    for key, wanted in WANTED.items():
+        if (given := value.get(key)) is None:
+            continue
+        try:
+            msgspec.convert({key: given}, Fields)
+            good[key] = given
+        except msgspec.ValidationError:
+            problems.append(f"{key} is {quoted(given)} instead of {wanted}: correct it.")
+    return msgspec.convert(good, Fields)
+
+
+def turns(fields: Fields, problems: list[str]) -> tuple[str, str]:
+    """(the first question without its event marker, the first answer)."""
+    first, odd = {"human": "", "gpt": ""}, list[object]()
+    for turn in reversed(fields.conversations):
+        match turn:
+            case {"from": "human" | "gpt" as who, "value": str(value)}:
+                first[who] = clean(value)
+            case _:
+                odd.append(turn)
+    if odd:
+        more = f" and {len(odd) - 1:,} more" if len(odd) > 1 else ""
+        problems.append(f"The turn {quoted(odd[-1])}{more} has no text: correct the record.")
+    return _MARKER.sub("", first["human"]), first["gpt"]
+
+
 class DatasetRecord:
     """One value of the JSON list, its number counted from 1, and its problems."""
 
-    value: Any
-    number: int
-    root: Root
-    clip: str = ""
-    problems: list[str] = field(default_factory=list)
-    reasons: dict[str, list[str]] = field(default_factory=lambda: {"events": [], "frames": []})
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.value, dict):
+    def __init__(self, value: Any, number: int, root: Root) -> None:
+        self.root, self.problems = root, list[str]()
+        self._reasons: dict[str, list[str]] = {"events": [], "frames": []}
+        if not isinstance(value, dict):
             self.problems.append(
-                f"Record {self.number:,} is {kind_of(self.value)} instead of an object: remove it."
+                f"Record {number:,} is {kind_of(value)} instead of an object: remove it."
             )
-            self.value = {}
-
-    def id(self) -> str | None:
-        """The id, or None if it is absent, blank or not text."""
-        value = self.value.get("id")
-        return clean(value) if isinstance(value, str) and value.strip() else None
+        self.value: dict[str, Any] = value if isinstance(value, dict) else {}
+        given = self.value.get("id")
+        self.id = clean(given) if isinstance(given, str) and given.strip() else None
+        # The name of its files in every folder: "seq/000000".
+        values = [self.value.get(key) for key in ("event_data", "mp4_data", "video_data")]
+        named = clean(next((name for name in values if isinstance(name, str) and name), ""))
+        self.clip = _EVENT_ENDING.sub("", _CLIP_ENDING.sub("", named))
 
     def sample(self, sample_id: str) -> Sample:
         """The sample with that id, with the files that exist and reasons for missing ones."""
-        self.clip = self._clip()
         event_images, raw = self._event_images(), self._raw()
         mp4, frames = self._mp4(), self._frames()
-        question, reference = self.turns()
+        fields = fields_of(self.value, self.problems)
+        question, reference = turns(fields, self.problems)
         in_form = vars(self._asked(question)).copy()
         refused = in_form.pop("refused")
         absent: dict[str, str] = {}
@@ -81,46 +130,31 @@ class DatasetRecord:
             absent |= {kind: self._why(kind, "frames") for kind in ("video", "image")}
         return Sample(
             id=sample_id,
-            sequence=self.clip.split("/")[0] if "/" in self.clip else self._text("split"),
+            sequence=self.clip.split("/")[0] if "/" in self.clip else clean(fields.split),
             reference=reference,
             event_images=event_images,
             events=raw,
             frames=frames,
             mp4=mp4,
-            truth=self._truth(),
-            boxes=self._boxes(),
+            truth={clean(key): clean(value) for key, value in fields.truth.items()},
+            boxes={clean(name): tuple(boxes) for name, boxes in fields.boxes.items()},
             missing=absent | missing(refused),
-            task=self._text("task"),
+            task=clean(fields.task),
             problems=tuple(self.problems),
             **in_form,
         )
 
     def _asked(self, question: str) -> AskedQuestion:
         """The question with its choices, if the record has any that can be asked."""
-        if self.value.get("choices") is None:
-            if self.value.get("answer") not in (None, ""):
-                self.problems.append(ANSWER_ALONE)
+        options, answer = self.value.get("choices"), self.value.get("answer")
+        if options is None:
+            self.problems += [ANSWER_ALONE] if answer not in (None, "") else []
             return AskedQuestion(question)
         form = self.value.get("choice_form")
         form = LETTERS if form in (None, "") else form
-        options, answer = self.value["choices"], self.value.get("answer")
         found = asked_or_refused("", question, options, answer, form)
         self.problems += filter(None, [found.refused])
         return found
-
-    def _text(self, key: str) -> str:
-        """A text field; "" if it is absent; a problem is noted if it is not text."""
-        value = self.value.get(key)
-        if value is None or isinstance(value, str):
-            return clean(value or "")
-        self.problems.append(f"{key} is {quoted(value)} instead of text: correct the record.")
-        return ""
-
-    def _clip(self) -> str:
-        """The name of its files in every folder: "seq/000000"."""
-        values = [self.value.get(key) for key in ("event_data", "mp4_data", "video_data")]
-        named = [value for value in values if isinstance(value, str) and value]
-        return _EVENT_ENDING.sub("", _CLIP_ENDING.sub("", clean(named[0]))) if named else ""
 
     def _file(self, kind: str, folder: str, value: object) -> Path | None:
         """The file that the record names below a folder; or None, and the reason is noted."""
@@ -131,7 +165,7 @@ class DatasetRecord:
             return None
 
     def _note(self, kind: str, error: object) -> None:
-        self.reasons[kind].append(str(error))
+        self._reasons[kind].append(str(error))
         self.problems.append(str(error))
 
     def _raw(self) -> Path | None:
@@ -163,10 +197,7 @@ class DatasetRecord:
         value = self.value.get("mp4_data")
         if value not in (None, ""):
             return self._file("frames", "mp4", value)
-        return self._derived_mp4()
-
-    def _derived_mp4(self) -> Path | None:
-        """The clip at its usual place; no reason is noted if there is none."""
+        # The clip at its usual place; no reason is noted if there is none.
         video = self.value.get("video_data")
         named = isinstance(video, str) and Path(video).suffix.lower() in CLIP_SUFFIXES
         name = video if named else f"{self.clip}.mp4"
@@ -175,68 +206,23 @@ class DatasetRecord:
                 path = self.root.path_of(folder, name)
             except MediaError:
                 return None  # another field's check reports the bad name
-            if self.root.has(path):
+            if os.path.lexists(path):
                 return self._file("frames", folder, name)
         return None
 
     def _frames(self) -> tuple[Path, ...]:
         value = self.value.get("video_data")
-        if isinstance(value, str):
-            value = _CLIP_ENDING.sub("", value)
+        value = _CLIP_ENDING.sub("", value) if isinstance(value, str) else value
         named = value not in (None, "")
         try:
             path = self.root.path_of("video", value if named else self.clip)
-            if not named and not self.root.has(path):
-                return ()
-            return self.root.pictures(path)
+            return self.root.pictures(path) if named or os.path.lexists(path) else ()
         except MediaError as error:
             if named:
                 self._note("frames", error)
             return ()
 
-    def turns(self) -> tuple[str, str]:
-        """(the first question without its event marker, the first answer)."""
-        turns = self.value.get("conversations")
-        first = {"human": "", "gpt": ""}
-        if not isinstance(turns, list | None):
-            self.problems.append(f"conversations is {quoted(turns)} instead of a list: correct it.")
-            turns = None
-        odd = []
-        for turn in reversed(turns or []):
-            match turn:
-                case {"from": "human" | "gpt" as who, "value": str(value)}:
-                    first[who] = clean(value)
-                case _:
-                    odd.append(turn)
-        if odd:
-            more = f" and {len(odd) - 1:,} more" if len(odd) > 1 else ""
-            self.problems.append(
-                f"The turn {quoted(odd[-1])}{more} has no text: correct the record."
-            )
-        return _MARKER.sub("", first["human"]), first["gpt"]
-
-    def _truth(self) -> dict[str, str]:
-        truth = self.value.get("truth")
-        if truth is None:
-            return {}
-        if not isinstance(truth, dict) or not all(isinstance(v, str) for v in truth.values()):
-            self.problems.append(f"truth is {quoted(truth)} instead of texts by name: correct it.")
-            return {}
-        return {clean(key): clean(value) for key, value in truth.items()}
-
-    def _boxes(self) -> dict[str, tuple[Box, ...]]:
-        value = self.value.get("boxes")
-        found = {} if value is None else thing_boxes(value)
-        if found is None:
-            self.problems.append(f"boxes is {quoted(value)} instead of {WANTED}: correct it.")
-        return {clean(name): boxes for name, boxes in (found or {}).items()}
-
     def _why(self, kind: str, files: str) -> str:
         """All reasons noted for these files, as one sentence."""
-        reasons = [reason.rstrip(".") for reason in self.reasons[files]]
+        reasons = [reason.rstrip(".") for reason in self._reasons[files]]
         return "; ".join(reasons) + "." if reasons else _NOT_NAMED[kind]
-
-
-def clean(text: str) -> str:
-    """The text without lone surrogates, which JSON can hold and no output can encode."""
-    return text.encode("utf-8", "replace").decode("utf-8")

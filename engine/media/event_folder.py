@@ -2,16 +2,14 @@
 
 windows.csv lies in the root and has the columns file, start, length (times with units, as in 1.25s
 or 50ms) or file, start_us, length_us; and, where wanted, id, question, reference, choices (joined
-by |), choice_form, answer and task.  A bad line is a problem of that line only.
-
-Boundary: names and the CSV; the files are recognised by their endings and not opened.
+by |), choice_form, answer and task.  A bad line is a problem of that line only.  Event files are
+recognised by their endings and not opened.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -20,113 +18,46 @@ from typing import Any
 
 from engine.errors import BadInput, DatasetError, MediaError
 from engine.media.choices import AskedQuestion, asked_or_refused
-from engine.media.dataset_files import MAX_RECORDS, Dataset, event_sample, text_of, unused
-from engine.media.dataset_record import clean
+from engine.media.dataset_files import MAX_RECORDS, Dataset, Root, Samples, clean, text_of
 from engine.media.kinds import EVENT_SUFFIXES
 from engine.media.media_files import by_number, place
-from engine.media.roots import Root
 from engine.media_options import Window, microseconds
 from engine.plain_files import reason
 from engine.prompts import LETTERS
 from engine.quoting import listed, quoted
-from engine.types import Sample
 
 WINDOWS = "windows.csv"
-MAX_DEPTH = 8
-MAX_FILES = 100_000  # of events
-MAX_ENTRIES = 1_000_000  # of all files and folders
 _COLUMNS = (
     *("file", "start", "length", "start_us", "length_us"),
     *("id", "question", "reference", "choices", "choice_form", "answer", "task"),
 )
 _JOIN = "|"
 _TEXTS = (".csv", ".txt")  # recordings only where no other event files are
-_ENDING = re.compile(r"(?<=[^/])\.[^./]+\Z")
 _NO_RECORDING = re.compile(r"rectify_map\.(h5|hdf5)|(readme|licen[sc]e|requirements).*\.txt", re.I)
 
 
 def recordings(root: Root) -> Dataset | None:
     """A sample per event file; None if there is no event file."""
-    files = event_files(root)
-    if not files:
-        return None
-    short = [short_name(root, path) for path in files]
+    files, samples = event_files(root), Samples(root)
+    short = [root.short_name(path) for path in files]
     counts = Counter(short)
-    names = [  # with the ending where two files differ only in it
-        f"{name}{path.suffix}" if counts[name] > 1 else name
-        for name, path in zip(short, files, strict=True)
-    ]
-    samples = tuple(
-        event_sample(root, name, sequence(root, path), [path])
-        for name, path in zip(names, files, strict=True)
-    )
-    return Dataset(root.path, samples, root.path, (), tuple(names))
+    for name, path in zip(short, files, strict=True):
+        # With the ending where two files differ only in it.
+        name = f"{name}{path.suffix}" if counts[name] > 1 else name
+        samples.add_events(name, root.sequence(path), [path], name)
+    return samples.dataset(root.path) if files else None
 
 
 def event_files(root: Root, endings: tuple[str, ...] = EVENT_SUFFIXES) -> list[Path]:
     """The event files below the root, sorted by folder and number."""
-    found = [path for path in walk(root, endings) if not _NO_RECORDING.fullmatch(path.name)]
+    found = [path for path in root.walk(endings) if not _NO_RECORDING.fullmatch(path.name)]
     binary = [path for path in found if path.suffix.lower() not in _TEXTS]
     return sorted(binary or found, key=lambda path: (path.parent, by_number(path)))
 
 
-def walk(root: Root, endings: tuple[str, ...]) -> Iterator[Path]:
-    """Every file below the root with one of these endings, in no order; DatasetError above the
-    limits.  Names that begin with a dot are left out, and linked folders are not followed."""
-    waiting, seen, files = [(root.path, 0)], 0, 0
-    while waiting:
-        folder, depth = waiting.pop()
-        for entry in entries(folder):
-            seen += 1
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                if depth < MAX_DEPTH:
-                    waiting.append((folder / entry.name, depth + 1))
-            elif entry.name.lower().endswith(endings):
-                files += 1
-                yield folder / entry.name
-            if seen > MAX_ENTRIES or files > MAX_FILES:
-                raise DatasetError(
-                    f"{place(root.path)} holds more than {MAX_FILES:,} event files or lists, or "
-                    f"{MAX_ENTRIES:,} files: give a folder below it."
-                )
-
-
-def entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as found:
-            return list(found)
-    except OSError as error:
-        raise DatasetError(
-            f"{place(folder)} cannot be listed ({reason(error)}): check its rights."
-        ) from error
-
-
-def child(folder: Path, name: str) -> Path | None:
-    """The file or folder of this name in small or capital letters; DatasetError if two have it."""
-    names = sorted(entry.name for entry in entries(folder) if entry.name.lower() == name)
-    if len(names) > 1:
-        raise DatasetError(
-            f"{place(folder)} holds {listed(names)}, which differ in capitals only: keep one."
-        )
-    return folder / names[0] if names else None
-
-
-def short_name(root: Root, path: Path) -> str:
-    """The path below the root without its ending."""
-    return clean(_ENDING.sub("", path.relative_to(root.path).as_posix()))
-
-
-def sequence(root: Root, path: Path) -> str:
-    """The folder of a file below the root; the root's own name for the root itself."""
-    name = path.relative_to(root.path).as_posix()
-    return clean(name.rpartition("/")[0] or root.path.name)
-
-
 def windows(root: Root) -> Dataset | None:
     """The samples of windows.csv; None if there is no such file."""
-    file = child(root.path, WINDOWS)
+    file = root.child(WINDOWS)
     if file is None:
         return None
     try:
@@ -134,8 +65,7 @@ def windows(root: Root) -> Dataset | None:
             root.file(file)
     except MediaError as error:
         raise DatasetError(str(error)) from error
-    samples: dict[str, Sample] = {}
-    clips, made = [], Counter[str]()
+    samples, made = Samples(root), Counter[str]()
     for number, row in _rows(file):
         where, problems = f"Line {number:,} of {WINDOWS}", list[str]()
         text = {name: clean((row.get(name) or "").strip()) for name in _COLUMNS}
@@ -144,7 +74,7 @@ def windows(root: Root) -> Dataset | None:
             if None in row:
                 raise DatasetError("it has more fields than the header: correct it.")
             path = root.path_of(".", text["file"])
-            clip = short_name(root, path)
+            clip = root.short_name(path)
             window = _window(text)
             paths = [path]
         except (BadInput, DatasetError, MediaError) as error:
@@ -162,18 +92,18 @@ def windows(root: Root) -> Dataset | None:
             problems.append(
                 f"{where}: it has an answer and no choices: add them, or use the column reference."
             )
-        name = text["id"] and unused(text["id"], number, samples.keys(), problems, where)
+        name = text["id"] and samples.unused(text["id"], number, problems, where)
         if not name:  # the file and the window; numbered from its second line on
             plain = clip or f"line-{number}"
             name = plain = f"{plain}@{window}" if window else plain
-            while not made[plain] or name in samples:
+            while not made[plain] or name in samples.found:
                 made[plain] += 1
                 name = f"{plain}#{made[plain]}" if made[plain] > 1 else plain
-        samples[name] = event_sample(
-            root,
+        samples.add_events(
             name,
-            sequence(root, paths[0]) if paths else "",
+            root.sequence(paths[0]) if paths else "",
             paths,
+            clip,
             problems,
             wrong,
             window=window,
@@ -181,10 +111,9 @@ def windows(root: Root) -> Dataset | None:
             task=text["task"],
             **vars(question),
         )
-        clips.append(clip)
-    if not samples:
+    if not samples.found:
         raise DatasetError(f"{place(file)} has no line below its header: add one per sample.")
-    return Dataset(root.path, tuple(samples.values()), file, (), tuple(clips))
+    return samples.dataset(file)
 
 
 def _rows(file: Path) -> Iterator[tuple[int, dict[Any, Any]]]:

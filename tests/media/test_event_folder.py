@@ -10,9 +10,9 @@ import pytest
 
 from engine import media
 from engine.errors import DatasetError
-from engine.media import dataset, event_folder
+from engine.media import dataset, dataset_files, event_folder
 from engine.media.dataset import Dataset
-from engine.media.roots import Root
+from engine.media.dataset_files import Root
 from engine.media_options import Window
 from engine.types import MediaOptions, Sample
 
@@ -94,11 +94,11 @@ def test_limits_of_depth_and_number(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     put(tmp_path / "/".join("abcdefghi") / "too-deep.npy")
     assert [one.id for one in dataset.read(tmp_path).samples] == ["a/b/c/d/e/f/g/h/in"]
     put(tmp_path / "b.npy")
-    monkeypatch.setattr(event_folder, "MAX_FILES", 1)
+    monkeypatch.setattr(dataset_files, "MAX_FILES", 1)
     with pytest.raises(DatasetError, match="more than 1 event files"):
         dataset.read(tmp_path)
-    monkeypatch.setattr(event_folder, "MAX_FILES", 10)
-    monkeypatch.setattr(event_folder, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(dataset_files, "MAX_FILES", 10)
+    monkeypatch.setattr(dataset_files, "MAX_ENTRIES", 3)
     with pytest.raises(DatasetError, match="give a folder below it"):
         dataset.read(tmp_path)
 
