@@ -9,8 +9,6 @@ import pytest
 
 from engine.analysis import equal_length, model_summary, pairs, speedup, throughput
 from engine.analysis.results_table import frame, measured
-from engine.published.audit import audit
-from engine.published.read import own_rows
 from engine.report import report_figures
 from engine.report.document import as_text, document, together
 from engine.report.export import write
@@ -176,11 +174,3 @@ def test_a_trace_lays_a_batch_once(tmp_path: Path) -> None:
     answered = [one for one in found if one["name"].endswith(": answered")]
     assert len(answered) == 8 and answered[0]["ts"] == answered[1]["ts"] == 100_000
     assert sum(one["name"] == "decode" for one in found) == 3
-
-
-def test_the_audit_finds_no_more_in_batches_than_in_single_runs() -> None:
-    """Made answers are all alike, which a rule says of both."""
-    single = [fabricate.row(model, f"s{i}") for model in ("ev", "vl") for i in range(8)]
-    assert {found.rule for found in audit(own_rows.from_rows(fabricate.parsed(mixed())))} <= {
-        found.rule for found in audit(own_rows.from_rows(fabricate.parsed(single)))
-    }

@@ -346,15 +346,13 @@ def test_sets_are_found_by_the_filters_of_runs(app: Open) -> None:
     assert boxes == ["results_pick_set:original"]
 
 
-def test_own_runs_are_audited_and_compared_as_drafts(app: Open) -> None:
+def test_own_runs_are_compared_as_drafts(app: Open) -> None:
     fabricate.run(settings.load().runs_dir / "one", fabricate.pair(3))
     at = app(PAGE, runs="one")
     at.segmented_control(key="results_view").set_value("drafts").run()
     assert "Position match" in {one.label for one in at.metric} and not at.exception
     at.selectbox(key="results_target").set_value("ev").run()
     assert "the same" in texts(at)
-    at.segmented_control(key="results_view").set_value("audit").run()
-    assert not at.exception
 
 
 def test_the_published_files_are_read_from_their_folder(app: Open, recorded_root: Path) -> None:

@@ -18,7 +18,6 @@ from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_trial, single_run
 from engine.pipeline.watcher import DraftWatcher
-from engine.published.read.own_rows import _sizes
 from engine.storage.result_rows import AnswerRow
 from engine.types import DecodeConfig, RunRequest, RunResult, Sample
 from engine.verify.answer_paths import Subject
@@ -120,7 +119,6 @@ def test_note_and_row_have_both_limits(load: Callable[..., Adapter], sample: Sam
     row = AnswerRow.parse(AnswerRow.from_result(result).as_dict())
     assert row.decode_config is not None and row.decode_config.max_new_tokens == ASKED
     assert row.token_limit == row.new_tokens == ROOM
-    assert _sizes(row)["max_new_tokens"] == ROOM  # an audit of own runs uses the lower limit
 
 
 def test_a_limit_that_fits_is_left_alone(load: Callable[..., Adapter], sample: Sample) -> None:

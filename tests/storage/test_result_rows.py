@@ -124,7 +124,7 @@ assert list(frame([run])["rerank_ms"]) == [5.0]
 assert "rerank" in {figure.metric for figure in model_summary.figures(frame([run]))}
 assert live_figures(row)["rerank"] == 5.0
 assert "rerank" in {event["name"] for event in perfetto_trace.events([run])}
-assert own_rows.from_rows([row]).records[0].times["rerank_ms"] == 5.0
+assert own_rows.from_rows([row], "r", "m", "").records[0].times["rerank_ms"] == 5.0
 assert own_rows.RUNS.stages["rerank_ms"] == "rerank"
 assert "rerank" in set(stage_bar_chart.segments({"m": {"rerank": 5.0}})["stage"])
 print("seen everywhere")

@@ -9,7 +9,7 @@
     draft_view.py         one file: one model's answers as drafts for the other's
     claim_view.py         the three published claims beside the files' evidence
     beside_own_runs.py    own runs and recorded files in one chart and one table
-    own_runs_audit.py     own runs under the same rules, and their answers as drafts
+    own_drafts.py         one model's answers in own runs as drafts for another
     report_download.py    the report to download
     published_charts.py   waterfall, acceptance, claims
 

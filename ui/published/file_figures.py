@@ -51,7 +51,7 @@ def show(found: OpenedSets) -> None:
     _bars(file, found.corrected)
     _fall(file, found.corrected)
     if st.toggle("Every record", key="results_records", bind="query-params"):
-        every = record_table.every(file, found.corrected)
+        every = stages.frame(file, found.corrected)
         record_table.grid(every, "imported_every", f"Every record of {file.name}, {mode}")
 
 

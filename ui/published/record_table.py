@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from engine.published.audit import AuditFinding
-from engine.published.read import AnswerRecord, ResultFile, as_result_rows, milliseconds
-from engine.published.read.as_result_rows import PublishedRow
+from engine.published.read import AnswerRecord, ResultFile, milliseconds
 from ui.widgets.text import count
 
 if TYPE_CHECKING:
@@ -51,30 +50,6 @@ def lines(both: Sequence[tuple[AnswerRecord, AnswerRecord]]) -> pd.DataFrame:
             line[f"{key.removesuffix('_ms')} (ms)"] = milliseconds(key, value)
         found.append(line | {"answer": recorded.text})
     return pd.DataFrame(found).dropna(axis="columns", how="all")
-
-
-def every(file: ResultFile, corrected: bool) -> pd.DataFrame:
-    """All records in the project's own columns, recorded or corrected."""
-    import pandas as pd
-
-    return pd.DataFrame([_own(row) for row in as_result_rows.rows(file, corrected)])
-
-
-def _own(row: PublishedRow) -> dict[str, Any]:
-    record = row.record
-    stages = {f"{name} (ms)": one and one.ms for name, one in row.stages.items()}
-    return {
-        "sample": record.sample,
-        "model": record.model,
-        **stages,
-        "total (ms)": row.total_ms,
-        "new tokens": record.tokens,
-        "tok/s": row.tokens_per_s,
-        "context": record.context,
-        "answer": record.text,
-        "corrected for": ", ".join(sorted(record.marks)),
-        "where": record.path,
-    }
 
 
 def grid(table: pd.DataFrame, key: str, what: str) -> None:

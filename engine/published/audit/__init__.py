@@ -1,95 +1,92 @@
-"""Rules that find wrong numbers, in published result files and in this project's own runs.
-
-Each rule is a small function that takes a ResultFile and yields its findings.  RULES lists them in
-the order in which findings are shown.
-
-Boundary: reads the common form of engine.published.read and changes nothing; corrections are made
-there.
-"""
+"""Rules that find wrong numbers in published result files; corrections are made in reading."""
 
 from __future__ import annotations
 
-from engine.published.audit import (
-    accepted,
-    answering_models,
-    comparisons,
-    counts,
-    ends,
-    omissions,
-    rates,
-    ratios,
-    times,
-    units,
+from engine.published.audit import answer_rules as answers
+from engine.published.audit import ratio_rules as ratios
+from engine.published.audit import time_rules as times
+from engine.published.audit import token_rules as tokens
+from engine.published.audit.finding import (
+    SEVERITIES,
+    AuditFinding,
+    Check,
+    Rule,
+    Severity,
+    each_model,
 )
-from engine.published.audit.finding import SEVERITIES, AuditFinding, Rule, Severity
 from engine.published.read.record_types import ResultFile
 
 __all__ = ["RULES", "SEVERITIES", "AuditFinding", "Rule", "Severity", "audit"]
 
-RULES: tuple[Rule, ...] = (
-    Rule("label", "The evidence contradicts the model label.", "error", answering_models.label),
-    Rule("prompt_counted", "The prompt is counted as output.", "error", counts.prompt_counted),
-    Rule("sliced_tokens", "Answer tokens are missing from the count.", "error", counts.sliced),
-    Rule("beyond_limit", "An answer has more tokens than the limit.", "error", counts.beyond_limit),
-    Rule(
-        "count_and_ids", "The token count is not the number of ids.", "error", counts.count_and_ids
+# name, description and check of each rule, in the order in which findings are shown
+_ERRORS: tuple[tuple[str, str, Check], ...] = (
+    ("label", "The evidence contradicts the model label.", answers.label),
+    ("prompt_counted", "The prompt is counted as output.", each_model(tokens.prompt_counted)),
+    ("sliced_tokens", "Answer tokens are missing from the count.", each_model(tokens.sliced)),
+    ("beyond_limit", "An answer has more tokens than the limit.", each_model(tokens.beyond_limit)),
+    (
+        "count_and_ids",
+        "The token count is not the number of ids.",
+        each_model(tokens.count_and_ids),
     ),
-    Rule("bos", "Answers contain the begin-of-text id.", "error", counts.begins_with_bos),
-    Rule(
-        "bos_matched", "The begin-of-text id is counted as accepted.", "error", counts.bos_matched
+    ("bos", "Answers contain the begin-of-text id.", each_model(tokens.begins_with_bos)),
+    ("bos_matched", "The begin-of-text id is counted as accepted.", tokens.bos_matched),
+    ("one_image", "EventGPT got one event image, not several.", each_model(answers.one_image)),
+    ("doubled_context", "Visual tokens are counted twice.", each_model(answers.doubled_context)),
+    ("totals", "Totals are not the sum of their stages.", each_model(times.totals, timed=True)),
+    (
+        "left_out",
+        "A stated total does not include all stages.",
+        each_model(times.left_out, timed=True),
     ),
-    Rule(
-        "one_image",
-        "EventGPT got one event image, not several.",
-        "error",
-        answering_models.one_image,
+    (
+        "per_token",
+        "A rate per token does not fit the decoding.",
+        each_model(ratios.per_token, timed=True),
     ),
-    Rule(
-        "doubled_context",
-        "Visual tokens are counted twice.",
-        "error",
-        answering_models.doubled_context,
+    ("summaries", "The summary contradicts its rows.", times.summaries),
+    ("speedup", "A speed-up divides by the wrong time.", ratios.speedups),
+    ("impossible", "A speed-up does not include all stages.", ratios.impossible),
+    ("cost_ratio", "A cost ratio is per answer, not per token.", ratios.cost_ratios),
+    ("equality", "Sampled outputs are compared for equality.", answers.equality),
+    ("units", "Seconds and milliseconds are mixed.", each_model(times.units)),
+    ("implausible", "A model's times are in another unit.", times.implausible),
+    ("flags", "Rows contradict their answers.", answers.flags),
+    ("acceptance_rows", "Rows state a wrong acceptance.", tokens.acceptance_rows),
+)
+_WARNINGS: tuple[tuple[str, str, Check], ...] = (
+    ("lossless", "Speculation changed the answers.", answers.lossless),
+    ("estimate", "An acceptance was not measured on tokens.", answers.estimates),
+    ("warm_up", "The mean includes a warm-up.", each_model(times.warm_up, timed=True)),
+    ("placeholder", "A stage was never measured.", times.placeholder),
+    (
+        "degenerate",
+        "Answers are empty or repetitive.",
+        each_model(answers.one_text, answers.repeats, answers.empty),
     ),
-    Rule("totals", "Totals are not the sum of their stages.", "error", times.totals),
-    Rule("left_out", "A stated total does not include all stages.", "error", omissions.left_out),
-    Rule("per_token", "A rate per token does not fit the decoding.", "error", rates.per_token),
-    Rule("summaries", "The summary contradicts its rows.", "error", times.summaries),
-    Rule("speedup", "A speed-up divides by the wrong time.", "error", ratios.speedups),
-    Rule("impossible", "A speed-up does not include all stages.", "error", rates.impossible),
-    Rule("cost_ratio", "A cost ratio is per answer, not per token.", "error", ratios.cost_ratios),
-    Rule("equality", "Sampled outputs are compared for equality.", "error", comparisons.equality),
-    Rule("units", "Seconds and milliseconds are mixed.", "error", units.units),
-    Rule("implausible", "A model's times are in another unit.", "error", units.implausible),
-    Rule("flags", "Rows contradict their answers.", "error", comparisons.flags),
-    Rule("acceptance_rows", "Rows state a wrong acceptance.", "error", accepted.rows),
-    Rule("lossless", "Speculation changed the answers.", "warning", comparisons.lossless),
-    Rule("estimate", "An acceptance was not measured on tokens.", "warning", comparisons.estimates),
-    Rule("warm_up", "The mean includes a warm-up.", "warning", times.warm_up),
-    Rule("placeholder", "A stage was never measured.", "warning", times.placeholder),
-    Rule("degenerate", "Answers are empty or repetitive.", "warning", answering_models.degenerate),
-    Rule("capped", "Answers stop at a limit.", "warning", ends.capped),
-    Rule("first_token", "First tokens are missing.", "warning", ends.first_token_missing),
-    Rule(
+    ("capped", "Answers stop at a limit.", tokens.capped),
+    ("first_token", "First tokens are missing.", tokens.first_token),
+    (
         "beyond_window",
         "A context is longer than the model supports.",
-        "warning",
-        answering_models.beyond_window,
+        each_model(answers.beyond_window),
     ),
-    Rule("unusable", "Values could not be used.", "warning", answering_models.unusable),
-    Rule("duplicates", "Samples appear more than once.", "warning", answering_models.duplicates),
-    Rule(
-        "one_sided",
-        "Only one of the models answered some samples.",
-        "warning",
-        answering_models.one_sided,
-    ),
-    Rule("failures", "Samples failed.", "note", answering_models.failures),
-    Rule("unequal", "Answers of different length are compared.", "note", ratios.unequal),
-    Rule("chance", "Shuffled pairs match equally often.", "note", comparisons.chance),
+    ("unusable", "Values could not be used.", answers.unusable),
+    ("duplicates", "Samples appear more than once.", each_model(answers.duplicates)),
+    ("one_sided", "Only one of the models answered some samples.", answers.one_sided),
+)
+_NOTES: tuple[tuple[str, str, Check], ...] = (
+    ("failures", "Samples failed.", answers.failures),
+    ("unequal", "Answers of different length are compared.", ratios.unequal),
+    ("chance", "Shuffled pairs match equally often.", answers.chance),
+)
+RULES: tuple[Rule, ...] = (
+    *(Rule(name, sentence, "error", check) for name, sentence, check in _ERRORS),
+    *(Rule(name, sentence, "warning", check) for name, sentence, check in _WARNINGS),
+    *(Rule(name, sentence, "note", check) for name, sentence, check in _NOTES),
 )
 
 
 def audit(file: ResultFile) -> tuple[AuditFinding, ...]:
     """The findings of all rules, errors first."""
-    found = [finding for rule in RULES for finding in rule.apply(file)]
-    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+    return tuple(finding for rule in RULES for finding in rule.apply(file))

@@ -51,7 +51,7 @@ def reason(file: ResultFile, name: str) -> str:
 def _untimed(file: ResultFile, name: str) -> str:
     claim_time = CLAIM_TIMES[name]
     timed = [
-        any(claim_time(file, record) is not None for record in file.of(model))
+        any(claim_time(record) is not None for record in file.of(model))
         for model in (file.draft, file.target)
     ]
     if all(timed):

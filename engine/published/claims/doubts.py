@@ -11,8 +11,7 @@ import statistics
 from engine.analysis.number_text import precise_ms
 from engine.published.claims.claim_times import decode, ratio_of_means
 from engine.published.read import plausible_units
-from engine.published.read.corrected import part_of, stage_sum
-from engine.published.read.record_types import AnswerRecord, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, ResultFile
 
 IMPLAUSIBLE = 100.0  # times as fast: mixed seconds and milliseconds are more likely
 ADDS_UP = 0.05  # of a total
@@ -58,16 +57,10 @@ def _times(ratio: float) -> str:
     return f"{ratio:,.0f}x" if ratio > 1 else f"{ratio:.2g}x"
 
 
-def _total(file: ResultFile, record: AnswerRecord) -> float | None:
-    """Any total of the file, whatever it includes."""
-    found = part_of(record, file.group, "total")
-    return milliseconds(*found) if found else None
-
-
 def _lone(file: ResultFile) -> float | None:
     """The first implausible ratio of a model's total to its median total."""
     for model in (file.draft, file.target):
-        every = [_total(file, record) for record in file.of(model)]
+        every = [_total(record) for record in file.of(model)]
         totals = [value for value in every if value]
         usual = statistics.median(totals) if totals else 1.0
         odd = next((one / usual for one in totals if _beyond(one / usual)), None)
@@ -78,12 +71,16 @@ def _lone(file: ResultFile) -> float | None:
 
 def _adds_up(file: ResultFile) -> bool:
     """Whether all records of both models have totals that equal the sum of their stages."""
-    records = [*file.of(file.draft), *file.of(file.target)]
-    return all(_close(file, record) for record in records)
+    return all(_close(record) for model in (file.draft, file.target) for record in file.of(model))
 
 
-def _close(file: ResultFile, record: AnswerRecord) -> bool:
-    total, stages = part_of(record, file.group, "total"), stage_sum(record, file.group)
+def _close(record: AnswerRecord) -> bool:
+    total, stages = record.part("total"), record.stage_sum
     if total is None or stages is None:
         return False
     return abs(total[1] - stages) <= ADDS_UP * total[1]
+
+
+def _total(record: AnswerRecord) -> float | None:
+    """Any total of the file, whatever it includes."""
+    return record.ms("total")

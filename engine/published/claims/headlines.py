@@ -102,8 +102,8 @@ def headlines(
 
     intervals=False leaves `paired` None.
     """
-    published = [file for file in files if not file.own]
-    return tuple(_headline(*claim, published, corrected, intervals) for claim in CLAIMS)
+    every = tuple(files)
+    return tuple(_headline(*claim, every, corrected, intervals) for claim in CLAIMS)
 
 
 def _headline(

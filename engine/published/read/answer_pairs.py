@@ -1,7 +1,4 @@
-"""Pairs of answers that can be compared id by id, and their acceptance figures.
-
-Boundary: makes pairs of records; engine.analysis.acceptance computes.
-"""
+"""Pairs of answers that can be compared id by id, and their acceptance figures."""
 
 from __future__ import annotations
 
@@ -11,10 +8,7 @@ from weakref import WeakKeyDictionary
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Pair, analyse
 from engine.analysis.acceptance_marks import Painting, Spelling, from_text, learn
-from engine.published.read.corrected import part_of
-from engine.published.read.record_types import AnswerRecord, Part, ResultFile, milliseconds
-
-Decoding = tuple[Part, float]
+from engine.published.read.record_types import AnswerRecord, ResultFile
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,7 @@ def pairs_of(
     found = []
     for record, other in matched(file, draft, target, corrected):
         if record.ids is not None and other.ids is not None:
-            times = _times(record, other, file) if timed else (None, None)
+            times = _times(record, other) if timed else (None, None)
             found.append(
                 Pair(
                     record.sample,
@@ -64,44 +58,23 @@ def matched(
 ) -> Iterator[tuple[AnswerRecord, AnswerRecord]]:
     """The answers of two models to the same sample and question, in the draft's order.
 
-    A sample that appears twice counts once, by the first record of each model.  In own runs each
-    repeat of the draft is paired with the target's first record.
+    A sample that appears twice counts once, by the first record of each model.
     """
-    others = {_key(record): record for record in reversed(file.of(target, corrected))}
-    seen: set[tuple[str, str]] = set()
+    mine, others = (
+        {record.key: record for record in reversed(file.of(model, corrected))}
+        for model in (draft, target)
+    )
     for record in file.of(draft, corrected):
-        key = _key(record)
-        if key in others and (file.own or key not in seen):
-            seen.add(key)
-            yield record, others[key]
+        if record.key in others and mine[record.key] is record:
+            yield record, others[record.key]
 
 
-def _key(record: AnswerRecord) -> tuple[str, str]:
-    return record.sample, record.question
-
-
-def _times(
-    draft: AnswerRecord, target: AnswerRecord, file: ResultFile
-) -> tuple[float | None, float | None]:
+def _times(draft: AnswerRecord, target: AnswerRecord) -> tuple[float | None, float | None]:
     """Decoding ms of both, or (None, None) if they cover different parts."""
-    found, other = decoding(draft, file), decoding(target, file)
+    found, other = draft.decoding(), target.decoding()
     if found is None or other is None or found[0] != other[0]:
         return None, None
     return found[1], other[1]
-
-
-def decoding(record: AnswerRecord, file: ResultFile) -> Decoding | None:
-    """(part, ms) of decoding: the token steps, otherwise with prefill, otherwise the total."""
-    if not record.times:  # large files of pairs often have no times
-        return None
-    for part in ("steps", "decode"):
-        found = part_of(record, file.group, part)
-        if found and found[1] > 0:
-            return part, milliseconds(*found)
-    total, prefill = (part_of(record, file.group, part) for part in ("total", "prefill"))
-    if total and prefill and milliseconds(*total) > milliseconds(*prefill):
-        return "steps", milliseconds(*total) - milliseconds(*prefill)
-    return ("total", milliseconds(*total)) if total and total[1] > 0 else None
 
 
 def drafts(file: ResultFile) -> tuple[str, ...]:
@@ -169,7 +142,7 @@ def _analysed(
 
 def _whole(file: ResultFile, pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     """Pairs of answers without missing first ids."""
-    cut = {_key(record) for record in file.corrected if "sliced" in record.marks}
+    cut = {record.key for record in file.corrected if "sliced" in record.marks}
     return tuple(pair for pair in pairs if (pair.sample, pair.question) not in cut)
 
 
@@ -181,7 +154,7 @@ def painting(
     draft: a record with ids and text, corrected if `corrected` is True.  None if either answer has
     no ids.
     """
-    others = [r for r in file.of(target or file.target, corrected) if _key(r) == _key(draft)]
+    others = [r for r in file.of(target or file.target, corrected) if r.key == draft.key]
     other = others[0].ids if others else None
     if draft.ids is None or other is None or not draft.text:
         return None

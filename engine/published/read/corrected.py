@@ -9,14 +9,12 @@ was never measured).
 In a warm-up record only the affected stage is replaced, by the mean of the model's other records.
 The total, and the time to the end of the prefill, are reduced by the same time.  So the mean stages
 and the unaccounted rest still add up to the mean total.
-
-Boundary: changes records; the audit writes the sentences.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engine.published.read.answer_tokens import (
@@ -26,7 +24,7 @@ from engine.published.read.answer_tokens import (
     stripped,
     with_missing_ids,
 )
-from engine.published.read.record_types import AnswerRecord, Group, Identity, Part, milliseconds
+from engine.published.read.record_types import AnswerRecord, Identity, Part, milliseconds
 from engine.published.read.who_answered import CLIP_TOKENS, EXPANSION
 
 PLACEHOLDER_MS = 0.01
@@ -42,11 +40,11 @@ Place = tuple[str, str]  # a record by its model and path
 
 
 def corrected(
-    records: Sequence[AnswerRecord], group: Group, identities: Mapping[str, Identity]
+    records: Sequence[AnswerRecord], identities: Mapping[str, Identity]
 ) -> tuple[AnswerRecord, ...]:
     """The records in their order, each corrected if the file shows that it is wrong."""
-    empty = placeholders(records, group)
-    cold = cold_stages(records, group)
+    empty = placeholders(records)
+    cold = cold_stages(records)
     prompted = {record.model for record in records if prompt_ids(record.ids)}
     found = []
     for record in records:
@@ -54,9 +52,9 @@ def corrected(
         better = with_missing_ids(stripped(record, record.model in prompted), identity)
         better = _context(better, identity)
         better = _without(better, empty.get(record.model, ()))
-        better = _total(better, group)
+        better = _total(better)
         if (record.model, record.path) in cold:
-            better = _warmed(better, group, _usual(records, record, cold))
+            better = _warmed(better, _usual(records, record, cold))
         found.append(better)
     return tuple(found)
 
@@ -75,15 +73,15 @@ def _usual(
     return found
 
 
-def _warmed(record: AnswerRecord, group: Group, usual: Mapping[str, float]) -> AnswerRecord:
+def _warmed(record: AnswerRecord, usual: Mapping[str, float]) -> AnswerRecord:
     """The record with usual times instead of the stages of a warm-up, also in the total."""
     times = {**record.times, **usual}
     saved = {key: record.times[key] - value for key, value in usual.items()}
-    total = part_of(record, group, "total")
+    total = record.part("total")
     if total is not None:
         times[total[0]] = max(0.0, total[1] - sum(saved.values()))
     if TO_PREFILL in times:
-        before = sum(gain for key, gain in saved.items() if group.stages.get(key) != "steps")
+        before = sum(gain for key, gain in saved.items() if record.group.stages.get(key) != "steps")
         times[TO_PREFILL] = max(0.0, times[TO_PREFILL] - before)
     marks = ("cold", *(f"cold:{key}" for key in usual))
     return mark(replace(record, times=times), *marks)
@@ -102,7 +100,7 @@ def _context(record: AnswerRecord, identity: Identity | None) -> AnswerRecord:
     return mark(replace(record, context=record.context - EXPANSION), "context")
 
 
-def placeholders(records: Sequence[AnswerRecord], group: Group) -> dict[str, tuple[str, ...]]:
+def placeholders(records: Sequence[AnswerRecord]) -> dict[str, tuple[str, ...]]:
     """By model, the stages that never took more than 10 microseconds: they were not measured."""
     longest: dict[tuple[str, str], float] = {}
     for record in records:
@@ -111,7 +109,8 @@ def placeholders(records: Sequence[AnswerRecord], group: Group) -> dict[str, tup
             longest[place] = max(longest.get(place, 0.0), milliseconds(key, value))
     found: dict[str, tuple[str, ...]] = {}
     for (model, key), most in longest.items():
-        if most <= PLACEHOLDER_MS and group.stages.get(key, "total") != "total":
+        part = records[0].group.stages.get(key, "total")
+        if most <= PLACEHOLDER_MS and part != "total":
             found[model] = (*found.get(model, ()), key)
     return found
 
@@ -123,47 +122,10 @@ def _without(record: AnswerRecord, keys: Sequence[str]) -> AnswerRecord:
     return mark(replace(record, times=times), *(f"placeholder:{key}" for key in keys))
 
 
-def part_of(record: AnswerRecord, group: Group, part: Part) -> tuple[str, float] | None:
-    """(key, value) of the record's time for this part of a run, in the file's unit."""
-    if not record.times:
-        return None
-    for key, found in group.stages.items():
-        if found == part and key in record.times:
-            return key, record.times[key]
-    return None
-
-
-def stage_sum(record: AnswerRecord, group: Group) -> float | None:
-    """The sum of a record's stages in the file's unit; None unless it has at least two."""
-    if len(record.times) < 2:
-        return None
-    parts = {key: group.stages.get(key, "total") for key in record.times}
-    found = [record.times[key] for key in _added(parts)]
-    return sum(found) if len(found) > 1 else None
-
-
-def is_whole(record: AnswerRecord, group: Group, stages: Collection[str]) -> bool:
-    """Whether a record has all of these stages, so that their sum is complete."""
-    lost = any(group.stages.get(key, "total") != "total" for key in record.lost)
-    return not lost and all(key in record.times for key in stages)
-
-
-def stages_of(records: Sequence[AnswerRecord], group: Group) -> frozenset[str]:
-    """The keys of stages that any of the records has, those that stage_sum adds."""
-    keys = {key for record in records for key in record.times}
-    return frozenset(_added({key: group.stages.get(key, "total") for key in keys}))
-
-
-def _added(parts: Mapping[str, Part]) -> list[str]:
-    """The keys to add: without totals, and without prefill and steps if decode includes them."""
-    skipped = {"total", "prefill", "steps"} if "decode" in parts.values() else {"total"}
-    return [key for key, part in parts.items() if part not in skipped]
-
-
-def _total(record: AnswerRecord, group: Group) -> AnswerRecord:
+def _total(record: AnswerRecord) -> AnswerRecord:
     """A total below the sum of its stages is replaced by this sum."""
-    total, stages = part_of(record, group, "total"), stage_sum(record, group)
-    if not group.has_stage_times or total is None or stages is None:
+    total, stages = record.part("total"), record.stage_sum
+    if not record.group.has_stage_times or total is None or stages is None:
         return record
     key, value = total
     if stages - value <= TOLERANCE * stages:
@@ -171,7 +133,7 @@ def _total(record: AnswerRecord, group: Group) -> AnswerRecord:
     return mark(replace(record, times={**record.times, key: stages}), "total")
 
 
-def cold_stages(records: Sequence[AnswerRecord], group: Group) -> dict[Place, dict[str, float]]:
+def cold_stages(records: Sequence[AnswerRecord]) -> dict[Place, dict[str, float]]:
     """By (model, path) of a first record, its stages with a warm-up and the median of the others.
 
     Loading depends on the disk and is not checked.  Decoding depends on the answer's length, so it
@@ -183,10 +145,10 @@ def cold_stages(records: Sequence[AnswerRecord], group: Group) -> dict[Place, di
         rows.setdefault(record.model, []).append(record)
     found: dict[Place, dict[str, float]] = {}
     for first, *rest in rows.values():
-        if _is_thousandfold(first, rest, group):
+        if _is_thousandfold(first, rest):
             continue  # in another unit, so not a warm-up
         for key, value in first.times.items():
-            part = group.stages.get(key)
+            part = first.group.stages.get(key)
             values = [record.times[key] for record in rest if key in record.times]
             slow = part in (*_SAME, *_LENGTH) and is_warm_up(value, values)
             if slow and (part in _SAME or _is_slow(key, first, rest)):
@@ -194,16 +156,15 @@ def cold_stages(records: Sequence[AnswerRecord], group: Group) -> dict[Place, di
     return found
 
 
-def _is_thousandfold(first: AnswerRecord, rest: Sequence[AnswerRecord], group: Group) -> bool:
+def _is_thousandfold(first: AnswerRecord, rest: Sequence[AnswerRecord]) -> bool:
     """Whether a first record takes too long for a warm-up: its unit is probably different."""
-    mine, *others = (_whole(record, group) for record in (first, *rest))
+    totals = (record.part("total") for record in (first, *rest))
+    mine, *others = (
+        total[1] if total else record.stage_sum
+        for total, record in zip(totals, (first, *rest), strict=True)
+    )
     known = [value for value in others if value]
     return bool(mine and known and mine > THOUSANDFOLD * statistics.median(known))
-
-
-def _whole(record: AnswerRecord, group: Group) -> float | None:
-    total = part_of(record, group, "total")
-    return total[1] if total else stage_sum(record, group)
 
 
 def _is_slow(key: str, first: AnswerRecord, rest: Sequence[AnswerRecord]) -> bool:

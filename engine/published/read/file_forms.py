@@ -22,10 +22,10 @@ from engine.published.read.file_reading import FileReading
 from engine.published.read.parsing import RecordsError, parse, shown
 from engine.published.read.record_types import Group, ResultFile
 
-UNKNOWN = Group("unknown", "unknown")
+UNKNOWN = Group("?", "unknown")
 OTHER = "choose a result file of the benchmark"
-FAILED = Group("failed", "failed run (results empty, only errors)")
-NO_ROWS = Group("failed", "no rows")
+FAILED = Group("Z", "failed run (results empty, only errors)")
+NO_ROWS = Group("Z", "no rows")
 _FLAT = re.compile(r"(egpt|llava|videollava)_(time|stage\d_time|token_ids|memory_\w+)")
 _BESIDE = {"config", "statistics", "summary", "errors"}
 Reader = Callable[[Any, FileReading], None]
@@ -216,7 +216,7 @@ def _finish(name: str, value: Any, reading: FileReading, size: int) -> ResultFil
         unit=reading.unit,
         models=tuple(model for model in reading.models if not failed),
         records=tuple(reading.records),
-        corrected=corrected.corrected(reading.records, reading.group, identities),
+        corrected=corrected.corrected(reading.records, identities),
         failures=failures,
         figures=tuple(reading.figures),
         claims=tuple(reading.claims),

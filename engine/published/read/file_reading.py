@@ -118,6 +118,7 @@ class FileReading:
                 model=model,
                 sample=sample,
                 path=path,
+                group=self.group,
                 question=question,
                 times=times,
                 sizes=sizes,

@@ -16,7 +16,6 @@ from typing import Any
 from engine.analysis.acceptance import GAMMA, Acceptance, Range
 from engine.published.read.answer_pairs import Stated, stated, variants
 from engine.published.read.answer_tokens import prompt_ids
-from engine.published.read.corrected import is_whole, part_of, stage_sum, stages_of
 from engine.published.read.record_types import EOS, AnswerRecord, ResultFile
 
 
@@ -155,15 +154,15 @@ def _rates(file: ResultFile, recorded: Sequence[AnswerRecord]) -> dict[str, floa
     found: dict[str, float] = {}
     timed = []
     for record in recorded:
-        spent = part_of(record, file.group, "decode") or part_of(record, file.group, "steps")
+        spent = record.part("decode") or record.part("steps")
         if spent and record.tokens is not None:
             seconds = spent[1] / (1000 if spent[0].endswith("_ms") else 1)
             timed.append((record.tokens, seconds))
     if timed and math.fsum(seconds for _, seconds in timed) > 0:
         found["tokens_per_s"] = sum(t for t, _ in timed) / math.fsum(s for _, s in timed)
-    gaps, known = [], stages_of(recorded, file.group)
-    for record in (one for one in recorded if is_whole(one, file.group, known)):
-        total, stages = part_of(record, file.group, "total"), stage_sum(record, file.group)
+    gaps = []
+    for record in file.whole(recorded[0].model) if recorded else ():
+        total, stages = record.part("total"), record.stage_sum
         if total and stages is not None and file.group.has_stage_times:
             gaps.append(abs(total[1] - stages))
     if gaps:

@@ -1,7 +1,4 @@
-"""Lengths of answers: which stopped at a limit, and how length contributes to a time difference.
-
-Boundary: arithmetic over the corrected records of a ResultFile; the audit writes the sentences.
-"""
+"""Lengths of answers: which stopped at a limit, and how length contributes to a time difference."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.published.read.answer_pairs import decoding, matched
+from engine.published.read.answer_pairs import matched
 from engine.published.read.record_types import EOS, AnswerRecord, Part, ResultFile
 
 CUT_FROM, CUT_SHARE = 3, 0.2
@@ -55,9 +52,7 @@ def cut(file: ResultFile, model: str) -> LengthCut | None:
     Without ids the length must be a setting of the file.  With ids but without such a setting,
     three different answers or all answers must stop there, because equal texts have equal ends.
     """
-    # own rows record when a limit stopped them
-    records = [r for r in file.of(model, corrected=True)
-               if not (file.own and "stop:length" in r.marks)]  # fmt: skip
+    records = file.of(model, corrected=True)
     with_ids = [record for record in records if record.ids]
     return _by_ids(file, with_ids) if with_ids else _by_counts(file, records)
 
@@ -122,7 +117,7 @@ def work(file: ResultFile, corrected: bool = True) -> Work | None:
         return None
     rows = []
     for mine, other in matched(file, file.draft, file.target, corrected):
-        fast, slow = decoding(mine, file), decoding(other, file)
+        fast, slow = mine.decoding(), other.decoding()
         if fast and slow and fast[0] == slow[0] and mine.tokens and other.tokens:
             rows.append((fast[1], slow[1], mine.tokens, other.tokens, fast[0]))
     if not rows or len({row[-1] for row in rows}) != 1:

@@ -11,14 +11,14 @@ from engine.published.read.cells import brief, question_of, sample_name
 from engine.published.read.file_reading import FileReading
 from engine.published.read.record_types import Group
 
-PAIRS = Group("token_pairs", "token-pairs", {"time": "total"})
+PAIRS = Group("F", "token-pairs", {"time": "total"})
 SPECULATION = Group(
-    "token_pairs",
+    "F",
     "token-pairs",
     {"prefill_ms": "prefill", "draft_ms": "steps", "decode_ms": "steps", "time_ms": "total"},
 )
 WALLCLOCK = Group(
-    "wall_clock",
+    "G",
     "e2e-wallclock",
     {
         "prefill_ms": "prefill",
@@ -28,10 +28,10 @@ WALLCLOCK = Group(
         "sd_total_ms": "total",
     },
 )
-TEXTS = Group("estimates", "text-only/estimates", {"time": "total"})
+TEXTS = Group("H", "text-only/estimates", {"time": "total"})
 # the timed form of H: stage times of both models in one flat row, and an assumed acceptance
 METRICS = Group(
-    "estimates",
+    "H",
     TEXTS.title,
     {
         "vision_time": "vision",

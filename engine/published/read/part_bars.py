@@ -1,7 +1,6 @@
-"""Mean or median stage times of a file's models, for bars.
+"""Mean or median stage times of a file's models in ms, for bars.
 
-Boundary: arithmetic over a ResultFile, in milliseconds.  A part that was not timed, or was a
-placeholder, is absent, never 0.
+A part that was not timed, or was a placeholder, is absent, never 0.
 """
 
 from __future__ import annotations
@@ -10,12 +9,14 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from engine.palette import UNACCOUNTED
-from engine.published.read.corrected import part_of
-from engine.published.read.record_types import AnswerRecord, Part, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, Part, ResultFile
 from engine.types import STAGES
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Middle = Literal["mean", "median"]
 # The parts that a stage may be timed as, the first one that a record has.
@@ -34,6 +35,36 @@ class Bar:
     total: float | None = None
     tokens: float | None = None
     notes: tuple[str, ...] = ()
+
+
+def frame(file: ResultFile, corrected: bool = True) -> pd.DataFrame:
+    """All records in the columns of own runs, a row per sample and model.
+
+    Missing values are None, never 0.  tok/s is over the whole decoding time, because these files
+    have no time of the first token.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "sample": record.sample,
+            "model": record.model,
+            **{f"{name} (ms)": spent(record, name) for name in STAGES},
+            "total (ms)": record.ms("total"),
+            "new tokens": record.tokens,
+            "tok/s": _tokens_per_s(record),
+            "context": record.context,
+            "answer": record.text,
+            "corrected for": ", ".join(sorted(record.marks)),
+            "where": record.path,
+        }
+        for record in (file.corrected if corrected else file.records)
+    )
+
+
+def _tokens_per_s(record: AnswerRecord) -> float | None:
+    time = record.ms("steps") or record.ms("decode")
+    return 1000 * record.tokens / time if time and record.tokens else None
 
 
 def bars(file: ResultFile, corrected: bool = True, middle: Middle = "mean") -> tuple[Bar, ...]:
@@ -55,14 +86,14 @@ _MIDDLES: Mapping[Middle, Callable[[Sequence[float]], float]] = {
 def _bar(file: ResultFile, model: str, corrected: bool, middle: Middle) -> Bar:
     records = file.of(model, corrected)
     of = _MIDDLES[middle]
-    spent = {str(s): [_spent(file, record, s) for record in records] for s in STAGES}
-    totals = [_time(file, record, "total") for record in records]
-    parts = {stage: of(some) for stage, values in spent.items() if (some := _known(values))}
+    stages = {name: [spent(record, name) for record in records] for name in STAGES}
+    totals = [record.ms("total") for record in records]
+    parts = {str(name): of(some) for name, values in stages.items() if (some := _known(values))}
     total, tokens = _known(totals), _known([record.tokens for record in records])
     if total:
         rest = [
-            whole - math.fsum(_known(stages))
-            for record, whole, *stages in zip(records, totals, *spent.values(), strict=True)
+            whole - math.fsum(_known(every))
+            for record, whole, *every in zip(records, totals, *stages.values(), strict=True)
             if whole is not None and not record.lost
         ]
         parts[UNACCOUNTED] = max(0.0, of(rest)) if rest else 0.0
@@ -80,18 +111,14 @@ def _known(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _time(file: ResultFile, record: AnswerRecord, part: Part) -> float | None:
-    found = part_of(record, file.group, part)
-    return milliseconds(*found) if found else None
-
-
-def _spent(file: ResultFile, record: AnswerRecord, stage: str) -> float | None:
+def spent(record: AnswerRecord, stage: str) -> float | None:
+    """The ms of a stage; decoding can be the sum of prefill and token steps."""
     for part in PARTS[stage]:
-        if (found := _time(file, record, part)) is not None:
+        if (found := record.ms(part)) is not None:
             return found
     if stage != "decode":
         return None
-    made = _known([_time(file, record, "prefill"), _time(file, record, "steps")])
+    made = _known([record.ms("prefill"), record.ms("steps")])
     return math.fsum(made) if made else None
 
 

@@ -4,9 +4,6 @@ The models of published rows have seven billion parameters.  No device reads 3.5
 in under 0.1 ms for a token, or multiplies them with some 600 positions in under 1 ms; 5 s for a
 token or 30 s for a prefill is not plausible either.  If the times of a file's two models differ by
 a factor of 100, they are in different units.
-
-Boundary: arithmetic over a ResultFile.  Own runs are not checked: one clock takes all their times,
-and the times of a demo model or of a slow processor are correct.
 """
 
 from __future__ import annotations
@@ -16,9 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from engine.published.read.answer_pairs import decoding
-from engine.published.read.corrected import part_of
-from engine.published.read.record_types import AnswerRecord, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, ResultFile
 
 TOKEN_MS = (0.1, 5_000.0)
 PREFILL_MS = (1.0, 30_000.0)
@@ -60,8 +55,6 @@ _KNOWN: WeakKeyDictionary[ResultFile, tuple[Doubt, ...]] = (
 
 def doubts(file: ResultFile) -> tuple[Doubt, ...]:
     """The models whose times are impossible in the file's unit, at most one doubt each."""
-    if file.own:
-        return ()
     if file not in _KNOWN:
         every = [*((model, _middles(file, model)) for model in file.models), *_means(file)]
         _KNOWN[file] = tuple(doubt for model, found in every if (doubt := _doubt(model, found)))
@@ -78,7 +71,7 @@ def doubts_times(file: ResultFile, model: str) -> bool:
 
 def apart(file: ResultFile) -> Apart | None:
     """Draft and target, if their times differ by a factor of 100 and each is possible alone."""
-    if file.own or not file.draft or doubts(file):
+    if not file.draft or doubts(file):
         return None
     mine, other = _middles(file, file.draft), _middles(file, file.target)
     both = [what for what in mine if what in other]
@@ -104,18 +97,17 @@ def _doubt(model: str, found: dict[str, float]) -> Doubt | None:
 def _middles(file: ResultFile, model: str) -> dict[str, float]:
     """The median ms of a token, a prefill and an answer, as far as known, in this order."""
     records = file.of(model, corrected=True)
-    prefills = (part_of(record, file.group, "prefill") for record in records)
     found = {
-        "a token": [_per_token(file, record) for record in records],
-        "a prefill": [milliseconds(*one) if one else None for one in prefills],
-        "an answer": [one[1] if (one := decoding(record, file)) else None for record in records],
+        "a token": [_per_token(record) for record in records],
+        "a prefill": [record.ms("prefill") for record in records],
+        "an answer": [one[1] if (one := record.decoding()) else None for record in records],
     }
     known = {what: [ms for ms in values if ms] for what, values in found.items()}
     return {what: statistics.median(values) for what, values in known.items() if values}
 
 
-def _per_token(file: ResultFile, record: AnswerRecord) -> float | None:
-    spent = decoding(record, file)
+def _per_token(record: AnswerRecord) -> float | None:
+    spent = record.decoding()
     return spent[1] / record.tokens if spent and record.tokens else None
 
 

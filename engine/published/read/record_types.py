@@ -1,13 +1,13 @@
 """The common form of published result files, record by record.
 
-Boundary: frozen dataclasses only.  Values keep the file's units and keys: Group.stages maps keys to
-stages, and `milliseconds` converts.  Recorded and corrected records have the same order.
+Values keep the file's units and keys: Group.stages maps keys to parts of a run.  Recorded and
+corrected records have the same order.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,6 +16,7 @@ from engine.types import StageName
 Status = Literal["ok", "failed", "unknown"]
 Part = StageName | Literal["load+preprocess", "prefill", "steps", "total"]
 
+_DECODING: tuple[Part, ...] = ("steps", "decode")
 EOS, BOS = 2, 1  # of the LLaMA vocabulary that all these models share, and of the demo models
 NAMES = {
     "eventgpt": "EventGPT",
@@ -24,47 +25,17 @@ NAMES = {
 }
 
 
-GroupName = Literal[
-    "flat",
-    "legacy",
-    "newest",
-    "frames",
-    "five_stages",
-    "parallel",
-    "token_pairs",
-    "wall_clock",
-    "estimates",
-    "failed",
-    "unknown",
-    "own_runs",
-]
-LETTERS: Mapping[GroupName, str] = {  # what documents, pages and the JSON output call a group
-    "flat": "A",
-    "legacy": "B",
-    "newest": "B'",
-    "frames": "C",
-    "five_stages": "D",
-    "parallel": "E",
-    "token_pairs": "F",
-    "wall_clock": "G",
-    "estimates": "H",
-    "failed": "Z",
-    "unknown": "?",
-    "own_runs": "own",
-}
-
-
 @dataclass(frozen=True)
 class Group:
     """One kind of file.
 
-    stages: its timing keys and the part of a run that each covers.  has_stage_times: a record's
-    stages should add up to its total.  total_is_whole_run: the total includes loading.
-    first_token_in_prefill: the prefill time includes the first token.  fixed_length: all answers
-    have a fixed small number of tokens.
+    letter: what documents, pages and the JSON output call it.  stages: its timing keys and the part
+    of a run that each covers.  has_stage_times: a record's stages should add up to its total.
+    total_is_whole_run: the total includes loading.  first_token_in_prefill: the prefill time
+    includes the first token.  fixed_length: all answers have a fixed small number of tokens.
     """
 
-    name: GroupName
+    letter: str
     title: str
     stages: Mapping[str, Part] = field(default_factory=dict)
     has_stage_times: bool = False
@@ -72,17 +43,20 @@ class Group:
     first_token_in_prefill: bool = False
     fixed_length: bool = False
 
-    @property
-    def letter(self) -> str:
-        return LETTERS[self.name]
-
     def __str__(self) -> str:
         return f"{self.letter} {self.title}"
+
+    def added(self, keys: Iterable[str]) -> list[str]:
+        """The keys of stages that add up to the total: without totals, and without prefill and
+        steps if decode includes them."""
+        parts = {key: self.stages.get(key, "total") for key in keys}
+        skipped = {"total", "prefill", "steps"} if "decode" in parts.values() else {"total"}
+        return [key for key, part in parts.items() if part not in skipped]
 
 
 @dataclass(frozen=True)
 class AnswerRecord:
-    """One model's answer to one sample.
+    """One model's answer to one sample, in a file of this group.
 
     times: in the file's unit by the file's key; sizes: every other number of the record.
     ids: the answer's token ids according to the file, None without any.  tokens: the stated count.
@@ -93,6 +67,7 @@ class AnswerRecord:
     model: str
     sample: str
     path: str
+    group: Group
     question: str = ""
     times: Mapping[str, float] = field(default_factory=dict)
     sizes: Mapping[str, float] = field(default_factory=dict)
@@ -108,6 +83,44 @@ class AnswerRecord:
     def source(self) -> str:
         """The clip; answers to several questions about one clip are not independent."""
         return self.clip or self.sample
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What the answers of two models have in common if they can be compared."""
+        return self.sample, self.question
+
+    def part(self, part: Part) -> tuple[str, float] | None:
+        """(key, value) of the time for this part of a run, in the file's unit."""
+        if self.times:
+            for key, name in self.group.stages.items():
+                if name == part and key in self.times:
+                    return key, self.times[key]
+        return None
+
+    def ms(self, part: Part) -> float | None:
+        found = self.part(part)
+        return milliseconds(*found) if found else None
+
+    @property
+    def stage_sum(self) -> float | None:
+        """The sum of the stages in the file's unit; None unless there are at least two."""
+        found = [self.times[key] for key in self.group.added(self.times)]
+        return sum(found) if len(found) > 1 else None
+
+    def is_whole(self, stages: Collection[str]) -> bool:
+        """Whether the record has all of these stages, so that their sum is complete."""
+        lost = any(self.group.stages.get(key, "total") != "total" for key in self.lost)
+        return not lost and all(key in self.times for key in stages)
+
+    def decoding(self) -> tuple[Part, float] | None:
+        """(part, ms) of decoding: the token steps, otherwise with prefill, otherwise the total."""
+        for part in _DECODING:
+            if spent := self.ms(part):
+                return part, spent
+        total, prefill = self.ms("total"), self.ms("prefill")
+        if total and prefill is not None and total > prefill:
+            return "steps", total - prefill
+        return ("total", total) if total else None
 
 
 @dataclass(frozen=True)
@@ -195,19 +208,23 @@ class ResultFile:
         source = self.corrected if corrected else self.records
         return tuple(record for record in source if record.model == model)
 
-    @property
-    def own(self) -> bool:
-        """Whether these are rows of this project, not of a published file."""
-        return self.group.name == "own_runs"
+    def stages_of(self, model: str, corrected: bool = False) -> list[str]:
+        """The keys of stages that any of a model's records has, those that stage_sum adds."""
+        keys = {key for record in self.of(model, corrected) for key in record.times}
+        return self.group.added(keys)
+
+    def whole(self, model: str) -> list[AnswerRecord]:
+        """The model's records with all of its stages."""
+        stages = self.stages_of(model)
+        return [record for record in self.of(model) if record.is_whole(stages)]
 
     @property
     def samples(self) -> int:
         """Samples with an answer of any model, each as often as one model answered it."""
-        counts = Counter((r.model, r.sample, r.question) for r in self.records)
+        counts = Counter((record.model, record.key) for record in self.records)
         most: dict[tuple[str, str], int] = {}
-        for (_, *key), count in counts.items():
-            sample, question = key
-            most[sample, question] = max(count, most.get((sample, question), 0))
+        for (_, key), count in counts.items():
+            most[key] = max(count, most.get(key, 0))
         return sum(most.values())
 
     @property

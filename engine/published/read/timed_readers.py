@@ -15,7 +15,7 @@ from engine.published.read.file_reading import FileReading
 from engine.published.read.record_types import Group, Part
 
 FLAT = Group(
-    "flat",
+    "A",
     "flat-3stage",
     {
         "stage1_time": "load",
@@ -34,10 +34,10 @@ FOUR: dict[str, Part] = {
     "total_time": "total",
 }
 FIVE: dict[str, Part] = {**FOUR, "stage4_time": "prefill", "stage5_time": "steps"}
-LEGACY = Group("legacy", "4stage-legacy", FOUR, has_stage_times=True, total_is_whole_run=True)
-NEWEST = Group("newest", "4stage-newest", FOUR, has_stage_times=True, total_is_whole_run=True)
+LEGACY = Group("B", "4stage-legacy", FOUR, has_stage_times=True, total_is_whole_run=True)
+NEWEST = Group("B'", "4stage-newest", FOUR, has_stage_times=True, total_is_whole_run=True)
 FRAMES = Group(
-    "frames",
+    "C",
     "1-vs-8-frames",
     {
         "stage12_time": "load+preprocess",
@@ -51,7 +51,7 @@ FRAMES = Group(
     fixed_length=True,
 )
 STAGES = Group(
-    "five_stages",
+    "D",
     "5stages",
     FIVE,
     has_stage_times=True,
@@ -59,7 +59,7 @@ STAGES = Group(
     first_token_in_prefill=True,
 )
 PARALLEL = Group(
-    "parallel",
+    "E",
     "parallel-4bit",
     {
         "vision_time": "vision",

@@ -10,38 +10,37 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.published.read.file_reading import IDS, FileReading
-from engine.published.read.record_types import GroupName
 
 NOT_MODELS = ("acceptance", "parallel", "config", "summary", "statistics", "speculative_decoding")
 NOT_ANSWERS = ("prompt_tokens", "input_tokens", "reference_tokens", "accepted_tokens",
                "rejected_tokens", "matched_tokens")  # fmt: skip
 FLAT = re.compile(r"(?P<model>.+?)_(?:stage\d_time|token_ids)")
 LISTED = re.compile(r"(?P<model>.+?)_(?:output_|draft_)?tokens")
-PATTERNS: Mapping[GroupName, re.Pattern[str]] = {"flat": FLAT, "token_pairs": LISTED}
+PATTERNS: Mapping[str, re.Pattern[str]] = {"A": FLAT, "F": LISTED}
 STAGE = re.compile(r"stage\d_time|total_time")
-READ: Mapping[GroupName, tuple[str, ...]] = {
-    "flat": ("egpt",),
-    "token_pairs": ("egpt", "vl", "adapter", "adapted", "sd"),
+READ: Mapping[str, tuple[str, ...]] = {
+    "A": ("egpt",),
+    "F": ("egpt", "vl", "adapter", "adapted", "sd"),
 }
-NESTED: tuple[GroupName, ...] = ("newest", "five_stages", "parallel")  # an object for each model
+NESTED = ("B'", "D", "E")  # an object for each model
 LOOKED_AT = 1_000  # rows
 
 
 def name(value: Any, reading: FileReading) -> None:
     """Notes each further model once, at its first place."""
-    known = {*reading.models, *READ.get(reading.group.name, ())}
+    known = {*reading.models, *READ.get(reading.group.letter, ())}
     seen: set[str] = set()
-    for model, path in _places(value, reading.group.name):
+    for model, path in _places(value, reading.group.letter):
         if model not in known and model not in seen:
             seen.add(model)
             both = " and ".join(reading.models[:2])
             reading.cells.note("model", path, f"the answers read are those of {both}")
 
 
-def _places(value: Any, group: GroupName) -> Iterator[tuple[str, str]]:
-    if group == "legacy":
+def _places(value: Any, group: str) -> Iterator[tuple[str, str]]:
+    if group == "B":
         yield from _lists(value)
-    elif group == "frames":
+    elif group == "C":
         yield from ((key, key) for key, inner in value.items()
                     if isinstance(inner, dict) and "samples" in inner)  # fmt: skip
     for place, row in _rows(value):
@@ -50,7 +49,7 @@ def _places(value: Any, group: GroupName) -> Iterator[tuple[str, str]]:
                 yield key, f"{place}.{key}"
             pattern = PATTERNS.get(group)
             found = pattern.fullmatch(key) if pattern else None
-            if found and (group == "flat" or (isinstance(inner, list) and key not in NOT_ANSWERS)):
+            if found and (group == "A" or (isinstance(inner, list) and key not in NOT_ANSWERS)):
                 yield found["model"], f"{place}.{key}"
 
 

@@ -117,5 +117,5 @@ def test_a_wrong_quote_is_seen() -> None:
         ("the first states 90.5 ms, its stages", []),
         ("the first states 91.5 ms, its stages", ["91.5 ms"]),
     ):
-        assert wrong(AuditFinding("x", "error", message), held) == bad
-    assert wrong(AuditFinding("x", "error", "", figures={"stated": 1.04}), held) == ["stated 1.04"]
+        assert wrong(AuditFinding(message), held) == bad
+    assert wrong(AuditFinding("", figures={"stated": 1.04}), held) == ["stated 1.04"]

@@ -9,7 +9,6 @@ import pytest
 
 from engine.published.audit import AuditFinding, audit
 from engine.published.read import plausible_units
-from tests.published.audit.test_own_rows import clean, typed
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
@@ -100,16 +99,6 @@ def test_means_without_rows_are_looked_at_too() -> None:
     assert one.paths == ("stage_timing.eventgpt.decode_ms",) and "(EventGPT)" in one.message
     value["stage_timing"]["eventgpt"]["decode_ms"] = 346.0
     assert not found(value)
-
-
-def test_own_runs_are_of_one_clock() -> None:
-    from engine.published.audit import audit
-    from engine.published.read import own_rows
-
-    rows = clean()
-    for row in rows:
-        row["steps"]["ms"] *= 1e6
-    assert "implausible" not in {finding.rule for finding in audit(own_rows.from_rows(typed(rows)))}
 
 
 def test_a_record_without_a_total_is_compared_in_the_same_unit() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from engine.analysis.number_text import count
 from engine.published.audit import AuditFinding, audit
-from engine.published.audit.finding import share, verb
-from engine.published.read import answer_pairs, file_summary
+from engine.published.audit.finding import each_model, each_record, share, verb
+from engine.published.read import AnswerRecord, ResultFile, answer_pairs, file_summary
 from tests.published.audit.test_published import PLANTED, sliced, twice
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
@@ -26,6 +26,24 @@ def test_one_thing_and_several() -> None:
     assert share(1, 1, "answer") == "the only answer" and share(5, 5, "answer") == "all 5 answers"
     assert share(1, 5, "answer") == "1 of 5 answers"
     assert (verb(1, "is", "are"), verb(2, "is", "are")) == ("is", "are")
+
+
+def test_a_sentence_of_records_has_their_numbers_and_verbs() -> None:
+    """The first wrong record gives the values, and texts are no figures."""
+
+    @each_record("{share} {is|are} one word; the first is {word} of {letters}.")
+    def one_word(_file: ResultFile, record: AnswerRecord) -> dict[str, float | str] | None:
+        text = record.text or ""
+        return {"word": text, "letters": len(text)} if len(text.split()) == 1 else None
+
+    value = made.flat()
+    value[1]["egpt"] = "Car."
+    (one,) = each_model(one_word)(read(value))
+    assert one.message == "EventGPT (egpt): 1 of 4 answers is one word; the first is Car. of 4."
+    assert (one.figures, one.paths, one.model) == ({"letters": 4.0}, ("$[1]",), "egpt")
+    value[3]["egpt"] = "Truck."
+    (both,) = each_model(one_word)(read(value))
+    assert "2 of 4 answers are one word; the first is Car." in both.message
 
 
 @pytest.mark.parametrize("rule", PLANTED)

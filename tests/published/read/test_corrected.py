@@ -8,7 +8,7 @@ import pytest
 
 from engine.published.claims.waterfall import waterfall
 from engine.published.read import file_summary
-from engine.published.read.as_result_rows import PublishedTime, rows
+from engine.published.read.part_bars import frame
 from engine.published.read.record_types import ResultFile
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
@@ -77,12 +77,12 @@ def test_what_is_recorded_keeps_the_warm_up() -> None:
     assert total and total > means(file)["total_time"]
 
 
-def test_a_stage_that_stands_for_a_warm_up_is_no_measurement() -> None:
-    told = rows(read(uneven()))
-    assert told[0].stages["vision"] == PublishedTime(5.0, "derived")
+def test_a_stage_that_stands_for_a_warm_up_is_marked() -> None:
+    told = frame(read(uneven()))
+    assert told["vision (ms)"][0] == 5.0 and "cold:stage3_time" in told["corrected for"][0]
     assert read(uneven()).records[0].times["stage3_time"] == 0.1
-    for one in (told[2], rows(read(uneven()), False)[0]):
-        assert one.stages["vision"] and one.stages["vision"].source == "recorded"
+    for one in (told.loc[2], frame(read(uneven()), False).loc[0]):
+        assert one["vision (ms)"] > 0 and "cold" not in one["corrected for"]
 
 
 def test_without_a_warm_up_nothing_changes() -> None:

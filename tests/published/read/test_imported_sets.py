@@ -6,10 +6,11 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from engine.published.read import RecordsError, imported_sets, read, read_bytes
-from engine.published.read.as_result_rows import PublishedRow, PublishedTime, rows
+from engine.published.read import RecordsError, ResultFile, imported_sets, read, read_bytes
+from engine.published.read.part_bars import frame
 from engine.published.read.who_answered import shown
 from tests.published.read import synthetic as made
 
@@ -96,22 +97,20 @@ def test_folders_links_and_bad_files(tmp_path: Path) -> None:
     assert odd.status == "unknown"
 
 
-def figures(row: PublishedRow) -> list[float]:
-    """All its figures that are known."""
-    times = [one.ms for one in row.stages.values() if one is not None]
-    return [*times, *(one for one in (row.total_ms, row.tokens_per_s) if one is not None)]
+def figures(file: ResultFile) -> list[float]:
+    """All numbers of its records that are known."""
+    return list(frame(file).select_dtypes("number").stack())
 
 
-def test_rows_are_the_projects_own_with_the_recorded_beside() -> None:
+def test_rows_have_the_columns_of_own_runs_recorded_or_corrected() -> None:
     file = read_bytes("five.json", made.to_bytes(made.five()))
-    mended, raw = rows(file), rows(file, corrected=False)
-    other, same = mended[1], raw[1]
-    assert other.record.model == "videollava" and other.stages["vision"] is None
-    assert same.stages["vision"] and same.stages["vision"].ms == pytest.approx(0.003)
-    assert other.record.context == 2076 and same.record.context == 4124
-    assert other.stages["decode"] == PublishedTime(1070, "derived")
-    assert other.record.path == "results[0].videollava"
-    assert "cold" in mended[0].record.marks and "cold" not in mended[2].record.marks
+    mended, raw = frame(file), frame(file, corrected=False)
+    other, same = mended.loc[1], raw.loc[1]
+    assert other["model"] == "videollava" and pd.isna(other["vision (ms)"])
+    assert same["vision (ms)"] == pytest.approx(0.003)
+    assert other["context"] == 2076 and same["context"] == 4124
+    assert other["decode (ms)"] == 1070 and other["where"] == "results[0].videollava"
+    assert "cold" in mended["corrected for"][0] and "cold" not in mended["corrected for"][2]
 
 
 def test_the_shown_name_follows_the_evidence() -> None:
@@ -119,16 +118,15 @@ def test_the_shown_name_follows_the_evidence() -> None:
     other = file.identities["videollava"]
     assert (other.claimed, shown(other)) == ("Video-LLaVA", "LLaVA-1.5")
     for corrected, tokens in ((True, 20), (False, 617)):
-        found = (row.record for row in rows(file, corrected))
-        assert next(one.tokens for one in found if one.model == "videollava") == tokens
+        found = frame(file, corrected).set_index("model")["new tokens"]
+        assert found["videollava"].iloc[0] == tokens
 
 
 @pytest.mark.parametrize("name", made.EVERY)
 def test_every_group_makes_rows(name: str) -> None:
     file = read_bytes(name, made.to_bytes(made.EVERY[name]))
-    found = rows(file)
-    assert len(found) == len(file.records)
-    assert all(math.isfinite(value) for row in found for value in figures(row))
+    assert len(frame(file)) == len(file.records)
+    assert all(map(math.isfinite, figures(file)))
 
 
 def test_sets_are_listed_without_reading_their_files(runs_dir: Path) -> None:

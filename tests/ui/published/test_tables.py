@@ -6,6 +6,7 @@ import pytest
 
 from engine.published.audit import audit
 from engine.published.read import ResultFile, file_summary
+from engine.published.read.part_bars import frame
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 from ui.published import claim_view, draft_view, file_figures, file_list, opened_sets, record_table
@@ -74,8 +75,8 @@ def test_the_records_of_a_finding_show_both_values() -> None:
 
 def test_every_record_follows_the_switch() -> None:
     file = read(made.legacy())
-    assert record_table.every(file, False)["new tokens"].max() == 617
-    assert record_table.every(file, True)["new tokens"].max() == 20
+    assert frame(file, False)["new tokens"].max() == 617
+    assert frame(file)["new tokens"].max() == 20
 
 
 def test_a_verdict_says_no_more_than_the_figures() -> None:
