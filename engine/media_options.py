@@ -1,19 +1,18 @@
-"""Which part of a recording is shown, how it is split into pictures, and what is changed in it.
+"""The description of an option, and the values and texts of windows, splits and perturbations.
 
-Boundary: values and their texts, as on the command line, in links and in rows; no files.  Times
-are whole microseconds.
+Texts are those of the command line, links and rows.  Times are whole microseconds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
-from typing import Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from engine.errors import BadInput
-from engine.quoting import quoted
+from engine.quoting import number, quoted
 
 SplitRule = Literal["count", "time", "densest"]
 Change = Literal["drop", "jitter", "hot", "window", "rate"]
@@ -30,6 +29,68 @@ MAX_STRENGTHS = 32  # of a sweep
 MAX_US = 2**53  # 285 years; larger times are not exact as floats
 _UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
 _TIME = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,12})?)\s*(us|ms|s|min|h)")
+
+Value = TypeVar("Value")
+Box = Literal["decoding", "pipeline", "recording"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """An option of a run, described once; a field of MediaOptions, DecodeConfig or RunOptions.
+
+    `title` names it in sentences and tables, `label` beside its widget.  `flag` is the help text
+    of its flag, `help` that of its widget.  `words` tells its value in a RunOptions, as on a chip;
+    None if the chip of another option tells it.  `chip` is the name of a chip that tells several.
+    """
+
+    title: str
+    words: Callable[[Any], str] | None
+    box: Box | None  # the group of widgets; None: neither widget nor flag
+    flag: str | None = None
+    help: str | None = None
+    label: str = ""
+    chip: str = ""
+    choices: Mapping[str, str] = field(default_factory=dict)  # value: its label
+    low: float | None = None
+    high: float | None = None
+    step: float | None = None
+    slider: tuple[float, float, float] | None = None  # lowest, highest and first value
+    read: Callable[[str], Any] | None = None  # from its text
+    form: str | None = None  # of the text
+    example: str = ""
+    needs: str = ""  # the option without which it has no effect
+    link: str = ""  # in page addresses, if it is not the field's name
+    answers: bool = True  # whether answers depend on it, otherwise only times do
+
+    def check(self, name: str, value: Any) -> None:
+        """BadInput if the value is no choice or out of range."""
+        if self.choices and value not in self.choices:
+            known = ", ".join(self.choices)
+            raise BadInput(f"{name} is {quoted(value)}: choose one of {known}.")
+        low, high = self.low, self.high
+        if low is not None and high is not None and not low <= value <= high:
+            raise BadInput(f"{name} is {number(value)}: choose a value from {low:,} to {high:,}.")
+
+
+def option(default: Value, described: Option) -> Value:
+    """A dataclass field that is an option of a run."""
+    return field(default=default, metadata={"option": described})
+
+
+def same_option(kind: type, name: str, default: Value) -> Value:
+    """A field that is the option `name` of another dataclass."""
+    return option(default, options_of(kind)[name])
+
+
+def options_of(kind: Any) -> dict[str, Option]:
+    """The options of a dataclass or an instance, by name."""
+    return {one.name: one.metadata["option"] for one in fields(kind) if "option" in one.metadata}
+
+
+def check_options(values: object) -> None:
+    """BadInput for an option of this instance that is no choice or out of range."""
+    for name, described in options_of(values).items():
+        described.check(name, getattr(values, name))
 
 
 @dataclass(frozen=True)

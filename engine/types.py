@@ -12,9 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from engine.errors import BadInput
-from engine.media_options import COUNT_SPLIT, Perturbation, Split, Window, perturbed_text
+from engine.media_options import (
+    COUNT_SPLIT,
+    Option,
+    Perturbation,
+    Split,
+    Window,
+    check_options,
+    option,
+    options_of,
+    perturbations,
+    perturbed_text,
+)
+from engine.media_options import split as read_split
+from engine.media_options import window as read_window
 from engine.prompts import MAX_ASKED_CHARS, check_question, plain_question
-from engine.quoting import number, quoted
+from engine.quoting import number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,29 +54,19 @@ Source = Literal["measured", "cached", "hook", "derived"]
 Stop = Literal["eos", "length", "cancelled"]
 
 STAGES: tuple[StageName, ...] = get_args(StageName)
-BACKENDS: tuple[Backend, ...] = get_args(Backend)
-FRAME_RULES: tuple[str, ...] = ("arange", "spread", "linspace")
-CACHES: tuple[CachePolicy, ...] = get_args(CachePolicy)
-MODES: tuple[Mode, ...] = get_args(Mode)
 PIXELS: tuple[Pixels, ...] = get_args(Pixels)  # how stage 2 resizes pictures
 # The size of pictures of raw events: from each slice, or from the whole stream.
 EXTENTS: tuple[Extent, ...] = get_args(Extent)
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "backend": BACKENDS,
-    "frames": FRAME_RULES,
-    "cache": CACHES,
-    "mode": MODES,
-    "pixels": PIXELS,
-    "extent": EXTENTS,
-}
 # Settings in words, for pages and reports.
 FRAME_WORDS: Mapping[str, str] = {
     "arange": "evenly spaced",
     "spread": "first-to-last",
     "linspace": "first-to-last, rounded-down",
 }
+FRAME_RULES = tuple(FRAME_WORDS)
 CACHE_WORDS = {"use": "cache on", "refresh": "cache refreshed", "off": "cache off"}
 EXTENT_WORDS: Mapping[str, str] = {"slice": "sized by slice", "stream": "sized by stream"}
+WHOLE = "the sample's whole recording or window"
 VARIANT_MARK = "@"  # between a model's name and the words of a variant, joined by "+"
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # lower values overflow the scores
@@ -185,42 +188,115 @@ class DecodeConfig:
     Temperature 0 is greedy; above 0, tokens are sampled with the seed.
     """
 
-    max_new_tokens: int = 256
-    min_new_tokens: int = 0
-    temperature: float = 0.0
-    top_p: float = 1.0
-    seed: int = 0
-    backend: Backend = "auto"
+    max_new_tokens: int = option(
+        256,
+        Option(
+            title="Max new tokens",
+            words=lambda how: how.decode.length,
+            chip="length",
+            box="decoding",
+            flag="the limit of an answer's length",
+            help="A model may stop earlier. Prompt, pictures and new tokens must fit its context.",
+            low=1,
+            high=MAX_NEW_TOKENS,
+            step=16,
+            link="tokens",
+        ),
+    )
+    min_new_tokens: int = option(0, Option(title="Min new tokens", words=None, box=None))
+    temperature: float = option(
+        0.0,
+        Option(
+            title="Temperature",
+            words=lambda how: how.decode.sampling,
+            chip="decoding",
+            box="decoding",
+            flag="0 is greedy",
+            low=0.0,
+            high=5.0,
+            step=0.05,
+            slider=(0.05, 2.0, 0.7),
+        ),
+    )
+    top_p: float = option(
+        1.0,
+        Option(
+            title="Top p",
+            words=None,
+            box="decoding",
+            flag="tokens are sampled from the likeliest of this share",
+            low=0.01,
+            high=1.0,
+            step=0.05,
+            slider=(0.05, 1.0, 0.95),
+            needs="temperature",
+        ),
+    )
+    seed: int = option(
+        0,
+        Option(
+            title="Seed",
+            words=None,
+            box="decoding",
+            flag="of sampling",
+            low=0,
+            high=2**32 - 1,
+            needs="temperature",
+        ),
+    )
+    backend: Backend = option(
+        "auto",
+        Option(
+            title="Token steps",
+            words=lambda how: f"{how.decode.backend} token steps",
+            box="decoding",
+            flag="backend of token steps; auto: compiled on CUDA, eager elsewhere",
+            help="How tokens after the first are computed. Eager: operation by operation. "
+            "Compiled: as one program, built once per model (seconds to a minute, before the run's "
+            "clock starts) and saved on disk. Auto: compiled on CUDA, eager elsewhere. The result "
+            "says which was used.",
+            choices={"auto": "Auto", "eager": "Eager", "compiled": "Compiled"},
+        ),
+    )
 
     def __post_init__(self) -> None:
-        _check("max_new_tokens", self.max_new_tokens, 1, MAX_NEW_TOKENS)
-        _check("min_new_tokens", self.min_new_tokens, 0, self.max_new_tokens)
-        _check("temperature", self.temperature, 0.0, 5.0)
+        check_options(self)
+        if not 0 <= self.min_new_tokens <= self.max_new_tokens:
+            raise BadInput(
+                f"min_new_tokens is {number(self.min_new_tokens)}: choose a value from 0 to "
+                f"{self.max_new_tokens:,}."
+            )
         if 0 < self.temperature < MIN_TEMPERATURE:
             raise BadInput(
                 f"temperature is {self.temperature}: choose 0 (greedy) or at least "
                 f"{MIN_TEMPERATURE}."
             )
-        _check("top_p", self.top_p, 0.01, 1.0)
-        _check("seed", self.seed, 0, 2**32 - 1)
-        check_choices(self)
 
     @property
     def greedy(self) -> bool:
         return self.temperature == 0.0
 
+    @property
+    def forced(self) -> int | None:
+        """The forced number of tokens of every answer, or None."""
+        return self.max_new_tokens if self.min_new_tokens == self.max_new_tokens else None
 
-def _check(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise BadInput(f"{name} is {number(value)}: choose a value from {low:,} to {high:,}.")
+    @property
+    def length(self) -> str:
+        """The limits of an answer's length in words."""
+        if self.forced:
+            return f"forced {self.forced:,} tokens"
+        least = f"{self.min_new_tokens:,} to" if self.min_new_tokens else "at most"
+        tokens = "new token" if self.max_new_tokens == 1 else "new tokens"
+        return f"{least} {self.max_new_tokens:,} {tokens}"
 
-
-def check_choices(options: object) -> None:
-    """Raises BadInput if a field listed in CHOICES has another value than those."""
-    for name, allowed in CHOICES.items():
-        value = getattr(options, name, None)
-        if value is not None and value not in allowed:
-            raise BadInput(f"{name} is {quoted(value)}: choose one of {', '.join(allowed)}.")
+    @property
+    def sampling(self) -> str:
+        """How tokens are chosen, in words."""
+        if self.greedy:
+            return "greedy"
+        values = f"temperature {self.temperature:g}, top p {self.top_p:g}, seed {self.seed}"
+        return f"sampled ({values})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,16 +307,104 @@ class MediaOptions:
     the sample.  `perturb` changes the events or the frames, from `perturb_seed` on.
     """
 
-    frames: str = "arange"
-    extent: Extent = "slice"
-    window: Window | None = None
-    split: Split = COUNT_SPLIT
-    perturb: tuple[Perturbation, ...] = ()
-    perturb_seed: int = 0
+    frames: str = option(
+        "arange",
+        Option(
+            title="Frames",
+            label="Which 8 frames",
+            words=lambda how: f"8 {FRAME_WORDS[how.frames]} frames",
+            box="pipeline",
+            flag="rule that chooses the 8 frames",
+            help="For video models. The result names the rule.",
+            choices={
+                "arange": "evenly from the first (arange)",
+                "spread": "first to last (spread)",
+                "linspace": "first to last, rounded down (linspace)",
+            },
+        ),
+    )
+    extent: Extent = option(
+        "slice",
+        Option(
+            title="Event pictures",
+            words=lambda how: f"event pictures {EXTENT_WORDS[how.extent]}",
+            box="pipeline",
+            flag="size of pictures drawn from raw events; slice: each as large as its own slice, "
+            "as in EventGPT's published code; stream: all as large as the whole stream",
+            help="For event models, if a sample has no prepared event images. Per slice: each "
+            "picture is as large as the area of its own events, as in EventGPT's published code. "
+            "Common: all pictures are as large as the whole recording. The result says which was "
+            "used.",
+            choices={"slice": "Per slice", "stream": "Common"},
+        ),
+    )
+    window: Window | None = option(
+        None,
+        Option(
+            title="Window",
+            words=lambda how: f"window {how.window}" if how.window else WHOLE,
+            box="recording",
+            flag="the part of each recording that is shown, as in 1.25s+50ms; default: all of it",
+            help="The part of a recording of raw events that is shown: START+LENGTH in us, ms, s "
+            "or min, as in 1.25s+50ms; a LENGTH alone begins at the first event. Empty: the "
+            "sample's own window, or all of the recording. For models that are shown event images "
+            "drawn from raw events.",
+            read=read_window,
+            form="START+LENGTH",
+            example="1.25s+50ms",
+        ),
+    )
+    split: Split = option(
+        COUNT_SPLIT,
+        Option(
+            title="Split",
+            words=lambda how: f"split into {how.split.words}",
+            box="recording",
+            flag="how a recording becomes event pictures; count: equal numbers of events; time: "
+            "equal durations; densest: the densest 25 ms of each; as in time:8",
+            help="How a recording of raw events becomes event images. Equal counts: each shows "
+            "the same number of events, as in EventGPT. Equal times: each shows the same time. "
+            "Densest 25 ms: each shows the 25 ms with the most events of its time, as in "
+            "EventGPT-Plus. Another split than the default is drawn from raw events even if the "
+            "sample has prepared event images.",
+            read=read_split,
+            form="RULE[:PARTS]",
+        ),
+    )
+    perturb: tuple[Perturbation, ...] = option(
+        (),
+        Option(
+            title="Perturbation",
+            label="Perturb",
+            words=lambda how: f"perturbed by {how.perturbed}" if how.perturbed else "not perturbed",
+            box="recording",
+            flag="changes the events or frames before the model sees them: drop, jitter, hot, "
+            "window, rate; as in drop:0.3,jitter:500us; bench runs several strengths one after "
+            "another, as in drop:0/0.1/0.3",
+            help="Changes the raw events or the frames before the model sees them, as in drop:0.3 "
+            "or drop:0.3,jitter:500us. Changes: drop, jitter, hot, window, rate. Empty: none.",
+            read=perturbations,
+            form="CHANGE:STRENGTH,...",
+            example="drop:0.3",
+        ),
+    )
+    perturb_seed: int = option(
+        0,
+        Option(
+            title="Perturbation seed",
+            label="Perturb seed",
+            words=None,
+            box="recording",
+            flag="of the changes",
+            help="The same seed changes the same events or frames.",
+            low=0,
+            high=2**32 - 1,
+            needs="perturb",
+        ),
+    )
 
     def __post_init__(self) -> None:
-        check_choices(self)
-        _check("perturb_seed", self.perturb_seed, 0, 2**32 - 1)
+        check_options(self)
 
     def window_of(self, sample: Sample) -> Window | None:
         """The part of the sample's recording that is shown; None: all of it."""
@@ -265,16 +429,81 @@ class RunOptions(MediaOptions):
     """The settings of a run, apart from its model, sample and question."""
 
     decode: DecodeConfig = DecodeConfig()
-    cache: CachePolicy = "use"
-    mode: Mode = "decoupled"
-    pixels: Pixels = "exact"
+    cache: CachePolicy = option(
+        "use",
+        Option(
+            title="Feature cache",
+            words=lambda how: CACHE_WORDS[how.cache],
+            box="pipeline",
+            flag="use: read stage 3's features, or compute and store them; refresh: compute and "
+            "store them; off: neither read nor write",
+            help="Use: read stage 3's features from the cache, or compute and store them. "
+            "Refresh: always compute and store them. Off: neither read nor write the cache.",
+            choices={"use": "Use", "refresh": "Refresh", "off": "Off"},
+            answers=False,
+        ),
+    )
+    mode: Mode = option(
+        "decoupled",
+        Option(
+            title="Mode",
+            words=lambda how: how.mode,
+            box="pipeline",
+            flag="decoupled: the four stages run separately; hooked: the model's own generate() "
+            "runs as a whole",
+            help="Decoupled: the four stages run separately, so stage 3 can come from the cache. "
+            "Hooked: the model's own generate() runs as a whole, and hooks time its vision part.",
+            choices={"decoupled": "Decoupled", "hooked": "Hooked"},
+        ),
+    )
+    pixels: Pixels = option(
+        "exact",
+        Option(
+            title="Pixels",
+            words=lambda how: f"{how.pixels} pixels",
+            box="pipeline",
+            flag="exact: the image processor's values; fast: some differ by a grey level or two",
+            help="How pictures are resized for the model. Exact: the values of its own image "
+            "processor. Fast: several times faster, but some values differ by one or two grey "
+            "levels; the result says so.",
+            choices={"exact": "Exact", "fast": "Fast"},
+        ),
+    )
 
     def ask(self, sample: Sample, model: str, prompt: str, prefix: bool = False) -> RunRequest:
         """The request for one answer with these options."""
-        values: dict[str, Any] = {
-            option.name: getattr(self, option.name) for option in fields(RunOptions)
-        }
+        values: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(RunOptions)}
         return RunRequest(sample, model, prompt, prefix, **values)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Every option in words, by the name of its chip."""
+        return {one.chip or name: one.words(self) for name, one in OPTIONS.items() if one.words}
+
+
+OPTIONS: Mapping[str, Option] = options_of(DecodeConfig) | options_of(RunOptions)
+OFFERED = {name: one for name, one in OPTIONS.items() if one.box}
+# The title of each of RunOptions.settings.
+TITLES = {
+    one.chip or name: one.chip.capitalize() or one.title
+    for name, one in OPTIONS.items()
+    if one.words
+}
+
+
+def value_of(options: RunOptions | type[RunOptions], name: str) -> Any:
+    """The value of an option, or its default in this class."""
+    inside = name in {one.name for one in fields(DecodeConfig)}
+    return getattr(options.decode if inside else options, name)
+
+
+def arranged(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by option as the fields of a RunOptions."""
+    inside = {one.name for one in fields(DecodeConfig)} & values.keys()
+    decode = DecodeConfig(**{name: values[name] for name in inside})
+    return {name: value for name, value in values.items() if name not in inside} | {
+        "decode": decode
+    }
 
 
 @dataclass(frozen=True)

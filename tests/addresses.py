@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from engine.types import OFFERED
+from ui.widgets.run_settings import link_of
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("compare", "benchmark", "verify", "results", "models")
 _PARAMETER = re.compile(rf"({'|'.join(PAGES)})_[a-z_]+")
-_PIPELINE = ("frames", "cache", "mode", "pixels")  # keys are made of the page's name
 ODD = (
     *("", " ", "0", "1", "-1", "1.5", "999999999999", "1" * 400, "1e400", "nan", "inf", "0x10"),
     *("1_0", "+5", "true", "True", "None", "null", "[]", "{}", "\x00", "a\x00b", "\n", "%", "%zz"),
@@ -30,7 +32,8 @@ Address = list[tuple[str, str]]
 
 def parameters(page: str) -> list[str]:
     """Every name in the app's code that may be a parameter of this page, and one that is none."""
-    found = {f"{page}_{name}" for name in _PIPELINE} | {f"{page}_unknown"}
+    found = {link_of(page, name) for name in OFFERED}  # made of the page's name
+    found |= {f"{page}_{name}" for name in ("sample_tokens", "split_parts", "unknown")}
     for path in [*(ROOT / "ui").rglob("*.py"), *(ROOT / "pages").glob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             text = node.value if isinstance(node, ast.Constant) else None

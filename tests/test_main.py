@@ -250,7 +250,6 @@ def test_one_model_that_cannot_run_costs_no_other(
         (("--temperature", 1e-40), "temperature is 1e-40"),
         (("--max-new-tokens", 0), "max_new_tokens is 0"),
         (("--max-new-tokens", 10**12), "max_new_tokens is 1,000,000,000,000"),
-        (("--frames", "all"), "frames is 'all'"),
         (("--repeat", 0), "--repeat is 0: choose a number from 1 to 100"),
         (("--dataset", "/no/such/root"), "/no/such/root"),
     ],

@@ -22,9 +22,9 @@ from engine import quoting
 from engine.analysis import acceptance, statistics
 from engine.analysis.acceptance import Acceptance, Pair
 from engine.errors import BadInput
-from engine.media_options import COUNT_SPLIT
+from engine.media_options import COUNT_SPLIT, same_option
 from engine.prompts import DEFAULT_QUESTION, check_question
-from engine.types import DecodeConfig, MediaOptions, Pixels, Sample, check_choices
+from engine.types import DecodeConfig, MediaOptions, Pixels, RunOptions, Sample
 
 LOOKUP = "lookup"  # prompt lookup instead of a draft model
 MAX_GAMMA, MAX_RUNS = 16, 100
@@ -51,7 +51,7 @@ class DraftRequest(MediaOptions):
     prompt: str = DEFAULT_QUESTION
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     runs: int = FEWEST
-    pixels: Pixels = "exact"
+    pixels: Pixels = same_option(RunOptions, "pixels", "exact")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,7 +62,6 @@ class DraftRequest(MediaOptions):
                 raise BadInput(
                     f"{name} is {quoting.number(value)}: choose a value from 1 to {most:,}."
                 )
-        check_choices(self)
         names = [sample.id for sample in self.samples]
         if not names:
             raise BadInput("No sample is chosen: name at least one.")

@@ -12,14 +12,11 @@ from engine.analysis import machine_loads
 from engine.analysis.number_text import count
 from engine.errors import BadInput
 from engine.machine.load import MachineLoad
-from engine.quoting import cut, quoted, shown
+from engine.quoting import cut, shown
 from engine.storage import plan_words
 from engine.storage.plan import Plan
 from engine.storage.run_values import ModelValues, RunValues
 
-# Settings of plan_words that decide no answer; the last two decide times.
-_NO_ANSWERS = ("kind", "repeat", "cache", "question")
-_TIMED = ("cache",)
 WITHOUT_TIMES = "or compare without times (--metric tokens,accuracy,answers)"
 
 
@@ -74,26 +71,17 @@ def _refuse_samples(base: RunValues, new: RunValues) -> None:
 
 
 def _refuse_settings(base: Plan, new: Plan, timed: bool) -> None:
-    """Settings in words, so that a baseline of an earlier version compares by meaning."""
-    ours, theirs = plan_words.settings(base), plan_words.settings(new)
-    names = [name for name in ours if name not in _NO_ANSWERS or (timed and name in _TIMED)]
-    found = [(name, ours[name], theirs[name]) for name in names if ours[name] != theirs[name]]
-    if base.prompt != new.prompt:
-        found.append(("question", _question(base), _question(new)))
+    found = plan_words.differing(base, new, timed)
     if timed and len(base.models) > 1 and len(new.models) > 1 and base.order != new.order:
-        found.append(("order", f"models {base.order}", f"models {new.order}"))
+        found["order"] = f"models {base.order}", f"models {new.order}"
     if found:
-        parts = [f"{name} (BASE: {first}; NEW: {second})" for name, first, second in found]
+        parts = [f"{name} (BASE: {ours}; NEW: {theirs})" for name, (ours, theirs) in found.items()]
         raise BadInput(f"The runs differ in {_and(parts)}: run NEW with the settings of BASE.")
     if timed and base.batch > 1:
         raise BadInput(
             f"The runs answered batches of {base.batch:,}, where samples are not timed "
             f"separately: run both with --batch 1, {WITHOUT_TIMES}."
         )
-
-
-def _question(plan: Plan) -> str:
-    return quoted(plan.prompt) if plan.prompt else "each record's question"
 
 
 def _refuse_times(base: ModelValues, new: ModelValues) -> None:

@@ -32,8 +32,6 @@ MOST_DIFFERENT = 1e6  # where the search for a detected difference ends
 _TWO_SIDED, _POWER_Z = 1.959964, 0.841621
 # statistics.printed() shows a ratio between these two as 1, so a verdict needs one outside.
 _PRINTED_LESS, _PRINTED_MORE = 0.9995, 1.005
-# Settings of a plan that do not change what one result costs or how it varies.
-_SAME_RESULT = ("kind", "repeat")
 
 
 @dataclass(frozen=True)
@@ -126,22 +124,15 @@ def forecast(
         detections=(
             _detections(earlier, planned, difference, plan.batch, intervals) if earlier else ()
         ),
-        other_settings=_differing(plan, earlier.run.header.plan) if earlier else (),
-    )
-
-
-def _differing(plan: Plan, other: Plan) -> tuple[tuple[str, str], ...]:
-    here, there = plan_words.settings(plan), plan_words.settings(other)
-    return tuple(
-        (words, there[name])
-        for name, words in here.items()
-        if name not in _SAME_RESULT and words != there[name]
+        other_settings=tuple(plan_words.differing(plan, earlier.run.header.plan).values())
+        if earlier
+        else (),
     )
 
 
 def alike(plan: Plan, other: Plan) -> bool:
     """Whether two plans have the same settings, apart from models, samples and repeats."""
-    return not _differing(plan, other)
+    return not plan_words.differing(plan, other)
 
 
 def _detections(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
 from engine.analysis import speedup
 from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.number_text import count, ms
 from engine.machine.load import busy
-from engine.types import EXTENT_WORDS, FRAME_WORDS, STAGES, DecodeConfig, RunResult, pixels_of
+from engine.types import STAGES, TITLES, RunResult, pixels_of
 
 MATERIAL = 0.25  # of the difference: a loss of this size is part of the reason
 MAIN = 0.5  # of all that was saved: below it, the second saving is named too
@@ -110,15 +111,8 @@ def _is_cached(result: RunResult, stage: str) -> bool:
     return span is not None and span.source == "cached"
 
 
-def _sampling(decode: DecodeConfig) -> str:
-    if decode.greedy:
-        return "greedy"
-    return f"temperature {decode.temperature:g}, top p {decode.top_p:g}, seed {decode.seed}"
-
-
-def _limit(decode: DecodeConfig) -> str:
-    least = f" and at least {decode.min_new_tokens:,}" if decode.min_new_tokens else ""
-    return f"at most {decode.max_new_tokens:,}{least}"
+def _setting(name: str, result: RunResult) -> str:
+    return result.request.settings[name]
 
 
 CONDITIONS: Mapping[str, Callable[[RunResult], str]] = {
@@ -126,16 +120,12 @@ CONDITIONS: Mapping[str, Callable[[RunResult], str]] = {
     "question": lambda result: result.request.prompt,
     "cache": _cache,
     "warm-up": lambda result: "cold (first run after loading)" if result.cold else "warm",
-    "mode": lambda result: result.request.mode,
     "token steps": lambda result: result.backend,
-    "frames": lambda result: FRAME_WORDS.get(result.request.frames, result.request.frames),
-    "pixels": lambda result: result.request.pixels,  # unless a column was asked for its own
-    "event pictures": lambda result: EXTENT_WORDS[result.request.extent],
-    "window": lambda result: str(result.request.window_of(result.request.sample) or "none"),
-    "split": lambda result: result.request.split.words,
-    "perturbation": lambda result: result.request.perturbed or "none",
-    "decoding": lambda result: _sampling(result.request.decode),
-    "limit of new tokens": lambda result: _limit(result.request.decode),
+    **{
+        title.lower(): partial(_setting, name)
+        for name, title in TITLES.items()
+        if name not in ("cache", "backend")
+    },
     "device": lambda result: result.environment.get("device", ""),
 }
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.media_options import CHANGES, Change, Perturbation
+from engine.storage import plan_words
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run
-
-# Settings that decide answers; the order of models and the cache do not.
-_SETTINGS = ("prompt", "repeat", "decode", "frames", "mode", "pixels", "extent", "window", "split",
-             "batch")  # fmt: skip
 
 
 def strong(plan: Plan) -> tuple[Perturbation, ...]:
@@ -70,9 +67,14 @@ def _order(one: Perturbation) -> tuple[int, float]:
 def _other_settings(runs: Sequence[Run]) -> str:
     """Settings that differ between the runs, apart from the swept strength."""
     plans = [run.header.plan for run in runs]
-    differing = [name for name in _SETTINGS if len({getattr(plan, name) for plan in plans}) > 1]
+    differing = dict.fromkeys(
+        name for plan in plans for name in plan_words.differing(plans[0], plan, times=False)
+    )
+    differing.pop("perturb", None)
+    if len({plan.repeat for plan in plans}) > 1:
+        differing["repeat"] = None
     if len({plan.perturb_seed for plan in plans if plan.perturbed}) > 1:
-        differing.append("perturb seed")
+        differing["perturb seed"] = None
     if differing:
         return (
             f"The chosen runs differ in {', '.join(differing)} besides the strength: choose runs "

@@ -17,25 +17,23 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from engine import media_options, settings
+from engine import media_options, settings, types
 from engine.benchmark import by_turns, execute, prepare, run_order, sweep
 from engine.benchmark.execute import PreparedRun
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.cli import plan_only, run_place
 from engine.cli.common import (
     DATASET_HELP,
-    add_backend,
     add_json,
-    add_media,
     add_models,
-    add_perturb,
-    add_pixels,
+    add_options,
+    flag_of,
+    given_options,
     model_names,
     out,
     read_dataset,
     say,
 )
-from engine.cli.common import media_options as given_media
 from engine.errors import BadInput, StoreError
 from engine.media import dataset
 from engine.pipeline.watcher import Watcher
@@ -43,16 +41,15 @@ from engine.plain_files import read_text
 from engine.quoting import number, quoted, shown
 from engine.storage import run_header, run_store
 from engine.storage.plan import ORDERS, STOP_AFTER, Plan
-from engine.types import FRAME_RULES, DecodeConfig
+from engine.types import arranged
 
 MAX_IDS = 64 * 2**20  # bytes of the file of --ids
 EVERY_S = 2.0  # between two lines of progress
 ORDER_HELP = "auto (default): by turns if all models fit in memory, otherwise model by model"
+OFFERED = tuple(name for name in types.OFFERED if name not in ("temperature", "top_p", "seed"))
 # Flags of a new run; a resumed run has its own plan.
-PLANNING = ("models", "show", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache",
-            "length", "max_new_tokens", "frames", "mode", "backend", "pixels", "batch",
-            "extent", "window", "split", "perturb", "perturb_seed", "stop_after",
-            "out")  # fmt: skip
+PLANNING = ("models", "show", "samples", "ids", "prompt", "repeat", "warmup", "order", "length",
+            *OFFERED, "batch", "stop_after", "out")  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -66,15 +63,8 @@ def add(commands: Any) -> None:
     sub.add_argument("--repeat", type=int, help="runs of each sample (default: 1)")
     sub.add_argument("--warmup", type=int, help="warm-up runs of each model (default: 1)")
     sub.add_argument("--order", choices=ORDERS, help=ORDER_HELP)
-    sub.add_argument("--cache", choices=("off", "use", "refresh"), help="default: off")
     sub.add_argument("--length", help="natural (default), or forced:N for N tokens each")
-    sub.add_argument("--max-new-tokens", type=int, help="the limit for natural lengths")
-    sub.add_argument("--frames", choices=FRAME_RULES, help="rule that chooses the 8 frames")
-    sub.add_argument("--mode", choices=("decoupled", "hooked"))
-    add_backend(sub)
-    add_pixels(sub)
-    add_media(sub)
-    add_perturb(sub)
+    add_options(sub, OFFERED, Plan)
     sub.add_argument(
         "--batch", type=int, help="samples per batch (default: 1); only whole batches are timed"
     )
@@ -160,8 +150,7 @@ def _by_turns(options: argparse.Namespace) -> int:
     given = {name: getattr(options, name) for name in PLANNING if name not in ("show", "out")}
     given |= {"dataset": found.root.absolute(), "ids": options.ids and options.ids.absolute(),
               "models": ",".join(plan.models), "order": plan.order, "turns": together}  # fmt: skip
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()
-             if value is not None]  # fmt: skip
+    flags = [f"{flag_of(name)}={value}" for name, value in given.items() if value is not None]
     folders = [out_.with_name(f"{out_.name}-{side}") for side in ("base", "new")]
     if taken := [folder for folder in folders if os.path.lexists(folder)]:
         raise BadInput(f"{shown(taken[0])} exists already: name another --out.")
@@ -234,24 +223,13 @@ def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
     if options.force:
         raise BadInput("--force goes with --resume: leave it out.")
     found = read_dataset(options.dataset)
-    given = {
-        "prompt": options.prompt,
-        "repeat": options.repeat,
-        "warmup": options.warmup,
-        "order": options.order,
-        "cache": options.cache,
-        "frames": options.frames,
-        "mode": options.mode,
-        "pixels": options.pixels,
-        "batch": options.batch,
-        "stop_after": options.stop_after,
-    }
+    names = ("prompt", "repeat", "warmup", "order", "batch", "stop_after")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     plan = Plan(
         models=tuple(model_names(options)),
         samples=_samples(found, options),
-        decode=_decode(options),
-        **{name: value for name, value in given.items() if value is not None},
-        **given_media(options),
+        **given,
+        **arranged(_length(options) | given_options(options)),
     )
     return plan, found
 
@@ -259,8 +237,7 @@ def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
 def _resumed(options: argparse.Namespace) -> PreparedRun:
     given = [name for name in PLANNING if getattr(options, name) is not None]
     if given:
-        flag = "--" + given[0].replace("_", "-")
-        raise BadInput(f"--resume uses the run's own plan: leave {flag} out.")
+        raise BadInput(f"--resume uses the run's own plan: leave {flag_of(given[0])} out.")
     folder = run_store.find(options.resume, settings.load().runs_dir)
     return prepare.resume(folder, options.dataset, options.force)
 
@@ -293,17 +270,18 @@ def _listed(found: dataset.Dataset, file: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ids))
 
 
-def _decode(options: argparse.Namespace) -> DecodeConfig:
-    most, backend = options.max_new_tokens, options.backend or DecodeConfig.backend
-    length = "natural" if options.length is None else options.length
-    if length == "natural":
-        return DecodeConfig(DecodeConfig.max_new_tokens if most is None else most, backend=backend)
-    kind, _, digits = length.partition(":")
+def _length(options: argparse.Namespace) -> dict[str, int]:
+    """The limits that --length sets."""
+    if options.length in (None, "natural"):
+        return {}
+    kind, _, digits = options.length.partition(":")
     if kind != "forced" or not digits.isdecimal() or len(digits) > 9:
-        raise BadInput(f"--length is {quoted(length)}: write natural, or forced:N as in forced:64.")
-    if most is not None:
+        raise BadInput(
+            f"--length is {quoted(options.length)}: write natural, or forced:N as in forced:64."
+        )
+    if options.max_new_tokens is not None:
         raise BadInput("--length forced:N sets the number of tokens: leave --max-new-tokens out.")
-    return DecodeConfig(int(digits), min_new_tokens=int(digits), backend=backend)
+    return {"max_new_tokens": int(digits), "min_new_tokens": int(digits)}
 
 
 class _ProgressPrinter(Watcher):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,10 @@ from engine import settings
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.media.dataset import Dataset
-from engine.media_options import perturbations, split, window
 from engine.models import registry, variants
 from engine.models.variants import JOIN
 from engine.quoting import printable, quoted
-from engine.types import BACKENDS, EXTENTS, PIXELS, VARIANT_MARK, Extent, Pixels
+from engine.types import OFFERED, OPTIONS, VARIANT_MARK, RunOptions, value_of
 
 MODELS_HELP = (
     "comma-separated names from models.toml; @ and words joined by + choose a variant, as in "
@@ -97,63 +96,39 @@ def _with(name: str, word: str) -> str:
     return registry.entry(joined).name if item else name
 
 
-def add_backend(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--backend",
-        choices=BACKENDS,
-        help="backend of token steps; auto (default): compiled on CUDA, eager elsewhere",
-    )
+def add_options(
+    sub: argparse.ArgumentParser,
+    names: Iterable[str] = tuple(OFFERED),
+    kind: type[RunOptions] = RunOptions,
+) -> None:
+    """Adds a flag for each of these options; their values are None unless given.
+
+    `kind` has the defaults that the help texts name.
+    """
+    for name in names:
+        one, default = OPTIONS[name], value_of(kind, name)
+        text = one.flag if default in (None, ()) else f"{one.flag} (default: {default})"
+        sub.add_argument(
+            flag_of(name),
+            type=type(default) if isinstance(default, int | float) else str,
+            choices=tuple(one.choices) or None,
+            metavar=one.form,
+            help=text,
+        )
 
 
-def add_pixels(sub: argparse.ArgumentParser, default: Pixels | None = None) -> None:
-    """Adds --pixels; default None if a plan has its own default."""
-    text = "exact: the image processor's values (default); fast: some differ by a grey level or two"
-    sub.add_argument("--pixels", choices=PIXELS, default=default, help=text)
+def flag_of(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
-def add_media(sub: argparse.ArgumentParser, default: Extent | None = None) -> None:
-    """Adds --extent, --window, --split; default None if a plan has its own default."""
-    add_extent(sub, default)
-    sub.add_argument(
-        "--window",
-        metavar="START+LENGTH",
-        help="the part of each recording that is shown, as in 1.25s+50ms (default: all of it)",
-    )
-    sub.add_argument(
-        "--split",
-        metavar="RULE[:PARTS]",
-        help="how a recording becomes event pictures; count (default): equal numbers of events; "
-        "time: equal durations; densest: the densest 25 ms of each; as in time:8 (default: 5)",
-    )
-
-
-def add_perturb(sub: argparse.ArgumentParser) -> None:
-    """Adds --perturb and --perturb-seed."""
-    sub.add_argument(
-        "--perturb",
-        metavar="CHANGE:STRENGTH,...",
-        help="changes the events or frames before the model sees them: drop, jitter, hot, window, "
-        "rate; as in drop:0.3,jitter:500us; bench runs several strengths one after another, as in "
-        "drop:0/0.1/0.3",
-    )
-    sub.add_argument("--perturb-seed", type=int, help="of the changes (default: 0)")
-
-
-def media_options(options: argparse.Namespace) -> dict[str, Any]:
-    """The fields of MediaOptions that were given; BadInput for an invalid one."""
-    read = {"window": window, "split": split, "perturb": perturbations}
-    given = {name: getattr(options, name, None) for name in (*read, "extent", "perturb_seed")}
-    known = {name: value for name, value in given.items() if value is not None}
-    return {name: read[name](value) if name in read else value for name, value in known.items()}
-
-
-def add_extent(sub: argparse.ArgumentParser, default: Extent | None = None) -> None:
-    """Adds --extent; default None if a plan has its own default."""
-    text = (
-        "size of pictures drawn from raw events; slice: each as large as its own slice, as in "
-        "EventGPT's published code (default); stream: all as large as the whole stream"
-    )
-    sub.add_argument("--extent", choices=EXTENTS, default=default, help=text)
+def given_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The values of the options that were given, by name; BadInput for a text of another form."""
+    given = {name: getattr(options, name, None) for name in OFFERED}
+    return {
+        name: read(value) if (read := OPTIONS[name].read) else value
+        for name, value in given.items()
+        if value is not None
+    }
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -17,13 +17,10 @@ from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.number_text import NONE
 from engine.cli.common import (
     DATASET_HELP,
-    add_backend,
     add_json,
-    add_media,
     add_models,
-    add_perturb,
-    add_pixels,
-    media_options,
+    add_options,
+    given_options,
     model_names,
     out,
     read_dataset,
@@ -36,7 +33,7 @@ from engine.models import registry
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
 from engine.quoting import cut
 from engine.storage.result_rows import AnswerRow, LoadFigures, PrefixState, StageTime
-from engine.types import STAGES, DecodeConfig, RunOptions, RunRequest
+from engine.types import STAGES, RunOptions, RunRequest, arranged
 from engine.verify import certificates
 
 MAX_REPEATS = 100
@@ -50,28 +47,18 @@ def add(commands: Any) -> None:
     sub.add_argument(
         "--prompt", action="append", help=f"a question; may be repeated ({DEFAULT_QUESTION!r})"
     )
-    sub.add_argument("--max-new-tokens", type=int, default=DecodeConfig.max_new_tokens)
-    sub.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
-    sub.add_argument("--top-p", type=float, default=1.0)
-    sub.add_argument("--seed", type=int, default=0)
     sub.add_argument(
         "--repeat",
         type=int,
         default=1,
         help="runs of each model, in turn; more than one gives medians and ranges",
     )
-    sub.add_argument("--frames", default="arange", help="rule that chooses the 8 frames")
-    sub.add_argument("--cache", default="use", choices=("use", "refresh", "off"))
-    sub.add_argument("--mode", default="decoupled", choices=("decoupled", "hooked"))
     sub.add_argument(
         "--prefix",
         action="store_true",
         help="later --prompt questions reuse the prompt prefix they share; their times say so",
     )
-    add_backend(sub)
-    add_pixels(sub, "exact")
-    add_media(sub, "slice")
-    add_perturb(sub)
+    add_options(sub)
     add_json(sub)
     sub.set_defaults(run=_compare)
 
@@ -79,23 +66,9 @@ def add(commands: Any) -> None:
 def _compare(options: argparse.Namespace) -> int:
     if not 1 <= options.repeat <= MAX_REPEATS:
         raise BadInput(f"--repeat is {options.repeat}: choose a number from 1 to {MAX_REPEATS}.")
-    decode = DecodeConfig(
-        max_new_tokens=options.max_new_tokens,
-        temperature=options.temperature,
-        top_p=options.top_p,
-        seed=options.seed,
-        backend=options.backend or DecodeConfig.backend,
-    )
     chosen = model_names(options)
     sample = dataset.find(read_dataset(options.dataset), options.sample)
-    how = RunOptions(
-        decode=decode,
-        frames=options.frames,
-        cache=options.cache,
-        mode=options.mode,
-        pixels=options.pixels,
-        **media_options(options),
-    )
+    how = RunOptions(**arranged(given_options(options)))
     requests = [
         how.ask(sample, name, prompt, options.prefix)
         for prompt in options.prompt or [DEFAULT_QUESTION]

@@ -25,9 +25,8 @@ from engine.analysis.drafting import (
 from engine.cli.common import (
     DATASET_HELP,
     add_json,
-    add_media,
-    add_pixels,
-    media_options,
+    add_options,
+    given_options,
     out,
     read_dataset,
     say,
@@ -36,7 +35,7 @@ from engine.errors import StageScopeError
 from engine.jobs.draft_job import DraftJob
 from engine.media import dataset
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
-from engine.types import DecodeConfig
+from engine.types import arranged
 
 
 def add(commands: Any) -> None:
@@ -53,10 +52,8 @@ def add(commands: Any) -> None:
     )
     sub.add_argument("--runs", type=int, default=DraftRequest.runs, help="timed pairs per sample")
     sub.add_argument("--prompt", default=DEFAULT_QUESTION, help="the question")
-    sub.add_argument("--max-new-tokens", type=int, default=DecodeConfig.max_new_tokens)
-    sub.add_argument("--temperature", type=float, default=0.0, help="must be 0")
-    add_pixels(sub, "exact")
-    add_media(sub, "slice")
+    sub.add_argument("--temperature", type=float, help="must be 0")
+    add_options(sub, ("max_new_tokens", "pixels", "extent", "window", "split"))
     add_json(sub)
     sub.set_defaults(run=_draft)
 
@@ -76,17 +73,14 @@ class _PrintingDraftJob(DraftJob):
 def _draft(options: argparse.Namespace) -> int:
     found = read_dataset(options.dataset)
     samples = tuple(dataset.find(found, name) for name in options.sample)
-    decode = DecodeConfig(options.max_new_tokens, temperature=options.temperature)
     request = DraftRequest(
         samples,
         options.target,
         options.draft,
         options.gamma,
         options.prompt,
-        decode,
-        options.runs,
-        pixels=options.pixels,
-        **media_options(options),
+        runs=options.runs,
+        **arranged(given_options(options)),
     )
     job = _PrintingDraftJob(request=request)
     job.work()

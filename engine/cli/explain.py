@@ -25,10 +25,9 @@ from engine.attribution.explained import (
 from engine.cli.common import (
     DATASET_HELP,
     add_json,
-    add_media,
-    add_perturb,
-    add_pixels,
-    media_options,
+    add_options,
+    flag_of,
+    given_options,
     out,
     read_dataset,
     say,
@@ -40,16 +39,14 @@ from engine.prompts import DEFAULT_QUESTION
 from engine.quoting import cut, quoted, shown
 from engine.storage import explanations, new_file, run_store
 from engine.storage.explanations import Cost
-from engine.types import FRAME_RULES, DecodeConfig, RunOptions, RunRequest
+from engine.types import OFFERED, RunOptions, RunRequest, arranged
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
 
-# Flags whose values a run has of its own.
-OF_THE_RUN = (
-    *("dataset", "prompt", "frames", "pixels", "extent", "window", "split", "perturb"),
-    *("perturb_seed", "max_new_tokens"),
-)
+# The answer is greedy, and neither the cache nor the mode is used.
+OTHERS = ("temperature", "top_p", "seed", "backend", "cache", "mode")
+OPTIONS = tuple(name for name in OFFERED if name not in OTHERS)
 
 
 def add(commands: Any) -> None:
@@ -59,11 +56,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--words", required=True, help="a sentence, phrase or word of the answer")
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
     sub.add_argument("--prompt", help=f"the question (default: {DEFAULT_QUESTION!r})")
-    sub.add_argument("--max-new-tokens", type=int, help="of the answer")
-    sub.add_argument("--frames", choices=FRAME_RULES, help="rule that chooses the 8 frames")
-    add_pixels(sub)
-    add_media(sub)
-    add_perturb(sub)
+    add_options(sub, OPTIONS)
     _add_map(sub)
     sub.add_argument("--out", type=Path, metavar="PNG", help="writes the map over the pictures")
     sub.add_argument(
@@ -165,26 +158,16 @@ def _explain(options: argparse.Namespace) -> int:
 def _asked(options: argparse.Namespace) -> RunRequest:
     """The request for the answer, from the flags."""
     sample = dataset.find(read_dataset(options.dataset), options.sample)
-    given = {name: getattr(options, name) for name in ("frames", "pixels")}
-    how = RunOptions(
-        decode=DecodeConfig(
-            max_new_tokens=DecodeConfig.max_new_tokens
-            if options.max_new_tokens is None
-            else options.max_new_tokens
-        ),
-        cache="off",
-        **{name: value for name, value in given.items() if value is not None},
-        **media_options(options),
-    )
+    how = RunOptions(**arranged({"cache": "off"} | given_options(options)))
     prompt = DEFAULT_QUESTION if options.prompt is None else options.prompt
     return how.ask(sample, options.model, prompt)
 
 
 def _of_run(options: argparse.Namespace) -> tuple[RunRequest, _Kept]:
     """The request of a run's answer, and where its explanation is kept."""
-    if given := [name for name in OF_THE_RUN if getattr(options, name) is not None]:
-        flag = "--" + given[0].replace("_", "-")
-        raise BadInput(f"{flag} is that of the run with --run: leave one of them out.")
+    of_the_run = ("dataset", "prompt", *OPTIONS)
+    if given := [name for name in of_the_run if getattr(options, name) is not None]:
+        raise BadInput(f"{flag_of(given[0])} is that of the run with --run: leave one of them out.")
     run = run_store.read(run_store.find(options.kept_in, settings.load().runs_dir))
     sample = dataset.find(read_dataset(Path(run.header.dataset.root)), options.sample)
     rows = [

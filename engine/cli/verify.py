@@ -14,11 +14,10 @@ from typing import Any
 
 from engine.cli.common import (
     DATASET_HELP,
-    add_backend,
-    add_extent,
     add_json,
     add_models,
-    add_pixels,
+    add_options,
+    given_options,
     model_names,
     out,
     read_dataset,
@@ -45,16 +44,13 @@ def add(commands: Any) -> None:
     sub.add_argument("--samples", type=int, help=f"how many, evenly spread (default: {SAMPLES})")
     sub.add_argument("--runs", type=int, default=VerifyRequest.runs, help="timed warm runs")
     sub.add_argument("--prompt", help=f"the question (default: {DEFAULT_QUESTION!r})")
-    sub.add_argument("--max-new-tokens", type=int, default=VerifyRequest.max_new_tokens)
     sub.add_argument(
         "--batch",
         type=int,
         default=VerifyRequest.batch,
         help="size of the compared batch; larger batches are not covered",
     )
-    add_backend(sub)
-    add_pixels(sub, "exact")
-    add_extent(sub, "slice")
+    add_options(sub, ("max_new_tokens", "backend", "pixels", "extent"))
     add_json(sub)
     sub.set_defaults(run=_verify)
 
@@ -82,12 +78,9 @@ def _verify(options: argparse.Namespace) -> int:
         tuple(chosen),
         choose(found.samples, number),
         options.prompt if options.prompt is not None else DEFAULT_QUESTION,
-        options.max_new_tokens,
-        options.runs,
-        options.backend or VerifyRequest.backend,
-        options.pixels,
-        options.batch,
-        extent=options.extent,
+        runs=options.runs,
+        batch=options.batch,
+        **given_options(options),
     )
     job = _PrintingVerifyJob(request=request, dataset=str(found.root))
     job.work()

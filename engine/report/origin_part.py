@@ -86,7 +86,10 @@ def _plan_rows(run: Run, on_ray: str) -> Iterator[tuple[str, str]]:
     if on_ray:
         yield "answered by, warm-up included", on_ray
     yield "cache", _CACHE[plan.cache]
-    yield "length", f"forced: {plan.forced:,} tokens" if plan.forced else _natural(plan)
+    yield (
+        "length",
+        f"forced: {plan.decode.forced:,} tokens" if plan.decode.forced else _natural(plan),
+    )
     yield "decoding", _decoding(plan)
     yield "mode", plan.mode
     yield "frames", f"8 {FRAME_WORDS[plan.frames]} frames"

@@ -15,7 +15,7 @@ from msgspec import MsgspecError, convert
 from engine.errors import BadInput, StoreError
 from engine.prompts import check_question
 from engine.quoting import cut, number, quoted
-from engine.types import CachePolicy, DecodeConfig, RunOptions
+from engine.types import OPTIONS, CachePolicy, DecodeConfig, RunOptions
 
 Order = Literal["auto", "sequential", "interleaved"]
 Phase = Literal["warmup", "measured"]
@@ -52,7 +52,8 @@ class Plan(RunOptions):
     stop_after: int = STOP_AFTER
     batch: int = 1
     order_why: str = ""
-    cache: CachePolicy = field(default="off", kw_only=True)  # a dataset run measures stage 3
+    # A dataset run measures stage 3.
+    cache: CachePolicy = field(default="off", kw_only=True, metadata={"option": OPTIONS["cache"]})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,12 +95,6 @@ class Plan(RunOptions):
     def planned(self) -> int:
         """The number of measured results of the whole run, without warm-up runs."""
         return len(self.models) * len(self.samples) * self.repeat
-
-    @property
-    def forced(self) -> int | None:
-        """The forced number of tokens of every answer, or None."""
-        same = self.decode.min_new_tokens == self.decode.max_new_tokens
-        return self.decode.max_new_tokens if same else None
 
     def model_groups(self) -> tuple[tuple[str, ...], ...]:
         """Groups of models that take turns; one group finishes before the next starts."""

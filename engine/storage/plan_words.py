@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from engine.quoting import cut
 from engine.storage.plan import Plan
-from engine.types import CACHE_WORDS, EXTENT_WORDS, FRAME_WORDS
+from engine.types import OPTIONS
 
 COMPARISON = "answers kept from the Compare page"  # the plan's `order_why`
 
@@ -25,31 +25,28 @@ class SettingChip:
 
 def settings(plan: Plan) -> dict[str, str]:
     """Every setting by name, in a fixed order."""
-    decode = plan.decode
-    limit = f"forced {plan.forced:,} tokens" if plan.forced else _limit(plan)
-    sampled = f"temperature {decode.temperature:g}, top p {decode.top_p:g}, seed {decode.seed}"
     return {
         "kind": "comparison" if plan.order_why == COMPARISON else "dataset run",
-        "length": limit,
-        "decoding": "greedy" if decode.greedy else sampled,
-        "backend": f"{decode.backend} token steps",
-        "frames": f"8 {FRAME_WORDS.get(plan.frames, plan.frames)} frames",
-        "cache": CACHE_WORDS[plan.cache],
-        "mode": plan.mode,
-        "pixels": f"{plan.pixels} pixels",
-        "extent": f"event pictures {EXTENT_WORDS[plan.extent]}",
-        "window": f"window {plan.window}" if plan.window else "whole recordings",
-        "split": f"event pictures: {plan.split.words}",
-        "perturb": f"perturbed: {plan.perturbed}" if plan.perturbed else "not perturbed",
+        **plan.settings,
         "batch": f"batches of {plan.batch:,}" if plan.batch > 1 else "one sample at a time",
         "repeat": f"{plan.repeat:,} repeats" if plan.repeat > 1 else "1 repeat",
         "question": f"question: {cut(plan.prompt)}" if plan.prompt else "each record's question",
     }
 
 
-def _limit(plan: Plan) -> str:
-    least = plan.decode.min_new_tokens
-    return f"{f'{least:,} to' if least else 'at most'} {plan.decode.max_new_tokens:,} new tokens"
+def differing(plan: Plan, other: Plan, times: bool = True) -> dict[str, tuple[str, str]]:
+    """The settings of both plans, in words, that must be equal so that answers, or with `times`
+    also times, can be compared."""
+    ours, theirs = settings(plan), settings(other)
+    apart = {"kind", "repeat"}
+    if not times:
+        apart |= {one.chip or name for name, one in OPTIONS.items() if not one.answers}
+    return {
+        name: (words, theirs[name])
+        for name, words in ours.items()
+        if name not in apart
+        and (words != theirs[name] or (name == "question" and plan.prompt != other.prompt))
+    }
 
 
 DEFAULTS: Mapping[str, str] = settings(Plan(("model",), ("sample",)))

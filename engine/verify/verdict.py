@@ -12,10 +12,11 @@ from typing import Any
 
 from engine import quoting
 from engine.errors import BadInput
+from engine.media_options import same_option
 from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.storage.schemas import PASSED, Outcome
-from engine.types import Backend, MediaOptions, Pixels, Sample, check_choices
+from engine.types import Backend, DecodeConfig, MediaOptions, Pixels, RunOptions, Sample
 
 MAX_RUNS = 100
 MIN_TOKENS, MAX_TOKENS = 8, 512  # one token would not reach the decode loop
@@ -185,8 +186,9 @@ class VerifyRequest(MediaOptions):
     prompt: str = DEFAULT_QUESTION
     max_new_tokens: int = 256  # the default limit of an ordinary run
     runs: int = 5
-    backend: Backend = "auto"  # of the decoupled way; the others have no choice
-    pixels: Pixels = "exact"
+    # Of the decoupled way; the others have no choice.
+    backend: Backend = same_option(DecodeConfig, "backend", "auto")
+    pixels: Pixels = same_option(RunOptions, "pixels", "exact")
     batch: int = 4  # size of the compared batch; 1 compares none
 
     def __post_init__(self) -> None:
@@ -195,7 +197,6 @@ class VerifyRequest(MediaOptions):
         _check("runs", self.runs, MAX_RUNS)
         _check("batch", self.batch, MAX_BATCH)
         _check("max_new_tokens", self.max_new_tokens, MAX_TOKENS, MIN_TOKENS)
-        check_choices(self)
         if not self.models:
             raise BadInput("No model is named: name at least one.")
         if not self.samples:

@@ -203,7 +203,7 @@ def test_two_changes_or_two_runs_of_one_strength_are_refused(tmp_path: Path) -> 
     ("more", "words"),
     [
         ({"frames": "spread"}, "differ in frames besides"),
-        ({"repeat": 1, "prompt": "What?"}, "differ in prompt besides"),
+        ({"repeat": 1, "prompt": "What?"}, "differ in question besides"),
         ({"samples": SAMPLES[:6]}, "different samples"),
         ({"headed": lambda header: replace(header, code="other")}, "differ in the engine's code"),
         (

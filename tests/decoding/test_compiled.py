@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.watcher import Watcher
 from engine.storage.result_rows import AnswerRow, AskedAndRan
-from engine.types import BACKENDS, DecodeConfig, RunRequest, RunResult, Sample
+from engine.types import Backend, DecodeConfig, RunRequest, RunResult, Sample
 from engine.verify import certificates
 from engine.verify import runner as verification
 from engine.verify.verdict import VerifyRequest
@@ -154,9 +154,12 @@ def test_on_the_cpu_one_graph_serves_every_bucket(
 
 def test_auto_is_eager_on_the_cpu_and_compiled_on_cuda() -> None:
     def wanted(device: str) -> list[bool]:
-        return [compiled.wanted(DecodeConfig(backend=b), torch.device(device)) for b in BACKENDS]
+        return [
+            compiled.wanted(DecodeConfig(backend=b), torch.device(device))
+            for b in get_args(Backend)
+        ]
 
-    assert BACKENDS == ("auto", "eager", "compiled")
+    assert get_args(Backend) == ("auto", "eager", "compiled")
     assert wanted("cpu") == [False, False, True] and wanted("cuda") == [True, False, True]
 
 

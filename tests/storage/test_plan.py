@@ -71,8 +71,8 @@ def test_a_plan_that_knows_no_extent_ran_with_pictures_of_one_size() -> None:
 
 
 def test_forced_is_one_length_for_all() -> None:
-    assert plan().forced is None
-    assert plan(decode=DecodeConfig(max_new_tokens=9, min_new_tokens=9)).forced == 9
+    assert plan().decode.forced is None
+    assert plan(decode=DecodeConfig(max_new_tokens=9, min_new_tokens=9)).decode.forced == 9
 
 
 def test_json_gives_the_same_plan() -> None:

@@ -7,32 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import streamlit as st
 
+from engine import media_options
 from engine.benchmark import sweep
 from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.media.dataset import Dataset
-from engine.media_options import Perturbation
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan
-from engine.types import MAX_NEW_TOKENS, CachePolicy, DecodeConfig
+from engine.types import MAX_NEW_TOKENS, OPTIONS, DecodeConfig
 from ui.benchmark import executor_choice
 from ui.widgets import dataset_picker, notices
-from ui.widgets.run_settings import (
-    CACHE_HELP,
-    CACHE_LABELS,
-    either,
-    pick_pipeline,
-    pick_split,
-    pick_sweep,
-    pick_window,
-    pipeline_box,
-)
+from ui.widgets.run_settings import either, open_box, pick_box
 from ui.widgets.sample_picker import pick_loadable_models
 from ui.widgets.text import count
 
@@ -60,14 +51,23 @@ BATCH_HELP = (
     "dtypes they may differ. A batch that does not fit in memory is halved; its results say so."
 )
 OWN_HELP = f"Records without a question get: {DEFAULT_QUESTION}"
-MEASURED = (
-    f"{CACHE_HELP} Where features come from the cache, stage 3 of that result is left out of the "
-    "figures."
-)
-CACHES: dict[CachePolicy, str] = {"off": CACHE_LABELS["off"], **CACHE_LABELS}
+# As on the Compare page, with what only concerns a dataset run.
+CHANGED = {
+    "cache": replace(
+        OPTIONS["cache"],
+        help=f"{OPTIONS['cache'].help} Where features come from the cache, stage 3 of that result "
+        "is left out of the figures.",
+    ),
+    "perturb": replace(
+        OPTIONS["perturb"],
+        help=f"{OPTIONS['perturb'].help} Several strengths of one change, as in drop:0/0.3/0.6, "
+        "are a sweep: a run per strength, one after another. Results then shows accuracy and "
+        "changed answers by strength; strength 0 is the reference.",
+        read=media_options.sweep,
+        example="drop:0/0.3/0.6",
+    ),
+}
 ON_RAY = "With Ray: model by model, one sample at a time."
-Runs = tuple[tuple[Perturbation, ...], ...]  # the changes of each run of a sweep
-Value = TypeVar("Value")
 SOME = 20  # default number of samples if not all are chosen
 
 
@@ -98,9 +98,12 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     repeat, warmup = _numbers()
     order, batch = _order(place is not None), _batch(place is not None)
     decode = _length()
-    with pipeline_box("benchmark"):
-        how = pick_pipeline("benchmark", CACHES, MEASURED)
-    recording = _recording()
+    options, problem = dict[str, Any](), ""
+    for box in ("pipeline", "recording"):
+        with open_box("benchmark", box):
+            found_options, wrong = pick_box("benchmark", box, Plan, CHANGED)
+        options, problem = options | found_options, problem or wrong
+    runs = options.pop("perturb", ((),))
 
     try:
         cluster = place() if place else None
@@ -111,9 +114,11 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
         if found is None or not models or not ids:
             missing = "a dataset" if found is None else "samples" if models else "models"
             return RunChoice(found, None, f"Choose {missing} in the sidebar.", cluster)
-        shown, runs = recording()
-        options = vars(replace(how, decode=decode, **shown))
-        plan = Plan(models, ids, prompt, repeat, warmup, order, batch=batch, **options)
+        if problem:
+            return RunChoice(found, None, problem, cluster)
+        plan = Plan(
+            models, ids, prompt, repeat, warmup, order, batch=batch, decode=decode, **options
+        )
         plans = sweep.plans(plan, runs)
         if cluster is not None:
             cluster.check(plan)
@@ -122,32 +127,6 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     except BadInput as error:
         return RunChoice(found, None, str(error), cluster)
     return RunChoice(found, plans[0], cluster=cluster, sweep=plans)
-
-
-def _recording() -> Callable[[], tuple[dict[str, Any], Runs]]:
-    """Window, split, seed and the changes of each run; the function raises BadInput for a text
-    that cannot be read, which is also said under its field."""
-    with st.expander("Window, split, perturb", key="benchmark_recording"):
-        problem, window = _read("window", lambda: pick_window("benchmark_window"))
-        split = pick_split("benchmark_split")
-        other, perturb = _read("perturb", lambda: pick_sweep("benchmark_perturb"))
-
-    def values() -> tuple[dict[str, Any], Runs]:
-        if error := problem or other:
-            raise error
-        runs, seed = perturb or (((),), 0)
-        return {"window": window, "split": split, "perturb_seed": seed}, runs
-
-    return values
-
-
-def _read(name: str, pick: Callable[[], Value]) -> tuple[BadInput | None, Value | None]:
-    """What is wrong with a field, said under it, or its value."""
-    try:
-        return None, pick()
-    except BadInput as error:
-        notices.problem(str(error), f"benchmark_{name}")
-        return error, None
 
 
 def _samples(found: Dataset | None) -> Callable[[], tuple[str, ...]]:

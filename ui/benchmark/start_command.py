@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import replace
 
 from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.media.dataset import Dataset
-from engine.media_options import COUNT_SPLIT, sweep_text
+from engine.media_options import sweep_text
 from engine.storage.plan import Plan
+from engine.types import OFFERED, value_of
 
-# Options whose value is a field of the plan.
-_SAME = ("repeat", "warmup", "order", "cache", "frames", "mode", "pixels", "extent", "batch")
 IDS = "ids.txt"
 
 
@@ -31,11 +30,10 @@ def command(
     first ones are expected in the file IDS, one on each line.
     """
     parts = ["--dataset", str(dataset.root), "--models", ",".join(plan.models)]
-    parts += [
-        *_options(plan, dataset),
-        *_input(plan, sweep or (plan,)),
-        *(_cluster(cluster) if cluster else ()),
-    ]
+    parts += _options(plan if plan.perturb else replace(plan, perturb_seed=0), dataset)
+    if text := sweep_text([one.perturb for one in sweep or (plan,)]):
+        parts += ["--perturb", text]
+    parts += _cluster(cluster) if cluster else ()
     return shlex.join(["python", "-m", "engine", "bench", *parts])
 
 
@@ -48,32 +46,16 @@ def _cluster(cluster: ClusterOptions) -> Iterator[str]:
         yield from ("--per-worker", f"cpus={cluster.cpus}{gpus}")
 
 
-def _input(plan: Plan, sweep: Sequence[Plan]) -> Iterator[str]:
-    """Window, split and perturbation."""
-    if plan.window is not None:
-        yield from ("--window", str(plan.window))
-    if plan.split != COUNT_SPLIT:
-        yield from ("--split", str(plan.split))
-    if text := sweep_text([one.perturb for one in sweep]):
-        yield from ("--perturb", text)
-        if plan.perturb_seed:
-            yield from ("--perturb-seed", str(plan.perturb_seed))
-
-
 def _options(plan: Plan, dataset: Dataset) -> Iterator[str]:
-    defaults = {field.name: field.default for field in fields(Plan)}
+    """What differs from the defaults, without the changes of a sweep."""
     ids = tuple(sample.id for sample in dataset.samples)
     if plan.samples != ids:
         first = plan.samples == ids[: len(plan.samples)]
         yield from ("--samples", str(len(plan.samples))) if first else ("--ids", IDS)
-    if plan.prompt is not None:
-        yield from ("--prompt", plan.prompt)
-    for name in _SAME:
-        if getattr(plan, name) != defaults[name]:
-            yield from (f"--{name}", str(getattr(plan, name)))
-    if plan.forced is not None:
-        yield from ("--length", f"forced:{plan.forced}")
-    elif plan.decode.max_new_tokens != type(plan.decode).max_new_tokens:
-        yield from ("--max-new-tokens", str(plan.decode.max_new_tokens))
-    if plan.decode.backend != "auto":
-        yield from ("--backend", plan.decode.backend)
+    if plan.decode.forced is not None:
+        yield from ("--length", f"forced:{plan.decode.forced}")
+    for name in ("prompt", "repeat", "warmup", "order", "batch", *OFFERED):
+        value = value_of(plan, name)
+        set_by_length = name == "max_new_tokens" and plan.decode.forced is not None
+        if value != value_of(Plan, name) and not set_by_length and name != "perturb":
+            yield from ("--" + name.replace("_", "-"), str(value))

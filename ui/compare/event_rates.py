@@ -24,7 +24,7 @@ from engine.viewing.event_times import EventRates
 from ui.charts import event_rate_chart
 from ui.charts.event_rate_chart import BEGIN, BRUSH, CLICK
 from ui.widgets import notices
-from ui.widgets.run_settings import COMPARE_WINDOW
+from ui.widgets.run_settings import link_of
 from ui.widgets.text import count
 
 TITLE = "Events over time"
@@ -137,11 +137,11 @@ def _dragged(key: str, rates: EventRates) -> None:
         chosen = clicked(selection, rates, found.now)
     found.now = chosen
     if chosen is not None:
-        st.session_state[COMPARE_WINDOW] = str(chosen)
+        st.session_state[link_of("compare", "window")] = str(chosen)
 
 
 def _reset() -> None:
-    st.session_state[COMPARE_WINDOW] = ""
+    st.session_state[link_of("compare", "window")] = ""
 
 
 def brushed(selection: Mapping[str, Any], rates: EventRates) -> Window | None:

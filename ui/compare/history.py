@@ -15,22 +15,20 @@ import streamlit as st
 
 from engine.errors import StageScopeError
 from engine.models.checkpoint import ModelEntry
-from engine.types import RunRequest
+from engine.types import OFFERED, RunRequest
 from ui.widgets import followed_runs, notices, uploads, visit_runs
 from ui.widgets.followed_runs import IDS, ModelRuns
+from ui.widgets.run_settings import link_of
 from ui.widgets.text import count, escape, name_of
 
 HISTORY, SAVED, TROUBLE = "history_runs", "history_saved", "history_trouble"
 MOST = 20
 # Widgets whose values belong to a question; a file cannot be put back.
-INPUTS = tuple(
-    f"compare_{name}"
-    for name in (
-        *("source", "root", "sample", "models", "question", "pictures", "repeat"),
-        *("tokens", "sample_tokens", "temperature", "top_p", "seed", "backend", "prefix"),
-        *("frames", "cache", "mode", "pixels", "extent"),
-        *("part", "split", "split_parts", "perturb", "perturb_seed"),
-    )
+INPUTS = (
+    *(link_of("compare", name) for name in OFFERED),
+    *("compare_sample_tokens", "compare_split_parts", "compare_prefix", "compare_repeat"),
+    *("compare_source", "compare_root", "compare_sample", "compare_models"),
+    *("compare_question", "compare_pictures"),
 )
 SAVE_HELP = (
     "Keeps the answers and times of these cards as a run, which the Results page, reports and the "

@@ -6,34 +6,15 @@ Boundary: requests in, widgets out.  Results stay as they are until the next Run
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 import streamlit as st
 
-from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
+from engine.types import OPTIONS, RunRequest, Sample, value_of
 from ui.widgets import contact_sheets
 from ui.widgets.text import name_of
 
 RUN = "compare_run_changed"
 DIMMED = ".st-key-compare_board { opacity: 0.85; filter: grayscale(1); }"
-SETTINGS = {
-    "frames": "frames",
-    "cache": "feature cache",
-    "mode": "mode",
-    "pixels": "pixels",
-    "extent": "event pictures",
-    "window": "window",
-    "split": "split",
-    "perturb": "perturbation",
-    "perturb_seed": "perturbation seed",
-    "prefix": "prompt prefix",
-    "max_new_tokens": "max new tokens",
-    "min_new_tokens": "min new tokens",
-    "temperature": "temperature",
-    "top_p": "top p",
-    "seed": "seed",
-    "backend": "token steps",
-}
 
 
 def changes(
@@ -60,13 +41,12 @@ def changes(
 
 def _settings(one: RunRequest, other: RunRequest) -> list[str]:
     """The settings in which two requests differ."""
-    ours = [field.name for field in fields(RunOptions) if field.name != "decode"]
-    pairs = [(name, getattr(one, name), getattr(other, name)) for name in (*ours, "prefix")]
-    pairs += [
-        (field.name, getattr(one.decode, field.name), getattr(other.decode, field.name))
-        for field in fields(DecodeConfig)
+    found = [
+        described.title.lower()
+        for name, described in OPTIONS.items()
+        if value_of(one, name) != value_of(other, name)
     ]
-    return [SETTINGS.get(name, name) for name, ours_, theirs in pairs if ours_ != theirs]
+    return [*found, *(["prompt prefix"] if one.prefix != other.prefix else [])]
 
 
 def banner(found: Sequence[str], sample: Sample | None, ready: bool) -> None:

@@ -10,32 +10,16 @@ from html import escape
 
 import streamlit as st
 
-from engine.types import CACHE_WORDS, EXTENT_WORDS, FRAME_WORDS, RunOptions, RunRequest
+from engine.types import TITLES, RunOptions, RunRequest
 from ui.compare.card_figures import FORMULAS
-from ui.widgets.text import count
 
-WHOLE, UNPERTURBED = "the sample's whole recording or window", "not perturbed"
 PREFIX_WORDS = {False: "prompt prefix reuse off", True: "prompt prefix reuse on"}
 
 
 def settings(options: RunOptions, prefix: bool = False) -> dict[str, str]:
     """Every setting's name and its value in words."""
-    d = options.decode
-    sampled = f"temperature {d.temperature:g}, top p {d.top_p:g}, seed {d.seed}"
-    return {
-        "Decoding": "greedy" if d.greedy else f"sampled ({sampled})",
-        "Max new tokens": f"at most {count(d.max_new_tokens, 'new token')}",
-        "Token steps": f"{d.backend} token steps",
-        "Frames": f"8 {FRAME_WORDS[options.frames]} frames",
-        "Feature cache": CACHE_WORDS[options.cache],
-        "Mode": options.mode,
-        "Pixels": f"{options.pixels} pixels",
-        "Event pictures": f"event pictures {EXTENT_WORDS[options.extent]}",
-        "Window": f"window {options.window}" if options.window else WHOLE,
-        "Split": f"split into {options.split.words}",
-        "Perturbation": f"perturbed by {options.perturbed}" if options.perturbed else UNPERTURBED,
-        "Prompt prefix": PREFIX_WORDS[prefix],
-    }
+    found = {TITLES[name]: words for name, words in options.settings.items()}
+    return found | {"Prompt prefix": PREFIX_WORDS[prefix]}
 
 
 DEFAULTS = settings(RunOptions())

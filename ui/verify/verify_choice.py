@@ -16,7 +16,7 @@ from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import Extent, Pixels
 from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
 from ui.widgets import dataset_picker
-from ui.widgets.run_settings import pick_extent, pick_pixels
+from ui.widgets.run_settings import pick
 from ui.widgets.sample_picker import pick_loadable_models
 
 SAMPLES = 3
@@ -87,7 +87,8 @@ def choose_all(entries: Sequence[ModelEntry]) -> VerifyChoice:
             bind="query-params",
             help="Longer answers compare more tokens and take longer.",
         )
-        pixels, extent = pick_pixels("verify_pixels"), pick_extent("verify_extent")
+        pixels = pick("verify", "pixels", VerifyRequest.pixels)
+        extent = pick("verify", "extent", VerifyRequest.extent)
     numbers = (samples, int(runs), question or "", int(tokens))
     return VerifyChoice(found, models, *numbers, pixels, extent)
 

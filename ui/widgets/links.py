@@ -1,7 +1,6 @@
 """Invalid values in a link: numbers are dropped, unknown names are reported.
 
-Boundary: reads the URL.  Streamlit silently drops a value that is not an option, and fails on text
-where a number is expected.
+Streamlit silently drops a value that is not an option, and fails on text in place of a number.
 """
 
 from __future__ import annotations
@@ -12,16 +11,22 @@ from collections.abc import Iterable
 import streamlit as st
 from streamlit.runtime.state import get_session_state
 
+from engine.types import OFFERED, RunOptions, value_of
 from ui.widgets import notices
+from ui.widgets.run_settings import link_of
 
 NUMBERS = (
-    *("compare_tokens", "compare_seed", "compare_temperature", "compare_top_p"),
+    *(
+        link_of(page, name)
+        for page in ("compare", "benchmark", "verify")
+        for name in OFFERED
+        if isinstance(value_of(RunOptions, name), int | float)
+    ),
+    *("compare_split_parts", "benchmark_split_parts"),
     *("compare_draft_gamma", "compare_draft_runs"),
-    *("compare_split_parts", "compare_perturb_seed"),
     *("compare_explain_side", "compare_explain_refined"),
-    *("benchmark_split_parts", "benchmark_perturb_seed"),
-    *("verify_samples", "verify_runs", "verify_tokens"),
-    *("benchmark_samples", "benchmark_repeat", "benchmark_warmup", "benchmark_tokens"),
+    *("verify_samples", "verify_runs"),
+    *("benchmark_samples", "benchmark_repeat", "benchmark_warmup"),
     *("benchmark_batch", "benchmark_workers", "benchmark_cpus", "benchmark_gpus"),
     *("results_gamma", "results_gate_margin"),
 )

@@ -12,8 +12,8 @@ import streamlit as st
 
 from engine.models import quantization, registry, variants
 from engine.models.checkpoint import ModelEntry
+from engine.types import OPTIONS
 from ui.widgets import notices
-from ui.widgets.run_settings import PIXELS_LABELS
 
 OWN = ""  # the value of the entry or of the page
 INPUTS = {"events": "Event images", "video": "8 frames", "image": "One picture"}
@@ -62,7 +62,9 @@ def _settings(page: str, entries: Sequence[ModelEntry], chosen: Sequence[str], w
             "Dtype", f"{page}_add_dtype", _values(base.dtype, variants.WORDS["dtype"])
         ),
         "quantization": _quantization(page, base),
-        "pixels": _one_of("Pixels", f"{page}_add_pixels", {OWN: "As set for all"} | PIXELS_LABELS),
+        "pixels": _one_of(
+            "Pixels", f"{page}_add_pixels", {OWN: "As set for all", **OPTIONS["pixels"].choices}
+        ),
     }
     found = variants.derived(base, {field: value for field, value in values.items() if value})
     here = found.name in chosen

@@ -23,17 +23,17 @@ def test_each_changed_setting_is_a_chip() -> None:
     changed = replace(changed, pixels="fast", extent="stream", window=window("1.25s+50ms"))
     changed = replace(changed, split=split("time:8"), perturb=perturbations("drop:0.3"))
     assert setting_chips.changed(changed) == (
-        "sampled (temperature 0.7, top p 0.9, seed 3)",
         "at most 20 new tokens",
+        "sampled (temperature 0.7, top p 0.9, seed 3)",
         "eager token steps",
         "8 first-to-last frames",
-        "cache off",
-        "hooked",
-        "fast pixels",
         "event pictures sized by stream",
         "window 1.25s+50ms",
         "split into 8 parts by equal times",
         "perturbed by drop:0.3 seed 0",
+        "cache off",
+        "hooked",
+        "fast pixels",
     )
     assert setting_chips.changed(replace(USUAL, prefix=True)) == ("prompt prefix reuse on",)
 
