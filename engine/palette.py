@@ -1,6 +1,6 @@
 """The colours of stages and families, one set for pages and reports.
 
-Boundary: constants.  The stage colours keep 3:1 against the light and the dark ground and stay
+The stage colours keep 3:1 against the light and the dark ground and stay
 apart for the three kinds of colour blindness; the model colours always stand beside a name.
 """
 
@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 UNACCOUNTED = "unaccounted"
+NEUTRAL = "#868D97"  # totals, lines of equal values, families without a colour
+LIMIT = "#C9820A"  # a margin, a bound or a claim
 STAGE_COLOURS: Mapping[str, str] = {
     "load": "#3D93D8",
     "preprocess": "#C9820A",
     "vision": "#11805A",
     "decode": "#C2568F",
-    UNACCOUNTED: "#868D97",
+    UNACCOUNTED: NEUTRAL,
 }
 DECODE_COLOURS: Mapping[str, str] = {  # shades of decode's colour, for its parts
     "decode.prefill": "#A8447A",
@@ -36,7 +38,6 @@ COLUMN_COLOURS: Mapping[str, str] = {
     "column-5": "#268053",
 }
 TONES: Mapping[str, str] = {**FAMILY_COLOURS, **COLUMN_COLOURS}
-OTHER_FAMILY = "#868D97"
 # Of lines in the order of a legend: equal lines then show through each other.
 DASHES = ((1, 0), (8, 4), (3, 3), (10, 3, 3, 3), (14, 5), (5, 5))
 # Close to the red and blue of event pictures, readable on both grounds.
@@ -47,8 +48,8 @@ HEAT_COLOURS: Mapping[str, str] = {"carries": "#E0760B", "against": "#0F7F8C"}
 
 
 def family_colour(tone: str) -> str:
-    """The colour of a family, or of a column that tones() named."""
-    return TONES.get(tone, OTHER_FAMILY)
+    """The colour of a family, or of a column that tones() named; a colour is itself."""
+    return TONES.get(tone, tone if tone.startswith("#") else NEUTRAL)
 
 
 def tones(families: Sequence[str]) -> list[str]:

@@ -44,6 +44,6 @@ def test_the_first_of_a_family_has_its_colour_and_later_ones_have_others() -> No
     assert palette.tones(families) == ["llava", "eventgpt", "column-1", "column-2", "column-3"]
     six = palette.tones(["transformers"] * 6)
     assert len({palette.family_colour(tone) for tone in six}) == 6
-    assert palette.OTHER_FAMILY not in map(palette.family_colour, six)
+    assert palette.NEUTRAL not in map(palette.family_colour, six)
     named = palette.toned({"a": "llava", "b": "llava"})
     assert named == {"a": "llava", "b": "column-1"}

@@ -47,6 +47,10 @@ class ClusteredShare:
     n: int
     clusters: int
 
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
 
 def clustered_share(values: Sequence[float], clusters: Sequence[Hashable]) -> ClusteredShare:
     """The mean of values from 0 to 1; ValueError for none."""

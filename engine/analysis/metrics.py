@@ -35,6 +35,11 @@ class Metric:
         return self.unit in ("ms", "tokens/s")
 
     @property
+    def title(self) -> str:
+        """The label and the unit, as on an axis."""
+        return f"{self.label} ({self.unit})"
+
+    @property
     def column(self) -> str:
         return f"{self.name}_ms" if self.unit == "ms" else self.name
 

@@ -14,7 +14,6 @@ from engine.analysis.number_text import NONE, count, percent
 from engine.analysis.results_table import labels
 from engine.analysis.statistics import MIN_CLUSTERS
 from engine.palette import toned
-from engine.report import choice_chart
 from engine.report.blocks import (
     Block,
     Bullets,
@@ -39,7 +38,6 @@ OF_PUBLISHED = (
 )
 _VERDICTS = {"above": "above chance", "below": "below chance",
              "undecided": "not distinguishable from chance"}  # fmt: skip
-_WIDTH = 640
 
 
 def choosing(found: Findings) -> Iterator[Block]:
@@ -49,11 +47,13 @@ def choosing(found: Findings) -> Iterator[Block]:
     yield Heading(2, TITLE)
     yield Paragraph(MEANING)
     yield from conclusions(found)
+    from engine.report import charts
+
     published = found.baselines.lines
     if published or any(one.accuracy for one in found.choices):
         yield ChartBlock(
-            choice_chart.words(found.choices, published),
-            lambda: choice_chart.chart(found.choices, published, _families(found), _WIDTH),
+            charts.choice_words(found.choices, published),
+            lambda: charts.choices(found.choices, published, _families(found)),
         )
     yield from tables(found.choices, published)
 
@@ -81,7 +81,7 @@ def sentence(one: ChoiceAccuracy) -> str:
     amount = f"{count(share.n, 'question')} of {count(share.clusters, 'sequence')}"
     always = f"always answering {_commonest(one)} gives {percent(one.always)}"
     head = f"{one.label}: {percent(share.share)} right on {amount}"
-    if (ends := choice_chart.ends(one)) is None:
+    if (ends := share.ends) is None:
         return (
             f"{head}, chance {percent(one.chance)}, {always}; no interval and no conclusion, "
             f"because it needs at least {MIN_CLUSTERS} sequences."
@@ -150,7 +150,7 @@ def text_line(one: ChoiceAccuracy) -> str:
     if share is None:
         return f"  {'accuracy':12s}{task} not known{failed}"
     return (
-        f"  {'accuracy':12s}{task} {percent(share.share, choice_chart.ends(one))} "
+        f"  {'accuracy':12s}{task} {percent(share.share, share.ends)} "
         f"(n {share.n:,}, chance {percent(one.chance)}, unreadable {one.unreadable:,} of "
         f"{one.answers:,}{failed})"
     )
@@ -202,9 +202,7 @@ def _row(one: ChoiceAccuracy) -> tuple[str, ...]:
 
 
 def _share(share: ClusteredShare | None) -> str:
-    if share is None or share.low is None or share.high is None:
-        return percent(share.share if share else None)
-    return percent(share.share, (share.low, share.high))
+    return percent(share.share, share.ends) if share else percent(None)
 
 
 def _published_row(one: Baseline, columns: int) -> tuple[str, ...]:

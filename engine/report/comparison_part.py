@@ -13,7 +13,7 @@ from engine.analysis.number_text import NONE, number
 from engine.analysis.pairs import Comparison
 from engine.analysis.speedup import Split
 from engine.analysis.statistics import Interval
-from engine.report import device_notes, svg_charts
+from engine.report import device_notes
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings
 
@@ -32,6 +32,8 @@ def comparing(found: Findings) -> Iterator[Block]:
 
 
 def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
+    from engine.report import charts
+
     compared = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
     if note := device_notes.couple(found.table, a, b):
         yield Paragraph(note)
@@ -41,10 +43,9 @@ def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
     yield paired_table(a, b, compared)
     both = pairs.paired(found.table, a, b, BY_NAME["total"])
     if len(both):
-        thin = " (thinned evenly)" if len(both) > svg_charts.MOST_POINTS else ""
+        total = BY_NAME["total"]
         yield ChartBlock(
-            f"Total time of each of {len(both):,} samples{thin}; above the line {a} took longer.",
-            lambda: svg_charts.scatter(both, a, b, "total"),
+            charts.scatter_words(both, a, b, total), lambda: charts.scatter(both, a, b, total)
         )
     split = next((one for one in found.splits if (one.a, one.b) == (a, b)), None)
     if split is not None:
@@ -105,7 +106,7 @@ def _interval(interval: Interval | None) -> str:
 def _row(one: Comparison) -> tuple[str, ...]:
     kind = BY_NAME[one.metric]
     return (
-        f"{kind.label} ({kind.unit})",
+        kind.title,
         f"{one.n:,}",
         f"{one.sequences:,}",
         number(one.median_a),
@@ -118,15 +119,12 @@ def _row(one: Comparison) -> tuple[str, ...]:
 
 
 def _made_of(split: Split, decided: bool) -> Iterator[Block]:
+    from engine.report import charts
+
+    steps = charts.split_steps(split)
     yield Paragraph(speedup.sentence(split, decided))
-    yield ChartBlock(split_words(split), lambda: svg_charts.waterfall(split))
+    yield ChartBlock(charts.waterfall_words(steps), lambda: charts.waterfall(steps))
     yield split_table(split)
-
-
-def split_words(split: Split) -> str:
-    """The waterfall in words."""
-    parts = ", ".join(f"{part.name} {part.ms:+.1f} ms" for part in split.parts)
-    return f"From {number(split.a_ms)} ms to {number(split.b_ms)} ms: {parts}."
 
 
 def split_table(split: Split) -> ReportTable:

@@ -18,7 +18,7 @@ from engine.analysis.results_table import GROUPS, labels, measured
 from engine.analysis.statistics import Spread
 from engine.analysis.throughput import Throughput
 from engine.palette import toned
-from engine.report import device_notes, svg_charts
+from engine.report import device_notes
 from engine.report.blocks import (
     Block,
     Bullets,
@@ -39,7 +39,6 @@ from engine.report.vote_part import voting
 from engine.types import STAGES
 
 if TYPE_CHECKING:
-    import altair as alt
     import pandas as pd
 
 _SOURCES = {
@@ -196,10 +195,7 @@ def _figures(found: Findings) -> Iterator[Block]:
         single = " outside a batch" if found.throughputs else ""
         yield Paragraph(f"No result was measured{single}, so there are no figures.")
         return
-    yield ChartBlock(
-        "The distribution of total times: minimum, quartiles and maximum.",
-        lambda: _distribution(found),
-    )
+    yield _distribution(found)
     for label in _measured(found):
         yield figure_table(label, shown)
 
@@ -215,12 +211,17 @@ def _measured(found: Findings) -> list[str]:
     return labels(measured(found.table))
 
 
-def _distribution(found: Findings) -> alt.LayerChart:
+def _distribution(found: Findings) -> ChartBlock:
+    from engine.report import charts
+
     lines = measured(found.table)
     lines = lines[~lines["cached"].astype(bool)] if not lines["cached"].all() else lines
     families = dict(zip(lines["label"], lines["family"], strict=True))
     colours = toned({label: families[label] for label in labels(lines)})
-    return svg_charts.distributions(lines, labels(lines), "total", colours)
+    kind = BY_NAME["total"]
+    values = lines[["label", "sample"]].assign(value=lines[kind.column])
+    words = charts.distribution_words(values, kind.title)
+    return ChartBlock(words, lambda: charts.distribution(values, colours, kind.title))
 
 
 def _figure_row(figure: Figure) -> tuple[str, ...]:

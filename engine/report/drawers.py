@@ -143,7 +143,7 @@ def _templates() -> Environment:
 
 def _drawn(block: ChartBlock) -> tuple[bool, Markup]:
     """Whether the chart is a picture, and its markup."""
-    from engine.report.svg_charts import svg
+    from engine.report.charts import svg
 
     chart = block.draw()
     # S704: own markup; a chart's texts are escaped where it is made.

@@ -15,7 +15,6 @@ from engine.attribution import kept, wording
 from engine.attribution.explained import Explanation, nats_text
 from engine.errors import StageScopeError
 from engine.palette import HEAT_COLOURS
-from engine.report import moment_chart
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph
 from engine.report.drawers import printable
 from engine.report.seen_part import samples_of
@@ -25,7 +24,6 @@ from engine.storage.run_store import Run
 from engine.types import Sample
 
 MOST = 12  # of a run; each map adds some hundred kilobytes to the file
-WIDTH = 640  # pixels of the chart
 TITLE = "What answers rest on"
 
 
@@ -74,14 +72,16 @@ def _one(run: Run, stored: StoredExplanation, samples: dict[str, Sample]) -> Ite
 
 
 def _figures(found: Explanation, picture: bytes, sample: str) -> Iterator[Block]:
+    from engine.report import charts
+
     yield Paragraph(wording.conclusion(found))
     if picture:
         yield ChartBlock(_caption(found), partial(_image, picture, wording.alt(found, sample)))
     places = wording.cells(found) or ("No part: the words lose nothing without any of them.",)
     yield Bullets((*places, *found.notes))
     if found.moments:
-        words = moment_chart.words(found.moments)
-        yield ChartBlock(words, partial(moment_chart.chart, found.moments, WIDTH))
+        words = charts.moments_words(found.moments)
+        yield ChartBlock(words, partial(charts.moments, found.moments))
     yield Paragraph(f"{wording.plain(found)} {wording.how(found)}")
 
 

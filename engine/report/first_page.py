@@ -12,20 +12,22 @@ from engine.analysis.model_summary import Figure, find, stage_medians
 from engine.analysis.number_text import count, number
 from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import labels, measured
-from engine.analysis.stage_bars import PARTS, StageTimes
-from engine.report import choice_part, svg_charts
+from engine.analysis.stage_bars import StageTimes
+from engine.report import choice_part
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph
 from engine.report.report_figures import UNVERIFIED, Findings
 
 
 def first_page(found: Findings) -> Iterator[Block]:
     """What a reader in a hurry needs."""
+    from engine.report import charts
+
     names = labels(measured(found.table))
     yield Paragraph(_ran(found))
     yield Paragraph(verdict(found, names))
     medians = stage_medians(found.figures, names)
     if any(medians.values()):
-        yield ChartBlock(_bar_words(medians), lambda: svg_charts.stage_chart(medians))
+        yield ChartBlock(charts.stage_words(medians), lambda: charts.stage_bars(medians))
     yield Heading(2, "Findings")
     yield Bullets(
         (_stages(medians), _lengths(found, names), *choice_part.finding(found), _standing(found))
@@ -101,12 +103,3 @@ def _standing(found: Findings) -> str:
         f"{failed:,} of {results:,} results failed; no certificate covers {open_:,} of "
         f"{sum(n for _, n in counts):,} answers, warm-up included."
     )
-
-
-def _bar_words(medians: StageTimes) -> str:
-    sentences = [
-        f"{label}: "
-        + ", ".join(f"{name} {number(parts[name])} ms" for name in PARTS if name in parts)
-        for label, parts in medians.items()
-    ]
-    return "Medians of the stages. " + " ".join(f"{sentence}." for sentence in sentences)

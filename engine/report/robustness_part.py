@@ -13,7 +13,6 @@ from engine.analysis.number_text import NONE
 from engine.analysis.robustness import Curve, Measure, Point, Robustness
 from engine.media_options import Change, Perturbation
 from engine.palette import toned
-from engine.report import svg_charts
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings
 
@@ -64,7 +63,7 @@ def parts(sweep: Robustness, charts: bool = True) -> Iterator[Block]:
     yield Bullets(tuple(definitions(sweep)))
     for measure in sweep.measures:
         if charts:
-            yield ChartBlock(words(sweep, measure), partial(_chart, sweep, measure))
+            yield ChartBlock(words(sweep, measure), partial(chart, sweep, measure))
         yield table(sweep, measure)
 
 
@@ -129,9 +128,12 @@ def _told(sweep: Robustness, curve: Curve) -> Iterator[str]:
         )
 
 
-def _chart(sweep: Robustness, measure: Measure) -> alt.LayerChart:
+def chart(sweep: Robustness, measure: Measure) -> alt.LayerChart:
+    from engine.report import charts
+
     assert sweep.change is not None
-    return svg_charts.curves(lines(sweep, measure), axis(sweep.change), colours(sweep))
+    axes = axis(sweep.change), "share, with 95 % interval"
+    return charts.curves(lines(sweep, measure), *axes, colours(sweep))
 
 
 def colours(sweep: Robustness) -> dict[str, str]:
@@ -140,14 +142,14 @@ def colours(sweep: Robustness) -> dict[str, str]:
 
 
 def lines(sweep: Robustness, measure: Measure) -> list[dict[str, str | float | None]]:
-    """A line per point: model, strength in the unit of axis(), share, low, high."""
+    """A line per point of charts.curves(); strengths are in the unit of axis()."""
     assert sweep.change is not None
     change = sweep.change
     return [
         {
-            "model": curve.title,
-            "strength": shown_strength(change, point.strength),
-            "share": point.share,
+            "name": curve.title,
+            "at": shown_strength(change, point.strength),
+            "value": point.share,
             "low": point.low,
             "high": point.high,
         }

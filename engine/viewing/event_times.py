@@ -15,7 +15,7 @@ import numpy.typing as npt
 from engine.media import events as streams
 from engine.media import readers
 from engine.media.media_files import label
-from engine.media_options import COUNT_SPLIT, Split
+from engine.media_options import COUNT_SPLIT, Split, time_text
 from engine.types import Events, Image
 
 BINS = 120
@@ -67,6 +67,16 @@ class EventRates:
     @property
     def per_second(self) -> npt.NDArray[np.float64]:
         return np.asarray(self.counts * (1e6 / self.bin_us), np.float64)
+
+    @property
+    def unit(self) -> tuple[str, int]:
+        """The unit of a time axis, and its length in microseconds."""
+        return ("s", 1_000_000) if self.duration_us >= 2_000_000 else ("ms", 1_000)
+
+    @property
+    def lasts(self) -> str:
+        """The duration in words, to the millisecond if it is more than 10 ms."""
+        return time_text(round(self.duration_us, -3 if self.duration_us > 10_000 else 0))
 
 
 def rates(path: Path, bins: int = RATE_BINS) -> EventRates:

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine import settings
 from engine.analysis import model_summary, results_table
+from engine.analysis.number_text import number
 from engine.jobs import queue
 from engine.jobs.run_job import RunJob
 from engine.storage import plan_words, run_store
@@ -17,7 +18,6 @@ from tests.conftest import picture
 from tests.pages.conftest import Open
 from tests.pages.test_compare import press_run, results, texts
 from tests.pages.test_results import html
-from ui.charts import result_charts
 from ui.compare import history
 
 pytestmark = pytest.mark.slow
@@ -98,7 +98,7 @@ def test_a_saved_comparison_shows_the_figures_of_the_cards(app: Open) -> None:
         warm = sorted(one.total_ms for one, model in found if model == name and not one.cold)
         total = model_summary.find(figures, name, "total")
         assert total is not None and total.n == len(warm) and warm[0] <= total.median <= warm[-1]
-        assert f"{result_charts.number(total.median)} (MAD" in html(at)
+        assert f"{number(total.median)} (MAD" in html(at)
 
 
 def _jobs(at: AppTest) -> list[RunJob]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.analysis import results_table
-from engine.report import choice_chart, choice_part, document, export, report_figures, svg_charts
+from engine.report import charts, choice_part, document, export, report_figures
 from engine.report.named_baselines import PUBLISHED, Baseline, Baselines
 from engine.report.report_figures import gather
 from engine.storage.run_store import Run
@@ -88,16 +88,16 @@ def test_the_html_has_a_chart_without_markup_of_others(run: Run) -> None:
 
 def test_the_charts_rows_and_words(run: Run) -> None:
     found = gather([run], baselines=Baselines((PAPER, PAPER, OTHER)))
-    rows = choice_chart.lines(found.choices, found.baselines.lines)
-    assert len({row["row"] for row in rows}) == len(rows) == 3 + 6 + 3
-    own = next(row for row in rows if row["kind"] == "own")
-    assert own["low"] < own["share"] < own["high"] and own["chance"] == 0.25
-    published = [row for row in rows if row["kind"] == "published"]
-    assert all(row["low"] is None and row["chance"] is None for row in published)
-    words = choice_chart.words(found.choices, found.baselines.lines)
+    rows = charts.choice_rows(found.choices, found.baselines.lines, {})
+    assert len({row["name"] for row in rows}) == len(rows) == 3 + 6 + 3
+    own = next(row for row in rows if row.get("source") == "measured here")
+    assert own["low"] < own["value"] < own["high"] and own["chance"] == 0.25
+    published = [row for row in rows if row.get("hollow")]
+    assert len(published) == 3 and not any({"low", "chance"} & set(row) for row in published)
+    words = charts.choice_words(found.choices, found.baselines.lines)
     assert "vl, all questions: 25.0% (" in words and f"61.25%, {PUBLISHED} (A. Author" in words
-    drawn = choice_chart.chart(found.choices, found.baselines.lines, {"ev": "eventgpt"}, 600)
-    assert "published, not run here" in svg_charts.svg(drawn)
+    drawn = charts.choices(found.choices, found.baselines.lines, {"ev": "eventgpt"})
+    assert "published, not run here" in charts.svg(drawn)
 
 
 def test_a_column_without_any_value_is_left_out(run: Run) -> None:

@@ -73,7 +73,7 @@ def test_charts_are_inside_with_words_beside_them(html: str) -> None:
     found = read(html)
     assert found.tags.count("svg") == 4 and found.tags.count("figure") == 5  # one is the replay
     labels = [value for name, value in found.attributes if name == "aria-label" and value]
-    assert any(value.startswith("Medians of the stages") for value in labels)
+    assert any(value.startswith("Bars of stage medians") for value in labels)
     for name in ("load", "preprocess", "vision", "decode"):
         assert f">{name}</text>" in html
     assert "@media print" in html

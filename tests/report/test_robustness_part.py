@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 from engine.analysis import robustness
-from engine.report import export, robustness_part, svg_charts
+from engine.report import export, robustness_part
 from engine.report.blocks import ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.charts import svg
 from engine.report.report_figures import gather
 from tests.analysis.test_robustness import run, sweep
 
@@ -22,7 +23,7 @@ def test_a_sweep_has_a_chart_and_a_table_per_measure(tmp_path: Path) -> None:
     assert "ev: 0.00 at drop:0 (0.000 to 0.000), 0.25 at drop:0.1 (" in charts[1].words
     for chart in charts:
         drawn = chart.draw()
-        assert not isinstance(drawn, str) and "<path" in svg_charts.svg(drawn)
+        assert not isinstance(drawn, str) and "<path" in svg(drawn)
 
 
 def test_other_runs_have_no_such_part(tmp_path: Path) -> None:
@@ -50,7 +51,7 @@ def test_strengths_of_jitter_are_drawn_in_milliseconds(tmp_path: Path) -> None:
     assert found is not None
     lines = robustness_part.lines(found, "changed")
     assert robustness_part.axis("jitter") == "jitter (ms)"
-    assert [line["strength"] for line in lines if line["model"] == "ev"] == [0, 0.5]
+    assert [line["at"] for line in lines if line["name"] == "ev"] == [0, 0.5]
 
 
 def test_all_formats_have_it_and_no_pair_mixes_strengths(tmp_path: Path) -> None:

@@ -102,14 +102,13 @@ from engine.analysis import model_summary
 from engine.analysis.results_table import frame
 from engine.benchmark.run_progress import live_figures
 from engine.published.read import own_rows
-from engine.report import perfetto_trace
+from engine.report import charts, perfetto_trace
 from engine.storage.plan import Task
 from engine.storage.result_rows import AnswerRow, ResultRow
 from engine.types import Sample, Span
 from engine.verify import recomputed
 from tests import fabricate
 from tests.ui.answers import result
-from ui.charts import stage_bar_chart
 
 first = result()
 five = replace(first, spans=(*first.spans, Span("rerank", first.total_ms, 5.0)),
@@ -126,7 +125,7 @@ assert live_figures(row)["rerank"] == 5.0
 assert "rerank" in {event["name"] for event in perfetto_trace.events([run])}
 assert own_rows.from_rows([row], "r", "m", "").records[0].times["rerank_ms"] == 5.0
 assert own_rows.RUNS.stages["rerank_ms"] == "rerank"
-assert "rerank" in set(stage_bar_chart.segments({"m": {"rerank": 5.0}})["stage"])
+assert "rerank 5.00 ms" in charts.stage_words({"m": {"rerank": 5.0}})
 print("seen everywhere")
 """
 

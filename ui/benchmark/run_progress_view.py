@@ -111,7 +111,7 @@ def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
     """Bars and a table of the last results' medians."""
     import pandas as pd
 
-    from ui.charts import stage_bar_chart  # altair and pandas are slow to import
+    from engine.report import charts  # altair and pandas are slow to import
 
     medians: StageTimes = {
         _name(live, labels): {
@@ -122,7 +122,7 @@ def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
     st.subheader("Medians" if ended else "Medians so far", anchor=False, help=MEDIANS_HELP)
     if any(medians.values()):
         st.altair_chart(
-            stage_bar_chart.chart(medians), alt=stage_bar_chart.words(medians), width="stretch"
+            charts.stage_bars(medians), alt=charts.stage_words(medians), width="stretch"
         )
     if together := batches(found, labels):
         notices.small(throughput.APART, "benchmark_batches")

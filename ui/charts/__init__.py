@@ -1,12 +1,10 @@
-"""Charts of the pages.
+"""Charts of the pages, beside those in engine/report/charts.py.
 
     run_bars           stage times of single runs as bars in HTML, also while they run
     run_table          stage times of single runs as a table, with their sources
-    stage_bar_chart    median stage times per model
-    result_charts      distributions, a scatter of samples, a timeline
+    gate_chart         changes against the margin of a gate
     published_charts   charts of recorded files
     verify_charts      charts of a verification
-    chart_theme        what all Altair charts share: at most 8 ticks on an axis
 
-Boundary: figures in; Altair charts, HTML and text out; no streamlit.
+No streamlit: figures in; Altair charts, HTML and text out.
 """

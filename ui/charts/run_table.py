@@ -11,10 +11,9 @@ import pandas as pd
 
 from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.metrics import BY_NAME
-from engine.palette import family_colour
+from engine.palette import UNACCOUNTED, family_colour
 from engine.types import STAGES, RunResult, Span
 from ui.widgets.text import escape, ms
-from ui.widgets.theme import UNACCOUNTED
 
 SOURCE_WORDS = {
     "measured": "measured",

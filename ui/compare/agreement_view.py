@@ -16,9 +16,9 @@ from engine.analysis.attribute_agreement import AttributeRow, Statement
 from engine.analysis.compared import ComparedModel
 from engine.analysis.scene_attributes import is_scene
 from engine.demo.demo_questions import attributes_asked
+from engine.palette import family_colour
 from ui.widgets import notices, word_difference
 from ui.widgets.text import count
-from ui.widgets.theme import family_colour
 
 WORDS = "compare_words"  # in the URL
 # verdict -> (symbol, style, word); the word is for readers who do not see the symbol

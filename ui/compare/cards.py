@@ -15,13 +15,13 @@ from streamlit.delta_generator import DeltaGenerator
 from engine.analysis.compared import ComparedModel
 from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
+from engine.palette import TONES
 from engine.prompts import OFF_SCRIPT
 from engine.types import PrefixUse
 from ui.compare import card_figures, explain_panel, setting_chips, trust_badges
 from ui.widgets import followed_runs, notices
 from ui.widgets.contact_sheets import ContactSheet
 from ui.widgets.text import count, escape, ms, queued, rate
-from ui.widgets.theme import TONES
 
 DEMO_HELP = "A small checkpoint that ships with StageScope, trained on drawn scenes."
 AGAIN_HELP = "Asks this model the same question with the same settings; other cards stay."

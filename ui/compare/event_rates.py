@@ -18,11 +18,11 @@ from engine.errors import MediaError
 from engine.media.thumbnails import stamp_of
 from engine.media_options import Window
 from engine.models.checkpoint import ModelEntry
+from engine.report import charts
+from engine.report.charts import BEGIN, BRUSH, CLICK
 from engine.types import MediaOptions, Sample
 from engine.viewing import event_times
 from engine.viewing.event_times import EventRates
-from ui.charts import event_rate_chart
-from ui.charts.event_rate_chart import BEGIN, BRUSH, CLICK
 from ui.widgets import notices
 from ui.widgets.run_settings import link_of
 from ui.widgets.text import count
@@ -97,12 +97,12 @@ def _draw(sample: Sample, rates: EventRates, options: MediaOptions) -> None:
         notices.small(_sentence(sample, rates, window), "rates")
     key = f"{CHART}_{drawn.number}"
     st.altair_chart(
-        event_rate_chart.chart(rates, drawn.first),
+        charts.event_rates(rates, drawn.first),
         width="stretch",
         key=key,
         on_select=lambda: _dragged(key, rates),
         selection_mode=[BRUSH, CLICK],
-        alt=event_rate_chart.words(rates, window),
+        alt=charts.event_rates_words(rates, window),
     )
     st.caption(HOW)
 
@@ -124,7 +124,7 @@ def _sentence(sample: Sample, rates: EventRates, window: Window | None) -> str:
     held = count(int(rates.counts.sum()), "event")
     shown = "its event images are shown" if sample.event_images else "all of them are shown"
     part = f"the window {window} is shown" if window else shown
-    return f"{held} in {event_rate_chart.lasts(rates)}; {part}."
+    return f"{held} in {rates.lasts}; {part}."
 
 
 def _dragged(key: str, rates: EventRates) -> None:
@@ -146,7 +146,7 @@ def _reset() -> None:
 
 def brushed(selection: Mapping[str, Any], rates: EventRates) -> Window | None:
     """The window of the chart's brush, None without a brush."""
-    _, length = event_rate_chart.unit_of(rates)
+    _, length = rates.unit
     begin, end = selection.get(BRUSH, {}).get(BEGIN) or (0, 0)
     return rounded(begin * length, end * length, rates.duration_us) if end > begin else None
 
@@ -158,7 +158,7 @@ def clicked(
     places = selection.get(CLICK)
     if not places or window is None:
         return window
-    _, length = event_rate_chart.unit_of(rates)
+    _, length = rates.unit
     begin = places[0][BEGIN] * length + rates.bin_us / 2 - window.length_us / 2
     last, step = rates.duration_us + 1 - window.length_us, step_us(rates.duration_us)
     return Window(max(0, round(min(begin, last) / step) * step), window.length_us)

@@ -15,7 +15,6 @@ from engine.attribution import wording
 from engine.attribution.explained import Explanation, nats_text
 from engine.attribution.words import NOT_SAID
 from engine.palette import HEAT_COLOURS
-from ui.charts import chart_theme  # noqa: F401 - registers the theme
 from ui.widgets import notices
 
 NOTHING = "Without any single part the words lose nothing."
@@ -107,10 +106,10 @@ def _strongest(found: Explanation, key: str) -> None:
 
 def _moments(found: Explanation) -> None:
     """Bars of the frames or event images, in the order of time."""
-    from engine.report import moment_chart  # imports Altair, which the first page does not need
+    from engine.report import charts  # imports Altair, which the first page does not need
 
     noun = "Frames" if found.moments[0].label.startswith("frame") else "Event images"
     st.markdown(f"**{noun}, one by one**")
     st.altair_chart(
-        moment_chart.chart(found.moments), alt=moment_chart.words(found.moments), width="stretch"
+        charts.moments(found.moments), alt=charts.moments_words(found.moments), width="stretch"
     )

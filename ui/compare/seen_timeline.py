@@ -14,11 +14,11 @@ from engine.errors import MediaError
 from engine.media.thumbnails import stamp_of
 from engine.media_options import Window
 from engine.models.checkpoint import ModelEntry
+from engine.palette import family_colour
 from engine.types import Events, MediaKind, MediaOptions, Sample
 from engine.viewing import event_times, playing, seen_markup, seen_times
 from ui.widgets import notices
 from ui.widgets.text import count
-from ui.widgets.theme import family_colour
 
 OPEN = "compare_seen"
 LENGTH = "compare_window"

@@ -15,11 +15,11 @@ import streamlit as st
 from engine.errors import CacheError
 from engine.machine.memory import gib
 from engine.models.checkpoint import ModelEntry
+from engine.palette import NEUTRAL, family_colour
 from engine.verify import certificate_status
 from ui.models.model_markup import FREE, BarPart, bar, facts
 from ui.widgets import notices, preparation
 from ui.widgets.text import count
-from ui.widgets.theme import OTHER_FAMILY, family_colour
 
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import CacheState, FeatureCache
@@ -101,7 +101,7 @@ def shares(state: CacheState, entries: Sequence[ModelEntry]) -> list[Share]:
     order = [digest for digest in names if digest in state.checkpoints]
     order += sorted(set(state.checkpoints) - set(order))
     return [
-        Share(digest, *names.get(digest, (f"{UNKNOWN} ({digest[:12]})", OTHER_FAMILY)), *held)
+        Share(digest, *names.get(digest, (f"{UNKNOWN} ({digest[:12]})", NEUTRAL)), *held)
         for digest, held in ((key, state.checkpoints[key]) for key in order)
     ]
 
@@ -121,7 +121,7 @@ def parts(state: CacheState, found: Sequence[Share]) -> list[BarPart]:
     index = max(0, state.bytes - sum(share.size for share in found))
     return [
         *(BarPart(share.label, share.size, share.colour) for share in found),
-        BarPart(INDEX, index, OTHER_FAMILY),
+        BarPart(INDEX, index, NEUTRAL),
         BarPart(FREE, max(0, state.limit_bytes - state.bytes), None),
     ]
 

@@ -15,13 +15,12 @@ from engine.machine.device import Memory
 from engine.machine.memory import gib
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.palette import tones
+from engine.palette import NEUTRAL, family_colour, tones
 from engine.pipeline import prefix_cache
 from engine.pipeline.prefix_cache import Prefixes
 from ui.models import model_actions
 from ui.models.model_markup import FREE, BarPart, bar
 from ui.widgets.text import count
-from ui.widgets.theme import OTHER_FAMILY, family_colour
 
 IDLE_S = 3.0  # each refresh uses the CPU that may be timed
 LIVE_S = 1.0
@@ -78,7 +77,7 @@ def parts(
         for entry, colour in zip(order, colours, strict=True)
     ]
     rest = max(0, memory.total - memory.free - sum(held.values()))
-    return [*models, BarPart(OTHER_USE, rest, OTHER_FAMILY), BarPart(FREE, memory.free, None)]
+    return [*models, BarPart(OTHER_USE, rest, NEUTRAL), BarPart(FREE, memory.free, None)]
 
 
 def _is_on(memory: Memory, place: str) -> bool:

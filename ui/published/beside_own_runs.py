@@ -10,17 +10,17 @@ import streamlit as st
 from engine.analysis.equal_length import LENSES
 from engine.analysis.model_summary import find, stage_medians
 from engine.analysis.number_text import NONE, number
+from engine.palette import UNACCOUNTED
 from engine.published.read import ResultFile, part_bars
 from engine.published.read.part_bars import Bar
+from engine.report import charts
 from engine.report.blocks import ReportTable
 from engine.types import STAGES
-from ui.charts import stage_bar_chart
 from ui.published import file_list
 from ui.published.opened_sets import OpenedSets
 from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import blocks, notices
-from ui.widgets.theme import UNACCOUNTED
 
 HERE, ELSEWHERE = "measured here", "recorded elsewhere"
 FIRST = 2  # files selected at first
@@ -47,7 +47,7 @@ def show(runs: OpenedRuns, found: OpenedSets) -> None:
         st.caption("Neither the runs nor the files have times.")
         return
     parts = {label: bar.parts for label, _, bar in lines}
-    st.altair_chart(stage_bar_chart.chart(parts), alt=stage_bar_chart.words(parts), width="stretch")
+    st.altair_chart(charts.stage_bars(parts), alt=charts.stage_words(parts), width="stretch")
     blocks.draw([table(lines, found.corrected)], "imported_beside")
     notices.small(
         "Own runs and recorded files differ in machines, checkpoints, prompts and answer lengths. "

@@ -38,7 +38,7 @@ def show(found: OpenedSets) -> None:
 
 
 def _evidence(headline: Headline, corrected: bool) -> None:
-    if len(published_charts.ratios(headline, corrected)):
+    if published_charts.ratios(headline, corrected):
         st.altair_chart(
             published_charts.claim(headline, corrected),
             alt=published_charts.claim_words(headline, corrected),

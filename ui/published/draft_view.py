@@ -151,7 +151,7 @@ def _outlook(speedup: Range | None) -> str:
 
 def _charts(file: ResultFile, kind: str, corrected: bool, found: Acceptance) -> None:
     left, right = st.columns(2)
-    if len(published_charts.matches(found)):
+    if published_charts.matches(found):
         with left:
             st.altair_chart(
                 published_charts.matching(found),

@@ -13,8 +13,9 @@ from engine.published.claims.waterfall import Waterfall, waterfall
 from engine.published.read import ResultFile, file_summary, milliseconds
 from engine.published.read import part_bars as stages
 from engine.published.read.file_summary import Average, ModelSummary
+from engine.report import charts
 from engine.report.blocks import ReportTable
-from ui.charts import published_charts, stage_bar_chart
+from ui.charts import published_charts
 from ui.published import file_list, record_table
 from ui.published.opened_sets import Audited, OpenedSets
 from ui.widgets import blocks, notices
@@ -113,8 +114,8 @@ def _bars(file: ResultFile, corrected: bool) -> None:
     st.subheader("Stages", anchor=False)
     parts = {file_list.label(file, bar.model, corrected): bar.parts for bar in found}
     st.altair_chart(
-        stage_bar_chart.chart(parts, "mean"),
-        alt=stage_bar_chart.words(parts, "mean"),
+        charts.stage_bars(parts, "mean"),
+        alt=charts.stage_words(parts, "mean"),
         width="stretch",
     )
     notes: dict[str, list[str]] = {}
@@ -141,11 +142,8 @@ def _fall(file: ResultFile, corrected: bool) -> None:
         st.text(f"{fall.nonsense}{hint if _is_plausible_corrected(file) else ''}")
         return
     st.text(sentence(fall))
-    st.altair_chart(
-        published_charts.waterfall(fall),
-        alt=published_charts.waterfall_words(fall),
-        width="stretch",
-    )
+    steps = published_charts.steps(fall)
+    st.altair_chart(charts.waterfall(steps), alt=charts.waterfall_words(steps), width="stretch")
     warm = " A stage with a warm-up is replaced by the mean of the others." if corrected else ""
     short = "" if file.group.total_is_whole_run else " These totals do not include loading."
     notices.small(

@@ -10,7 +10,6 @@
     sample_view                one sample: pictures, answers, differences, timeline, notes
     answer_figures             the figures of one answer
     origin_view                settings and machine of the runs, agreement, reports to download
-    result_charts              distributions, scatter and timeline
 
 Boundary: shows what the engine computes; computes no figure.
 """

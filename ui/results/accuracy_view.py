@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.report import choice_chart, choice_part
-from ui.charts import chart_theme  # noqa: F401 - registers the theme
+from engine.report import charts, choice_part
 from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import blocks, notices
@@ -34,8 +33,8 @@ def show(opened: OpenedRuns) -> None:
     published = found.baselines.lines
     blocks.draw(list(choice_part.conclusions(found)), "results_accuracy")
     if published or any(one.accuracy for one in found.choices):
-        drawn = choice_chart.chart(found.choices, published, opened.families)
-        words = choice_chart.words(found.choices, published)
+        drawn = charts.choices(found.choices, published, opened.families)
+        words = charts.choice_words(found.choices, published)
         st.altair_chart(drawn, alt=words, width="stretch")
         st.caption(f"{LEGEND} {HOLLOW}" if published else LEGEND)
     if not any(one.accuracy for one in found.choices):

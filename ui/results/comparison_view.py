@@ -6,7 +6,6 @@ Boundary: shows the engine's figures and sentences, computed metric by metric.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
 
 import streamlit as st
 
@@ -14,10 +13,8 @@ from engine.analysis import speedup, throughput
 from engine.analysis.equal_length import LensName
 from engine.analysis.metrics import BY_NAME, PAIRED
 from engine.analysis.pairs import Comparison
-from engine.report import device_notes, document
-from engine.report import svg_charts as report_charts
-from engine.report.comparison_part import IN_WORDS, paired_table, sentence, split_table, split_words
-from ui.charts import result_charts
+from engine.report import charts, device_notes, document
+from engine.report.comparison_part import IN_WORDS, paired_table, sentence, split_table
 from ui.results import opened_runs, overview
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import blocks, notices
@@ -120,10 +117,8 @@ def _speedup_parts(opened: OpenedRuns, name: LensName, total: Comparison) -> Non
         st.caption("No sample has complete, uncached measurements from both.")
         return
     st.text(speedup.sentence(split, speedup.supported(split, total)))
-    # The engine types its charts more narrowly than Streamlit's parameter.
-    chart = cast(Any, report_charts.waterfall(split)).properties(width="container")
-    chart = chart.configure_text(color="currentColor").configure_legend(orient="top", title=None)
-    st.altair_chart(chart, alt=split_words(split), width="stretch")
+    steps = charts.split_steps(split)
+    st.altair_chart(charts.waterfall(steps), alt=charts.waterfall_words(steps), width="stretch")
     with st.expander("The parts as figures", key="results_parts"):
         blocks.draw([split_table(split)], "results_parts")
 
@@ -135,7 +130,7 @@ def _scatter(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
         "Metric",
         names,
         index=names.index("total"),
-        format_func=lambda name: result_charts.title(BY_NAME[name]),
+        format_func=lambda name: BY_NAME[name].title,
         key="results_scatter_metric",
         bind="query-params",
         label_visibility="collapsed",
@@ -146,20 +141,20 @@ def _scatter(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
     if both.empty:
         st.caption("No sample has measured values from both.")
         return
-    words = result_charts.scatter_words(both, a, b, kind)
+    words = charts.scatter_words(both, a, b, kind)
     st.altair_chart(
-        result_charts.scatter(both, a, b, kind),
+        charts.scatter(both, a, b, kind),
         alt=words,
         width="stretch",
         key="results_scatter",
         on_select=_open_point,
-        selection_mode=result_charts.POINT,
+        selection_mode=charts.POINT,
     )
     notices.small(f"{words} Click a point to open its sample.", "results_scatter")
 
 
 def _open_point() -> None:
-    picked = st.session_state["results_scatter"]["selection"].get(result_charts.POINT) or []
+    picked = st.session_state["results_scatter"]["selection"].get(charts.POINT) or []
     if picked:
         open_sample(str(picked[0]["sample"]))
 

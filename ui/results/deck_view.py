@@ -14,6 +14,7 @@ from engine.analysis import ranking, vote_counts
 from engine.analysis.ranking import DeckCard
 from engine.errors import DatasetError, MediaError, UnknownModel
 from engine.models import registry
+from engine.palette import TONES
 from engine.prompts import OFF_SCRIPT
 from engine.report import vote_part
 from engine.storage.annotations import MAX_NOTE_CHARS
@@ -26,7 +27,6 @@ from ui.results.sample_view import Result
 from ui.widgets import blocks, contact_sheets, notices
 from ui.widgets.text import count
 from ui.widgets.text import escape as literal
-from ui.widgets.theme import TONES
 
 SAMPLE, NAMES = "results_deck", "results_names"  # in the URL
 HIDDEN, SHOWN = "Hidden until you vote", "Shown"

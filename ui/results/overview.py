@@ -13,12 +13,12 @@ from engine.analysis.metrics import BY_NAME, METRICS
 from engine.analysis.model_summary import Figure
 from engine.analysis.number_text import number
 from engine.machine.load import busy
-from engine.report import document
+from engine.report import charts, document
 from engine.report.blocks import ReportTable
 from engine.report.report_figures import NOT_COVERED, UNVERIFIED, Findings
 from engine.storage.schemas import Standing
 from engine.types import STAGES
-from ui.charts import result_charts, run_table, stage_bar_chart
+from ui.charts import run_table
 from ui.compare import trust_badges
 from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
@@ -135,7 +135,7 @@ def standing_of(kind: str) -> Standing:
 def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
     st.subheader("Stages", anchor=False)
     shown = model_summary.stage_medians(figures, found.labels)
-    st.altair_chart(stage_bar_chart.chart(shown), alt=stage_bar_chart.words(shown), width="stretch")
+    st.altair_chart(charts.stage_bars(shown), alt=charts.stage_words(shown), width="stretch")
     for place, one in enumerate(throughput.alone(found.table)):
         notices.small(one.sentence, f"results_alone_{place}")
     missing = [
@@ -153,7 +153,7 @@ def _distribution(found: OpenedRuns, name: LensName) -> None:
         "Metric",
         SPREAD_OF,
         index=SPREAD_OF.index("total"),
-        format_func=lambda name: result_charts.title(BY_NAME[name]),
+        format_func=lambda name: BY_NAME[name].title,
         key="results_metric",
         bind="query-params",
         label_visibility="collapsed",
@@ -164,16 +164,15 @@ def _distribution(found: OpenedRuns, name: LensName) -> None:
     if lines.empty:
         st.caption("No result has a measured value of this metric.")
         return
-    labels = [label for label in found.labels if label in set(lines["label"])]
     st.altair_chart(
-        result_charts.distribution(lines, labels, found.families, kind),
-        alt=result_charts.distribution_words(lines, kind),
+        charts.distribution(lines, found.families, kind.title),
+        alt=charts.distribution_words(lines, kind.title),
         width="stretch",
     )
-    thin = lines.groupby("label").size().max() > result_charts.DOTS
+    thin = lines.groupby("label").size().max() > charts.DOTS
     st.caption(
         "Dots: results. Box: first to third quartile. Line: median."
-        + (f" At most {result_charts.DOTS:,} dots per model are drawn." if thin else "")
+        + (f" At most {charts.DOTS:,} dots per model are drawn." if thin else "")
     )
 
 
@@ -194,7 +193,7 @@ def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> ReportTable:
     order = [metric.name for metric in METRICS]
     rows = tuple(
         (
-            result_charts.title(BY_NAME[metric]),
+            BY_NAME[metric].title,
             run_table.SOURCE_WORDS.get(source, source),
             *(cells[metric, source].get(label, "–") for label in labels),
         )

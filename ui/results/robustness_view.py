@@ -5,12 +5,10 @@ Boundary: shows the engine's curves, or its sentence on why there are none.
 
 from __future__ import annotations
 
-import altair as alt
 import streamlit as st
 
-from engine.analysis.robustness import Measure, Robustness
+from engine.analysis.robustness import Robustness
 from engine.report import robustness_part as part
-from ui.charts import robustness_chart
 from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import blocks, notices
@@ -40,13 +38,7 @@ def show(opened: OpenedRuns) -> None:
 def _curves(found: Robustness) -> None:
     for measure in found.measures:
         st.subheader(part.NAMES[measure], anchor=False)
-        st.altair_chart(_chart(found, measure), alt=part.words(found, measure), width="stretch")
+        st.altair_chart(part.chart(found, measure), alt=part.words(found, measure), width="stretch")
         with st.expander("Table", key=f"results_robustness_{measure}"):
             blocks.draw([part.table(found, measure)], f"results_robustness_{measure}")
     notices.small("\n".join(f"• {one}" for one in part.definitions(found)), "results_robustness")
-
-
-def _chart(found: Robustness, measure: Measure) -> alt.LayerChart:
-    assert found.change is not None
-    lines, axis = part.lines(found, measure), part.axis(found.change)
-    return robustness_chart.chart(lines, axis, part.colours(found))

@@ -15,18 +15,18 @@ import streamlit as st
 
 from engine.errors import DatasetError, MediaError, StageScopeError
 from engine.models import registry
+from engine.palette import TONES
 from engine.prompts import OFF_SCRIPT
+from engine.report import charts
 from engine.storage.annotations import MAX_NOTE_CHARS, Feedback, Thumb
 from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
 from engine.types import MediaOptions, Sample
-from ui.charts import result_charts
 from ui.results import answer_figures, explained_answers, sample_list
 from ui.results.opened_runs import OpenedRuns
 from ui.results.run_sources import ResultSource
 from ui.widgets import contact_sheets, dataset_picker, notices, word_difference
 from ui.widgets.text import escape as literal
-from ui.widgets.theme import TONES
 
 PER_ROW = 3
 THUMBS: tuple[Thumb, Thumb] = ("down", "up")  # in the order of st.feedback's values
@@ -212,12 +212,12 @@ def _explained(found: OpenedRuns, results: Sequence[Result]) -> None:
 def _timeline(results: Sequence[Result]) -> None:
     answered = [result for result in results if not result.line["error"]]
     alone = [result for result in answered if result.line["batch"] == 1]
-    answers = [result_charts.AnswerTimes(r.label, r.line, _starts(r.whole)) for r in alone]
+    answers = [charts.AnswerTimes(r.label, r.line, _starts(r.whole)) for r in alone]
     if answers:
         st.subheader("Timeline", anchor=False)
         st.altair_chart(
-            result_charts.timeline(answers),
-            alt=result_charts.timeline_words(answers),
+            charts.timeline(answers),
+            alt=charts.timeline_words(answers),
             width="stretch",
         )
         st.caption("Bars: stages. Thin lines: new tokens.")

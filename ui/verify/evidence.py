@@ -12,10 +12,10 @@ from typing import Any
 
 import streamlit as st
 
+from engine.palette import STAGE_COLOURS
 from ui.verify import verdict_markup
 from ui.verify.report_view import CheckRow
 from ui.widgets.text import count, escape, ms
-from ui.widgets.theme import STAGE_COLOURS
 
 WAYS = {
     "plain": "plain: its own generate() on pixels",
@@ -186,9 +186,9 @@ def _accounted(row: CheckRow) -> None:
 
     kinds = row.evidence["kinds"]
     st.caption(
-        f"Dots: the {row.evidence['n']} warm runs. Vertical line: their median. Hollow diamond: "
-        "the first run, which includes start-up work and is not in the median. Each part has its "
-        "own axis."
+        f"Dots: the {row.evidence['n']} warm runs. Box: first to third quartile. Vertical line: "
+        "median. Hollow diamond: the first run, which includes start-up work and is not in the "
+        "median. Each part has its own axis."
     )
     columns = st.columns(CHART_COLUMNS)
     for index, part in enumerate(verify_charts.PARTS):

@@ -66,7 +66,7 @@ def warm_up() -> None:
         with contextlib.suppress(StageScopeError):  # the page shows the same message
             demo_scenes(settings.load().demo_dir).exception()
             queue.manager().warm_up()
-        for name in ("engine.report.replay", "ui.charts.stage_bar_chart"):
+        for name in ("engine.report.replay", "engine.report.charts"):
             importlib.import_module(name)
 
     threading.Thread(target=prepare, name="warm-up", daemon=True).start()

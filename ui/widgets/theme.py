@@ -1,6 +1,5 @@
-"""Colours, the order and meaning of stages, and the pages' CSS.
+"""The meaning of stages, and the pages' CSS.
 
-Boundary: constants and one function.  The colours come from the engine, whose reports use them too.
 A model's colour marks its card's edge and always appears beside its name.
 """
 
@@ -11,29 +10,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from engine.analysis.stage_bars import PARTS
-from engine.palette import (
-    FAMILY_COLOURS,
-    OTHER_FAMILY,
-    STAGE_COLOURS,
-    TONES,
-    UNACCOUNTED,
-    family_colour,
-)
-
-__all__ = [
-    "FAMILY_COLOURS",
-    "ICON",
-    "LOGO",
-    "OTHER_FAMILY",
-    "PARTS",
-    "STAGE_COLOURS",
-    "STAGE_MEANING",
-    "TONES",
-    "UNACCOUNTED",
-    "apply",
-    "family_colour",
-]
+from engine.palette import NEUTRAL, TONES, UNACCOUNTED
 
 ICON = Path(__file__).resolve().parents[1] / "icon.png"
 LOGO = ICON.with_name("logo.svg")
@@ -277,6 +254,6 @@ def apply() -> None:
     edges = "".join(
         f'[class*="st-key-card_{tone}_"] {{ border-top: 4px solid {colour}; '
         f"--family: {colour}; }}\n"
-        for tone, colour in {**TONES, "other": OTHER_FAMILY}.items()
+        for tone, colour in {**TONES, "other": NEUTRAL}.items()
     )
     st.html(f"<style>{_STYLE}{edges}</style>")

@@ -14,6 +14,8 @@ from engine.palette import family_colour
 from tests import fabricate
 from ui.charts import gate_chart
 
+TONES = {"ev": "eventgpt", "vl": "video_llava"}
+
 
 def rows(slow: float = 1.0, n: int = 8) -> list[dict[str, Any]]:
     """n sequences of two models; the second is `slow` times as long."""
@@ -39,24 +41,23 @@ def report(tmp_path: Path) -> GateReport:
 
 
 def test_a_row_per_model_and_metric_in_percent(report: GateReport) -> None:
-    found = {row["name"]: row for row in gate_chart.rows(report)}
+    found = {row["name"]: row for row in gate_chart.rows(report, TONES)}
     assert list(found) == ["ev: total", "ev: new tokens", "vl: total", "vl: new tokens"]
-    assert found["vl: total"]["change"] == pytest.approx(30.0)
+    assert found["vl: total"]["value"] == pytest.approx(30.0)
     assert found["vl: total"]["low"] <= 30.001 and found["vl: total"]["verdict"] == "worse"
-    assert found["ev: total"]["change"] == 0 and found["ev: total"]["verdict"] == "no worse"
-    places = [(mark["name"], round(mark["limit"], 2)) for mark in gate_chart.marks(report)]
-    assert places[:3] == [("ev: total", 5.0), ("ev: new tokens", -4.76), ("ev: new tokens", 5.0)]
+    assert found["ev: total"]["value"] == 0 and found["ev: total"]["verdict"] == "no worse"
+    assert found["ev: total"]["limits"] == pytest.approx([5.0])
+    assert found["ev: new tokens"]["limits"] == pytest.approx([-4.7619, 5.0], rel=1e-4)
 
 
 def test_a_result_without_an_interval_has_a_dot_only(report: GateReport) -> None:
     none = replace(report.results[0], low=None, high=None)
-    (row, *_) = gate_chart.rows(replace(report, results=(none,)))
-    assert row["low"] is None and row["high"] is None and row["change"] == 0
+    (row, *_) = gate_chart.rows(replace(report, results=(none,)), TONES)
+    assert row["low"] is None and row["high"] is None and row["value"] == 0
 
 
 def test_colours_axis_and_words(report: GateReport) -> None:
-    drawn = gate_chart.chart(report, {"ev": "eventgpt", "vl": "video_llava"}).to_dict()
-    text = str(drawn)
+    text = str(gate_chart.chart(report, TONES).to_dict())
     assert family_colour("eventgpt") in text and family_colour("video_llava") in text
     assert gate_chart.PERCENT in text and "points)" not in text
     words = gate_chart.words(report)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from engine.analysis.compared import ComparedModel
-from engine.palette import FAMILY_COLOURS
+from engine.palette import FAMILY_COLOURS, UNACCOUNTED
 from engine.types import RunResult
 from tests.ui.answers import CACHED, result, reused
 from ui.charts import run_table
-from ui.widgets.theme import UNACCOUNTED
 
 
 def rows(*results: RunResult) -> list[ComparedModel]:

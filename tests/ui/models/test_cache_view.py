@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from engine.models.checkpoint import ModelEntry
+from engine.palette import FAMILY_COLOURS, NEUTRAL
 from engine.pipeline.feature_cache import CacheState
 from engine.verify import certificate_status
 from tests.ui.models.test_card_rows import ENTRY
 from ui.models import cache_view
-from ui.widgets.theme import FAMILY_COLOURS, OTHER_FAMILY
 
 FIRST, TWIN = replace(ENTRY, label="One"), replace(ENTRY, name="n", label="Two")
 LAST = replace(ENTRY, name="last", label="Last", family="eventgpt")
@@ -38,7 +38,7 @@ def test_checkpoints_in_the_files_order_then_those_it_does_not_name() -> None:
     held = {"zz9": (1, 10), "bb": (2, 20), "aa": (1200, 2**20)}
     found = cache_view.shares(state(held), [FIRST, TWIN, LAST])
     assert [share.label for share in found[:2]] == ["One, Two", "Last"]
-    assert found[2].label == f"{cache_view.UNKNOWN} (zz9)" and found[2].colour == OTHER_FAMILY
+    assert found[2].label == f"{cache_view.UNKNOWN} (zz9)" and found[2].colour == NEUTRAL
     assert [share.words for share in found] == [
         "1,200 entries (1.0 MiB)",
         "2 entries (20 bytes)",

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from engine.machine.device import Memory
+from engine.palette import FAMILY_COLOURS
 from tests.ui.models.test_card_rows import ENTRY
 from ui.models import memory_bars
-from ui.widgets.theme import FAMILY_COLOURS
 
 GIB = 2**30
 CPU = Memory("cpu", "system memory", 32 * GIB, 20 * GIB)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from engine.analysis.stage_bars import PARTS
+from engine.palette import STAGE_COLOURS, TONES, UNACCOUNTED
 from engine.types import STAGES
-from ui.widgets import theme
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,7 +38,7 @@ def contrast(one: str, two: str) -> float:
 @pytest.mark.parametrize("base", ["light", "dark"])
 def test_marks_stand_out_from_the_ground(base: str) -> None:
     ground = config()["theme"][base]["backgroundColor"]
-    for colour in (*theme.STAGE_COLOURS.values(), *theme.TONES.values()):
+    for colour in (*STAGE_COLOURS.values(), *TONES.values()):
         assert contrast(colour, ground) >= 3, colour
 
 
@@ -50,8 +51,8 @@ def test_text_is_readable(base: str) -> None:
 
 
 def test_every_stage_has_its_own_colour_and_meaning() -> None:
-    assert tuple(theme.STAGE_COLOURS) == theme.PARTS == (*STAGES, theme.UNACCOUNTED)
-    assert len(set(theme.STAGE_COLOURS.values())) == len(theme.PARTS)
+    assert tuple(STAGE_COLOURS) == PARTS == (*STAGES, UNACCOUNTED)
+    assert len(set(STAGE_COLOURS.values())) == len(PARTS)
 
 
 def test_the_server_listens_on_this_machine_alone() -> None:

@@ -1,0 +1,251 @@
+"""The charts of pages and reports: order, units, colours, what is left out, and their words."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from engine.analysis import speedup
+from engine.analysis.metrics import BY_NAME
+from engine.analysis.stage_bars import PARTS
+from engine.media_options import window
+from engine.palette import HEAT_COLOURS, STAGE_COLOURS, family_colour
+from engine.report import charts
+from engine.storage.explanations import MomentLoss
+from engine.types import STAGES
+from engine.viewing.event_times import EventRates
+
+TOTAL = BY_NAME["total"]
+TWO = {"A": {"load": 2.0, "decode": 3.0}, "B": {"vision": 4.0}}
+LONG = "video-llava-demo · 20261121-164851-da4bb7 · Xeon Platinum 8480C, 16 threads, shared device"
+
+
+def data(chart: charts.Chart) -> list[dict[str, Any]]:
+    return [row for rows in chart.to_dict()["datasets"].values() for row in rows]
+
+
+def values(n: int = 8) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"label": ["a", "b"] * n, "sample": [f"s{i}" for i in range(2 * n)],
+         "value": [float(i) for i in range(2 * n)]}
+    )  # fmt: skip
+
+
+def answer(**more: object) -> charts.AnswerTimes:
+    row: dict[str, object] = {f"{name}_ms": 10.0 for name in STAGES}
+    row |= {f"{name}_source": "measured" for name in STAGES}
+    row |= {"token_ms": np.array([32.0, 35.0, 40.0]), "ttft_ms": 32.0, "total_ms": 40.0}
+    return charts.AnswerTimes("a", row | more, {"vision": 22.0})
+
+
+def test_stages_lie_end_to_end_in_the_fixed_order() -> None:
+    a = [row for row in data(charts.stage_bars(TWO)) if row["label"] == "A"]
+    assert [row["part"] for row in a] == list(PARTS)
+    assert [row["start_ms"] for row in a] == [0, 2, 2, 2, 5]
+    assert [row["ms"] for row in a] == [2, 0, 0, 3, 0]
+
+
+def test_stage_bars_keep_order_colours_and_units() -> None:
+    spec = charts.stage_bars(TWO).to_dict()["encoding"]
+    assert spec["y"]["scale"]["domain"] == ["A", "B"]
+    assert spec["color"]["scale"]["domain"] == list(PARTS)
+    assert spec["color"]["scale"]["range"] == [STAGE_COLOURS[part] for part in PARTS]
+    assert "(ms)" in spec["x"]["title"]
+
+
+def test_what_was_not_measured_is_not_told_as_0() -> None:
+    words = charts.stage_words(TWO | {"C": {}})
+    assert words.endswith("A: load 2.00 ms, decode 3.00 ms. B: vision 4.00 ms. C: not measured.")
+
+
+def test_no_model_is_an_empty_chart() -> None:
+    assert "<svg" in charts.svg(charts.stage_bars({}))
+
+
+def test_the_device_at_the_end_of_a_long_name_is_not_cut_off() -> None:
+    many = [LONG.replace("da4bb7", str(number)) for number in range(6)]
+    drawn = charts.svg(charts.stage_bars(dict.fromkeys(many, TWO["A"])))
+    assert all(f">20261121-164851-{number}<" in drawn for number in range(6))
+    one = dataclasses.replace(answer(), label=LONG)
+    distribution = charts.distribution(values().assign(label=LONG), {LONG: "llava"}, "total (ms)")
+    for text in (drawn, charts.svg(charts.timeline([one])), charts.svg(distribution)):
+        assert ">Xeon Platinum 8480C, 16 threads, shared device<" in text and "…" not in text
+
+
+def test_a_file_has_the_colour_of_its_page_no_script_and_no_markup_of_others() -> None:
+    drawn = charts.svg(charts.stage_bars({"<script>x</script>": TWO["A"]}))
+    assert 'fill="currentColor"' in drawn and f'width="{charts.WIDTH}' in drawn
+    assert "<script" not in drawn and "http" not in drawn.replace("http://www.w3.org", "")
+
+
+def test_a_distribution_has_its_unit_a_dot_per_result_and_a_box() -> None:
+    chart = charts.distribution(values(), {"a": "llava", "b": "#123456"}, "total (ms)").to_dict()
+    assert {len(rows) for rows in chart["datasets"].values()} == {16, 2}
+    dots, box, median = chart["layer"]
+    assert dots["encoding"]["x"]["title"] == "total (ms)"
+    assert box["encoding"]["x"]["field"] == "first" and median["encoding"]["x"]["field"] == "median"
+    assert dots["encoding"]["color"]["scale"]["range"] == [family_colour("llava"), "#123456"]
+
+
+def test_many_results_are_thinned_and_the_quartiles_are_of_all() -> None:
+    many = values(5000)
+    chart = charts.distribution(many, {"a": "", "b": ""}, "total (ms)").to_dict()
+    assert max(len(rows) for rows in chart["datasets"].values()) <= 2 * charts.DOTS
+    assert charts.quartiles(many)["high"].tolist() == [9998.0, 9999.0]
+
+
+def test_results_apart_are_in_no_box() -> None:
+    apart = pd.DataFrame({"label": ["a"], "sample": ["first run"], "value": [99.0]})
+    chart = charts.distribution(values(2), {"a": "", "b": ""}, "vision (ms)", apart, equal=1.0)
+    rows = data(chart)
+    assert {"label": "a", "sample": "first run", "value": 99.0} in rows and {"equal": 1.0} in rows
+    assert max(row["high"] for row in rows if "high" in row) == 3
+
+
+def test_the_distribution_in_words() -> None:
+    words = charts.distribution_words(values(2), "total (ms)")
+    assert "total (ms)" in words and "a: median 1.00" in words
+
+
+def test_a_scatter_selects_by_sample_and_both_axes_say_what_they_are() -> None:
+    both = pd.DataFrame({"sample": ["s"], "sequence": ["q"], "a": [2.0], "b": [1.0]})
+    chart = charts.scatter(both, "x", "y", TOTAL).to_dict()
+    assert chart["params"][0]["name"] == charts.POINT
+    assert chart["params"][0]["select"]["fields"] == ["sample"]
+    points = chart["layer"][1]["encoding"]
+    assert points["x"]["title"] == "y: total (ms)" and points["y"]["title"] == "x: total (ms)"
+    assert "1 are above the line" in charts.scatter_words(both, "x", "y", TOTAL)
+
+
+STEPS = [("Slow <b>", 1000.0), ("load, timed for one model only", -200.0),
+         ("decode: prefill", -20.0), ("time per token", 50.0), ("Fast", 830.0)]  # fmt: skip
+
+
+def test_a_waterfall_goes_from_one_total_to_the_other_in_the_colours_of_the_stages() -> None:
+    lines = charts.falls(STEPS)
+    assert [line["end"] for line in lines] == [1000, 800, 780, 830, 830]
+    assert [line["start"] for line in lines] == [0, 1000, 800, 780, 0]
+    assert [line["stage"] for line in lines] == ["total", "load", "decode", "decode", "total"]
+    told = ["1,000 ms", "−200 ms", "−20.0 ms", "+50.0 ms", "830 ms"]
+    assert [line["words"] for line in lines] == told
+    bars, points = charts.waterfall(STEPS).to_dict()["layer"]
+    known = bars["encoding"]["color"]["scale"]["domain"]
+    assert {line["stage"] for line in lines} <= set(known)
+    assert "(ms)" in bars["encoding"]["x"]["title"][0]
+    assert points["encoding"]["y"]["axis"]["orient"] == "right"
+    words = charts.waterfall_words(STEPS)
+    assert "From Slow <b>, 1,000 ms in the mean, to Fast, 830 ms: load" in words
+
+
+def test_each_factor_of_a_speed_up_belongs_to_a_stage() -> None:
+    factors = [10.0, 10.0, 10.0, 10.0, 4.0, 5.0, 1.0, 1.0]
+    split = speedup.split_of("a", "b", 8, factors, [2 * factor for factor in factors])
+    lines = charts.falls(charts.split_steps(split))
+    assert {line["stage"] for line in lines[1:-1]} == set(PARTS)
+    assert lines[-2]["end"] == pytest.approx(split.b_ms) and lines[-1]["start"] == 0
+
+
+def test_stages_begin_where_they_began_and_else_where_the_last_one_ended() -> None:
+    assert [line["start"] for line in charts.stage_lines(answer())] == [0.0, 10.0, 22.0, 32.0]
+
+
+def test_a_stage_that_was_not_measured_has_no_bar() -> None:
+    unknown = answer(vision_ms=float("nan"))
+    assert [line["stage"] for line in charts.stage_lines(unknown)] == [
+        name for name in STAGES if name != "vision"
+    ]
+    assert "vision" not in charts.timeline_words([unknown])
+
+
+def test_every_token_has_its_time_and_its_gap() -> None:
+    lines = list(charts.token_lines(answer()))
+    assert [line["ms"] for line in lines] == [32.0, 35.0, 40.0]
+    assert [line["gap"] for line in lines] == [None, 3.0, 5.0]
+
+
+def test_the_timeline_is_a_chart_and_a_sentence() -> None:
+    chart = charts.timeline([answer()]).to_dict()
+    assert "(ms)" in chart["layer"][0]["encoding"]["x"]["title"]
+    assert "3 tokens, the first after 32.0 ms" in charts.timeline_words([answer()])
+
+
+def test_intervals_have_a_row_each_marks_and_named_limits() -> None:
+    rows = [
+        {"name": "\x1fgroup"},
+        {"name": "group\x1fone", "value": 1.0, "low": 0.5, "high": 2.0, "colour": "#111111"},
+        {"name": "group\x1ftwo", "value": 3.0, "colour": "#222222", "hollow": True},
+    ]
+    marks = [{"name": "group\x1fone", "at": 1.5}]
+    chart = charts.intervals(rows, "ratio", {}, marks=marks, equal=1.0, limits={2.5: "the bound"})
+    found = data(chart)
+    assert marks[0] in found and {"equal": 1.0} in found and {"at": 2.5} in found
+    drawn = charts.svg(chart)
+    assert ">the bound<" in drawn and ">one<" in drawn and ">group<" in drawn
+    assert drawn.count("#111111") >= 2 and "#222222" in drawn  # a dot and its interval
+
+
+LINES = [
+    {"name": "ev", "at": 0.0, "value": 0.9, "low": 0.7, "high": 0.97},
+    {"name": "ev", "at": 0.3, "value": 0.5, "low": None, "high": None},
+]
+
+
+def test_curves_of_shares_are_from_0_to_1_and_bands_are_the_intervals() -> None:
+    spec = charts.curves(LINES, "drop (share)", "share", {"ev": "eventgpt"}).to_dict()
+    band, line, points = spec["layer"]
+    assert [layer["mark"]["type"] for layer in (band, line, points)] == ["area", "line", "point"]
+    for layer in (band, line, points):
+        assert layer["encoding"]["y"]["scale"]["domain"] == [0, 1]
+        assert layer["encoding"]["x"]["title"] == "drop (share)"
+        assert layer["encoding"]["color"]["scale"]["range"] == [family_colour("eventgpt")]
+    assert band["encoding"]["y"]["field"] == "low" and band["encoding"]["y2"]["field"] == "high"
+    assert points["encoding"]["shape"]["field"] == "name"
+
+
+def test_frames_have_a_bar_each_and_two_if_they_were_emptied_too() -> None:
+    found = [MomentLoss(0, "frame 1", "replaced", 0.5), MomentLoss(0, "frame 1", "emptied", 0.25)]
+    spec = charts.moments(found).to_dict()["encoding"]
+    assert spec["x"]["sort"] == ["frame 1"] and spec["y"]["title"] == "nats"
+    assert spec["color"]["scale"]["range"][0] == HEAT_COLOURS["carries"]
+    assert "legend" in spec["color"] and spec["color"]["legend"] is not None
+    assert charts.moments(found[:1]).to_dict()["encoding"]["color"]["legend"] is None
+    assert "frame 1" in charts.moments_words(found)
+
+
+RATES = EventRates(3_999_999, np.array([10, 0, 400, 30]))
+
+
+def test_bars_are_events_per_second_over_seconds() -> None:
+    rows, made = data(charts.event_rates(RATES, None)), charts.event_rates(RATES, None).to_dict()
+    assert [row["rate"] for row in rows] == [10, 0, 400, 30]
+    assert [row["begin"] for row in rows] == [0, 1, 2, 3] and rows[-1]["end"] == 4
+    assert made["encoding"]["x"]["title"] == "Time after the first event (s)"
+    assert made["encoding"]["y"]["title"] == "Events per s"
+    assert "value" not in made["params"][0]
+
+
+def test_a_short_recording_is_in_milliseconds() -> None:
+    chart = charts.event_rates(EventRates(999_999, np.array([10, 30])), None)
+    assert [(row["end"], row["rate"]) for row in data(chart)] == [(500, 20), (1000, 60)]
+    assert "(ms)" in chart.to_dict()["encoding"]["x"]["title"]
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"), [("1s+500ms", [1, 1.5]), ("3s+5s", [3, 4]), ("5s+1s", None)]
+)
+def test_the_window_is_marked_as_far_as_it_is_in_the_recording(
+    text: str, ends: list[float] | None
+) -> None:
+    brush = charts.event_rates(RATES, window(text)).to_dict()["params"][0]
+    assert brush.get("value") == (ends and {"x": ends})
+
+
+def test_the_words_say_the_most_and_the_window() -> None:
+    said = charts.event_rates_words(RATES, window("1s+500ms"))
+    assert "over the 4s of the recording: at most 400, from 2s on" in said
+    assert "the window 1s+500ms is marked" in said and "field Window" in said
+    assert "no window is chosen" in charts.event_rates_words(RATES, None)
