@@ -43,7 +43,7 @@ def _ordinary_runs() -> dict[str, Any]:
     from engine.media import dataset
     from engine.models import registry
     from engine.pipeline import feature_cache, single_run
-    from engine.storage.result_rows import AnswerRow
+    from engine.storage.result_rows import ResultRow
     from engine.types import RunRequest
     from engine.verify import certificates
     from engine.verify.verdict import VerifyRequest
@@ -58,7 +58,7 @@ def _ordinary_runs() -> dict[str, Any]:
 
     def row_ms() -> dict[str, Any]:
         result = single_run.run(adapter, request, feature_cache.shared())
-        return spread([_ms(lambda: AnswerRow.from_result(result).as_dict()) for _ in range(REPEAT)])
+        return spread([_ms(lambda: ResultRow.from_result(result).as_dict()) for _ in range(REPEAT)])
 
     for path in certificates.folder().glob("*.json"):
         path.unlink()

@@ -3,9 +3,8 @@
 A named pipe would block, /dev/zero would fill the memory, and a symbolic link may point outside.
 So a file is opened without blocking, checked through its descriptor, and read up to its limit.
 `open_regular` and `read_limited` raise OSError, whose `strerror` gives the reason; `read_bytes`,
-`read_text` and `read_json` raise an error with one sentence.
-
-Boundary: bytes, text and plain JSON values; the caller interprets them.
+`read_text` and `read_json` raise an error with one sentence.  Time, Count and the others are the
+ranges of numbers in such files.
 """
 
 from __future__ import annotations
@@ -16,14 +15,24 @@ import secrets
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Annotated, BinaryIO, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from engine.errors import BadInput, StageScopeError, StoreError
 from engine.quoting import cut, shown
 
 T = TypeVar("T")
+MOST = 10**12  # milliseconds, tokens or bytes; a larger value is not a measurement
+Time = Annotated[float, Meta(ge=0, le=MOST)]  # milliseconds
+Difference = Annotated[float, Meta(ge=-MOST, le=MOST)]  # milliseconds; rounding may go below 0
+Lasting = Annotated[float, Meta(ge=-1, le=MOST)]  # milliseconds; a difference may round below 0
+Rate = Annotated[float, Meta(ge=0, le=MOST)]
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+Positive = Annotated[int, Meta(ge=1, le=MOST)]
+Repeat = Annotated[int, Meta(ge=0, le=10**9)]
+Name = Annotated[str, Meta(min_length=1)]
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _SAFE = (

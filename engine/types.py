@@ -1,7 +1,8 @@
 """The engine's data types: what the stages pass to one another, and the result of a run.
 
-Boundary: frozen dataclasses only.  NumPy and torch are imported for annotations only, so importing
-this module is cheap.  All durations are in milliseconds.
+Span, DecodeConfig, TensorSpec and PrefixUse are also what a result row stores: msgspec writes them
+and checks their types and ranges when it reads them.  NumPy and torch are imported for annotations
+only, so importing this module is cheap.  All durations are in milliseconds.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from engine.errors import BadInput
+from engine.machine.load import MachineLoad
 from engine.media_options import (
     COUNT_SPLIT,
     Option,
@@ -26,6 +28,7 @@ from engine.media_options import (
 )
 from engine.media_options import split as read_split
 from engine.media_options import window as read_window
+from engine.plain_files import Count, Difference, Lasting
 from engine.prompts import MAX_ASKED_CHARS, check_question, plain_question
 from engine.quoting import number
 
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
     import torch
 
     from engine.machine.clocks import Moment
-    from engine.machine.load import MachineLoad
 
 Image: TypeAlias = "npt.NDArray[np.uint8]"  # [H, W, 3] RGB
 # left, top, right, bottom as shares of the picture, 0 to 1
@@ -592,9 +594,9 @@ class TensorSpec:
     """Shape, dtype and size of a tensor that passed between two stages."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Count, ...]
     dtype: str
-    bytes: int
+    bytes: Count
 
 
 @dataclass(frozen=True)
@@ -617,7 +619,7 @@ class PrefixUse:
     """What a run did with its prompt's prefix, and the number of its tokens."""
 
     state: Literal["kept", "reused"]
-    tokens: int
+    tokens: Count
 
 
 @dataclass(frozen=True)
@@ -630,12 +632,12 @@ class Span:
     """
 
     name: str
-    start_ms: float
-    ms: float
+    start_ms: Difference
+    ms: Lasting
     source: Source = "measured"
-    original_ms: float | None = None
-    cpu_ms: float | None = None
-    waited_ms: float | None = None
+    original_ms: Difference | None = None
+    cpu_ms: Difference | None = None
+    waited_ms: Difference | None = None
 
 
 def _check_stages(spans: tuple[Span, ...]) -> None:

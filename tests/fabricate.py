@@ -42,15 +42,14 @@ def row(
     spans, at = {}, 0.0
     for name, ms in stages.items():
         cached = cached_ms is not None and name == "vision"
-        spans[name] = span(
-            at, ms, "cached" if cached else "measured", cached_ms if cached else None
-        )
+        source = "cached" if cached else "measured"
+        spans[name] = span(name, at, ms, source, cached_ms if cached else None)
         at += ms
     times = [at + prefill]
     for gap in gaps:
         times.append(times[-1] + gap)
     total = times[-1]
-    spans["decode"] = span(at, total - at)
+    spans["decode"] = span("decode", at, total - at)
     n = len(times)
     tpot = (total - times[0]) / (n - 1) if n > 1 else None
     return {
@@ -71,8 +70,8 @@ def row(
         "decode_config": {"max_new_tokens": n if forced else 64, "min_new_tokens": n * forced},
         "cold": False,
         "stages": spans,
-        "prefill": span(at, prefill),
-        "steps": span(times[0], total - times[0]),
+        "prefill": span("decode.prefill", at, prefill),
+        "steps": span("decode.steps", times[0], total - times[0]),
         "ttft_ms": times[0],
         "tpot_ms": tpot,
         "tokens_per_s": 1000 / tpot if tpot else None,
@@ -136,9 +135,9 @@ def exam(n: int = 96, wrong: int = 5, models: Sequence[str] = ("ev", "vl")) -> l
 
 
 def span(
-    start: float, ms: float, source: str = "measured", original: float | None = None
+    name: str, start: float, ms: float, source: str = "measured", original: float | None = None
 ) -> dict[str, Any]:
-    return {"start_ms": start, "ms": ms, "source": source, "original_ms": original}
+    return {"name": name, "start_ms": start, "ms": ms, "source": source, "original_ms": original}
 
 
 def batch(
@@ -157,7 +156,7 @@ def batch(
     at = 0.0
     spans = {}
     for part, share in parts.items():
-        spans[part] = span(at, ms * share)
+        spans[part] = span(part, at, ms * share)
         at += ms * share
     figures = {
         **dict.fromkeys(NOT_OF_ONE),
@@ -168,8 +167,8 @@ def batch(
         "batch_asked": size,
         "batch_id": name or "-".join(samples),
         "batch_stages": spans,
-        "batch_prefill": span(ms * 0.4, ms * 0.1),
-        "batch_steps": span(ms * 0.5, ms * 0.4),
+        "batch_prefill": span("decode.prefill", ms * 0.4, ms * 0.1),
+        "batch_steps": span("decode.steps", ms * 0.5, ms * 0.4),
         "batch_ms": ms,
         "batch_tokens": tokens * size,
         "batch_cached": cached,

@@ -107,11 +107,13 @@ def start_command() -> None:
 
 
 def plan() -> None:
+    from msgspec import convert, to_builtins
+
     from engine.errors import BadInput
-    from engine.storage.plan import Plan, from_json
+    from engine.storage.plan import Plan
 
     found = Plan(("m",), ("s",), grain=3)
-    assert found.as_json()["grain"] == 3 and from_json(found.as_json()) == found
+    assert to_builtins(found)["grain"] == 3 and convert(to_builtins(found), Plan) == found
     try:
         Plan(("m",), ("s",), grain=10)
     except BadInput as error:

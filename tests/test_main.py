@@ -118,7 +118,7 @@ def test_compare_gives_one_object_per_model(capsys: pytest.CaptureFixture[str], 
         assert set(row) >= FIELDS and row["error"] is None
         assert row["new_tokens"] == len(row["token_ids"]) == 5
         for stage in row["stages"].values():
-            named = {"start_ms", "ms", "source", "original_ms", "cpu_ms", "waited_ms"}
+            named = {"name", "start_ms", "ms", "source", "original_ms", "cpu_ms", "waited_ms"}
             assert set(stage) == named and stage["ms"] > 0
     assert "tiny-llava" in err
 

@@ -23,7 +23,6 @@ from engine.analysis.gate_values import accuracy
 from engine.analysis.machine_loads import by_label
 from engine.analysis.metrics import BY_NAME, Metric
 from engine.analysis.results_table import frame, labels, measured
-from engine.machine.load import busy
 from engine.storage import plan_words
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run, RunInfo
@@ -122,7 +121,7 @@ def measure(run: Run, models: Sequence[str], metric: str = "total") -> EarlierRu
             if metric in BY_NAME
         ),
         shares=tuple(_shares(lines, known)) if metric == ACCURACY else (),
-        busy=tuple(label for label in known if busy(loads.get(label))),
+        busy=tuple(label for label in known if (load := loads.get(label)) and load.busy),
     )
 
 
@@ -182,7 +181,7 @@ def _sizes(run: Run) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
         if before is not None:
             rows.setdefault(before[1], []).append(float(offset - before[0]))
         before = offset, row.model
-        some = [one.bytes for one in row.tensors or () if one.name.startswith(FEATURES)]
+        some = [one.bytes for one in row.tensors if one.name.startswith(FEATURES)]
         if some:
             features.setdefault(row.model, []).append(float(sum(some)))
     return rows, features

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from engine.analysis import machine_loads
 from engine.analysis.number_text import count
 from engine.errors import BadInput
-from engine.machine.load import MachineLoad
 from engine.quoting import cut, shown
 from engine.storage import plan_words
 from engine.storage.plan import Plan
@@ -103,18 +102,11 @@ def _refuse_times(base: ModelValues, new: ModelValues) -> None:
                 f"In {side}, {results} of {label} read a stage from the cache, so their times "
                 f"were not measured: run it with --cache off, {WITHOUT_TIMES}."
             )
-    if why := machine_loads.incomparable_loads("BASE", _load(base), "NEW", _load(new)):
+    if why := machine_loads.incomparable_loads("BASE", base.load, "NEW", new.load):
         raise BadInput(
             f"The times of {label} cannot be compared ({why}): repeat the run on an idle machine, "
             f"{WITHOUT_TIMES}."
         )
-
-
-def _load(model: ModelValues) -> MachineLoad | None:
-    if model.load is None:
-        return None
-    names = MachineLoad.__dataclass_fields__
-    return MachineLoad(**{name: getattr(model.load, name) for name in names})
 
 
 def changes(base: RunValues, new: RunValues, labels: tuple[str, ...]) -> Iterator[str]:

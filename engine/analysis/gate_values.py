@@ -6,7 +6,6 @@ Boundary: a run in, RunValues out; nothing is compared here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from engine.analysis import machine_loads, metrics
@@ -15,8 +14,6 @@ from engine.analysis.metrics import PAIRED, Metric
 from engine.analysis.pairs import sample_medians
 from engine.analysis.results_table import frame, labels, measured
 from engine.analysis.scene_attributes import asked_content, is_scene
-from engine.machine.load import busy
-from engine.storage.result_rows import LoadFigures
 from engine.storage.run_header import Header
 from engine.storage.run_store import Run
 from engine.storage.run_values import ModelValues, RunValues, SampleValues
@@ -66,7 +63,7 @@ def _model(
         device=_only(answers["device"]),
         shared=_only(answers["shared"]),
         cached=int(timed["cached"].sum()),
-        load=LoadFigures(**asdict(load), busy=busy(load)) if load else None,
+        load=load,
         samples=samples,
         failed=tuple(sample for sample in header.plan.samples if sample not in samples),
     )

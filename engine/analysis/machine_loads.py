@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from engine.analysis.results_table import labels, measured
-from engine.machine.load import MachineLoad, busy, different, shares, words
+from engine.machine.load import MachineLoad, different, shares, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ def incomparable_loads(a: str, one: MachineLoad | None, b: str, other: MachineLo
     """The same of two known loads; `a` and `b` name the sides."""
     if one is None or other is None:
         return ""
-    disturbed = bool(busy(one)), bool(busy(other))
+    disturbed = bool(one.busy), bool(other.busy)
     if not any(disturbed) and not different(one, other):
         return ""
     why = "the machine was busy" if all(disturbed) else "the load differed"
@@ -91,7 +91,7 @@ def couple(table: pd.DataFrame, a: str, b: str) -> str:
 def remarks(table: pd.DataFrame) -> Iterator[str]:
     """A sentence for each label that was measured on a busy machine."""
     for label, load in by_label(table).items():
-        if load is not None and busy(load):
+        if load is not None and load.busy:
             yield (
                 f"{label} ran on a busy machine ({words(load)}): its times may be longer than "
                 "on an idle one."

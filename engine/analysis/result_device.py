@@ -26,7 +26,7 @@ def device_of(row: ResultRow) -> str:
     """The type of device of a row's result; a shared device is another type, because its times
     include other work."""
     where = row.where
-    found = device_type(row.environment or {}) or (where and where.type) or ""
+    found = device_type(row.environment) or (where and where.type) or ""
     return ", ".join(part for part in (found, shared_of(row)) if part)
 
 
@@ -37,11 +37,5 @@ def shared_of(row: ResultRow) -> str:
 
 
 def backend_of(row: ResultRow) -> str:
-    """The backend that decoded a row's answer, "" without an answer; old rows that do not name it
-    are "eager"."""
-    return (row.backend and row.backend.ran) or ("" if row.error else "eager")
-
-
-def asked_of(row: ResultRow) -> str:
-    """The backend that a row's run requested, "" if not known."""
-    return (row.backend and row.backend.asked) or ""
+    """The backend that decoded a row's answer, "" without an answer."""
+    return row.backend.ran or ("" if row.error else "eager")

@@ -7,17 +7,17 @@ result has an error and no figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from engine.analysis.choice_reading import letters, likeliest, read_choice
-from engine.analysis.result_device import asked_of, backend_of, device_of, shared_of
+from engine.analysis.result_device import backend_of, device_of, shared_of
 from engine.machine.load import MachineLoad
 from engine.media_options import COUNT_SPLIT
-from engine.storage.result_rows import SPANS, Place, ResultRow
+from engine.storage.result_rows import SPANS, ResultRow
 from engine.storage.run_store import Run
 
 if TYPE_CHECKING:
@@ -41,7 +41,12 @@ NUMBERS = (
     "batch_tokens",
 )
 TEXTS = ("text", "reference", "prompt")
-LOAD = tuple(one.name for one in fields(MachineLoad))
+OF_ROWS = ("model", "family", "sample", "sequence", "repeat", "phase", "cached", "forced", "mode",
+           "pixels", "stop", "truth", "window", "split", "perturb", "batch", "ttft_ms", "tpot_ms",
+           "tokens_per_s", "total_ms", "uncached_total_ms", "unaccounted_ms", "new_tokens",
+           "context_tokens", "batch_ms", "batch_tokens")  # fmt: skip
+NO_ANSWER = ResultRow(model="", sample="", repeat=0, phase="measured")
+LOAD = tuple(one.name for one in fields(MachineLoad) if one.name != "busy")
 LOADS = ("cpu_ms", *(f"load_{name}" for name in LOAD))
 PLACES = ("node", "host", "address", "actor")
 # Of multiple-choice questions; choices is 0 and the others are "" for other results.
@@ -85,10 +90,19 @@ def one(run: Run, answers: bool = True) -> pd.DataFrame:
     """The results of a single run, without labels, because labels depend on the other runs."""
     import pandas as pd
 
-    table = pd.DataFrame(_lines(run, answers), columns=_columns(answers))
-    for name in (*NUMBERS, *LOADS):
-        table[name] = pd.to_numeric(table[name], errors="coerce").astype("float64")
-    return table
+    seen, titles = set(), {one.name: one.label for one in run.header.models}
+    left_out = () if answers else (*TEXTS, "token_ms")
+    columns: dict[str, list[Any]] = {
+        name: [] for name in _record(run, "", 0, NO_ANSWER) if name not in left_out
+    }
+    for offset, row in run.results():
+        if row.task not in seen:  # a line may be there twice
+            seen.add(row.task)
+            record = _record(run, titles.get(row.model, row.model), offset, row)
+            for name, values in columns.items():
+                values.append(record[name])
+    table = pd.DataFrame(columns, dtype=object).infer_objects()
+    return table.astype(dict.fromkeys((*NUMBERS, *LOADS), "float64"))
 
 
 def join(
@@ -106,66 +120,61 @@ def join(
     return table.assign(label=_labels(table, names, titled))
 
 
-def _columns(answers: bool) -> list[str]:
-    fixed = ["run", "number", "offset", "title"]
-    fixed += ["model", "family", "sample", "sequence", "repeat", "phase"]
-    state = ["group", "cached", "forced", "mode", "pixels", "stop", "error", "verified", "truth"]
-    state += ["backend", "backend_asked", "device", "shared", *PLACES]
-    state += ["off_script", "extent", "window", "split", "perturb", *CHOICES]
-    batch = ["batch", "batch_id", "batch_cached", "standing", "missing"]
-    sources = [f"{name}_source" for name in SPANS]
-    numbers = [*sources, *NUMBERS, *LOADS]
-    return [*fixed, *state, *batch, *numbers, *((*TEXTS, "token_ms") if answers else ())]
+def _record(run: Run, title: str, offset: int, row: ResultRow) -> dict[str, Any]:
+    """The values of a row by column."""
+    spans, load = row.spans, row.machine_load
+    alone_on_cpu = row.batch == 1 and row.environment.get("device") == "cpu"
+    return {
+        "run": run.id,
+        "number": 0,
+        "offset": offset,
+        "title": title,
+        **{name: getattr(row, name) for name in OF_ROWS},
+        "error": row.error or "",
+        "group": _group(row),
+        "verified": row.standing.certificate or None,
+        "standing": row.standing.state,
+        "missing": ", ".join(row.standing.missing),
+        "backend": backend_of(row),
+        "backend_asked": row.backend.asked or "",
+        "device": device_of(row),
+        "shared": shared_of(row),
+        **{name: getattr(row.where, name, None) or "" for name in PLACES},
+        "off_script": row.off_script is True,
+        "extent": row.extent.ran or "",
+        **_choice(row),
+        "batch_id": row.batch_id or "",
+        "batch_cached": row.batch_cached or 0,
+        **{f"{name}_source": span and span.source for name, span in spans.items()},
+        **{f"{name}_ms": span and span.ms for name, span in spans.items()},
+        "vision_original_ms": spans["vision"] and spans["vision"].original_ms,
+        "cpu_ms": load.cpu_ms if load and alone_on_cpu else None,
+        **{f"load_{name}": getattr(load, name, None) for name in LOAD},
+        **{name: getattr(row, name) or "" for name in TEXTS},
+        "token_ms": np.asarray(row.token_ms or (), dtype=np.float64),
+    }
 
 
-def _lines(run: Run, answers: bool) -> Iterator[list[Any]]:
-    seen, titles = set(), {one.name: one.label for one in run.header.models}
-    for offset, row in run.results():
-        if row.task not in seen:  # a line may be there twice
-            seen.add(row.task)
-            yield [run.id, 0, offset, titles.get(row.model, row.model), *_line(row, answers)]
-
-
-def _line(row: ResultRow, answers: bool) -> list[Any]:
-    spans = row.spans
-    status, where, load = row.standing, row.where or Place(), row.machine_load
-    on_cpu = (row.environment or {}).get("device") == "cpu"
-    values: list[Any] = [row.model, row.family, row.sample, row.sequence, row.repeat, row.phase]
-    values += [_group(row), row.cached]
-    values += [row.forced, row.mode, row.pixels or "exact", row.stop, row.error or ""]
-    values += [status.certificate or None, row.truth or {}]
-    values += [backend_of(row), asked_of(row), device_of(row), shared_of(row)]
-    values += [getattr(where, name) or "" for name in PLACES]
-    values += [row.off_script is True, (row.extent and row.extent.ran) or ""]
-    values += [row.window or "", row.split or str(COUNT_SPLIT), row.perturb or ""]
-    values += _choice(row)
-    values += [row.size, row.batch_id or "", row.batch_cached or 0]
-    values += [status.state, ", ".join(status.missing)]
-    values += [span and span.source for span in spans.values()]
-    values += [span and span.ms for span in spans.values()]
-    values.append(spans["vision"] and spans["vision"].original_ms)
-    values += [getattr(row, name) for name in NUMBERS[len(SPANS) + 1 :]]
-    values.append(load.cpu_ms if load and on_cpu and row.size == 1 else None)
-    values += [getattr(load, name, None) for name in LOAD]
-    if answers:
-        values += [getattr(row, name) or "" for name in TEXTS]
-        values.append(np.asarray(row.token_ms or (), dtype=np.float64))
-    return values
-
-
-def _choice(row: ResultRow) -> list[Any]:
+def _choice(row: ResultRow) -> dict[str, Any]:
     """The values of CHOICES."""
-    options, form, task = row.choices or (), row.choice_form or "letters", row.question_task or ""
-    if not options:
-        return [0, *[""] * (len(CHOICES) - 1)]
-    places = dict(zip(letters(len(options)), options, strict=False))
+    if not row.choices:
+        return {"choices": 0} | dict.fromkeys(CHOICES[1:], "")
+    form, task = row.choice_form or "letters", row.question_task
+    places = dict(zip(letters(len(row.choices)), row.choices, strict=False))
     right = row.right_letter if row.right_letter in places else ""
-    known = [len(options), form, task, right or "", places.get(right or "", "")]
-    if row.error:
-        return [*known, "", "", ""]
-    choice = read_choice(row.text or "", options, form, task)
-    judged = ("yes" if choice == right else "no") if right else ""
-    return [*known, choice, likeliest(row.letter_logprobs or None, len(options)), judged]
+    choice = "" if row.error else read_choice(row.text or "", row.choices, form, task)
+    judged = ("yes" if choice == right else "no") if right and not row.error else ""
+    known = None if row.error else row.letter_logprobs
+    return {
+        "choices": len(row.choices),
+        "choice_form": form,
+        "question_task": task,
+        "right_letter": right,
+        "right_choice": places.get(right, ""),
+        "choice": choice,
+        "likeliest": likeliest(known, len(row.choices)),
+        "right": judged,
+    }
 
 
 def _group(row: ResultRow) -> Group:
@@ -175,7 +184,7 @@ def _group(row: ResultRow) -> Group:
         return "cold"
     if row.paused_ms:
         return "after a pause"
-    return IN_A_BATCH if row.size > 1 else "measured"
+    return IN_A_BATCH if row.batch > 1 else "measured"
 
 
 def _labels(table: pd.DataFrame, ids: Sequence[str], titled: bool) -> pd.Series[str]:

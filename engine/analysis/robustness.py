@@ -208,16 +208,16 @@ def _right_choice(row: ResultRow) -> bool | None:
     """Whether the answer names the right option; None if that is not known, or not asked for."""
     if not row.choices or not row.right_letter or row.off_script:
         return None
-    form, task = row.choice_form or "letters", row.question_task or ""
-    return read_choice(row.text or "", row.choices, form, task) == row.right_letter
+    form = row.choice_form or "letters"
+    return read_choice(row.text or "", row.choices, form, row.question_task) == row.right_letter
 
 
 def _attributes(row: ResultRow) -> dict[str, bool | None]:
     """Whether each attribute of a demo scene is stated rightly; None if it is not stated."""
-    truth = dict(row.truth or {})
+    truth = row.truth
     if not is_scene(truth) or row.off_script:
         return {}
-    claims, asked = read_attributes(row.text or ""), asked_content(truth, row.question_task or "")
+    claims, asked = read_attributes(row.text or ""), asked_content(truth, row.question_task)
     return {
         name: claims[name] == value if name in claims else None for name, value in asked.items()
     }

@@ -14,7 +14,6 @@ from statistics import fmean
 from engine.analysis import speedup
 from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.number_text import count, ms
-from engine.machine.load import busy
 from engine.types import STAGES, TITLES, RunResult, pixels_of
 
 MATERIAL = 0.25  # of the difference: a loss of this size is part of the reason
@@ -152,7 +151,7 @@ def _disturbed(models: Sequence[ComparedModel]) -> tuple[str, ...]:
     labels = [
         model.label
         for model in models
-        if any(busy(result.machine_load) for result in model.counted)
+        if any(load.busy for one in model.counted if (load := one.machine_load))
     ]
     if not labels:
         return ()

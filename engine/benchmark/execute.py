@@ -22,7 +22,7 @@ from engine.models import registry, variants
 from engine.pipeline.watcher import Watcher
 from engine.storage import run_header
 from engine.storage.plan import Task
-from engine.storage.result_rows import AnswerRow, Place, ResultRow
+from engine.storage.result_rows import Place, ResultRow
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
@@ -182,7 +182,7 @@ class RunSession:
     def keep(
         self,
         tasks: Tasks,
-        found: Sequence[AnswerRow],
+        found: Sequence[ResultRow],
         paused_ms: float = 0.0,
         where: Place | None = None,
     ) -> None:
@@ -193,9 +193,8 @@ class RunSession:
         """
         rows = []
         for task, answer in zip(tasks, found, strict=False):
-            sample, batch = self.ready.samples[task.sample], self.plan.batch
             at = run_header.now()
-            rows.append(ResultRow.kept(answer, task, sample, batch, paused_ms, at, where))
+            rows.append(answer.placed(task, self.plan.batch, paused_ms, at, where))
             self.writer.append(rows[-1])
         if rows:
             self.tracker.rows(rows)

@@ -273,7 +273,7 @@ class Tracker:
 
 def live_figures(row: ResultRow) -> dict[str, float]:
     """The figures of a row that may enter a median; what a cached stage touches is left out."""
-    if row.size > 1:
+    if row.batch > 1:
         return _known(row, (*(_BATCH[:1] if row.batch_cached else _BATCH), "new_tokens"))
     spans = ((name, row.spans[name]) for name in STAGES)
     found = {name: span.ms for name, span in spans if span and span.source != "cached"}

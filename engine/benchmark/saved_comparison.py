@@ -20,7 +20,7 @@ from engine.models import registry
 from engine.storage import run_header, run_store
 from engine.storage.plan import Plan, Task
 from engine.storage.plan_words import COMPARISON
-from engine.storage.result_rows import AnswerRow, ResultRow
+from engine.storage.result_rows import ResultRow
 from engine.storage.run_store import Writer
 from engine.types import Pixels, RunOptions, RunRequest, RunResult, pixels_of
 from engine.verify import certificates
@@ -107,13 +107,13 @@ def _rows(answers: Sequence[ModelAnswers]) -> list[ResultRow]:
                 request = model.request
                 task = Task(request.model, request.sample.id, repeat, "measured")
                 answer = _answer(request, outcome)
-                rows.append(ResultRow.kept(answer, task, request.sample, 1, 0.0, at, None))
+                rows.append(answer.placed(task, 1, 0.0, at, None))
     return rows
 
 
-def _answer(request: RunRequest, outcome: RunResult | str) -> AnswerRow:
+def _answer(request: RunRequest, outcome: RunResult | str) -> ResultRow:
     if isinstance(outcome, str):
-        return AnswerRow.failed(request, registry.entry(request.model), outcome)
+        return ResultRow.failed(request, registry.entry(request.model), outcome)
     return certificates.row_of(outcome)
 
 

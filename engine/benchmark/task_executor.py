@@ -19,7 +19,7 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
 from engine.storage.plan import Plan, Task
-from engine.storage.result_rows import AnswerRow
+from engine.storage.result_rows import ResultRow
 from engine.types import RunRequest, RunResult, Sample
 from engine.verify import certificates
 
@@ -49,7 +49,7 @@ class TaskExecutor:
         kind = self.entries[task.model].kind
         return self.samples[task.sample].missing.get(kind)
 
-    def ask(self, tasks: Tasks, adapter: Adapter) -> tuple[list[AnswerRow], list[Tasks]]:
+    def ask(self, tasks: Tasks, adapter: Adapter) -> tuple[list[ResultRow], list[Tasks]]:
         """A row per task; or no rows and the smaller groups to run instead."""
         most = self._fits(tasks[0].model, adapter) if len(tasks) > 1 else 1
         if len(tasks) > most:
@@ -58,7 +58,7 @@ class TaskExecutor:
             return [self.alone(tasks[0], adapter)], []
         return self._together(tasks, adapter)
 
-    def alone(self, task: Task, adapter: Adapter) -> AnswerRow:
+    def alone(self, task: Task, adapter: Adapter) -> ResultRow:
         """The row of one run; only Cancelled and StoreError are raised further."""
         from engine.pipeline import feature_cache, single_run
 
@@ -76,7 +76,7 @@ class TaskExecutor:
             return self.failed(task, _failure_text(task.model, error))
         return self._row(task, result)
 
-    def _together(self, tasks: Tasks, adapter: Adapter) -> tuple[list[AnswerRow], list[Tasks]]:
+    def _together(self, tasks: Tasks, adapter: Adapter) -> tuple[list[ResultRow], list[Tasks]]:
         """Runs a batch; halves it if it does not fit, runs samples singly if it fails."""
         from engine.pipeline import batch_run, feature_cache
 
@@ -129,7 +129,7 @@ class TaskExecutor:
         text = f"A batch of {tried:,} does not fit in memory: {fits:,} at a time from here on."
         self.note("halved", f"{model}: {text}")
 
-    def _row(self, task: Task, found: RunResult | str) -> AnswerRow:
+    def _row(self, task: Task, found: RunResult | str) -> ResultRow:
         if isinstance(found, str):
             return self.failed(task, found)
         if found.generation.stop == "cancelled":
@@ -158,11 +158,11 @@ class TaskExecutor:
         plan, sample = self.plan, self.samples[task.sample]
         return plan.ask(sample, task.model, self._prompt(task))
 
-    def failed(self, task: Task, reason: str) -> AnswerRow:
+    def failed(self, task: Task, reason: str) -> ResultRow:
         """A row with the reason and no figures, also if the question itself is invalid."""
         sample, entry = self.samples[task.sample], self.entries[task.model]
         request = self.plan.ask(sample, task.model, DEFAULT_QUESTION)
-        return replace(AnswerRow.failed(request, entry, reason), prompt=self._prompt(task))
+        return replace(ResultRow.failed(request, entry, reason), prompt=self._prompt(task))
 
 
 def _parts(tasks: Tasks, size: int) -> list[Tasks]:

@@ -28,12 +28,13 @@ from engine.cli.common import (
 )
 from engine.errors import BadInput, StageScopeError
 from engine.jobs.run_job import RunJob
+from engine.machine.load import MachineLoad
 from engine.media import dataset
 from engine.models import registry
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
 from engine.quoting import cut
-from engine.storage.result_rows import AnswerRow, LoadFigures, PrefixState, StageTime
-from engine.types import STAGES, RunOptions, RunRequest, arranged
+from engine.storage.result_rows import ResultRow
+from engine.types import STAGES, PrefixUse, RunOptions, RunRequest, Span, arranged
 from engine.verify import certificates
 
 MAX_REPEATS = 100
@@ -96,9 +97,9 @@ def _run(request: RunRequest) -> RunJob:
     return job
 
 
-def _row(job: RunJob) -> AnswerRow:
+def _row(job: RunJob) -> ResultRow:
     if job.result is None:
-        return AnswerRow.failed(job.request, registry.find(job.request.model), job.error)
+        return ResultRow.failed(job.request, registry.find(job.request.model), job.error)
     return certificates.row_of(job.result)
 
 
@@ -155,7 +156,7 @@ def _spread(times: RunRange) -> str:
     return f"{_ms(times.median)} ({times.low:.1f} to {times.high:.1f})"
 
 
-def _card(row: AnswerRow, asked: bool) -> str:
+def _card(row: ResultRow, asked: bool) -> str:
     """An answer as text, with its question if there are several."""
     question = f"\n  {row.prompt}" if asked else ""
     if row.error:
@@ -163,7 +164,7 @@ def _card(row: AnswerRow, asked: bool) -> str:
     reused = row.prefix is not None and row.prefix.state == "reused"
     spans = [(name, row.spans[name]) for name in STAGES]
     stages = " | ".join(_stage(name, span, reused) for name, span in spans if span)
-    compiled = ", compiled" if _ran(row) == "compiled" else ""
+    compiled = ", compiled" if row.backend.ran == "compiled" else ""
     cold = ", first (cold) run" if row.cold else ""
     fast = ", fast pixels" if row.pixels == "fast" else ""
     warning = f"  {OFF_SCRIPT}\n" if row.off_script else ""
@@ -181,11 +182,7 @@ def _ms(value: float | None, digits: int = 1) -> str:
     return NONE if value is None else f"{value:.{digits}f} ms"
 
 
-def _ran(row: AnswerRow) -> str:
-    return (row.backend and row.backend.ran) or ""
-
-
-def _machine(load: LoadFigures | None) -> str:
+def _machine(load: MachineLoad | None) -> str:
     """CPU time and wall time, and whether the machine was busy."""
     if load is None:
         return ""
@@ -193,28 +190,28 @@ def _machine(load: LoadFigures | None) -> str:
     return f"  CPU time {load.cpu_ms:.1f} ms in {load.wall_ms:.1f} ms{busy}\n"
 
 
-def _verified(row: AnswerRow) -> str:
+def _verified(row: ResultRow) -> str:
     """Verified, not covered (and what is missing) or unverified, with the command to verify."""
     standing = row.standing
     if standing.state == "verified":
         return f"verified: certificate {standing.name}"
     if standing.state == "not covered":
         return f"{standing.words} (certificate {standing.name})"
-    command = certificates.command(row.model, _ran(row), row.pixels or "exact")
+    command = certificates.command(row.model, row.backend.ran or "", row.pixels)
     text = f"unverified: run `{command}` to prove the stages are the model's own"
     if unusable := len(certificates.unusable_files()):
         text += f"; {unusable:,} damaged certificate files were not used"
     return text
 
 
-def _prefix(use: PrefixState | None) -> str:
+def _prefix(use: PrefixUse | None) -> str:
     if use is None:
         return ""
     how = "are kept for another question" if use.state == "kept" else "were reused from memory"
     return f"  the first {use.tokens:,} tokens of the prompt {how}\n"
 
 
-def _totals(row: AnswerRow) -> str:
+def _totals(row: ResultRow) -> str:
     text, vision = f"total {_ms(row.total_ms)}", row.spans["vision"]
     if vision is None or vision.source != "cached":
         return text
@@ -223,7 +220,7 @@ def _totals(row: AnswerRow) -> str:
     return f"{text} (total without cache: {_ms(row.uncached_total_ms)})"
 
 
-def _stage(name: str, span: StageTime, reused: bool) -> str:
+def _stage(name: str, span: Span, reused: bool) -> str:
     text = f"{name} {_ms(span.ms)}"
     if span.source == "cached":
         how = "prefix reused" if reused else "read from cache"

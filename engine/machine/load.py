@@ -6,7 +6,9 @@ Boundary: figures in, sentences out; load_meter.py measures.  None means "not kn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from engine.plain_files import Positive, Rate, Time
 
 WAITED = 0.10  # of a run's time, ready but without a core
 EXCESS = 0.25  # of the cores that a run needs, taken by others
@@ -22,18 +24,23 @@ class MachineLoad:
     the stages was ready but had no core.  `others`, `steal`: cores used by other processes and by
     other guests of the host (CPU time per wall time), among the `cores` that this process may use.
     `runnable`: other threads that wanted a core, mean of start and end.  `threads`: cores that the
-    run itself can use.  `began_s`: Unix time.
+    run itself can use.  `began_s`: Unix time.  `busy`: why other work disturbed the times of the
+    run; "" if it did not, or if nothing is known.
     """
 
-    began_s: float
-    wall_ms: float
-    cpu_ms: float
-    cores: int
-    threads: int
-    waited_ms: float | None = None
-    others: float | None = None
-    steal: float | None = None
-    runnable: float | None = None
+    began_s: Time
+    wall_ms: Time
+    cpu_ms: Time
+    cores: Positive
+    threads: Positive
+    waited_ms: Time | None = None
+    others: Rate | None = None
+    steal: Rate | None = None
+    runnable: Rate | None = None
+    busy: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "busy", _busy(self))
 
     @property
     def waited(self) -> float | None:
@@ -51,19 +58,16 @@ class MachineLoad:
         return self.waited_ms is not None or self.others is not None
 
 
-def busy(load: MachineLoad | None) -> str:
-    """Why the times of this run were disturbed by other work; "" if they were not, or if nothing is
-    known.
+def _busy(load: MachineLoad) -> str:
+    """Why the run was disturbed, if it was.
 
-    A run is disturbed if its thread waited for a core for more than WAITED of its time.  This also
-    covers other threads of this process, such as a page's.  It does not cover delays of torch's
-    threads, so a run is also disturbed if others used more than EXCESS of the cores it needs, after
-    the cores that the run leaves free are subtracted.  Other guests of the host can take any core,
-    so more than WAITED of all cores is too much.  If others used less than LEAST_MS of CPU time,
-    the system's counters are too coarse to decide.
+    Its thread waited for a core for more than WAITED of its time.  This also covers other threads
+    of this process, such as a page's.  It does not cover delays of torch's threads, so a run is
+    also disturbed if others used more than EXCESS of the cores it needs, after the cores that the
+    run leaves free are subtracted.  Other guests of the host can take any core, so more than WAITED
+    of all cores is too much.  If others used less than LEAST_MS of CPU time, the system's counters
+    are too coarse to decide.
     """
-    if load is None:
-        return ""
     if load.waited is not None and load.waited > WAITED:
         return f"the run's thread waited for a core for {load.waited:.0%} of its time"
     if load.taken is None or load.taken * load.wall_ms < LEAST_MS:

@@ -15,10 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msgspec import UNSET
-
 from engine.analysis.result_device import backend_of, device_of
-from engine.storage.result_rows import Place, ResultRow, StageTimes
+from engine.storage.result_rows import Place, ResultRow, Spans
 from engine.storage.run_store import Run
 
 GAP_MS = 1.0
@@ -114,8 +112,7 @@ def _answered_by(row: ResultRow) -> dict[str, Any]:
 
 
 def _args(source: object, *names: str) -> dict[str, Any]:
-    values = ((name, getattr(source, name)) for name in names)
-    return {name: value for name, value in values if value is not UNSET}
+    return {name: getattr(source, name) for name in names}
 
 
 class _Place:
@@ -142,7 +139,7 @@ class _Place:
     def member(self, row: ResultRow) -> dict[str, Any]:
         return self._moment(f"{row.sample}: answered", _args(row, "new_tokens", "stop", "batch_id"))
 
-    def _stages(self, spans: StageTimes, *names: str) -> Iterator[dict[str, Any]]:
+    def _stages(self, spans: Spans, *names: str) -> Iterator[dict[str, Any]]:
         for name, span in spans.items():
             if span is not None:
                 words = "token steps" if name == "steps" else name

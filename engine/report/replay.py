@@ -16,8 +16,8 @@ from math import ceil
 from engine.analysis.number_text import count, ms
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS, family_colour, tones
 from engine.quoting import printable
-from engine.storage.result_rows import AnswerRow, StageTime
-from engine.types import STAGES
+from engine.storage.result_rows import ResultRow
+from engine.types import STAGES, Span
 
 Pieces = tuple[tuple[float, str], ...]
 PARTS = (*(name for name in STAGES if name != "decode"), "prefill", "steps")  # decode in two
@@ -59,7 +59,7 @@ class ReplayLane:
     notes: tuple[str, ...] = ()
 
 
-def lane(label: str, row: AnswerRow) -> ReplayLane | None:
+def lane(label: str, row: ResultRow) -> ReplayLane | None:
     """The run of a row; None without times of its own: a failure, or a sample of a batch."""
     times = row.token_ms or ()
     if row.error or row.total_ms is None or not times:
@@ -81,7 +81,7 @@ def lane(label: str, row: AnswerRow) -> ReplayLane | None:
     return ReplayLane(label, row.family or "", stages, pieces, row.total_ms, tokens, notes)
 
 
-def _stage_words(name: str, span: StageTime) -> str:
+def _stage_words(name: str, span: Span) -> str:
     how = _SOURCES.get(span.source, "")
     if span.source == "cached":
         computed = "unknown" if span.original_ms is None else ms(span.original_ms)

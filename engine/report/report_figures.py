@@ -33,7 +33,7 @@ from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
 from engine.analysis.throughput import Throughput
 from engine.analysis.vote_counts import VoteCount
-from engine.machine.load import MachineLoad, busy
+from engine.machine.load import MachineLoad
 from engine.report import named_baselines
 from engine.report.device_notes import label_devices, only_shared
 from engine.report.named_baselines import Baselines
@@ -158,8 +158,7 @@ def figures(table: pd.DataFrame) -> dict[str, Any]:
         "throughput": [asdict(one) for one in throughput.throughputs(table)],
         "choice_accuracy": [asdict(one) for one in choice_accuracy.accuracies(table)],
         "machine_load": {
-            label: None if load is None else asdict(load) | {"busy": busy(load)}
-            for label, load in loads.by_label(table).items()
+            label: load and asdict(load) for label, load in loads.by_label(table).items()
         },
     }
 

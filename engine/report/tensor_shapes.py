@@ -49,7 +49,7 @@ def passages(runs: Sequence[Run], table: pd.DataFrame) -> tuple[Passage, ...]:
     for number, run in enumerate(runs):
         for offset, row in run.results():
             label = names.get((number, offset))
-            for one in (row.tensors or ()) if label is not None else ():
+            for one in row.tensors if label is not None else ():
                 shape = (one.shape, one.dtype, one.bytes)
                 counted.setdefault((str(label), one.name), Counter())[shape] += 1
     order = {name: place for place, name in enumerate(BETWEEN)}

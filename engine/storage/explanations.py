@@ -14,10 +14,11 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 from msgspec import Meta, Struct
 
+from engine.plain_files import Count, Name, Repeat, Time
 from engine.quoting import counted
 from engine.storage.annotations import append, lines, of_file
 from engine.storage.json_lines import DamagedLines
-from engine.storage.schemas import Count, Name, Repeat, Time, checked
+from engine.storage.schemas import checked
 
 EXPLANATIONS = "explanations.jsonl"
 MAX_LINES = 10_000  # that are read

@@ -1,21 +1,16 @@
-"""The plan of a dataset run: models, samples, repeats, order and settings.
-
-Boundary: checked names and numbers; knows no models, files or clocks.
-"""
+"""The plan of a dataset run: models, samples, repeats, order and settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from msgspec import MsgspecError, convert
-
-from engine.errors import BadInput, StoreError
+from engine.errors import BadInput
 from engine.prompts import check_question
-from engine.quoting import cut, number, quoted
-from engine.types import OPTIONS, CachePolicy, DecodeConfig, RunOptions
+from engine.quoting import number, quoted
+from engine.types import OPTIONS, CachePolicy, RunOptions
 
 Order = Literal["auto", "sequential", "interleaved"]
 Phase = Literal["warmup", "measured"]
@@ -118,33 +113,6 @@ class Plan(RunOptions):
     def tasks(self, group: tuple[str, ...]) -> Iterator[Task]:
         """All measured tasks of a group."""
         return chain.from_iterable(self.batches(group))
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def from_json(value: Mapping[str, Any]) -> Plan:
-    """The plan that as_json() wrote, or StoreError for anything else.
-
-    A missing setting has its default.  An unknown setting is refused, because this version does not
-    know what it means.
-    """
-    try:
-        _refuse_unknown(value, Plan)
-        if isinstance(decode := value.get("decode"), dict):
-            _refuse_unknown(decode, DecodeConfig)
-        return convert({"extent": "stream", **value}, Plan)  # for runs older than this setting
-    except (BadInput, MsgspecError) as error:
-        raise StoreError(
-            f"The plan in run.json cannot be used ({cut(str(error).rstrip('.'))}): restore the "
-            "file, or start a new run."
-        ) from error
-
-
-def _refuse_unknown(value: Mapping[str, Any], kind: type[Plan] | type[DecodeConfig]) -> None:
-    known = {one.name for one in fields(kind)}
-    if unknown := [name for name in value if name not in known]:
-        raise BadInput(f"{quoted(unknown[0])} is not a known setting of a run")
 
 
 def _check_text(name: str) -> None:

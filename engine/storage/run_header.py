@@ -1,7 +1,6 @@
 """run.json: the plan, dataset, models, code and machine of a run, on which all figures depend.
 
-Boundary: the header's types and the file's format.  A file with another version, wrong types or an
-impossible plan is refused.
+VERSION is that of all files of a run: a run of another version is refused.
 """
 
 from __future__ import annotations
@@ -9,20 +8,20 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from msgspec import MsgspecError, Struct, convert
+from msgspec import MsgspecError, convert, to_builtins
 
-from engine.errors import StoreError
+from engine.errors import BadInput, StoreError
 from engine.plain_files import read_json, reason
-from engine.quoting import quoted, shown
-from engine.storage.plan import Plan, from_json
+from engine.quoting import cut, quoted, shown
+from engine.storage.plan import Plan
 from engine.types import MediaKind
 
-FORMAT, VERSION, HEADER = "stagescope-run", 1, "run.json"
+FORMAT, VERSION, HEADER = "stagescope-run", 2, "run.json"
 MAX_BYTES = 2**28  # of run.json; a plan may name a million samples
 
 
@@ -45,7 +44,7 @@ class ModelIdentity:
     revision: str | None
     dtype: str
     digest: str
-    shows: MediaKind | None = None  # not set in older runs: what its family usually gets
+    shows: MediaKind | None = None  # what its family usually gets
 
 
 @dataclass(frozen=True)
@@ -62,63 +61,49 @@ class Header:
     together: str = ""
 
 
-class _Stored(Struct):
-    """The stored form of run.json; unknown keys of later versions are ignored."""
-
-    plan: dict[str, Any]
-    dataset: DatasetIdentity
-    models: tuple[ModelIdentity, ...]
-    environment: dict[str, str]
-    code: str
-    id: str
-    created: str
-    together: str = ""
-
-
 def read(folder: Path) -> Header:
     """Reads run.json; StoreError if it is missing or of another version."""
-    what = "The header of the run"
+    what, place = "The header of the run", shown(folder / HEADER)
     if not os.path.lexists(folder / HEADER):
         raise StoreError(f"{shown(folder)} holds no {HEADER}: name the folder of a run.")
     value = read_json(folder / HEADER, MAX_BYTES, what, dict, links=False, error=StoreError)
     if value.get("format") != FORMAT:
-        raise StoreError(f"{_shown(folder)} is not a run of StageScope: give the folder of one.")
+        raise StoreError(f"{place} is not a run of StageScope: give the folder of one.")
     if type(version := value.get("version")) is not int or version != VERSION:
         raise StoreError(
             f"{shown(folder)} is a run of version {quoted(version)}, but this program reads "
-            f"version {VERSION}: use the program that wrote it."
+            f"version {VERSION}: run it again, or use the program that wrote it."
         )
-    return parsed(value, shown(folder / HEADER))
+    return parsed(value, place)
 
 
 def as_json(header: Header) -> dict[str, Any]:
     """The header as JSON."""
-    value = {"format": FORMAT, "version": VERSION, **asdict(header)}
-    return value | {"environment": dict(header.environment)}
+    return {"format": FORMAT, "version": VERSION, **to_builtins(header, enc_hook=dict)}
 
 
 def parsed(value: Mapping[str, Any], where: str) -> Header:
-    """The header that as_json() wrote; StoreError, which names the file `where`, for others."""
+    """The header that as_json() wrote; StoreError, which names the file `where`, for others.
+
+    An unknown setting is refused, because this version does not know what it means.
+    """
     try:
-        found = convert(value, _Stored)
-    except MsgspecError as error:
+        header = convert(value, Header)
+        _refuse_unknown(value["plan"], to_builtins(header.plan))
+    except (BadInput, MsgspecError) as error:
+        why = reason(error) if isinstance(error, MsgspecError) else cut(str(error).rstrip("."))
         raise StoreError(
-            f"{where} cannot be used ({reason(error)}): restore it from a copy, or start a new run."
+            f"{where} cannot be used ({why}): restore it from a copy, or start a new run."
         ) from error
-    return Header(
-        plan=from_json(found.plan),
-        dataset=found.dataset,
-        models=found.models,
-        environment=found.environment,
-        code=found.code,
-        id=found.id,
-        created=found.created,
-        together=found.together,
-    )
+    return header
 
 
-def _shown(folder: Path) -> str:
-    return shown(folder / HEADER)
+def _refuse_unknown(found: object, known: object) -> None:
+    if isinstance(found, dict) and isinstance(known, dict):
+        for name, value in found.items():
+            if name not in known:
+                raise BadInput(f"{quoted(name)} is not a known setting of a run")
+            _refuse_unknown(value, known[name])
 
 
 def new_id() -> str:

@@ -16,14 +16,13 @@ import msgspec
 from msgspec import Meta, Struct
 
 from engine.errors import StoreError
-from engine.plain_files import JSON_FAULTS, read_json, reason
+from engine.machine.load import MachineLoad
+from engine.plain_files import JSON_FAULTS, Count, Difference, Name, read_json, reason
 from engine.quoting import quoted, shown
 from engine.storage import new_file, run_header
-from engine.storage.result_rows import LoadFigures
 from engine.storage.run_header import Header
-from engine.storage.schemas import Count, Difference, Name
 
-FORMAT, VERSION = "stagescope-baseline", 1
+FORMAT, VERSION = "stagescope-baseline", 2
 _WHAT = "The pinned baseline"
 MAX_BYTES = 2**26  # 500 samples of 3 models have about 1 MB
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -55,7 +54,7 @@ class ModelValues(Struct, frozen=True, kw_only=True):
     device: str
     shared: str
     cached: Count
-    load: LoadFigures | None
+    load: MachineLoad | None
     samples: dict[str, SampleValues]
     failed: tuple[str, ...] = ()
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 from msgspec import Meta, Struct
 
+from engine.plain_files import Count, Name, Repeat
 from engine.storage.plan import Phase, Task
 
 # Of a check; refused: the model does not offer what the check is about, so no run does it.
@@ -23,17 +24,7 @@ Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped", "refused"]
 Choice = Literal["first", "second", "both", "neither", ""]  # of a vote
 PASSED = ("passed", "tie")
 SHOWN = 12  # characters of a certificate's hash that name it
-MOST = 10**12  # milliseconds, tokens or bytes; a larger value is not a measurement
-Time = Annotated[float, Meta(ge=0, le=MOST)]  # milliseconds
-Difference = Annotated[float, Meta(ge=-MOST, le=MOST)]  # milliseconds; rounding may go below 0
-Lasting = Annotated[float, Meta(ge=-1, le=MOST)]  # milliseconds; a difference may round below 0
-Rate = Annotated[float, Meta(ge=0, le=MOST)]
-Count = Annotated[int, Meta(ge=0, le=MOST)]
-Positive = Annotated[int, Meta(ge=1, le=MOST)]
-Repeat = Annotated[int, Meta(ge=0, le=10**9)]
-Name = Annotated[str, Meta(min_length=1)]
 Texts = dict[str, str]
-Plain = dict[str, str | int | float | bool | None]
 
 
 class Event(Struct):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engine.machine.load import MachineLoad, busy, together, words
+from engine.machine.load import MachineLoad, together, words
 from engine.verify.verdict import CheckFinding
 
 TRIES = 3
@@ -27,8 +27,8 @@ class Attempt:
     @property
     def excused(self) -> bool:
         """Whether it failed and load may be the reason."""
-        failed = self.finding.outcome == "failed"
-        return failed and not self.finding.evidence.get(BEYOND) and bool(busy(self.load))
+        failed = self.finding.outcome == "failed" and not self.finding.evidence.get(BEYOND)
+        return failed and self.load is not None and bool(self.load.busy)
 
 
 def needs_retry(tries: Sequence[Attempt]) -> bool:

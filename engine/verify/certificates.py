@@ -31,7 +31,7 @@ from engine.media_options import COUNT_SPLIT
 from engine.plain_files import JSON_FAULTS, advice, read_limited, reason, write_whole
 from engine.quoting import quoted, shown
 from engine.storage import provenance
-from engine.storage.result_rows import AnswerRow
+from engine.storage.result_rows import ResultRow
 from engine.storage.schemas import SHOWN, UNVERIFIED, Certificate, Standing, checked
 from engine.types import Ran, RunResult
 from engine.verify import coverage
@@ -255,9 +255,9 @@ def stale(certificate: Mapping[str, Any]) -> bool:
     return bool(certificate["engine"] != engine_digest())
 
 
-def row_of(result: RunResult) -> AnswerRow:
+def row_of(result: RunResult) -> ResultRow:
     """The row of a result with its certificate's status: what every path of a result stores."""
-    return AnswerRow.from_result(result, certificate_status(result))
+    return ResultRow.from_result(result, certificate_status(result))
 
 
 def certificate_status(result: RunResult) -> Standing:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from engine.storage.result_rows import AnswerRow
+from engine.storage.result_rows import ResultRow
 from engine.types import STAGES, RunResult
 from engine.verify.stage_times import TimedRun
 from engine.verify.verdict import CheckFinding, judged
@@ -25,7 +25,7 @@ def figures(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
     for timed in rounds[-1]:
         expected = recomputed(timed.result)
         faults += _different(timed.kind, "result", timed.result, expected)
-        faults += _different(timed.kind, "row", AnswerRow.from_result(timed.result), expected)
+        faults += _different(timed.kind, "row", ResultRow.from_result(timed.result), expected)
     evidence = {"runs": len(results), "faults": faults[:10]}
     good = f"TTFT, TPOT, totals and token times of {len(results)} runs follow from the raw spans."
     return judged(faults, good, "faults", evidence)
@@ -52,7 +52,7 @@ def recomputed(result: RunResult) -> dict[str, float | None]:
 
 
 def _different(
-    kind: str, what: str, found: RunResult | AnswerRow, expected: Mapping[str, float | None]
+    kind: str, what: str, found: RunResult | ResultRow, expected: Mapping[str, float | None]
 ) -> Iterator[str]:
     for name, value in expected.items():
         stated = getattr(found, name)

@@ -15,8 +15,8 @@ from engine.analysis import gate as gates
 from engine.analysis.gate import GateReport, GateResult, gate, metric_names
 from engine.analysis.gate_values import values_of
 from engine.errors import BadInput
+from engine.machine.load import MachineLoad
 from engine.report import gate_text
-from engine.storage.result_rows import LoadFigures
 from engine.storage.run_values import RunValues
 from engine.types import DecodeConfig
 from tests import fabricate
@@ -304,7 +304,7 @@ def test_an_unfinished_run_is_refused(make: Make) -> None:
     refused(make(rows()), by_turns(new, ""), "not finished", "--resume")
 
 
-BUSY = LoadFigures(0.0, 1000.0, 500.0, 2, 1, waited_ms=600.0)
+BUSY = MachineLoad(0.0, 1000.0, 500.0, 2, 1, waited_ms=600.0)
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ BUSY = LoadFigures(0.0, 1000.0, 500.0, 2, 1, waited_ms=600.0)
 def test_times_that_do_not_compare_are_refused_and_answers_are_not(
     make: Make, changed: dict[str, Any], word: str
 ) -> None:
-    idle = {"load": msgspec.structs.replace(BUSY, waited_ms=0.0)}
+    idle = {"load": replace(BUSY, waited_ms=0.0)}
     base = model(make(rows()), **idle)
     new = model(make(rows(seed=1)), **idle)
     assert gate(base, new).verdict == "no worse"

@@ -38,7 +38,7 @@ def test_names(environment: dict[str, str], name: str) -> None:
          "H200, shared device and cores"),
         ({"where": {"type": "H200"}}, "H200"),
         ({}, ""),
-        ({"where": {"type": "H200", "shares": None}}, "H200"),
+        ({"where": {"type": "H200"}}, "H200"),
         ({"where": {"shares": ["cores"]}}, "shared cores"),
     ],
 )  # fmt: skip

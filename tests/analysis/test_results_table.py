@@ -87,7 +87,7 @@ def test_types_of_devices_never_share_a_label(tmp_path: Path) -> None:
 def test_models_and_runs_on_different_devices_are_named_with_them(tmp_path: Path) -> None:
     """Where each has one type of device, times of two would stand side by side without a word."""
     slow = [fabricate.row("ev", environment=EPYC), fabricate.failed("ev", "s1")]
-    fast = [fabricate.row("vl", environment=H200), fabricate.row("im", environment=None)]
+    fast = [fabricate.row("vl", environment=H200), fabricate.row("im", environment={})]
     one = fabricate.run(tmp_path / "a", slow + fast)
     assert labels(frame([one])) == ["ev · EPYC, 1 thread", "vl · H200", "im"]
     two = [fabricate.run(tmp_path / n, rows) for n, rows in (("b", slow), ("c", fast))]
@@ -126,7 +126,7 @@ def test_one_type_of_device_needs_no_name_and_odd_places_cost_nothing(tmp_path: 
     rows = [
         fabricate.row(environment=EPYC, where=7),
         fabricate.row(sample="s1", environment=EPYC, where={"node": ["a"], "shares": "x"}),
-        fabricate.row(sample="s2", environment=None),
+        fabricate.row(sample="s2", environment={}),
     ]
     table = frame([fabricate.run(tmp_path / "r", rows)])
     assert labels(table) == [fabricate.row()["model"]]
@@ -189,8 +189,7 @@ def test_a_row_with_a_damaged_value_is_left_out_and_told(tmp_path: Path) -> None
 
 
 def test_what_a_row_does_not_know_is_none(tmp_path: Path) -> None:
-    """Rows of earlier versions, and keys of later ones."""
-    row = fabricate.row(verified=None, decode_config=None) | {"later": {"x": [1, "y"]}}
+    row = fabricate.row(verified=None) | {"unknown": {"x": [1, "y"]}}
     del row["token_ms"], row["tpot_ms"]
     run = fabricate.run(tmp_path / "r", [row])
     table = frame([run])

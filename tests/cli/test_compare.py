@@ -5,14 +5,15 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from engine.cli import compare
-from engine.storage.result_rows import AnswerRow, AskedAndRan
+from engine.storage.result_rows import AskedAndRan, ResultRow
 from engine.storage.schemas import Standing
 
 HASH = "ab" * 32
 
 
 def test_an_unverified_answer_names_the_flags_that_verify_it() -> None:
-    row = AnswerRow(model="ev", sample="s", pixels="fast", backend=AskedAndRan(ran="compiled"))
+    row = ResultRow(model="ev", sample="s", repeat=0, phase="measured", pixels="fast",
+                    backend=AskedAndRan(ran="compiled"))  # fmt: skip
     told = compare._verified(row)
     assert "`python -m engine verify --models ev --backend compiled --pixels fast`" in told
     plain = compare._verified(replace(row, pixels="exact", backend=AskedAndRan(ran="generate")))
@@ -23,5 +24,6 @@ def test_an_unverified_answer_names_the_flags_that_verify_it() -> None:
 
 def test_a_result_beyond_its_certificate_says_what_is_missing() -> None:
     status = Standing("not covered", HASH, ("sampling", "96 tokens (48 verified)"))
-    told = compare._verified(AnswerRow(model="ev", sample="s", standing=status))
+    row = ResultRow(model="ev", sample="s", repeat=0, phase="measured", standing=status)
+    told = compare._verified(row)
     assert told == "not covered: sampling, 96 tokens (48 verified) (certificate abababababab)"

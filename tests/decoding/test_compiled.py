@@ -25,7 +25,7 @@ from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.watcher import Watcher
-from engine.storage.result_rows import AnswerRow, AskedAndRan
+from engine.storage.result_rows import AskedAndRan, ResultRow
 from engine.types import Backend, DecodeConfig, RunRequest, RunResult, Sample
 from engine.verify import certificates
 from engine.verify import runner as verification
@@ -250,7 +250,7 @@ def test_a_compiler_that_fails_costs_one_note_and_is_not_asked_again(
         found = go(adapter, sample, COMPILED)
         assert len(found.notes) == 1 and "eagerly" in found.notes[0]
         assert "no C++ compiler is here" in found.notes[0] and "more of it" not in found.notes[0]
-        assert AnswerRow.from_result(found).backend == AskedAndRan("compiled", "eager")
+        assert ResultRow.from_result(found).backend == AskedAndRan("compiled", "eager")
         assert found.generation.token_ids == go(adapter, sample, EAGER).generation.token_ids
     assert len(asked) == 1
 

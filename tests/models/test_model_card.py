@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from engine.errors import ModelUnavailable
 from engine.models import checkpoint, checkpoint_files, model_card, registry, weights
 from engine.pipeline import single_run
-from engine.storage.result_rows import AnswerRow
+from engine.storage.result_rows import ResultRow
 from engine.types import DecodeConfig, RunRequest, Sample, Tower
 from tests import published_checkpoints, tiny
 from tests.models.conftest import entry_for, loaded
@@ -89,7 +89,7 @@ def test_results_carry_the_card(tiny_models: Path, sample: Sample) -> None:
     for item in registry.entries():
         adapter = registry.load(item)
         request = RunRequest(sample, item.name, "Why?", DecodeConfig(max_new_tokens=3))
-        row = AnswerRow.from_result(single_run.run(adapter, request, None))
+        row = ResultRow.from_result(single_run.run(adapter, request, None))
         card = row.identity
         assert card["tower"] == {"hidden": 16, "layers": 3, "heads": 2, **side}
         assert row.digest and card["headers"] and card["missing"] == [] == card["extra"]

@@ -17,7 +17,7 @@ from engine.errors import ModelUnavailable, SettingsError
 from engine.models import loading, quantization, registry
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import key
-from engine.storage.result_rows import AnswerRow
+from engine.storage.result_rows import ResultRow
 from engine.types import DecodeConfig, ModelInfo, RunRequest, Sample
 from engine.verify import certificates
 from tests.ui.verify import made
@@ -143,7 +143,7 @@ def test_it_is_part_of_the_key_and_of_the_result(tiny_models: Path, sample: Samp
     for kind in (None, "8bit", "4bit"):
         adapter.info = replace(plain, quantization=kind)
         keys.add(key(adapter.feature_spec(prepared)))
-        assert AnswerRow.from_result(single_run.run(adapter, request, None)).quantization == kind
+        assert ResultRow.from_result(single_run.run(adapter, request, None)).quantization == kind
     adapter.info = plain
     assert len(keys) == 3
 

@@ -14,7 +14,7 @@ from engine.errors import ModelUnavailable
 from engine.models import registry, trained_questions
 from engine.pipeline import batch_run, single_run
 from engine.prompts import COMMON_QUESTIONS, plain_question
-from engine.storage.result_rows import AnswerRow
+from engine.storage.result_rows import ResultRow
 from engine.types import DecodeConfig, ModelInfo, RunRequest, Sample
 from tests.models.conftest import entry_for
 
@@ -125,9 +125,9 @@ def test_the_checkpoint_decides_and_no_entry_and_no_name(
     ):
         request = RunRequest(sample, model.info.name, question, decode=brief)
         result = single_run.run(model, request, None)
-        assert result.off_script is wanted and AnswerRow.from_result(result).off_script is wanted
+        assert result.off_script is wanted and ResultRow.from_result(result).off_script is wanted
         together = batch_run.run(model, [request, request], None)
-        assert [AnswerRow.from_result(one).off_script for one in together] == [wanted, wanted]
+        assert [ResultRow.from_result(one).off_script for one in together] == [wanted, wanted]
 
 
 def test_the_declaration_is_part_of_the_checkpoints_digest(declared: Path) -> None:

@@ -15,7 +15,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.watcher import Watcher
-from engine.storage.result_rows import NOT_OF_ONE, AnswerRow
+from engine.storage.result_rows import NOT_OF_ONE, ResultRow
 from engine.types import STAGES, DecodeConfig, RunRequest, RunResult, Sample
 from tests.conftest import make_sample
 from tests.models.test_equality import entry_of
@@ -137,12 +137,12 @@ def test_times_are_the_batchs_and_a_row_has_none_of_its_own(
     parts = [batch.span(f"decode.{part}") for part in ("prefill", "steps")]
     assert 0 < sum(span.ms for span in parts if span) <= stages[3].ms
     assert batch.tokens_per_s == pytest.approx(1000 * batch.tokens / batch.total_ms)
-    row = json.loads(json.dumps(AnswerRow.from_result(found[1]).as_dict(), allow_nan=False))
+    row = json.loads(json.dumps(ResultRow.from_result(found[1]).as_dict(), allow_nan=False))
     assert [row[name] for name in NOT_OF_ONE] == [None] * len(NOT_OF_ONE)
     assert set(row["stages"].values()) == {None} and row["batch"] == 3
     assert row["batch_ms"] == batch.total_ms and row["batch_stages"]["decode"]["ms"] > 0
     assert row["new_tokens"] == len(row["token_ids"]) and not row["cold"]
-    assert AnswerRow.from_result(single_run.run(one_adapter, asked[0], None)).batch == 1
+    assert ResultRow.from_result(single_run.run(one_adapter, asked[0], None)).batch == 1
 
 
 def test_a_broken_sample_leaves_and_its_time_with_it(
@@ -217,7 +217,7 @@ def test_without_anything_to_compute_there_is_no_vision_time(
         single_run.run(one_adapter, request, cache)
     (first, *_) = results(batch_run.run(one_adapter, asked, cache))
     assert first.batch is not None and first.batch.span("vision") is None
-    assert AnswerRow.from_result(first).batch_spans["vision"] is None
+    assert ResultRow.from_result(first).batch_spans["vision"] is None
     assert first.batch.cached == 3 and batch_run.NOT_KEPT not in first.notes
 
 

@@ -18,7 +18,7 @@ from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_trial, single_run
 from engine.pipeline.watcher import DraftWatcher
-from engine.storage.result_rows import AnswerRow
+from engine.storage.result_rows import ResultRow
 from engine.types import DecodeConfig, RunRequest, RunResult, Sample
 from engine.verify.answer_paths import Subject
 from engine.verify.verdict import VerifyRequest
@@ -116,7 +116,7 @@ def test_note_and_row_have_both_limits(load: Callable[..., Adapter], sample: Sam
     result = go(adapter, sample)
     (note,) = [note for note in result.notes if "instead of" in note]
     assert note.startswith("The limit of new tokens is 9 instead of 300: tiny-llava has")
-    row = AnswerRow.parse(AnswerRow.from_result(result).as_dict())
+    row = ResultRow.parse(ResultRow.from_result(result).as_dict())
     assert row.decode_config is not None and row.decode_config.max_new_tokens == ASKED
     assert row.token_limit == row.new_tokens == ROOM
 

@@ -20,7 +20,7 @@ from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.prefix_cache import Prefixes
 from engine.pipeline.watcher import Watcher
 from engine.prompts import choice_question
-from engine.storage.result_rows import AnswerRow
+from engine.storage.result_rows import ResultRow
 from engine.types import ChoiceForm, DecodeConfig, RunRequest, RunResult, Sample
 from tests import tiny
 from tests.conftest import make_sample
@@ -220,7 +220,7 @@ def test_a_cancelled_run_is_not_prolonged(tiny_models: Path, tmp_path: Path) -> 
 def test_the_row_has_them(tiny_models: Path, tmp_path: Path) -> None:
     adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
     result = single_run.run(adapter, request(adapter, sample), None)
-    row = AnswerRow.from_result(result)
+    row = ResultRow.from_result(result)
     assert row.letter_logprobs == result.letter_logprobs
     assert set(row.letter_logprobs or {}) == {"A", "B", "C"}
     assert all(value < 0 for value in (row.letter_logprobs or {}).values())

@@ -17,7 +17,7 @@ from engine.pipeline import prefix_cache, single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.prefix_cache import Prefix, Prefixes
 from engine.pipeline.watcher import Watcher
-from engine.storage.result_rows import AnswerRow, PrefixState
+from engine.storage.result_rows import ResultRow
 from engine.types import STAGES, DecodeConfig, PrefixUse, RunRequest, RunResult, Sample
 from tests.conftest import make_sample
 from tests.models.test_equality import entry_of
@@ -143,7 +143,7 @@ def test_what_another_question_would_have_taken_is_not_invented(
     first = ask(adapter, sample, "Hi?", store)
     again = ask(adapter, sample, SECOND * 6, store)
     assert again.span("decode").original_ms is None is again.span("decode.prefill").original_ms
-    assert again.uncached_total_ms is None is AnswerRow.from_result(again).uncached_total_ms
+    assert again.uncached_total_ms is None is ResultRow.from_result(again).uncached_total_ms
     took = first.span("decode.prefill").ms
     assert any(f"first question's prefill took {took:.1f} ms" in note for note in again.notes)
     assert sum(again.span(name).ms for name in STAGES) <= again.total_ms
@@ -170,10 +170,10 @@ def test_features_from_the_disk_keep_the_time_they_took(
 def test_a_row_says_what_became_of_the_prefix(
     adapter: Adapter, sample: Sample, store: Prefixes
 ) -> None:
-    plain = AnswerRow.from_result(ask(adapter, sample, FIRST, None))
-    kept, again = (AnswerRow.from_result(ask(adapter, sample, FIRST, store)) for _ in range(2))
+    plain = ResultRow.from_result(ask(adapter, sample, FIRST, None))
+    kept, again = (ResultRow.from_result(ask(adapter, sample, FIRST, store)) for _ in range(2))
     assert plain.prefix is None
-    assert kept.prefix == PrefixState("kept", again.prefix.tokens)
+    assert kept.prefix == PrefixUse("kept", again.prefix.tokens)
     assert again.prefix.state == "reused"
     assert again.context_tokens == plain.context_tokens
     assert again.prefill.source == "cached"

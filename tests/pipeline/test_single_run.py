@@ -14,7 +14,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.watcher import Watcher
-from engine.storage.result_rows import AnswerRow, AskedAndRan
+from engine.storage.result_rows import AskedAndRan, ResultRow
 from engine.types import STAGES, DecodeConfig, RunRequest, RunResult, Sample, Span
 
 SHORT = DecodeConfig(max_new_tokens=6)
@@ -207,7 +207,7 @@ def test_a_row_is_plain_json_with_every_figure(
     import json
 
     result = go(adapter, sample, cache)
-    row = json.loads(json.dumps(AnswerRow.from_result(result).as_dict(), allow_nan=False))
+    row = json.loads(json.dumps(ResultRow.from_result(result).as_dict(), allow_nan=False))
     assert row["new_tokens"] == len(row["token_ids"]) == 6
     assert set(row["stages"]) == set(STAGES)
     assert row["total_ms"] == pytest.approx(
@@ -218,7 +218,7 @@ def test_a_row_is_plain_json_with_every_figure(
 
 def test_a_failed_row_has_a_reason_and_no_figure(sample: Sample, tiny_models: Path) -> None:
     request = RunRequest(sample, "tiny-llava", "Why?")
-    row = AnswerRow.failed(request, registry.entry("tiny-llava"), "out of luck").as_dict()
+    row = ResultRow.failed(request, registry.entry("tiny-llava"), "out of luck").as_dict()
     assert row["error"] == "out of luck"
     assert not [value for value in row.values() if isinstance(value, int | float)]
 
@@ -260,7 +260,7 @@ def test_the_extent_of_event_pictures_reaches_the_answer_the_row_and_the_key(
     )
     assert [one.cached for one in (own, common, again)] == [False, False, True]
     assert own.extent == again.extent == "slice" and common.extent == "stream"
-    assert AnswerRow.from_result(own).extent == AskedAndRan("slice", "slice")
+    assert ResultRow.from_result(own).extent == AskedAndRan("slice", "slice")
     assert "(sized by stream)" in common.shown
     sizes = [one.shape for one in own.tensors if one.name == "images"]
     assert len(sizes) > 1 and sum(shape[0] for shape in sizes) == 5
@@ -275,7 +275,7 @@ def test_control_prepared_event_images_have_no_extent(
     assert not go(adapter, sample, cache).cached
     other = go(adapter, sample, cache, extent="stream")
     assert other.cached and other.extent is None
-    assert AnswerRow.from_result(other).extent == AskedAndRan("stream", None)
+    assert ResultRow.from_result(other).extent == AskedAndRan("stream", None)
 
 
 def test_an_unknown_extent_is_refused(adapter: Adapter, sample: Sample) -> None:

@@ -14,7 +14,7 @@ from engine.report import perfetto_trace
 from tests import fabricate
 
 # Of what was written before threads of workers existed, for the runs of local().
-BEFORE = "9f50263d829b54b94358689c7a4c8591fd4567e19b613b3639254499a59542ec"
+BEFORE = "0605ad413acd552db8d5a103260dc0b28e7346a45b41f2e5c8e4ed31536bb521"
 H200 = {"device": "cuda:0", "hardware": "H200"}
 PLACE = {"node": "n1", "host": "a", "address": "10.0.0.1", "device": "H200 (GPU-1)",
          "type": "H200", "actor": "x", "pid": 7, "shares": []}  # fmt: skip

@@ -12,7 +12,7 @@ from msgspec import structs
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS
 from engine.report import export, replay
 from engine.report.replay import ReplayLane
-from engine.storage.result_rows import AnswerRow
+from engine.storage.result_rows import ResultRow
 from tests import fabricate
 from tests.report.test_drawers import EVIL, read
 from tests.ui.answers import CACHED, result
@@ -20,9 +20,9 @@ from tests.ui.answers import CACHED, result
 AT = re.compile(r'class="at" style="--at:([0-9.]+)">([^<]*)<')
 
 
-def row(**changes: object) -> AnswerRow:
+def row(**changes: object) -> ResultRow:
     """Tokens "Be", "cause" and "." at 100, 110 and 120 ms."""
-    return structs.replace(AnswerRow.from_result(result()), **{"text_ends": (2, 7, 8)} | changes)
+    return structs.replace(ResultRow.from_result(result()), **{"text_ends": (2, 7, 8)} | changes)
 
 
 def lane(**changes: object) -> ReplayLane:
@@ -51,7 +51,7 @@ def test_parts_have_the_colours_of_the_stage_bars() -> None:
 
 
 def test_a_cached_stage_plays_at_its_cached_time_and_says_so() -> None:
-    found = replay.lane("One", AnswerRow.from_result(result(vision=CACHED)))
+    found = replay.lane("One", ResultRow.from_result(result(vision=CACHED)))
     assert found is not None
     assert (found.stages[2].start_ms, found.stages[2].ms) == (30, 2.0)
     assert found.stages[2].words == "vision 2.00 ms (read from the cache; when computed: 40.0 ms)"
@@ -64,7 +64,7 @@ def test_a_row_without_the_text_of_its_tokens_shows_it_with_the_last_one() -> No
         assert found.pieces == ((120.0, "Because."),) and found.notes == (replay.NO_TEXT_TIMES,)
     for ends in ((9, 99, 3), (5, 2, 8)):  # of a damaged row
         assert "".join(text for _, text in lane(text_ends=ends).pieces) == "Because."
-    cold = replay.lane("One", AnswerRow.from_result(result(cold=True)))
+    cold = replay.lane("One", ResultRow.from_result(result(cold=True)))
     assert cold is not None and replay.COLD in cold.notes
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from engine.errors import BadInput, StoreError
-from engine.storage.plan import Plan, Task, from_json
+from engine.storage import run_header
+from engine.storage.plan import Plan, Task
 from engine.types import DecodeConfig
+from tests import fabricate
 
 
 def plan(**more: Any) -> Plan:
@@ -59,17 +62,6 @@ def test_what_only_single_runs_give(more: dict[str, Any], message: str) -> None:
         plan(batch=4, **more)
 
 
-def test_a_plan_that_knows_no_batches_has_single_runs() -> None:
-    old = {key: value for key, value in plan().as_json().items() if key != "batch"}
-    assert from_json(old) == plan()
-
-
-def test_a_plan_that_knows_no_extent_ran_with_pictures_of_one_size() -> None:
-    old = {key: value for key, value in plan().as_json().items() if key != "extent"}
-    assert from_json(old) == plan(extent="stream")
-    assert from_json(plan().as_json()).extent == "slice"
-
-
 def test_forced_is_one_length_for_all() -> None:
     assert plan().decode.forced is None
     assert plan(decode=DecodeConfig(max_new_tokens=9, min_new_tokens=9)).decode.forced == 9
@@ -77,7 +69,9 @@ def test_forced_is_one_length_for_all() -> None:
 
 def test_json_gives_the_same_plan() -> None:
     wanted = plan(prompt=" Why? ", decode=DecodeConfig(max_new_tokens=7, temperature=0.5))
-    assert from_json(json.loads(json.dumps(wanted.as_json()))) == wanted
+    header = replace(fabricate.header(), plan=wanted)
+    stored = json.loads(json.dumps(run_header.as_json(header)))
+    assert run_header.parsed(stored, "run.json") == header
     assert wanted.prompt == "Why?"
 
 
@@ -111,7 +105,12 @@ def test_more_results_than_a_run_may_have() -> None:
         plan(samples=tuple(map(str, range(1000))), repeat=1000)
 
 
-@pytest.mark.parametrize("damage", [{"decode": 3}, {"models": 5}, {"odd": 1}, {"repeat": "x"}])
+@pytest.mark.parametrize(
+    "damage",
+    [{"decode": 3}, {"decode": {"odd": 1}}, {"models": 5}, {"odd": 1}, {"repeat": "x"},
+     {"repeat": 0}],
+)  # fmt: skip
 def test_a_damaged_plan_is_refused(damage: dict[str, Any]) -> None:
+    stored = run_header.as_json(fabricate.header())
     with pytest.raises(StoreError, match=r"run\.json"):
-        from_json(plan().as_json() | damage)
+        run_header.parsed(stored | {"plan": stored["plan"] | damage}, "run.json")

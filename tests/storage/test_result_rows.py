@@ -16,7 +16,7 @@ from engine.analysis import model_summary, throughput
 from engine.analysis.results_table import frame
 from engine.report import export
 from engine.storage import run_store
-from engine.storage.result_rows import AnswerRow, Place, ResultRow
+from engine.storage.result_rows import Place, ResultRow
 from engine.storage.run_store import Run
 from engine.types import Batch, Span
 from tests import fabricate
@@ -44,7 +44,7 @@ def test_a_stored_run_opens_and_its_rows_are_written_as_they_were(stored: Run) -
     rows = [row for _, row in stored.results()]
     assert stored.state == "finished" and stored.problems == () and len(rows) == 10
     assert [pairs(json.dumps(row.as_dict())) for row in rows] == list(map(pairs, lines))
-    assert {row.size for row in rows} == {1, 2} and sum(row.error is not None for row in rows) == 1
+    assert {row.batch for row in rows} == {1, 2} and sum(row.error is not None for row in rows) == 1
     assert {row.phase for row in rows} == {"warmup", "measured"} and any(row.cached for row in rows)
 
 
@@ -62,14 +62,15 @@ def test_a_stored_run_has_the_figures_that_its_summary_states(stored: Run) -> No
 
 
 def test_a_written_row_says_what_its_result_says() -> None:
-    row = AnswerRow.from_result(result())
+    row = ResultRow.from_result(result())
     found = row.as_dict()
     first, *_, last = found
-    assert (first, last) == ("model", "standing")
+    assert (first, last) == ("model", "at")
+    assert list(row.printed())[-1] == "standing"
     assert {name: found[name] for name in ("total_ms", "unaccounted_ms", "ttft_ms")} == {
         name: getattr(result(), name) for name in ("total_ms", "unaccounted_ms", "ttft_ms")
     }
-    assert AnswerRow.parse(json.dumps(found).encode()) == AnswerRow.parse(found)
+    assert ResultRow.parse(json.dumps(found).encode()) == ResultRow.parse(found)
 
 
 def test_only_rows_of_a_cluster_say_where() -> None:
@@ -104,8 +105,8 @@ from engine.benchmark.run_progress import live_figures
 from engine.published.read import own_rows
 from engine.report import charts, perfetto_trace
 from engine.storage.plan import Task
-from engine.storage.result_rows import AnswerRow, ResultRow
-from engine.types import Sample, Span
+from engine.storage.result_rows import ResultRow
+from engine.types import Span
 from engine.verify import recomputed
 from tests import fabricate
 from tests.ui.answers import result
@@ -114,9 +115,9 @@ first = result()
 five = replace(first, spans=(*first.spans, Span("rerank", first.total_ms, 5.0)),
                total_ms=first.total_ms + 5.0)
 assert five.unaccounted_ms == first.unaccounted_ms == recomputed.recomputed(five)["unaccounted_ms"]
-answer = AnswerRow.from_result(five)
+answer = ResultRow.from_result(five)
 assert answer.spans["rerank"].ms == 5.0 == answer.as_dict()["stages"]["rerank"]["ms"]
-row = ResultRow.kept(answer, Task("m", "s", 0, "measured"), Sample("s", "q"), 1, 0.0, "", None)
+row = answer.placed(Task("m", "s", 0, "measured"), 1, 0.0, "", None)
 run = fabricate.run(Path(sys.argv[1]), [row.as_dict()])
 assert next(run.results())[1].spans["rerank"].ms == 5.0
 assert list(frame([run])["rerank_ms"]) == [5.0]

@@ -164,9 +164,9 @@ def change(folder: Path, **more: Any) -> None:
 @pytest.mark.parametrize(
     ("change_", "message"),
     [
-        ({"version": 99}, "version 99, but this program reads version 1"),
+        ({"version": 1}, "run of version 1, but this program reads version 2: run it again"),
         ({"format": "odd"}, "not a run of StageScope"),
-        ({"plan": {}}, "plan in run.json cannot be used"),
+        ({"plan": {}}, "run.json cannot be used"),
         ({"dataset": {"root": 1}}, "cannot be used"),
         ({"models": 7}, "cannot be used"),
         ({"environment": []}, "cannot be used"),

@@ -40,7 +40,7 @@ def _first_sample(content: Any) -> Any:
 
 DAMAGES: dict[str, Callable[[Any], object]] = {
     "another format": lambda content: content.update(format="other"),
-    "a later version": lambda content: content.update(version=2),
+    "another version": lambda content: content.update(version=1),
     "no header": lambda content: content.pop("run"),
     "a broken plan": lambda content: content["run"]["plan"].update(samples=[]),
     "an unknown setting": lambda content: content["run"]["plan"].update(speed=3),

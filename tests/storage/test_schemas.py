@@ -59,14 +59,15 @@ def test_a_row_comes_back_as_it_was(row: dict[str, Any]) -> None:
         ({"new_tokens": 2.5}, "Expected `int | null`, got `float` - at `$.new_tokens`"),
         ({"repeat": True}, "Expected `int`, got `bool` - at `$.repeat`"),
         ({"phase": "odd"}, "Invalid enum value 'odd' - at `$.phase`"),
-        ({"stages": {"load": {"ms": 1}}}, "missing required field `start_ms`"),
+        ({"stages": {"load": {"name": "load", "ms": 1}}}, "missing required field `start_ms`"),
         ({"token_ms": [1, "x"]}, "$.token_ms[1]"),
         ({"total_ms": None}, "It is an answer and has no `total_ms`"),
         ({"stages": None}, "It is an answer and has no `stages`"),
         ({"batch": 2}, "It is an answer and has no `batch_id`"),
         ({"new_tokens": 931}, "`new_tokens` is 931 and `token_ids` has"),
         ({"token_ms": [1.0]}, "and `token_ms` has 1"),
-        ({"stages": {"load": {"start_ms": 0, "ms": -5e9}}}, ">= -1.0"),
+        ({"stages": {"load": {"name": "load", "start_ms": 0, "ms": -5e9}}}, ">= -1.0"),
+        ({"decode_config": {"temperature": 9}}, "temperature is 9.0: choose a value from"),
         (
             {"machine_load": {"began_s": 1, "wall_ms": 1, "cpu_ms": 1, "cores": 0, "threads": 1}},
             "$.machine_load.cores",
@@ -115,7 +116,7 @@ def test_every_key_of_a_row_may_hold_an_odd_value(tmp_path: Path, base: dict[str
 
 @pytest.mark.parametrize("base", [fabricate.row(), fabricate.batch(["s0", "s1"])[0]])
 def test_any_key_of_a_row_may_be_absent(tmp_path: Path, base: dict[str, Any]) -> None:
-    """Older rows have fewer keys: what is absent is not known."""
+    """What is absent is not known."""
     rows = []
     for key in base:
         row = base | {"sample": f"without-{key}"}

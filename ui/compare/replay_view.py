@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from engine.analysis.compared import ComparedModel
-from engine.storage.result_rows import AnswerRow
+from engine.storage.result_rows import ResultRow
 from ui.compare import cards
 
 HELP = (
@@ -26,7 +26,7 @@ def section(compared: Sequence[ComparedModel], live: bool) -> None:
         return
     from engine.report import replay  # reports import much, which the first page does not need
 
-    rows = [(model.label, AnswerRow.from_result(model.last)) for model in compared]
+    rows = [(model.label, ResultRow.from_result(model.last)) for model in compared]
     found = [replay.lane(label, row) for label, row in rows]
     lanes = [lane for lane in found if lane is not None]
     with cards.place(live or not lanes):

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 from engine.machine.load import MachineLoad
-from engine.machine.load import busy as is_busy
 from engine.machine.load import words as load_words
 from engine.storage.schemas import Standing
 from engine.types import RunResult
@@ -95,7 +94,7 @@ def badges(result: RunResult, counted: Sequence[RunResult] = ()) -> list[Badge]:
             words = f"{span.name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"
             found.append((words, "green", CACHE_HELP))
     loads = [one.machine_load for one in counted or (result,)]
-    if disturbed := [load for load in loads if load is not None and is_busy(load)]:
+    if disturbed := [load for load in loads if load is not None and load.busy]:
         found.append(("busy machine", "orange", busy(disturbed[-1])))
     if result.cold:
         found.append(("cold run", "orange", COLD_HELP))

@@ -12,7 +12,6 @@ from engine.analysis.equal_length import LENSES, LensName
 from engine.analysis.metrics import BY_NAME, METRICS
 from engine.analysis.model_summary import Figure
 from engine.analysis.number_text import number
-from engine.machine.load import busy
 from engine.report import charts, document
 from engine.report.blocks import ReportTable
 from engine.report.report_figures import NOT_COVERED, UNVERIFIED, Findings
@@ -119,7 +118,7 @@ def _badges(whole: Findings) -> None:
                 words, colour, help_text = trust_badges.certificate_badge(standing_of(kind))
                 st.badge(f"{escape(label)}: {words}", color=colour, help=help_text)
         for label, load in whole.loads.items():
-            if load is not None and busy(load):
+            if load is not None and load.busy:
                 st.badge(
                     f"{escape(label)}: busy machine", color="orange", help=trust_badges.busy(load)
                 )

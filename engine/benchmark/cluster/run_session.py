@@ -22,7 +22,7 @@ from engine.benchmark.cluster.workers import WAITING, Workers
 from engine.benchmark.execute import RunSession
 from engine.errors import ClusterError
 from engine.storage.plan import Task
-from engine.storage.result_rows import AnswerRow
+from engine.storage.result_rows import ResultRow
 
 TICK_S = 0.2  # delay until a Cancel is noticed
 PATIENCE_S = 30.0  # without any worker
@@ -205,7 +205,7 @@ class _ClusterRun:
     def _keep(self, worker: str, task: Task, value: dict[str, Any]) -> None:
         self.tasks.done(worker, task)
         where = self.workers.where(worker, time.monotonic() - value["busy_s"])
-        row = AnswerRow.parse(value["row"])
+        row = ResultRow.parse(value["row"])
         self.session.keep([task], [row], self.lent.pop(task, 0.0), where)
         if not self.tasks.in_flight(worker):
             self.workers[worker].state = WAITING

@@ -11,14 +11,14 @@ from typing import Any
 
 from msgspec import convert, to_builtins
 
-from engine.storage.plan import Plan, from_json
+from engine.storage.plan import Plan
 from engine.types import Sample
 
 
 def pack(plan: Plan, root: Path, samples: Sequence[Sample]) -> dict[str, Any]:
     """The data of a run that a worker needs."""
     return {
-        "plan": plan.as_json(),
+        "plan": to_builtins(plan),
         "root": str(root),
         "samples": to_builtins(list(samples), enc_hook=str),  # paths as texts
     }
@@ -27,4 +27,4 @@ def pack(plan: Plan, root: Path, samples: Sequence[Sample]) -> dict[str, Any]:
 def unpack(value: Mapping[str, Any]) -> tuple[Plan, Path, list[Sample]]:
     """The plan, the dataset's root and its chosen samples."""
     samples = convert(value["samples"], list[Sample], dec_hook=lambda kind, text: kind(text))
-    return from_json(value["plan"]), Path(value["root"]), samples
+    return convert(value["plan"], Plan), Path(value["root"]), samples

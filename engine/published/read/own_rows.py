@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.published.read.record_types import AnswerRecord, Group, Part, ResultFile
-from engine.storage.result_rows import AnswerRow
+from engine.storage.result_rows import ResultRow
 from engine.types import STAGES
 
 # The order in which the parts are listed.
@@ -14,7 +14,7 @@ _PARTS: tuple[Part, ...] = (*STAGES[:-1], "prefill", "steps", STAGES[-1], "total
 RUNS = Group("own", "runs of this project", {f"{name}_ms": name for name in _PARTS})
 
 
-def from_rows(rows: Sequence[AnswerRow], name: str, draft: str, target: str) -> ResultFile:
+def from_rows(rows: Sequence[ResultRow], name: str, draft: str, target: str) -> ResultFile:
     """The answers of one run to compare these two models; rows of failed runs are left out."""
     records = tuple(_record(row, f"[{index}]") for index, row in enumerate(rows) if not row.error)
     return ResultFile(
@@ -29,7 +29,7 @@ def from_rows(rows: Sequence[AnswerRow], name: str, draft: str, target: str) -> 
     )
 
 
-def _record(row: AnswerRow, path: str) -> AnswerRecord:
+def _record(row: ResultRow, path: str) -> AnswerRecord:
     times = {f"{name}_ms": span.ms for name, span in row.spans.items() if span is not None}
     if row.total_ms is not None:
         times["total_ms"] = row.total_ms
