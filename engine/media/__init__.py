@@ -1,10 +1,8 @@
 """Stage 1: turns a sample's files into the pictures that a kind of model is shown.
 
 Each kind has sources in an order of preference; the first readable one is used, and the notes name
-those that failed before it.  The digest covers exactly the bytes that were decoded.
-
-Boundary: the only entry point for events, images and video; knows no models.  Pillow and PyAV are
-imported when the first sample is loaded, so importing this package is cheap.
+those that failed before it.  The digest covers exactly the bytes that were decoded.  Pillow and
+PyAV are imported when the first sample is loaded, so importing this package is cheap.
 """
 
 from __future__ import annotations
@@ -36,20 +34,22 @@ def load(sample: Sample, kind: MediaKind, how: MediaOptions = DEFAULT_MEDIA) -> 
 
     chosen = {"events": "", "video": how.frames, "image": "middle"}[kind]
     reasons: list[str] = []
-    for source in media_sources.of(sample, kind, how):
+    for what, read in media_sources.of(sample, kind, how):
         try:
-            found = source.read()
+            found = read()
         except CannotPerturb:  # another source would not be what the plain run shows
             raise
         except MediaError as error:
             reasons.append(str(error).rstrip("."))
         else:
-            notes = tuple(f"{reason}; {source.what} shown instead." for reason in reasons)
+            notes = tuple(f"{reason}; {what} shown instead." for reason in reasons) + found.notes
             used = found.rule or chosen
             digest = _digest(kind, used, found)
-            notes += found.notes
             return Media(kind, found.images, digest, found.source, used, notes, found.frames)
-    raise MediaError(_nothing(sample, kind, reasons))
+    if reasons:
+        raise MediaError("; ".join(reasons) + ".")
+    default = f"Sample {sample.id} has no file for {kind}: pick another sample."
+    raise MediaError(sample.missing.get(kind, default))
 
 
 def prepare() -> None:
@@ -61,19 +61,12 @@ def thumbnail(sample: Sample) -> Image | None:
     """A preview [H, W, 3] at most 320 pixels wide from the cheapest source, None if none works."""
     from engine.media import images, media_sources
 
-    for source in media_sources.previews(sample):
+    for read in media_sources.previews(sample):
         try:
-            return images.shrink(source.read().images[0], PREVIEW_WIDTH)
+            return images.shrink(read().images[0], PREVIEW_WIDTH)
         except MediaError:
             continue  # the run reports the error
     return None
-
-
-def _nothing(sample: Sample, kind: MediaKind, reasons: list[str]) -> str:
-    if reasons:
-        return "; ".join(reasons) + "."
-    default = f"Sample {sample.id} has no file for {kind}: pick another sample."
-    return sample.missing.get(kind, default)
 
 
 def _digest(kind: str, rule: str, found: LoadedPictures) -> str:

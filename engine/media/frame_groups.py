@@ -21,8 +21,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import MediaError
-from engine.media.containers import container
-from engine.media.decoding import MAX_DECODED, MAX_FRAMES, frames_of
+from engine.media.decoding import MAX_DECODED, MAX_FRAMES, container, frames_of
 from engine.media.h264 import CodedPicture, Reader, Unsure
 from engine.media.media_files import Data
 from engine.types import Image

@@ -1,9 +1,12 @@
 """Decodes PNG and JPEG files into pixels.
 
-Every picture is opened here.  Its declared size is checked before memory is allocated, and Pillow
-gets only the parts that decide the pixels (picture_parts.py).
+The declared size is checked before memory is allocated, and Pillow gets only the parts that decide
+the pixels.  Everything else (texts, colour profiles, Exif, further pictures) is removed before,
+because decoders parse such parts, warn about them on stderr, and some unpack them without a limit.
+One Exif value is read here: the orientation of a JPEG, an integer from 1 to 8 in the first
+directory.  Any other form, and any damage in Exif, means "not rotated".
 
-Boundary: one picture at a time; media_sources.py chooses the pictures.
+Formats: PNG (W3C, 3rd edition, chapters 5 and 11), JPEG (ITU-T T.81, annex B), Exif 2.32 (4.6).
 """
 
 from __future__ import annotations
@@ -11,16 +14,17 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image as Pillow
 from PIL import UnidentifiedImageError
 
 from engine.errors import MediaError
-from engine.media import kinds, picture_parts
+from engine.media import kinds
 from engine.media.media_files import content, label
-from engine.media.picture_parts import PictureParts
 from engine.plain_files import reason
 from engine.types import Image
 
@@ -37,6 +41,24 @@ _TURNS = {
     7: Pillow.Transpose.TRANSVERSE,
     8: Pillow.Transpose.ROTATE_90,
 }
+MAX_CHUNKS = 100_000
+MAX_SCANNED = 1_000_000_000  # pixels times scans: each scan of a JPEG goes over all pixels
+_PNG_KEPT = (b"IHDR", b"PLTE", b"IDAT", b"IEND")
+_BARE = (0x01, *range(0xD0, 0xD8))  # JPEG markers without a length
+_SIZES = tuple(mark for mark in range(0xC0, 0xD0) if mark not in (0xC4, 0xC8, 0xCC))
+_EXIF, _SCAN = 0xE1, 0xDA
+_DROPPED = (*(mark for mark in range(0xE1, 0xF0) if mark != 0xEE), 0xFE)  # 0xEE: colour space
+_ORIENTATION = 0x0112
+_WIDTHS = {3: 2, 4: 4}  # Exif's SHORT and LONG, in bytes
+
+
+class PictureParts(NamedTuple):
+    """A picture's needed bytes, its declared size, and its Exif orientation (1: upright)."""
+
+    data: bytes
+    width: int
+    height: int
+    orientation: int = 1
 
 
 def read(path: Path) -> Image:
@@ -56,15 +78,21 @@ def decode(data: bytes, name: str) -> Image:
     try:
         if kind is None:
             raise ValueError("its content is of another kind")
-        parts = (picture_parts.png if kind is kinds.PNG else picture_parts.jpeg)(data)
-        _check_size(parts, name)
+        parts = (png if kind is kinds.PNG else jpeg)(data)
+        size = f"{parts.width:,} x {parts.height:,} pixels"
+        if parts.width * parts.height > MAX_PIXELS:
+            raise MediaError(f"{name} is {size}: make it smaller than {MAX_PIXELS:,} pixels.")
+        if max(parts.width, parts.height) > MAX_SIDE:
+            raise MediaError(f"{name} is {size}: make each side at most {MAX_SIDE:,} pixels.")
         form = "PNG" if kind is kinds.PNG else "JPEG"
         with Pillow.open(io.BytesIO(parts.data), formats=(form,)) as picture:
             return _pixels(picture, parts.orientation)
     except (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error) as error:
+        # Some of Pillow's messages contain an object address.
+        odd = isinstance(error, UnidentifiedImageError)
+        why = "its content is damaged" if odd else reason(error)
         raise MediaError(
-            f"{name} is not a complete PNG or JPEG ({_reason(error)}): copy it again or pick "
-            "another."
+            f"{name} is not a complete PNG or JPEG ({why}): copy it again or pick another."
         ) from error
 
 
@@ -74,14 +102,6 @@ def shrink(image: Image, width: int) -> Image:
         return image
     height = max(1, round(image.shape[0] * width / image.shape[1]))
     return np.array(Pillow.fromarray(image).resize((width, height), Pillow.Resampling.BOX))
-
-
-def _check_size(parts: PictureParts, name: str) -> None:
-    size = f"{parts.width:,} x {parts.height:,} pixels"
-    if parts.width * parts.height > MAX_PIXELS:
-        raise MediaError(f"{name} is {size}: make it smaller than {MAX_PIXELS:,} pixels.")
-    if max(parts.width, parts.height) > MAX_SIDE:
-        raise MediaError(f"{name} is {size}: make each side at most {MAX_SIDE:,} pixels.")
 
 
 def _pixels(picture: Pillow.Image, orientation: int) -> Image:
@@ -95,6 +115,98 @@ def _pixels(picture: Pillow.Image, orientation: int) -> Image:
     return np.array(picture if picture.mode == "RGB" else picture.convert("RGB"))
 
 
-def _reason(error: Exception) -> str:
-    """Pillow's message; some contain an object address and are replaced."""
-    return "its content is damaged" if isinstance(error, UnidentifiedImageError) else reason(error)
+def png(data: bytes) -> PictureParts:
+    """The parts of a PNG; ValueError with the reason if a chunk up to IEND is damaged."""
+    kept, seen = [data[:8]], set[bytes]()
+    for kind, begin, end in _chunks(data):
+        if (kind == b"IHDR") != (not seen) or (kind == b"IHDR" and end - begin != 25):
+            raise ValueError("its header is out of place")
+        seen.add(kind)
+        if kind in _PNG_KEPT:
+            kept.append(data[begin:end])
+    if b"IDAT" not in seen:
+        raise ValueError("it has no pixels")
+    return PictureParts(b"".join(kept), _number(data, 16, 4), _number(data, 20, 4))
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """(kind, begin, end) of the chunks up to IEND, with their lengths and checksums."""
+    view, begin = memoryview(data), 8
+    for _ in range(MAX_CHUNKS):
+        kind, end = data[begin + 4 : begin + 8], begin + 12 + _number(data, begin, 4)
+        if end > len(data):
+            raise ValueError("it ends early")
+        if zlib.crc32(view[begin + 4 : end - 4]) != _number(data, end - 4, 4):
+            raise ValueError("a checksum is wrong")
+        yield kind, begin, end
+        if kind == b"IEND":
+            return
+        begin = end
+    raise ValueError("it has too many chunks")
+
+
+def jpeg(data: bytes) -> PictureParts:
+    """The parts of a JPEG; ValueError with the reason if a segment before the first scan is
+    damaged."""
+    kept, at, width, height, orientation = [data[:2]], len(data), 0, 0, 1
+    for mark, begin, end in _segments(data):
+        if mark == _SCAN:  # the decoder reads the rest by itself
+            at = begin
+        elif mark in _SIZES:
+            height, width = _number(data, begin + 5, 2), _number(data, begin + 7, 2)
+        elif mark == _EXIF and orientation == 1:
+            orientation = _orientation(data[begin + 4 : end])
+        if mark not in _DROPPED and mark != _SCAN:
+            kept.append(data[begin:end])
+    scans = data.count(b"\xff\xda", at)
+    if scans * width * height > MAX_SCANNED:
+        raise ValueError(f"its {width:,} x {height:,} pixels come in {scans:,} scans")
+    return PictureParts(b"".join((*kept, data[at:])), width, height, orientation)
+
+
+def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """(marker, begin, end) of the segments up to that of the first scan."""
+    at = 2
+    for _ in range(MAX_CHUNKS):
+        mark, content = _marker(data, at)
+        at = content + (0 if mark in _BARE else _number(data, content, 2))
+        if at > len(data) or (mark not in _BARE and at < content + 2):
+            raise ValueError("it ends early")
+        yield mark, content - 2, at
+        if mark == _SCAN:
+            return
+    raise ValueError("it has too many segments")
+
+
+def _number(data: bytes, at: int, size: int) -> int:
+    return int.from_bytes(data[at : at + size], "big")
+
+
+def _marker(data: bytes, at: int) -> tuple[int, int]:
+    """(the marker at this offset, the start of its segment); fill bytes may come before it."""
+    if data[at : at + 1] != b"\xff":
+        raise ValueError("it ends early" if at >= len(data) else "a segment is out of place")
+    while data[at : at + 1] == b"\xff":
+        at += 1
+    if at >= len(data) or data[at] in (0x00, 0xD8, 0xD9):
+        raise ValueError("it has no pixels")
+    return data[at], at + 1
+
+
+def _orientation(segment: bytes) -> int:
+    """The orientation in an APP1 segment: a TIFF header, then a directory of 12-byte entries."""
+    tiff = segment[6:]
+    if segment[:6] != b"Exif\0\0" or tiff[:4] not in (b"II*\0", b"MM\0*"):
+        return 1
+    order = "little" if tiff[:1] == b"I" else "big"
+
+    def number(at: int, size: int) -> int:
+        return int.from_bytes(tiff[at : at + size], order)  # type: ignore[arg-type]
+
+    first = number(4, 4)
+    for at in range(first + 2, min(first + 2 + 12 * number(first, 2), len(tiff) - 11), 12):
+        width = _WIDTHS.get(number(at + 2, 2))
+        if number(at, 2) == _ORIENTATION and width and number(at + 4, 4) == 1:
+            value = number(at + 8, width)
+            return value if 1 <= value <= 8 else 1
+    return 1

@@ -1,7 +1,6 @@
 """The sources of each kind of media, in the order in which they are tried.
 
-Boundary: knows a sample's fields and the readers; `load` of the package chooses the source.  Every
-source keeps its files' bytes for the digest.  A clip may be long, so it is read again for the
+Every source keeps its files' bytes for the digest.  A clip may be long, so it is read again for the
 digest and refused if it has changed.
 """
 
@@ -17,7 +16,8 @@ from engine.media import events, images, kinds, perturb, video
 from engine.media.media_files import Data, content, label, large, opened
 from engine.media.perturb import Changes, FrameChanges
 from engine.media_options import Split, Window, time_text
-from engine.types import ChosenFrames, Events, Image, MediaKind, MediaOptions, Sample
+from engine.quoting import counted
+from engine.types import ChosenFrames, Image, MediaKind, MediaOptions, Sample
 
 MAX_ROOM = 1 << 30  # bytes of a sample's picture files and of their pixels
 PREVIEW_US = 500_000  # of a recording, from its beginning: a long one is not read for a preview
@@ -37,61 +37,53 @@ class LoadedPictures:
     frames: ChosenFrames | None = None
 
 
-@dataclass(frozen=True)
-class MediaSource:
-    """A way to get the pictures, and its name in notes."""
-
-    what: str
-    read: Callable[[], LoadedPictures]
+Read = Callable[[], LoadedPictures]
 
 
-def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[MediaSource]:
-    """The sample's sources for one kind, best first; empty if it has no file for it."""
-    if kind == "events":
-        return _of_events(sample, how)
-    if kind == "image":
-        # A single picture beside a clip is meant for the image model.
-        sources = _of_frames(sample, video.middle, how)
-        return sources[::-1] if len(sample.images) == 1 else sources
-    sources = _of_frames(sample, partial(video.choose, rule=how.frames), how)
-    return sources[:-1] if len(sample.images) == 1 else sources
+def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[tuple[str, Read]]:
+    """(name, way to read) of the sample's sources for one kind, best first; empty if it has no
+    file for it."""
+    sources: list[tuple[str, Read]] = []
+    if kind == "events":  # prepared event images first, unless a setting asks for others than those
+        changed = f"perturb {how.perturbed}" if how.perturbed else ""
+        changed = f"split {how.split}" if how.split != Split() else changed
+        changed = f"window {how.window}" if how.window is not None else changed
+        if sample.event_images and not changed:
+            sources.append(("event images", partial(_event_images, sample.event_images)))
+        if sample.events is not None:
+            sources.append(("raw events", partial(_rendered, sample, how)))
+        elif changed and sample.event_images:
+            sources.append(("raw events", partial(_not_raw, sample, changed)))
+        return sources
+    changes = Changes.of(how, sample.id)
+    choice = video.middle if kind == "image" else partial(video.choose, rule=how.frames)
+    if sample.mp4 is not None:
+        sources.append(("the clip", partial(_clip, sample.mp4, choice, changes)))
+    if sample.frames:
+        frames = partial(_folder, sample.frames, choice, "frame", changes)
+        sources.append(("the frame folder", frames))
+    if sample.images:
+        sources.append(("the images", partial(_folder, sample.images, choice, "image", changes)))
+    if len(sample.images) != 1:
+        return sources
+    # A single picture beside a clip is meant for the image model.
+    return sources[::-1] if kind == "image" else sources[:-1]
 
 
-def previews(sample: Sample) -> list[MediaSource]:
+def previews(sample: Sample) -> list[Read]:
     """Sources that give one picture each, the cheapest first."""
-    stills = [
-        MediaSource("a picture", partial(_folder, paths, video.middle, "picture"))
+    found: list[Read] = [
+        partial(_folder, paths, video.middle, "picture", Changes())
         for paths in (sample.images, sample.frames, sample.event_images)
         if paths
     ]
-    moving = [MediaSource("the clip", partial(_first_frame, sample.mp4))] if sample.mp4 else []
-    part = sample.window or Window(0, PREVIEW_US)
-    part = Window(part.start_us, min(part.length_us, PREVIEW_US))
-    drawn = partial(_rendered, sample, MediaOptions(split=Split(parts=1), window=part))
-    raw = [MediaSource("the events", drawn)] if sample.events else []
-    return stills + moving + raw
-
-
-def _of_events(sample: Sample, how: MediaOptions) -> list[MediaSource]:
-    """Prepared event images first, unless a setting asks for others than those."""
-    changed = _redrawn(how)
-    sources = []
-    if sample.event_images and not changed:
-        sources.append(MediaSource("event images", partial(_event_images, sample.event_images)))
-    if sample.events is not None:
-        sources.append(MediaSource("raw events", partial(_rendered, sample, how)))
-    elif changed and sample.event_images:
-        sources.append(MediaSource("raw events", partial(_not_raw, sample, changed)))
-    return sources
-
-
-def _redrawn(how: MediaOptions) -> str:
-    """The setting that needs pictures drawn from raw events, "" if none does."""
-    if how.window is not None:
-        return f"window {how.window}"
-    if how.split != Split():
-        return f"split {how.split}"
-    return f"perturb {how.perturbed}" if how.perturbed else ""
+    if sample.mp4:
+        found.append(partial(_first_frame, sample.mp4))
+    if sample.events:
+        part = sample.window or Window(0, PREVIEW_US)
+        part = Window(part.start_us, min(part.length_us, PREVIEW_US))
+        found.append(partial(_rendered, sample, MediaOptions(split=Split(parts=1), window=part)))
+    return found
 
 
 def _not_raw(sample: Sample, changed: str) -> LoadedPictures:
@@ -99,19 +91,6 @@ def _not_raw(sample: Sample, changed: str) -> LoadedPictures:
         f"Sample {sample.id} has event images only, and {changed} needs raw events: leave it out "
         "or pick another sample."
     )
-
-
-def _of_frames(sample: Sample, choice: video.Choice, how: MediaOptions) -> list[MediaSource]:
-    changes, sources = Changes.of(how, sample.id), []
-    if sample.mp4 is not None:
-        sources.append(MediaSource("the clip", partial(_clip, sample.mp4, choice, changes)))
-    if sample.frames:
-        frames = partial(_folder, sample.frames, choice, "frame", changes)
-        sources.append(MediaSource("the frame folder", frames))
-    if sample.images:
-        pictures = partial(_folder, sample.images, choice, "image", changes)
-        sources.append(MediaSource("the images", pictures))
-    return sources
 
 
 def _event_images(paths: Sequence[Path]) -> LoadedPictures:
@@ -160,41 +139,29 @@ def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:
     where = f" from {time_text(window.start_us)} on" if window else ""
     slices = f"{how.split.parts} slices" if how.split.rule == "count" else how.split.words
     source = f"raw events: {len(stream):,} in {stream.duration_ms:,.1f} ms{where}, {slices}"
-    source += _changed(changes)
-    notes = (*stream.warnings, *_counts(changes, plain, stream), *_sizes(pictures))
+    notes = list(stream.warnings)
+    if changes:
+        notes.append(
+            f"Perturbed by {changes}: {len(stream):,} events in {stream.duration_ms:,.1f} ms "
+            f"instead of {len(plain):,} in {plain.duration_ms:,.1f} ms."
+        )
+    sides = [f"{image.shape[1]} x {image.shape[0]}" for image in pictures]
+    if len(set(sides)) > 1:
+        notes.append(
+            f"The event pictures differ in size ({', '.join(sides)}), because each is as large as "
+            "the area of its slice's events."
+        )
     sizes = {picture.shape for picture in pictures}  # a file may or may not state the sensor's
     tag = f"raw events {how.split} {sorted(sizes)}{changes.tag}"
-    return LoadedPictures(pictures, _bytes(stream), tag, source, notes, how.extent)
+    columns = (stream.x, stream.y, stream.t, stream.p)  # in one byte order on all machines
+    data = [column.astype(column.dtype.newbyteorder("<")).tobytes() for column in columns]
+    source += _changed(changes)
+    return LoadedPictures(pictures, data, tag, source, tuple(notes), how.extent)
 
 
 def _changed(changes: Changes) -> str:
     """The end of a source's text."""
     return f", perturbed by {changes}" if changes else ""
-
-
-def _counts(changes: Changes, plain: Events, stream: Events) -> Iterator[str]:
-    """A note on what the changes left."""
-    if changes:
-        yield (
-            f"Perturbed by {changes}: {len(stream):,} events in {stream.duration_ms:,.1f} ms "
-            f"instead of {len(plain):,} in {plain.duration_ms:,.1f} ms."
-        )
-
-
-def _bytes(stream: Events) -> list[bytes]:
-    """The values of a stream, in one byte order on all machines."""
-    columns = (stream.x, stream.y, stream.t, stream.p)
-    return [column.astype(column.dtype.newbyteorder("<")).tobytes() for column in columns]
-
-
-def _sizes(pictures: Sequence[Image]) -> Iterator[str]:
-    """A note if the event pictures differ in size."""
-    sizes = [f"{image.shape[1]} x {image.shape[0]}" for image in pictures]
-    if len(set(sizes)) > 1:
-        yield (
-            f"The event pictures differ in size ({', '.join(sizes)}), because each is as large as "
-            "the area of its slice's events."
-        )
 
 
 def _clip(path: Path, rule: video.Choice, changes: Changes) -> LoadedPictures:
@@ -210,23 +177,20 @@ def _clip(path: Path, rule: video.Choice, changes: Changes) -> LoadedPictures:
 
 def _first_frame(path: Path) -> LoadedPictures:
     data = large(path)
-    return LoadedPictures(
-        (video.first(data, label(path)),), [data], "mp4", f"{_called(data)}: frame 0"
-    )
+    first = video.first(data, label(path))
+    return LoadedPictures((first,), [data], "mp4", f"{_called(data)}: frame 0")
 
 
 def _called(data: Data) -> str:
     """The short name of the clip's kind."""
     with opened(data) as file:
-        kind = kinds.by_content(file.read(kinds.HEAD)) or kinds.MP4
-    return kind.short
+        return (kinds.by_content(file.read(kinds.HEAD)) or kinds.MP4).short
 
 
 def _folder(
-    paths: Sequence[Path], rule: video.Choice, what: str, changes: Changes | None = None
+    paths: Sequence[Path], rule: video.Choice, what: str, changes: Changes
 ) -> LoadedPictures:
     """The chosen pictures of a sequence; the others are not read."""
-    changes = changes or Changes()
     choice = FrameChanges(rule, changes, f"The {what} {label(paths[0])}")
     indices = choice(len(paths))
     chosen = list(dict.fromkeys(indices))
@@ -248,7 +212,7 @@ def _folder(
 def _repeated(what: str, indices: Sequence[int], count: int) -> Iterator[str]:
     """A note if the rule shows a frame more than once."""
     if len(set(indices)) < len(indices):
-        frames = "1 frame" if count == 1 else f"{count:,} frames"
+        frames = counted(count, "frame")
         yield f"The {what} has {frames} and the model is shown {len(indices)}: frames repeat."
 
 

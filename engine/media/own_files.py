@@ -1,7 +1,6 @@
 """Checks a user's own files by reading each as a run would, and makes a sample of the good ones.
 
-Boundary: every message names a file as the user does, escaped.  A check decodes what a model would
-be shown and keeps no picture.
+Every message names a file as the user does, escaped.
 """
 
 from __future__ import annotations
@@ -69,14 +68,6 @@ def gather(
     return OwnFiles(dataset.own(used, event_images), tuple(rejected))
 
 
-def _picture(path: Path, name: str) -> None:
-    media_sources.still(content(path), name)
-
-
-def _event_image(path: Path, name: str) -> None:
-    images.decode(content(path), name)
-
-
 def _events(path: Path, name: str) -> None:
     """Draws a short recording; of a long one, which needs a window, only the beginning is read."""
     with readers.opened(path, name) as recording:
@@ -85,25 +76,24 @@ def _events(path: Path, name: str) -> None:
     if long:
         return
     try:
-        for _ in events.render(stream):
-            pass
+        events.render(stream)
     except MediaError as error:
         raise MediaError(f"{name} is too short: {error}") from error
 
 
 def _clip(path: Path, name: str) -> None:
-    video.decode(large(path), name, _shown)
+    """Decodes the frames of the default rule, the middle one and the last one."""
+
+    def shown(count: int) -> list[int]:
+        chosen = {*video.choose(count, FRAME_RULES[0]), *video.middle(count), count - 1}
+        return sorted(index for index in chosen if index >= 0)
+
+    video.decode(large(path), name, shown)
 
 
-def _shown(count: int) -> list[int]:
-    """The frames of the default rule, the middle one and the last one."""
-    chosen = {*video.choose(count, FRAME_RULES[0]), *video.middle(count), count - 1}
-    return sorted(index for index in chosen if index >= 0)
-
-
-_READERS: dict[str, Callable[[Path, str], None]] = {
-    "images": _picture,
-    "event images": _event_image,
+_READERS: dict[str, Callable[[Path, str], object]] = {
+    "images": lambda path, name: media_sources.still(content(path), name),
+    "event images": lambda path, name: images.decode(content(path), name),
     "events": _events,
     "clip": _clip,
 }

@@ -2,9 +2,8 @@
 
 The random numbers of a change depend on the seed, the change and the sample's id alone.  So changes
 do not depend on one another, and with one seed the events that are lost at strength 0.3 are also
-lost at 0.6.  Without a change of strength above 0 nothing here is called.
-
-Boundary: values in, values out; reads no files.  Times are whole microseconds.
+lost at 0.6.  Without a change of strength above 0 nothing here is called.  Times are whole
+microseconds.
 """
 
 from __future__ import annotations
@@ -133,22 +132,17 @@ def _with_hot_pixels(events: Events, changes: Changes, begin: int, after: int, n
         )
     which = np.repeat(np.arange(len(hot)), counts)
     ticks = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
-    fired = Events(
-        x=(hot[which] % events.width).astype(np.uint16),
-        y=(hot[which] // events.width).astype(np.uint16),
-        t=(begin + phases[which] + ticks * HOT_US).astype(np.int64),
-        p=polarity[which],
-        width=events.width,
-        height=events.height,
+    x = (hot[which] % events.width).astype(np.uint16)
+    y = (hot[which] // events.width).astype(np.uint16)
+    t = (begin + phases[which] + ticks * HOT_US).astype(np.int64)
+    joined = replace(
+        events,
+        x=np.concatenate([events.x, x]),
+        y=np.concatenate([events.y, y]),
+        t=np.concatenate([events.t, t]),
+        p=np.concatenate([events.p, polarity[which]]),
     )
-    return _ordered(_joined(events, fired))
-
-
-def _joined(a: Events, b: Events) -> Events:
-    x, y, t, p = (
-        np.concatenate([getattr(a, key), getattr(b, key)]) for key in ("x", "y", "t", "p")
-    )
-    return replace(a, x=x, y=y, t=t, p=p)
+    return _ordered(joined)
 
 
 def hot_pixels(generator: np.random.Generator, pixels: int, share: float) -> npt.NDArray[np.int64]:
@@ -192,7 +186,12 @@ class FrameChanges:
         self.plain = list(self.rule(count))
         if not self.changes or not self.plain:
             return self.plain
-        self._refuse(count)
+        asked = [one for one in self.changes.found if one.change != "hot"]
+        if count == 1 and asked:
+            raise CannotPerturb(
+                f"{self.what} is a single picture, and {asked[0]} needs several frames: leave it "
+                "out, or pick another sample."
+            )
         there = self._available(count)
         wanted = there[self.rule(len(there))]
         return self._received(self._moved(wanted, there), there, count)
@@ -206,15 +205,6 @@ class FrameChanges:
         white = f", and {hot:.6g} of the pixels are white" if hot else ""
         moved = f"{others:,} of {len(self.plain):,} chosen frames are others"
         yield f"Perturbed by {self.changes}: {moved}{white}."
-
-    def _refuse(self, count: int) -> None:
-        """CannotPerturb for a change that has no meaning here."""
-        asked = [one for one in self.changes.found if one.change != "hot"]
-        if count == 1 and asked:
-            raise CannotPerturb(
-                f"{self.what} is a single picture, and {asked[0]} needs several frames: leave it "
-                "out, or pick another sample."
-            )
 
     def _available(self, count: int) -> npt.NDArray[np.int64]:
         """The frames in the window, thinned to the lower frame rate; at least one."""
@@ -254,30 +244,17 @@ class FrameChanges:
             )
         found: list[int] = []
         for index in wanted:
-            if arrived[index]:
-                found.append(index)
-            else:
-                found.append(found[-1] if found else _before(known, index))
+            before = [one for one in known if one < index] or known[:1]
+            found.append(index if arrived[index] else found[-1] if found else before[-1])
         return found
-
-
-def _before(known: Sequence[int], index: int) -> int:
-    """The last known number before the index, otherwise the first one after it."""
-    earlier = [one for one in known if one < index]
-    return earlier[-1] if earlier else known[0]
 
 
 def whitened(pictures: Sequence[Image], changes: Changes) -> tuple[Image, ...]:
     """The pictures with the same white pixels in all of one size."""
-    share = changes.strength("hot")
-    if not share:
-        return tuple(pictures)
-    return tuple(_white(picture, share, changes) for picture in pictures)
-
-
-def _white(picture: Image, share: float, changes: Changes) -> Image:
-    height, width = picture.shape[:2]
-    hot = hot_pixels(changes.generator("hot"), height * width, share)
-    changed: npt.NDArray[Any] = picture.reshape(height * width, 3).copy()
-    changed[hot] = WHITE
-    return changed.reshape(height, width, 3)
+    share, found = changes.strength("hot"), list[Image]()
+    for picture in pictures if share else ():
+        height, width = picture.shape[:2]
+        changed: npt.NDArray[Any] = picture.reshape(height * width, 3).copy()
+        changed[hot_pixels(changes.generator("hot"), height * width, share)] = WHITE
+        found.append(changed.reshape(height, width, 3))
+    return tuple(found or pictures)

@@ -1,7 +1,7 @@
 """Small pictures of samples, kept in a folder so that a gallery of thousands opens at once.
 
-Boundary: a sample in, a WebP out.  A file's name depends on the sample's files, their sizes and
-times of last change, and on the reader.  A folder that cannot be written costs only time.
+A file's name depends on the sample's files, their sizes and times of last change, and on the
+reader.  A folder that cannot be written costs only time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -34,8 +33,17 @@ def stamp_of(sample: Sample) -> str:
 
     A single string, because Streamlit hashes a tuple a hundred times slower.
     """
-    window = () if sample.window is None else (f"window {sample.window}",)
-    return "\n".join((*(_state(path) for path in _paths(sample)), *window))
+    found = list[str]()
+    files = [*sample.event_images, *sample.frames, *sample.images, sample.events, sample.mp4]
+    for path in filter(None, files):
+        try:
+            state = path.stat()
+            found.append(f"{path} {state.st_mtime_ns} {state.st_size}")
+        except OSError:
+            found.append(f"{path} is gone")
+    if sample.window is not None:
+        found.append(f"window {sample.window}")
+    return "\n".join(found)
 
 
 def picture(sample: Sample, stamp: str, folder: Path | None) -> bytes | None:
@@ -47,8 +55,10 @@ def picture(sample: Sample, stamp: str, folder: Path | None) -> bytes | None:
         return _made(sample)
     name = hashlib.blake2b(f"{media.READER} {stamp}".encode(), digest_size=16).hexdigest()
     path = folder / f"{name}.webp"
-    if found := _read(path):
-        return found
+    with contextlib.suppress(OSError):  # a missing or damaged file is made again
+        data = read_limited(path, _MAX_BYTES, links=False)
+        if data.startswith(b"RIFF") and int.from_bytes(data[4:8], "little") == len(data) - 8:
+            return data
     if made := _made(sample):
         _keep(path, made)
     return made
@@ -70,38 +80,12 @@ def _made(sample: Sample) -> bytes | None:
     return encode(found)
 
 
-def _read(path: Path) -> bytes | None:
-    """The file's bytes; None if it is missing or damaged."""
-    with contextlib.suppress(OSError):
-        data = read_limited(path, _MAX_BYTES, links=False)
-        if data.startswith(b"RIFF") and int.from_bytes(data[4:8], "little") == len(data) - 8:
-            return data
-    return None
-
-
 def _keep(path: Path, data: bytes) -> None:
     with contextlib.suppress(OSError, StageScopeError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, data)
         if next(_writes) % _EVERY == 0:
-            _remove_oldest(path.parent)
-
-
-def _remove_oldest(folder: Path) -> None:
-    """Leaves the MAX_FILES newest files."""
-    found = sorted(folder.glob("*.webp"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    for path in found[MAX_FILES:]:
-        path.unlink(missing_ok=True)
-
-
-def _paths(sample: Sample) -> Iterator[Path]:
-    yield from (*sample.event_images, *sample.frames, *sample.images)
-    yield from (path for path in (sample.events, sample.mp4) if path is not None)
-
-
-def _state(path: Path) -> str:
-    try:
-        found = path.stat()
-    except OSError:
-        return f"{path} is gone"
-    return f"{path} {found.st_mtime_ns} {found.st_size}"
+            every = path.parent.glob("*.webp")
+            newest = sorted(every, key=lambda one: one.stat().st_mtime_ns, reverse=True)
+            for old in newest[MAX_FILES:]:
+                old.unlink(missing_ok=True)

@@ -2,14 +2,12 @@
 
 If it is certain which packets the wanted frames need, only those are decoded (frame_groups.py);
 otherwise every frame is.  Only the wanted frames are converted to RGB and kept, so a long clip
-needs no more memory than a short one.
-
-Boundary: bytes in, pictures out.  Folders of frames use the same rules, but not this reader.
+needs no more memory than a short one.  Folders of frames use the same rules, but not this reader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +16,7 @@ import numpy as np
 
 from engine.errors import BadInput, MediaError
 from engine.media import decoding, frame_groups
-from engine.media.containers import container
+from engine.media.decoding import container
 from engine.media.h264 import Unsure
 from engine.media.media_files import Data, label, large, opened
 from engine.types import FRAME_RULES, Image
@@ -75,18 +73,15 @@ def decode(data: Data, name: str, choice: Choice) -> Clip:
         kept, cut = frame_groups.frames(data, name, choice)
     except Unsure:
         found = _of_all(data, name, choice)
-        return replace(found, notes=(*found.notes, *_cut_short(data, name)))
+        with opened(data) as file:  # FFmpeg reads a GIF without its end mark without an error
+            head = file.read(4)
+            file.seek(max(0, len(data) - _TAIL))
+            whole = file.read().rstrip(b"\0").endswith(b";")
+        if head != b"GIF8" or whole:
+            return found
+        note = f"{name} has no end mark: it may be cut off, and frames may be missing."
+        return replace(found, notes=(*found.notes, note))
     return Clip(tuple(kept[i] for i in cut.indices), cut.indices, cut.count)
-
-
-def _cut_short(data: Data, name: str) -> Iterator[str]:
-    """A note for a GIF without its end mark (0x3B), which FFmpeg reads without an error."""
-    with opened(data) as file:
-        head = file.read(4)
-        file.seek(max(0, len(data) - _TAIL))
-        whole = file.read().rstrip(b"\0").endswith(b";")
-    if head == b"GIF8" and not whole:
-        yield f"{name} has no end mark: it may be cut off, and frames may be missing."
 
 
 def _of_all(data: Data, name: str, choice: Choice) -> Clip:
@@ -94,7 +89,7 @@ def _of_all(data: Data, name: str, choice: Choice) -> Clip:
 
     With one thread: several threads repair damage differently each time and may not report it.
     """
-    expected = _count(data, name)
+    expected = len(_times(data, name))
     wanted = list(choice(expected))
     kept, count, damaged = decoding.all_frames(data, name, wanted)
     if count != expected:
@@ -117,11 +112,6 @@ def first(data: Data, name: str) -> Image:
         if frame is None:
             raise MediaError(f"{name} holds no frames: encode it again or pick another clip.")
         return decoding.pixels(frame)
-
-
-def _count(data: Data, name: str) -> int:
-    """The number of frames to decode: all packets except those that an edit list hides."""
-    return len(_times(data, name))
 
 
 def times(path: Path) -> tuple[float, ...]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from engine.errors import MediaError
 from engine.media import decoding, images, video
-from engine.media.containers import container
+from engine.media.decoding import container
 from engine.media.media_files import Data, content, label, large
 from engine.types import Image, Sample
 

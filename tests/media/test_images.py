@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+import struct
+import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image as Pillow
+from PIL import ImageOps
 
 from engine.errors import MediaError
 from engine.media import images
@@ -105,3 +109,116 @@ def test_previews_are_no_wider_than_asked() -> None:
     assert images.shrink(noise(24, 32), 16).shape == (12, 16, 3)
     assert images.shrink(noise(24, 32), 320).shape == (24, 32, 3)
     assert images.shrink(noise(1, 4000), 320).shape == (1, 320, 3)
+
+
+# What is left out of a picture, and that its pixels stay the same.
+def chunk(kind: bytes, data: bytes = b"") -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png(*chunks: bytes, width: int = 8, height: int = 8) -> bytes:
+    """A PNG of zeros; `chunks` come before its pixels."""
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    pixels = chunk(b"IDAT", zlib.compress(bytes((1 + 3 * width) * height)))
+    return b"\x89PNG\r\n\x1a\n" + head + b"".join(chunks) + pixels + chunk(b"IEND")
+
+
+def photo(exif: bytes) -> bytes:
+    return encoded(Pillow.fromarray(noise(16, 8)), "JPEG", exif=exif)
+
+
+def plain(data: bytes) -> np.ndarray:
+    """What Pillow itself makes of the whole file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.array(ImageOps.exif_transpose(Pillow.open(io.BytesIO(data))).convert("RGB"))
+
+
+def test_metadata_is_left_out_and_the_pixels_stay() -> None:
+    picture = Pillow.fromarray(noise())
+    palette = picture.convert("P", palette=Pillow.Palette.ADAPTIVE)
+    bomb = chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(10_000_000)))
+    for data in (
+        encoded(palette, transparency=bytes(range(256)), dpi=(10, 10)),
+        encoded(picture, save_all=True, append_images=[picture.rotate(90)]),
+        encoded(picture, exif=Pillow.Exif(), icc_profile=b"x" * 3000),
+        encoded(picture, "JPEG", icc_profile=b"x" * 3000, comment=b"y" * 500, quality=95),
+        encoded(picture, "JPEG", progressive=True, subsampling=0),
+        encoded(picture.convert("CMYK"), "JPEG"),
+        encoded(picture, "MPO", save_all=True, append_images=[picture]),
+    ):
+        parts = (images.png if data[1:4] == b"PNG" else images.jpeg)(data)
+        assert b"xxx" not in parts.data and b"yyy" not in parts.data and b"zTXt" not in parts.data
+        np.testing.assert_array_equal(images.decode(data, "a"), plain(data))
+    assert not images.decode(png(bomb, bomb), "a").any()  # Pillow itself would unpack the texts
+
+
+@pytest.mark.parametrize("orientation", range(10))
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("kind", [3, 4])
+def test_every_orientation(orientation: int, order: str, kind: int) -> None:
+    value = struct.pack(order + ("HH" if kind == 3 else "I"), orientation, *([0] * (kind == 3)))
+    entry = struct.pack(order + "HHI", 0x0112, kind, 1) + value
+    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "IH", 8, 1)
+    data = photo(b"Exif\0\0" + head + entry + bytes(4))
+    np.testing.assert_array_equal(images.decode(data, "a"), plain(data))
+
+
+def test_damage_in_exif_means_not_turned_and_prints_nothing() -> None:
+    entries = [(0x010E, 2, 4, b"abc\0"), (0x0112, 3, 1, b"\0\6\0\0"), (0x011A, 5, 1, b"\0\0\0\x32")]
+    directory = b"".join(struct.pack(">HHI", *entry[:3]) + entry[3] for entry in entries)
+    raw = b"Exif\0\0MM\0*\0\0\0\x08\0\3" + directory + bytes(4) + b"\0\0\0\1\0\0\0\2"
+    whole = images.decode(photo(raw), "a")
+    assert whole.shape == (8, 16, 3)
+    for at in range(6, len(raw)):
+        for byte in (0, 1, 255):
+            found = images.decode(photo(raw[:at] + bytes([byte]) + raw[at + 1 :]), "a")
+            assert found.size == whole.size
+    for size in range(len(raw)):
+        assert images.decode(photo(raw[:size]), "a").size == whole.size
+
+
+HEAD = chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0))
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+BROKEN = {
+    "no pixels": SIGNATURE + HEAD + chunk(b"IEND"),
+    "no header": SIGNATURE + chunk(b"IDAT") + chunk(b"IEND"),
+    "two headers": png(HEAD),
+    "a short header": SIGNATURE + chunk(b"IHDR", b"x") + chunk(b"IDAT") + chunk(b"IEND"),
+    "no end": png()[:-12],
+    "an endless chunk": SIGNATURE + b"\xff\xff\xff\xffIHDR" + bytes(40),
+    "a checksum": png(chunk(b"tEXt", b"a\0b")[:-1] + b"?"),
+    "only a signature": SIGNATURE,
+    "a bare JPEG": b"\xff\xd8\xff",
+    "a JPEG of one segment": b"\xff\xd8\xff\xe0\0\x10" + bytes(14),
+    "a JPEG without pixels": b"\xff\xd8\xff\xd9",
+    "a segment without length": b"\xff\xd8\xff\xe0\0\0" + bytes(20),
+}
+
+
+@pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN.keys())
+def test_broken_pictures(data: bytes) -> None:
+    with pytest.raises(MediaError, match=r"^a is not a complete PNG or JPEG \(.+\): copy it"):
+        images.decode(data, "a")
+
+
+def test_many_parts_and_many_scans(monkeypatch: pytest.MonkeyPatch) -> None:
+    progressive = encoded(Pillow.fromarray(noise()), "JPEG", progressive=True)
+    scans = progressive.count(b"\xff\xda")
+    monkeypatch.setattr(images, "MAX_SCANNED", scans * 24 * 32)
+    images.decode(progressive, "a")
+    monkeypatch.setattr(images, "MAX_SCANNED", scans * 24 * 32 - 1)
+    with pytest.raises(MediaError, match=rf"32 x 24 pixels come in {scans} scans"):
+        images.decode(progressive, "a")
+    monkeypatch.setattr(images, "MAX_CHUNKS", 3)
+    images.decode(png(), "a")
+    with pytest.raises(MediaError, match="too many chunks"):
+        images.decode(png(chunk(b"tEXt", b"a\0b")), "a")
+    with pytest.raises(MediaError, match="too many segments"):
+        images.decode(progressive, "a")
+
+
+@pytest.mark.parametrize(("width", "height"), [(8, 70_000), (70_000, 8)])
+def test_a_side_is_limited(width: int, height: int) -> None:
+    with pytest.raises(MediaError, match="make each side at most 65,535 pixels"):
+        images.decode(png(width=width, height=height), "a")

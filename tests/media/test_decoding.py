@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import containers, video
+from engine.media import decoding, video
 from tests.media import clips
 
 pytestmark = pytest.mark.slow
@@ -20,7 +20,7 @@ def test_the_content_decides_whatever_the_name_says(tmp_path: Path, kind: str) -
     path = tmp_path / "a.mp4"
     data = clips.encoded(kind, g="12")
     path.write_bytes(data)
-    assert containers.reader_of(data[:1000]) == kind
+    assert decoding.reader_of(data[:1000]) == kind
     found = video.read(path, "arange")
     everything = clips.decoded(data)
     np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
@@ -71,7 +71,7 @@ def test_other_formats_are_refused_by_name(kind: str, called: str) -> None:
 
 @pytest.mark.parametrize("head", [b"", b"G", b"G" + bytes(187) + b"G", b"RIFF", b"#EXT"])
 def test_what_is_no_other_format_is_left_to_the_reader_of_mp4(head: bytes) -> None:
-    assert containers.reader_of(head) == "mp4"
+    assert decoding.reader_of(head) == "mp4"
 
 
 @pytest.mark.parametrize("kind", ["mp4", "matroska", "mpegts", "avi", "gif"])
@@ -80,7 +80,7 @@ def test_a_reader_may_not_call_on_another_one(kind: str, monkeypatch: pytest.Mon
     data = clips.encoded(kind, {"gif": "gif"}.get(kind, "mpeg4"))
     assert video.first(data, "a").shape == (48, 64, 3)
     other = "gif" if kind != "gif" else "avi"
-    monkeypatch.setattr(containers, "_FORMATS", {kind: other})
+    monkeypatch.setattr(decoding, "_FORMATS", {kind: other})
     with pytest.raises(MediaError, match="could not be decoded"):
         video.first(data, "a")
 
@@ -90,10 +90,10 @@ def test_a_frame_is_no_larger_than_the_limit_whatever_the_header_says(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = clips.encoded(kind, "libx264")
-    monkeypatch.setattr(containers, "MAX_PIXELS", 64 * 48)
+    monkeypatch.setattr(decoding, "MAX_PIXELS", 64 * 48)
     assert len(video.decode(data, "a", video.middle).images) == 1
-    monkeypatch.setattr(containers, "MAX_PIXELS", 64 * 48 - 1)
-    monkeypatch.setattr(containers, "_check", lambda clip, name: None)  # the header says less
+    monkeypatch.setattr(decoding, "MAX_PIXELS", 64 * 48 - 1)
+    monkeypatch.setattr(decoding, "_check", lambda clip, name: None)  # the header says less
     with pytest.raises(MediaError, match=r"could not be decoded|holds no frames"):
         video.decode(data, "a", video.middle)
 
@@ -102,7 +102,7 @@ def test_a_frame_is_no_larger_than_the_limit_whatever_the_header_says(
 def test_a_small_file_of_very_many_pixels(
     kind: str, codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engine.media import decoding, frame_groups
+    from engine.media import frame_groups
 
     data = clips.encoded(kind, codec)
     for module in (decoding, frame_groups):
@@ -116,7 +116,7 @@ def test_a_small_file_of_very_many_pixels(
 
 
 def test_a_clip_of_too_many_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine.media import decoding, frame_groups
+    from engine.media import frame_groups
 
     data = clips.encoded("matroska", "mpeg4")
     for module in (decoding, frame_groups):
@@ -134,7 +134,7 @@ def test_a_playlist_in_disguise_opens_no_other_file(
     """Not even where its beginning is read as that of a clip."""
     secret = tmp_path / "secret.mp4"
     secret.write_bytes(clips.mp4(20))
-    monkeypatch.setattr(containers, "reader_of", lambda head, name: kind)
+    monkeypatch.setattr(decoding, "reader_of", lambda head, name: kind)
     hls = ["#EXTM3U", "#EXT-X-TARGETDURATION:1", "#EXTINF:1,", str(secret), "#EXT-X-ENDLIST", "#"]
     concat = ["ffconcat version 1.0", f"file {secret}", "#"]
     for lines in (hls, concat):
