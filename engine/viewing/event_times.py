@@ -1,13 +1,13 @@
 """The times of an event stream: how many events when, what each slice covers, and one window.
 
-Boundary: `Events` in, counts and times in microseconds after the first event out.  Only `rates`
-opens a file, because a recording may be longer than what fits into memory.
+Times are microseconds after the first event.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,22 +35,12 @@ class EventDensity:
         return self.on + self.off
 
 
-@dataclass(frozen=True)
-class SliceSpan:
-    """One slice of a stream: the times of its first and last event, and its number of events."""
+class SliceSpan(NamedTuple):
+    """The times of a slice's first and last event, and its number of events."""
 
     begin_us: int
     end_us: int
     events: int
-
-
-@dataclass(frozen=True, eq=False)
-class WindowPicture:
-    """The events of a window, drawn at the recording's size, and how many they are."""
-
-    picture: Image
-    on: int
-    off: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,10 +106,10 @@ def slice_spans(events: Events, split: Split = COUNT_SPLIT) -> list[SliceSpan]:
     return spans
 
 
-def window(events: Events, begin_us: float, length_us: float) -> WindowPicture:
-    """The events from `begin_us` on, for `length_us`, drawn as the event pictures are."""
+def window(events: Events, begin_us: float, length_us: float) -> tuple[Image, int, int]:
+    """The events from `begin_us` on, for `length_us`, drawn as the event pictures are, and how
+    many have p = 1 and p = 0."""
     times = events.t - events.t.min()
-    inside = np.flatnonzero((times >= begin_us) & (times < begin_us + length_us))
-    some = events.take(inside)
+    some = events.take(np.flatnonzero((times >= begin_us) & (times < begin_us + length_us)))
     on = int(some.p.sum())
-    return WindowPicture(streams.draw(some, slice(None), "stream"), on, len(some) - on)
+    return streams.draw(some, slice(None), "stream"), on, len(some) - on

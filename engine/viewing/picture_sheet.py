@@ -1,7 +1,4 @@
-"""Several pictures on one sheet, in reading order.
-
-Boundary: pictures in, a Pillow picture out; reads no files.
-"""
+"""Several pictures on one sheet, in reading order."""
 
 from __future__ import annotations
 
@@ -24,10 +21,12 @@ def sheet(images: Sequence[Image]) -> Pictures.Image:
     columns, cell = grid(len(images), width / height)
     page = Pictures.new("RGBA", SHEET)
     for index, image in enumerate(images):
-        room = (max(1, cell[0] - _GAP), max(1, cell[1] - _GAP))
-        picture = _fitted(Pictures.fromarray(image), room)
+        picture = Pictures.fromarray(image)
+        scale = min((room - _GAP) / side for room, side in zip(cell, picture.size, strict=True))
+        size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
         row, column = divmod(index, columns)
-        page.paste(picture, (column * cell[0], row * cell[1]))
+        corner = column * cell[0], row * cell[1]
+        page.paste(picture.resize(size, Pictures.Resampling.BICUBIC), corner)
     return page
 
 
@@ -41,10 +40,3 @@ def grid(number: int, aspect: float) -> tuple[int, tuple[int, int]]:
 
     columns = max(range(1, number + 1), key=lambda n: (cell(n)[0], -n))
     return columns, cell(columns)
-
-
-def _fitted(picture: Pictures.Image, room: tuple[int, int]) -> Pictures.Image:
-    """The picture scaled to fit; no side is shorter than a pixel."""
-    scale = min(room[0] / picture.width, room[1] / picture.height)
-    size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
-    return picture.resize(size, Pictures.Resampling.BICUBIC)

@@ -1,17 +1,16 @@
 """A sample's clip in a form that a browser plays: its own bytes, or encoded again as H.264 in MP4.
 
-Boundary: a sample in, MP4 bytes out, at most MAX_BYTES of them; for people to look at.  Models get
-their frames from media_sources.py.
+For people to look at: models get their frames from media_sources.py.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 from engine.errors import MediaError
 from engine.media import decoding, images, video
@@ -26,8 +25,7 @@ FOLDER_RATE = Fraction(10)  # frames per second of pictures without times
 _QUICK = {"preset": "ultrafast", "crf": "23", "threads": "1"}
 
 
-@dataclass(frozen=True)
-class PlayableClip:
+class PlayableClip(NamedTuple):
     """An MP4 for a browser, and what it shows if that is not the whole clip at its own speed."""
 
     data: bytes

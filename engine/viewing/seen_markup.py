@@ -2,8 +2,6 @@
 
 Pointing at a mark, or moving to it with Tab, shows its picture, which is a data URL.  Pages and
 HTML reports use the same markup.  Every text in it is escaped.
-
-Boundary: a SeenTimeline in, markup and words out.
 """
 
 from __future__ import annotations
@@ -11,8 +9,8 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -65,8 +63,7 @@ STYLE = """
 """
 
 
-@dataclass(frozen=True)
-class RowHead:
+class RowHead(NamedTuple):
     """The models that receive a row's pictures, and the row's colour (#RRGGBB)."""
 
     models: str
@@ -135,7 +132,8 @@ def _steps(heights: npt.NDArray[np.float64]) -> str:
 
 def _row(row: SeenRow, head: RowHead, found: SeenTimeline, first: bool) -> str:
     """A row's label and marks; the picture of the first mark of all is shown at the beginning."""
-    end = _end(row, found)
+    # Without any time, the right edge is the row's own last place.
+    end = found.window_us or max((picture.end_us for picture in row.pictures), default=0) or 1
     marks = "".join(
         _mark(picture, str(number), head.colour, end, first and number == 1)
         for number, picture in enumerate(row.pictures, start=1)
@@ -144,14 +142,11 @@ def _row(row: SeenRow, head: RowHead, found: SeenTimeline, first: bool) -> str:
     return f'<div class="seen-label">{label}</div><div class="seen-track seen-row">{marks}</div>'
 
 
-def _end(row: SeenRow, found: SeenTimeline) -> float:
-    """The time at the right edge; without any time, the row's own last place."""
-    return found.window_us or max((picture.end_us for picture in row.pictures), default=0) or 1
-
-
 def _mark(picture: SeenPicture, number: str, colour: str, end: float, first: bool) -> str:
     """A span with its number, or a tick for a single moment; with its hidden picture."""
     begin, width = 100 * picture.begin_us / end, 100 * (picture.end_us - picture.begin_us) / end
+    events = "" if picture.events is None else f", {picture.events:,} events"
+    name, middle = escape(f"{picture.name}: {_when(picture)}{events}"), begin + width / 2
     kind = ("seen-first " if first else "") + ("" if picture.known else "seen-assumed ")
     if picture.begin_us == picture.end_us:
         kind, place = kind + "seen-tick", f"calc({begin:.3f}% - 7px)"
@@ -160,23 +155,12 @@ def _mark(picture: SeenPicture, number: str, colour: str, end: float, first: boo
         kind, inside = kind + "seen-span", number
         place = f"{begin:.3f}%;width:{width:.3f}%;background:{colour}33;border-color:{colour}"
     return (
-        f'<span class="seen-mark {kind}" tabindex="0" role="img" aria-label="{_name(picture)}" '
-        f'style="margin-left:{place}">{inside}{_shown(picture, begin + width / 2)}</span>'
-    )
-
-
-def _name(picture: SeenPicture) -> str:
-    events = "" if picture.events is None else f", {picture.events:,} events"
-    return escape(f"{picture.name}: {_when(picture)}{events}")
-
-
-def _shown(picture: SeenPicture, middle: float) -> str:
-    """The picture below the time line, moved so that it stays inside."""
-    name = _name(picture)
-    return (
+        f'<span class="seen-mark {kind}" tabindex="0" role="img" aria-label="{name}" '
+        f'style="margin-left:{place}">{inside}'
+        # The picture below the time line is moved so that it stays inside.
         f'<span class="seen-picture" style="left:{middle:.2f}%;'
         f'transform:translateX(-{middle:.2f}%)"><img src="{address(picture.picture)}" '
-        f'alt="{name}">{name}</span>'
+        f'alt="{name}">{name}</span></span>'
     )
 
 

@@ -3,15 +3,17 @@
 Times are microseconds after 0.  The first event and the first frame of the clip are both at 0,
 because no file says which began earlier.
 
-Boundary: reads the sample's files like `media.load`; keeps small pictures only.  A file that
-cannot be read becomes a sentence.
+A file that cannot be read becomes a sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,7 +27,6 @@ from engine.types import (
     EXTENTS,
     ChosenFrames,
     Events,
-    Extent,
     Image,
     Media,
     MediaKind,
@@ -35,6 +36,7 @@ from engine.types import (
 from engine.viewing import event_times
 from engine.viewing.event_times import EventDensity, SliceSpan
 
+T = TypeVar("T")
 WIDTH = 320  # pixels of a picture that is kept
 MAX_EVENTS = 10_000_000  # of a stream that is counted and drawn here; 13 bytes each
 UNKNOWN_IMAGES = (
@@ -107,10 +109,14 @@ def timeline(
 ) -> SeenTimeline:
     """What models of these kinds receive of the sample, with the settings of `media.load`."""
     notes: list[str] = []
-    loaded = [found for kind in kinds if (found := _loaded(sample, kind, how, notes))]
-    stream = _stream(sample, how, notes)
+    loaded = [
+        found
+        for kind in kinds
+        if (found := _read(partial(media.load, sample, kind, how), notes)) is not None
+    ]
+    stream = _read(partial(_stream, sample, how), notes)
     clips = {found.frames.clip for found in loaded if found.frames and found.frames.clip}
-    times = {clip: _times(clip, notes) for clip in clips}
+    times = {clip: _read(partial(video.times, clip), notes) or () for clip in clips}
     ends = [event_times.duration_us(stream)] if stream else []
     window = float(max([*ends, *(found[-1] for found in times.values() if found)], default=0))
     rows = [
@@ -127,35 +133,29 @@ def timeline(
     if stream and any(times.values()):
         notes.append(APART if part else BOTH)
     density = event_times.density(stream) if stream else None
-    notes += [*_unknown(rows), *_same(rows)]
+    for row in rows:
+        known, events = [one.known for one in row.pictures], row.kind == "events"
+        if not all(known):
+            notes.append(UNKNOWN_IMAGES if events else UNKNOWN_FRAMES)
+        elif events and row.source.endswith("event images") and any(known):
+            notes.append(SAME_IMAGES)
     return SeenTimeline(window, density, tuple(rows), tuple(dict.fromkeys(notes)))
 
 
-def _loaded(sample: Sample, kind: MediaKind, how: MediaOptions, notes: list[str]) -> Media | None:
+def _read(what: Callable[[], T], notes: list[str]) -> T | None:
+    """What was read; None with a note if that failed."""
     try:
-        return media.load(sample, kind, how)
+        return what()
     except MediaError as error:
         notes.append(str(error))
         return None
 
 
-def _stream(sample: Sample, how: MediaOptions, notes: list[str]) -> Events | None:
+def _stream(sample: Sample, how: MediaOptions) -> Events | None:
     if sample.events is None:
         return None
-    try:
-        plain = read_events(sample.events, how.window_of(sample))
-        return perturb.stream(plain, perturb.Changes.of(how, sample.id), sample.events.name)
-    except MediaError as error:
-        notes.append(str(error))
-        return None
-
-
-def _times(clip: Path, notes: list[str]) -> tuple[float, ...]:
-    try:
-        return video.times(clip)
-    except MediaError as error:
-        notes.append(str(error))
-        return ()
+    plain = read_events(sample.events, how.window_of(sample))
+    return perturb.stream(plain, perturb.Changes.of(how, sample.id), sample.events.name)
 
 
 def _event_images(found: Media, stream: Events | None, split: Split, window: float) -> SeenRow:
@@ -163,18 +163,14 @@ def _event_images(found: Media, stream: Events | None, split: Split, window: flo
     total = len(found.images)
     spans = _spans(found, stream, split)
     names = [f"Event image {number} of {total}" for number in range(1, total + 1)]
-    if spans is None:
-        edges = np.linspace(0, window or total, total + 1)
-        pairs = zip(names, edges[:-1], edges[1:], found.images, strict=True)
-        pictures = [
-            SeenPicture(name, float(begin), float(end), False, _small(image))
-            for name, begin, end, image in pairs
-        ]
-    else:
-        pictures = [
-            SeenPicture(name, span.begin_us, span.end_us, True, _small(image), span.events)
-            for name, span, image in zip(names, spans, found.images, strict=True)
-        ]
+    edges = np.linspace(0, window or total, total + 1).tolist()
+    assumed = [(begin, end, None) for begin, end in pairwise(edges)]
+    pictures = (
+        SeenPicture(name, begin, end, spans is not None, images.shrink(image, WIDTH), events)
+        for name, (begin, end, events), image in zip(
+            names, spans or assumed, found.images, strict=True
+        )
+    )
     return SeenRow(found.kind, found.source, tuple(pictures))
 
 
@@ -183,17 +179,14 @@ def _spans(found: Media, stream: Events | None, split: Split) -> list[SliceSpan]
     total = len(found.images)
     if stream is None or len(stream) < total:
         return None
-    drawn = found.extent is not None
-    if drawn:
+    if found.extent is not None:  # they were drawn from the events
         return event_times.slice_spans(stream, split)
-    if any(_equal(found.images, stream, extent) for extent in EXTENTS):
-        return event_times.slice_spans(stream, Split(parts=total))
+    equal = Split(parts=total)
+    for extent in EXTENTS:
+        drawn = streams.render(stream, equal, extent)
+        if all(np.array_equal(a, b) for a, b in zip(found.images, drawn, strict=True)):
+            return event_times.slice_spans(stream, equal)
     return None
-
-
-def _equal(pictures: Sequence[Image], stream: Events, extent: Extent) -> bool:
-    drawn = streams.render(stream, Split(parts=len(pictures)), extent)
-    return all(np.array_equal(a, b) for a, b in zip(pictures, drawn, strict=True))
 
 
 def _frames(
@@ -206,19 +199,6 @@ def _frames(
     for index, image in zip(chosen.indices, found.images, strict=True):
         at = given[index] if given else index / max(1, chosen.count - 1) * (window or chosen.count)
         name = f"Frame {index} of {chosen.count:,}"
-        pictures.setdefault(index, SeenPicture(name, at, at, bool(given), _small(image)))
+        small = images.shrink(image, WIDTH)
+        pictures.setdefault(index, SeenPicture(name, at, at, bool(given), small))
     return SeenRow(found.kind, found.source, tuple(pictures.values()))
-
-
-def _small(image: Image) -> Image:
-    return images.shrink(image, WIDTH)
-
-
-def _unknown(rows: Sequence[SeenRow]) -> list[str]:
-    unknown = {row.kind == "events" for row in rows if not all(p.known for p in row.pictures)}
-    return [UNKNOWN_IMAGES] * (True in unknown) + [UNKNOWN_FRAMES] * (False in unknown)
-
-
-def _same(rows: Sequence[SeenRow]) -> list[str]:
-    ready = [row for row in rows if row.kind == "events" and row.source.endswith("event images")]
-    return [SAME_IMAGES] if any(p.known for row in ready for p in row.pictures) else []

@@ -89,6 +89,6 @@ def test_broken_files_are_sentences_and_the_page_goes_on(app: Open) -> None:
 def test_the_window_has_the_engines_picture(app: Open) -> None:
     at = app(seen="true")
     stream = next(iter(settings.load().demo_dir.glob("event_npy/*/*.npy")))
-    drawn = event_times.window(seen_times.read_events(stream), 0, 20_000)
-    assert drawn.picture.shape == (120, 160, 3) and np.unique(drawn.picture).tolist() == [0, 255]
+    picture, _, _ = event_times.window(seen_times.read_events(stream), 0, 20_000)
+    assert picture.shape == (120, 160, 3) and np.unique(picture).tolist() == [0, 255]
     assert any(at.image) or at.get("imgs")

@@ -1,6 +1,5 @@
 """What each model saw: the time line, the clip, and the events of any moment.
 
-Boundary: the engine reads and draws; this module caches what it gives and puts it on the page.
 Nothing is read before the section is opened.  Files that cannot be read become one sentence.
 """
 
@@ -17,6 +16,8 @@ from engine.models.checkpoint import ModelEntry
 from engine.palette import family_colour
 from engine.types import Events, MediaKind, MediaOptions, Sample
 from engine.viewing import event_times, playing, seen_markup, seen_times
+from engine.viewing.playing import PlayableClip
+from engine.viewing.seen_markup import RowHead
 from ui.widgets import notices
 from ui.widgets.text import count
 
@@ -45,10 +46,10 @@ def section(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions
 
 
 def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -> None:
-    heads = dict[MediaKind, tuple[str, str]]()
+    heads = dict[MediaKind, RowHead]()
     for entry in entries:
         models, colour = heads.get(entry.kind, ("", family_colour(entry.colour)))
-        heads[entry.kind] = (f"{models}, {entry.label}" if models else entry.label, colour)
+        heads[entry.kind] = RowHead(f"{models}, {entry.label}" if models else entry.label, colour)
     how = (options, repr((heads, options)), stamp_of(sample))
     try:
         shown, notes = _drawn(sample, heads, *how)
@@ -63,15 +64,14 @@ def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptio
 @st.cache_data(max_entries=16, show_spinner="Reading the sample …")
 def _drawn(
     _sample: Sample,
-    _heads: Mapping[MediaKind, tuple[str, str]],
+    _heads: Mapping[MediaKind, RowHead],
     _options: MediaOptions,
     how: str,
     stamp: str,
 ) -> tuple[str, tuple[str, ...]]:
     """The time line's markup and its notes."""
     found = seen_times.timeline(_sample, tuple(_heads), _options)
-    named = {kind: seen_markup.RowHead(*head) for kind, head in _heads.items()}
-    drawn = seen_markup.markup(found, named) if found.rows or found.density else ""
+    drawn = seen_markup.markup(found, _heads) if found.rows or found.density else ""
     return f"<style>{seen_markup.STYLE}</style>{drawn}", found.notes
 
 
@@ -86,16 +86,14 @@ def _clip(sample: Sample) -> None:
     if found is None:
         st.caption("This sample has no clip.")
         return
-    data, words = found
-    st.video(data, loop=True, muted=True, alt=f"The clip of sample {sample.id}.")
-    if words:
-        notices.small(words, "seen_clip")
+    st.video(found.data, loop=True, muted=True, alt=f"The clip of sample {sample.id}.")
+    if found.words:
+        notices.small(found.words, "seen_clip")
 
 
 @st.cache_resource(max_entries=4, ttl=KEPT_S, show_spinner="Preparing the clip …")
-def _playable(_sample: Sample, stamp: str) -> tuple[bytes, str] | None:
-    found = playing.playable(_sample)
-    return None if found is None else (found.data, found.words)
+def _playable(_sample: Sample, stamp: str) -> PlayableClip | None:
+    return playing.playable(_sample)
 
 
 @st.fragment
@@ -139,12 +137,12 @@ def _begin(stream: Events, length: int) -> float:
 
 
 def _window(stream: Events, begin: float, length: int) -> None:
-    drawn = event_times.window(stream, begin * 1000, length * 1000)
+    picture, on, off = event_times.window(stream, begin * 1000, length * 1000)
     words = (
-        f"{begin:,.1f} to {begin + length:,.1f} ms: {count(drawn.on + drawn.off, 'event')}, "
-        f"{drawn.on:,} brighter (red), {drawn.off:,} darker (blue)"
+        f"{begin:,.1f} to {begin + length:,.1f} ms: {count(on + off, 'event')}, "
+        f"{on:,} brighter (red), {off:,} darker (blue)"
     )
-    st.image(seen_markup.event_address(drawn.picture), width=WIDTH, alt=f"Events from {words}.")
+    st.image(seen_markup.event_address(picture), width=WIDTH, alt=f"Events from {words}.")
     st.caption(words)
 
 

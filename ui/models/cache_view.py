@@ -1,14 +1,12 @@
 """The feature cache: location, entries per model, hit rate, clearing it.
 
-Boundary: the only part of the page that changes something without a job, because clearing is fast.
-The cache imports torch, so a background thread imports it and the page waits for that.
+Clearing is fast, so it is no job.  The cache imports torch: a background thread imports it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import streamlit as st
 
@@ -33,8 +31,7 @@ INDEX = "index"
 _WIDTHS = [4, 1.5, 2, 2.5]
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(NamedTuple):
     """The cache entries of one checkpoint, which several models may share."""
 
     digest: str
@@ -60,7 +57,14 @@ def show(entries: Sequence[ModelEntry]) -> None:
         notices.problem(str(error), "features")
         return
     found = shares(state, entries)
-    st.html(facts(about(state), "Feature cache"))
+    size = f"{gib(state.bytes)} of {gib(state.limit_bytes)}; then the oldest entries are removed"
+    rows = [
+        ("Location", str(state.folder)),
+        ("Entries", f"{state.entries:,}"),
+        ("Size", size),
+        ("Hit rate", hit_rate(state)),
+    ]
+    st.html(facts(rows, "Feature cache"))
     with st.container(key="features_bar"):
         st.html(bar("Feature cache on disk", parts(state, found)))
     if found:
@@ -74,21 +78,7 @@ def _wait() -> None:
     st.caption("Opening the feature cache …")
 
 
-def about(state: CacheState) -> list[tuple[str, str]]:
-    """Location, size and hit rate."""
-    return [
-        ("Location", str(state.folder)),
-        ("Entries", f"{state.entries:,}"),
-        (
-            "Size",
-            f"{gib(state.bytes)} of {gib(state.limit_bytes)}; then the oldest entries are removed",
-        ),
-        ("Hit rate", hit_rate(state)),
-    ]
-
-
 def hit_rate(state: CacheState) -> str:
-    """The share of reads that found an entry, with the counts."""
     if state.hit_rate is None:
         return "no reads since this server started"
     reads = count(state.hits + state.misses, "read")
@@ -97,46 +87,35 @@ def hit_rate(state: CacheState) -> str:
 
 def shares(state: CacheState, entries: Sequence[ModelEntry]) -> list[Share]:
     """Entries per checkpoint: those of models.toml in its order, then the others."""
-    names = labels(entries)
-    order = [digest for digest in names if digest in state.checkpoints]
-    order += sorted(set(state.checkpoints) - set(order))
-    return [
-        Share(digest, *names.get(digest, (f"{UNKNOWN} ({digest[:12]})", NEUTRAL)), *held)
-        for digest, held in ((key, state.checkpoints[key]) for key in order)
-    ]
-
-
-def labels(entries: Sequence[ModelEntry]) -> Mapping[str, tuple[str, str]]:
-    """digest -> (labels of the models with these files, colour of their family)."""
-    found: dict[str, tuple[str, str]] = {}
+    names: dict[str, tuple[str, str]] = {}
     for entry in entries:
-        if digest := certificate_status.digest_now(entry):
-            before = f"{found[digest][0]}, " if digest in found else ""
-            found[digest] = (before + entry.label, family_colour(entry.family))
-    return found
+        digest = certificate_status.digest_now(entry) or ""
+        if digest in state.checkpoints:
+            before = f"{names[digest][0]}, " if digest in names else ""
+            names[digest] = (before + entry.label, family_colour(entry.family))
+    for digest in sorted(set(state.checkpoints) - set(names)):
+        names[digest] = (f"{UNKNOWN} ({digest[:12]})", NEUTRAL)
+    return [Share(digest, *name, *state.checkpoints[digest]) for digest, name in names.items()]
 
 
 def parts(state: CacheState, found: Sequence[Share]) -> list[BarPart]:
     """The bar: each checkpoint's entries, the cache's index, and the free rest."""
+    held = [BarPart(share.label, share.size, share.colour) for share in found]
     index = max(0, state.bytes - sum(share.size for share in found))
-    return [
-        *(BarPart(share.label, share.size, share.colour) for share in found),
-        BarPart(INDEX, index, NEUTRAL),
-        BarPart(FREE, max(0, state.limit_bytes - state.bytes), None),
-    ]
+    free = max(0, state.limit_bytes - state.bytes)
+    return [*held, BarPart(INDEX, index, NEUTRAL), BarPart(FREE, free, None)]
 
 
 def _table(found: Sequence[Share]) -> None:
     with st.container(key="features_table", gap="xsmall"):
-        heads = ("Model", "Entries", "Size")
-        for head, column in zip(heads, st.columns(_WIDTHS), strict=False):
+        for head, column in zip(("Model", "Entries", "Size", ""), st.columns(_WIDTHS), strict=True):
             column.caption(head)
         for share in found:
-            columns = st.columns(_WIDTHS, vertical_alignment="center")
-            cells = (share.label, f"{share.entries:,}", gib(share.size))
-            for text, column in zip(cells, columns, strict=False):
-                column.text(text)
-            columns[3].button(
+            name, entries, size, place = st.columns(_WIDTHS, vertical_alignment="center")
+            name.text(share.label)
+            entries.text(f"{share.entries:,}")
+            size.text(gib(share.size))
+            place.button(
                 "Clear …", key=f"models_clear_{share.digest}", on_click=_ask, args=(share.digest,)
             )
 

@@ -1,7 +1,4 @@
-"""A model's card as rows of text: source, size, precision, weights.
-
-Boundary: ModelInfo and an entry of models.toml in, (name, value) out; no streamlit.
-"""
+"""A model's card as rows of text: source, size, precision, weights."""
 
 from __future__ import annotations
 
@@ -36,11 +33,7 @@ def of_entry(entry: ModelEntry) -> Rows:
 
 def of_card(entry: ModelEntry, card: ModelInfo) -> Rows:
     """The card: what the files contain, and what loading them showed."""
-    pictures = (
-        ""
-        if card.images is None or not card.visual_tokens
-        else f" from {count(card.images, 'picture')}"
-    )
+    pictures = "" if card.images is None else f" from {count(card.images, 'picture')}"
     return [
         ("Name", card.name),
         ("Family", family(entry)),
@@ -49,7 +42,11 @@ def of_card(entry: ModelEntry, card: ModelInfo) -> Rows:
         ("Digest", f"{card.headers} (names, shapes and sizes)"),
         ("Full hash", card.digest or "not computed: that reads every byte"),
         ("Parameters", parameters(card.parameters)),
-        ("Runs in", numbers(card)),
+        (
+            "Runs in",
+            f"{card.dtype}, {card.quantization or 'not quantized'}; "
+            f"stored as {card.stored_dtype or 'an unknown dtype'}",
+        ),
         ("Vision tower", tower_text(card.tower) or LATER),
         ("Visual tokens", LATER if not card.visual_tokens else f"{card.visual_tokens:,}{pictures}"),
         ("Context limit", LATER if not card.context_limit else f"{card.context_limit:,} tokens"),
@@ -71,12 +68,6 @@ def parameters(number: int | None) -> str:
         if number >= size:
             return f"{number:,} ({number / size:.2f} {name})"
     return f"{number:,}"
-
-
-def numbers(card: ModelInfo) -> str:
-    """The dtype and quantization when it runs, and the dtype of the files."""
-    shrunk = card.quantization or "not quantized"
-    return f"{card.dtype}, {shrunk}; stored as {card.stored_dtype or 'an unknown dtype'}"
 
 
 def weights(names: Sequence[str] | None) -> str:

@@ -1,7 +1,6 @@
 """The memory of each device as a bar: models, other use, free.
 
-Boundary: figures of the engine as bars.  The bars refresh themselves, and redraw the whole page
-when a model was loaded or unloaded, by any visitor.
+The bars refresh themselves, and redraw the whole page when any visitor loaded or unloaded a model.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ Snapshot = tuple[frozenset[ModelEntry], frozenset[str]]
 
 
 def show(entries: Sequence[ModelEntry]) -> None:
-    """The bars of all devices, kept up to date."""
     now = snapshot()
     st.fragment(_show, run_every=LIVE_S if now[1] else IDLE_S)(entries, now)
 
@@ -72,10 +70,7 @@ def parts(
     order = [entry for entry in entries if entry in held]
     order += [entry for entry in held if entry not in order]
     colours = map(family_colour, tones([entry.family for entry in order]))
-    models = [
-        BarPart(entry.label, held[entry], colour)
-        for entry, colour in zip(order, colours, strict=True)
-    ]
+    models = [BarPart(entry.label, held[entry], next(colours)) for entry in order]
     rest = max(0, memory.total - memory.free - sum(held.values()))
     return [*models, BarPart(OTHER_USE, rest, NEUTRAL), BarPart(FREE, memory.free, None)]
 

@@ -1,8 +1,4 @@
-"""Load, Unload and Full hash: buttons that queue a job, and the job's progress.
-
-Boundary: connects the engine's queue to a card.  Nothing is stored here: every visitor sees all
-jobs.
-"""
+"""Load, Unload and Full hash: buttons that queue a job, and the progress that all visitors see."""
 
 from __future__ import annotations
 
@@ -17,12 +13,21 @@ from ui.widgets import notices
 from ui.widgets.text import queued
 
 LOOK_S = 0.5
-LOAD_HELP = (
-    "Reads the weights into the device's memory. If the memory is full, the least recently used "
-    "models are unloaded."
-)
-UNLOAD_HELP = "Frees its memory. Its features stay in the cache; a run loads the model again."
-HASH_HELP = "Reads every byte of its files once. The hash identifies the checkpoint."
+BUTTONS: dict[Action, tuple[str, str]] = {  # label, help
+    "load": (
+        "Load",
+        "Reads the weights into the device's memory. If the memory is full, the least recently "
+        "used models are unloaded.",
+    ),
+    "unload": (
+        "Unload",
+        "Frees its memory. Its features stay in the cache; a run loads the model again.",
+    ),
+    "hash": (
+        "Full hash",
+        "Reads every byte of its files once. The hash identifies the checkpoint.",
+    ),
+}
 DOING: dict[Action, str] = {
     "load": "Loading",
     "unload": "Unloading",
@@ -57,25 +62,15 @@ def show(entry: ModelEntry, loadable: bool, hashable: bool) -> None:
     if job is not None and not job.ended:
         st.fragment(_follow, run_every=LOOK_S)(job)
         return
-    _buttons(entry, loadable, hashable)
+    resident = entry in registry.resident()
+    offered: list[Action] = ["unload"] if resident else ["load"] if loadable else []
+    with st.container(horizontal=True, gap="small"):
+        for action in [*offered, *(("hash",) if hashable else ())]:
+            label, help_text = BUTTONS[action]
+            key = f"models_{action}_{entry.name}"
+            st.button(label, key=key, help=help_text, on_click=start, args=(entry, action))
     if job is not None:
         _ended(entry, job.view())
-
-
-def _buttons(entry: ModelEntry, loadable: bool, hashable: bool) -> None:
-    resident = entry in registry.resident()
-    with st.container(horizontal=True, gap="small"):
-        if resident:
-            _button(entry, "Unload", "unload", UNLOAD_HELP)
-        elif loadable:
-            _button(entry, "Load", "load", LOAD_HELP)
-        if hashable:
-            _button(entry, "Full hash", "hash", HASH_HELP)
-
-
-def _button(entry: ModelEntry, label: str, action: Action, help_text: str) -> None:
-    key = f"models_{action}_{entry.name}"
-    st.button(label, key=key, help=help_text, on_click=start, args=(entry, action))
 
 
 def _follow(job: ModelJob) -> None:
@@ -99,15 +94,12 @@ def doing(view: ModelView) -> str:
         return queued(view.position)
     if view.cancelling:
         return f"Cancelling … {view.elapsed_s:,.0f} s"
-    return f"{DOING[view.action]}{_step(view)} … {view.elapsed_s:,.0f} s"
-
-
-def _step(view: ModelView) -> str:
+    step = ""
     if view.step == "hash":
-        return f": {gib(view.done)} of {gib(view.total)} read for the hash"
-    if view.step == "weights":
-        return f": {view.done:,} of {view.total:,} weights"
-    return ""
+        step = f": {gib(view.done)} of {gib(view.total)} read for the hash"
+    elif view.step == "weights":
+        step = f": {view.done:,} of {view.total:,} weights"
+    return f"{DOING[view.action]}{step} … {view.elapsed_s:,.0f} s"
 
 
 def _ended(entry: ModelEntry, view: ModelView) -> None:

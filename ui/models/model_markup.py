@@ -1,21 +1,17 @@
-"""Fact rows and memory bars as HTML.
-
-Boundary: plain text in, HTML out; no streamlit.  All text is escaped.
-"""
+"""Rows of facts and bars of memory as HTML; all text is escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 from engine.machine.memory import gib
 
 FREE = "free"
 
 
-@dataclass(frozen=True)
-class BarPart:
+class BarPart(NamedTuple):
     """A part of a bar: name, bytes, and colour (None for the free part)."""
 
     name: str
@@ -29,35 +25,26 @@ def facts(rows: Iterable[tuple[str, str]], about: str) -> str:
         f"<dt>{escape(name)}</dt><dd>{escape(value).replace('/', '/<wbr>')}</dd>"
         for name, value in rows
     )
-    return f'<dl class="model-facts" aria-label="{escape(about, quote=True)}">{inside}</dl>'
+    return f'<dl class="model-facts" aria-label="{escape(about)}">{inside}</dl>'
 
 
-def bar(name: str, parts: Sequence[BarPart]) -> str:
+def bar(about: str, parts: Sequence[BarPart]) -> str:
     """A bar of all parts to scale, with a legend below."""
     whole = sum(part.size for part in parts) or 1
-    pieces = "".join(_piece(part, whole) for part in parts if part.colour and part.size)
-    label = escape(f"{name}: {words(parts)}", quote=True)
-    keys = "".join(_key(part) for part in parts)
+    pieces = keys = ""
+    for name, size, colour in parts:
+        fill = f"background: {colour}" if colour else ""
+        if fill and size:
+            pieces += (
+                f'<span style="width: {100 * size / whole:.3f}%; {fill}" '
+                f'title="{escape(name)}: {gib(size)}"></span>'
+            )
+        keys += (
+            f'<span class="model-key"><span class="model-dot" aria-hidden="true" style="{fill}">'
+            f"</span>{escape(name)} <b>{gib(size)}</b></span>"
+        )
+    label = escape(f"{about}: {', '.join(f'{part.name} {gib(part.size)}' for part in parts)}")
     return (
         f'<div class="model-bar" role="img" aria-label="{label}">{pieces}</div>'
         f'<div class="model-keys">{keys}</div>'
-    )
-
-
-def words(parts: Sequence[BarPart]) -> str:
-    """The bar as text, for screen readers."""
-    return ", ".join(f"{part.name} {gib(part.size)}" for part in parts)
-
-
-def _piece(part: BarPart, whole: int) -> str:
-    style = f"width: {100 * part.size / whole:.3f}%; background: {part.colour}"
-    title = escape(f"{part.name}: {gib(part.size)}", quote=True)
-    return f'<span style="{style}" title="{title}"></span>'
-
-
-def _key(part: BarPart) -> str:
-    style = f' style="background: {part.colour}"' if part.colour else ""
-    return (
-        f'<span class="model-key"><span class="model-dot" aria-hidden="true"{style}></span>'
-        f"{escape(part.name)} <b>{gib(part.size)}</b></span>"
     )
