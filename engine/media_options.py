@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, TypeVar, get_args
 
 from engine.errors import BadInput
-from engine.quoting import number, quoted
+from engine.quoting import quoted, whole
 
 SplitRule = Literal["count", "time", "densest"]
 Change = Literal["drop", "jitter", "hot", "window", "rate"]
@@ -69,7 +69,7 @@ class Option:
             raise BadInput(f"{name} is {quoted(value)}: choose one of {known}.")
         low, high = self.low, self.high
         if low is not None and high is not None and not low <= value <= high:
-            raise BadInput(f"{name} is {number(value)}: choose a value from {low:,} to {high:,}.")
+            raise BadInput(f"{name} is {whole(value)}: choose a value from {low:,} to {high:,}.")
 
 
 def option(default: Value, described: Option) -> Value:

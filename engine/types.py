@@ -30,7 +30,7 @@ from engine.media_options import split as read_split
 from engine.media_options import window as read_window
 from engine.plain_files import Count, Difference, Lasting
 from engine.prompts import MAX_ASKED_CHARS, check_question, plain_question
-from engine.quoting import number
+from engine.quoting import count, whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -265,7 +265,7 @@ class DecodeConfig:
         check_options(self)
         if not 0 <= self.min_new_tokens <= self.max_new_tokens:
             raise BadInput(
-                f"min_new_tokens is {number(self.min_new_tokens)}: choose a value from 0 to "
+                f"min_new_tokens is {whole(self.min_new_tokens)}: choose a value from 0 to "
                 f"{self.max_new_tokens:,}."
             )
         if 0 < self.temperature < MIN_TEMPERATURE:
@@ -665,6 +665,17 @@ class Tower:
         if self.image_size is None or self.patch_size is None:
             raise ValueError("the number of patches of this tower is not fixed")
         return (self.image_size // self.patch_size) ** 2
+
+    @property
+    def words(self) -> str:
+        """The known sizes: "24 layers of 1,024, 16 heads, 336 px in patches of 14 px"."""
+        depth = "" if self.layers is None else count(self.layers, "layer")
+        width = "" if self.hidden is None else f"{self.hidden:,}"
+        heads = "" if self.heads is None else count(self.heads, "head")
+        side = "" if self.image_size is None else f"{self.image_size} px"
+        patch = "" if self.patch_size is None else f"patches of {self.patch_size} px"
+        body = " of ".join(filter(None, [depth or ("layers" if width else ""), width]))
+        return ", ".join(filter(None, [body, heads, " in ".join(filter(None, [side, patch]))]))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,16 @@ import pytest
 
 from engine.errors import BadInput
 from engine.prompts import MARKERS, MAX_ASKED_CHARS
-from engine.types import DecodeConfig, Generation, ModelInfo, RunRequest, RunResult, Sample, Span
+from engine.types import (
+    DecodeConfig,
+    Generation,
+    ModelInfo,
+    RunRequest,
+    RunResult,
+    Sample,
+    Span,
+    Tower,
+)
 
 SAMPLE = Sample("s", "q")
 INFO = ModelInfo("m", "llava", "c", None, "float32", True)
@@ -83,3 +92,19 @@ def test_an_unknown_backend_is_refused() -> None:
 def test_unknown_choices_are_refused(field: str) -> None:
     with pytest.raises(BadInput, match=f"{field} is 'odd'"):
         RunRequest(SAMPLE, "m", "Why?", **{field: "odd"})
+
+
+@pytest.mark.parametrize(
+    ("tower", "text"),
+    [
+        (
+            Tower(1024, 24, 16, 336, 14),
+            "24 layers of 1,024, 16 heads, 336 px in patches of 14 px",
+        ),
+        (Tower(1280, 32, 16, None, 14), "32 layers of 1,280, 16 heads, patches of 14 px"),
+        (Tower(768, None, 12, 512, 16), "layers of 768, 12 heads, 512 px in patches of 16 px"),
+        (Tower(None, 1, None, 224, None), "1 layer, 224 px"),
+    ],
+)
+def test_a_tower_says_what_is_known(tower: Tower, text: str) -> None:
+    assert tower.words == text

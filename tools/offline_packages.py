@@ -29,7 +29,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple, NoReturn
 
 from engine.errors import BadInput
-from engine.quoting import counted, listed, quoted, shown
+from engine.quoting import count, listed, quoted, shown
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = "python -m tools.offline_packages"
@@ -293,8 +293,8 @@ def _pack(options: argparse.Namespace) -> None:
 
 
 def _install(options: argparse.Namespace) -> None:
-    count = install(options.folder, options.target)
-    print(f"{counted(count, 'file')} in {shown(options.target)}", file=sys.stderr)
+    files = install(options.folder, options.target)
+    print(f"{count(files, 'file')} in {shown(options.target)}", file=sys.stderr)
     print(path_line(options.target))
 
 

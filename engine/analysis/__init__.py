@@ -11,7 +11,7 @@
     agreement.py, word_overlap.py        answers against known content, and word by word
     acceptance.py, chance_baseline.py, token_pairs.py, acceptance_marks.py   answers as drafts
     ranking.py                           which samples to look at first
-    stage_bars.py, number_text.py        what bars are made of; how numbers are written
+    stage_bars.py, quoting.py        what bars are made of; how numbers are written
 
 Boundary: reads rows and tables; runs nothing and writes nothing.
 """

@@ -60,7 +60,7 @@ class DraftRequest(MediaOptions):
         for name, value, most in (("gamma", self.gamma, MAX_GAMMA), ("runs", self.runs, MAX_RUNS)):
             if not 1 <= value <= most:
                 raise BadInput(
-                    f"{name} is {quoting.number(value)}: choose a value from 1 to {most:,}."
+                    f"{name} is {quoting.whole(value)}: choose a value from 1 to {most:,}."
                 )
         names = [sample.id for sample in self.samples]
         if not names:

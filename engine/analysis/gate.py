@@ -34,11 +34,10 @@ from engine.analysis import gate_checks, one_sided_tests, share_tests, statistic
 from engine.analysis.clustered_shares import clustered_difference
 from engine.analysis.gate_values import DIGITS, GATED, TOKENS
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.number_text import count
 from engine.analysis.one_sided_tests import Floats, above, below, holm
 from engine.analysis.token_pairs import Pair
 from engine.errors import BadInput
-from engine.quoting import quoted
+from engine.quoting import count, quoted
 from engine.storage.run_values import ModelValues, RunValues, SampleValues
 
 Verdict = Literal["no worse", "worse", "changed", "undecided"]

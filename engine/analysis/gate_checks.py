@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from engine.analysis import machine_loads
-from engine.analysis.number_text import count
 from engine.errors import BadInput
-from engine.quoting import cut, shown
+from engine.quoting import count, cut, joined, shown
 from engine.storage import plan_words
 from engine.storage.plan import Plan
 from engine.storage.run_values import ModelValues, RunValues
@@ -75,7 +74,7 @@ def _refuse_settings(base: Plan, new: Plan, timed: bool) -> None:
         found["order"] = f"models {base.order}", f"models {new.order}"
     if found:
         parts = [f"{name} (BASE: {ours}; NEW: {theirs})" for name, (ours, theirs) in found.items()]
-        raise BadInput(f"The runs differ in {_and(parts)}: run NEW with the settings of BASE.")
+        raise BadInput(f"The runs differ in {joined(parts)}: run NEW with the settings of BASE.")
     if timed and base.batch > 1:
         raise BadInput(
             f"The runs answered batches of {base.batch:,}, where samples are not timed "
@@ -136,7 +135,7 @@ def changes(base: RunValues, new: RunValues, labels: tuple[str, ...]) -> Iterato
             if (model := values.model(label)) is not None and model.load is None
         ]
         if unknown:
-            yield f"The machine's load is not known for {label} in {_and(unknown)}."
+            yield f"The machine's load is not known for {label} in {joined(unknown)}."
 
 
 def _machine(base: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
@@ -148,8 +147,3 @@ def _machine(base: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(shown, names)) or "none"
-
-
-def _and(parts: list[str]) -> str:
-    *most, last = parts
-    return f"{', '.join(most)} and {last}" if most else last

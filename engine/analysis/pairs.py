@@ -15,10 +15,10 @@ import numpy as np
 
 from engine.analysis import machine_loads, metrics, statistics
 from engine.analysis.metrics import BY_NAME, PAIRED, Metric
-from engine.analysis.number_text import count
 from engine.analysis.results_table import measured, perturbed_alike
 from engine.analysis.statistics import Interval
 from engine.analysis.throughput import batched
+from engine.quoting import count
 
 if TYPE_CHECKING:
     import pandas as pd

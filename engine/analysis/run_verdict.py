@@ -13,7 +13,7 @@ from statistics import fmean
 
 from engine.analysis import speedup
 from engine.analysis.compared import ComparedModel, RunRange
-from engine.analysis.number_text import count, ms
+from engine.quoting import count, joined, ms
 from engine.types import STAGES, TITLES, RunResult, pixels_of
 
 MATERIAL = 0.25  # of the difference: a loss of this size is part of the reason
@@ -58,7 +58,7 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
         return RunVerdict(figures, _alone(figures), notes=notes)
     differences, disturbed = _differences(models), _disturbed(models)
     if differences:
-        headline = f"No winner: the runs differ in {_listed(differences)}."
+        headline = f"No winner: the runs differ in {joined(differences)}."
         mixed = (*differences.values(), *disturbed)
         return RunVerdict(figures, headline, mixed=mixed, notes=(*notes, *_shared(models)))
     ranked = sorted(models, key=lambda model: _total(model).median)
@@ -141,7 +141,7 @@ def _differences(models: Sequence[ComparedModel]) -> dict[str, str]:
             for result in model.counted:
                 who.setdefault(value_of(result) or "unknown", {})[model.label] = None
         if len(who) > 1:
-            parts = [f"{value} for {_listed(labels)}" for value, labels in who.items()]
+            parts = [f"{value} for {joined(labels)}" for value, labels in who.items()]
             found[name] = f"{name.capitalize()}: {'; '.join(parts)}."
     return found
 
@@ -156,7 +156,7 @@ def _disturbed(models: Sequence[ComparedModel]) -> tuple[str, ...]:
     if not labels:
         return ()
     return (
-        f"Other work on this machine slowed {_listed(labels)}, so no model is called faster. "
+        f"Other work on this machine slowed {joined(labels)}, so no model is called faster. "
         "Repeat on an idle machine.",
     )
 
@@ -212,7 +212,7 @@ def _first(ranked: Sequence[ComparedModel]) -> str:
 def _overlap(ranked: Sequence[ComparedModel]) -> str:
     first = _total(ranked[0])
     close = [model for model in ranked[1:] if not _apart(first, [_total(model)])]
-    listed = _listed([model.label for model in (ranked[0], *close)])
+    listed = joined([model.label for model in (ranked[0], *close)])
     return f"No winner: the times of {listed} overlap."
 
 
@@ -276,7 +276,7 @@ def _reason(first: ComparedModel, second: ComparedModel) -> str:
         return ""
     main = saved[:1] if saved[0].ms >= MAIN * sum(part.ms for part in saved) else saved[:2]
     cached = _is_cached(first.last, "vision")
-    gains = _listed([f"{ms(part.ms)} with {_part(part, cached)}" for part in main])
+    gains = joined([f"{ms(part.ms)} with {_part(part, cached)}" for part in main])
     losses = [part for part in lost[:1] if -part.ms >= MATERIAL * difference]
     costs = "".join(f", but lost {ms(-part.ms)} with {_part(part, cached)}" for part in losses)
     return f"Against {second.label} it saved {gains}{costs}."
@@ -319,9 +319,3 @@ def _part(part: _Share, cached: bool) -> str:
         return f"{'faster' if part.ms > 0 else 'slower'} token steps {values}"
     name = "reading of cached features" if cached and part.name == speedup.VISION else part.name
     return f"{'shorter' if part.ms > 0 else 'longer'} {name} {values}"
-
-
-def _listed(parts: Iterable[str]) -> str:
-    """ "a", "a and b", "a, b and c"."""
-    *most, last = parts
-    return f"{', '.join(most)} and {last}" if most else last

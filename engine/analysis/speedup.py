@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.analysis.number_text import count
 from engine.analysis.results_table import measured, perturbed_alike
 from engine.palette import UNACCOUNTED
+from engine.quoting import count
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,7 +19,7 @@ import msgspec
 from engine.attribution.smoothing import smoothed
 from engine.errors import BadInput
 from engine.pipeline.watcher import Watcher
-from engine.quoting import number, quoted
+from engine.quoting import quoted, whole
 from engine.storage.explanations import CellLoss, Chance, Cost, MomentLoss
 from engine.types import Box, Image, RunRequest
 
@@ -77,7 +77,7 @@ class ExplainOptions:
 
 def _within(name: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
-        raise BadInput(f"{name} is {number(value)}: choose a value from {low:,} to {high:,}.")
+        raise BadInput(f"{name} is {whole(value)}: choose a value from {low:,} to {high:,}.")
 
 
 @dataclass(frozen=True)

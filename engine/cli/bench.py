@@ -38,7 +38,7 @@ from engine.errors import BadInput, StoreError
 from engine.media import dataset
 from engine.pipeline.watcher import Watcher
 from engine.plain_files import read_text
-from engine.quoting import number, quoted, shown
+from engine.quoting import quoted, shown, whole
 from engine.storage import run_header, run_store
 from engine.storage.plan import ORDERS, STOP_AFTER, Plan
 from engine.types import arranged
@@ -251,10 +251,10 @@ def _samples(found: dataset.Dataset, options: argparse.Namespace) -> tuple[str, 
     if wanted is None:
         return everything
     if wanted < 1:
-        raise BadInput(f"--samples is {number(wanted)}: give at least 1.")
+        raise BadInput(f"--samples is {whole(wanted)}: give at least 1.")
     if wanted > len(everything):
         known = f"{len(everything):,}"
-        say(f"--samples is {number(wanted)}; the dataset has only {known}: all are used.")
+        say(f"--samples is {whole(wanted)}; the dataset has only {known}: all are used.")
     return everything[:wanted]
 
 

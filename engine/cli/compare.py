@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.analysis.compared import ComparedModel, RunRange
-from engine.analysis.number_text import NONE
 from engine.cli.common import (
     DATASET_HELP,
     add_json,
@@ -32,7 +31,7 @@ from engine.machine.load import MachineLoad
 from engine.media import dataset
 from engine.models import registry
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
-from engine.quoting import cut
+from engine.quoting import NONE, cut
 from engine.storage.result_rows import ResultRow
 from engine.types import STAGES, PrefixUse, RunOptions, RunRequest, Span, arranged
 from engine.verify import certificates

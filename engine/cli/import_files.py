@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.analysis.acceptance import GAMMA, amount
-from engine.analysis.number_text import count, precise_ms
 from engine.cli.common import add_json, out, say
 from engine.errors import BadInput
 from engine.published.audit import AuditFinding, audit
@@ -19,6 +18,7 @@ from engine.published.claims.headlines import headlines
 from engine.published.read import file_summary, parsing, read_files
 from engine.published.read.cells import quoted
 from engine.published.read.record_types import ResultFile, milliseconds
+from engine.quoting import count, precise_ms
 
 STEP = 10  # files between two lines of progress
 

@@ -13,13 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.analysis.number_text import count, tower_text
 from engine.cli import add_model
 from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
 from engine.errors import BadInput
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.quoting import shown
+from engine.quoting import count, shown
 from engine.storage import result_rows
 from engine.types import ModelInfo, Sample
 
@@ -146,7 +145,7 @@ def _card_lines(card: ModelInfo) -> list[tuple[str, str]]:
         ("digest of every byte", card.digest or "not computed: use --full"),
         ("parameters", parameters),
         ("dtype", f"{card.precision} (stored as {card.stored_dtype or 'an unknown dtype'})"),
-        ("vision tower", tower_text(card.tower) or LATER),
+        ("vision tower", (card.tower and card.tower.words) or LATER),
         ("visual tokens", f"{rows}{pictures}"),
         ("context", limit),
         *([("generation settings", " ".join(card.generation))] if card.generation else []),

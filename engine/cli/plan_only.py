@@ -17,14 +17,13 @@ from engine.analysis import earlier_run, run_planning
 from engine.analysis.earlier_run import EarlierRun
 from engine.analysis.gate import ACCURACY
 from engine.analysis.metrics import PAIRED
-from engine.analysis.number_text import size
 from engine.benchmark import prepare, sweep
 from engine.cli.common import out
 from engine.errors import BadInput
 from engine.machine.disk import free_bytes
 from engine.media.dataset import Dataset
 from engine.media_options import Perturbation
-from engine.quoting import quoted, shown
+from engine.quoting import quoted, shown, size
 from engine.report import planning_words
 from engine.storage import run_store
 from engine.storage.plan import Plan

@@ -22,7 +22,8 @@ from engine.prompts import (
     check_question,
     choice_question,
 )
-from engine.quoting import counted, quoted
+from engine.quoting import count as counted
+from engine.quoting import quoted
 from engine.types import ChoiceForm, MediaKind
 
 MAX_OPTION_CHARS = 1000

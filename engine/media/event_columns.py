@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from engine.errors import MediaError
 from engine.media_options import Window, time_text
-from engine.quoting import counted
+from engine.quoting import count as counted
 from engine.types import Events
 
 # Four times the side of today's largest sensors; one wrong coordinate must not fill the memory.

@@ -13,7 +13,7 @@ from engine.errors import MediaError
 from engine.media import readers
 from engine.media.media_files import label
 from engine.media_options import COUNT_SPLIT, DENSEST_US, Split, Window, time_text
-from engine.quoting import counted
+from engine.quoting import count
 from engine.types import Events, Extent, Image
 
 Part = slice | npt.NDArray[np.intp]  # events of one picture
@@ -52,7 +52,7 @@ def parts(events: Events, split: Split = COUNT_SPLIT) -> list[Part]:
     if split.rule == "count":
         if len(events) < split.parts:
             raise MediaError(
-                f"{counted(len(events), 'event')} cannot be cut into {split.parts:,} slices: "
+                f"{count(len(events), 'event')} cannot be cut into {split.parts:,} slices: "
                 "choose a longer recording or window, or fewer parts."
             )
         size = len(events) // split.parts

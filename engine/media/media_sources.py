@@ -16,7 +16,7 @@ from engine.media import events, images, kinds, perturb, video
 from engine.media.media_files import Data, content, label, large, opened
 from engine.media.perturb import Changes, FrameChanges
 from engine.media_options import Split, Window, time_text
-from engine.quoting import counted
+from engine.quoting import count as counted
 from engine.types import ChosenFrames, Image, MediaKind, MediaOptions, Sample
 
 MAX_ROOM = 1 << 30  # bytes of a sample's picture files and of their pixels

@@ -17,13 +17,13 @@ import vl_convert
 
 from engine.analysis.choice_accuracy import ChoiceAccuracy
 from engine.analysis.metrics import Metric
-from engine.analysis.number_text import count, ms, number, percent
 from engine.analysis.speedup import Split
 from engine.analysis.stage_bars import PARTS, StageTimes, segments
 from engine.attribution import wording
 from engine.attribution.explained import nats_text
 from engine.media_options import Window, time_text
 from engine.palette import DASHES, HEAT_COLOURS, LIMIT, NEUTRAL, STAGE_COLOURS, family_colour
+from engine.quoting import count, ms, number, percent
 from engine.report.named_baselines import PUBLISHED, Baseline
 from engine.storage.explanations import MomentLoss
 from engine.types import STAGES

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 
 from engine.analysis import machine_loads, pairs, speedup, statistics
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.number_text import NONE, number
 from engine.analysis.pairs import Comparison
 from engine.analysis.speedup import Split
 from engine.analysis.statistics import Interval
+from engine.quoting import NONE, number
 from engine.report import device_notes
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings

@@ -13,11 +13,11 @@ from engine.analysis import choice_accuracy, machine_loads, model_summary, throu
 from engine.analysis.agreement import AttributeScore
 from engine.analysis.metrics import BY_NAME, METRICS
 from engine.analysis.model_summary import Count, Figure
-from engine.analysis.number_text import NONE, number
 from engine.analysis.results_table import GROUPS, labels, measured
 from engine.analysis.statistics import Spread
 from engine.analysis.throughput import Throughput
 from engine.palette import toned
+from engine.quoting import NONE, number
 from engine.report import device_notes
 from engine.report.blocks import (
     Block,

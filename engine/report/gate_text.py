@@ -21,7 +21,7 @@ from engine.analysis.gate import (
 )
 from engine.analysis.gate_values import TOKENS
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.number_text import NONE, count, number, precise
+from engine.quoting import NONE, count, number, precise
 from engine.report import drawers
 from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 from engine.storage.run_values import RunValues

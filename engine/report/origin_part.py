@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from engine.analysis.number_text import NONE, size
 from engine.analysis.results_table import labels
+from engine.quoting import NONE, size
 from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 from engine.report.report_figures import UNVERIFIED, Findings
 from engine.storage.plan import Plan

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from engine.analysis.earlier_run import MIN_SEQUENCES, EarlierRun
 from engine.analysis.gate import ACCURACY
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.number_text import count, duration, size
 from engine.analysis.run_planning import POWER, Detection, RunForecast, worst
-from engine.quoting import listed
+from engine.quoting import count, duration, listed, size
 
 ASSUMED = (
     "Assumption: new sequences vary as those of that run do, on the same machine with the same "

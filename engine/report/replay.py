@@ -13,9 +13,8 @@ from html import escape
 from itertools import accumulate, pairwise
 from math import ceil
 
-from engine.analysis.number_text import count, ms
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS, family_colour, tones
-from engine.quoting import printable
+from engine.quoting import count, ms, printable
 from engine.storage.result_rows import ResultRow
 from engine.types import STAGES, Span
 

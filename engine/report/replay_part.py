@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from engine.analysis.number_text import count, ms
 from engine.analysis.results_table import labels, measured
+from engine.quoting import count, ms
 from engine.report.blocks import Block, ChartBlock, Heading, Paragraph
 from engine.report.replay import ReplayLane, lane, section
 from engine.report.report_figures import Findings

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from engine.analysis.number_text import NONE
 from engine.analysis.robustness import Curve, Measure, Point, Robustness
 from engine.media_options import Change, Perturbation
 from engine.palette import toned
+from engine.quoting import NONE
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from engine.analysis.number_text import NONE, count
 from engine.analysis.statistics import WinShare, printed
 from engine.analysis.vote_counts import VoteCount
+from engine.quoting import NONE, count
 from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings
 

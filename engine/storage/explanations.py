@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from engine.plain_files import Count, Name, Repeat, Time
-from engine.quoting import counted
+from engine.quoting import count
 from engine.storage.annotations import append, lines, of_file
 from engine.storage.json_lines import DamagedLines
 from engine.storage.schemas import checked
@@ -75,7 +75,7 @@ class Cost(Struct, frozen=True):
             lasting = "under 0.1 s"
         else:
             lasting = f"about {seconds:.1f} s" if seconds < 10 else f"about {seconds:,.0f} s"
-        passes = counted(self.prefills, "prefill")
+        passes = count(self.prefills, "prefill")
         return f"{self.encodings:,} encodings, {passes}; time: {lasting}."
 
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from engine.errors import BadInput
 from engine.prompts import check_question
-from engine.quoting import number, quoted
+from engine.quoting import quoted, whole
 from engine.types import OPTIONS, CachePolicy, RunOptions
 
 Order = Literal["auto", "sequential", "interleaved"]
@@ -128,7 +128,7 @@ def _check_text(name: str) -> None:
 
 def _within(name: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
-        raise BadInput(f"{name} is {number(value)}: choose a value from {low:,} to {high:,}.")
+        raise BadInput(f"{name} is {whole(value)}: choose a value from {low:,} to {high:,}.")
 
 
 def _among(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -206,7 +206,7 @@ class VerifyRequest(MediaOptions):
 def _check(name: str, value: int, high: int, low: int = 1) -> None:
     if not low <= value <= high:
         raise BadInput(
-            f"{name} is {quoting.number(value)}: choose a value from {low:,} to {high:,}."
+            f"{name} is {quoting.whole(value)}: choose a value from {low:,} to {high:,}."
         )
 
 
@@ -215,7 +215,7 @@ def choose(samples: Sequence[Sample], number: int) -> tuple[Sample, ...]:
     range."""
     if not 1 <= number <= len(samples):
         raise BadInput(
-            f"samples is {quoting.number(number)}, and the dataset has {len(samples):,}: "
+            f"samples is {quoting.whole(number)}, and the dataset has {len(samples):,}: "
             f"choose a value from 1 to {len(samples):,}."
         )
     return tuple(samples[index * len(samples) // number] for index in range(number))

@@ -19,7 +19,6 @@ from streamlit.testing.v1 import AppTest
 from engine import settings
 from engine.analysis.compared import ComparedModel
 from engine.analysis.drafting import DraftRequest
-from engine.analysis.number_text import ms
 from engine.analysis.run_verdict import verdict
 from engine.jobs import queue
 from engine.jobs.draft_job import DraftJob
@@ -28,6 +27,7 @@ from engine.jobs.run_job import RunJob, RunView
 from engine.media.dataset import own, read
 from engine.models import registry
 from engine.prompts import MAX_QUESTION_CHARS, OFF_SCRIPT
+from engine.quoting import ms
 from engine.types import DecodeConfig, Doing, RunRequest, Sample
 from tests.conftest import picture
 from tests.media import clips

@@ -9,9 +9,9 @@ from streamlit.testing.v1 import AppTest
 
 from engine import settings
 from engine.analysis import model_summary, results_table
-from engine.analysis.number_text import number
 from engine.jobs import queue
 from engine.jobs.run_job import RunJob
+from engine.quoting import number
 from engine.storage import plan_words, run_store
 from engine.types import RunResult
 from tests.conftest import picture

@@ -13,10 +13,10 @@ import streamlit as st
 from engine import settings
 from engine.analysis import earlier_run, run_planning
 from engine.analysis.earlier_run import EarlierRun
-from engine.analysis.number_text import size
 from engine.analysis.run_planning import RunForecast
 from engine.errors import StoreError
 from engine.machine.disk import free_bytes
+from engine.quoting import size
 from engine.report import planning_words
 from engine.storage import run_store
 from engine.storage.run_header import HEADER

@@ -8,11 +8,11 @@ from typing import Any
 import altair as alt
 
 from engine.analysis.acceptance import Acceptance, Range
-from engine.analysis.number_text import times
 from engine.palette import NEUTRAL, STAGE_COLOURS
 from engine.published.claims.headlines import Headline
 from engine.published.claims.published_report import range_percent, range_times
 from engine.published.claims.waterfall import Waterfall
+from engine.quoting import times
 from engine.report import charts
 
 _DECODING = {"fewer tokens": "decode: number of tokens", "time per token": "decode: time per token",

@@ -9,8 +9,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from engine.analysis.number_text import count, ms
 from engine.palette import NEUTRAL, STAGE_COLOURS, UNACCOUNTED
+from engine.quoting import count, ms
 from engine.report import charts
 from engine.types import STAGES
 

@@ -12,7 +12,7 @@ from html import escape
 from statistics import median
 
 from engine.analysis.compared import ComparedModel, RunRange
-from engine.analysis.number_text import NONE
+from engine.quoting import NONE
 from ui.widgets.text import count, ms, rate
 
 FORMULAS = {

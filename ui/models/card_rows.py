@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.analysis.number_text import tower_text
 from engine.models.checkpoint import ModelEntry
 from engine.types import MediaKind, ModelInfo
 from ui.widgets.text import count
@@ -47,7 +46,7 @@ def of_card(entry: ModelEntry, card: ModelInfo) -> Rows:
             f"{card.dtype}, {card.quantization or 'not quantized'}; "
             f"stored as {card.stored_dtype or 'an unknown dtype'}",
         ),
-        ("Vision tower", tower_text(card.tower) or LATER),
+        ("Vision tower", (card.tower and card.tower.words) or LATER),
         ("Visual tokens", LATER if not card.visual_tokens else f"{card.visual_tokens:,}{pictures}"),
         ("Context limit", LATER if not card.context_limit else f"{card.context_limit:,} tokens"),
         ("Missing weights", weights(card.missing)),

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from engine.analysis.number_text import number
 from engine.published.audit import RULES, SEVERITIES, AuditFinding, Rule, Severity
+from engine.quoting import number
 from engine.report.blocks import ReportTable
 from ui.published import file_list, record_table
 from ui.published.opened_sets import Audited, OpenedSets

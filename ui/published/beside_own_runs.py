@@ -9,10 +9,10 @@ import streamlit as st
 
 from engine.analysis.equal_length import LENSES
 from engine.analysis.model_summary import find, stage_medians
-from engine.analysis.number_text import NONE, number
 from engine.palette import UNACCOUNTED
 from engine.published.read import ResultFile, part_bars
 from engine.published.read.part_bars import Bar
+from engine.quoting import NONE, number
 from engine.report import charts
 from engine.report.blocks import ReportTable
 from engine.types import STAGES

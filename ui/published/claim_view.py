@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.analysis.number_text import NONE, times
 from engine.published.claims.confounds import PER_TOKEN
 from engine.published.claims.headlines import Evidence, Headline
+from engine.quoting import NONE, times
 from engine.report.blocks import ReportTable
 from ui.charts import published_charts
 from ui.published import opened_sets

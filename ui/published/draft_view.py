@@ -9,10 +9,10 @@ import streamlit as st
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Range
 from engine.analysis.acceptance_marks import Painting
-from engine.analysis.number_text import number, percent, times
 from engine.published.claims.denominators import both_denominators
 from engine.published.claims.published_report import range_percent, range_times
 from engine.published.read import AnswerRecord, ResultFile, answer_pairs
+from engine.quoting import number, percent, times
 from engine.report.blocks import ReportTable
 from ui.charts import published_charts
 from ui.published import file_figures

@@ -8,11 +8,11 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.analysis.acceptance import amount
-from engine.analysis.number_text import NONE, number
 from engine.published.claims.waterfall import Waterfall, waterfall
 from engine.published.read import ResultFile, file_summary, milliseconds
 from engine.published.read import part_bars as stages
 from engine.published.read.file_summary import Average, ModelSummary
+from engine.quoting import NONE, number
 from engine.report import charts
 from engine.report.blocks import ReportTable
 from ui.charts import published_charts

@@ -6,11 +6,11 @@ Boundary: a table and sentences; audit_view shows the findings.
 from __future__ import annotations
 
 from engine.analysis.acceptance import amount
-from engine.analysis.number_text import NONE
 from engine.published.audit import SEVERITIES
 from engine.published.read import ResultFile
 from engine.published.read.who_answered import disputed
 from engine.published.read.who_answered import shown as identity_name
+from engine.quoting import NONE
 from engine.report.blocks import ReportTable
 from ui.published.opened_sets import Audited, OpenedSets
 from ui.widgets.text import count

@@ -11,7 +11,7 @@ from engine.analysis import model_summary, throughput
 from engine.analysis.equal_length import LENSES, LensName
 from engine.analysis.metrics import BY_NAME, METRICS
 from engine.analysis.model_summary import Figure
-from engine.analysis.number_text import number
+from engine.quoting import number
 from engine.report import charts, document
 from engine.report.blocks import ReportTable
 from engine.report.report_figures import NOT_COVERED, UNVERIFIED, Findings

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from engine.analysis.number_text import count, duration, ms, number, rate
+from engine.quoting import count, duration, ms, number, rate
 from engine.types import Sample
 
 __all__ = ["count", "duration", "escape", "ms", "name_of", "names_of", "number", "rate", "when"]

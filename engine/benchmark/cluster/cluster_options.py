@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.errors import BadInput
-from engine.quoting import number, quoted
+from engine.quoting import quoted, whole
 from engine.storage.plan import Plan
 
 LOCAL, AUTO = "local", "auto"
@@ -32,11 +32,9 @@ class ClusterOptions:
         if self.address not in (LOCAL, AUTO):
             host_and_port(self.address)
         if self.workers is not None and not 1 <= self.workers <= MOST:
-            raise BadInput(
-                f"workers is {number(self.workers)}: choose a number from 1 to {MOST:,}."
-            )
+            raise BadInput(f"workers is {whole(self.workers)}: choose a number from 1 to {MOST:,}.")
         if not 1 <= self.cpus <= MOST:
-            raise BadInput(f"cpus is {number(self.cpus)}: a worker takes from 1 to {MOST:,} cores.")
+            raise BadInput(f"cpus is {whole(self.cpus)}: a worker takes from 1 to {MOST:,} cores.")
         if self.gpus is not None and not _gpus_fit(self.gpus):
             raise BadInput(
                 f"gpus is {self.gpus}: a worker takes 0, a part of 1 that is no less than "
@@ -59,7 +57,7 @@ class ClusterOptions:
             )
         if batch > 1:
             raise BadInput(
-                f"batch is {number(batch)}: on a cluster each sample runs by itself, so choose "
+                f"batch is {whole(batch)}: on a cluster each sample runs by itself, so choose "
                 "1, or run on this machine alone."
             )
 

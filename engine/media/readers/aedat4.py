@@ -26,7 +26,7 @@ from engine.media import media_files
 from engine.media.event_columns import MAX_SIDE, Columns, Times
 from engine.media.readers import flat_tables
 from engine.media.recording import Counts, Indexed, Recording
-from engine.quoting import counted
+from engine.quoting import count as counted
 
 PACKET = 8  # bytes in front of a packet: stream and size
 MAX_PACKET = 1 << 28  # bytes before and after decompression: 16 million events

@@ -20,7 +20,7 @@ from engine.errors import MediaError
 from engine.media import media_files
 from engine.media.event_columns import Columns, Times, refuse_many
 from engine.media.recording import ByPosition, Recording
-from engine.quoting import counted
+from engine.quoting import count as counted
 
 SIZE = 5  # bytes of an event
 OVERFLOW_ROW = 240

@@ -21,7 +21,7 @@ from engine.media import media_files
 from engine.media.event_columns import Columns, Times
 from engine.media.readers import prophesee_header
 from engine.media.recording import Counts, Indexed, Recording
-from engine.quoting import counted
+from engine.quoting import count
 
 RECORD = 8
 PIECE = 1 << 17  # events that are read at once
@@ -141,6 +141,6 @@ def _check(header: prophesee_header.Header, layout: bytes, name: str) -> None:
     kind, size = layout
     if kind not in _TYPES or size != RECORD:
         raise MediaError(
-            f"{name} holds events of type {kind} with {counted(size, 'byte')}: give a DAT file "
+            f"{name} holds events of type {kind} with {count(size, 'byte')}: give a DAT file "
             "of CD events, which have type 12 and 8 bytes."
         )

@@ -27,7 +27,8 @@ from engine.media import media_files, pickles
 from engine.media.event_columns import Columns, Times, refuse_many
 from engine.media.pickles import Array
 from engine.media.recording import ByPosition, Recording, Whole
-from engine.quoting import counted, quoted, shown
+from engine.quoting import count as counted
+from engine.quoting import quoted, shown
 
 MAX_HEADER = 10_000
 FIELD = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")

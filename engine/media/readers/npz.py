@@ -23,7 +23,7 @@ from engine.media.readers import npy
 from engine.media.readers.column_names import known
 from engine.media.recording import Recording, Whole
 from engine.plain_files import reason
-from engine.quoting import listed, number
+from engine.quoting import listed, whole
 
 MAX_MEMBERS = 64
 # What zipfile raises for damaged archives, besides its own error: offsets outside of the file,
@@ -69,8 +69,7 @@ def _members(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
     size = sum(one.file_size for one in found.values())
     if size > MAX_BYTES:
         raise MediaError(
-            f"{name} would unpack to {number(size)} bytes: give an archive of at most "
-            f"{MAX_BYTES:,}."
+            f"{name} would unpack to {whole(size)} bytes: give an archive of at most {MAX_BYTES:,}."
         )
     for key, one in found.items():
         if one.compress_type not in _METHODS or one.flag_bits & 1:

@@ -38,7 +38,8 @@ from engine.media.readers.prophesee_words import (
     strange,
 )
 from engine.media.recording import Counts, Indexed, Recording
-from engine.quoting import counted, quoted
+from engine.quoting import count as counted
+from engine.quoting import quoted
 
 PIECE = 1 << 20  # bytes that are decoded at once
 SCAN = 1 << 20  # bytes that are searched for times at once

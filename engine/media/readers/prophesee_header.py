@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from engine.errors import MediaError
 from engine.media.event_columns import MAX_SIDE
-from engine.quoting import counted, quoted
+from engine.quoting import count, quoted
 
 MAX_HEADER = 1 << 16
 _LINE = re.compile(rb"% ?([\t\x20-\x7e\x80-\xff]{0,1000})\r?\n")
@@ -72,7 +72,7 @@ def notes(name: str, size: tuple[int, int] | None, rest: int) -> tuple[str, ...]
     found = [] if size else [f"{name} states no sensor size, so the events' own is taken."]
     if rest:
         found.append(
-            f"{name} ends with {counted(rest, 'byte')} of an incomplete event, which are left "
+            f"{name} ends with {count(rest, 'byte')} of an incomplete event, which are left "
             "out; the file may have been cut short."
         )
     return tuple(found)

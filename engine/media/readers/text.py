@@ -30,7 +30,7 @@ from engine.media.readers.column_names import (
 )
 from engine.media.recording import NEVER, ByPosition, Recording
 from engine.plain_files import reason
-from engine.quoting import counted, listed, quoted
+from engine.quoting import count, listed, quoted
 
 HEAD = 1 << 16  # bytes in which the names are looked for
 EDGE = 1 << 16  # bytes whose times are compared at either end
@@ -141,14 +141,14 @@ class _Text(ByPosition):
 
     def _pieces(self, first: int, last: int) -> Iterator[dict[str, Numbers]]:
         """The columns of the lines between two positions, piece by piece."""
-        at, end, count = self._line(first), self._line(last), 0
+        at, end, events = self._line(first), self._line(last), 0
         if at >= end:
             yield {key: np.empty(0, np.int64) for key in "xytp"}
         while at < end:
             after = end if end - at <= PIECE else self._line(at + PIECE)
             found = self._parsed(self._bytes_of(at, after))
-            count += len(found["t"])
-            refuse_many(count, self._name)
+            events += len(found["t"])
+            refuse_many(events, self._name)
             yield found
             at = after
 
@@ -179,11 +179,11 @@ class _Text(ByPosition):
         found["t"] = self._us(found["t"])
         return found
 
-    def _check_fields(self, count: int) -> None:
-        if count != self._layout.fields:
+    def _check_fields(self, fields: int) -> None:
+        if fields != self._layout.fields:
             raise MediaError(
-                f"{self._name} has a line of {counted(count, 'value')} and names "
-                f"{counted(self._layout.fields, 'column')}: give every event a line with a "
+                f"{self._name} has a line of {count(fields, 'value')} and names "
+                f"{count(self._layout.fields, 'column')}: give every event a line with a "
                 "value for each column."
             )
 

@@ -7,13 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from engine.analysis.number_text import count
 from engine.published.audit.finding import AuditFinding, each_record, name_of, paths_of, share, verb
 from engine.published.audit.token_rules import row_of
 from engine.published.read import answer_pairs, answer_tokens, corrected
 from engine.published.read.cells import quoted
 from engine.published.read.record_types import NAMES, AnswerRecord, Identity, ResultFile
 from engine.published.read.who_answered import EXPANSION, ONE_IMAGE
+from engine.quoting import count
 
 WINDOWS = {"llava": 4096, "video_llava": 4096}  # positions that the checkpoints were trained on
 DISTINCT_FROM = 5

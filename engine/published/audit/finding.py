@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from engine.analysis.number_text import count
 from engine.published.read import plausible_units
 from engine.published.read.record_types import AnswerRecord, ResultFile
+from engine.quoting import count
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")

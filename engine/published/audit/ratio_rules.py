@@ -13,13 +13,13 @@ import statistics
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from engine.analysis.number_text import precise_ms
 from engine.published.audit.finding import AuditFinding, name_of, paths_of, share, verb
 from engine.published.audit.time_rules import MANY_STAGES, MOST, stages_ms
 from engine.published.audit.token_rules import row_of
 from engine.published.read import answer_pairs, lengths, plausible_units
 from engine.published.read.record_types import AnswerRecord, ResultFile, SampleFigure
 from engine.published.read.stated_figures import statistic_of
+from engine.quoting import precise_ms
 
 CLOSE = 0.02
 FAR = 0.1  # relative: a rate that fits no set of stages has to be this far from the decoding time

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from engine.analysis.number_text import count, precise_ms
 from engine.published.audit.finding import (
     AuditFinding,
     each_model,
@@ -34,6 +33,7 @@ from engine.published.read.record_types import (
     milliseconds,
 )
 from engine.published.read.who_answered import KEY_FAMILY
+from engine.quoting import count, precise_ms
 
 Stages = Mapping[str, float]  # a record's stages in ms by their keys
 TOLERANCE = 0.02

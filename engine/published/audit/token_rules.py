@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from engine.analysis.acceptance import Pair
-from engine.analysis.number_text import count
 from engine.published.audit.finding import (
     AuditFinding,
     each_model,
@@ -20,6 +19,7 @@ from engine.published.read import answer_pairs, answer_tokens, lengths
 from engine.published.read.answer_tokens import SLICE
 from engine.published.read.file_reading import COUNTS
 from engine.published.read.record_types import BOS, AnswerRecord, ResultFile, SampleFigure
+from engine.quoting import count
 
 BOS_SHARE = 0.9
 MATCHED, COMPARED = "acceptance.matched_tokens", "acceptance.total_tokens"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import statistics
 
-from engine.analysis.number_text import precise_ms
 from engine.published.claims.claim_times import decode, ratio_of_means
 from engine.published.read import plausible_units
 from engine.published.read.record_types import AnswerRecord, ResultFile
+from engine.quoting import precise_ms
 
 IMPLAUSIBLE = 100.0  # times as fast: mixed seconds and milliseconds are more likely
 ADDS_UP = 0.05  # of a total

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.analysis.acceptance import Acceptance, Range, amount
-from engine.analysis.number_text import NONE, percent, precise, times
 from engine.published.audit import SEVERITIES, AuditFinding, audit
 from engine.published.claims.confounds import PER_TOKEN
 from engine.published.claims.denominators import both_denominators
@@ -17,6 +16,7 @@ from engine.published.claims.unknowns import unknowns
 from engine.published.claims.waterfall import Waterfall, waterfall
 from engine.published.read import answer_pairs, file_summary
 from engine.published.read.record_types import ResultFile, milliseconds
+from engine.quoting import NONE, percent, precise, times
 from engine.report import drawers
 from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from engine.analysis.number_text import count
 from engine.published.audit import AuditFinding, audit
 from engine.published.audit.finding import each_model, each_record, share, verb
 from engine.published.read import AnswerRecord, ResultFile, answer_pairs, file_summary
+from engine.quoting import count
 from tests.published.audit.test_published import PLANTED, sliced, twice
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
