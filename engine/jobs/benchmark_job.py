@@ -1,7 +1,6 @@
 """A dataset run as a job: started or resumed, and shown by any number of pages.
 
-Boundary: connects the queue with engine/benchmark; pages get a frozen view.  The job continues
-when no page shows it.  Between two samples it lets brief jobs (a Compare) run.
+It continues when no page shows it.  Between two samples it lets brief jobs (a Compare) run.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class BenchmarkJob(Job):
 
     def run(self) -> None:
         """Checks the run, then does the remaining tasks; a failed check is the job's error."""
-        self._stage, self.state = self._first_step(), "loading"
+        self.state = "loading"
         with self._executor() as executor:
             self._stage = CHECKING
             ready = self._ready()
@@ -87,16 +86,12 @@ class BenchmarkJob(Job):
                     self._stage = "" if self.cluster is None else LEAVING
         self.state = "done" if outcome == "finished" else "cancelled"
 
-    def _first_step(self) -> str:
-        """The first step, as shown to the user."""
-        if self.cluster is None:
-            return CHECKING
-        address = self.cluster.address
-        return "starting Ray" if address == LOCAL else f"connecting to Ray at {address}"
-
     def _executor(self) -> AbstractContextManager[execute.Executor | None]:
         if self.cluster is None:
+            self._stage = CHECKING
             return nullcontext()
+        address = self.cluster.address
+        self._stage = "starting Ray" if address == LOCAL else f"connecting to Ray at {address}"
         from engine.benchmark.cluster.run_session import ClusterExecutor
 
         if self.plan is not None:
@@ -118,16 +113,11 @@ class BenchmarkJob(Job):
         self._stage = name
 
     def view(self) -> BenchmarkView:
-        """The current state; cheap enough for several calls per second."""
-        tracker = self._tracker
-        return BenchmarkView(
-            id=self.id,
-            title=self.title,
-            state=self.state,
-            position=self.position,
-            folder=self.folder,
+        state = self.state
+        return self.seen_as(
+            BenchmarkView,
+            state,
             stage=self._stage,
-            progress=tracker.view() if tracker else None,
-            error=self.error,
+            progress=self._tracker.view() if self._tracker else None,
             cluster=self.cluster is not None,
         )

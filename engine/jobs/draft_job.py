@@ -1,8 +1,7 @@
 """Drafting as a job: several samples, one target and one draft, with progress and Cancel.
 
-Boundary: connects the queue with draft_trial.py; pages get a frozen view.  The job lets brief jobs
-(a Compare) run between two samples, but not within one, because its pairs are timed.  A sample
-that fails does not stop the others.
+The job lets brief jobs (a Compare) run between two samples, but not within one, because its pairs
+are timed.  A sample that fails does not stop the others.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.jobs.queue import Job, JobView
 from engine.models import registry
 from engine.pipeline.watcher import DraftWatcher
-from engine.types import Sample
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
@@ -71,7 +69,10 @@ class DraftJob(Job, DraftWatcher):
         draft = self.request.draft
         names = [self.request.target, *([] if draft == LOOKUP else [draft])]
         entries = [registry.entry(name) for name in names]
-        reasons = {sample.id: _cannot(entries, sample) for sample in self.request.samples}
+        reasons = {
+            sample.id: next(filter(None, (registry.cannot_run(one, sample) for one in entries)), "")
+            for sample in self.request.samples
+        }
         if all(reasons.values()):
             raise BadInput(next(iter(reasons.values())))
         models = self._load(entries)
@@ -117,20 +118,5 @@ class DraftJob(Job, DraftWatcher):
         return first
 
     def view(self) -> DraftView:
-        """The current state; the call also counts as a heartbeat."""
-        self.heartbeat()
-        return DraftView(
-            id=self.id,
-            state=self.state,
-            position=self.position,
-            request=self.request,
-            done=self._done,
-            total=len(self.request.samples) * (self.request.runs + 1),
-            error=self.error,
-            report=self.report,
-        )
-
-
-def _cannot(entries: Sequence[ModelEntry], sample: Sample) -> str:
-    """The reason why one of these models cannot answer this sample, or ""."""
-    return next((why for entry in entries if (why := registry.cannot_run(entry, sample))), "")
+        state, total = self.state, len(self.request.samples) * (self.request.runs + 1)
+        return self.seen_as(DraftView, state, done=self._done, total=total)

@@ -1,7 +1,6 @@
 """An explanation as a job: what chosen words of an answer rest on, with progress and Cancel.
 
-Boundary: the job is the explanation's watcher; pages get a frozen view.  It keeps the figures and
-the map, not the pictures, so that many explanations fit into memory.
+It keeps the figures and the map, not the pictures, so that many explanations fit into memory.
 """
 
 from __future__ import annotations
@@ -69,20 +68,8 @@ class ExplainJob(Job, ExplainWatcher):
         self.state = "done"
 
     def view(self) -> ExplainView:
-        """The current state; the call also counts as a heartbeat."""
-        self.heartbeat()
-        done, of = self._done
-        return ExplainView(
-            id=self.id,
-            state=self.state,
-            position=self.position,
-            error=self.error,
-            request=self.request,
-            done=done,
-            of=of,
-            found=self.found,
-            map=self.map,
-        )
+        state, (done, of) = self.state, self._done
+        return self.seen_as(ExplainView, state, done=done, of=of)
 
 
 def cost_of(item: ModelEntry, options: ExplainOptions, pictures: int, raw: bool) -> Cost:

@@ -1,11 +1,7 @@
-"""Loading, unloading and hashing a model as jobs, so that they never overlap with a run.
-
-Boundary: connects the queue with the registry; pages get a frozen view.
-"""
+"""Loading, unloading and hashing a model as jobs, so that they never overlap with a run."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -37,8 +33,7 @@ class ModelView(JobView):
 class ModelJob(Job):
     """Loads the entry's model, unloads it, or hashes all its files.
 
-    `freed` is the size in bytes of the weights of an unloaded model; `progress` is the current
-    step with its done and total counts.
+    `freed` is the size in bytes of the weights of an unloaded model.
     """
 
     brief: ClassVar[bool] = True
@@ -46,7 +41,9 @@ class ModelJob(Job):
     entry: ModelEntry
     action: Action = "load"
     freed: int = 0
-    progress: tuple[Step | None, int, int] = (None, 0, 0)
+    step: Step | None = None
+    done: int = 0
+    total: int = 0
 
     @property
     def title(self) -> str:
@@ -55,39 +52,21 @@ class ModelJob(Job):
     def run(self) -> None:
         self.state = "loading" if self.action == "load" else "running"
         with progress.reported_to(self._follow):
-            {"load": self._load, "unload": self._unload, "hash": self._hash}[self.action]()
+            if self.action == "load":
+                if reason := registry.unavailable(self.entry):  # before hashing a large checkpoint
+                    raise ModelUnavailable(reason)
+                registry.load(self.entry)
+            elif self.action == "unload":
+                size = registry.resident_bytes().get(variants.loaded(self.entry), 0)
+                self.freed = size if registry.unload(self.entry) else 0
+            else:
+                registry.full_digest(self.entry)
         self.state = "done"
 
     def view(self) -> ModelView:
-        step, done, total = self.progress
-        return ModelView(
-            id=self.id,
-            model=self.entry.name,
-            action=self.action,
-            state=self.state,
-            position=self.position,
-            cancelling=self.stopping,
-            step=step,
-            done=done,
-            total=total,
-            elapsed_s=time.monotonic() - self._started if self._started else 0.0,
-            freed=self.freed,
-            error=self.error,
-        )
-
-    def _load(self) -> None:
-        if reason := registry.unavailable(self.entry):  # before hashing a large checkpoint
-            raise ModelUnavailable(reason)
-        registry.load(self.entry)
-
-    def _unload(self) -> None:
-        size = registry.resident_bytes().get(variants.loaded(self.entry), 0)
-        self.freed = size if registry.unload(self.entry) else 0
-
-    def _hash(self) -> None:
-        registry.full_digest(self.entry)
+        return self.seen_as(ModelView, self.state, model=self.title, cancelling=self.stopping)
 
     def _follow(self, step: Step, done: int, total: int) -> None:
-        self.progress = (step, done, total)
+        self.step, self.done, self.total = step, done, total
         if self.cancelled():
             raise Cancelled(f"The {self.action} of {self.title} was cancelled; nothing is kept.")

@@ -1,9 +1,8 @@
 """A queue of jobs and one worker thread for the device; jobs continue when a page is left.
 
-Boundary: threads and states, no Streamlit and no model code; subclasses do the work.  Jobs run one
-after another, so that models under comparison never share the device.  A page reads a job through
-its view, and each read is a heartbeat: a job with `patience_s` is cancelled if it is not read for
-that time.
+Jobs run one after another, so that models under comparison never share the device.  A page reads a
+job through its view, and each read is a heartbeat: a job with `patience_s` is cancelled if it is
+not read for that time.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 from engine.errors import Cancelled, StageScopeError
 from engine.models import registry
@@ -41,6 +40,9 @@ class JobView:
     @property
     def ended(self) -> bool:
         return self.state in ENDED
+
+
+View = TypeVar("View", bound=JobView)
 
 
 @dataclass(eq=False)
@@ -79,9 +81,14 @@ class Job(Watcher, ABC):
         """Cancelled but not ended yet: the current step cannot be interrupted."""
         return self._cancel.is_set() and not self.ended
 
-    def heartbeat(self) -> None:
-        """Records that a page or command has just read the job."""
+    def seen_as(self, kind: type[View], state: State, **more: Any) -> View:
+        """The view of this kind with the job's attributes, and what `more` gives; a heartbeat.
+
+        Read the `state` before anything else: all is there when it is a final one.
+        """
         self._last_read = time.monotonic()
+        names = (one.name for one in fields(kind) if hasattr(self, one.name))
+        return kind(**{name: getattr(self, name) for name in names} | {"state": state} | more)
 
     @property
     def position(self) -> int:
@@ -92,6 +99,11 @@ class Job(Watcher, ABC):
     def queued_ms(self) -> float:
         """Time in the queue; for a job that never started, until its end."""
         return ((self._started or self._ended or time.monotonic()) - self._submitted) * 1000
+
+    @property
+    def elapsed_s(self) -> float:
+        """Time since the start, without time in the queue."""
+        return (self._ended or time.monotonic()) - self._started if self._started else 0.0
 
     def end(self, state: State, failure: Exception | None = None) -> None:
         """Sets the final state last, so that a reader of it also sees the failure and the time."""
@@ -116,6 +128,7 @@ class Job(Watcher, ABC):
                 raise Cancelled(f"{self.title} was cancelled before it started.")
             self._started = time.monotonic()
             self.run()
+            self._ended = time.monotonic()
         except Cancelled as error:
             self.end("cancelled", self.abandoned() or error)
         except StageScopeError as error:

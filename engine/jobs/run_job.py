@@ -1,25 +1,24 @@
-"""A single run as a job: one model answers one question, and a page shows its progress.
-
-Boundary: the job is the pipeline's watcher; pages get a frozen view.
-"""
+"""A single run as a job: one model answers one question, and a page shows its progress."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from engine.errors import BadInput
 from engine.jobs.queue import Job, JobView
-from engine.jobs.stage_progress import progress
 from engine.models import registry
 from engine.pipeline import prefix_cache
-from engine.types import Doing, RunRequest, RunResult, Span
+from engine.types import Doing, Mode, RunRequest, RunResult, Span
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
 
 PATIENCE_S = 15.0
+GENERATE = "generate"  # in hooked mode, vision and prefill are told apart at the end only
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,32 +70,21 @@ class RunJob(Job):
         self._tokens.append((token, ms))
 
     def view(self) -> RunView:
-        """The current state; the call also counts as a heartbeat."""
-        self.heartbeat()
-        tokens, result = list(self._tokens), self.result
+        state, tokens, result = self.state, list(self._tokens), self.result
         times = [ms for _, ms in tokens]
         rate = (len(times) - 1) / (times[-1] - times[0]) * 1000 if len(times) > 1 else None
-        return RunView(
-            id=self.id,
+        now = time.monotonic() if self._ended is None else self._ended
+        return self.seen_as(
+            RunView,
+            state,
             model=self.request.model,
-            state=self.state,
             stage=self._stage,
-            position=self.position,
-            queued_ms=self.queued_ms,
             text=result.generation.text if result else self._text([t for t, _ in tokens]),
             new_tokens=len(tokens),
             ttft_ms=times[0] if times else None,
             tokens_per_s=result.tokens_per_s if result else rate,
-            error=self.error,
-            result=result,
-            request=self.request,
-            stopping=self.stopping,
-            progress=self._progress(times),
+            progress=progress(list(self._marks), times, now, self.request.mode),
         )
-
-    def _progress(self, token_ms: list[float]) -> tuple[Span, ...]:
-        now = time.monotonic() if self._ended is None else self._ended
-        return progress(list(self._marks), token_ms, now, self.request.mode)
 
     def _text(self, ids: list[int]) -> str:
         adapter = self._adapter  # a copy: the worker may reset it meanwhile
@@ -122,3 +110,32 @@ class RunJob(Job):
             result = replace(result, notes=(*result.notes, str(stopped)))
         self.result = result
         self.state = "cancelled" if result.generation.stop == "cancelled" else "done"
+
+
+def progress(
+    marks: Sequence[tuple[Doing, float]], token_ms: Sequence[float], now: float, mode: Mode
+) -> tuple[Span, ...]:
+    """The spans so far, on a clock that starts with the load stage.
+
+    `marks`: the stages begun, each with its moment in seconds on the clock of `now`.  The last one
+    lasts until `now`; the first token divides decode into prefill and steps.
+    """
+    begun = [(name, moment) for name, moment in marks if name != "compile"]
+    if not begun:
+        return ()
+    start = begun[0][1]
+    ends = [(name, 1000 * (moment - start)) for name, moment in begun] + [
+        ("", 1000 * (now - start))
+    ]
+    spans = [Span(name, at, max(0.0, end - at)) for (name, at), (_, end) in pairwise(ends)]
+    last = "vision" if mode == "hooked" else "decode"
+    if spans[-1].name != last:
+        return tuple(spans)
+    split = spans.pop()
+    end = split.start_ms + split.ms
+    first = min(max(token_ms[0], split.start_ms), end) if token_ms else end
+    name = GENERATE if last == "vision" else "decode.prefill"
+    spans.append(Span(name, split.start_ms, first - split.start_ms))
+    if token_ms:
+        spans.append(Span("decode.steps", first, end - first))
+    return tuple(spans)

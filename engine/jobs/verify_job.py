@@ -1,11 +1,7 @@
-"""A verification as a job: it continues when the page changes, and can be cancelled.
-
-Boundary: the job is the verifier's watcher and saves the certificate; pages get a frozen view.
-"""
+"""A verification as a job: it continues when the page changes, and can be cancelled."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,17 +35,6 @@ class VerifyJob(Job, VerifyWatcher):
     misuse: bool = False  # a requested model is not in models.toml
     _doing: tuple[str, str, str] = ("", "", "")
     _verdicts: list[Verdict] = field(default_factory=list)
-    _stopped: float | None = None
-
-    @property
-    def elapsed_s(self) -> float:
-        if self._started is None:
-            return 0.0
-        return (self._stopped or time.monotonic()) - self._started
-
-    def work(self) -> None:
-        super().work()
-        self._stopped = time.monotonic()
 
     @property
     def title(self) -> str:
@@ -97,17 +82,4 @@ class VerifyJob(Job, VerifyWatcher):
         self.state = "done"
 
     def view(self) -> VerifyView:
-        """The current state; the call also counts as a heartbeat."""
-        self.heartbeat()
-        return VerifyView(
-            id=self.id,
-            state=self.state,
-            position=self.position,
-            request=self.request,
-            doing=self._doing,
-            verdicts=self.verdicts,
-            error=self.error,
-            certificate=self.certificate,
-            unkept=self.unkept,
-            elapsed_s=self.elapsed_s,
-        )
+        return self.seen_as(VerifyView, self.state, doing=self._doing)

@@ -10,10 +10,10 @@ import pytest
 
 from engine.jobs import queue as jobs
 from engine.jobs import run_job
-from engine.jobs.run_job import RunJob, RunView
+from engine.jobs.run_job import GENERATE, RunJob, RunView, progress
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.types import DecodeConfig, RunRequest, Sample
+from engine.types import DecodeConfig, Doing, RunRequest, Sample, Span
 
 LONG = DecodeConfig(max_new_tokens=600, min_new_tokens=600)
 SHORT = DecodeConfig(max_new_tokens=5)
@@ -139,3 +139,45 @@ def test_warm_up_loads_the_demo_models(queue: jobs.Jobs, tiny_models: Path) -> N
         time.sleep(0.02)
     loaded: Adapter = registry.load(registry.entries()[0])
     assert loaded.runs == 0
+
+
+MARKS: list[tuple[Doing, float]] = [
+    ("compile", 0.0),
+    ("load", 5.0),
+    ("preprocess", 5.010),
+    ("vision", 5.030),
+    ("decode", 5.070),
+]
+
+
+def spans(marks: list[tuple[Doing, float]], tokens: list[float], now: float) -> dict[str, Span]:
+    found = progress(marks, tokens, now, "decoupled")
+    ends = [span.start_ms + span.ms for span in found[:-1]]
+    assert ends == pytest.approx([span.start_ms for span in found[1:]])  # end to end
+    return {span.name: span for span in found}
+
+
+def test_nothing_has_begun_before_the_clock_starts() -> None:
+    assert progress([], [], 9.0, "decoupled") == ()
+    assert progress(MARKS[:1], [], 9.0, "decoupled") == ()
+
+
+def test_the_last_stage_lasts_until_now() -> None:
+    found = spans(MARKS[:4], [], 5.050)
+    assert list(found) == ["load", "preprocess", "vision"]
+    assert found["load"].ms == pytest.approx(10) and found["vision"].ms == pytest.approx(20)
+    assert spans(MARKS[:4], [], 5.060)["vision"].ms == pytest.approx(30)  # it grows
+
+
+def test_the_first_token_divides_decode() -> None:
+    before = spans(MARKS, [], 5.080)
+    assert list(before)[-1] == "decode.prefill"
+    after = spans(MARKS, [90.0, 100.0], 5.110)
+    assert after["decode.prefill"].ms == pytest.approx(20)
+    assert after["decode.steps"].ms == pytest.approx(20)
+
+
+def test_a_hooked_run_does_not_tell_vision_from_prefill() -> None:
+    found = progress(MARKS[:4], [90.0], 5.110, "hooked")
+    assert [span.name for span in found[2:]] == [GENERATE, "decode.steps"]
+    assert found[2].ms == pytest.approx(60)

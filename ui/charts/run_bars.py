@@ -13,7 +13,7 @@ from html import escape
 
 from engine.analysis import stage_bars as bars
 from engine.analysis.compared import ComparedModel
-from engine.jobs.stage_progress import GENERATE
+from engine.jobs.run_job import GENERATE
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS, UNACCOUNTED, family_colour
 from engine.types import Span
 from ui.widgets.text import ms
