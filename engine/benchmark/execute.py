@@ -1,41 +1,32 @@
 """Executes a dataset run: sends every task through the pipeline and saves each result at once.
 
-Boundary: the order of tasks, loading and dropping models, failures, pauses.  The pipeline runs a
-task, the store keeps rows, the watcher follows.  Tasks are answered in this process, or elsewhere
-by an executor (engine/benchmark/cluster).  Memory does not grow with the number of results.
+Tasks are answered in this process, or elsewhere by an executor (engine/benchmark/cluster).  Memory
+does not grow with the number of results.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from engine.benchmark import run_summary
 from engine.benchmark.prepare import PreparedRun, prepare, resume, settled
 from engine.benchmark.task_executor import TaskExecutor, Tasks
 from engine.errors import Cancelled, StageScopeError, StoreError
 from engine.models import registry, variants
 from engine.pipeline.watcher import Watcher
-from engine.storage import run_header
+from engine.storage import run_header, run_store
 from engine.storage.plan import Task
 from engine.storage.result_rows import Place, ResultRow
+from engine.storage.run_store import Writer
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
 
-__all__ = [
-    "Executor",
-    "Outcome",
-    "PreparedRun",
-    "RunSession",
-    "prepare",
-    "resume",
-    "run",
-]
+__all__ = ["Executor", "Outcome", "PreparedRun", "RunSession", "prepare", "resume", "run"]
 Outcome = Literal["finished", "cancelled"]
 
 
@@ -57,20 +48,6 @@ def run(
     return RunSession(ready, watcher or Watcher(), executor).run()
 
 
-def _reason(error: BaseException) -> str:
-    """The journal's text for an error: our own messages in full, others by type only."""
-    name = type(error).__name__
-    return f"{name} ({str(error).rstrip('.')})" if isinstance(error, StageScopeError) else name
-
-
-@dataclass
-class _Streak:
-    """Consecutive failures of one model, and the last reason."""
-
-    length: int = 0
-    reason: str = ""
-
-
 @dataclass
 class RunSession:
     """One session of a run, from start or resume to its end; executors read tasks and save rows
@@ -79,7 +56,7 @@ class RunSession:
     ready: PreparedRun
     watcher: Watcher
     executor: Executor | None = None
-    streaks: dict[str, _Streak] = field(default_factory=dict)
+    streaks: Counter[str] = field(default_factory=Counter)  # a model's failures in a row
     given_up: set[str] = field(default_factory=set)
     paused_ms: float = 0.0
 
@@ -95,26 +72,29 @@ class RunSession:
             return "finished"
         self.writer.begin()
         try:
-            self._work()
+            if self.executor is not None:
+                self.executor.work(self)
+            else:
+                for group in self.plan.model_groups():
+                    self._run_group(group)
         except Cancelled:
             self.note("stopped", "Cancelled; the run can be resumed.")
             return "cancelled"
         except BaseException as error:
+            # Our own messages in full, others by type only.
+            own = isinstance(error, StageScopeError)
+            why = f" ({str(error).rstrip('.')})" if own else ""
             with suppress(StoreError):  # a full disk is reported elsewhere
-                self.note("stopped", f"Stopped by {_reason(error)}; the run can be resumed.")
+                kind = type(error).__name__
+                self.note("stopped", f"Stopped by {kind}{why}; the run can be resumed.")
             raise
         finally:
             self.tracker.end()
-        self.writer.finish(self._summary())
+        view = self.tracker.view()
+        given_up = {live.model: live.given_up for live in view.models if live.given_up}
+        self.writer.finish(summary(self.writer, view.planned, view.done, view.failed, given_up))
         self.note("finished", "")
         return "finished"
-
-    def _work(self) -> None:
-        if self.executor is not None:
-            self.executor.work(self)
-            return
-        for group in self.plan.model_groups():
-            self._run_group(group)
 
     # One group of models: load, warm up, then run.
     def _run_group(self, group: tuple[str, ...]) -> None:
@@ -172,7 +152,8 @@ class RunSession:
         while todo and model not in self.given_up:
             self.between()
             some = todo.popleft()
-            self.tracker.doing(_words(some))
+            more = f" and {len(some) - 1:,} more" if len(some) > 1 else ""
+            self.tracker.doing(f"{model}, {some[0].phase}, sample {some[0].sample}{more}")
             found, parts = self.task_executor.ask(some, adapters[model])
             todo.extendleft(reversed(parts))
             self.keep(some, found, self.paused_ms)
@@ -199,17 +180,12 @@ class RunSession:
         if rows:
             self.tracker.rows(rows)
         for row in rows:
-            if not self.task_executor.missing(row.task):
-                self._count_failures(row.model, row.error)
-
-    def _count_failures(self, model: str, error: str | None) -> None:
-        streak = self.streaks.setdefault(model, _Streak())
-        streak.length = streak.length + 1 if error else 0
-        streak.reason = error or ""
-        if streak.length >= self.plan.stop_after:
-            self.give_up(
-                model, f"{streak.length:,} failures in a row, the last one: {streak.reason}"
-            )
+            if self.task_executor.missing(row.task):
+                continue
+            self.streaks[row.model] = streak = self.streaks[row.model] + 1 if row.error else 0
+            if streak >= self.plan.stop_after:
+                why = f"{streak:,} failures in a row, the last one: {row.error}"
+                self.give_up(row.model, why)
 
     def give_up(self, model: str, reason: str) -> None:
         self.given_up.add(model)
@@ -221,14 +197,21 @@ class RunSession:
         if text:
             self.tracker.note(text)
 
-    def _summary(self) -> dict[str, Any]:
-        view = self.tracker.view()
-        given_up = {live.model: live.given_up for live in view.models if live.given_up}
-        counts = view.planned, view.done, view.failed
-        return run_summary.summary(self.writer, *counts, given_up)
 
+def summary(
+    writer: Writer, planned: int, results: int, failed: int, given_up: Mapping[str, str]
+) -> dict[str, Any]:
+    """Counts of the run, and each model's counts and figures; `given_up`: model -> reason."""
+    from engine.analysis import model_summary, results_table, throughput
 
-def _words(tasks: Tasks) -> str:
-    """A description of the tasks for the user."""
-    first, more = tasks[0], f" and {len(tasks) - 1:,} more" if len(tasks) > 1 else ""
-    return f"{first.model}, {first.phase}, sample {first.sample}{more}"
+    table = results_table.frame([run_store.read(writer.folder)], answers=False)
+    return {
+        "finished": run_header.now(),
+        "planned": planned,
+        "results": results,
+        "failed": failed,
+        "given_up": dict(given_up),
+        "counts": [vars(count) for count in model_summary.counts(table)],
+        "figures": [vars(figure) for figure in model_summary.figures(table)],
+        "throughput": [asdict(one) for one in throughput.throughputs(table)],
+    }

@@ -1,7 +1,6 @@
 """Prepares a dataset run and makes all checks that are possible before anything runs.
 
-Boundary: takes a plan, or the folder of a run to resume; returns an open writer, the samples and
-the models' entries.  It loads no model and runs nothing.
+It takes a plan, or the folder of a run to resume.  It loads no model and runs nothing.
 """
 
 from __future__ import annotations
@@ -11,19 +10,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine import settings
-from engine.benchmark import run_order
 from engine.benchmark.run_progress import Tracker
 from engine.errors import BadInput, ModelUnavailable, StoreError
+from engine.machine.memory import gib
 from engine.media import dataset
 from engine.models import registry, variants
 from engine.models.checkpoint import ModelEntry
 from engine.models.families import FAMILIES
 from engine.quoting import quoted
 from engine.storage import provenance, run_store
-from engine.storage.plan import Plan
+from engine.storage.plan import Order, Plan
 from engine.storage.run_header import Header
 from engine.storage.run_store import Writer
 from engine.types import Sample
+
+ROOM = 0.9  # of the free memory; the rest is a reserve for errors of the estimate
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def prepare(
     BadInput, ModelUnavailable or StoreError before anything runs.
     """
     plan, samples, entries = checked(plan, found, elsewhere)
-    plan = run_order.settled(plan, entries, elsewhere)
+    plan = ordered(plan, entries, elsewhere)
     header = replace(describe(plan, found.root, samples, entries), together=together)
     place = folder or settings.load().runs_dir / header.id
     writer = run_store.create(header, place)
@@ -73,6 +74,37 @@ def checked(
     entries = {name: registry.entry(name) for name in plan.models}
     _refuse_hopeless(plan, samples, entries, elsewhere)
     return plan, samples, entries
+
+
+def ordered(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> Plan:
+    """The plan with "auto" replaced by an order; other plans are returned unchanged.
+
+    If all models fit into memory at once they take turns, so that a change of the machine's load
+    affects all of them.  `elsewhere`: workers answer, and each holds one model.
+    """
+    if plan.order != "auto":
+        return plan
+    order, why = _order(plan, entries, elsewhere)
+    return replace(plan, order=order, order_why=f"auto: {why}")
+
+
+def _order(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> tuple[Order, str]:
+    if len(plan.models) == 1:
+        return "sequential", "there is only one model"
+    if elsewhere:
+        return "sequential", "each worker of a cluster holds one model"
+    try:
+        room = registry.combined_memory(
+            [entries[name] for name in plan.models], plan.decode.max_new_tokens
+        )
+    except ModelUnavailable as error:
+        return "sequential", f"the memory that the models need is not known ({error})".rstrip(".")
+    needed = room.weights + plan.batch * room.run
+    of = f"{gib(needed)} needed, {gib(room.free)} free"
+    if needed <= ROOM * room.free:
+        every = "both" if len(plan.models) == 2 else f"all {len(plan.models):,}"
+        return "interleaved", f"{every} models fit into memory at once ({of})"
+    return "sequential", f"the {len(plan.models):,} models do not fit into memory at once ({of})"
 
 
 def resume(folder: Path, root: Path | None = None, force: bool = False) -> PreparedRun:
@@ -158,7 +190,8 @@ def _refuse_hopeless(
                 f"for its family, but batch is {plan.batch:,}: choose 1, or other models."
             )
     for entry in () if elsewhere else entries.values():
-        if (reason := registry.unavailable(entry)) and not _others_fill_memory(entry):
+        others_fill_memory = any(one != variants.loaded(entry) for one in registry.resident())
+        if (reason := registry.unavailable(entry)) and not others_fill_memory:
             raise ModelUnavailable(reason)
     reasons = [s.missing.get(e.kind) for s in samples.values() for e in entries.values()]
     if all(reasons):
@@ -179,7 +212,3 @@ def describe(
         environment=provenance.describe_machine(),
         code=provenance.describe_code(),
     )
-
-
-def _others_fill_memory(entry: ModelEntry) -> bool:
-    return any(other != variants.loaded(entry) for other in registry.resident())

@@ -1,7 +1,6 @@
 """A comparison on one sample as a run on disk, so that all that reads runs reads it too.
 
-Boundary: results in memory to a finished run folder.  Nothing is run, and the sample's files are
-not copied.
+Nothing is run, and the sample's files are not copied.
 """
 
 from __future__ import annotations
@@ -14,14 +13,13 @@ from typing import Any
 
 from engine.attribution import kept
 from engine.attribution.explained import Explanation
-from engine.benchmark import prepare, run_summary
+from engine.benchmark import execute, prepare
 from engine.errors import BadInput
 from engine.models import registry
 from engine.storage import run_header, run_store
 from engine.storage.plan import Plan, Task
 from engine.storage.plan_words import COMPARISON
 from engine.storage.result_rows import ResultRow
-from engine.storage.run_store import Writer
 from engine.types import Pixels, RunOptions, RunRequest, RunResult, pixels_of
 from engine.verify import certificates
 
@@ -62,7 +60,9 @@ def save(answers: Sequence[ModelAnswers], root: Path, base: Path) -> Path:
         for model in answers:
             for repeat, found in model.explanations:
                 kept.keep(writer.folder, found, repeat)
-        _finish(writer, rows)
+        failed = sum(1 for row in rows if row.error)
+        writer.finish(execute.summary(writer, plan.planned, len(rows), failed, {}))
+        writer.note("finished")
     return writer.folder
 
 
@@ -115,10 +115,3 @@ def _answer(request: RunRequest, outcome: RunResult | str) -> ResultRow:
     if isinstance(outcome, str):
         return ResultRow.failed(request, registry.entry(request.model), outcome)
     return certificates.row_of(outcome)
-
-
-def _finish(writer: Writer, rows: Sequence[ResultRow]) -> None:
-    failed = sum(1 for row in rows if row.error)
-    planned = writer.header.plan.planned
-    writer.finish(run_summary.summary(writer, planned, len(rows), failed, {}))
-    writer.note("finished")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import media_options, settings, types
-from engine.benchmark import by_turns, execute, prepare, run_order, sweep
+from engine.benchmark import by_turns, execute, prepare, sweep
 from engine.benchmark.execute import PreparedRun
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.cli import plan_only, run_place
@@ -143,7 +143,7 @@ def _by_turns(options: argparse.Namespace) -> int:
         raise BadInput(f"--against times two new runs, sample by sample: leave out {wrong[0]}.")
     plan, found = _planned(options)
     plan, _, entries = prepare.checked(plan, found)
-    plan = run_order.settled(plan, entries, elsewhere=False)
+    plan = prepare.ordered(plan, entries, elsewhere=False)
     checkout, together = options.against.absolute(), run_header.new_id()
     by_turns.refuse(checkout)
     out_ = (options.out or settings.load().runs_dir / together).absolute()

@@ -35,7 +35,7 @@ class Plan(RunOptions):
     `samples`: ids in order.  `prompt` None: each sample's own question, or the default one.
     `stop_after`: a model is given up after so many consecutive failures.  `batch`: samples that are
     answered together; then the batch is measured.  `order`: "auto" is replaced before the run
-    begins (run_order.py), with the reason in `order_why`.
+    begins (engine/benchmark/prepare.py), with the reason in `order_why`.
     """
 
     models: tuple[str, ...]

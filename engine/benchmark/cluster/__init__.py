@@ -2,17 +2,13 @@
 
     cluster_options.py  which cluster, how many workers, resources per worker
     run_session.py      runs a session on a cluster: sends tasks out, saves rows
-    task_list.py        the tasks for workers, and those that no worker can answer
     dispatch.py         decides which worker gets which task; no clock, process or Ray
-    workers.py          the workers as shown to users and in rows: node, device, state, rate
-    node_check.py       compares a node's code, checkpoints and samples with the driver's
+    workers.py          the workers as shown to users and in rows; what a node lacks of the run
     ray_link.py         starts the process that uses Ray, and exchanges JSON lines with it
-    ray_folders.py      the folder of that process's log and of a temporary local Ray
     ray_process.py      that process: one actor per device, calls and answers
-    ray_connection.py   how it connects to Ray
+    ray_connection.py   how it connects to Ray; its folder
     worker.py           the code inside an actor: one device, one model at a time
-    serialization.py    plans and samples as JSON
 
-Boundary: only running ray_process.py needs Ray; importing these modules does not.  Only the driver
-writes rows, through the store's writer.
+Only running ray_process.py needs Ray; importing these modules does not.  Only the driver writes
+rows, through the store's writer.
 """

@@ -1,7 +1,7 @@
-"""Connects to Ray: the environment variables before its import, and the connection.
+"""Connects to Ray: the environment variables before its import, the connection, and its folder.
 
-Boundary: connects to a running cluster or starts a local one on 127.0.0.1; raises Refused with a
-sentence if that fails.  It starts no actors.
+The folder has the log, and the files of a temporary local Ray on 127.0.0.1.  The process that uses
+Ray holds the lock in it for its whole life.
 """
 
 from __future__ import annotations
@@ -10,17 +10,27 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
 import socket
+import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from engine.benchmark.cluster.cluster_options import AUTO, LOCAL, host_and_port
+from engine.storage.file_lock import held
 
 STORE_BYTES = 80 * 2**20  # for Ray's objects: rows and one serialized run
 PROBE_S = 3.0
 LOOK_S = 1.0  # between checks of the head node
 LOST_S = 15.0  # the cluster is lost if its head is silent for so long
+PREFIX = "stagescope-ray-"
+LOCK = "lock"
+STALE_S = 300.0  # Ray's processes may outlive a killed process by up to two minutes
+# A base path of this length leaves enough of a socket path's 107 characters for Ray.
+_ROOM = 18
 Say = Callable[..., None]
 # Time, process and position at the beginning of a line of Ray's log.
 _LOGGED = re.compile(r"^\[[^\]]*\]\s*(\([^)]*\)\s*)?\S+:\d+:\s*")
@@ -122,3 +132,27 @@ def sentence(error: BaseException) -> str:
 def unlogged(line: str) -> str:
     """The first sentence of a line of Ray's log or of its errors."""
     return _LOGGED.sub("", line).partition(". ")[0].strip()
+
+
+def make_folder() -> Path:
+    """Creates a folder, and removes abandoned ones."""
+    base = _base()
+    sweep_folders(base)
+    return Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+
+
+def sweep_folders(base: Path) -> None:
+    """Removes this user's folders whose process was killed."""
+    latest = time.time() - STALE_S
+    for folder in base.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            about = folder.lstat()
+            mine = sys.platform == "win32" or about.st_uid == os.getuid()
+            if mine and about.st_mtime < latest and not held(folder / LOCK):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _base() -> Path:
+    """A base folder that is short enough for Ray's socket paths."""
+    usual = tempfile.gettempdir()
+    return Path("/tmp" if len(usual) > _ROOM and Path("/tmp").is_dir() else usual)

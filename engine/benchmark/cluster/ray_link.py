@@ -23,9 +23,8 @@ import time
 from collections.abc import Callable
 from typing import IO, Any, Protocol
 
-from engine.benchmark.cluster import ray_folders
 from engine.benchmark.cluster.cluster_options import AUTO, LOCAL, ClusterOptions
-from engine.benchmark.cluster.ray_connection import unlogged
+from engine.benchmark.cluster.ray_connection import make_folder, unlogged
 from engine.errors import Cancelled, ClusterError
 from engine.settings import PROJECT
 
@@ -57,7 +56,7 @@ class Link:
         """Connects; ClusterError if that fails, Cancelled if requested."""
         if importlib.util.find_spec("ray") is None:
             raise ClusterError(f"Ray is not installed: {INSTALL} (the same on each machine).")
-        self.folder = ray_folders.make()
+        self.folder = make_folder()
         self._log = (self.folder / "ray.log").open("w+b")
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._process = _process(self._log)

@@ -28,8 +28,7 @@ from typing import Any, NamedTuple
 
 from engine.benchmark.cluster import ray_connection
 from engine.benchmark.cluster.cluster_options import AUTO, LOCAL
-from engine.benchmark.cluster.ray_connection import Refused, Say, sentence
-from engine.benchmark.cluster.ray_folders import LOCK
+from engine.benchmark.cluster.ray_connection import LOCK, Refused, Say, sentence
 from engine.benchmark.cluster.worker import Worker
 from engine.storage.file_lock import FileLock
 

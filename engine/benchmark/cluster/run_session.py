@@ -1,26 +1,25 @@
 """Runs a session of a dataset run on a cluster: sends tasks to workers and saves their rows.
 
-Boundary: connects execute.py's RunSession with a pool of workers.  Only the driver writes.  If a
-worker ends, its tasks without a row run on another worker; saved rows are never computed again.
+Only the driver writes.  If a worker ends, its tasks without a row run on another worker; saved rows
+are never computed again.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.benchmark.cluster import serialization
 from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.benchmark.cluster.dispatch import MOST_DEATHS, Dispatcher, Order, StuckModel
-from engine.benchmark.cluster.node_check import NodeFinding, NodeInspector
 from engine.benchmark.cluster.ray_link import Event, Link, Pool
-from engine.benchmark.cluster.task_list import TaskList
-from engine.benchmark.cluster.worker import machine, versions
-from engine.benchmark.cluster.workers import WAITING, Workers
+from engine.benchmark.cluster.worker import machine, pack, versions
+from engine.benchmark.cluster.workers import WAITING, NodeFinding, Workers, judged
 from engine.benchmark.execute import RunSession
 from engine.errors import ClusterError
+from engine.storage import provenance
 from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
 
@@ -72,36 +71,58 @@ class _ClusterRun:
     last_reason: str = ""
 
     def __post_init__(self) -> None:
-        self.root, self.task_list = self.session.ready.root, TaskList(self.session)
-        self.inspector = NodeInspector(self.session.ready, self.root)
+        ready, plan = self.session.ready, self.session.plan
+        self.digests = provenance.describe_samples(ready.root, list(ready.samples.values()))
+        self.warmed = Counter(one.model for one in self.session.done if one.phase == "warmup")
         self.tasks = Dispatcher(
-            self.session.plan.models,
-            self.task_list.tasks_of,
-            self.task_list.sequence_of,
-            self.task_list.warm_ups,
+            plan.models, self._tasks_of, lambda name: ready.samples[name].sequence, self._warm_ups
         )
 
     def run(self) -> None:
-        """Runs all tasks."""
-        self.task_list.fail_unanswerable()
+        """Runs all tasks; those whose sample lacks the model's media fail without a worker."""
+        session, missing = self.session, self.session.task_executor.missing
+        for model in session.plan.models:
+            for task in session.plan.tasks((model,)):
+                if task not in session.done and (reason := missing(task)):
+                    self._fail(task, reason)
         if self.tasks.finished():
             return
-        samples = list(self.session.ready.samples.values())
-        self.pool.send("begin", run_data=serialization.pack(self.session.plan, self.root, samples))
+        ready = session.ready
+        data = pack(session.plan, ready.root, list(ready.samples.values()))
+        self.pool.send("begin", run_data=data)
         try:
             self._inspect()
             while not self.tasks.finished():
-                self._step()
+                self._between()
+                for order in self.tasks.orders():
+                    self._call(order)
+                self._stop_if_no_worker_can()
+                self._listen()
         finally:
             self.workers.release()
             self._show()
 
-    def _step(self) -> None:
-        self._between()
-        for order in self.tasks.orders():
-            self._call(order)
-        self._stop_if_no_worker_can()
-        self._listen()
+    def _tasks_of(self, model: str) -> Iterable[Task]:
+        """The tasks of a model that have no row yet, for workers."""
+        session = self.session
+        if model in session.given_up:
+            return ()
+        tasks = session.plan.tasks((model,))
+        return (t for t in tasks if t not in session.done and not session.task_executor.missing(t))
+
+    def _warm_ups(self, model: str, lacks: set[str]) -> list[Task]:
+        """Warm-up tasks for one worker; numbers continue those of others and earlier sessions."""
+        plan = self.session.plan
+        tasks = (Task(model, name, 0, "warmup") for name in plan.samples if name not in lacks)
+        able = [task for task in tasks if not self.session.task_executor.missing(task)]
+        found = []
+        for index in range(plan.warmup if able else 0):
+            found.append(able[index % len(able)]._replace(repeat=self.warmed[model]))
+            self.warmed[model] += 1
+        return found
+
+    def _fail(self, task: Task, reason: str) -> None:
+        self.session.keep([task], [self.session.task_executor.failed(task, reason)])
 
     def _listen(self) -> None:
         for event in self.pool.events(TICK_S):
@@ -146,7 +167,8 @@ class _ClusterRun:
         member.device, member.state = about["device"], WAITING
         name = f"Node {member.node} ({member.host}, {member.address})"
         if "holds" in about:
-            self.judged[member.node] = self.inspector.look(name, about["holds"], self.versions)
+            ready, held = self.session.ready, about["holds"]
+            self.judged[member.node] = judged(name, held, ready, self.digests, self.versions)
         finding = self.judged[member.node]
         if reason := finding.refused or finding.useless:
             self.last_reason = reason
@@ -158,43 +180,34 @@ class _ClusterRun:
         self.tasks.join(worker, member.node, finding.lacks)
         text = f"Worker {worker} on {name}: {member.device['type']}, {member.device['name']}."
         self.session.note("worker", text, worker=worker, node=member.node)
-        if "holds" in about:
-            self._say_what_lacks(name, finding)
-        for model, reason in finding.unloadable.items():
-            self._refused(worker, model, f"{name}: {reason}")
-
-    def _say_what_lacks(self, name: str, finding: NodeFinding) -> None:
-        if finding.lacks:
+        if "holds" in about and finding.lacks:
             lacking = len(finding.lacks)
             many = "1 sample, which runs" if lacking == 1 else f"{lacking:,} samples, which run"
-            text = f"{name} lacks files of {many} elsewhere."
-            self.session.note("elsewhere", text)
-        for reason in finding.unloadable.values():
-            self.session.note("elsewhere", f"{name}: {reason}")
+            self.session.note("elsewhere", f"{name} lacks files of {many} elsewhere.")
+        for model, reason in finding.unloadable.items():
+            if "holds" in about:
+                self.session.note("elsewhere", f"{name}: {reason}")
+            self._refused(worker, model, f"{name}: {reason}")
 
     def _done(self, number: int, value: dict[str, Any]) -> None:
         order = self.calls.pop(number, None)
         if order is None:  # its worker has ended, and others got its tasks
             return
-        if order.task is None:
-            self._loaded(order, value["error"])
+        member = self.workers[order.worker]
+        if order.task is None and value["error"] is None:
+            self.tasks.loaded(order.worker)
+            member.state = f"{order.model} is loaded"
+        elif order.task is None:
+            reason = f"Node {member.node}: {value['error']}"
+            member.state = WAITING
+            self._refused(order.worker, order.model, reason)
+            self.session.note("elsewhere", f"{order.model} runs elsewhere. {reason}")
         elif "absent" in value:
-            reason = f"Node {self.workers[order.worker].node}: {value['absent']}"
+            reason = f"Node {member.node}: {value['absent']}"
             self.tasks.absent(order.worker, order.task, reason)
             self.session.note("elsewhere", f"{reason}; it runs elsewhere.")
         else:
             self._keep(order.worker, order.task, value)
-
-    def _loaded(self, order: Order, error: str | None) -> None:
-        member = self.workers[order.worker]
-        if error is None:
-            self.tasks.loaded(order.worker)
-            member.state = f"{order.model} is loaded"
-            return
-        reason = f"Node {member.node}: {error}"
-        member.state = WAITING
-        self._refused(order.worker, order.model, reason)
-        self.session.note("elsewhere", f"{order.model} runs elsewhere. {reason}")
 
     def _refused(self, worker: str, model: str, reason: str) -> None:
         """Records the refusal; a worker that can load no model is set aside."""
@@ -228,9 +241,7 @@ class _ClusterRun:
         given = [task._asdict() for task in again]
         self.session.note("worker ended", text, worker=worker, tasks=given)
         for task in fatal:
-            self.task_list.fail(
-                task, f"{MOST_DEATHS} workers have ended on this sample, the last: {reason}"
-            )
+            self._fail(task, f"{MOST_DEATHS} workers have ended on this sample, the last: {reason}")
         self._drop_given_up()
 
     # Checks before, during and after the run.
@@ -267,7 +278,10 @@ class _ClusterRun:
             self.lonely_since = None
         elif not self.tasks.workers:
             self.lonely_since = self.lonely_since or time.monotonic()
-            if time.monotonic() - self.lonely_since > (PATIENCE_S if self._may_come() else 0):
+            # A known node may get a worker again.
+            found = (self.judged.get(member.node, NodeFinding()) for member in self.workers)
+            may_come = any(not (one.refused or one.useless) for one in found)
+            if time.monotonic() - self.lonely_since > (PATIENCE_S if may_come else 0):
                 raise ClusterError(
                     f"No worker is left: {self.last_reason}. All answers are saved; continue with "
                     "--resume, here or on a cluster."
@@ -275,11 +289,6 @@ class _ClusterRun:
         else:
             for stuck in self.tasks.stuck():
                 self._give_up(stuck)
-
-    def _may_come(self) -> bool:
-        """Whether a known node could get a worker again."""
-        found = (self.judged.get(member.node, NodeFinding()) for member in self.workers)
-        return any(not (one.refused or one.useless) for one in found)
 
     def _give_up(self, stuck: StuckModel) -> None:
         if stuck.loaded:

@@ -1,7 +1,8 @@
 """The code that runs in an actor: one device, one model at a time, one task after another.
 
-Boundary: plain JSON values in and out; knows neither Ray nor the run folder.  Expected errors are
-returned as sentences; any other error ends the actor, and the driver continues without it.
+Plain JSON values go in and out, so that what is sent to a worker can never run code.  Expected
+errors are returned as sentences; any other error ends the actor, and the driver continues without
+it.
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert, to_builtins
+
 from engine.analysis import result_device
-from engine.benchmark.cluster import serialization
 from engine.benchmark.task_executor import TaskExecutor
 from engine.errors import StageScopeError
 from engine.models import registry, variants
 from engine.storage import provenance
-from engine.storage.plan import Task
+from engine.storage.plan import Plan, Task
+from engine.types import Sample
 
 Answer = dict[str, Any]
 
@@ -38,7 +41,7 @@ class Worker:
     def begin(self, run_data: Mapping[str, Any], inspect: bool) -> Answer:
         """Accepts the run's plan and samples; reports this device and, for the first worker of a
         node, the node's code, checkpoints and samples."""
-        self.plan, self.root, samples = serialization.unpack(run_data)
+        self.plan, self.root, samples = unpack(run_data)
         self.samples = {sample.id: sample for sample in samples}
         found = {"device": device_here()}
         if inspect:
@@ -78,6 +81,21 @@ class Worker:
         if row.error and not provenance.is_here(chosen):
             return {"absent": f"files of sample {sample} are not on this node"}
         return {"row": row.as_dict(), "busy_s": busy_s}
+
+
+def pack(plan: Plan, root: Path, samples: Sequence[Sample]) -> dict[str, Any]:
+    """The data of a run that a worker needs."""
+    return {
+        "plan": to_builtins(plan),
+        "root": str(root),
+        "samples": to_builtins(list(samples), enc_hook=str),  # paths as texts
+    }
+
+
+def unpack(value: Mapping[str, Any]) -> tuple[Plan, Path, list[Sample]]:
+    """The plan, the dataset's root and its chosen samples."""
+    samples = convert(value["samples"], list[Sample], dec_hook=lambda kind, text: kind(text))
+    return convert(value["plan"], Plan), Path(value["root"]), samples
 
 
 def device_here() -> dict[str, Any]:

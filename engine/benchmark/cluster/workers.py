@@ -1,16 +1,14 @@
-"""The workers of a cluster as shown to users and in rows: node, device, state, rate, sharing.
-
-Boundary: stores reported facts and computes views of them; sends no tasks.
-"""
+"""The workers of a cluster as shown to users and in rows, and what a node lacks of the run."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.benchmark.prepare import PreparedRun
 from engine.benchmark.run_progress import RATED, WorkerView
 from engine.storage.result_rows import Place
 
@@ -167,3 +165,57 @@ class Workers:
             done=member.done,
             per_s=None if member.ended else rate,
         )
+
+
+@dataclass(frozen=True)
+class NodeFinding:
+    """`refused`: a difference that would change results.  `useless`: why the node cannot do
+    anything.  `lacks`: samples it does not have.  `unloadable`: models it does not have, with the
+    reason."""
+
+    refused: str = ""
+    useless: str = ""
+    lacks: frozenset[str] = frozenset()
+    unloadable: Mapping[str, str] = field(default_factory=dict)
+
+
+def judged(
+    node: str,
+    holds: Mapping[str, Any],
+    ready: PreparedRun,
+    digests: Sequence[str | None],
+    versions: Mapping[str, str],
+) -> NodeFinding:
+    """Compares a node's code, libraries, checkpoints and samples with the run's.
+
+    `holds`: the report of worker.begin() about the node; `digests` of the samples on this machine;
+    `versions`: the libraries of this machine.
+    """
+    if holds["code"] != ready.writer.header.code:
+        there = holds["versions"]
+        other = [f"{k} {there.get(k)} not {v}" for k, v in versions.items() if there.get(k) != v]
+        which = f"its libraries ({', '.join(other)})" if other else "the engine's code"
+        return NodeFinding(f"{node} has another digest of {which}: install the same on each node")
+    unloadable: dict[str, str] = {}  # models that it lacks run on other nodes
+    for model in ready.writer.header.models:
+        found = holds["models"][model.name]
+        if "error" in found:
+            unloadable[model.name] = str(found["error"])
+        elif (found["digest"], found["dtype"]) != (model.digest, model.dtype):
+            return NodeFinding(
+                f"{node} has another checkpoint or dtype of {model.name} (digest "
+                f"{found['digest'][:12]} not {model.digest[:12]}): put the same on each node"
+            )
+    if not holds["root"]:
+        return NodeFinding(useless=f"the dataset {ready.root} is not on {node}")
+    pairs = list(zip(ready.samples, digests, holds["samples"], strict=True))
+    other = [sample for sample, here, there in pairs if there not in (here, None)]
+    if other:
+        return NodeFinding(
+            f"{node} has other samples in {ready.root}, {len(other):,} of {len(pairs):,}, the "
+            f"first is {other[0]!r}: put the same dataset on each node"
+        )
+    lacks = frozenset(sample for sample, here, there in pairs if there is None and here is not None)
+    if len(lacks) == len(pairs):
+        return NodeFinding(useless=f"none of the samples of {ready.root} is on {node}")
+    return NodeFinding(lacks=lacks, unloadable=unloadable)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.benchmark.cluster import serialization
-from engine.benchmark.cluster.worker import Worker, versions
+from engine.benchmark.cluster.worker import Worker, pack, unpack, versions
 from engine.media import dataset
 from engine.media_options import Window
 from engine.models import registry
@@ -39,19 +38,19 @@ def test_serialization_keeps_plan_and_samples_as_they_are(root: Path) -> None:
         samples[1], mp4=root / "a.mp4", truth={"curve": "left"}, missing={"events": "none"},
         problems=("odd",), window=Window(5, 10), choices=("left", "right"), answer="B",
     )  # fmt: skip
-    text = json.dumps(serialization.pack(plan(prompt="Why?"), root, samples))
-    assert serialization.unpack(json.loads(text)) == (plan(prompt="Why?"), root, samples)
+    text = json.dumps(pack(plan(prompt="Why?"), root, samples))
+    assert unpack(json.loads(text)) == (plan(prompt="Why?"), root, samples)
 
 
 def worker(root: Path) -> Worker:
     found = Worker({"STAGESCOPE_THREADS": "1"})
     samples = list(dataset.read(root).samples[:2])
-    about = found.begin(serialization.pack(plan(), root, samples), True)
+    about = found.begin(pack(plan(), root, samples), True)
     holds = about["holds"]
     assert holds["code"] == provenance.describe_code() and holds["versions"] == versions()
     assert holds["root"] and len(set(holds["samples"])) == 2
     assert {len(model["digest"]) for model in holds["models"].values()} == {32}
-    assert set(found.begin(serialization.pack(plan(), root, samples), False)) == {"device"}
+    assert set(found.begin(pack(plan(), root, samples), False)) == {"device"}
     return found
 
 
