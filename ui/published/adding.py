@@ -10,7 +10,7 @@ import streamlit as st
 
 from engine import settings
 from engine.errors import BadInput
-from engine.published.read import RecordsError, file_forms, imported_sets, parsing
+from engine.published.read import RecordsError, imported_sets, parsing, read_bytes
 from ui.published.opened_sets import OpenedSets
 from ui.results import dropped_files, run_list, set_sources
 from ui.widgets import notices
@@ -150,7 +150,7 @@ def _save(one: set_sources.VisitSource) -> None:
     usable = [
         (file.name, file.data)
         for file in one.files
-        if file_forms.read_bytes(file.name, file.data).status != "unknown"
+        if read_bytes(file.name, file.data).status != "unknown"
     ]
     try:
         if not usable:

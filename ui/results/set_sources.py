@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.published.read import ResultFile, file_forms, imported_sets
+from engine.published.read import ResultFile, imported_sets, read_bytes
 from engine.published.read.imported_sets import Kept
 from ui.results import dropped_files
 from ui.widgets.text import count, when
@@ -102,7 +102,7 @@ class VisitSource:
         for number, file in enumerate(self.files):
             if progress:
                 progress(number, len(self.files), file.name)
-            found.append(file_forms.read_bytes(file.name, file.data))
+            found.append(read_bytes(file.name, file.data))
         return tuple(found)
 
 

@@ -8,9 +8,8 @@ result rows, imported_sets keeps files on disk.
 Boundary: data only, neither torch nor pandas; engine.published.audit judges.
 """
 
-from engine.published.read.file_forms import read_bytes, read_value, unreadable
 from engine.published.read.parsing import RecordsError
-from engine.published.read.read_files import read
+from engine.published.read.read_files import read, read_bytes, read_value, unreadable
 from engine.published.read.record_types import (
     AnswerRecord,
     Claim,

@@ -1,7 +1,4 @@
-"""The state of reading one file, and the figures that the file states.
-
-Boundary: collects values; file_forms.py converts them to a ResultFile.
-"""
+"""The state of reading one file by the table of forms, and the figures that the file states."""
 
 from __future__ import annotations
 
@@ -11,15 +8,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.published.read import stated_figures as claims
-from engine.published.read.cells import NOTED, Cells, flat, is_time, quoted, sample_name
-from engine.published.read.record_types import AnswerRecord, Claim, Group, SampleFigure
+from engine.published.read.cells import (
+    NOTED,
+    Cells,
+    brief,
+    flat,
+    is_number,
+    is_time,
+    question_of,
+    quoted,
+    sample_name,
+)
+from engine.published.read.file_forms import Answer, Form, Rows
+from engine.published.read.record_types import AnswerRecord, Claim, SampleFigure
 
 DEPTH = 6  # of summaries within summaries
 COUNTS = ("num_output_tokens", "tokens", "n_tokens", "draft_tokens", "decode_tokens")
 CONTEXTS = ("prefill_length", "prefill_len", "prefill_tokens", "context_tokens")
-IDS = ("token_ids", "output_tokens", "output_ids", "tokens")
-TEXTS = ("output_text", "output", "text")
 SHORT = {"egpt": "eventgpt", "vllava": "videollava", "vl": "videollava"}
+TARGET_ALONE = "VL baseline"  # what summaries call the model "baseline"
 SIZES = {"n_samples", "samples", "total_samples", "matched_samples"}
 Values = tuple[list[float], int]
 
@@ -29,13 +36,12 @@ class FileReading:
     """One file while it is read.
 
     missing: unreadable rows by model, "" for rows of no model.  odd: (model, key, path, value) of
-    values that are not numbers; they are noted if other rows have numbers there.  summary_fields:
-    (model, field) of summary keys that do not name their model.  unread: unknown keys of rows.
+    values that are not numbers; they are noted if other rows have numbers there.  unread: unknown
+    keys of rows.
     """
 
-    group: Group
-    cells: Cells
-    unit: str = "s"
+    form: Form
+    cells: Cells = field(default_factory=Cells)
     models: list[str] = field(default_factory=list)
     records: list[AnswerRecord] = field(default_factory=list)
     figures: list[SampleFigure] = field(default_factory=list)
@@ -46,58 +52,130 @@ class FileReading:
     sampled: int = 0
     missing: Counter[str] = field(default_factory=Counter)
     odd: list[tuple[str, str, str, object]] = field(default_factory=list)
-    summary_fields: dict[str, tuple[str, str]] = field(default_factory=dict)
     unread: set[str] = field(default_factory=set)
 
-    def rows(
-        self, value: object, path: str, *models: str
-    ) -> Iterator[tuple[int, str, dict[str, Any]]]:
-        """(index, path, object) of each row.  Empty rows and other values count as missing."""
-        if isinstance(value, list):
-            bad = sum(not isinstance(item, dict) or not item for item in value)
-            self.missing.update(dict.fromkeys(models, bad))
-        for index, place, item in self.cells.objects(value, path):
-            if item:
-                yield index, place, item
-            else:
-                self.cells.note("empty", place, "an empty object")
+    def read(self, value: Any, place: str) -> None:
+        """All rows and summaries of a file; place: the path of the rows that identify its form."""
+        if self.form.pair:
+            self._compare(*self.form.pair)
+        for rows in self.form.rows:
+            for path, model, listed in _at(value, rows.path or place):
+                self._rows(rows, listed, path, model)
+        for summary, whose in self.form.stated.items():
+            for path, named, stated in _at(value, summary):
+                model = "baseline" if named == TARGET_ALONE else named
+                self._state(stated, path, model if whose == "*" else whose)
+        self._settle()
 
-    def pair(self, draft: str, target: str) -> None:
+    def _compare(self, draft: str, target: str) -> None:
         """The two models that the file compares, in this order."""
         self.draft, self.target = draft, target
-        for model in (draft, target):
-            if model not in self.models:
-                self.models.append(model)
+        self.models += [model for model in (draft, target) if model not in self.models]
 
-    def answer(
-        self, model: str, item: dict[str, Any], path: str, sample: str, question: str = ""
+    def _rows(self, rows: Rows, listed: object, path: str, named: str) -> None:
+        """One list of rows; named: the model of a list that is named by its model."""
+        keys = {key for row in listed if isinstance(row, dict) for key in row} if isinstance(
+            listed, list) else set()  # fmt: skip
+        answers = {
+            model.replace("*", named[:80]): answer
+            for model, answer in rows.answers.items()
+            if any(key.startswith(answer.needs) for key in keys) or not answer.needs
+        }
+        if not self.form.pair and len(answers) > 1:
+            answers = dict(list(answers.items())[:2])
+            if "egpt" in answers:
+                self._compare(*answers)
+        for model, answer in answers.items():
+            if answer.claimed:
+                self.claimed[model] = answer.claimed.replace("*", model)
+            if answer == Answer(claimed=answer.claimed) and model not in self.models:
+                self.models.append(model)  # a list of its own
+        if isinstance(listed, list):
+            bad = sum(not isinstance(item, dict) or not item for item in listed)
+            self.missing.update(dict.fromkeys((*answers, *([""] if rows.figures else [])), bad))
+        for index, where, item in self.cells.objects(listed, path):
+            if item:
+                self._row(rows, answers, index, where, item)
+            else:
+                self.cells.note("empty", where, "an empty object")
+
+    def _row(
+        self, rows: Rows, answers: Mapping[str, Answer], index: int, path: str, item: dict[str, Any]
     ) -> None:
-        """Adds a record from an object that has only this model's keys."""
-        values = flat(item, depth=1) | {key: item[key] for key in item if is_time(key)}
-        numbers = self.cells.numbers(
-            values, path, [key for key in values if _numeric(key, values[key])]
-        )
-        self._note_odd(model, path, {key: values[key] for key in values if key not in numbers})
-        self.add(
-            model,
-            path,
-            sample,
-            numbers,
-            ids=self.cells.ids(item, path, *IDS),
-            text=self.cells.text(item, path, *TEXTS),
-            question=question,
-        )
+        sample = sample_name(item, index, *rows.names)
+        if answers and all(one.at and one.at not in item for one in answers.values()):
+            self.cells.note("empty", path, "neither model is named in it")
+        for model, answer in answers.items():
+            if not answer.at:
+                self._answer(model, answer, item, path, sample)
+            elif answer.at in item:
+                self._nested(model, answer, item[answer.at], path, sample)
+        if rows.figures:
+            ids = {key for one in answers.values() for key in one.ids}
+            times = "*_ms" in rows.figures
+            keys = [key for key in item
+                    if (key in rows.figures or (times and key.endswith("_ms")))
+                    and not (key in ids and isinstance(item[key], list))]  # fmt: skip
+            self._per_sample(item, path, sample, keys)
+        for key in rows.flags:
+            if isinstance(item.get(key), bool):
+                figure = SampleFigure(key, sample, f"{path}.{key}", float(item[key]))
+                self.figures.append(figure)
+        for key in sorted(item.keys() - rows.known - self.unread) if rows.known else ():
+            self.unread.add(key)
+            self.cells.note("key", f"{path}.{brief(key, 40)}", "no meaning is known for it")
 
-    def add(
+    def _nested(self, model: str, answer: Answer, inner: object, path: str, sample: str) -> None:
+        if isinstance(inner, dict):
+            if isinstance(inner.get("model"), str):
+                self.claimed.setdefault(model, inner["model"][:80])
+            self._answer(model, answer, inner, f"{path}.{model}", sample)
+            return
+        self.missing[model] += 1
+        if inner is not None:  # some scripts write null if a model failed
+            self.cells.note("type", f"{path}.{model}", f"{quoted(inner)} is not an object")
+
+    def _answer(
+        self, model: str, answer: Answer, item: dict[str, Any], path: str, sample: str
+    ) -> None:
+        """Adds a record if the object has anything of this model."""
+        if answer.prefix and item.get(f"{answer.prefix}error"):
+            return  # its zeros are not measured
+        values = flat(item, depth=1) | {key: item[key] for key in item if is_time(key)}
+        if answer.numbers is None:
+            names = {key: key.removeprefix(answer.prefix) for key in values
+                     if key.startswith(answer.prefix) or key in answer.also}  # fmt: skip
+        else:
+            names = {key: name for key, name in answer.numbers.items() if key in item
+                     and not (key in answer.ids and isinstance(item[key], list))}  # fmt: skip
+            values = item
+        numeric = [key for key, name in names.items()
+                   if answer.numbers is not None or _numeric(name, values[key])]  # fmt: skip
+        found = self.cells.numbers(values, path, numeric)
+        self._note_odd(model, path, {names[key]: values[key] for key in names if key not in found})
+        texts = answer.texts
+        if answer.by_checkpoint and model not in item:
+            texts = tuple(key for key in item if "llava" in key and "_" not in key)[:1]
+        if answer.by_checkpoint and texts:
+            self.claimed.setdefault(model, texts[0])
+        ids = self.cells.ids(item, path, *answer.ids)
+        text = self.cells.text(item, path, *texts)
+        shared = answer.prefix or answer.numbers is not None  # a row of several models
+        if shared and ids is None and text is None and not names:
+            self.missing[model] += 1
+            return
+        numbers = {names[key]: value for key, value in found.items()}
+        self._add(model, path, sample, numbers, ids, text, item)
+
+    def _add(
         self,
         model: str,
         path: str,
         sample: str,
         numbers: Mapping[str, float | None],
-        ids: tuple[int, ...] | None = None,
-        text: str | None = None,
-        question: str = "",
-        clip: str = "",
+        ids: tuple[int, ...] | None,
+        text: str | None,
+        item: Mapping[str, Any],
     ) -> None:
         """Adds a record; unusable numbers are None."""
         usable = {key: value for key, value in numbers.items() if value is not None}
@@ -113,13 +191,14 @@ class FileReading:
                 )
                 del sizes[key]
         stated = next((sizes[key] for key in COUNTS if key in sizes), None)
+        clip = item.get("event_data")
         self.records.append(
             AnswerRecord(
                 model=model,
                 sample=sample,
                 path=path,
-                group=self.group,
-                question=question,
+                group=self.form.group,
+                question=question_of(item),
                 times=times,
                 sizes=sizes,
                 tokens=len(ids) if stated is None and ids is not None else stated,
@@ -127,39 +206,31 @@ class FileReading:
                 text=text,
                 context=next((sizes[key] for key in CONTEXTS if key in sizes), None),
                 lost=frozenset(key for key in numbers if is_time(key) and key not in times),
-                clip=clip,
+                clip=clip[:200] if isinstance(clip, str) else "",
             )
         )
         if model not in self.models:
             self.models.append(model)
 
-    def per_sample(self, item: dict[str, Any], path: str, index: int, *keys: str) -> None:
+    def _per_sample(
+        self, item: Mapping[str, Any], path: str, sample: str, keys: Sequence[str]
+    ) -> None:
         """Adds numbers of a row that belong to no model."""
-        sample = sample_name(item, index)
         self.sampled += 1
-        values = flat({key: item[key] for key in keys if key in item}, lists=True)
-        for name, value in values.items():
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
+        for name, value in flat({key: item[key] for key in keys}, lists=True).items():
+            if is_number(value):
                 found = self.cells.number(value, f"{path}.{name}")
                 if found is not None:
                     self.figures.append(SampleFigure(name, sample, f"{path}.{name}", found))
             else:
                 self._note_odd("", path, {name: value})
 
-    def flag(self, item: dict[str, Any], path: str, index: int, key: str) -> None:
-        """Adds a true or false of a row as 1 or 0."""
-        if isinstance(item.get(key), bool):
-            place = f"{path}.{key}"
-            self.figures.append(
-                SampleFigure(key, sample_name(item, index), place, float(item[key]))
-            )
-
     def _note_odd(self, model: str, path: str, values: Mapping[str, object]) -> None:
         for key, value in values.items():
             if value is not None and len(self.odd) < NOTED:
                 self.odd.append((model, key, f"{path}.{key}", value))
 
-    def settle(self) -> None:
+    def _settle(self) -> None:
         """Notes values that are not numbers if other rows have numbers there."""
         numeric = {("", figure.name) for figure in self.figures}
         numeric |= {(record.model, key) for record in self.records for key in record.sizes}
@@ -169,17 +240,17 @@ class FileReading:
                     "type", "not a")  # fmt: skip
                 self.cells.note(kind, path, f"{quoted(value)} is {what} number")
 
-    def state(self, summary: object, path: str, model: str = "", depth: int = DEPTH) -> None:
+    def _state(self, summary: object, path: str, model: str = "", depth: int = DEPTH) -> None:
         """Adds the figures of a summary, each beside the value from the rows."""
         if not isinstance(summary, dict) or not depth:
             return
         for key, value in summary.items():
             place = f"{path}.{key}"
             if isinstance(value, dict) and key in self.models:
-                self.state(value, place, key, depth - 1)
+                self._state(value, place, key, depth - 1)
             elif isinstance(value, dict):
-                self.state(value, place, model, depth - 1)
-            elif isinstance(value, (int, float)) and not isinstance(value, bool):
+                self._state(value, place, model, depth - 1)
+            elif is_number(value):
                 stated = self.cells.number(value, place)
                 if stated is not None:
                     self.claims.append(self._claim(place, stated, key, model))
@@ -229,8 +300,8 @@ class FileReading:
 
     def _summary_field(self, name: str) -> tuple[str, str]:
         """("videollava", "time") for "vllava_time": the model and field of a summary key."""
-        if name in self.summary_fields:
-            return self.summary_fields[name]
+        if name in self.form.fields:
+            return self.form.fields[name]
         start, _, rest = name.partition("_")
         model = start if start in self.models else SHORT.get(start, "")
         return (model, rest) if model in self.models else ("", name)
@@ -244,6 +315,20 @@ def _of(record: AnswerRecord, key: str) -> float | None:
 
 def _numeric(key: str, value: object) -> bool:
     """Whether the value is a number, or its key is known to have numbers."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if is_number(value):
         return True
     return is_time(key) or key in COUNTS or key in CONTEXTS
+
+
+def _at(value: object, path: str) -> Iterator[tuple[str, str, object]]:
+    """(path, last key, value) of what a file has there; "*" stands for each key, "$" for the
+    file."""
+    first, _, rest = path.partition(".")
+    if path == "$":
+        yield path, "", value
+    elif isinstance(value, dict):
+        for key in value if first == "*" else {first} & value.keys():
+            if not rest:
+                yield key, key, value[key]
+            for inner, last, found in _at(value[key], rest) if rest else ():
+                yield f"{key}.{inner}", last, found

@@ -20,7 +20,7 @@ from msgspec import convert
 
 from engine import settings
 from engine.plain_files import JSON_FAULTS, read_limited, reason
-from engine.published.read import file_forms, parsing
+from engine.published.read import parsing, read_files
 from engine.published.read.parsing import RecordsError
 from engine.published.read.read_files import Progress
 from engine.published.read.record_types import ResultFile
@@ -122,9 +122,9 @@ def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:
             data = read_limited(folder / entry.kept, parsing.LIMIT_BYTES, links=False)
         except OSError as error:
             text = f"{shown} cannot be read ({reason(error)}): import it again."
-            found.append(file_forms.unreadable(shown, text))
+            found.append(read_files.unreadable(shown, text))
         else:
-            found.append(file_forms.read_bytes(entry.file, data))
+            found.append(read_files.read_bytes(entry.file, data))
     return tuple(found)
 
 

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.published.read.file_reading import IDS, FileReading
+from engine.published.read.file_forms import IDS
+from engine.published.read.file_reading import FileReading
 
 NOT_MODELS = ("acceptance", "parallel", "config", "summary", "statistics", "speculative_decoding")
 NOT_ANSWERS = ("prompt_tokens", "input_tokens", "reference_tokens", "accepted_tokens",
@@ -28,9 +29,9 @@ LOOKED_AT = 1_000  # rows
 
 def name(value: Any, reading: FileReading) -> None:
     """Notes each further model once, at its first place."""
-    known = {*reading.models, *READ.get(reading.group.letter, ())}
+    known = {*reading.models, *READ.get(reading.form.group.letter, ())}
     seen: set[str] = set()
-    for model, path in _places(value, reading.group.letter):
+    for model, path in _places(value, reading.form.group.letter):
         if model not in known and model not in seen:
             seen.add(model)
             both = " and ".join(reading.models[:2])

@@ -227,7 +227,7 @@ def test_values_that_cannot_be_used_are_left_out_and_named() -> None:
     rows.append("no object")  # type: ignore[arg-type]
     file = read(rows)
     assert [p.kind for p in file.problems] == [
-        "type", "finite", "finite", "text", "negative", "type"]  # fmt: skip
+        "finite", "finite", "text", "negative", "type", "type"]  # fmt: skip
     assert models(file)["egpt"].stages["time"].recorded.n == 1
     assert file.of("egpt")[5].ids is None
     json.dumps(file_summary.as_dict(file), allow_nan=False)
@@ -351,7 +351,7 @@ def test_a_setting_that_is_no_number_of_use_stands_as_text(odd: float) -> None:
 @pytest.mark.parametrize("wrap", [list, lambda rows: {"results": rows},
                                   lambda rows: {"eventgpt": {"samples": rows}}])  # fmt: skip
 def test_a_list_that_is_too_long_is_refused(wrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.published.read.file_forms.LIMIT_ROWS", 5)
+    monkeypatch.setattr("engine.published.read.read_files.LIMIT_ROWS", 5)
     file = read(wrap([{"egpt_time": 1.0, "stage5_time": 1.0}] * 6))
     assert file.status == "unknown" and "has a list of 6 rows" in file.message
     assert read(made.flat(5)).status == "ok"
