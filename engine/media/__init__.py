@@ -25,10 +25,8 @@ PREVIEW_WIDTH = 320
 
 
 def load(sample: Sample, kind: MediaKind, how: MediaOptions = DEFAULT_MEDIA) -> Media:
-    """The sample's event pictures, its frames chosen by the rule, or its middle frame.
-
-    MediaError if none of the sample's sources can be read.
-    """
+    """The sample's event pictures, its frames chosen by the rule, or its middle frame.  MediaError
+    if none of the sample's sources can be read."""
     from engine.media import media_sources
     from engine.media.perturb import CannotPerturb
 

@@ -27,7 +27,6 @@ from typing import Any
 
 from engine.errors import DatasetError, MediaError
 from engine.media import event_folder
-from engine.media.choices import AskedQuestion, asked_or_refused
 from engine.media.dataset_files import (
     MAX_RECORDS,
     Dataset,
@@ -40,7 +39,7 @@ from engine.media.dataset_files import (
     records_of,
     text_of,
 )
-from engine.media.dataset_record import fields_of, turns
+from engine.media.dataset_record import AskedQuestion, asked_or_refused, fields_of, turns
 from engine.media.media_files import place
 from engine.plain_files import reason
 from engine.prompts import LETTERS
@@ -89,8 +88,13 @@ class Record:
     value: Mapping[str, Any]  # without the keys whose value is null
     keys: Keys
     of: QuestionList
-    number: int  # among the samples
+    samples: Samples
     problems: list[str] = field(default_factory=list)
+
+    @property
+    def made(self) -> str:
+        """The id of the record if it has none of its own."""
+        return f"record-{len(self.samples.found) + 1}"
 
     def get(self, what: str) -> Any:
         """The value under the first key that the record has; None if it has none."""
@@ -116,6 +120,12 @@ class Record:
         refused = "" if question else f"{self.name}: it has no question: add it."
         return AskedQuestion(question, refused=refused), reference or self.text("answer")
 
+    def add(self, name: str, sequence: str, paths: list[Path], wrong: str, **fields: Any) -> None:
+        """Adds the sample of the record; `paths` and `wrong` as for `Samples.add_events`."""
+        number = len(self.samples.found) + 1
+        own = self.samples.unused(name or None, number, self.problems, self.name)
+        self.samples.add_events(own, sequence, paths, None, self.problems, wrong, **fields)
+
 
 def _records(samples: Samples, lists: list[QuestionList], keys: Keys) -> Iterator[Record]:
     """Every object of the lists; other values become samples that state the problem."""
@@ -126,32 +136,17 @@ def _records(samples: Samples, lists: list[QuestionList], keys: Keys) -> Iterato
             of = f"{quoted(part.subject)} in {of}"
         of = f" of {of}" if len(lists) > 1 else ""
         for count, value in enumerate(part.records, start=1):
-            number = len(samples.found) + 1
-            if number > MAX_RECORDS:
+            if len(samples.found) >= MAX_RECORDS:
                 raise DatasetError(
                     f"{place(samples.root.path)} has over {MAX_RECORDS:,} records: split it."
                 )
-            record = Record(f"Record {count:,}{of}", {}, keys, part, number)
+            record = Record(f"Record {count:,}{of}", {}, keys, part, samples)
             if isinstance(value, dict):
                 record.value = {k: v for k, v in value.items() if v is not None}
                 yield record
                 continue
             wrong = f"{record.name} is {kind_of(value)} instead of an object: remove it."
-            _add(samples, record, f"record-{number}", "", [], wrong)
-
-
-def _add(
-    samples: Samples,
-    record: Record,
-    name: str,
-    sequence: str,
-    paths: list[Path],
-    wrong: str,
-    **fields: Any,
-) -> None:
-    """Adds the sample of a record; `paths` and `wrong` as for `Samples.add_events`."""
-    own = samples.unused(name or None, record.number, record.problems, record.name)
-    samples.add_events(own, sequence, paths, None, record.problems, wrong, **fields)
+            record.add(record.made, "", [], wrong)
 
 
 def _evqa(root: Root) -> Dataset | None:
@@ -191,7 +186,7 @@ def _evqa(root: Root) -> Dataset | None:
             wrong = str(error)
         question, _ = record.asked("evqa", as_text=True)
         fields = {"task": record.text("task"), **vars(question)}
-        _add(samples, record, record.text("id") or name, source, paths, wrong, **fields)
+        record.add(record.text("id") or name, source, paths, wrong, **fields)
     return samples.dataset(lists[0].file, problems)
 
 
@@ -202,27 +197,25 @@ def _eventbench(root: Root) -> Dataset | None:
     unreadable = len(problems)
     recordings = event_folder.event_files(root) if every or problems else []
     bins = any(path.suffix.lower() == ".npz" for path in recordings)
-    lists = []
+    lists = list[QuestionList]()
     for part in every:
         fits, run = _asks(part.records, "file"), _RESULTS.search(part.file.name)
         if fits and not run:
             lists.append(part)
-        elif fits:
-            problems.append(
-                DatasetError(
-                    f"{place(part.file)} holds questions and is left out, because its name is that "
-                    "of a result file: rename it, or move it out of the folder."
-                )
+            continue
+        named, wrong = place(part.file), ""
+        if fits:
+            wrong = (
+                f"{named} holds questions and is left out, because its name is that of a result "
+                "file: rename it, or move it out of the folder."
             )
         elif not run and (_asks(part.records) or (bins and part.file.suffix.lower() == ".json")):
-            problems.append(
-                DatasetError(
-                    f"{place(part.file)} has records with {_kind_or_keys(part.records)}, which is "
-                    "no known form of EventBench: a record needs a question "
-                    f"({', '.join(_EVENTBENCH['question'])}) and a file "
-                    f"({', '.join(_EVENTBENCH['file'])})."
-                )
+            wrong = (
+                f"{named} has records with {_kind_or_keys(part.records)}, which is no known form "
+                f"of EventBench: a record needs a question ({', '.join(_EVENTBENCH['question'])}) "
+                f"and a file ({', '.join(_EVENTBENCH['file'])})."
             )
+        problems += [DatasetError(wrong)] if wrong else []
     if not recordings or not (lists or problems):
         return None
     if not lists and (bins or len(problems) > unreadable):
@@ -239,8 +232,8 @@ def _eventbench(root: Root) -> Dataset | None:
         fields = {"reference": reference, "task": record.text("task") or record.of.subject}
         there = [path for path in paths if os.path.lexists(path)] or paths[:1]
         source = root.sequence(there[0]) if there else ""
-        name = record.text("id") or f"record-{record.number}"
-        _add(samples, record, name, source, paths, wrong, **fields, **vars(question))
+        name = record.text("id") or record.made
+        record.add(name, source, paths, wrong, **fields, **vars(question))
     return samples.dataset(lists[0].file, problems)
 
 
@@ -258,28 +251,20 @@ def _lists(root: Root, problems: list[DatasetError]) -> Iterator[QuestionList]:
             continue
         if isinstance(value, dict) and str(value.get("format")).startswith("stagescope-"):
             continue  # a run that was written into the folder
-        yield from (QuestionList(file, records, task) for task, records in _record_lists(value))
-
-
-def _record_lists(value: Any) -> Iterator[tuple[str, list[Any]]]:
-    """(task, records) of each list of objects, and of objects of id to question, in a file."""
-    waiting = [("", value, 0)]
-    for task, part, depth in waiting:
-        if isinstance(part, dict) and _asks([part], "file"):
-            part = [part]
-        elif isinstance(part, dict) and _asks(list(part.values()), "file"):
-            part = [
-                {**one, "id": name} if isinstance(one, dict) else one for name, one in part.items()
-            ]
-        if isinstance(part, dict):
-            inside = [(task if key in _LISTS else clean(key), one) for key, one in part.items()]
-        elif isinstance(part, list) and not any(isinstance(one, dict) for one in part):
-            inside = [(task, one) for one in part]
-        else:
-            inside = []
-            if isinstance(part, list) and (depth < 2 or _asks(part, "file")):
-                yield task, part
-        waiting += [(key, one, depth + 1) for key, one in inside if isinstance(one, dict | list)]
+        waiting = [("", value, 0)]
+        for task, part, depth in waiting:
+            if isinstance(part, dict) and _asks([part], "file"):
+                part = [part]
+            elif isinstance(part, dict) and _asks(list(part.values()), "file"):
+                part = [{**v, "id": k} if isinstance(v, dict) else v for k, v in part.items()]
+            inside = list[tuple[str, Any]]()
+            if isinstance(part, dict):
+                inside = [(task if key in _LISTS else clean(key), v) for key, v in part.items()]
+            elif isinstance(part, list) and not any(isinstance(one, dict) for one in part):
+                inside = [(task, one) for one in part]
+            elif isinstance(part, list) and (depth < 2 or _asks(part, "file")):
+                yield QuestionList(file, part, task)
+            waiting += [(key, v, depth + 1) for key, v in inside if isinstance(v, dict | list)]
 
 
 def _value(root: Root, file: Path) -> Any:
@@ -288,21 +273,19 @@ def _value(root: Root, file: Path) -> Any:
         root.file(file)
         if file.suffix.lower() == ".json":
             return json_of(file)
-        return [_line(line) for line in text_of(file).split("\n") if line.strip()]
+        values = list[Any]()
+        for line in filter(str.strip, text_of(file).split("\n")):
+            try:
+                values.append(json.loads(line))
+            except ValueError:
+                values.append(line)  # a text, which is a problem of its own
+        return values
     except MediaError as error:
         raise DatasetError(str(error)) from error
     except (ValueError, RecursionError) as error:
         raise DatasetError(
             f"{place(file)} is not readable JSON ({reason(error)}): build it again."
         ) from error
-
-
-def _line(text: str) -> Any:
-    """The value of a line of JSON; the text itself if it is none, which is a problem of its own."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _asks(records: list[Any], *more: str) -> bool:

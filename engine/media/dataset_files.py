@@ -106,10 +106,8 @@ class Root:
         return tuple(sorted((path / entry.name for entry in found), key=by_number))
 
     def walk(self, endings: tuple[str, ...]) -> Iterator[Path]:
-        """Every file with one of these endings, in no order; DatasetError above the limits.
-
-        Names that begin with a dot are left out, and linked folders are not followed.
-        """
+        """Every file with one of these endings, in no order; DatasetError above the limits.  Names
+        that begin with a dot are left out, and linked folders are not followed."""
         waiting, seen, files = [(self.path, 0)], 0, 0
         while waiting:
             folder, depth = waiting.pop()
@@ -134,8 +132,7 @@ class Root:
         names = sorted(entry.name for entry in entries(self.path) if entry.name.lower() == name)
         if len(names) > 1:
             raise DatasetError(
-                f"{place(self.path)} holds {listed(names)}, which differ in capitals only: keep "
-                "one."
+                f"{place(self.path)} holds {listed(names)}, different in capitals only: keep one."
             )
         return self.path / names[0] if names else None
 
@@ -216,7 +213,6 @@ def records_of(file: Path, value: Any) -> list[Any]:
 
 
 def kind_of(value: object) -> str:
-    """What a value of a JSON file is, in words."""
     words = {dict: "an object", list: "a list", str: "a text", int: "a number", float: "a number"}
     return "nothing" if value is None else words.get(type(value), "true or false")
 
@@ -235,10 +231,8 @@ class Samples:
         self._clips: list[str] = []
 
     def unused(self, wanted: str | None, number: int, problems: list[str], where: str = "") -> str:
-        """The record's own id if it has one that is free, else one made from its number.
-
-        `where`: how the problem names the record, if not by this number.
-        """
+        """The record's own id if it has one that is free, else one made from its number.  `where`:
+        how the problem names the record, if not by this number."""
         if wanted is not None and wanted not in self.found:
             return wanted
         made = f"record-{number}"

@@ -54,9 +54,7 @@ _STRICT = {"err_detect": "explode"}
 
 def reader_of(head: bytes, name: str = "") -> str:
     """FFmpeg's name of the reader for a file with these first bytes; MP4 if they are unknown.
-
-    MediaError for a known kind that is not supported.
-    """
+    MediaError for a known kind that is not supported."""
     kind = kinds.by_content(head) or kinds.MP4
     if kind not in READERS:
         raise MediaError(kind.refusal(name, "a supported clip"))

@@ -39,10 +39,8 @@ Times = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """x, y, t and p of N events, and the sensor's size if the file states it.
-
-    `notes` are sentences about the file.  `as_published`: a file in the form of EventGPT's data.
-    """
+    """x, y, t and p of N events, and the sensor's size if the file states it.  `notes` are
+    sentences about the file.  `as_published`: a file in the form of EventGPT's data."""
 
     x: Numbers
     y: Numbers
@@ -103,10 +101,8 @@ def refuse_many(count: int, name: str) -> None:
 
 
 def refuse_other_units(count: int, duration_us: int, floats: bool, name: str) -> None:
-    """MediaError for a recording whose times cannot be microseconds.
-
-    `floats`: the times are stored as floats without a unit.
-    """
+    """MediaError for a recording whose times cannot be microseconds.  `floats`: the times are
+    stored as floats without a unit."""
     if duration_us >= LONGEST_US:
         hours = f"{duration_us / 3.6e9:,.0f} hours"
         what, unit = f"times over {hours} (the limit is 28)", "nanoseconds"
@@ -124,10 +120,8 @@ def refuse_other_units(count: int, duration_us: int, floats: bool, name: str) ->
 
 
 def cut(events: Events, window: Window | None, name: str, first_us: int | None = None) -> Events:
-    """The events in the window; MediaError if there are none.
-
-    It counts from the time `first_us`, by default from the first event.
-    """
+    """The events in the window; MediaError if there are none.  It counts from the time `first_us`,
+    by default from the first event."""
     if window is None:
         return events
     begin = int(events.t.min()) if first_us is None else first_us
@@ -140,7 +134,6 @@ def cut(events: Events, window: Window | None, name: str, first_us: int | None =
 
 
 def no_events(name: str, window: Window, duration_us: int) -> MediaError:
-    """The error of a window without events."""
     return MediaError(
         f"{name} has no events in the window {window}: it lasts {time_text(duration_us)}, choose "
         "another window."
@@ -210,9 +203,7 @@ def _polarity(
 
 def _zero_events(columns: Columns, name: str) -> tuple[str, ...]:
     """A note on events of which all columns are 0, but for the first; MediaError if they are many.
-
-    They are parts of a file that were never written, or were lost.
-    """
+    They are parts of a file that were never written, or were lost."""
     zero = np.flatnonzero(columns.t == 0)
     others = (columns.x, columns.y, columns.p)
     count = int(np.logical_and.reduce([column[zero] == 0 for column in others]).sum()) - 1
@@ -225,10 +216,8 @@ def _zero_events(columns: Columns, name: str) -> tuple[str, ...]:
 
 
 def _unwrap(t: Numbers, name: str) -> tuple[Times, int]:
-    """(t without overflows of a counter of 16, 31 or 32 bits, the number of overflows).
-
-    In a column with more bits than the counter the times must go on within a second.
-    """
+    """(t without overflows of a counter of 16, 31 or 32 bits, the number of overflows).  In a
+    column with more bits than the counter the times must go on within a second."""
     low, high = int(t.min()), int(t.max())
     for extreme in (low, high):
         if abs(extreme) >= MAX_US:
@@ -251,10 +240,8 @@ def _unwrap(t: Numbers, name: str) -> tuple[Times, int]:
 
 
 def _refuse_jumps(times: Times, name: str) -> None:
-    """MediaError for damage: times that jump far away from nearly all others, and back.
-
-    Parts in another order step back too, but all times are near each other then.
-    """
+    """MediaError for damage: times that jump far away from nearly all others, and back.  Parts in
+    another order step back too, but all times are near each other then."""
     back = np.flatnonzero(times[1:] < times[:-1])
     far = int((times[back] - times[back + 1] > JUMP_US).sum())
     if far < 2:
@@ -270,7 +257,6 @@ def _refuse_jumps(times: Times, name: str) -> None:
 
 
 def _long(times: npt.NDArray[np.int64], name: str) -> Iterator[str]:
-    """A note on a stream that the published code refuses."""
     duration = float(times.max() - times.min()) / 1000
     if duration >= LONG_MS:
         yield f"{duration:,.1f} ms of {name} are drawn, {REFUSED}"

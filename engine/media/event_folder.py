@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import BadInput, DatasetError, MediaError
-from engine.media.choices import AskedQuestion, asked_or_refused
 from engine.media.dataset_files import MAX_RECORDS, Dataset, Root, Samples, clean, text_of
+from engine.media.dataset_record import AskedQuestion, asked_or_refused
 from engine.media.kinds import EVENT_SUFFIXES
 from engine.media.media_files import by_number, place
 from engine.media_options import Window, microseconds

@@ -20,10 +20,8 @@ Part = slice | npt.NDArray[np.intp]  # events of one picture
 
 
 def read(path: Path, window: Window | None = None, name: str = "") -> Events:
-    """The stream of an event file, or the part of it in the window.
-
-    MediaError if the file is missing, damaged or not plain numbers, or if the window is empty.
-    """
+    """The stream of an event file, or the part of it in the window.  MediaError if the file is
+    missing, damaged or not plain numbers, or if the window is empty."""
     called = name or label(path)
     with readers.opened(path, called) as recording:
         found, lasts = recording.events(window), recording.duration_us()
@@ -73,9 +71,7 @@ def parts(events: Events, split: Split = COUNT_SPLIT) -> list[Part]:
 
 def _densest(times: npt.NDArray[np.int64], low: int, high: int) -> tuple[int, int]:
     """The 25 ms between two times that hold the most events, from an event on; the first such.
-
-    Near the end they are fewer than 25 ms, and hold what the last 25 ms from that event on hold.
-    """
+    Near the end they are fewer than 25 ms, and hold what the last 25 ms from that event on hold."""
     first, last = np.searchsorted(times, [low, high])
     begins = times[first:last]
     if not len(begins):

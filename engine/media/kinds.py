@@ -152,10 +152,8 @@ def by_content(head: bytes) -> FileKind | None:
 
 
 def of_file(path: Path, name: str) -> FileKind | None:
-    """The kind of a user's file `name`; a GIF with one picture counts as a picture.
-
-    If the file cannot be read, only its name decides; loading it reports the error.
-    """
+    """The kind of a user's file `name`; a GIF with one picture counts as a picture.  If the file
+    cannot be read, only its name decides; loading it reports the error."""
     try:
         with open_regular(path) as file:
             head = file.read(HEAD)

@@ -43,7 +43,6 @@ def label(path: Path) -> str:
 
 
 def place(path: Path) -> str:
-    """A full path, shortened for messages."""
     return shown(path, MAX_PLACE)
 
 
@@ -61,10 +60,8 @@ def content(path: Path) -> bytes:
 
 
 def large(path: Path, limit: int | None = -1) -> Large:
-    """The file without reading it; MediaError as for `content`.
-
-    `limit` None is for a file that is never read as a whole; -1 means MAX_BYTES.
-    """
+    """The file without reading it; MediaError as for `content`.  `limit` None is for a file that is
+    never read as a whole; -1 means MAX_BYTES."""
     name = label(path)
     with _readable(name):
         if not path.is_file():

@@ -160,7 +160,6 @@ def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:
 
 
 def _changed(changes: Changes) -> str:
-    """The end of a source's text."""
     return f", perturbed by {changes}" if changes else ""
 
 

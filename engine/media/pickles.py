@@ -66,10 +66,8 @@ class Name:
 
 @dataclass(eq=False)
 class Dtype:
-    """Stands for numpy.dtype: its code, such as "u2", and its byte order.
-
-    A record's code is "V" with its size; `fields` has (type, offset, ...) of each field.
-    """
+    """Stands for numpy.dtype: its code, such as "u2", and its byte order.  A record's code is "V"
+    with its size; `fields` has (type, offset, ...) of each field."""
 
     code: str
     order: str = "="
@@ -195,12 +193,11 @@ class _Machine:
                 raise RefusedError(f"a whole number of {operand.bit_length():,} bits")
             stack.append(operand)
             return
-        if operation in _CONSTANTS:
-            stack.append(_CONSTANTS[operation])
-            return
         match operation:
             case "PROTO" | "FRAME" | "STOP":
                 pass
+            case "NONE" | "NEWTRUE" | "NEWFALSE" | "EMPTY_TUPLE":
+                stack.append(_CONSTANTS[operation])
             case "MARK":
                 self.marked.append(stack)
                 self.stack = []

@@ -41,9 +41,7 @@ class Recording(ABC):
     @abstractmethod
     def rates(self, bins: int) -> Counts:
         """The numbers of events in `bins` bins of equal length, from the first to the last event.
-
-        Memory does not grow with the file.
-        """
+        Memory does not grow with the file."""
 
 
 class Whole(Recording):
@@ -185,7 +183,6 @@ class ByPosition(Recording):
 
 
 def _late(times: Times) -> int:
-    """By how much the latest event is late."""
     return int((np.maximum.accumulate(times) - times).max()) if len(times) else 0
 
 
@@ -223,10 +220,7 @@ class Indexed(Recording):
         event_columns.refuse_many(total, self.name)
         if window is not None and not total:
             raise no_events(self.name, window, self.duration_us())
-        x, y, t, p = (
-            np.concatenate(column)
-            for column in zip(*((part.x, part.y, part.t, part.p) for part in parts), strict=True)
-        )
+        x, y, t, p = (np.concatenate([getattr(part, key) for part in parts]) for key in "xytp")
         width, height = self.sensor or (None, None)
         return normalised(Columns(x, y, t, p, width, height, self.notes), self.name)
 
@@ -235,8 +229,7 @@ class Indexed(Recording):
 
     def rates(self, bins: int) -> Counts:
         """Exact up to a million events.  Otherwise the total and the counts of the index are exact,
-        and between two of these the rate is taken as constant.
-        """
+        and between two of these the rate is taken as constant."""
         times, counts = self.counted()
         if counts[-1] <= EXACT:
             parts = self.parts(self.first, self.last + 1)

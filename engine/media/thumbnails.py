@@ -29,10 +29,7 @@ _writes = count(1)
 
 def stamp_of(sample: Sample) -> str:
     """The sample's files, sizes and times of last change, and its window, on which its pictures
-    depend.
-
-    A single string, because Streamlit hashes a tuple a hundred times slower.
-    """
+    depend.  A single string, because Streamlit hashes a tuple a hundred times slower."""
     found = list[str]()
     files = [*sample.event_images, *sample.frames, *sample.images, sample.events, sample.mp4]
     for path in filter(None, files):
@@ -48,9 +45,7 @@ def stamp_of(sample: Sample) -> str:
 
 def picture(sample: Sample, stamp: str, folder: Path | None) -> bytes | None:
     """The sample's WebP, from the folder if it is there; None if the sample has no picture.
-
-    Without a folder nothing is kept.
-    """
+    Without a folder nothing is kept."""
     if folder is None:
         return _made(sample)
     name = hashlib.blake2b(f"{media.READER} {stamp}".encode(), digest_size=16).hexdigest()
@@ -65,7 +60,6 @@ def picture(sample: Sample, stamp: str, folder: Path | None) -> bytes | None:
 
 
 def encode(picture: Pictures.Image) -> bytes:
-    """The picture as a WebP."""
     buffer = io.BytesIO()
     picture.save(buffer, "WEBP", quality=_QUALITY, method=0)
     return buffer.getvalue()

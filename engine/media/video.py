@@ -85,10 +85,8 @@ def decode(data: Data, name: str, choice: Choice) -> Clip:
 
 
 def _of_all(data: Data, name: str, choice: Choice) -> Clip:
-    """The same, but every frame is decoded; this always gives the right frames.
-
-    With one thread: several threads repair damage differently each time and may not report it.
-    """
+    """The same, but every frame is decoded; this always gives the right frames.  With one thread:
+    several threads repair damage differently each time and may not report it."""
     expected = len(_times(data, name))
     wanted = list(choice(expected))
     kept, count, damaged = decoding.all_frames(data, name, wanted)
@@ -116,9 +114,7 @@ def first(data: Data, name: str) -> Image:
 
 def times(path: Path) -> tuple[float, ...]:
     """When each frame is shown, in microseconds after the first one; () if the clip does not say.
-
-    MediaError if the clip cannot be opened.  Nothing is decoded.
-    """
+    MediaError if the clip cannot be opened.  Nothing is decoded."""
     found = _times(large(path), label(path))
     known = sorted({time for time in found if time is not None})
     if not known or len(known) < len(found):  # an AVI gives no display times

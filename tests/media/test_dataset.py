@@ -240,6 +240,7 @@ def test_folders_and_stray_files_are_no_frames(tmp_path: Path) -> None:
         ({"id": "a", "event_image": "x.png"}, "event_image is 'x.png' instead of a list"),
         ({"id": "a", "event_image": {"0": "x"}}, "event_image is {'0': 'x'} instead of a list"),
         ({"id": "a", "conversations": "hello"}, "conversations is 'hello' instead of a list"),
+        ({"id": "a", "conversations": "\ud800x"}, "conversations is '\\ud800x' instead of a list"),
         ({"id": "a", "conversations": [5]}, "The turn 5 has no text"),
         ({"id": "a", "conversations": [{"from": "human"}]}, "has no text"),
         ({"id": "a", "split": 5}, "split is 5 instead of text"),

@@ -1,4 +1,4 @@
-"""Boxes of a record are accepted only if every one encloses a part of the picture."""
+"""Records: boxes, options and right answers in the forms that datasets have, and refused ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,23 @@ from typing import Any
 
 import pytest
 
-from engine.media.dataset_record import fields_of
+from engine.errors import BadInput, DatasetError
+from engine.media.dataset_record import (
+    AskedQuestion,
+    asked,
+    asked_or_refused,
+    fields_of,
+    letter_of,
+    missing,
+    option_texts,
+)
+from engine.prompts import (
+    CHOICE_FORMS,
+    LETTERS,
+    MAX_ASKED_CHARS,
+    check_question,
+    choice_question,
+)
 
 GOOD = [0, 0.25, 0.5, 1]
 
@@ -44,3 +60,200 @@ def test_other_values_are_a_problem(value: Any) -> None:
     assert (
         "instead of boxes by name, each as left, top, right and bottom from 0 to 1" in problems[0]
     )
+
+
+CARS = ("a car", "a truck", "nothing")
+
+
+def test_the_usual_lettered_question() -> None:
+    assert choice_question("What is ahead?", CARS) == (
+        "What is ahead?\nA. a car\nB. a truck\nC. nothing\n"
+        "Answer with the option's letter from the given choices directly."
+    )
+
+
+def test_the_form_of_evqa() -> None:
+    assert choice_question("What is ahead?", CARS, "evqa") == (
+        "Question: What is ahead?\nOptions:\n(A) a car\n(B) a truck\n(C) nothing\n\n"
+        "Only give the best option."
+    )
+
+
+def test_a_question_whose_answer_is_read_by_its_words_is_asked_alone() -> None:
+    assert choice_question("What is ahead?", CARS, "words") == "What is ahead?"
+    found = asked("What is ahead?", CARS, "a truck", "words")
+    assert found == AskedQuestion("What is ahead?", CARS, "words", "B")
+
+
+def test_braces_in_a_question_are_text() -> None:
+    text = choice_question("What is {letter} {0}?", ("{text}", "{question}"))
+    assert text.startswith("What is {letter} {0}?\nA. {text}\nB. {question}\n")
+
+
+@pytest.mark.parametrize(("count", "told"), [(0, "0 options"), (1, "1 option"), (27, "27 options")])
+def test_numbers_of_options_that_have_no_letters(count: int, told: str) -> None:
+    with pytest.raises(BadInput, match=f"has {told}: give 2 to 26"):
+        choice_question("Which?", [str(one) for one in range(count)])
+
+
+def test_forms_that_are_not_known() -> None:
+    with pytest.raises(BadInput, match=r"choice_form is 'roman': choose one of words, letters"):
+        choice_question("Which?", CARS, "roman")
+    for form in CHOICE_FORMS:
+        assert choice_question("Which?", CARS, form)
+
+
+def test_26_long_options_can_be_asked() -> None:
+    options = [f"{letter} " + "x" * 100 for letter in "abcdefghijklmnopqrstuvwxyz"]
+    found = asked("Which?", options, "Z")
+    assert check_question(found.question) == found.question
+    assert 4000 > len(found.question) > 2600 and found.answer == "Z"
+    with pytest.raises(DatasetError, match=f"shorten it to {MAX_ASKED_CHARS:,}"):
+        asked("x" * MAX_ASKED_CHARS, CARS, "A")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        list(CARS),
+        {"A": "a car", "B": "a truck", "C": "nothing"},
+        {"C": "nothing", "a": "a car", "b": " a  truck\n"},
+        ["A. a car", "B. a truck", "C. nothing"],
+        ["(A) a car", "(B) a truck", "(C) nothing"],
+        ["A: a car", "B) a truck", "C. nothing"],
+    ],
+)
+def test_forms_of_options(options: object) -> None:
+    assert option_texts(options) == CARS
+
+
+def test_labels_that_are_not_those_of_their_places_are_text() -> None:
+    assert option_texts(["B. one", "A. two"]) == ("B. one", "A. two")
+    assert option_texts(["A. one", "two"]) == ("A. one", "two")
+    assert option_texts([1, 2.5, "three"]) == ("1", "2.5", "three")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("abc", "choices is 'abc' instead of a list"),
+        (7, "choices is 7 instead of a list"),
+        ([], "choices has 0 options"),
+        (["one"], "choices has 1 option:"),
+        ([str(one) for one in range(27)], "choices has 27 options"),
+        (["one", ""], "choices has an empty option"),
+        (["one", " \n "], "choices has an empty option"),
+        (["one", None], "choices has nothing instead of a text"),
+        (["one", True], "choices has true or false instead of a text"),
+        (["one", ["two"]], "choices has a list instead of a text"),
+        (["one", 10**5000], "choices has a very long number"),
+        (["one", "x" * 1001], "an option of 1,001 characters"),
+        (["One", "two", "one "], "choices has the option 'One' twice"),
+        ({"A": "one", "C": "two"}, "choices has the letters ['A', 'C']"),
+        ({"A": "one", "a": "two"}, "choices has the letters ['A', 'a']"),
+        ({0: "one", 1: "two"}, "choices has the letters [0, 1]"),
+    ],
+)
+def test_options_that_are_refused(options: object, sentence: str) -> None:
+    with pytest.raises(DatasetError) as caught:
+        option_texts(options)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "letter"),
+    [
+        (None, ""),
+        ("", ""),
+        ("B", "B"),
+        ("b", "B"),
+        ("(B)", "B"),
+        ("B.", "B"),
+        (" B) ", "B"),
+        (1, "B"),
+        ("1", "B"),
+        (" 0 ", "A"),
+        ("a truck", "B"),
+        ("A  Truck", "B"),
+        ("B. a truck", "B"),
+    ],
+)
+def test_forms_of_the_right_answer(answer: object, letter: str) -> None:
+    assert letter_of(answer, CARS) == letter
+
+
+@pytest.mark.parametrize(
+    "answer", ["D", 3, "3", "-1", "1.0", "27", -1, True, "a bus", ["B"], 1.0, "BB", [10**5000]]
+)
+def test_answers_that_are_no_option(answer: object) -> None:
+    with pytest.raises(DatasetError, match="means none of its options: write the letter or text"):
+        letter_of(answer, CARS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "options"),
+    [
+        ("A", ("B", "A")),
+        (1, ("1", "2")),
+        ("1", ("1", "0", "2")),
+        ("B. one", ("one", "two")),
+    ],
+)
+def test_answers_that_mean_two_options(answer: object, options: tuple[str, ...]) -> None:
+    with pytest.raises(DatasetError, match="means two of its options"):
+        letter_of(answer, options)
+
+
+def test_an_ambiguous_answer_says_what_is_clear() -> None:
+    options = ("1", "0", "2")
+    with pytest.raises(DatasetError, match=r"write letter and text, as 'A\. 1'"):
+        letter_of("1", options)
+    assert letter_of("A. 1", options) == "A" and letter_of("2", options) == "C"
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (["one"], ("one",)),
+        ({"A": "one", "C": 2}, ("one", "2")),
+        ("abc", ("abc",)),
+        ([], ("[]",)),
+        (["one", ""], ("one", "")),
+        ([str(one) for one in range(27)], tuple(str(one) for one in range(26))),
+    ],
+)
+def test_refused_choices_stay_choices(options: object, kept: tuple[str, ...]) -> None:
+    found = asked_or_refused("Record 4: ", "Which?", options, "A")
+    assert found.refused.startswith("Record 4: choices ") and found.choices == kept
+    assert (found.question, found.answer) == ("Which?", "")
+    assert set(missing(found.refused).values()) == {found.refused}
+    fine = asked_or_refused("", "Which?", CARS, "A")  # control
+    assert not fine.refused and not missing(fine.refused) and fine == asked("Which?", CARS, "A")
+
+
+def test_a_layout_may_give_texts_only() -> None:
+    assert asked("Which?", ["B", "A"], "A", LETTERS, as_text=True).answer == "B"
+    assert asked("Which?", CARS, None, LETTERS, as_text=True).answer == ""
+    with pytest.raises(DatasetError, match="means none of its options"):
+        asked("Which?", CARS, "B", LETTERS, as_text=True)
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("", "has choices and no question"),
+        (" \n", "has choices and no question"),
+        ("Is <image> there?", "contains <image>"),
+        ("\ud800?", "which is not a character"),
+    ],
+)
+def test_questions_that_cannot_be_asked(question: str, sentence: str) -> None:
+    with pytest.raises(DatasetError) as caught:
+        asked(question, CARS, "A")
+    assert sentence in str(caught.value)
+
+
+def test_an_option_cannot_make_another_line() -> None:
+    found = asked("Which?", ["one\nB. two\nC. three", "two"], "B")
+    assert found.question.count("\n") == 3
+    assert found.choices == ("one B. two C. three", "two")

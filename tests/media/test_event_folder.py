@@ -171,7 +171,7 @@ def test_the_list_may_be_named_in_capitals(tmp_path: Path, name: str) -> None:
     assert [one.id for one in dataset.read(tmp_path).samples] == ["own"]
     put(tmp_path / "windows.csv", b"id,file\nother,a.npy\n")
     if len(list(tmp_path.iterdir())) == 3:  # not on a file system that ignores capitals
-        with pytest.raises(DatasetError, match=r"differ in capitals only: keep one"):
+        with pytest.raises(DatasetError, match=r"different in capitals only: keep one"):
             dataset.read(tmp_path)
 
 

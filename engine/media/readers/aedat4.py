@@ -36,7 +36,8 @@ _MAGIC = b"#!AER-DAT4.0\r\n"
 _COMPRESSIONS = ("", "lz4", "lz4", "zstd", "zstd")
 _EVENT = np.dtype([("t", "<i8"), ("x", "<i2"), ("y", "<i2"), ("p", "u1"), ("gap", "V3")])
 _STREAM = re.compile(r'<node name="([0-9]{1,9})"')
-_VALUE = r'<attr key="{}"[^>]{{0,99}}>([^<]{{0,99}})<'
+_VALUE = re.compile(r'<attr key="([^"]{0,99})"[^>]{0,99}>([^<]{0,99})<')
+_SIDE = re.compile("[0-9]{1,9}")
 
 
 class Packets(NamedTuple):
@@ -55,7 +56,6 @@ class Packets(NamedTuple):
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    """The recording in an .aedat4 file."""
     with media_files.opened(media_files.large(path, None)) as file:
         try:
             found = _Aedat4(file, name)
@@ -117,20 +117,28 @@ class _Aedat4(Indexed):
         if not 8 <= size == len(data):
             raise ValueError(f"its header has {len(data):,} of {counted(size, 'byte')}")
         table = flat_tables.root(data)
-        compression = table.integer(0, "<i", 0)
+        (compression,) = flat_tables.column(data, table, 0, "<i4").tolist()
         if not 0 <= compression < len(_COMPRESSIONS):
             raise ValueError(f"its compression is {compression}")
         self._compression = _COMPRESSIONS[compression]
-        self._table = table.integer(1, "<q", -1)  # place of the table of packets; below 0: none
+        # The place of the table of packets; below 0 if there is none.
+        (self._table,) = flat_tables.column(data, table, 1, "<i8", default=-1).tolist()
         self._begin = len(_MAGIC) + 4 + size  # of the packets
         # The recorder writes one form of XML only, so no parser is used.
-        text = bytes(table.vector(2, 1)).decode("utf-8", "replace")
+        at, length = flat_tables.vector(data, table, 2)
+        text = data[at : at + length].decode("utf-8", "replace")
         _, *parts = _STREAM.split(text)  # numbers of streams, and what follows each
-        return {
-            int(stream): _size(_value(part, "sizeX"), _value(part, "sizeY"))
-            for stream, part in zip(parts[::2], parts[1::2], strict=True)
-            if _value(part, "typeIdentifier") == "EVTS"
-        }
+        sensors: dict[int, tuple[int, int] | None] = {}
+        for stream, part in zip(parts[::2], parts[1::2], strict=True):
+            values = {key: value.strip() for key, value in reversed(_VALUE.findall(part))}
+            width, height = values.get("sizeX", ""), values.get("sizeY", "")
+            sides = [int(side) if _SIDE.fullmatch(side) else 0 for side in (width, height)]
+            if values.get("typeIdentifier") != "EVTS":
+                continue
+            if (width or height) and not all(1 <= side <= MAX_SIDE for side in sides):
+                raise ValueError(f"it states the sensor size {width} x {height}")
+            sensors[int(stream)] = (sides[0], sides[1]) if width or height else None
+        return sensors
 
     def _packet(self, place: int) -> Columns:
         """The events of a packet; ValueError if they are not what the table says."""
@@ -147,10 +155,10 @@ class _Aedat4(Indexed):
         data = self._content(at, size)
         if data[8:12] != b"EVTS":
             raise ValueError("a packet of events has no events")
-        return np.frombuffer(flat_tables.root(data, 4).vector(0, _EVENT.itemsize), _EVENT)
+        place, count = flat_tables.vector(data, flat_tables.root(data, 4), 0)
+        return np.frombuffer(data, _EVENT, count, place) if count else np.empty(0, _EVENT)
 
     def _content(self, at: int, size: int) -> bytes:
-        """The decompressed bytes at a place."""
         if not 0 <= size <= MAX_PACKET:
             raise ValueError(f"a packet has {counted(size, 'byte')}")
         self._file.seek(at)
@@ -166,7 +174,7 @@ class _Aedat4(Indexed):
         data = self._content(self._table, self._size - self._table)
         if data[8:12] != b"FTAB":
             raise ValueError("its table of packets is none")
-        entries = flat_tables.root(data, 4).tables(0)
+        entries = flat_tables.tables(data, flat_tables.root(data, 4), 0)
         streams, pair = (flat_tables.column(data, entries, 1, form) for form in ("<i4", "<i8"))
         places, *others = (flat_tables.column(data, entries, at, "<i8") for at in (0, 2, 3, 4))
         found = Packets(streams, places, pair >> 32, *others)
@@ -196,20 +204,6 @@ class _Aedat4(Indexed):
             note += f" Its last {counted(self._size - at, 'byte')} are no whole packet: left out."
         self.notes = (*self.notes, note)
         return Packets(*np.array(rows, np.int64).reshape(-1, len(Packets._fields)).T)
-
-
-def _value(text: str, key: str) -> str:
-    found = re.search(_VALUE.format(key), text)
-    return found[1].strip() if found else ""
-
-
-def _size(width: str, height: str) -> tuple[int, int] | None:
-    if not width and not height:
-        return None
-    sides = [int(side) if re.fullmatch("[0-9]{1,9}", side) else 0 for side in (width, height)]
-    if not all(1 <= side <= MAX_SIDE for side in sides):
-        raise ValueError(f"it states the sensor size {width} x {height}")
-    return sides[0], sides[1]
 
 
 def _decompressed(data: bytes, compression: str) -> bytes:

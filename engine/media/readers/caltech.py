@@ -34,7 +34,6 @@ Bytes = npt.NDArray[np.uint8]
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    """The recording of a .bin file; a window is found by bisection."""
     data = media_files.large(path, None)
     if len(data) % SIZE:
         raise MediaError(

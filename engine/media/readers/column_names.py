@@ -39,10 +39,8 @@ def known(names: Iterable[str]) -> dict[str, str]:
 
 
 def with_unit(name: str) -> tuple[str, str]:
-    """The name and the unit behind it, as in t_us, t[us] and "time (us)"; "" without one.
-
-    A unit in brackets that is not known is given as it stands.
-    """
+    """The name and the unit behind it, as in t_us, t[us] and "time (us)"; "" without one.  A unit
+    in brackets that is not known is given as it stands."""
     text = _lower(name)
     match = _UNIT.fullmatch(text)
     if match is None or match["name"] not in SPELLINGS["t"]:
@@ -61,7 +59,7 @@ def _lower(text: str) -> str:
     return plain.replace("\N{MICRO SIGN}", "u").replace("\N{GREEK SMALL LETTER MU}", "u")
 
 
-def in_microseconds(values: Numbers, factor: float, name: str) -> Times:
+def microseconds(values: Numbers, factor: float, name: str) -> Times:
     """The times in whole microseconds; MediaError for one that is too large or no number."""
     scaled = np.rint(values.astype(np.float64) * factor)
     bad = ~(np.abs(scaled) < MAX_US)

@@ -1,6 +1,6 @@
 """Reads Prophesee's DAT recordings.
 
-Format: a header (prophesee_header.py), two bytes (type and size of an event), then 8 bytes per
+Format: a header (prophesee_format.py), two bytes (type and size of an event), then 8 bytes per
 event: the time in 32 bits, which overflow after 71 minutes, then x in 14, y in 14, and p in 4 bits,
 little-endian.  Opening reads the times of the whole file once, in pieces, so that overflows are
 found and a damaged file is noticed.
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from engine.errors import MediaError
 from engine.media import media_files
 from engine.media.event_columns import Columns, Times
-from engine.media.readers import prophesee_header
+from engine.media.readers import prophesee_format
 from engine.media.recording import Counts, Indexed, Recording
 from engine.quoting import count
 
@@ -34,20 +34,26 @@ _VERSION = "2"
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    """The recording in a .dat file."""
     with media_files.opened(media_files.large(path, None)) as file:
         yield _Dat(file, name)
 
 
 class _Dat(Indexed):
     def __init__(self, file: BinaryIO, name: str) -> None:
-        head = file.read(prophesee_header.MAX_HEADER)
-        header = prophesee_header.parse(head, name)
-        _check(header, head[header.end : header.end + 2], name)
+        head = file.read(prophesee_format.MAX_HEADER)
+        header = prophesee_format.parse(head, name)
+        version = header.values.get("version", _VERSION)
+        if version != _VERSION:
+            raise MediaError(f"{name} is DAT of version {version[:20]}: convert it to version 2.")
         self._file, self.name, self._start = file, name, header.end + 2
-        self.sensor = prophesee_header.sensor(header, name)
         self._count, rest = divmod(max(0, file.seek(0, 2) - self._start), RECORD)
-        self.notes = prophesee_header.notes(name, self.sensor, rest)
+        self.sensor, self.notes = header.sensor, header.notes(name, rest)
+        layout = head[header.end : header.end + 2]
+        if len(layout) == 2 and (layout[0] not in _TYPES or layout[1] != RECORD):
+            raise MediaError(
+                f"{name} holds events of type {layout[0]} with {count(layout[1], 'byte')}: give "
+                "a DAT file of CD events, which have type 12 and 8 bytes."
+            )
         if not self._count:
             raise MediaError(f"{name} holds 0 events: pick another recording.")
         self._times, self._latest = self._index()
@@ -103,10 +109,8 @@ class _Dat(Indexed):
         return np.concatenate(times), np.concatenate([*latest, [before or 0]])
 
     def _unwrapped(self, counter: npt.NDArray[np.uint32], latest: int) -> Times:
-        """The times of a 32-bit counter; `latest` is the latest time before them.
-
-        MediaError if one is earlier than the latest one before it by more than the tolerance.
-        """
+        """The times of a 32-bit counter; `latest` is the latest time before them.  MediaError if
+        one is earlier than the latest one before it by more than the tolerance."""
         lap = _lap(counter, latest)
         if lap is not None:
             return counter.astype(np.int64) + lap
@@ -129,18 +133,3 @@ def _lap(counter: npt.NDArray[np.uint32], latest: int) -> int | None:
     if int(counter[0]) < place or int(counter[-1]) - place > LAP - TOLERANCE_US:
         return None
     return lap if bool((counter[1:] >= counter[:-1]).all()) else None
-
-
-def _check(header: prophesee_header.Header, layout: bytes, name: str) -> None:
-    """MediaError for another version or another type of events."""
-    version = header.values.get("version", _VERSION)
-    if version != _VERSION:
-        raise MediaError(f"{name} is DAT of version {version[:20]}: convert it to version 2.")
-    if len(layout) < 2:
-        raise MediaError(f"{name} holds 0 events: pick another recording.")
-    kind, size = layout
-    if kind not in _TYPES or size != RECORD:
-        raise MediaError(
-            f"{name} holds events of type {kind} with {count(size, 'byte')}: give a DAT file "
-            "of CD events, which have type 12 and 8 bytes."
-        )

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from engine.errors import MediaError
 from engine.media.event_columns import MAX_SIDE, MAX_US, Columns, Numbers, Times, refuse_many
 from engine.media.readers import hdf5_file
-from engine.media.readers.column_names import MICROSECONDS, UNITS, in_microseconds
+from engine.media.readers.column_names import MICROSECONDS, UNITS, microseconds
 from engine.media.readers.column_names import unit as known_unit
 from engine.media.readers.hdf5_file import Table
 from engine.media.recording import ByPosition, Recording
@@ -45,18 +45,17 @@ class Clock:
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    """The recording of an HDF5 file; a window is found by the index or by bisection."""
     with hdf5_file.opened(path, name) as file:
         table = hdf5_file.table(file, name)
         if not table.count:
             raise MediaError(f"{name} holds 0 events: pick another recording.")
-        offset, index = _number(file, "t_offset", name), hdf5_file.child(file, "ms_to_idx", name)
+        offset, index = _offset(file, name), hdf5_file.child(file, "ms_to_idx", name)
+        size = _size(file, table)
         if offset is None and index is None:
-            yield _Hdf5(table, _clock(table, name), _size(file, table), name)
+            yield _Hdf5(table, _clock(table, name), size, name)
             return
         if index is not None:
             index = hdf5_file.plain(index, "ms_to_idx", name)
-        clock = Clock(offset=offset or 0)
         if not table.fields and (stated := _unit(table.arrays["t"], name)) not in ("", "us"):
             raise MediaError(
                 f"{name} has the form of DSEC, but states its times in {stated}: give microseconds."
@@ -66,8 +65,11 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
                 f"{name} has the form of DSEC, but times with fractions: give microseconds."
             )
         rectify = _rectify_map(path.with_name(f"{RECTIFY_MAP}.h5"), name)
-        size = _size(file, table) or (None if rectify is not None else _dsec_size(table))
-        yield _Hdf5(table, clock, size, name, index, rectify)
+        if size is None and rectify is None:  # others use DSEC's layout with larger sensors too
+            largest = (int(table.read(column, 0, EDGE).max()) for column in "xy")
+            fits = all(most < side for most, side in zip(largest, DSEC_SIZE, strict=True))
+            size = DSEC_SIZE if fits else None
+        yield _Hdf5(table, Clock(offset=offset or 0), size, name, index, rectify)
 
 
 class _Hdf5(ByPosition):
@@ -113,7 +115,7 @@ class _Hdf5(ByPosition):
     def _us(self, raw: Numbers) -> Times:
         if raw.dtype.kind in "iub" and self._clock.factor == 1:
             return raw.astype(np.int64) + self._clock.offset
-        return in_microseconds(raw, self._clock.factor, self._name)
+        return microseconds(raw, self._clock.factor, self._name)
 
 
 def _clock(table: Table, name: str) -> Clock:
@@ -148,42 +150,31 @@ def _unit(array: Any, name: str) -> str:
     return ""
 
 
-def _number(file: Any, key: str, name: str) -> int | None:
-    """A whole number at the top of the file; None without it."""
-    array = hdf5_file.child(file, key, name)
+def _offset(file: Any, name: str) -> int | None:
+    """DSEC's offset of the times, at the top of the file; None without one."""
+    array = hdf5_file.child(file, "t_offset", name)
     if array is None:
         return None
     if getattr(array, "size", 0) != 1 or array.dtype.kind not in "iu":
-        raise MediaError(f"{name} has a {key} that is not one whole number: copy it again.")
-    value = int(np.asarray(hdf5_file.plain(array, key, name)[()]).reshape(-1)[0])
+        raise MediaError(f"{name} has a t_offset that is not one whole number: copy it again.")
+    value = int(np.asarray(hdf5_file.plain(array, "t_offset", name)[()]).reshape(-1)[0])
     if abs(value) > MAX_US:
-        raise MediaError(f"{name} has a {key} of {value:,}: give microseconds.")
+        raise MediaError(f"{name} has a t_offset of {value:,}: give microseconds.")
     return value
 
 
 def _size(file: Any, table: Table) -> tuple[int, int] | None:
     """The sensor's width and height, if the file or the group of the events states them."""
     for place in (table.arrays["t"].parent, file):
-        found = [_whole(place.attrs, key) for key in ("width", "height")]
-        if found[0] is not None and found[1] is not None:
+        found = list[int]()
+        for key in ("width", "height"):
+            if key in place.attrs and place.attrs.get_id(key).get_storage_size() <= 8:
+                value = np.asarray(place.attrs[key])
+                if value.size == 1 and value.dtype.kind in "iu":
+                    found.append(int(value.reshape(-1)[0]))
+        if len(found) == 2:
             return found[0], found[1]
     return None
-
-
-def _whole(attributes: Any, key: str) -> int | None:
-    if key not in attributes or attributes.get_id(key).get_storage_size() > 8:
-        return None
-    value = np.asarray(attributes[key])
-    return int(value.reshape(-1)[0]) if value.size == 1 and value.dtype.kind in "iu" else None
-
-
-def _dsec_size(table: Table) -> tuple[int, int] | None:
-    """DSEC's sensor, unless the first events are of a larger one: others use its layout too."""
-    fits = all(
-        int(table.read(column, 0, EDGE).max()) < side
-        for column, side in zip("xy", DSEC_SIZE, strict=True)
-    )
-    return DSEC_SIZE if fits else None
 
 
 def _rectify_map(path: Path, name: str) -> npt.NDArray[np.float64] | None:

@@ -48,7 +48,6 @@ class Table:
         return dtype[self.fields[column]] if self.fields else dtype
 
     def block(self) -> int:
-        """How many times are stored together."""
         chunks = self.arrays["t"].chunks
         return max(int(chunks[0]), 1) if chunks else 4096
 
@@ -103,8 +102,7 @@ def table(file: Any, name: str) -> Table:
     if len(chosen) > 1:
         found = listed(place.place or "/" for place in chosen)
         raise MediaError(
-            f"{name} holds {len(chosen)} recordings ({found}): write one of them to a file of its "
-            "own."
+            f"{name} holds {len(chosen)} recordings ({found}): write one to a file of its own."
         )
     return chosen[0]
 
@@ -129,23 +127,6 @@ def plain(array: Any, key: str, name: str) -> Any:
     what = f"{name} has the array {quoted(key)}"
     if array.is_virtual or array.external:
         raise MediaError(f"{what} in another file, which is not read: write its numbers here.")
-    _check_filters(array, what, name)
-    fields = array.dtype.names
-    types = [array.dtype[field] for field in fields] if fields else [array.dtype]
-    if any(one.kind not in "biuf" or one.subdtype or one.itemsize > 8 for one in types):
-        raise MediaError(f"{what} of type {quoted(str(array.dtype))}: give plain numbers.")
-    chunk = int(np.prod(array.chunks or (1,), dtype=np.float64)) * array.dtype.itemsize
-    if chunk > MAX_CHUNK:
-        raise MediaError(
-            f"{what} in chunks of {chunk:,} bytes: write chunks of at most {MAX_CHUNK:,} bytes."
-        )
-    if array.size and not array.id.get_storage_size() and array.id.get_create_plist().get_layout():
-        raise MediaError(f"{what} of {array.size:,} values, but none was written: copy it again.")
-    return array
-
-
-def _check_filters(array: Any, what: str, name: str) -> None:
-    h5z = library("h5py", name).h5z
     properties = array.id.get_create_plist()
     for number in range(properties.get_nfilters()):
         code = int(properties.get_filter(number)[0])
@@ -155,10 +136,22 @@ def _check_filters(array: Any, what: str, name: str) -> None:
                 "give the .raw it was made from, or convert it to .raw, .dat or CSV with "
                 "Prophesee's Metavision SDK."
             )
-        if not h5z.filter_avail(code):
+        if not library("h5py", name).h5z.filter_avail(code):
             raise MediaError(
                 f"{what} in an unknown compression (filter {code}): use Blosc or gzip."
             )
+    fields = array.dtype.names
+    types = [array.dtype[field] for field in fields] if fields else [array.dtype]
+    if any(one.kind not in "biuf" or one.subdtype or one.itemsize > 8 for one in types):
+        raise MediaError(f"{what} of type {quoted(str(array.dtype))}: give plain numbers.")
+    chunk = int(np.prod(array.chunks or (1,), dtype=np.float64)) * array.dtype.itemsize
+    if chunk > MAX_CHUNK:
+        raise MediaError(
+            f"{what} in chunks of {chunk:,} bytes: write chunks of at most {MAX_CHUNK:,} bytes."
+        )
+    if array.size and not array.id.get_storage_size() and properties.get_layout():
+        raise MediaError(f"{what} of {array.size:,} values, but none was written: copy it again.")
+    return array
 
 
 def _places(group: Any, place: str, depth: int, seen: list[str], name: str) -> Iterator[Table]:
@@ -166,7 +159,15 @@ def _places(group: Any, place: str, depth: int, seen: list[str], name: str) -> I
     members = {key: None for _, key in zip(range(MAX_NODES), group, strict=False)}
     columns = known(members)
     if len(columns) == 4:
-        yield _of_arrays(group, columns, place, name)
+        arrays = {
+            column: _of_one_axis(child(group, key, name), f"{place}/{key}".lstrip("/"), name)
+            for column, key in columns.items()
+        }
+        lengths = {key: len(array) for key, array in arrays.items()}
+        if len(set(lengths.values())) > 1:
+            sizes = ", ".join(f"{key} {length:,}" for key, length in sorted(lengths.items()))
+            raise MediaError(f"{name} has columns of different lengths ({sizes}): record it again.")
+        yield Table(place, lengths["t"], arrays, {})
         return
     for key in members:
         seen.append(path := f"{place}/{key}".lstrip("/"))
@@ -180,26 +181,14 @@ def _places(group: Any, place: str, depth: int, seen: list[str], name: str) -> I
         elif (
             len(columns := known(getattr(getattr(member, "dtype", None), "names", None) or ())) == 4
         ):
-            array = plain(member, path, name)
-            _check_one_axis(array, path, name)
+            array = _of_one_axis(member, path, name)
             yield Table(path, len(array), dict.fromkeys("xytp", array), columns)
 
 
-def _of_arrays(group: Any, columns: Mapping[str, str], place: str, name: str) -> Table:
-    arrays = {}
-    for column, key in columns.items():
-        path = f"{place}/{key}".lstrip("/")
-        arrays[column] = plain(child(group, key, name), path, name)
-        _check_one_axis(arrays[column], path, name)
-    lengths = {key: len(array) for key, array in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        sizes = ", ".join(f"{key} {length:,}" for key, length in sorted(lengths.items()))
-        raise MediaError(f"{name} has columns of different lengths ({sizes}): record it again.")
-    return Table(place, lengths["t"], arrays, {})
-
-
-def _check_one_axis(array: Any, key: str, name: str) -> None:
-    if array.ndim != 1:
+def _of_one_axis(array: Any, key: str, name: str) -> Any:
+    found = plain(array, key, name)
+    if found.ndim != 1:
         raise MediaError(
-            f"{name} has {quoted(key)} of shape {quoted(array.shape)}: give one value per event."
+            f"{name} has {quoted(key)} of shape {quoted(found.shape)}: give one value per event."
         )
+    return found

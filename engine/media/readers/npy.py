@@ -101,8 +101,6 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
 
 
 class _Records(ByPosition):
-    """The records of a structured array by number."""
-
     def __init__(
         self, file: BinaryIO, start: int, count: int, dtype: np.dtype[Any], name: str
     ) -> None:
@@ -246,10 +244,8 @@ def _of_object(value: object) -> dict[str, Column]:
 
 
 def _record(found: NpyHeader) -> np.dtype[Any] | None:
-    """The type of the records of a 1-d structured array, None for another array.
-
-    Fields without a name are gaps.
-    """
+    """The type of the records of a 1-d structured array, None for another array.  Fields without a
+    name are gaps."""
     fields = found.descr
     if not isinstance(fields, list) or not 0 < len(fields) <= MAX_FIELDS or len(found.shape) != 1:
         return None

@@ -40,8 +40,7 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording of an archive, which is read as a whole: it has no index."""
     try:
         with media_files.opened(media_files.large(path)) as file, zipfile.ZipFile(file) as archive:
-            members = _members(archive, name)
-            columns = _of_arrays(archive, members, name) or _of_one(archive, members, name)
+            columns = _columns(archive, _members(archive, name), name)
     except _DAMAGED as error:
         raise MediaError(
             f"{name} is a damaged archive ({reason(error)}): copy it again."
@@ -51,33 +50,27 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
 
 def _members(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
     """The arrays by name, after a check of their sizes."""
-    every = archive.infolist()
-    found = {
-        one.filename.removesuffix(".npy"): one for one in every if one.filename.endswith(".npy")
-    }
-    if not found or len(every) > MAX_MEMBERS:
-        files = listed(one.filename for one in every) or "nothing"
+    files = [one.filename for one in archive.infolist()]
+    arrays = [one for one in archive.infolist() if one.filename.endswith(".npy")]
+    if not arrays or len(files) > MAX_MEMBERS:
         raise MediaError(
-            f"{name} is an archive without arrays, or with too many (found: {files}): give an "
-            ".npz with the arrays x, y, t and p."
+            f"{name} is an archive without arrays, or with too many (found: "
+            f"{listed(files) or 'nothing'}): give an .npz with the arrays x, y, t and p."
         )
-    names = [one.filename for one in every]
-    if twice := {one for one in names if names.count(one) > 1}:
-        raise MediaError(
-            f"{name} has several members {listed(twice)}: save one array of each name."
-        )
-    size = sum(one.file_size for one in found.values())
+    if twice := {one for one in files if files.count(one) > 1}:
+        raise MediaError(f"{name} has several members {listed(twice)}: save one of each name.")
+    size = sum(one.file_size for one in arrays)
     if size > MAX_BYTES:
         raise MediaError(
-            f"{name} would unpack to {whole(size)} bytes: give an archive of at most {MAX_BYTES:,}."
+            f"{name} would unpack to {whole(size)} bytes: give one of at most {MAX_BYTES:,}."
         )
-    for key, one in found.items():
+    for one in arrays:
         if one.compress_type not in _METHODS or one.flag_bits & 1:
             raise MediaError(
-                f"{name} has {listed([key])} encrypted or in an unusual compression: save it with "
-                "numpy.savez_compressed."
+                f"{name} has {listed([one.filename])} encrypted or in an unusual compression: save "
+                "it with numpy.savez_compressed."
             )
-    return found
+    return {one.filename.removesuffix(".npy"): one for one in arrays}
 
 
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes:
@@ -89,34 +82,26 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes
     return data
 
 
-def _of_arrays(
-    archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name: str
-) -> Columns | None:
-    """The columns of plain arrays under their usual names; None if one is missing."""
+def _columns(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name: str) -> Columns:
+    """Of plain arrays under their usual names, or of one member: a dict, records or time bins."""
     names = known(members)
+    if len(names) < 4 and len(members) > 1:
+        raise MediaError(
+            f"{name} has no arrays x, y, t and p (found: {listed(members)}): give one with them."
+        )
     if len(names) < 4:
-        return None
+        (member,) = members.values()
+        with archive.open(member) as stream:  # a costly pickle is refused before it is all unpacked
+            found = npy.of_stream(cast(BinaryIO, stream), member.file_size, name)
+        if found is None:
+            found = npy.columns(_read(archive, member, name), name)
+        return npy.described(found, name)
     table: dict[str, Numbers] = {}
     for column, key in names.items():
         with npy.refused(name):
-            found = npy.array(_read(archive, members[key], name))
-            if found is None:
+            values = npy.array(_read(archive, members[key], name))
+            if values is None:
                 raise ValueError(f"an array {column} that is not one number per event")
-            refuse_many(len(found), name)
-        table[column] = found
+            refuse_many(len(values), name)
+        table[column] = values
     return Columns(table["x"], table["y"], table["t"], table["p"])
-
-
-def _of_one(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name: str) -> Columns:
-    """The columns of an archive with one member: a dict, records or time bins."""
-    if len(members) > 1:
-        raise MediaError(
-            f"{name} has no arrays x, y, t and p (found: {listed(members)}): give an .npz that "
-            "has them."
-        )
-    (member,) = members.values()
-    with archive.open(member) as stream:  # a costly pickle is refused before it is all unpacked
-        found = npy.of_stream(cast(BinaryIO, stream), member.file_size, name)
-    if found is None:
-        found = npy.columns(_read(archive, member, name), name)
-    return npy.described(found, name)

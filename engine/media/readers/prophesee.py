@@ -1,6 +1,6 @@
 """Reads Prophesee's RAW recordings in the encodings EVT2, EVT2.1 and EVT3.
 
-Format: a header (prophesee_header.py), then words (prophesee_words.py).  Opening reads the file
+Format: a header, then words (prophesee_format.py).  Opening reads the file
 once, in pieces, and looks only at the lowest and the highest time of each block of words: that
 finds each overflow of the time counter and gives the index of the windows.  The times of a block
 may not be before those of the block in front of it; inside a block they are checked when it is
@@ -21,21 +21,15 @@ import numpy as np
 from engine.errors import MediaError
 from engine.media import media_files
 from engine.media.event_columns import Columns, Times
-from engine.media.readers import prophesee_header
-from engine.media.readers.prophesee_words import (
-    ENCODINGS,
+from engine.media.readers import prophesee_format as form
+from engine.media.readers.prophesee_format import (
     EVT3,
     EVT21,
-    EVT21_LEGACY,
     NO_ROW,
-    ROW,
     TIME_HIGH,
-    Encoding,
     State,
     Words,
-    count,
     decode,
-    strange,
 )
 from engine.media.recording import Counts, Indexed, Recording
 from engine.quoting import count as counted
@@ -50,36 +44,30 @@ MAX_STRANGE = 0.01  # of the words of a piece that no sensor writes
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    """The recording in a .raw file."""
     with media_files.opened(media_files.large(path, None)) as file:
         yield _Raw(file, name)
 
 
-def _encoding(header: prophesee_header.Header, name: str) -> Encoding:
-    found = ENCODINGS.get(header.encoding)
-    if found is None:
-        raise MediaError(
-            f"{name} has the encoding {quoted(header.encoding)}: give EVT2, EVT2.1 or EVT3, or "
-            "convert it with Metavision Studio."
-        )
-    order = header.options.get("endianness", header.values.get("endianness", "little"))
-    if found is EVT21 and order == "legacy":
-        return EVT21_LEGACY
-    if order != "little":
-        raise MediaError(
-            f"{name} has words of the byte order {quoted(order)}: record it as little-endian."
-        )
-    return found
-
-
 class _Raw(Indexed):
     def __init__(self, file: BinaryIO, name: str) -> None:
-        header = prophesee_header.parse(file.read(prophesee_header.MAX_HEADER), name)
-        self._file, self.name, self._start = file, name, header.end
-        self._encoding = _encoding(header, name)
-        self.sensor = prophesee_header.sensor(header, name)
-        self._words, rest = divmod(file.seek(0, 2) - header.end, self._encoding.word)
-        self.notes = self._of_header = prophesee_header.notes(name, self.sensor, rest)
+        header = form.parse(file.read(form.MAX_HEADER), name)
+        found = form.ENCODINGS.get(header.encoding)
+        if found is None:
+            raise MediaError(
+                f"{name} has the encoding {quoted(header.encoding)}: give EVT2, EVT2.1 or EVT3, or "
+                "convert it with Metavision Studio."
+            )
+        order = header.options.get("endianness", header.values.get("endianness", "little"))
+        if found is EVT21 and order == "legacy":
+            found = form.EVT21_LEGACY
+        elif order != "little":
+            raise MediaError(
+                f"{name} has words of the byte order {quoted(order)}: record it as little-endian."
+            )
+        self._file, self.name, self._start, self._encoding = file, name, header.end, found
+        self._words, rest = divmod(file.seek(0, 2) - header.end, found.word)
+        self.sensor, self._of_header = header.sensor, header.notes(name, rest)
+        self.notes = self._of_header
         self._skip_to_time()
         try:
             self._before, self._latest = self._index()
@@ -115,7 +103,7 @@ class _Raw(Indexed):
         counts = [0]
         for place, stop in pairwise(places):
             pieces = self._pieces(place, stop, SCAN)
-            counts.append(counts[-1] + sum(count(self._encoding, data) for data in pieces))
+            counts.append(counts[-1] + sum(form.count(self._encoding, data) for data in pieces))
         times = np.append(self._before[::step], self.last + 1)
         times[0] = self.first
         return np.maximum.accumulate(times), np.array(counts)
@@ -128,7 +116,7 @@ class _Raw(Indexed):
 
     def _checked(self, control: Words) -> int:
         """The number of words that no sensor writes; MediaError if they are many."""
-        found = strange(self._encoding, control)
+        found = form.strange(self._encoding, control)
         if found > MAX_STRANGE * len(control):
             error = f"{found:,} of {len(control):,} words are zeros in a row or not defined"
             raise self._damaged(ValueError(error))
@@ -181,7 +169,6 @@ class _Raw(Indexed):
         return np.append(first[0] << coding.low, latest[:-1]), latest
 
     def _ends(self) -> tuple[int, int]:
-        """The first and the last time of an event."""
         unit, edge = self._encoding.unit, 1 << 62
         start = next((t for t in self.parts(0, edge) if len(t.t)), None)
         if start is None:
@@ -196,10 +183,8 @@ class _Raw(Indexed):
         return first, first
 
     def _state(self, block: int) -> State:
-        """The state before a block: in EVT3 a row holds until the next one, however far it is.
-
-        The column of a vector comes right before it, so it is looked for in one block only.
-        """
+        """The state before a block: in EVT3 a row holds until the next one, however far it is.  The
+        column of a vector comes right before it, so it is looked for in one block only."""
         time = int(self._before[block])
         if self._encoding is not EVT3 or not block:
             return State(time)
@@ -210,12 +195,12 @@ class _Raw(Indexed):
         while row == NO_ROW and end > 0:
             begin = max(0, end - SCAN)
             control = EVT3.control(b"".join(self._pieces(begin, end, SCAN)))
-            rows = control[control >> 12 == ROW]
+            rows = control[control >> 12 == form.ROW]
             row, end = int(rows[-1]) & 0x7FF if len(rows) else NO_ROW, begin
         return State(time, 0 if row == NO_ROW else row, state.base)
 
 
-def _spans(coding: Encoding, control: Words) -> Times:
+def _spans(coding: form.Encoding, control: Words) -> Times:
     """Of each block of words: the first and the last time high, and the overflows between them.
 
     A block without a time high has -1.  Only where the lowest and the highest are far apart is each

@@ -21,16 +21,11 @@ import numpy as np
 from engine.errors import MediaError
 from engine.media import media_files
 from engine.media.event_columns import Columns, Numbers, Times, refuse_many
-from engine.media.readers.column_names import (
-    MICROSECONDS,
-    UNITS,
-    in_microseconds,
-    known,
-    with_unit,
-)
+from engine.media.readers.column_names import MICROSECONDS, UNITS, known, microseconds, with_unit
 from engine.media.recording import NEVER, ByPosition, Recording
 from engine.plain_files import reason
-from engine.quoting import count, listed, quoted
+from engine.quoting import count as counted
+from engine.quoting import listed, quoted
 
 HEAD = 1 << 16  # bytes in which the names are looked for
 EDGE = 1 << 16  # bytes whose times are compared at either end
@@ -40,6 +35,7 @@ COUNTED = 8 << 20  # bytes whose lines are counted one by one
 MAX_COLUMNS = 64
 MAX_DIGITS = 19  # of a whole number in 64 bits
 _SIDE = re.compile(r"([xy])@([0-9]{1,5})")
+_EACH = "give every event a line with a value for each column."
 _ADVICE = "write a first line such as t,x,y,p that names the columns"
 
 
@@ -58,7 +54,6 @@ class Layout:
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    """The recording of a text file; a window is found by bisection over its bytes."""
     data = media_files.large(path, None)
     with media_files.opened(data) as file:
         layout = _layout(file.read(HEAD), name)
@@ -70,12 +65,20 @@ class _Text(ByPosition):
 
     def __init__(self, file: BinaryIO, layout: Layout, size: int, name: str) -> None:
         self._file, self._layout, self._name, self.edge = file, layout, name, EDGE
-        tail = self._bytes(max(size - HEAD, layout.start), size)
-        self.size = size - layout.start - (len(tail) - len(tail.rstrip()))
+        self.size = size - layout.start
+        tail = self._bytes(max(self.size - HEAD, 0), self.size)
+        self.size -= len(tail) - len(tail.rstrip())
         super().__init__(name, self.size)
 
     def columns(self, first: int, last: int) -> Columns:
-        parts = list(self._pieces(first, last))
+        at, end, count = self._line(first), self._line(last), 0
+        parts = [] if at < end else [{key: np.empty(0, np.int64) for key in "xytp"}]
+        while at < end:
+            after = end if end - at <= PIECE else self._line(at + PIECE)
+            parts.append(self._parsed(self._bytes(at, after)))
+            count += len(parts[-1]["t"])
+            refuse_many(count, self._name)
+            at = after
         x, y, t, p = (np.concatenate([part[key] for part in parts]) for key in "xytp")
         notes = (f"The times of {self._name} have no unit and are taken as microseconds.",)
         layout = self._layout
@@ -83,7 +86,7 @@ class _Text(ByPosition):
 
     def times(self, first: int, last: int) -> Times:
         begin, end = self._line(first), self._line(last)
-        lines = [line for line in self._bytes_of(begin, end).split(b"\n") if line.strip()]
+        lines = [line for line in self._bytes(begin, end).split(b"\n") if line.strip()]
         found = np.array([self._time(line) for line in lines])
         self.floats |= not self._layout.unit and found.dtype.kind == "f"
         return self._us(found).astype(np.int64)
@@ -92,11 +95,10 @@ class _Text(ByPosition):
         begin = self._line(position)
         if begin >= self.size:
             return NEVER
-        line = self._bytes_of(begin, min(begin + MAX_LINE, self.size)).split(b"\n", 1)[0]
+        line = self._bytes(begin, min(begin + MAX_LINE, self.size)).split(b"\n", 1)[0]
         return int(self._us(np.array([self._time(line)]))[0])
 
     def _time(self, line: bytes) -> int | float:
-        """The time as it stands in one line."""
         fields = line.decode("latin-1").strip().split(self._layout.separator or None)
         self._check_fields(len(fields))
         stored = fields[self._layout.places["t"]].strip()
@@ -116,9 +118,9 @@ class _Text(ByPosition):
         """Exact up to 8 MB.  Above, the length of lines in 16 samples gives the number."""
         begin, end = self._line(first), self._line(last)
         if end - begin <= COUNTED:
-            return self._bytes_of(begin, end).count(b"\n") + (begin < end == self.size)
+            return self._bytes(begin, end).count(b"\n") + (begin < end == self.size)
         samples = [
-            self._bytes_of(at, at + COUNTED // 128)
+            self._bytes(at, at + COUNTED // 128)
             for at in np.linspace(begin, end - COUNTED // 128, 16).astype(int).tolist()
         ]
         lines, size = sum(one.count(b"\n") for one in samples), sum(map(len, samples))
@@ -128,29 +130,14 @@ class _Text(ByPosition):
         """The position of the first line that begins there or later and is not empty."""
         if position <= 0:
             return 0
-        before = self._bytes_of(position - 1, min(position + MAX_LINE, self.size))
+        before = self._bytes(position - 1, min(position + MAX_LINE, self.size))
         at = before.find(b"\n")
         if at < 0:
             if len(before) > MAX_LINE:
-                raise MediaError(
-                    f"{self._name} has a line of more than {MAX_LINE:,} bytes: give one event per "
-                    "line."
-                )
+                long = f"a line of more than {MAX_LINE:,} bytes"
+                raise MediaError(f"{self._name} has {long}: give one event per line.")
             return self.size
         return position + at + len(before[at + 1 :]) - len(before[at + 1 :].lstrip(b"\r\n"))
-
-    def _pieces(self, first: int, last: int) -> Iterator[dict[str, Numbers]]:
-        """The columns of the lines between two positions, piece by piece."""
-        at, end, events = self._line(first), self._line(last), 0
-        if at >= end:
-            yield {key: np.empty(0, np.int64) for key in "xytp"}
-        while at < end:
-            after = end if end - at <= PIECE else self._line(at + PIECE)
-            found = self._parsed(self._bytes_of(at, after))
-            events += len(found["t"])
-            refuse_many(events, self._name)
-            yield found
-            at = after
 
     def _parsed(self, lines: bytes) -> dict[str, Numbers]:
         import pandas as pd  # takes longer than opening a file
@@ -170,8 +157,7 @@ class _Text(ByPosition):
             )
         except ValueError as error:  # pandas' own errors are ValueErrors
             raise MediaError(
-                f"{self._name} has a line that does not fit its columns ({reason(error)}): give "
-                "every event a line with a value for each column."
+                f"{self._name} has a line that does not fit its columns ({reason(error)}): {_EACH}"
             ) from error
         self._check_fields(table.shape[1])
         places = self._layout.places
@@ -179,12 +165,11 @@ class _Text(ByPosition):
         found["t"] = self._us(found["t"])
         return found
 
-    def _check_fields(self, fields: int) -> None:
-        if fields != self._layout.fields:
+    def _check_fields(self, count: int) -> None:
+        if count != self._layout.fields:
             raise MediaError(
-                f"{self._name} has a line of {count(fields, 'value')} and names "
-                f"{count(self._layout.fields, 'column')}: give every event a line with a "
-                "value for each column."
+                f"{self._name} has a line of {counted(count, 'value')} and names "
+                f"{counted(self._layout.fields, 'column')}: {_EACH}"
             )
 
     def _numbers(self, values: Numbers, key: str) -> Numbers:
@@ -199,7 +184,6 @@ class _Text(ByPosition):
         return small if np.array_equal(small, values) else values
 
     def _us(self, values: Numbers) -> Numbers:
-        """Times in whole microseconds."""
         unit = self._layout.unit
         if values.dtype.kind in "iu" and unit in ("", "us"):
             return values
@@ -210,13 +194,10 @@ class _Text(ByPosition):
                     f"{self._name} has the time {values[bad][0]} and no unit for it: name the "
                     "column t_s if times are seconds, or t_us."
                 )
-        return in_microseconds(values, MICROSECONDS[unit or "us"], self._name)
-
-    def _bytes_of(self, first: int, last: int) -> bytes:
-        return self._bytes(self._layout.start + first, self._layout.start + last)
+        return microseconds(values, MICROSECONDS[unit or "us"], self._name)
 
     def _bytes(self, first: int, last: int) -> bytes:
-        self._file.seek(first)
+        self._file.seek(self._layout.start + first)
         return self._file.read(max(last - first, 0))
 
 

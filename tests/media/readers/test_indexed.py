@@ -13,7 +13,7 @@ import pytest
 from engine.errors import MediaError
 from engine.media import event_columns, readers, recording
 from engine.media.readers import aedat4, prophesee
-from engine.media.readers.prophesee_words import State
+from engine.media.readers.prophesee_format import State
 from engine.media_options import Window
 from tests.media import event_files
 from tests.media.event_files import FORMATS, SIZE, assert_equal, read, written

@@ -119,7 +119,7 @@ def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
     assert len(events.read(path)) == 5000
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("x.npy", member(table(seed=2)["x"]))
-    assert "has several members x.npy: save one array of each name" in refusal(path)
+    assert "has several members x.npy: save one of each name" in refusal(path)
 
 
 def test_sizes_are_checked_before_unpacking(

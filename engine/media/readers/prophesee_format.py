@@ -1,8 +1,12 @@
-"""Decodes the words of Prophesee's encodings EVT2, EVT2.1 and EVT3 into columns.
+"""The header of Prophesee's files, and the words of its encodings EVT2, EVT2.1 and EVT3.
 
-Format: docs.prophesee.ai, "EVT 2.0/2.1/3.0 Format".  The top 4 bits of a word are its type.  A word
-of type 8 (time high) sets the upper bits of the time; all later events add their lower bits to it.
-In EVT3 the row, the column of a vector, the polarity and the lower bits are words of their own.
+Format: docs.prophesee.ai, "RAW File Format", "DAT File Format" and "EVT 2.0/2.1/3.0 Format".  A
+header is lines of text that begin with "% ", each a key and a value.  A line "% end" may close it;
+otherwise it ends before the first line that does not begin so.
+
+The top 4 bits of a word are its type.  A word of type 8 (time high) sets the upper bits of the
+time; all later events add their lower bits to it.  In EVT3 the row, the column of a vector, the
+polarity and the lower bits are words of their own.
 
 Decoding begins with the state in front of the words.  The state is put there as words, so every
 event has a time and a row before it.  Where the standard leaves the meaning open, this does what
@@ -15,6 +19,7 @@ EVT2.1, 4,096 us in EVT3.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,8 +27,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.media.event_columns import Columns, Times
+from engine.errors import MediaError
+from engine.media.event_columns import MAX_SIDE, Columns, Times
+from engine.quoting import count as counted
+from engine.quoting import quoted
 
+MAX_HEADER = 1 << 16
+_LINE = re.compile(rb"% ?([\t\x20-\x7e\x80-\xff]{0,1000})\r?\n")
+_PAIR = re.compile(r"([0-9]{1,9})\s*[xX]\s*([0-9]{1,9})")
 Words = npt.NDArray[Any]
 TIME_HIGH = 8
 ROW, _COLUMN, _BASE, _VECTOR_12, _VECTOR_8, _TIME_LOW = 0, 2, 3, 4, 5, 6  # of EVT3
@@ -31,11 +42,63 @@ NO_ROW = 0xFFF  # rows have 11 bits
 
 
 @dataclass(frozen=True)
+class Header:
+    """The values by lower-case key, the options of "format", and where the header ends.  `sensor`:
+    its (width, height), None if it is not stated."""
+
+    values: Mapping[str, str]
+    options: Mapping[str, str]
+    end: int
+    sensor: tuple[int, int] | None
+
+    @property
+    def encoding(self) -> str:
+        """The name that "format" or else "evt" gives, such as "EVT3" or "EVT2.1"; "" for none."""
+        name = self.values.get("format", "").split(";")[0].strip().upper()
+        version = self.values.get("evt", "").removesuffix(".0")
+        return name or (f"EVT{version}" if version else "")
+
+    def notes(self, name: str, rest: int) -> tuple[str, ...]:
+        """On a file without a sensor size, or with `rest` bytes of half an event."""
+        unknown = f"{name} states no sensor size, so the events' own is taken."
+        half = (
+            f"{name} ends with {counted(rest, 'byte')} of an incomplete event, which are left out; "
+            "the file may have been cut short."
+        )
+        return (*([] if self.sensor else [unknown]), *([half] if rest else []))
+
+
+def parse(head: bytes, name: str) -> Header:
+    """The header at the beginning of a file; MediaError if there is none, or an impossible one."""
+    values, at = dict[str, str](), 0
+    while line := _LINE.match(head, at):
+        key, _, value = line[1].decode("latin-1").strip().partition(" ")
+        at = line.end()
+        if key == "end":
+            break
+        values[key.lower()] = value.strip()
+    if not values or at >= MAX_HEADER:
+        raise MediaError(f"{name} has no header of Prophesee (lines with %): record it again.")
+    pairs = (part.split("=", 1) for part in values.get("format", "").split(";") if "=" in part)
+    options = {key.strip().lower(): value.strip() for key, value in pairs}
+    sides = (options.get(side, values.get(side, "")) for side in ("width", "height"))
+    text = values.get("geometry") or "x".join(sides)
+    if text == "x":
+        return Header(values, options, at, None)
+    found = _PAIR.fullmatch(text)
+    size = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not all(1 <= side <= MAX_SIDE for side in size):
+        raise MediaError(
+            f"{name} states the sensor size {quoted(text)}: give a file with a width and a height "
+            f"from 1 to {MAX_SIDE:,}."
+        )
+    return Header(values, options, at, size)
+
+
+@dataclass(frozen=True)
 class State:
     """What the words before a place have set; `time` includes overflows, `low` is its lower part.
-
-    `base` is the column and, in bit 11, the polarity of a vector.
-    """
+    `base` is the column and, in bit 11, the polarity of a vector."""
 
     time: int
     row: int = 0
@@ -44,10 +107,8 @@ class State:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How words are laid out: the type and the time are in a control word of `bits` bits.
-
-    `stride` control words make one word of the file, and the control word is the one at `offset`.
-    """
+    """How words are laid out: the type and the time are in a control word of `bits` bits.  `stride`
+    control words make one word of the file, and the control word is the one at `offset`."""
 
     name: str
     bits: int  # of a control word
@@ -77,11 +138,9 @@ class Encoding:
         return self.span << self.low
 
     def control(self, data: bytes | bytearray | memoryview) -> Words:
-        """The control words."""
         return np.frombuffer(data, f"<u{self.bits // 8}")[self.offset :: self.stride]
 
     def values(self, control: Words) -> Times:
-        """The values of the time highs among the words."""
         found = control[control >> (self.bits - 4) == TIME_HIGH]
         values: Times = found.astype(np.int64) & (self.span - 1)
         return values
@@ -117,7 +176,6 @@ def decode(encoding: Encoding, data: bytes, state: State) -> tuple[Columns, Stat
 
 
 def count(encoding: Encoding, data: bytes) -> int:
-    """The number of events in whole words."""
     control = encoding.control(data)
     kinds = control >> (encoding.bits - 4)
     if encoding is EVT2:

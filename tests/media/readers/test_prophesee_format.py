@@ -11,8 +11,8 @@ import pytest
 
 from engine.errors import MediaError
 from engine.media import readers
-from engine.media.readers import prophesee, prophesee_header
-from engine.media.readers.prophesee_words import (
+from engine.media.readers import prophesee, prophesee_format
+from engine.media.readers.prophesee_format import (
     ENCODINGS,
     EVT2,
     EVT3,
@@ -41,7 +41,7 @@ def stream(form: str) -> Any:
 def body(path: Path, coding: Encoding) -> tuple[bytes, Any]:
     """The header of a file, and its words in a copy."""
     data = path.read_bytes()
-    start = prophesee_header.parse(data[:4096], path.name).end
+    start = prophesee_format.parse(data[:4096], path.name).end
     bits = coding.bits * coding.stride
     return data[:start], np.frombuffer(data[start:], f"<u{bits // 8}").copy()
 
