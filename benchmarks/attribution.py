@@ -31,9 +31,8 @@ from benchmarks.machine import RESULTS, keep
 from engine import media
 from engine.analysis.answer_reading import read_attributes
 from engine.analysis.statistics import share_interval
-from engine.attribution import smoothing
 from engine.attribution.explain import explain, scored_words
-from engine.attribution.explained import ExplainOptions, ExplainRequest, Explanation
+from engine.attribution.explained import ExplainOptions, ExplainRequest, Explanation, smoothed
 from engine.attribution.wording import BY_CHANCE, LEAST_PROBABLE, no_place
 from engine.decoding import forced
 from engine.demo.demo_dataset import write_dataset
@@ -270,7 +269,7 @@ def rows(adapter: Adapter, sentences: Sequence[Said]) -> dict[str, Any]:
         if one.thing in CHOSEN_BY:
             losses = _row_losses(adapter, one)
             side = round(len(losses) ** 0.5)
-            value = smoothing.smoothed(losses, side)
+            value = smoothed(losses, side)
             hits.append(_pointed(one, max(value, key=lambda box: value[box]), side))
     return _figures(hits)
 

@@ -350,9 +350,9 @@ def _sample(options: argparse.Namespace, folder: Path) -> Sample:
 
 def _rendered(folder: Path) -> Sample:
     """A scene of the demo world as event images and frames; no video, so that no PyAV is needed."""
-    from engine.demo.recorder import png
     from engine.demo.scenes import FPS, render
     from engine.demo.simulator import simulate
+    from engine.demo.writing import png
     from engine.media import events
 
     scene = render(200_052)

@@ -113,7 +113,7 @@ def clips(folder: Path, seconds: Sequence[int]) -> dict[str, Any]:
 
 
 def _clip(file: Path, frames: int) -> Path:
-    from engine.demo.recorder import encode_mp4
+    from engine.demo.writing import encode_mp4
 
     rows, columns = np.mgrid[: SIZE[0], : SIZE[1]]
     drawn = [

@@ -30,7 +30,7 @@ from ui.benchmark import (
 )
 from ui.benchmark.run_choice import RunChoice, choose, words
 from ui.benchmark.start_command import command
-from ui.widgets import columns, first_visit, followed_runs, links, notices
+from ui.widgets import columns, followed_runs, links, notices, preparation
 from ui.widgets.followed_job import Followed
 from ui.widgets.run_settings import run_and_cancel
 from ui.widgets.text import escape
@@ -229,5 +229,5 @@ def main() -> None:
     show(shown, live, entries, choice)
 
 
-first_visit.through_app()
+preparation.through_app()
 main()

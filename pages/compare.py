@@ -28,7 +28,7 @@ from ui.compare import (
     overview,
 )
 from ui.compare.spoken import Spoken
-from ui.widgets import columns, dataset_picker, first_visit, followed_runs, links, notices
+from ui.widgets import columns, dataset_picker, followed_runs, links, notices, preparation
 from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
 from ui.widgets.sample_picker import pick_models, pick_sample
 
@@ -212,5 +212,5 @@ def main() -> None:
     draft_panel.section(*asked, how)
 
 
-first_visit.through_app()
+preparation.through_app()
 main()

@@ -24,7 +24,7 @@ from ui.compare import cards, trust_badges
 from ui.models import cache_view, card_rows, memory_bars, model_actions
 from ui.models.model_markup import facts
 from ui.verify import kept_certificates
-from ui.widgets import first_visit, followed_runs, notices
+from ui.widgets import followed_runs, notices, preparation
 from ui.widgets.sample_picker import installed
 
 COLUMNS = 3
@@ -134,5 +134,5 @@ def main() -> None:
     cache_view.show(entries)
 
 
-first_visit.through_app()
+preparation.through_app()
 main()

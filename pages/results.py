@@ -1,7 +1,6 @@
 """Results: saved runs, alone and compared, down to single answers, and published result files.
 
-Boundary: puts the parts of ui/results and ui/published on the page.  The choice is in the URL; a
-view is computed when it is opened.
+The choice is in the URL; a view is computed when it is opened.
 """
 
 from __future__ import annotations
@@ -31,9 +30,8 @@ from ui.results import (
     sample_view,
 )
 from ui.results.opened_runs import OpenedRuns
-from ui.results.run_sources import ResultSource, RunSource
-from ui.results.set_sources import SetSource, VisitSource
-from ui.widgets import first_visit, followed_runs, links, notices
+from ui.results.result_sources import Source
+from ui.widgets import choices, followed_runs, links, notices, preparation
 
 NONE_YET = (
     "There is no run yet. Start one on the Benchmark page or from a terminal. It appears here at "
@@ -70,7 +68,6 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
 # Views that need a kind of result.
 ONLY_IF: dict[str, Callable[[OpenedRuns], bool]] = {
     "accuracy": accuracy_view.available,
-    "gate": gate_view.available,
     "robustness": robustness_view.applies,
 }
 
@@ -80,20 +77,11 @@ def view(opened: OpenedRuns) -> None:
     offered = [name for name in VIEWS if name not in ONLY_IF or ONLY_IF[name](opened)]
     if st.session_state.get(VIEW) not in (None, *offered):  # a link from other runs
         st.session_state[VIEW] = "overview"
-    name = st.segmented_control(
-        "View",
-        offered,
-        default="overview",
-        required=True,
-        format_func=lambda name: VIEWS[name][0],
-        key=VIEW,
-        bind="query-params",
-        label_visibility="collapsed",
-    )
-    VIEWS[name or "overview"][1](opened)
+    name = choices.buttons("View", {name: VIEWS[name][0] for name in offered}, VIEW, hidden=True)
+    VIEWS[name][1](opened)
 
 
-def show(picked: Sequence[ResultSource]) -> None:
+def show(picked: Sequence[Source]) -> None:
     try:
         opened = opened_runs.open_(picked)
     except StageScopeError as error:
@@ -110,24 +98,13 @@ def show(picked: Sequence[ResultSource]) -> None:
     view(opened)
 
 
-def show_imported(picked: Sequence[SetSource | VisitSource], mine: Sequence[ResultSource]) -> None:
+def show_imported(picked: Sequence[Source], mine: Sequence[Source]) -> None:
     """Published files, alone or beside the chosen runs."""
     opened = recorded.open_(picked)
     if opened is None:
         return
     recorded.head(opened)
-    side = "recorded"
-    if mine:
-        chosen_side = st.segmented_control(
-            "Show",
-            list(SIDES),
-            default="both",
-            required=True,
-            format_func=lambda name: SIDES[name],
-            key="results_side",
-            bind="query-params",
-        )
-        side = chosen_side or "both"
+    side = choices.buttons("Show", SIDES, "results_side") if mine else "recorded"
     if side == "runs":
         show(mine)
         return
@@ -159,8 +136,8 @@ def main() -> None:
     st.title("Results", anchor=False)
     run_list.say_gone(picked)
     adding.panel(expanded=not picked)
-    files = [source for source in picked or () if isinstance(source, (SetSource, VisitSource))]
-    mine = [source for source in picked or () if isinstance(source, RunSource)]
+    mine = [source for source in picked or () if source.kind == "run"]
+    files = [source for source in picked or () if source.kind != "run"]
     if picked is None:
         run_head.said()
         notices.hint(NONE_YET)
@@ -176,5 +153,5 @@ def main() -> None:
         show(mine)
 
 
-first_visit.through_app()
+preparation.through_app()
 main()

@@ -19,7 +19,7 @@ from engine.verify import certificates
 from ui.verify import kept_certificates, report_view, verify_job_view
 from ui.verify.verdict_board import Board
 from ui.verify.verify_choice import VerifyChoice, choose_all
-from ui.widgets import first_visit, followed_runs, links, notices
+from ui.widgets import followed_runs, links, notices, preparation
 from ui.widgets.run_settings import run_and_cancel
 from ui.widgets.text import count, escape, queued
 
@@ -170,5 +170,5 @@ def main() -> None:
         show_job(shown, live, entries)
 
 
-first_visit.through_app()
+preparation.through_app()
 main()

@@ -106,9 +106,9 @@ def tiny_models(tiny_folder: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPa
 @pytest.fixture
 def declared_llava(tiny_models: Path) -> Iterator[str]:
     """The name of a tiny model whose checkpoint declares one trained question: "Is it dark?"."""
-    from engine.models import registry, trained_questions
+    from engine.models import model_card, registry
 
-    file, entry = tiny_models / "llava" / trained_questions.FILE, registry.entry("tiny-llava")
+    file, entry = tiny_models / "llava" / model_card.TRAINED, registry.entry("tiny-llava")
     registry.unload(entry)
     file.write_text('{"questions": ["Is it dark?"]}', encoding="utf-8")
     yield entry.name

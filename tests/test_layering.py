@@ -159,7 +159,7 @@ def test_published_files_need_no_models_and_no_runs(path: Path) -> None:
 
 
 def test_only_the_registry_names_a_concrete_model() -> None:
-    concrete = {"llava", "video_llava", "eventgpt", "hf_llava"}
+    concrete = {"llava", "eventgpt", "transformers_adapter"}
     for path in files("engine"):
         inside = path.parent.name == "models" or "demo" in path.parts
         assert inside or not parts_of(path) & concrete, path

@@ -20,8 +20,6 @@ two p counts: a part matters only if its loss is large and stands out from the r
 Most random tokens are far less likely than any word that a model considers, and the probability of
 an unlikely word may move with any part of the picture.  So no place is named for words of which the
 model gives a token less than LEAST_PROBABLE, whatever p is (measured: docs/attribution.md).
-
-Boundary: arrays in, a p-value and a sentence out; NumPy only, no models and no pictures.
 """
 
 from __future__ import annotations

@@ -1,36 +1,43 @@
 """explain(): which parts of the input carry chosen words of an answer.
 
 The plain input is scored, then a coarse map, then the fine cells of the coarse cells that lost
-most, then frames or event images one by one (docs/attribution.md).
-
-Boundary: one loaded model and one request; the caller owns the device.  Nothing is kept on disk,
-and the feature cache is not used.
+most, then frames or event images one by one (docs/attribution.md).  Features never come from the
+cache and are never written to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 import numpy as np
 import torch
+from msgspec.structs import replace as changed
 
 from engine.attribution import cells as grid
 from engine.attribution import chance as chances
-from engine.attribution import cost as costs
 from engine.attribution import words as texts
 from engine.attribution.chance import Floats
 from engine.attribution.explained import (
+    ExplainOptions,
     ExplainRequest,
     ExplainWatcher,
     Explanation,
 )
-from engine.attribution.forcing import Forcing
-from engine.attribution.occlusion import Occlusion
-from engine.attribution.shown import shown
+from engine.attribution.occlusion import Occlusion, shown
 from engine.attribution.words import ScoredWords
-from engine.errors import BadInput, Cancelled, ModelUnavailable, OutOfMemory
+from engine.decoding import forced
+from engine.errors import (
+    BadInput,
+    Cancelled,
+    ContextTooLong,
+    ModelUnavailable,
+    NotFinite,
+    OutOfMemory,
+)
 from engine.machine import device, memory
 from engine.models import registry
 from engine.models.adapter import Adapter
@@ -48,6 +55,14 @@ ROUNDED = (
     "The model computes in {}: a small loss may be rounding, which differs from batch to batch."
 )
 HALVED = "A batch of {:,} inputs does not fit in memory: {:,} at a time."
+NOT_FINITE = (
+    "{}: the words' log-probability is not finite (NaN or infinity): copy the checkpoint again, or "
+    "choose a dtype with a wider range, such as bfloat16 or float32."
+)
+TOO_LONG = (
+    "{} has a context of {:,} tokens; the prompt has {:,} and the words end {:,} tokens later: "
+    "choose earlier or shorter words."
+)
 SAMPLED = "The answer was sampled; its words are scored by the model's own probabilities."
 
 
@@ -64,11 +79,10 @@ def measured_cost(adapter: Adapter, request: ExplainRequest) -> Cost:
     """The same, with seconds: the plain input is scored twice, because a first pass is slower."""
     refuse(adapter)
     with memory.guard(adapter.info.name, adapter.device), torch.inference_mode():
-        hidden, words = occlusion(adapter, request), scored_words(adapter, request.words, ())
-        wanted = _wanted(adapter, words)
-        forcing = Forcing(adapter, request.run, words, wanted, 1, ExplainWatcher())
-        list(forcing.tokens([hidden.plain] * 2))
-        return _cost(adapter, request, hidden)
+        words = scored_words(adapter, request.words, ())
+        forcing = Forcing(adapter, request, words, ExplainWatcher(), batch=1)
+        list(forcing.tokens([forcing.hidden.plain] * 2))
+        return _cost(adapter, request, forcing.hidden)
 
 
 def explain(
@@ -155,22 +169,96 @@ def scored_words(adapter: Adapter, words: str, ids: Sequence[int]) -> ScoredWord
     return texts.find(words, adapter.text(ids), ids, ends, tokenize)
 
 
-@dataclass(frozen=True, eq=False)
-class _Losses:
-    """Scores inputs against the plain one; `sums` [1 + R] of each cell are for the chance test."""
+class Forcing:
+    """Scores the words on one input after another; `spent` is in milliseconds.
 
-    forcing: Forcing
-    plain: Floats  # [N, 1 + R]
-    sums: list[Floats] = field(default_factory=list)
+    `wanted` [N, 1 + R]: the words' tokens, and the random ones of the chance test, which are scored
+    in their places.  `sums` [1 + R] of each cell are for this test.
 
-    def of(self, inputs: Iterable[Media], cells: bool = False) -> list[float]:
-        """The loss of each input in nats, summed over the words' tokens."""
+    The prompt before the first visual row is the same for all inputs.  Its share of the work is
+    small, and the pass over the words would need a copy of its cache per input, so it is not kept.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        request: ExplainRequest,
+        words: ScoredWords,
+        watcher: ExplainWatcher,
+        batch: int,
+    ) -> None:
+        self.adapter, self.run, self.words, self.watcher = adapter, request.run, words, watcher
+        self.hidden = occlusion(adapter, request)
+        self.batched = "batch" not in adapter.refuses
+        self.batch = batch if self.batched else 1
+        self.of = _cost(adapter, request, self.hidden).encodings
+        tokenizer, (first, after) = adapter.tokenizer, words.scored
+        known = min(len(tokenizer), adapter.model.get_input_embeddings().num_embeddings)
+        random = chances.random_tokens(known, tokenizer.all_special_ids, after - first)
+        self.wanted = torch.from_numpy(np.column_stack([words.token_ids[first:after], random]))
+        self.plain: Floats = np.empty((0, 0))
+        self.sums: list[Floats] = []
+        self.encodings, self.prefills, self.spent = 0, 0, 0.0
+
+    def tokens(self, inputs: Iterable[Media]) -> Iterator[Floats]:
+        """The log-probabilities [N, 1 + R] of the wanted tokens on each input, in nats.
+
+        Up to `batch` inputs are encoded and scored together if the model takes batches.  Cancelled
+        between two batches; NotFinite if a score of the words is no number.
+        """
+        rest = iter(inputs)
+        while group := list(islice(rest, self.batch)):
+            if self.watcher.cancelled():
+                raise Cancelled("The explanation was cancelled.")
+            start = time.perf_counter()
+            found = self._scored(group)
+            self.encodings, self.prefills = self.encodings + len(group), self.prefills + 1
+            self.spent += (time.perf_counter() - start) * 1000
+            grid.remember(self.adapter.info.name, self.spent / self.encodings)
+            self.watcher.done(self.encodings, self.of)
+            if not all(np.isfinite(values[:, 0]).all() for values in found):
+                raise NotFinite(NOT_FINITE.format(self.adapter.info.name))
+            yield from found
+
+    def _scored(self, group: list[Media]) -> list[Floats]:
+        """[N, 1 + R] of each input of a batch; of a model without batches it has one input."""
+        adapter, run, after = self.adapter, self.run, self.words.scored[1]
+        prepared = [adapter.preprocess(media, run.prompt, run.pixels) for media in group]
+        context, limit = max(one.context_tokens for one in prepared), adapter.context_limit
+        if context + after > limit:
+            raise ContextTooLong(TOO_LONG.format(adapter.info.name, limit, context, after))
+        encode = adapter.encode
+        features = adapter.encode_batch(prepared) if self.batched else [encode(prepared[0])]
+        prompts = [adapter.embed(*pair) for pair in zip(prepared, features, strict=True)]
+        ids = self.words.token_ids[:after]
+        logs = forced.of_tokens(adapter.decoder, prompts, ids, self.wanted)
+        return list(logs.double().cpu().numpy())
+
+    def cells(self, cells: Sequence[CellLoss]) -> tuple[CellLoss, ...]:
+        """The cells with their losses, summed over the words' tokens."""
         found = []
-        for values in self.forcing.tokens(inputs):
-            found.append(float((self.plain - values)[:, 0].sum()))
-            if cells:
-                self.sums.append(chances.weighted(self.plain, values))
-        return found
+        inputs = (self.hidden.without(cell.removed) for cell in cells)
+        for cell, values in zip(cells, self.tokens(inputs), strict=True):
+            found.append(changed(cell, nats=float((self.plain - values)[:, 0].sum())))
+            self.sums.append(chances.weighted(self.plain, values))
+        return tuple(found)
+
+    def map(self, options: ExplainOptions) -> tuple[CellLoss, ...]:
+        """The coarse map, and the fine cells where it lost most."""
+        coarse = self.cells(grid.coarse(options))
+        if not coarse:
+            return self.cells(grid.fine(options))
+        strongest = sorted(coarse, key=lambda cell: -cell.nats)[: options.refined]
+        fine = [cell for one in strongest for cell in grid.fine(options, one.box)]
+        return (*coarse, *self.cells(fine))
+
+    def moments(self) -> tuple[MomentLoss, ...]:
+        moments = tuple(self.hidden.moments())
+        inputs = (self.hidden.at(moment) for moment in moments)
+        return tuple(
+            changed(moment, nats=float((self.plain - values)[:, 0].sum()))
+            for moment, values in zip(moments, self.tokens(inputs), strict=True)
+        )
 
 
 @torch.inference_mode()
@@ -178,15 +266,20 @@ def _explained(
     adapter: Adapter, request: ExplainRequest, ids: Sequence[int], watcher: ExplainWatcher
 ) -> Explanation:
     words = scored_words(adapter, request.words, ids)
-    hidden = occlusion(adapter, request)
-    wanted = _wanted(adapter, words)
-    forcing = Forcing(adapter, request.run, words, wanted, request.options.batch, watcher)
-    forcing.of = _cost(adapter, request, hidden).encodings
+    forcing = Forcing(adapter, request, words, watcher, request.options.batch)
+    hidden = forcing.hidden
     (plain,) = forcing.tokens([hidden.plain])
+    forcing.plain = plain
     watcher.planned(_cost(adapter, request, hidden))
-    losses = _Losses(forcing, plain)
-    cells = _map(losses, hidden, request)
-    moments = _moments(losses, hidden) if request.options.time else ()
+    cells = forcing.map(request.options)
+    moments = forcing.moments() if request.options.time else ()
+    notes = [*hidden.plain.notes, *words.notes]
+    if hidden.removal == "painted":
+        notes.append(PAINTED)
+    if not request.run.decode.greedy and words.said:
+        notes.append(SAMPLED)
+    if adapter.dtype != torch.float32:
+        notes.append(ROUNDED.format(str(adapter.dtype).removeprefix("torch.")))
     return Explanation(
         request=request,
         answer=adapter.text(ids),
@@ -197,61 +290,15 @@ def _explained(
         logprob=float(plain[:, 0].sum()),
         cells=cells,
         moments=moments,
-        chance=chances.permutation_test(np.stack(losses.sums), float(np.exp(plain[:, 0].min()))),
+        chance=chances.permutation_test(np.stack(forcing.sums), float(np.exp(plain[:, 0].min()))),
         cost=Cost(forcing.encodings, forcing.prefills, forcing.spent / 1000),
         ms=forcing.spent,
         removal=hidden.removal,
         pictures=hidden.shown(),
-        notes=_notes(adapter, request, words, hidden),
+        notes=tuple(notes),
     )
 
 
 def _cost(adapter: Adapter, request: ExplainRequest, hidden: Occlusion) -> Cost:
     batched, pictures = "batch" not in adapter.refuses, len(hidden.plain.images)
-    return costs.counted(request.options, pictures, hidden.raw, batched, adapter.info.name)
-
-
-def _map(losses: _Losses, hidden: Occlusion, request: ExplainRequest) -> tuple[CellLoss, ...]:
-    """The coarse map, and the fine cells where it lost most."""
-    options = request.options
-    coarse = _cells(losses, hidden, grid.coarse(options))
-    if not coarse:
-        return _cells(losses, hidden, grid.fine(options))
-    strongest = sorted(coarse, key=lambda cell: -cell.nats)[: options.refined]
-    fine = [cell for one in strongest for cell in grid.fine(options, one.box)]
-    return (*coarse, *_cells(losses, hidden, fine))
-
-
-def _cells(losses: _Losses, hidden: Occlusion, cells: Sequence[grid.Cell]) -> tuple[CellLoss, ...]:
-    nats = losses.of((hidden.without(cell.removed) for cell in cells), cells=True)
-    return tuple(cell.loss(one) for cell, one in zip(cells, nats, strict=True))
-
-
-def _moments(losses: _Losses, hidden: Occlusion) -> tuple[MomentLoss, ...]:
-    moments = tuple(hidden.moments())
-    nats = losses.of(hidden.at(moment) for moment in moments)
-    return tuple(
-        MomentLoss(moment.index, moment.label, moment.how, one)
-        for moment, one in zip(moments, nats, strict=True)
-    )
-
-
-def _wanted(adapter: Adapter, words: ScoredWords) -> torch.Tensor:
-    """[N, 1 + R]: the words' tokens, and the random ones of the chance test."""
-    tokenizer, (first, after) = adapter.tokenizer, words.scored
-    known = min(len(tokenizer), adapter.model.get_input_embeddings().num_embeddings)
-    random = chances.random_tokens(known, tokenizer.all_special_ids, after - first)
-    return torch.from_numpy(np.column_stack([words.token_ids[first:after], random]))
-
-
-def _notes(
-    adapter: Adapter, request: ExplainRequest, words: ScoredWords, hidden: Occlusion
-) -> tuple[str, ...]:
-    notes = [*hidden.plain.notes, *words.notes]
-    if hidden.removal == "painted":
-        notes.append(PAINTED)
-    if not request.run.decode.greedy and words.said:
-        notes.append(SAMPLED)
-    if adapter.dtype != torch.float32:
-        notes.append(ROUNDED.format(str(adapter.dtype).removeprefix("torch.")))
-    return tuple(notes)
+    return grid.counted(request.options, pictures, hidden.raw, batched, adapter.info.name)

@@ -4,19 +4,17 @@ All losses are in nats: log P(words | plain input) - log P(words | changed input
 model's own probability of the words' tokens, given the tokens before them.  Boxes are shares of the
 picture; event pictures of different sizes are shares of the largest, because all begin at the same
 corner of the sensor.
-
-Boundary: frozen data, checks and texts; no torch, no NumPy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 import msgspec
 
-from engine.attribution.smoothing import smoothed
 from engine.errors import BadInput
 from engine.pipeline.watcher import Watcher
 from engine.quoting import quoted, whole
@@ -29,6 +27,8 @@ FILLS: tuple[Fill, ...] = get_args(Fill)
 MIN_GRID, MAX_GRID = 2, 32
 MAX_BATCH = 64
 MAX_WORDS = 2_000  # characters
+_NEAR = (-1, 0, 1)
+WEIGHT = {(y, x): math.exp(-(y * y + x * x) / 2) for y in _NEAR for x in _NEAR}
 REMOVED: dict[Removal, str] = {
     "blur": "blurred",
     "neutral": "filled with the picture's mean colour",
@@ -60,11 +60,17 @@ class ExplainOptions:
     batch: int = 8  # changed inputs that are encoded together
 
     def __post_init__(self) -> None:
-        _within("grid", self.grid, MIN_GRID, MAX_GRID)
-        _within("side", self.side, 1, self.grid)
-        _within("coarse", self.coarse, 0, self.grid)
-        _within("refined", self.refined, 0, MAX_GRID**2)
-        _within("batch", self.batch, 1, MAX_BATCH)
+        for name, value, low, high in (
+            ("grid", self.grid, MIN_GRID, MAX_GRID),
+            ("side", self.side, 1, self.grid),
+            ("coarse", self.coarse, 0, self.grid),
+            ("refined", self.refined, 0, MAX_GRID**2),
+            ("batch", self.batch, 1, MAX_BATCH),
+        ):
+            if not low <= value <= high:
+                raise BadInput(
+                    f"{name} is {whole(value)}: choose a value from {low:,} to {high:,}."
+                )
         if self.fill not in FILLS:
             raise BadInput(f"fill is {quoted(self.fill)}: choose one of {', '.join(FILLS)}.")
         if self.coarse and self.grid % self.coarse:
@@ -73,11 +79,6 @@ class ExplainOptions:
                 f"coarse is {self.coarse}, which does not divide a grid of {self.grid}: choose "
                 f"one of {', '.join(fitting)}, or 0 for the whole fine map."
             )
-
-
-def _within(name: str, value: int, low: int, high: int) -> None:
-    if not low <= value <= high:
-        raise BadInput(f"{name} is {whole(value)}: choose a value from {low:,} to {high:,}.")
 
 
 @dataclass(frozen=True)
@@ -162,13 +163,42 @@ def contains(outer: Box, inner: Box) -> bool:
     return outer[0] <= x < outer[2] and outer[1] <= y < outer[3]
 
 
-_ACROSS, _DOWN = ("left", "middle", "right"), ("top", "middle height", "bottom")
+def smoothed(losses: Mapping[Box, float], grid: int) -> dict[Box, float]:
+    """The weighted mean of each cell's loss with its eight neighbours; cells cover the picture
+    once, in a raster of `grid` x `grid` places.
+
+    A box of several cells is removed for each cell, so a thing lowers the words in all boxes that
+    cover it, and the largest of these losses may belong to a box beside it.  The mean finds their
+    middle (measured: docs/attribution.md).  Beyond the picture nothing is lost.  A cell that
+    covers several places counts in each of them, and has the largest of their values.
+    """
+    place = {at: box for box in losses for at in places(box, grid)}
+    values = {
+        (row, column): sum(
+            weight * losses[place[row + y, column + x]]
+            for (y, x), weight in WEIGHT.items()
+            if (row + y, column + x) in place
+        )
+        / sum(WEIGHT.values())
+        for row, column in place
+    }
+    return {box: max(values[at] for at in places(box, grid)) for box in losses}
+
+
+def places(box: Box, grid: int) -> list[tuple[int, int]]:
+    """Row and column of the raster's places whose centres lie in the box."""
+    left, top, right, bottom = box
+    columns = [column for column in range(grid) if left <= (column + 0.5) / grid < right]
+    rows = [row for row in range(grid) if top <= (row + 0.5) / grid < bottom]
+    return [(row, column) for row in rows for column in columns]
 
 
 def place(box: Box) -> str:
     """Where the centre of a box is, in words."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
-    return f"{_ACROSS[min(int(3 * x), 2)]}, {_DOWN[min(int(3 * y), 2)]}"
+    across = ("left", "middle", "right")[min(int(3 * x), 2)]
+    down = ("top", "middle height", "bottom")[min(int(3 * y), 2)]
+    return f"{across}, {down}"
 
 
 def nats_text(nats: float) -> str:

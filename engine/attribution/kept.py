@@ -1,8 +1,4 @@
-"""Explanations kept with a run, as the same types that explain() gives.
-
-Boundary: a run folder and a request in, an Explanation out; engine/storage/explanations.py reads
-and checks the file.
-"""
+"""Explanations kept with a run, as the same types that explain() gives."""
 
 from __future__ import annotations
 
@@ -16,8 +12,8 @@ from engine.attribution.explained import (
     ExplainRequest,
     Explanation,
     as_json,
+    places,
 )
-from engine.attribution.smoothing import places
 from engine.errors import BadInput, StoreError, UnknownModel
 from engine.models.families import FAMILIES
 from engine.quoting import cut, quoted
@@ -48,7 +44,7 @@ def mapped(stored: StoredExplanation, header: Header, sample: Sample) -> tuple[E
     UnknownModel for a model that the run does not have.
     """
     from engine.attribution import heatmap
-    from engine.attribution.shown import shown
+    from engine.attribution.occlusion import shown
 
     request = header.plan.ask(sample, stored.model, stored.prompt)
     found = restored(stored, request)

@@ -4,8 +4,7 @@ An event picture is as if the events in the box had been dropped before drawing:
 stream and the size of each picture stay those of the whole stream.  A pixel shows its last event,
 so painting the box with the background gives the same picture, bit for bit; a test compares both.
 
-Boundary: Media in, Media out; reads no files, knows no models.  Changed media have a digest of
-their own, and nothing computed from them is kept.
+Changed media have a digest of their own, and nothing computed from them is kept.
 """
 
 from __future__ import annotations
@@ -14,24 +13,17 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
+from engine import media
 from engine.attribution.explained import Fill, Removal
-from engine.types import Box, Image, Media
+from engine.errors import MediaError
+from engine.storage.explanations import MomentLoss
+from engine.types import Box, Image, Media, MediaKind, RunRequest
 
 BLUR_SHARE = 0.08  # standard deviation of the blur, as a share of the picture's longer side
 BACKGROUND = 255  # of event pictures
-
-
-@dataclass(frozen=True)
-class Moment:
-    """One picture that is replaced by its neighbour, or emptied of its events."""
-
-    index: int
-    label: str
-    how: Literal["replaced", "emptied"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,23 +66,20 @@ class Occlusion:
             pictures.append(picture)
         return self._changed(tuple(pictures), f"without {boxes} by {self.removal}")
 
-    def moments(self) -> Iterator[Moment]:
-        """Each picture replaced, and of raw events also each emptied; none of a single picture."""
-        count = len(self.plain.images)
-        if count < 2:
-            return
-        labels = [self._label(index) for index in range(count)]
-        yield from (Moment(index, labels[index], "replaced") for index in range(count))
-        if self.raw:
-            yield from (Moment(index, labels[index], "emptied") for index in range(count))
-
-    def _label(self, index: int) -> str:
-        frames = self.plain.frames
+    def moments(self) -> Iterator[MomentLoss]:
+        """Each picture replaced by its neighbour, and of raw events also each emptied, without the
+        losses; none of a single picture."""
+        count, frames = len(self.plain.images), self.plain.frames
+        name = "event image" if self.plain.kind == "events" else "image"
+        labels = [f"{name} {index + 1}" for index in range(count)]
         if frames is not None:
-            return f"frame {frames.indices[index]}"
-        return f"event image {index + 1}" if self.plain.kind == "events" else f"image {index + 1}"
+            labels = [f"frame {index}" for index in frames.indices[:count]]
+        if count > 1:
+            yield from (MomentLoss(*one, "replaced", 0.0) for one in enumerate(labels))
+        if count > 1 and self.raw:
+            yield from (MomentLoss(*one, "emptied", 0.0) for one in enumerate(labels))
 
-    def at(self, moment: Moment) -> Media:
+    def at(self, moment: MomentLoss) -> Media:
         """The media with this picture replaced by the one before it (the first by the second), or
         with none of its events, on the same canvas."""
         pictures, index = list(self.plain.images), moment.index
@@ -109,6 +98,25 @@ class Occlusion:
         if self.canvas is None:
             return self.plain.images
         return tuple(_on_canvas(picture, self.canvas) for picture in self.plain.images)
+
+
+def shown(run: RunRequest, kind: MediaKind, fill: Fill = "blur") -> Occlusion:
+    """The pictures of the run for a model of this kind; MediaError if they cannot be read."""
+    plain = media.load(run.sample, kind, run)
+    return Occlusion(plain, fill, _from_events(run, plain))
+
+
+def _from_events(run: RunRequest, plain: Media) -> bool:
+    """Whether the pictures are those that this project draws from the sample's raw events."""
+    if plain.kind != "events" or plain.extent is not None or run.sample.events is None:
+        return plain.extent is not None
+    try:
+        drawn = media.load(replace(run.sample, event_images=()), "events", run)
+    except MediaError:
+        return False
+    return len(drawn.images) == len(plain.images) and all(
+        map(np.array_equal, drawn.images, plain.images)
+    )
 
 
 def area(box: Box, canvas: tuple[int, int]) -> tuple[slice, slice]:

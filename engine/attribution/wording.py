@@ -1,7 +1,4 @@
-"""An explanation in words, for pages, reports and the terminal.
-
-Boundary: results in, text out; no torch, no pictures.
-"""
+"""An explanation in words, for pages, reports and the terminal."""
 
 from __future__ import annotations
 

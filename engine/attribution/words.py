@@ -1,8 +1,4 @@
-"""Which tokens of an answer chosen words are.
-
-Boundary: texts and token ids; no models.  The tokenizer is used for words that are not in the
-answer.
-"""
+"""Which tokens of an answer chosen words are."""
 
 from __future__ import annotations
 
@@ -40,7 +36,10 @@ def find(
     """
     places = _places(words, answer) or _places(words, answer, re.IGNORECASE)
     if not places:
-        return _unsaid(words, tokenize)
+        alone = tuple(tokenize(words))
+        if not alone:
+            raise BadInput(f"{quoted(words)} has no tokens in this model: give other words.")
+        return ScoredWords(words, False, alone, (0, len(alone)), (NOT_SAID,))
     begin, after = places[0]
     notes = (TWICE.format(len(places)),) if len(places) > 1 else ()
     return ScoredWords(answer[begin:after], True, tuple(ids), _tokens(begin, after, ends), notes)
@@ -49,13 +48,10 @@ def find(
 def _places(words: str, answer: str, flags: re.RegexFlag = re.NOFLAG) -> list[tuple[int, int]]:
     """Where the words stand as whole words; any whitespace stands for any other."""
     text = r"\s+".join(map(re.escape, words.split()))
-    before = r"(?<![A-Za-z0-9])" if _letter(words[0]) else ""
-    behind = r"(?![A-Za-z0-9])" if _letter(words[-1]) else ""
+    letter = re.compile("[A-Za-z0-9]")
+    before = r"(?<![A-Za-z0-9])" if letter.match(words[0]) else ""
+    behind = r"(?![A-Za-z0-9])" if letter.match(words[-1]) else ""
     return [match.span() for match in re.finditer(before + text + behind, answer, flags)]
-
-
-def _letter(text: str) -> bool:
-    return text.isascii() and text.isalnum()
 
 
 def _tokens(begin: int, after: int, ends: Sequence[int]) -> tuple[int, int]:
@@ -68,13 +64,6 @@ def _tokens(begin: int, after: int, ends: Sequence[int]) -> tuple[int, int]:
     while first and ends[first - 1] == (ends[first - 2] if first > 1 else 0):
         first -= 1
     return first, last + 1
-
-
-def _unsaid(words: str, tokenize: Tokenize) -> ScoredWords:
-    ids = tuple(tokenize(words))
-    if not ids:
-        raise BadInput(f"{quoted(words)} has no tokens in this model: give other words.")
-    return ScoredWords(words, False, ids, (0, len(ids)), (NOT_SAID,))
 
 
 def refuse_markers(words: str, special: Sequence[str]) -> None:

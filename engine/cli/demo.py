@@ -56,7 +56,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _choices(options: argparse.Namespace) -> int:
-    from engine.demo import choice_dataset
+    from engine.demo import demo_dataset
     from engine.demo.demo_dataset import HELD_OUT
 
     if options.evaluate or (options.seeds, options.models) != (None, None):
@@ -64,7 +64,7 @@ def _choices(options: argparse.Namespace) -> int:
     scenes = SCENES if options.scenes is None else options.scenes
     if not 1 <= scenes <= len(HELD_OUT):
         raise BadInput(f"--scenes is {scenes:,}: choose a number from 1 to {len(HELD_OUT):,}.")
-    count = choice_dataset.write(options.choices, HELD_OUT[:scenes])
+    count = demo_dataset.write_choices(options.choices, HELD_OUT[:scenes])
     found = {"folder": str(options.choices), "scenes": scenes, "questions": count}
     out(found, f"{shown(options.choices)}: {count:,} questions on {scenes:,} scenes", options)
     return 0

@@ -1,7 +1,4 @@
-"""Sky and ground of a demo scene, painted per pixel at the size of a frame (160 x 120).
-
-Boundary: colours, texture and perspective of the ground; props.py draws the objects on it.
-"""
+"""Sky and ground of a demo scene, painted per pixel at the size of a frame (160 x 120)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """The camera of the demo world and the canvas it draws on.
 
-Boundary: perspective, light and pixels; knows no cars or trees.
 Metres: x to the right of the lane's middle, y above the road, z ahead of the lens.
 """
 

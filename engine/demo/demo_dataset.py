@@ -1,19 +1,22 @@
-"""The demo dataset: scenes written to disk in the same form as a real dataset.
-
-Boundary: seeds in, a folder out. engine/media reads the folder like any other.
-"""
+"""The demo dataset, and a multiple-choice dataset of demo scenes, in the form of a real dataset."""
 
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
 
+from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.demo.demo_questions import ASKED
 from engine.errors import DatasetError
 from engine.plain_files import read_limited, reason
+from engine.prompts import WORDS
 from engine.quoting import shown
 
 VERSION = "2"  # raise it when scenes, simulator or layout change: the dataset is then made anew
@@ -28,6 +31,17 @@ SEEDS: tuple[int, ...] = (
     200_052, 200_002, 200_037, 200_006, 200_011, 200_003, 200_000, 200_009,
     200_014, 200_015, 200_010, 200_031, 200_043, 200_020,
 )  # fmt: skip
+
+# The trained question about each attribute.
+QUESTION_ABOUT: Mapping[str, str] = {
+    "curve": ASKED["road"][0],
+    "lead vehicle": ASKED["vehicles"][0],
+    "motion": ASKED["motion"][0],
+    "roadside": ASKED["roadside"][0],
+    "guardrail side": "On which side is the guardrail?",
+    "pedestrian": ASKED["pedestrian"][0],
+    "time of day": ASKED["time"][0],
+}
 
 
 def ensure_dataset(root: Path) -> Path:
@@ -45,27 +59,44 @@ def ensure_dataset(root: Path) -> Path:
 
 
 def _make(root: Path) -> Path:
+    """Makes the dataset beside its place and renames it; another process may be faster."""
     root.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{root.name}-", dir=root.parent))
+    stale = fresh.with_name(fresh.name + "-old")
     try:
         write_dataset(fresh, SEEDS)
         (fresh / MARKER).write_text(VERSION, encoding="utf-8")
-        _put(fresh, root)
+        try:
+            if root.exists():
+                root.rename(stale)
+            fresh.rename(root)
+        except OSError:
+            if not _current(root):
+                raise
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(stale, ignore_errors=True)
     return root
 
 
 def write_dataset(root: Path, seeds: Iterable[int]) -> Path:
     """The scenes of the seeds below root, with their index; returns root."""
+    _write_index(root, list(_scenes(root, seeds)))
+    return root
+
+
+def _scenes(root: Path, seeds: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """The record of each scene, whose files are written below root."""
     from engine.demo.scenes import render  # needed once: scenes that are there import nothing
     from engine.demo.writing import write_scene
 
     root.mkdir(parents=True, exist_ok=True)
-    records = [write_scene(root, render(seed)) for seed in seeds]
+    return (write_scene(root, render(seed)) for seed in seeds)
+
+
+def _write_index(root: Path, records: list[dict[str, Any]]) -> None:
     text = json.dumps(records, indent=2, ensure_ascii=False)
     (root / INDEX).write_text(text + "\n", encoding="utf-8")
-    return root
 
 
 def _current(root: Path) -> bool:
@@ -75,15 +106,44 @@ def _current(root: Path) -> bool:
     return False
 
 
-def _put(fresh: Path, root: Path) -> None:
-    """Rename the finished folder into place; another process may have been faster."""
-    stale = fresh.with_name(fresh.name + "-old")
+def write_choices(root: Path, seeds: Iterable[int], order_seed: int = 0) -> int:
+    """The scenes of the seeds and a question about each of their attributes, below root, which must
+    be new or empty.
+
+    Returns the number of questions.  The media files are written once per scene.
+    """
     try:
-        if root.exists():
-            root.rename(stale)
-        fresh.rename(root)
-    except OSError:
-        if not _current(root):
-            raise
-    finally:
-        shutil.rmtree(stale, ignore_errors=True)
+        if root.exists() and any(root.iterdir()):
+            raise DatasetError(f"{shown(root)} is not empty: name a new folder for the demo set.")
+        records = [one for scene in _scenes(root, seeds) for one in questions(scene, order_seed)]
+        _write_index(root, records)
+    except OSError as error:
+        raise DatasetError(
+            f"The demo set cannot be written to {shown(root)} ({reason(error)}): choose a folder "
+            "that can be written."
+        ) from error
+    return len(records)
+
+
+def questions(scene: Mapping[str, Any], order_seed: int) -> Iterator[dict[str, Any]]:
+    """A record for each attribute that is known of the scene, given as its record.
+
+    The demo models know only their trained questions, so the question is asked without its options
+    ("words"), and the answer is read by its words.  The options are shuffled: the letter of the
+    right one says nothing.
+    """
+    for name, question in QUESTION_ABOUT.items():
+        value = scene["truth"].get(name)
+        if value is None:
+            continue
+        options = list(ATTRIBUTES[name])
+        random.Random(f"{order_seed} {scene['id']} {name}").shuffle(options)
+        yield {
+            **scene,
+            "id": f"{scene['id']}-{name.replace(' ', '-')}",
+            "conversations": [{"from": "human", "value": f"<event>\n{question}"}],
+            "choices": options,
+            "choice_form": WORDS,
+            "answer": ascii_uppercase[options.index(value)],
+            "task": name,
+        }

@@ -1,11 +1,6 @@
-"""The questions that the demo models were trained on: several kinds, each in many wordings.
-
-Boundary: questions only, no answers and no scenes. Importing it only imports NumPy.
-"""
+"""The questions that the demo models were trained on: several kinds, each in many wordings."""
 
 from __future__ import annotations
-
-from functools import cache
 
 import numpy as np
 
@@ -196,16 +191,11 @@ QUESTIONS: tuple[str, ...] = (
 
 def attributes_asked(question: str) -> frozenset[str] | None:
     """The attributes of a scene that this question asks for; None if it is not listed above."""
-    return _by_question().get(plain_question(question).lower())
-
-
-@cache
-def _by_question() -> dict[str, frozenset[str]]:
-    return {
-        plain_question(wording).lower(): ATTRIBUTES_ASKED[kind]
-        for kind, wordings in ASKED.items()
-        for wording in wordings
-    }
+    asked = plain_question(question).lower()
+    for kind, wordings in ASKED.items():
+        if any(asked == plain_question(wording).lower() for wording in wordings):
+            return ATTRIBUTES_ASKED[kind]
+    return None
 
 
 def draw_question(kind: str, rng: np.random.Generator) -> str:

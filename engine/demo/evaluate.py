@@ -1,13 +1,9 @@
-"""Measures how often the demo models are right about scenes that they were not trained on.
-
-Boundary: runs the engine's ordinary pipeline on files on disk and parses the answers; knows no
-networks.
-"""
+"""Measures how often the demo models are right about scenes that they were not trained on."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.analysis.answer_reading import MOTION_ASKED, Claims, Score, read_attributes, score
@@ -31,12 +27,14 @@ def evaluate(seeds: range, models: Sequence[str], say: Callable[[str], None]) ->
     accuracy: right answers / n; claimed: the share that state the attribute; n: scenes to which it
     applies; majority: the accuracy of always naming the most common value.
     """
+    from engine.media import dataset
+
     truths: list[Claims] = []
     claims: dict[str, list[Claims]] = {model: [] for model in models}
     for start in range(seeds.start, seeds.stop, BATCH):
         part = range(start, min(start + BATCH, seeds.stop))
         with tempfile.TemporaryDirectory() as folder:
-            samples = _samples(Path(folder) / "held-out", part)
+            samples = dataset.read(write_dataset(Path(folder) / "held-out", part)).samples
             truths += [dict(sample.truth) for sample in samples]
             for model in models:
                 claims[model] += _claims(model, samples)
@@ -55,12 +53,6 @@ def as_text(table: Table) -> str:
             for name, row in rows.items()
         ]
     return "\n".join(lines)
-
-
-def _samples(root: Path, seeds: Iterable[int]) -> tuple[Sample, ...]:
-    from engine.media import dataset
-
-    return tuple(dataset.read(write_dataset(root, seeds)).samples)
 
 
 def _claims(model: str, samples: Sequence[Sample]) -> list[Claims]:

@@ -1,6 +1,5 @@
-"""The correct answers about a demo scene.
+"""The correct answers about a demo scene; analysis/answer_reading.py does the reverse.
 
-Boundary: truth (attribute -> value) in, sentences out; analysis/answer_reading.py does the reverse.
 A voice is what a kind of model can know: `event` has no colours and no time of day, `image` sees
 no motion.
 """
@@ -16,7 +15,7 @@ from engine.analysis.answer_reading import read_attributes
 from engine.demo.demo_questions import ASKED, DEFAULT_QUESTION, QUESTIONS
 
 __all__ = [
-    "ASKED", "DEFAULT_QUESTION", "QUESTIONS", "VOICES", "Speaker", "Truth", "Voice", "draw_answer",
+    "ASKED", "DEFAULT_QUESTION", "QUESTIONS", "VOICES", "Truth", "Voice", "draw_answer",
     "read_attributes", "reference",
 ]  # fmt: skip
 
@@ -135,84 +134,59 @@ ROAD_DETAIL: Sentences = (
 )
 
 
-class Speaker:
-    """Answers for one scene in one voice; `choose` picks among equal wordings."""
+def answer(truth: Truth, voice: Voice, kind: str, choose: Callable[[Sentences], str]) -> str:
+    """The answer to one kind of question (a key of ASKED) about a scene; `choose` picks among equal
+    wordings."""
+    event, alone = voice == "event", truth["lead vehicle"] == "none"
+    words = {
+        "curve": truth["curve"],
+        "lead": truth["lead vehicle"],
+        "rail": truth.get("guardrail side", ""),
+        "walker": truth["pedestrian"],
+        "medium": "video" if voice == "video" else "image",
+    }
 
-    def __init__(self, truth: Truth, voice: Voice, choose: Callable[[Sentences], str]):
-        self._truth, self._voice, self._choose = truth, voice, choose
-        self._words = {
-            "curve": truth["curve"],
-            "lead": truth["lead vehicle"],
-            "rail": truth.get("guardrail side", ""),
-            "walker": truth["pedestrian"],
-            "medium": "video" if voice == "video" else "image",
-        }
+    def say(sentences: Sentences) -> str:
+        return choose(sentences).format(**words)
 
-    def answer(self, kind: str) -> str:
-        """The answer to one kind of question (a key of ASKED)."""
-        parts: dict[str, Callable[[], list[str]]] = {
-            "describe": self._describe,
-            "road": self._road,
-            "vehicles": lambda: [self._lead(), *self._motion()],
-            "motion": self._asked_motion,
-            "roadside": lambda: [self._pick(ROADSIDE[self._truth["roadside"]])],
-            "pedestrian": lambda: [self._pedestrian()],
-            "time": self._hour,
-        }
-        return " ".join(parts[kind]())
+    def pick(wordings: tuple[Sentences, Sentences]) -> str:
+        return say(wordings[0] if event else wordings[1])
 
-    def _describe(self) -> list[str]:
-        opening = []
-        if self._voice != "event":
-            opening = [self._fill(OPENING[self._truth["time of day"]])]
-        roadside = self._pick(ROADSIDE[self._truth["roadside"]])
-        lead = [self._lead(), *self._motion()]
-        return [*opening, *self._road(), *lead, roadside, self._pedestrian()]
+    def road() -> list[str]:
+        detail = [] if event else [say(ROAD_DETAIL)]
+        return [pick(CURVE["straight" if truth["curve"] == "straight" else "turn"]), *detail]
 
-    def _road(self) -> list[str]:
-        detail = [] if self._voice == "event" else [self._choose(ROAD_DETAIL)]
-        return [self._curve(), *detail]
+    def lead() -> list[str]:
+        vehicle = pick(LEAD["none" if alone else "some"])
+        if alone:
+            return [vehicle]
+        return [vehicle, say(NO_MOTION) if voice == "image" else pick(MOTION[truth["motion"]])]
 
-    def _curve(self) -> str:
-        straight = self._truth["curve"] == "straight"
-        return self._pick(CURVE["straight" if straight else "turn"])
+    def pedestrian() -> str:
+        return pick(PEDESTRIAN["none" if truth["pedestrian"] == "none" else "some"])
 
-    def _lead(self) -> str:
-        return self._pick(LEAD["none" if self._truth["lead vehicle"] == "none" else "some"])
-
-    def _motion(self) -> list[str]:
-        if self._truth["lead vehicle"] == "none":
-            return []
-        if self._voice == "image":
-            return [self._choose(NO_MOTION)]
-        return [self._pick(MOTION[self._truth["motion"]])]
-
-    def _asked_motion(self) -> list[str]:
-        if self._truth["lead vehicle"] == "none":
-            return [NO_LEAD_MOTION]
-        return [self._lead(), *self._motion()]
-
-    def _pedestrian(self) -> str:
-        return self._pick(PEDESTRIAN["none" if self._truth["pedestrian"] == "none" else "some"])
-
-    def _hour(self) -> list[str]:
-        if self._voice == "event":
-            return [self._choose(NO_HOUR)]
-        return [self._fill(HOUR[self._truth["time of day"]])]
-
-    def _pick(self, wordings: tuple[Sentences, Sentences]) -> str:
-        brief, long = wordings
-        return self._fill(brief if self._voice == "event" else long)
-
-    def _fill(self, sentences: Sentences) -> str:
-        return self._choose(sentences).format(**self._words)
+    if kind == "describe":
+        opening = [] if event else [say(OPENING[truth["time of day"]])]
+        beside, ahead = pick(ROADSIDE[truth["roadside"]]), lead()
+        return " ".join([*opening, *road(), *ahead, beside, pedestrian()])
+    if kind == "road":
+        return " ".join(road())
+    if kind == "motion" and alone:
+        return NO_LEAD_MOTION
+    if kind in ("vehicles", "motion"):
+        return " ".join(lead())
+    if kind == "roadside":
+        return pick(ROADSIDE[truth["roadside"]])
+    if kind == "pedestrian":
+        return pedestrian()
+    return say(NO_HOUR if event else HOUR[truth["time of day"]])
 
 
 def reference(truth: Truth, voice: Voice = "video", kind: str = "describe") -> str:
     """The answer in the first wording of every sentence."""
-    return Speaker(truth, voice, lambda sentences: sentences[0]).answer(kind)
+    return answer(truth, voice, kind, lambda sentences: sentences[0])
 
 
 def draw_answer(truth: Truth, voice: Voice, kind: str, rng: np.random.Generator) -> str:
     """The answer in randomly chosen wordings."""
-    return Speaker(truth, voice, lambda s: s[int(rng.integers(len(s)))]).answer(kind)
+    return answer(truth, voice, kind, lambda one: one[int(rng.integers(len(one)))])

@@ -1,7 +1,4 @@
-"""One-second driving scenes whose content is known, drawn from a seed.
-
-Boundary: numbers in, frames and truth out; knows no events, files or models.
-"""
+"""One-second driving scenes whose content is known, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from engine.analysis.scene_attributes import ATTRIBUTES
-from engine.demo import movers, props
+from engine.demo import props
 from engine.demo.backdrop import Surroundings, make_surroundings, paint_ground, paint_sky
 from engine.demo.camera import HEIGHT, WIDTH, Camera, Canvas, Light
 
@@ -44,8 +41,8 @@ class ScenePlan:
     light: Light
     surroundings: Surroundings
     still: list[props.Prop]
-    lead: movers.Vehicle | None
-    person: movers.Person | None
+    lead: props.Vehicle | None
+    person: props.Person | None
     shake: npt.NDArray[np.float64]  # (20, 2) pixels: horizon, sideways
 
 
@@ -107,8 +104,8 @@ def _plan(rng: np.random.Generator, truth: dict[str, str]) -> ScenePlan:
         light=Light(night, gain, surroundings.haze),
         surroundings=surroundings,
         still=_roadside(rng, truth, surroundings),
-        lead=movers.make_vehicle(rng, lead == "truck", truth["motion"]) if lead != "none" else None,
-        person=movers.make_person(rng, side[person], speed) if person != "none" else None,
+        lead=props.make_vehicle(rng, lead == "truck", truth["motion"]) if lead != "none" else None,
+        person=props.make_person(rng, side[person], speed) if person != "none" else None,
         shake=_shake(rng),
     )
 

@@ -1,7 +1,4 @@
-"""A simulated event camera: frames of a scene -> brightness changes with microsecond times.
-
-Boundary: pixels in, events out; knows nothing else about the scene.
-"""
+"""A simulated event camera: frames of a scene -> brightness changes with microsecond times."""
 
 from __future__ import annotations
 

@@ -1,28 +1,40 @@
-"""Writes a demo scene's files and its record, in the same form as a real recording.
-
-Boundary: a rendered scene in, files below a dataset root out.  demo_dataset.py chooses the scenes.
-"""
+"""Writes a demo scene's files and its record, in the same form as a real recording."""
 
 from __future__ import annotations
 
+import io
 import uuid
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from PIL import Image
 
-from engine.demo.boxes import boxes
+from engine.demo.camera import KIND
 from engine.demo.demo_questions import DEFAULT_QUESTION
-from engine.demo.recorder import encode_mp4, png
 from engine.demo.scene_answers import reference
 from engine.demo.scenes import FPS, Scene
 from engine.demo.simulator import simulate
 from engine.media.events import render as draw_events
-from engine.types import Events
+from engine.types import Box, Events
+from engine.viewing import playing
 
 SPLIT = "demo"
 FIRST_FRAME = 27  # frames keep their number in the recording; they do not restart at 0
 NAMES = uuid.UUID("6d0f7a52-9b5e-5c53-8f0e-3f2a1b7c9d10")
+
+Frames = npt.NDArray[np.uint8]  # (F, H, W, 3) RGB
+# One thread and no SIMD: x264's vector code does not give the same bytes in every run.
+MP4_OPTIONS = {"preset": "fast", "crf": "28", "threads": "1", "x264-params": "asm=0"}
+# The kinds of pixels that belong to each thing.
+THINGS: dict[str, tuple[str, ...]] = {
+    "lead vehicle": ("car", "truck"),
+    "pedestrian": ("person",),
+    "guardrail": ("rail",),
+    "roadside": ("tree", "building", "rail"),
+}
+BOTH_SIDES = ("roadside",)  # a box for each half of the picture
 
 
 def write_scene(root: Path, scene: Scene) -> dict[str, Any]:
@@ -76,3 +88,51 @@ def _write(path: Path, events: Events) -> None:
 def _bytes(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
+
+
+def boxes(labels: npt.NDArray[np.uint8]) -> dict[str, tuple[Box, ...]]:
+    """thing -> its boxes, from labels [F, H, W]; only things that the middle frame shows.
+
+    The middle frame is what a model of single pictures sees.  A thing moves during the second, so
+    the box is smaller than all places where it was.  A frame and the canvas of the whole event
+    stream have the same size, so one box holds for both.
+    """
+    middle = labels[len(labels) // 2]
+    left = np.arange(middle.shape[1]) < middle.shape[1] / 2
+    found: dict[str, tuple[Box, ...]] = {}
+    for name, kinds in THINGS.items():
+        shown = np.isin(middle, [KIND[kind] for kind in kinds])
+        parts = [shown & left, shown & ~left] if name in BOTH_SIDES else [shown]
+        if made := tuple(_box(part) for part in parts if part.any()):
+            found[name] = made
+    return found
+
+
+def _box(shown: npt.NDArray[np.bool_]) -> Box:
+    """The smallest box around the pixels [H, W]."""
+    height, width = shown.shape
+    rows, columns = np.nonzero(shown)
+    left, right = int(columns.min()) / width, (int(columns.max()) + 1) / width
+    top, bottom = int(rows.min()) / height, (int(rows.max()) + 1) / height
+    return round(left, 6), round(top, 6), round(right, 6), round(bottom, 6)
+
+
+def encode_mp4(frames: Frames, fps: int) -> bytes:
+    """H.264 in an MP4, with the encoding parameters of the real recordings."""
+    return playing.encode_mp4(frames, fps, MP4_OPTIONS, {"fflags": "+bitexact"})
+
+
+def decode_mp4(data: bytes) -> Frames:
+    """All frames of an MP4."""
+    import av
+
+    with av.open(io.BytesIO(data), "r") as container:
+        pictures = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    return np.stack(pictures).astype(np.uint8)
+
+
+def png(image: npt.NDArray[np.uint8]) -> bytes:
+    """(H, W, 3) -> PNG bytes."""
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, "PNG", compress_level=6)
+    return buffer.getvalue()

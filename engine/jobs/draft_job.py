@@ -84,7 +84,7 @@ class DraftJob(Job, DraftWatcher):
         self.state = "done"
 
     def _load(self, entries: Sequence[ModelEntry]) -> tuple[Adapter, Adapter | None]:
-        from engine.models.vocabulary import refuse_other
+        from engine.models.adapter import refuse_other_vocabulary
 
         most = self.request.decode.max_new_tokens
         target, *others = [registry.load(entry, most) for entry in entries]
@@ -92,7 +92,7 @@ class DraftJob(Job, DraftWatcher):
             if why := adapter.refuses.get("draft"):
                 raise BadInput(f"{adapter.info.name}: {why}")
         for draft in others:
-            refuse_other(draft, target)
+            refuse_other_vocabulary(draft, target)
         return target, others[0] if others else None
 
     def _try_all(

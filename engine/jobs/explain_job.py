@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from engine.attribution import cost as costs
+from engine.attribution import cells
 from engine.attribution.explained import (
     ExplainOptions,
     ExplainRequest,
@@ -16,7 +16,7 @@ from engine.attribution.explained import (
 )
 from engine.errors import BadInput
 from engine.jobs.queue import Job, JobView
-from engine.models import registry, supported_transformers
+from engine.models import registry, supported
 from engine.models.checkpoint import ModelEntry
 from engine.storage.explanations import Cost
 
@@ -74,5 +74,5 @@ class ExplainJob(Job, ExplainWatcher):
 
 def cost_of(item: ModelEntry, options: ExplainOptions, pictures: int, raw: bool) -> Cost:
     """What an explanation of a sample with so many pictures computes; loads no model."""
-    batched = item.family != supported_transformers.FAMILY  # its adapters refuse batches
-    return costs.counted(options, pictures, raw, batched, item.name)
+    batched = item.family != supported.ANY_FAMILY  # its adapters refuse batches
+    return cells.counted(options, pictures, raw, batched, item.name)

@@ -7,10 +7,9 @@ from typing import ClassVar, Literal
 
 from engine.errors import Cancelled, ModelUnavailable
 from engine.jobs.queue import Job, JobView
-from engine.models import hash_progress as progress
-from engine.models import registry, variants
+from engine.models import registry, variants, weights
 from engine.models.checkpoint import ModelEntry
-from engine.models.hash_progress import Step
+from engine.models.weights import Step
 
 Action = Literal["load", "unload", "hash"]
 
@@ -51,7 +50,7 @@ class ModelJob(Job):
 
     def run(self) -> None:
         self.state = "loading" if self.action == "load" else "running"
-        with progress.reported_to(self._follow):
+        with weights.reported_to(self._follow):
             if self.action == "load":
                 if reason := registry.unavailable(self.entry):  # before hashing a large checkpoint
                     raise ModelUnavailable(reason)

@@ -1,11 +1,9 @@
 """Adapter: the interface of every model family, and the code that all families share.
 
-Boundary: stages 2 to 4 of one loaded model.  An adapter knows its prompt, its pixels and its
-features; it knows no files, clocks or caches.  Its features are final: after projector, adaptor and
-pooling, ready to meet the prompt's embeddings, so that nothing is applied twice.
-
-What a family cannot do, or what is not proved to give the model's own answer, stands in `refuses`
-as a sentence; nothing is refused without one.
+An adapter knows stages 2 to 4 of one loaded model, but no files, clocks or caches.  Its features
+are final: after projector, adaptor and pooling, ready to meet the prompt's embeddings, so that
+nothing is applied twice.  What a family cannot do, or what is not proved to give the model's own
+answer, stands in `refuses` as a sentence; nothing is refused without one.
 """
 
 from __future__ import annotations
@@ -346,6 +344,37 @@ def code_digest() -> str:
     for file in sorted(Path(__file__).parent.glob("*.py")):
         total.update(file.read_bytes())
     return f"{total.hexdigest()}-torch{torch.__version__}-transformers{transformers.__version__}"
+
+
+def vocabulary_digest(tokenizer: Any) -> str:
+    """A digest of the ids of all pieces that an answer can contain: without the markers that a
+    family adds to its prompt (<image>, <ev_patch> ...), which differ."""
+    own = {tokenizer.bos_token, tokenizer.eos_token, tokenizer.unk_token}
+    markers = {
+        str(token)
+        for token in tokenizer.added_tokens_decoder.values()
+        if token.special and str(token) not in own
+    }
+    pieces = sorted(
+        (i, piece) for piece, i in tokenizer.get_vocab().items() if piece not in markers
+    )
+    return hashlib.blake2b(json.dumps(pieces).encode(), digest_size=16).hexdigest()
+
+
+def refuse_other_vocabulary(draft: Adapter, target: Adapter) -> None:
+    """BadInput unless both share the vocabulary and the ids that end an answer."""
+    one, two = vocabulary_digest(draft.tokenizer), vocabulary_digest(target.tokenizer)
+    if one != two:
+        raise BadInput(
+            f"{draft.info.name} cannot draft for {target.info.name}: their vocabularies differ "
+            f"({one[:8]} and {two[:8]}), so their token ids do not match; choose models that "
+            "share a tokenizer, or lookup."
+        )
+    if set(draft.eos_ids) != set(target.eos_ids):
+        raise BadInput(
+            f"{draft.info.name} cannot draft for {target.info.name}: their answers end with "
+            f"different ids ({draft.eos_ids} and {target.eos_ids}); choose another draft or lookup."
+        )
 
 
 def generate_options(

@@ -1,9 +1,9 @@
 """The checkpoint's own processor: what turns pictures and a prompt into a model's inputs.
 
-Boundary: a folder in, a processor of transformers out, with no network and no code from the
-checkpoint.  Pictures always go through the Pillow image processor, so that pixels do not depend
-on whether torchvision is installed.  AutoProcessor would refuse most of these folders without
-torchvision, because their processors take a video processor too; here they get None for it.
+No network is used, and no code from the checkpoint.  Pictures always go through the Pillow image
+processor, so that pixels do not depend on whether torchvision is installed.  AutoProcessor would
+refuse most of these folders without torchvision, because their processors take a video processor
+too; here they get None for it.
 """
 
 from __future__ import annotations
@@ -123,31 +123,22 @@ class _ForPictures(ProcessorMixin):
 
 def _class(info: ModelInfo, folder: Path) -> Any:
     """The processor's class, named by the folder or found by its model_type."""
-    name = _named(info, folder)
+    files = [checkpoint_files.read_if_there(folder / file, info.name) for file in _NAMED_IN]
+    name = next((one["processor_class"] for one in files if one.get("processor_class")), None)
     if name is None:
-        kind = checkpoint_files.read_json(folder / "config.json", info.name).get("model_type")
-        name = PROCESSOR_MAPPING_NAMES.get(kind)
+        if any("AutoProcessor" in (one.get("auto_map") or {}) for one in files):
+            raise ModelUnavailable(
+                f"{info.name}: its processor is code in {folder}, and a checkpoint's code is never "
+                "run: choose a checkpoint in transformers' own form (its name often ends in -hf)."
+            )
+        stated = checkpoint_files.read_json(folder / "config.json", info.name)
+        name = PROCESSOR_MAPPING_NAMES.get(stated.get("model_type"))
     if name is None:
         raise ModelUnavailable(
             f"{info.name} names no processor_class in {folder}, and transformers has none for its "
             "model_type: choose a checkpoint in transformers' own form."
         )
-    return _known(info, folder, str(name))
-
-
-def _named(info: ModelInfo, folder: Path) -> Any:
-    files = [checkpoint_files.read_if_there(folder / file, info.name) for file in _NAMED_IN]
-    if name := next((one["processor_class"] for one in files if one.get("processor_class")), None):
-        return name
-    if any("AutoProcessor" in (one.get("auto_map") or {}) for one in files):
-        raise ModelUnavailable(
-            f"{info.name}: its processor is code in {folder}, and a checkpoint's code is never "
-            "run: choose a checkpoint in transformers' own form (its name often ends in -hf)."
-        )
-    return None
-
-
-def _known(info: ModelInfo, folder: Path, name: str) -> Any:
+    name = str(name)
     try:
         kind = processor_class_from_name(name)
         without = getattr(kind, "is_dummy", False)

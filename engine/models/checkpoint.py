@@ -1,8 +1,4 @@
-"""An entry of models.toml and the folder that holds its checkpoint.
-
-Boundary: finds the folder, or says what to do if there is none; imports neither torch nor
-transformers and uses no network.  weights.py and checkpoint_files.py read the files inside.
-"""
+"""An entry of models.toml and the folder that holds its checkpoint."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.errors import ModelUnavailable
-from engine.models import other_forms
+from engine.models import supported
 from engine.models.checkpoint_files import check_settings, read_json
 from engine.models.weights import weight_files
 from engine.types import MediaKind, Pixels
@@ -70,11 +66,14 @@ def locate(entry: ModelEntry) -> Path:
         if not folder.is_dir():
             raise _not_here(entry, folder)
         if not (found := weight_files(folder, entry.name)):
-            other_forms.refuse_without_weights(entry.name, folder)
+            supported.refuse_without_weights(entry.name, folder)
         config = read_json(folder / "config.json", entry.name)
         if not found:
-            raise _no_weights(entry, folder)
-        other_forms.refuse_packed(entry.name, folder / "config.json", config)
+            fix = "copy its *.safetensors (or *.bin) there."
+            if entry.folder is None:
+                fix = f"run `python -m engine download {entry.name}` to finish its download."
+            raise ModelUnavailable(f"{entry.name} has no weights in {folder}: {fix}")
+        supported.refuse_packed(entry.name, folder / "config.json", config)
         check_settings(folder, entry.name)
     except OSError as error:
         raise ModelUnavailable(
@@ -90,7 +89,7 @@ def revision(entry: ModelEntry, folder: Path) -> str | None:
 
 
 def _not_here(entry: ModelEntry, folder: Path) -> ModelUnavailable:
-    other_forms.refuse_gguf_file(entry.name, folder)
+    supported.refuse_gguf_file(entry.name, folder)
     if folder.exists():
         return ModelUnavailable(
             f"{entry.name}: {folder} is a file, not a checkpoint folder: correct its "
@@ -100,15 +99,6 @@ def _not_here(entry: ModelEntry, folder: Path) -> ModelUnavailable:
         f"{entry.name} is not on this machine: put its checkpoint folder at {folder}, "
         "or change its checkpoint in models.toml."
     )
-
-
-def _no_weights(entry: ModelEntry, folder: Path) -> ModelUnavailable:
-    fix = (
-        "copy its *.safetensors (or *.bin) there."
-        if entry.folder
-        else f"run `python -m engine download {entry.name}` to finish its download."
-    )
-    return ModelUnavailable(f"{entry.name} has no weights in {folder}: {fix}")
 
 
 def _in_hub_cache(entry: ModelEntry) -> Path:

@@ -1,7 +1,6 @@
 """Reads one file of a checkpoint: its JSON, or the header of its tensors.
 
-Boundary: opens single files, imports neither torch nor transformers, unpickles nothing.  Every
-error is a ModelUnavailable that names the file.  weights.py decides which files to read.
+Nothing is unpickled, and every error is a ModelUnavailable that names the file.
 """
 
 from __future__ import annotations
@@ -24,17 +23,8 @@ JSON_BYTES = 16 * 2**20  # of one settings file; published ones have a few kilob
 LARGE_BYTES = 128 * 2**20  # of a tokenizer, or of any other JSON file in the folder
 # The files that transformers opens beside the weights, even if they are not used here.
 READ = (
-    "config.json",
-    "generation_config.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "preprocessor_config.json",
-    "video_preprocessor_config.json",
-    "processor_config.json",
-    "chat_template.json",
-    "chat_template.jinja",
-    "adapter_config.json",
+    *checkpoint_schema.FILES,
+    *("special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "adapter_config.json"),
 )
 TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 POINTER = b"version https://git-lfs"  # the first bytes of a git-lfs pointer
@@ -54,20 +44,13 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ModelUnavailable(f"{name}: {path} is not a JSON object: copy it again.")
     if kind := checkpoint_schema.kind_of(path.name, content):
-        checkpoint_schema.checked(content, kind, path, name)
+        checkpoint_schema.check(content, kind, path, name)
     return content
 
 
 def read_if_there(path: Path, name: str) -> dict[str, Any]:
     """As `read_json`; {} if the file does not exist."""
     return read_json(path, name) if os.path.lexists(path) else {}
-
-
-def read_record(
-    path: Path, kind: type[checkpoint_schema.Record], name: str
-) -> checkpoint_schema.Record:
-    """A file of checkpoint_schema.FILES as a typed record; all defaults if it does not exist."""
-    return checkpoint_schema.checked(read_if_there(path, name), kind, path, name)
 
 
 def read_bytes(path: Path, limit: int, name: str) -> bytes:

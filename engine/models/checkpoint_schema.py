@@ -1,14 +1,13 @@
 """The types and bounds of the values in a checkpoint's JSON files.
 
-Boundary: parsed JSON in, a typed record or ModelUnavailable out; imports neither torch nor
-transformers.  Only keys that this project or transformers acts on are listed; others are free.
+Only keys that this project or transformers acts on are listed; others are free.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -228,7 +227,6 @@ AREAS = tuple(
         *("HunYuanVL", "GlmImage", "Cosmos3Edge", "CohereCompass"),
     )
 )
-Record = TypeVar("Record", bound=Struct)
 
 
 def kind_of(file: str, content: dict[str, Any]) -> type[Struct] | None:
@@ -239,10 +237,10 @@ def kind_of(file: str, content: dict[str, Any]) -> type[Struct] | None:
     return (_AREA_FILES if areas and file in _AREA_FILES else FILES).get(file)
 
 
-def checked(content: Any, kind: type[Record], path: Path, name: str) -> Record:
-    """The typed record of a parsed file, or ModelUnavailable that names file, key and value."""
+def check(content: Any, kind: type[Struct], path: Path, name: str) -> None:
+    """ModelUnavailable that names file, key and value if a parsed file has an impossible value."""
     try:
-        return msgspec.convert(content, kind)
+        msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
         message = str(error)
         found = _KEY.search(message)

@@ -1,21 +1,23 @@
-"""An encoder's output as named tensors, and back: what the feature cache keeps of a model's vision.
+"""Stage 3 of any model: the modules that do its work, and their output as named tensors, and back.
 
-Boundary: transformers' output objects and Features; runs no model.  forward() reads only FIELDS of
-an encoder's output, and each may be a tensor or lists of tensors, nested as in Qwen3-VL.
+forward() reads only FIELDS of an encoder's output, and each may be a tensor or lists of tensors,
+nested as in Qwen3-VL.  The feature cache keeps the named tensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
+from engine.decoding.decode import Decoder
 from engine.types import Features, Prepared
 
 ROWS = "pooler_output"  # the visual rows
 FIELDS = (ROWS, "deepstack_features")
+_NAMES = ("vision", "visual", "image")  # how the modules of a tower are called
 
 
 def features(out: Any) -> Features:
@@ -59,15 +61,53 @@ def given(prepared: Prepared, found: Features) -> dict[str, Any]:
 
 
 def _nested(tensors: Mapping[str, torch.Tensor], name: str) -> Any:
-    """The tensor, or the nested lists of tensors, that _named() took apart."""
+    """The tensor, or the nested lists of tensors, that _named() took apart; None without any."""
     if name in tensors:
         return tensors[name]
     found: list[Any] = []
-    while (value := _nested_item(tensors, f"{name}.{len(found)}")) is not None:
-        found.append(value)
+    while any(f"{one}.".startswith(f"{name}.{len(found)}.") for one in tensors):
+        found.append(_nested(tensors, f"{name}.{len(found)}"))
     return found or None
 
 
-def _nested_item(tensors: Mapping[str, torch.Tensor], name: str) -> Any:
-    known = any(one == name or one.startswith(f"{name}.") for one in tensors)
-    return _nested(tensors, name) if known else None
+def outside_language(model: Any, decoder: Decoder) -> Iterator[torch.nn.Module]:
+    """The modules that are neither in the language model nor around it, nor the head.
+
+    A few old models have their tower inside the language model: there the names decide.
+    """
+    if decoder.language_model in (model, model.base_model):
+        names = ((name.split(".")[-1], one) for name, one in model.named_modules())
+        yield from (one for name, one in names if name.startswith(_NAMES))
+        return
+    parts = (decoder.language_model, decoder.head)
+    inside = {id(one) for part in parts for one in part.modules()}
+    for module in model.modules():
+        if id(module) not in inside and not any(id(one) in inside for one in module.modules()):
+            yield module
+
+
+class Outermost:
+    """Inside a `with`: which of these modules are called while none of the others is running."""
+
+    def __init__(self, modules: Iterator[torch.nn.Module]) -> None:
+        self.modules: list[torch.nn.Module] = []
+        self._given, self._depth = list(modules), 0
+        self._handles: list[torch.utils.hooks.RemovableHandle] = []
+
+    def __enter__(self) -> Outermost:
+        for module in self._given:
+            self._handles.append(module.register_forward_pre_hook(self._enter))
+            self._handles.append(module.register_forward_hook(self._leave))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def _enter(self, module: torch.nn.Module, *_: Any) -> None:
+        if self._depth == 0 and not any(module is one for one in self.modules):
+            self.modules.append(module)
+        self._depth += 1
+
+    def _leave(self, *_: Any) -> None:
+        self._depth -= 1

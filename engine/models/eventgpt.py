@@ -1,15 +1,13 @@
 """EventGPT: five event images, pooled to one row per image and one row per patch.
 
-Boundary: the family's tokenizer, prompt and calls; eventgpt_model.py holds the network.  As in the
-published code, the prompt is tokenised in two pieces around <event>, joined by -200, with one BOS
-at the start.
+As in the published code, the prompt is tokenised in two pieces around <event>, joined by -200, with
+one BOS at the start.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from transformers import CLIPImageProcessorPil
 
 from engine.decoding.decode import Decoder
 from engine.errors import ModelUnavailable
-from engine.models import checkpoint_files, checkpoint_schema, processors
+from engine.models import checkpoint_files, processors
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
@@ -51,10 +49,13 @@ class EventGPTAdapter(Adapter):
         info = info_of(entry, folder, form)
         tokenizer = _tokenizer(info, folder)
         model, info = load_weights(EventGPT, info, folder)
-        processor, notes = _processor(info, folder, model.config.tower_config().image_size)
+        size = model.config.tower_config().image_size
+        if processors.fields(folder, info.name) is None:
+            processor, notes = processors.published_clip(size), [PUBLISHED_PROCESSOR]
+        else:
+            processor, notes = processors.load(info, folder, CLIPImageProcessorPil), []
         _add_markers(info, folder, model, tokenizer)
         adapter = cls(info, model, tokenizer, processor, notes)
-        size = model.config.tower_config().image_size
         processors.refuse_other_sizes(info, processor, adapter.pixels, size)
         return adapter
 
@@ -90,20 +91,17 @@ class EventGPTAdapter(Adapter):
         return []
 
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
-        with _quiet():
-            out: torch.Tensor = self.model.generate(
-                prepared.input_ids, event_tensors=prepared.pixels, **options
-            )
+        with warnings.catch_warnings():  # penalties count only new tokens, as in the published code
+            warnings.filterwarnings("ignore", message="Passing `.*` with `inputs_embeds`")
+            if "event_features" not in options:
+                options["event_tensors"] = prepared.pixels
+            out: torch.Tensor = self.model.generate(prepared.input_ids, **options)
         return out
 
     def generate_from_features(
         self, prepared: Prepared, features: Features, **options: Any
     ) -> torch.Tensor:
-        with _quiet():
-            out: torch.Tensor = self.model.generate(
-                prepared.input_ids, event_features=features.rows, **options
-            )
-        return out
+        return self.generate(prepared, event_features=features.rows, **options)
 
     def vision_modules(self) -> list[torch.nn.Module]:
         model = self.model.model
@@ -118,15 +116,6 @@ class EventGPTAdapter(Adapter):
         return self.model.config
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Hides transformers' warning that penalties only count new tokens; the published code does
-    the same."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Passing `.*` with `inputs_embeds`")
-        yield
-
-
 def _tokenizer(info: ModelInfo, folder: Path) -> Any:
     """The checkpoint's tokenizer; a sentencepiece model is read as in the published code.
 
@@ -139,16 +128,8 @@ def _tokenizer(info: ModelInfo, folder: Path) -> Any:
         raise ModelUnavailable(
             f"{info.name} has no tokenizer.json and no tokenizer.model in {folder}: copy one there."
         )
-    stated = checkpoint_files.read_record(
-        folder / "tokenizer_config.json", checkpoint_schema.TokenizerConfig, info.name
-    )
-    return load_sentencepiece(info, folder, legacy=stated.legacy is not False)
-
-
-def _processor(info: ModelInfo, folder: Path, size: int) -> tuple[Any, tuple[str, ...]]:
-    if processors.fields(folder, info.name) is None:
-        return processors.published_clip(size), (PUBLISHED_PROCESSOR,)
-    return processors.load(info, folder, CLIPImageProcessorPil), ()
+    stated = checkpoint_files.read_if_there(folder / "tokenizer_config.json", info.name)
+    return load_sentencepiece(info, folder, legacy=stated.get("legacy") is not False)
 
 
 def _add_markers(info: ModelInfo, folder: Path, model: Any, tokenizer: Any) -> None:
@@ -164,11 +145,8 @@ def _add_markers(info: ModelInfo, folder: Path, model: Any, tokenizer: Any) -> N
     added = tokenizer.add_tokens(markers, special_tokens=True) if markers else 0
     old, wanted = model.get_input_embeddings().num_embeddings, len(tokenizer)
     refuse_larger_tokenizer(info, folder, wanted - added, old)
-    if wanted != old:
-        _resize(model, old, wanted)
-
-
-def _resize(model: Any, old: int, wanted: int) -> None:
+    if wanted == old:
+        return
     model.resize_token_embeddings(wanted, mean_resizing=False)
     with torch.no_grad():
         for layer in (model.get_input_embeddings(), model.get_output_embeddings()):

@@ -1,8 +1,8 @@
 """The EventGPT network: a LLaMA that reads rows which a CLIP vision tower makes from event images.
 
-Boundary: tensors in, tensors or token ids out; knows no files and no prompts.  Parameter names are
-those of the released checkpoint.  For each event image the tower's last hidden state [1 + P, vision
-hidden] (with CLS) goes through projector and adaptor; T images are then pooled to T + (1 + P) rows.
+Parameter names are those of the released checkpoint.  For each event image the tower's last hidden
+state [1 + P, vision hidden] (with CLS) goes through projector and adaptor; T images are then pooled
+to T + (1 + P) rows.
 """
 
 from __future__ import annotations

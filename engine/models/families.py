@@ -1,7 +1,6 @@
 """The families of models: the adapter of each, what it is shown, and its form of config.json.
 
-Boundary: a table; adapters are named here and imported by the registry at their first use.  A new
-family is one line in FAMILIES.
+The registry imports an adapter at its first use.
 """
 
 from __future__ import annotations
@@ -9,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.models import shape
-from engine.models.shape import AnyForm, Form
-from engine.models.supported_transformers import FAMILY as ANY_FAMILY
+from engine.models.shape import Form
+from engine.models.supported import ANY_FAMILY
 from engine.types import MediaKind
 
 
@@ -25,7 +24,7 @@ class Family:
     adapter: str
     kind: MediaKind
     model_type: str
-    form: Form | AnyForm
+    form: Form
     lean: bool = True
 
 
@@ -34,22 +33,22 @@ FAMILIES: dict[str, Family] = {
         "engine.models.eventgpt:EventGPTAdapter",
         "events",
         "EventChat_llama",
-        Form("", shape.CLIP_L_336, 5, shape.pooled),
+        Form(5, "", shape.CLIP_L_336, shape.pooled),
     ),
     "video_llava": Family(
-        "engine.models.video_llava:VideoLlavaAdapter",
+        "engine.models.llava:VideoLlavaAdapter",
         "video",
         "video_llava",
-        Form("text_config", shape.CLIP_L_224, 8, shape.all_rows),
+        Form(8, "text_config", shape.CLIP_L_224, shape.all_rows),
     ),
     "llava": Family(
         "engine.models.llava:LlavaAdapter",
         "image",
         "llava",
-        Form("text_config", shape.CLIP_L_336, 1, shape.patch_rows),
+        Form(1, "text_config", shape.CLIP_L_336, shape.patch_rows),
     ),
     ANY_FAMILY: Family(
-        "engine.models.transformers_adapter:TransformersAdapter", "image", "", AnyForm(), False
+        "engine.models.transformers_adapter:TransformersAdapter", "image", "", Form(), False
     ),
 }
 # The families with an adapter of their own, by model_type.

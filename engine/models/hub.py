@@ -1,7 +1,7 @@
 """Downloads a checkpoint from the Hugging Face hub: the only module that uses the network.
 
-Boundary: called by the command line only; loading a model never downloads.  huggingface_hub shows
-the progress and resumes interrupted downloads.
+Loading a model never downloads.  huggingface_hub shows the progress and resumes interrupted
+downloads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import BadInput, DownloadFailed
-from engine.models import other_forms, supported_transformers
+from engine.models import supported
 from engine.models.checkpoint import ModelEntry
 from engine.models.families import OWN
 from engine.plain_files import advice
@@ -28,31 +28,6 @@ def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
 
     BadInput if the entry is not a hub name, DownloadFailed if the hub or the disk fails.
     """
-    if entry.folder is not None:
-        raise BadInput(
-            f"{entry.name} is a local folder ({entry.folder}), not a Hugging Face name: copy the "
-            "checkpoint that its authors publish to this folder."
-        )
-    if to is not None and to.exists() and not to.is_dir():
-        raise BadInput(f"--to is {to}, which is a file: name a folder.")
-    if to is not None and to.is_dir() and any(to.iterdir()) and not (to / _MARK).is_dir():
-        raise BadInput(f"--to is {to}, which holds other files: name a new or an empty folder.")
-    return _fetch(entry, to)
-
-
-def needed(names: Sequence[str]) -> list[str]:
-    """The files of a repository that loading needs: safetensors or, if there are none, .bin."""
-    top = [name for name in names if "/" not in name and not name.startswith(_OTHER_WEIGHTS)]
-    weights = [name for name in top if name.endswith(".safetensors")] or [
-        name for name in top if name.startswith("pytorch_model") and name.endswith(".bin")
-    ]
-    indices = [f"{name.split('-')[0]}{Path(name).suffix}.index.json" for name in weights]
-    other_index = {name for name in top if name.endswith(".index.json")} - set(indices)
-    described = [name for name in top if name.endswith(".json") and name not in other_index]
-    return sorted({*weights, *described, *(name for name in top if name in _BESIDE)})
-
-
-def _fetch(entry: ModelEntry, to: Path | None) -> Path:
     import httpx2  # huggingface_hub raises its errors
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import (
@@ -62,6 +37,15 @@ def _fetch(entry: ModelEntry, to: Path | None) -> Path:
         RevisionNotFoundError,
     )
 
+    if entry.folder is not None:
+        raise BadInput(
+            f"{entry.name} is a local folder ({entry.folder}), not a Hugging Face name: copy the "
+            "checkpoint that its authors publish to this folder."
+        )
+    if to is not None and to.exists() and not to.is_dir():
+        raise BadInput(f"--to is {to}, which is a file: name a folder.")
+    if to is not None and to.is_dir() and any(to.iterdir()) and not (to / _MARK).is_dir():
+        raise BadInput(f"--to is {to}, which holds other files: name a new or an empty folder.")
     name, revision = entry.checkpoint, entry.revision
     try:
         about = HfApi().model_info(name, revision=revision, timeout=10)
@@ -100,6 +84,18 @@ def _fetch(entry: ModelEntry, to: Path | None) -> Path:
         ) from error
 
 
+def needed(names: Sequence[str]) -> list[str]:
+    """The files of a repository that loading needs: safetensors or, if there are none, .bin."""
+    top = [name for name in names if "/" not in name and not name.startswith(_OTHER_WEIGHTS)]
+    weights = [name for name in top if name.endswith(".safetensors")] or [
+        name for name in top if name.startswith("pytorch_model") and name.endswith(".bin")
+    ]
+    indices = [f"{name.split('-')[0]}{Path(name).suffix}.index.json" for name in weights]
+    other_index = {name for name in top if name.endswith(".index.json")} - set(indices)
+    described = [name for name in top if name.endswith(".json") and name not in other_index]
+    return sorted({*weights, *described, *(name for name in top if name in _BESIDE)})
+
+
 def _refuse_useless(
     entry: ModelEntry, names: Sequence[str], files: Sequence[str], config: Mapping[str, Any]
 ) -> None:
@@ -109,11 +105,11 @@ def _refuse_useless(
     """
     where = f"{entry.checkpoint} on the hub"
     if not any(name.endswith((".safetensors", ".bin")) for name in files):
-        other_forms.refuse_listed(entry.name, where, names)
+        supported.refuse_listed(entry.name, where, names)
         raise DownloadFailed(
             f"{entry.name}: {where} has no weights in safetensors or PyTorch's form: correct its "
             "checkpoint in models.toml."
         )
-    other_forms.refuse_packed(entry.name, where, config)
-    if entry.family == supported_transformers.FAMILY and "model_type" in config:
-        supported_transformers.refuse_type(entry.name, entry.checkpoint, where, config, OWN)
+    supported.refuse_packed(entry.name, where, config)
+    if entry.family == supported.ANY_FAMILY and "model_type" in config:
+        supported.refuse_type(entry.name, entry.checkpoint, where, config, OWN)

@@ -1,7 +1,7 @@
 """The image-text-to-text models of transformers by their model_type, and what is proved of each.
 
-Boundary: tables and look-ups, so that listing models imports neither torch nor transformers.
-Tests compare the tables with transformers' own mappings and with its classes' signatures.
+Listing models imports neither torch nor transformers, so the tables are copies; tests compare the
+tables with transformers' own mappings and with its classes' signatures.
 """
 
 from __future__ import annotations

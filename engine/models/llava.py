@@ -1,40 +1,186 @@
-"""LLaVA-1.5: one image or several, one row per patch.
-
-Boundary: the family's classes, prompt and encoding; the rest is in hf_llava.py.
-"""
+"""LLaVA-1.5 and Video-LLaVA: one placeholder token in the prompt per visual row."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
-from transformers import LlavaForConditionalGeneration
+from transformers import LlavaForConditionalGeneration, VideoLlavaForConditionalGeneration
 
-from engine.models.hf_llava import PlaceholderAdapter
+from engine.decoding.decode import Decoder
+from engine.errors import ModelUnavailable
+from engine.models import processors, templates
+from engine.models.adapter import Adapter
+from engine.models.checkpoint import ModelEntry
+from engine.models.loading import (
+    info_of,
+    load_tokenizer,
+    load_weights,
+    refuse_larger_tokenizer,
+)
+from engine.models.shape import Form
 from engine.types import Features, Prepared
+
+OWN_PROMPT = "The prompt comes from the checkpoint's chat template."
+
+
+class PlaceholderAdapter(Adapter):
+    """A transformers model whose prompt holds one placeholder token per visual row."""
+
+    model_class: ClassVar[Any]
+    pixel_name: ClassVar[str]  # of generate()'s argument; clips have a dimension more
+    placeholder: ClassVar[str]
+    markers: ClassVar[tuple[str, ...]]  # tokens that sentencepiece lacks, in the order of their ids
+    one_each = False  # whether each picture has its own placeholder in the prompt
+    has_template = False  # whether the prompt comes from the checkpoint's chat template
+
+    @classmethod
+    def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
+        info = info_of(entry, folder, form)
+        tokenizer = load_tokenizer(info, folder)
+        if not (folder / "tokenizer.json").is_file():
+            known = tokenizer.get_vocab()  # a release has these besides its tokenizer.model
+            if absent := [marker for marker in cls.markers if marker not in known]:
+                tokenizer.add_tokens(absent, special_tokens=True)
+        processor = processors.load(info, folder)
+        model, info = load_weights(cls.model_class, info, folder)
+        rows = model.get_input_embeddings().num_embeddings
+        refuse_larger_tokenizer(info, folder, len(tokenizer), rows)
+        adapter = cls(info, model, tokenizer, processor, ())
+        known = tokenizer.convert_tokens_to_ids(cls.placeholder)
+        if known != adapter.visual_id:
+            raise ModelUnavailable(
+                f"{info.name}: its tokenizer gives {cls.placeholder} the id {known} and its "
+                f"config.json {adapter.visual_id}: copy both from one checkpoint."
+            )
+        if template := templates.find(folder, info.name):
+            adapter.use_template(template)
+        adapter._check_prompt()
+        config = model.config
+        chosen, deep = config.vision_feature_layer, config.vision_config.num_hidden_layers
+        for layer in chosen if isinstance(chosen, list) else [chosen]:
+            if not -deep - 1 <= layer <= deep:
+                raise ModelUnavailable(
+                    f"{info.name}: the vision_feature_layer of its config.json is {layer}, "
+                    f"but its tower has {deep} layers: copy both from one checkpoint."
+                )
+        size = int(model.config.vision_config.image_size)
+        processors.refuse_other_sizes(info, processor, adapter.pixels, size)
+        return adapter
+
+    @property
+    @abstractmethod
+    def rows_per_image(self) -> int:
+        """Visual rows of one image, as the checkpoint's processor counts them."""
+
+    @property
+    def patches(self) -> int:
+        vision = self.model.config.vision_config
+        return int(vision.image_size // vision.patch_size) ** 2
+
+    def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
+        marks = images if self.one_each else 1
+        text, bos = self._marked(marks).format(question=question), self.tokenizer.bos_token
+        # as in transformers' processors: no second BOS if the template writes one
+        own = bool(bos) and text.startswith(bos)
+        ids: list[int] = self.tokenizer(text, add_special_tokens=not own)["input_ids"]
+        if not self.has_template and ids[0] != self.tokenizer.bos_token_id:
+            ids = [self.tokenizer.bos_token_id, *ids]  # the published prompt begins with BOS
+        rows = [self.visual_id] * (self.rows_per_image * images // marks)
+        ids = [new for one in ids for new in (rows if one == self.visual_id else (one,))]
+        return ids, len(ids)
+
+    def _marked(self, count: int) -> str:
+        """The prompt with `count` placeholders, each on its own line if the first one is."""
+        line = f"{self.placeholder}\n"
+        mark = line if line in self.prompt else self.placeholder
+        return self.prompt.replace(mark, mark * count)
+
+    def embed(self, prepared: Prepared, features: Features) -> torch.Tensor:
+        rows = features.rows
+        embeds = self.model.get_input_embeddings()(prepared.input_ids)
+        mask = (prepared.input_ids == self.visual_id).unsqueeze(-1)
+        if int(mask.sum()) != len(rows):
+            raise ValueError(f"{len(rows)} visual rows for {int(mask.sum())} placeholders")
+        merged: torch.Tensor = embeds.masked_scatter(mask, rows.to(embeds.dtype))
+        return merged
+
+    def encode(self, prepared: Prepared) -> Features:
+        return self.encode_batch([prepared])[0]
+
+    def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
+        pixels = prepared.pixels[None] if "videos" in self.pixel_name else prepared.pixels
+        out: torch.Tensor = self.model.generate(
+            input_ids=prepared.input_ids,
+            attention_mask=torch.ones_like(prepared.input_ids),
+            **{self.pixel_name: pixels},
+            **options,
+        )
+        return out
+
+    @property
+    def decoder(self) -> Decoder:
+        return Decoder(
+            self.model.model.language_model, self.model.lm_head, self.text_config, self.eos_ids
+        )
+
+    @property
+    def text_config(self) -> Any:
+        return self.model.config.text_config
+
+    def use_template(self, template: templates.Template) -> None:
+        """Uses the checkpoint's chat template instead of the published prompt."""
+        # Content is passed as parts, or as a string if the template does not support parts.
+        parts = templates.parts(type(self).kind, 1)  # the template's kind, whatever is shown
+        contents = (parts, lambda question: f"{self.placeholder}\n{question}")
+        found = templates.prompts(self.tokenizer, template, contents, self.placeholder)
+        prompt = next((one for one in found if isinstance(one, str)), found[-1])
+        if isinstance(prompt, ModelUnavailable):
+            raise prompt
+        self.prompt = prompt  # type: ignore[misc]
+        self.has_template = True
+        if self.prompt != type(self).prompt:
+            self.notes = (*self.notes, OWN_PROMPT)
+
+    def _check_prompt(self) -> None:
+        """A prompt needs BOS, unless a template writes it, and exactly one placeholder."""
+        name, tokens = self.info.name, self.tokenizer
+        if not self.has_template and tokens.bos_token_id is None:
+            raise ModelUnavailable(
+                f"{name}: its tokenizer has no bos_token, which the prompt needs: set it in "
+                "tokenizer_config.json."
+            )
+        ids = tokens(self.prompt.format(question="What?"))["input_ids"]
+        if ids.count(self.visual_id) != 1:
+            raise ModelUnavailable(
+                f"{name}: its tokenizer does not read {self.placeholder} in a prompt as one "
+                "token: copy tokenizer and config.json from one checkpoint."
+            )
 
 
 class LlavaAdapter(PlaceholderAdapter):
+    """LLaVA-1.5: one image or several, one row per patch."""
+
     kind = "image"
     prompt = "USER: <image>\n{question} ASSISTANT:"
     placeholder = "<image>"
     markers = ("<image>",)
     one_each = True
     model_class = LlavaForConditionalGeneration
+    pixel_name = "pixel_values"
 
     @property
-    def placeholder_id(self) -> int:
+    def visual_id(self) -> int:
         return int(self.model.config.image_token_id)
 
     @property
     def rows_per_image(self) -> int:
         keeps_cls = self.model.config.vision_feature_select_strategy == "full"
         return self.patches + int(keeps_cls)
-
-    def encode(self, prepared: Prepared) -> Features:
-        return self.encode_batch([prepared])[0]
 
     def encode_batch(self, prepared: Sequence[Prepared]) -> list[Features]:
         pixels = torch.cat([one.pixels for one in prepared])
@@ -43,14 +189,38 @@ class LlavaAdapter(PlaceholderAdapter):
             Features({"rows": torch.cat(list(islice(rows, len(one.pixels))))}) for one in prepared
         ]
 
-    def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
-        out: torch.Tensor = self.model.generate(
-            input_ids=prepared.input_ids,
-            attention_mask=torch.ones_like(prepared.input_ids),
-            pixel_values=prepared.pixels,
-            **options,
-        )
-        return out
-
     def vision_modules(self) -> list[torch.nn.Module]:
         return [self.model.model.vision_tower, self.model.model.multi_modal_projector]
+
+
+class VideoLlavaAdapter(PlaceholderAdapter):
+    """Video-LLaVA: eight frames, with one row per patch and one for CLS per frame.
+
+    transformers' video processor needs torchvision; the image processor gives the same pixels frame
+    by frame.
+    """
+
+    kind = "video"
+    prompt = "USER: <video>\n{question} ASSISTANT:"
+    placeholder = "<video>"
+    markers = ("<image>", "<video>")
+    model_class = VideoLlavaForConditionalGeneration
+    pixel_name = "pixel_values_videos"
+
+    @property
+    def visual_id(self) -> int:
+        return int(self.model.config.video_token_id)
+
+    @property
+    def rows_per_image(self) -> int:
+        return self.patches + 1
+
+    def encode_batch(self, prepared: Sequence[Prepared]) -> list[Features]:
+        if len({len(one.pixels) for one in prepared}) > 1:  # lengths must be equal
+            return super().encode_batch(prepared)
+        pixels = torch.stack([one.pixels for one in prepared])
+        rows = self.model.model.get_video_features(pixels).pooler_output
+        return [Features({"rows": one.flatten(0, 1)}) for one in rows.chunk(len(prepared))]
+
+    def vision_modules(self) -> list[torch.nn.Module]:
+        return [self.model.model.video_tower, self.model.model.multi_modal_projector]

@@ -1,7 +1,6 @@
 """Loads a checkpoint's folder into memory: every weight from its files, or an error.
 
-Boundary: reads folders through transformers and torch; knows no family.  It uses no network, runs
-no code from the checkpoint, and never leaves a weight at a random value.
+It uses no network, runs no code from the checkpoint, and never leaves a weight at a random value.
 """
 
 from __future__ import annotations
@@ -24,14 +23,12 @@ from engine.machine import device as devices
 from engine.machine import memory
 from engine.models import (
     checkpoint_files,
-    checkpoint_schema,
-    hash_progress,
     model_card,
     quantization,
     weights,
 )
 from engine.models.checkpoint import ModelEntry
-from engine.models.shape import AnyForm, Form
+from engine.models.shape import Form
 from engine.quoting import first_line
 from engine.types import ModelInfo
 
@@ -52,10 +49,10 @@ def ordinary_tensors() -> Iterator[None]:
         yield
 
 
-def info_of(entry: ModelEntry, folder: Path, form: Form | AnyForm) -> ModelInfo:
+def info_of(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
     """The entry's model card, with the digest of its files and its device."""
     card = model_card.card(entry, folder, form)
-    digest = weights.digest(folder, entry.name, model_card.memo())
+    digest = model_card.full_digest(entry, folder)
     return replace(card, digest=digest, device=str(devices.choose()))
 
 
@@ -65,57 +62,45 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
     ModelUnavailable if a weight is missing.
     """
     torch.set_num_threads(settings.load().threads)
+    before = transformers_logging.set_tqdm_hook(_bar)
     try:
         with warnings.catch_warnings():
-            # warnings about deprecated keys
-            warnings.simplefilter("ignore", FutureWarning)
-            return _load_weights(model_class, info, folder)
+            warnings.simplefilter("ignore", FutureWarning)  # about deprecated keys
+            _refuse_code(info, folder)
+            _refuse_larger_than_its_weights(model_class, info, folder)
+            model, report = model_class.from_pretrained(
+                folder,
+                dtype=getattr(torch, info.dtype),
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are then in the report, and refused below
+                weights_only=True,
+                **quantization.options(info),
+            )
+            refuse_incomplete(info.name, folder, report)
+            model = model if info.quantization else model.to(info.device)
     except (ModelUnavailable, Cancelled):
         raise
     except CANNOT_LOAD as error:
         raise _cannot_load(info, folder, error) from error
-
-
-def _load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, ModelInfo]:
-    _refuse_code(info, folder)
-    _refuse_larger_than_its_weights(model_class, info, folder)
-    with _followed():
-        model, report = model_class.from_pretrained(
-            folder,
-            dtype=getattr(torch, info.dtype),
-            local_files_only=True,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # they are then in the report, and refused below
-            weights_only=True,
-            **quantization.options(info),
-        )
-    refuse_incomplete(info.name, folder, report)
-    model = model if info.quantization else model.to(info.device)
+    finally:
+        transformers_logging.set_tqdm_hook(before)
     count = info.parameters if info.quantization else _count(model)
     extra = tuple(sorted(map(str, report["unexpected_keys"])))
     return model, replace(info, parameters=count, missing=(), extra=extra)
 
 
-@contextmanager
-def _followed() -> Iterator[None]:
-    """Replaces transformers' progress bar by reports of the weights loaded."""
-    before = transformers_logging.set_tqdm_hook(_bar)
-    try:
-        yield
-    finally:
-        transformers_logging.set_tqdm_hook(before)
-
-
 def _bar(factory: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Instead of transformers' progress bar: reports of the weights loaded."""
     if options.get("desc") == "Loading weights" and args and hasattr(args[0], "__len__"):
         return _with_progress(args[0], len(args[0]))
     return factory(*args, **options)
 
 
-def _with_progress(weights: Iterable[Any], total: int) -> Iterator[Any]:
-    for done, weight in enumerate(weights):
-        hash_progress.report("weights", done, total)
-        yield weight
+def _with_progress(parts: Iterable[Any], total: int) -> Iterator[Any]:
+    for done, part in enumerate(parts):
+        weights.report("weights", done, total)
+        yield part
 
 
 def _cannot_load(info: ModelInfo, folder: Path, error: Exception) -> ModelUnavailable:
@@ -205,13 +190,11 @@ def load_sentencepiece(info: ModelInfo, folder: Path, legacy: bool) -> Any:
     `legacy` inserts a space after a special token, as the tokenizer.json of LLaVA-1.5 and
     Video-LLaVA does, whatever the "legacy" setting in their folders says.
     """
-    stated = folder / "tokenizer_config.json"
-    bos = checkpoint_files.read_record(
-        stated, checkpoint_schema.TokenizerConfig, info.name
-    ).add_bos_token
+    stated = checkpoint_files.read_if_there(folder / "tokenizer_config.json", info.name)
+    bos = stated.get("add_bos_token") is not False
     try:
         return LlamaTokenizer.from_pretrained(
-            folder, local_files_only=True, legacy=legacy, add_bos_token=bos is not False
+            folder, local_files_only=True, legacy=legacy, add_bos_token=bos
         )
     except CANNOT_LOAD as error:
         raise unreadable(info, folder, "tokenizer", error) from error

@@ -1,7 +1,4 @@
-"""The rows of models.toml as entries, checked field by field.
-
-Boundary: parsed TOML in, ModelEntry or SettingsError out; imports neither torch nor transformers.
-"""
+"""The rows of models.toml as entries, checked field by field."""
 
 from __future__ import annotations
 
@@ -10,23 +7,15 @@ from typing import Any, get_args
 
 from engine import settings
 from engine.errors import ModelUnavailable, SettingsError
-from engine.models import checkpoint, checkpoint_files, quantization, supported_transformers
+from engine.models import checkpoint, checkpoint_files, quantization, supported
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
 from engine.models.families import FAMILIES, OWN
 from engine.quoting import quoted, shown
 from engine.types import VARIANT_MARK, MediaKind
 
 _FIELDS = {
-    "name",
-    "label",
-    "family",
-    "checkpoint",
-    "revision",
-    "dtype",
-    "demo",
-    "quantization",
-    "shows",
-    "download",
+    *("name", "label", "family", "checkpoint", "revision"),
+    *("dtype", "demo", "quantization", "shows", "download"),
 }
 _ALLOWED: dict[str, set[str]] = {  # the values of these fields
     "family": set(FAMILIES),
@@ -67,7 +56,13 @@ def _entry(row: Any, path: Path) -> ModelEntry:
             "variant: rename it."
         )
     _one_of(path, name, "field", set(row), _FIELDS)
-    _check_texts(row, path)
+    for key, value in row.items():
+        text = isinstance(value, str) and 0 < len(value) <= MAX_TEXT and value.isprintable()
+        if key != "demo" and not text:
+            raise SettingsError(
+                f"{shown(path)}: {quoted(key)} is {quoted(value)}: write it as a text of 1 to "
+                f"{MAX_TEXT:,} characters, in quotes."
+            )
     for field, allowed in _ALLOWED.items():
         _one_of(path, name, field, {row[field]} if field in row else set[str](), allowed)
     folder = settings.expand(where, path.parent)
@@ -94,8 +89,8 @@ def _family_of(name: str, where: str, folder: Path | None, row: dict[str, Any]) 
     try:
         config = checkpoint_files.read_json(folder / "config.json", name) if folder else {}
     except ModelUnavailable:
-        return supported_transformers.FAMILY  # `unavailable` says what is wrong with it
-    return supported_transformers.family_of(config, OWN)
+        return supported.ANY_FAMILY  # `unavailable` says what is wrong with it
+    return supported.family_of(config, OWN)
 
 
 def _one_of(path: Path, name: str, what: str, values: set[str], allowed: set[str]) -> None:
@@ -105,16 +100,3 @@ def _one_of(path: Path, name: str, what: str, values: set[str], allowed: set[str
             f"{shown(path)}: {quoted(name)} has the unknown {what} {quoted(value)}: known are "
             f"{known}."
         )
-
-
-def _check_texts(row: dict[str, Any], path: Path) -> None:
-    for key, value in row.items():
-        if key != "demo" and not _is_a_text(value):
-            raise SettingsError(
-                f"{shown(path)}: {quoted(key)} is {quoted(value)}: write it as a text of 1 to "
-                f"{MAX_TEXT:,} characters, in quotes."
-            )
-
-
-def _is_a_text(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= MAX_TEXT and value.isprintable()

@@ -1,7 +1,7 @@
 """A new entry at the end of models.toml, for a folder or a name on the hub.
 
-Boundary: text is only appended, so comments and other entries stay as they are; the whole file is
-read as entries before it is replaced.  Uses no network.
+Text is only appended, so comments and other entries stay as they are; the whole file is read as
+entries before it is replaced.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 from engine import settings
 from engine.errors import BadInput, SettingsError
-from engine.models import checkpoint, model_rows, other_forms, registry, shape
+from engine.models import checkpoint, model_rows, registry, shape, supported
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
-from engine.models.shape import AnyForm
+from engine.models.shape import Form
 from engine.plain_files import read_text, reason, write_whole
 from engine.quoting import quoted, shown
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 _PAGE = re.compile(r"https?://(www\.)?huggingface\.co/(?P<name>[^/]+/[^/?#]+)/?")
-_DTYPE = "bfloat16"  # of a checkpoint that is not here yet
+_DTYPE = "bfloat16"  # of a checkpoint that is not here yet, or that no model can run in
 _ORDER = ("name", "label", "family", "checkpoint", "revision", "dtype", "shows")
 
 
@@ -63,7 +63,13 @@ def make(where: str, **chosen: str | None) -> NewEntry:
     short = Path(place).name
     row = {"name": short.lower(), "label": short, "checkpoint": place}
     row |= {key: value for key, value in chosen.items() if value is not None}
-    _check_name(row["name"], known, path)
+    if not _NAME.fullmatch(row["name"]):
+        raise BadInput(
+            f"{quoted(row['name'])} cannot be a model's name: give one with --name, of up to 80 "
+            "letters, digits, dots, hyphens, underscores and plus signs."
+        )
+    if row["name"] in {entry.name for entry in known} | {"add"}:
+        raise BadInput(f"{shown(path)} holds {quoted(row['name'])} already: choose another --name.")
     if folder is None:
         row["revision"] = "main"
         folder = checkpoint.hub_folder(place, "main")
@@ -71,7 +77,8 @@ def make(where: str, **chosen: str | None) -> NewEntry:
         entry = _added(text, row, known, path)
         row["family"] = entry.family
         registry.check(entry)
-    row.setdefault("dtype", _stored_dtype(folder, row["name"]))
+    stored = shape.read(Form(), folder, row["name"]).stored_dtype if folder else None
+    row.setdefault("dtype", stored if stored in DTYPE_BYTES else _DTYPE)
     entry, lines = _added(text, row, known, path), _lines(row)
     return NewEntry(entry, lines, folder is not None, path, _with(text, lines))
 
@@ -83,7 +90,7 @@ def _place(where: str, path: Path) -> tuple[str, Path | None]:
         near = folder.is_relative_to(path.parent)
         return (f"./{folder.relative_to(path.parent).as_posix()}" if near else str(folder)), folder
     if folder.exists():
-        other_forms.refuse_gguf_file(where, folder)
+        supported.refuse_gguf_file(where, folder)
         raise BadInput(f"{quoted(where)} is a file, not a checkpoint: name its folder.")
     if page := _PAGE.fullmatch(where):
         where = page["name"]
@@ -93,24 +100,6 @@ def _place(where: str, path: Path) -> tuple[str, Path | None]:
         f"{quoted(where)} is neither a folder here nor a name on the Hugging Face hub: write "
         "OWNER/NAME, such as Qwen/Qwen2.5-VL-3B-Instruct."
     )
-
-
-def _check_name(name: str, known: tuple[ModelEntry, ...], path: Path) -> None:
-    if not _NAME.fullmatch(name):
-        raise BadInput(
-            f"{quoted(name)} cannot be a model's name: give one with --name, of up to 80 letters, "
-            "digits, dots, hyphens, underscores and plus signs."
-        )
-    if name in {entry.name for entry in known} | {"add"}:
-        raise BadInput(f"{shown(path)} holds {quoted(name)} already: choose another --name.")
-
-
-def _stored_dtype(folder: Path | None, name: str) -> str:
-    """The dtype of the files, if a model can run in it."""
-    if folder is None:
-        return _DTYPE
-    stored = shape.read(AnyForm(), folder, name).stored_dtype
-    return stored if stored in DTYPE_BYTES else _DTYPE
 
 
 def _added(text: str, row: dict[str, str], known: tuple[ModelEntry, ...], path: Path) -> ModelEntry:

@@ -12,8 +12,7 @@ per weight: a few values per thousand differ by one grey level, a few per hundre
 
 [1] https://pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html, antialias
 
-Boundary: the processors of CLIP, LLaVA and Video-LLaVA with the settings listed here.  For any
-other class or setting `known_settings` returns None, and the processor itself is called.
+For another class or setting than those listed here, the processor itself is called.
 """
 
 from __future__ import annotations
@@ -35,31 +34,15 @@ from engine.types import Image, Pixels
 _KNOWN = (CLIPImageProcessorPil, LlavaImageProcessorPil, VideoLlavaImageProcessor)
 _DONE = ("do_resize", "do_rescale", "do_normalize")
 _READ = {  # supported settings
-    *_DONE,
-    "do_center_crop",
-    "size",
-    "crop_size",
-    "resample",
-    "rescale_factor",
-    "image_mean",
-    "image_std",
+    *(*_DONE, "do_center_crop", "size", "crop_size", "resample", "rescale_factor"),
+    *("image_mean", "image_std"),
 }
 _INERT = {  # settings that do not change an RGB picture
-    "do_convert_rgb",
-    "image_processor_type",
-    "feature_extractor_type",
-    "processor_class",
-    "image_seq_length",
-    "_valid_processor_keys",
-    "auto_map",
+    *("do_convert_rgb", "image_processor_type", "feature_extractor_type", "processor_class"),
+    *("image_seq_length", "_valid_processor_keys", "auto_map"),
 }
-_SMOOTH = (  # the filters that process rows and columns apart
-    Pillow.Resampling.BOX,
-    Pillow.Resampling.BILINEAR,
-    Pillow.Resampling.HAMMING,
-    Pillow.Resampling.BICUBIC,
-    Pillow.Resampling.LANCZOS,
-)
+# The filters that process rows and columns apart.
+_SMOOTH = {*Pillow.Resampling} - {Pillow.Resampling.NEAREST}
 _TORCH = {Pillow.Resampling.BICUBIC: "bicubic", Pillow.Resampling.BILINEAR: "bilinear"}
 _SIDES = {frozenset({"shortest_edge"}), frozenset({"height", "width"})}
 

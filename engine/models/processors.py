@@ -1,7 +1,6 @@
 """Loads the image processor that a checkpoint names, as transformers resolves the name.
 
-Boundary: returns an image processor of transformers with its Pillow backend; never runs code from
-the checkpoint.  pixels.py decides whether its values can be computed faster.
+It has its Pillow backend, and no code from the checkpoint is run.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """8-bit and 4-bit loading: whether it works here, why not, and the options for loading.
 
-Boundary: bitsandbytes through transformers, only on CUDA; it and accelerate are optional
-(requirements-cuda.txt).  Only the linear layers of the language model are quantized: the vision
-tower, the projector, the adaptor and the head stay in the entry's dtype.  Importing this imports
-nothing.
+bitsandbytes through transformers, only on CUDA (requirements-cuda.txt). Only the linear layers of
+the language model are quantized: the vision tower, the projector, the adaptor and the head stay in
+the entry's dtype.
 """
 
 from __future__ import annotations

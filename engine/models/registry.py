@@ -1,7 +1,7 @@
 """models.toml -> entries -> adapters, which are loaded at their first use.
 
-Boundary: the only module that imports concrete models, which families.py names.  Listing entries
-and checking whether one can be used imports neither torch nor transformers; `load` does.
+The only module that imports concrete models, which families.py names.  Listing entries and checking
+whether one can be used imports neither torch nor transformers; `load` does.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 import importlib
 import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,22 +21,17 @@ from engine.machine import device, memory
 from engine.models import (
     checkpoint,
     checkpoint_files,
-    memory_need,
     model_card,
     model_rows,
     quantization,
     shape,
     supported,
-    supported_transformers,
-    trained_questions,
     variants,
 )
 from engine.models.checkpoint import ModelEntry
 from engine.models.families import FAMILIES as FAMILIES  # re-exported
 from engine.models.families import OWN
-from engine.models.memory_need import NEW_TOKENS, Need
-from engine.models.residents import Resident, Residents, View
-from engine.models.shape import AnyForm, Form, Shape
+from engine.models.shape import NEW_TOKENS, Form, Need, Shape
 from engine.quoting import listed, quoted
 from engine.types import VARIANT_MARK, MediaKind, ModelInfo, Sample
 
@@ -46,7 +42,26 @@ if TYPE_CHECKING:
 _TELLING = {"videollava": "video_llava", "eventgpt": "eventgpt"}
 # The usual number of pictures of a sample, for memory estimates.
 PICTURES: dict[MediaKind, int] = {"events": 5, "video": 8, "image": 1}
-_residents = Residents()
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A loaded model as one entry uses it, and its shape, which gives its memory need."""
+
+    adapter: Adapter
+    shape: Shape
+
+
+@dataclass(frozen=True, eq=False)
+class Resident(View):
+    """A loaded model, and how its variants use it."""
+
+    views: dict[ModelEntry, View] = field(default_factory=dict)
+
+
+# The loaded models, the least recently used first, by the entries whose weights they hold
+# (variants.loaded).  Changed only under the lock.
+_held: OrderedDict[ModelEntry, Resident] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -94,7 +109,7 @@ def distinct(names: Iterable[str]) -> list[str]:
 def unavailable(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> str | None:
     """Why this model cannot be loaded for answers of `new_tokens` and what to do, or None."""
     try:
-        if variants.loaded(item) in _residents:
+        if variants.loaded(item) in _held:
             return None
         folder = _checked(item)
         _refuse_too_large(item, needed(item, new_tokens, folder))
@@ -117,10 +132,11 @@ def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
     """
     with _lock:
         own = variants.loaded(item)
-        if (found := _residents.use(own)) is None:
+        if (found := _held.get(own)) is None:
             return _view(item, own, _into_memory(item, own, new_tokens)).adapter
+        _held.move_to_end(own)
         view = _view(item, own, found)
-        _residents.make_room(memory_need.of_run(item, view.shape, new_tokens).total, own)
+        _make_room(shape.of_run(item, view.shape, new_tokens).total, own)
         return view.adapter
 
 
@@ -128,18 +144,38 @@ def _into_memory(item: ModelEntry, own: ModelEntry, new_tokens: int) -> Resident
     """Loads the weights of `own`, with room for a run of `item`."""
     folder = _checked(own)
     device.choose()  # imports torch, so that the accelerator's memory is asked, not the system's
-    wanted = memory_need.needed(item, folder, _sizes(item, folder), new_tokens)
+    wanted = shape.needed(item, folder, _sizes(item, folder), new_tokens)
     _refuse_too_large(item, wanted)
-    _refuse_in_use(item, wanted, _residents.make_room(wanted.total, own))
-    adapter = _load(own, folder)
-    return _residents.add(own, adapter, _sizes(own, folder))
+    free = _make_room(wanted.total, own)
+    if wanted.total > free:  # a model that was unloaded is still running
+        raise ModelUnavailable(
+            f"{item.name} needs {wanted}, but only {memory.gib(free)} are free on "
+            f"{device.memory().device} while another model is running: try again when it has "
+            "finished."
+        )
+    _held[own] = Resident(_load(own, folder), _sizes(own, folder))
+    return _held[own]
+
+
+def _make_room(needed: int, keep: ModelEntry) -> int:
+    """Frees the reserves, then the least recently used models, until `needed` bytes are free;
+    returns the free bytes."""
+    if device.free_bytes() < needed and memory.clear_reserves():
+        memory.release()
+    while (free := device.free_bytes()) < needed:
+        other = next((item for item in _held if item != keep), None)
+        if other is None:
+            break
+        del _held[other]
+        memory.release()
+    return free
 
 
 def _view(item: ModelEntry, own: ModelEntry, found: Resident) -> View:
     """The loaded model as this entry uses it; made once."""
-    any_kind = item.family == supported_transformers.FAMILY  # no input is unusual for it
+    any_kind = item.family == supported.ANY_FAMILY  # no input is unusual for it
     usual = item.kind if any_kind else FAMILIES[item.family].kind
-    trained = trained_questions.inputs(checkpoint.locate(item), item.name) if item.demo else ()
+    trained = model_card.trained_inputs(checkpoint.locate(item), item.name) if item.demo else ()
     notes = variants.notes(item, usual, trained)
     if item == own and not notes:
         return found
@@ -156,7 +192,7 @@ def _view(item: ModelEntry, own: ModelEntry, found: Resident) -> View:
     return found.views[item]
 
 
-def _form(item: ModelEntry) -> Form | AnyForm:
+def _form(item: ModelEntry) -> Form:
     """The family's form, with the number of pictures that this entry is shown."""
     family = FAMILIES[item.family]
     usual = item.kind == family.kind
@@ -187,23 +223,29 @@ def _load(item: ModelEntry, folder: Path) -> Adapter:
 def unload(item: ModelEntry) -> bool:
     """Drops the adapter; returns whether it was loaded.  Its memory is freed after its last run."""
     with _lock:
-        return _residents.drop(variants.loaded(item))
+        if _held.pop(variants.loaded(item), None) is None:
+            return False
+        memory.release()
+        return True
 
 
 def resident() -> tuple[ModelEntry, ...]:
     """The models in memory, the least recently used first; variants.loaded gives their entry."""
-    return _residents.entries()
+    return tuple(_held)
 
 
 def resident_bytes() -> dict[ModelEntry, int]:
     """Bytes of the weights of each loaded model on its device."""
-    return _residents.sizes()
+    return {
+        item: sum(part.nbytes for part in (*model.parameters(), *model.buffers()))
+        for item, model in [(one, found.adapter.model) for one, found in list(_held.items())]
+    }
 
 
 def needed(item: ModelEntry, new_tokens: int = NEW_TOKENS, folder: Path | None = None) -> Need:
     """The memory for an answer of `new_tokens`, with weights, or ModelUnavailable."""
     folder = folder or checkpoint.locate(item)
-    return memory_need.needed(item, folder, _sizes(item, folder), new_tokens)
+    return shape.needed(item, folder, _sizes(item, folder), new_tokens)
 
 
 @dataclass(frozen=True)
@@ -220,7 +262,7 @@ def combined_memory(items: Sequence[ModelEntry], new_tokens: int) -> CombinedMem
     """The memory for all these models at once, or ModelUnavailable."""
     needs = [needed(item, new_tokens) for item in items]
     weights = {variants.loaded(item): one.weights for item, one in zip(items, needs, strict=True)}
-    held = sum(_residents.sizes().values()) + memory.reserved_bytes()
+    held = sum(resident_bytes().values()) + memory.reserved_bytes()
     return CombinedMemory(
         sum(weights.values()),
         max(one.run for one in needs),
@@ -231,16 +273,16 @@ def combined_memory(items: Sequence[ModelEntry], new_tokens: int) -> CombinedMem
 def card(item: ModelEntry) -> ModelInfo:
     """The model's card: of the loaded model, else read from its folder; or ModelUnavailable."""
     own = variants.loaded(item)
-    if (found := _residents.peek(own)) is not None and (item == own or item in found.views):
+    if (found := _held.get(own)) is not None and (item == own or item in found.views):
         return found.views.get(item, found).adapter.info
     return model_card.card(item, _checked(item), _form(item))
 
 
 def hooked_only(item: ModelEntry) -> str | None:
     """Why only the hooked mode can run this model, or None; ModelUnavailable without its files."""
-    if item.family != supported_transformers.FAMILY:
+    if item.family != supported.ANY_FAMILY:
         return None
-    return supported_transformers.hooked_only(item.name, checkpoint.locate(item))
+    return supported.hooked_only(item.name, checkpoint.locate(item))
 
 
 def full_digest(item: ModelEntry) -> str:
@@ -264,8 +306,8 @@ def _checked(item: ModelEntry) -> Path:
 
 
 def _check_family(item: ModelEntry, folder: Path) -> None:
-    if item.family == supported_transformers.FAMILY:
-        supported_transformers.refuse(item.name, item.checkpoint, folder, OWN)
+    if item.family == supported.ANY_FAMILY:
+        supported.refuse(item.name, item.checkpoint, folder, OWN)
     else:
         model_types = {family: known.model_type for family, known in FAMILIES.items()}
         supported.refuse_other(item.name, item.family, folder, model_types)
@@ -280,20 +322,11 @@ def _check_family(item: ModelEntry, folder: Path) -> None:
             )
 
 
-def _refuse_in_use(item: ModelEntry, wanted: Need, free: int) -> None:
-    """ModelUnavailable if memory is short because an unloaded model is still running."""
-    if wanted.total > free:
-        raise ModelUnavailable(
-            f"{item.name} needs {wanted}, but only {memory.gib(free)} are free on "
-            f"{device.memory().device} while another model is running: try again when it has "
-            "finished."
-        )
-
-
 def _refuse_too_large(item: ModelEntry, wanted: Need) -> None:
     """ModelUnavailable if the model would not fit even after all others were unloaded."""
     here = device.memory()
-    could = device.free_bytes() + _residents.could_free(variants.loaded(item))
+    others = {one: size for one, size in resident_bytes().items() if one != variants.loaded(item)}
+    could = device.free_bytes() + sum(others.values()) + memory.reserved_bytes()
     if wanted.total > could:
         raise ModelUnavailable(
             f"{item.name} needs {wanted}, but {memory.gib(could)} are free on {here.device} "

@@ -1,20 +1,22 @@
-"""Decides from a folder's JSON files whether the adapters can run its checkpoint.
+"""Decides from a folder's files, without torch and transformers, whether its checkpoint can run.
 
-Boundary: reads config.json, the tokenizer's settings and the chat template; raises
-ModelUnavailable.  Imports neither torch nor transformers, so that a list of models can use it.
+The families with an adapter of their own need one exact form of config.json and tokenizer.  The
+family "transformers" needs a model_type that transformers knows, a processor, a tokenizer and a
+chat template.  Whatever cannot run is a ModelUnavailable that says what to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from engine.decoding import generation_rules
 from engine.errors import ModelUnavailable
-from engine.models import checkpoint_files, checkpoint_schema, image_text_models, templates
-from engine.quoting import quoted
+from engine.models import checkpoint_files, image_text_models, templates
+from engine.quoting import quoted, shown
 
+ANY_FAMILY = "transformers"
 TOWER, TEXT = "clip_vision_model", "llama"
 # The repository or folder whose format each family's adapter reads.
 USE = {
@@ -25,7 +27,21 @@ USE = {
 _ANY = 'write family = "transformers" in models.toml'
 _ORIGINAL = ("LlavaLlamaForCausalLM", "LlavaLlama", "VideoLlavaLlamaForCausalLM")
 _PICTURE_IDS = ("image_token_id", "image_token_index", "video_token_id", "video_token_index")
-_BOS, _EOS = "<s>", "</s>"  # of the tokenizer that the built-in prompts were published with
+# Of the tokenizer that the built-in prompts were published with.
+_TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
+_EXAMPLE = "HuggingFaceTB/SmolVLM2-500M-Video-Instruct"
+_PROCESSOR = ("preprocessor_config.json", "processor_config.json")
+_TOKENIZER = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model")
+# model_types of code in a repository, and where the same weights are for transformers itself.
+_CONVERTED = {
+    "internvl_chat": "OpenGVLab/InternVL3-1B-hf",
+    "llava_qwen": "llava-hf/llava-onevision-qwen2-0.5b-ov-hf",
+    "multi_modality": "deepseek-community/Janus-Pro-1B",
+}
+_INTERNVL = {"OpenGVLab/InternVL3-": "-hf", "OpenGVLab/InternVL3_5-": "-HF"}
+_LORA = "adapter_config.json"
+# Fields of config.json that say how the stored weights are packed.
+_PACKED = ("quantization_config", "compression_config")
 
 
 def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, str]) -> None:
@@ -34,22 +50,20 @@ def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, st
     `model_types`: the model_type of each family.
     """
     path = folder / "config.json"
-    config = checkpoint_files.read_record(path, checkpoint_schema.ModelConfig, name)
     stated = checkpoint_files.read_json(path, name)
     model_type = stated.get("model_type")
     if family != "eventgpt":
-        refuse_original(name, path, config)
+        _refuse_original(name, path, stated)
+    other = f", or {_ANY}" if str(model_type) in image_text_models.known() else ""
     if model_type != model_types[family]:
-        known = model_type in model_types.values()
         meant = "video_llava" if "video" in str(model_type) else family
-        fix = "correct its entry in models.toml" if known else f"use {USE[meant]} instead"
-        if not known and str(model_type) in image_text_models.known():
-            fix += f", or {_ANY}"
+        fix = f"use {USE[meant]} instead{other}"
+        if model_type in model_types.values():
+            fix = "correct its entry in models.toml"
         raise ModelUnavailable(
             f"{name} is entered as {family}, but {path} says its model_type is "
             f"{quoted(model_type)} (not {model_types[family]!r}): {fix}."
         )
-    other = f", or {_ANY}" if str(model_type) in image_text_models.known() else ""
     for what, found, wanted in _parts(stated):
         if found not in (None, wanted):
             raise ModelUnavailable(
@@ -59,13 +73,8 @@ def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, st
     if family != "eventgpt":
         _refuse_odd_values(name, path, stated)
     refuse_generation(name, checkpoint_files.read_if_there(folder / "generation_config.json", name))
-    if family != "eventgpt":
-        _refuse_unknown_prompt(name, family, folder)
-
-
-def has_known_parts(config: Mapping[str, Any]) -> bool:
-    """Whether the tower and the language model are those that the adapters here read."""
-    return all(found in (None, wanted) for _, found, wanted in _parts(config))
+    if family != "eventgpt" and templates.find(folder, name) is None:
+        _refuse_unknown_prompt(name, family, folder / "tokenizer_config.json")
 
 
 def _parts(config: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
@@ -77,25 +86,23 @@ def _parts(config: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
     ]
 
 
-def refuse_original(name: str, path: Path, config: checkpoint_schema.ModelConfig) -> None:
+def _refuse_original(name: str, path: Path, stated: Mapping[str, Any]) -> None:
     """LLaVA's and Video-LLaVA's first releases, whose folders transformers cannot read."""
-    towers = (config.mm_vision_tower, config.mm_image_tower, config.mm_video_tower)
-    named = any(one in _ORIGINAL for one in config.architectures or ())
-    if not named and not any(towers):
-        return
-    video = config.mm_video_tower or config.mm_image_tower or "languagebind" in str(path).lower()
-    raise ModelUnavailable(
-        f"{name}: {path} describes a checkpoint in its authors' own format, which transformers "
-        f"cannot read: use {USE['video_llava' if video else 'llava']} instead."
-    )
+    of_video = stated.get("mm_video_tower") or stated.get("mm_image_tower")
+    named = any(one in _ORIGINAL for one in stated.get("architectures") or ())
+    if named or of_video or stated.get("mm_vision_tower"):
+        video = of_video or "languagebind" in str(path).lower()
+        raise ModelUnavailable(
+            f"{name}: {path} describes a checkpoint in its authors' own format, which transformers "
+            f"cannot read: use {USE['video_llava' if video else 'llava']} instead."
+        )
 
 
 def _refuse_odd_values(name: str, path: Path, stated: Mapping[str, Any]) -> None:
     """ModelUnavailable for values that transformers fails on, such as layer 0 or no image id."""
     layers = stated.get("vision_feature_layer")
-    odd = (
-        ["vision_feature_layer"] if 0 in (layers if isinstance(layers, list) else [layers]) else []
-    )
+    layers = layers if isinstance(layers, list) else [layers]
+    odd = ["vision_feature_layer"] if 0 in layers else []
     odd += ["is_encoder_decoder"] if stated.get("is_encoder_decoder") else []
     odd += [key for key in _PICTURE_IDS if key in stated and stated[key] is None]
     if odd:
@@ -105,17 +112,11 @@ def _refuse_odd_values(name: str, path: Path, stated: Mapping[str, Any]) -> None
         )
 
 
-def _refuse_unknown_prompt(name: str, family: str, folder: Path) -> None:
-    """ModelUnavailable if there is no chat template and the tokenizer is not LLaMA's, for which the
-    built-in prompt is made."""
-    if templates.find(folder, name) is not None:
-        return
-    path = folder / "tokenizer_config.json"
-    stated = checkpoint_files.read_record(path, checkpoint_schema.TokenizerConfig, name)
-    for key, token, wanted in (
-        ("bos_token", stated.bos_token, _BOS),
-        ("eos_token", stated.eos_token, _EOS),
-    ):
+def _refuse_unknown_prompt(name: str, family: str, path: Path) -> None:
+    """ModelUnavailable if the tokenizer is not LLaMA's, for which the built-in prompt is made."""
+    stated = checkpoint_files.read_if_there(path, name)
+    for key, wanted in _TOKENS.items():
+        token = stated.get(key)
         text = token.get("content") if isinstance(token, dict) else token
         if text not in (None, wanted):
             raise ModelUnavailable(
@@ -133,3 +134,127 @@ def refuse_generation(name: str, settings: Mapping[str, Any]) -> None:
             f"{quoted(settings[key])}, which StageScope does not support: remove it "
             "there to run the model without it."
         )
+
+
+def refuse(name: str, checkpoint: str, folder: Path, own: Mapping[str, str]) -> None:
+    """ModelUnavailable unless transformers has the folder's model and can build its processor.
+
+    `checkpoint` is as models.toml states it; `own`: the family of each model_type that this project
+    reads by an adapter of its own.
+    """
+    path = folder / "config.json"
+    config = checkpoint_files.read_json(path, name)
+    if config.get("model_type") not in _CONVERTED:
+        _refuse_original(name, path, config)
+    refuse_type(name, checkpoint, str(path), config, own)
+    nested = checkpoint_files.read_if_there(folder / _PROCESSOR[1], name).get("image_processor")
+    if not nested and not checkpoint_files.read_if_there(folder / _PROCESSOR[0], name):
+        raise ModelUnavailable(
+            f"{name}: its image processor is missing ({folder} has no {_PROCESSOR[0]}, and no "
+            f"{_PROCESSOR[1]} with an image_processor): copy it from the checkpoint's repository."
+        )
+    if not any((folder / file).is_file() for file in _TOKENIZER):
+        raise ModelUnavailable(
+            f"{name}: its tokenizer is missing ({folder} has no tokenizer.json and no "
+            "tokenizer.model): copy it from the checkpoint's repository."
+        )
+    if templates.find(folder, name) is None:
+        raise ModelUnavailable(
+            f"{name}: its chat template is missing ({folder} has no chat_template.jinja and no "
+            "chat_template in its JSON files): copy it from the checkpoint's repository, or use "
+            "an instruction-tuned version if this is a base model."
+        )
+    refuse_generation(name, checkpoint_files.read_if_there(folder / "generation_config.json", name))
+
+
+def refuse_type(
+    name: str, checkpoint: str, where: str, config: Mapping[str, Any], own: Mapping[str, str]
+) -> None:
+    """ModelUnavailable unless AutoModelForImageTextToText knows the model_type in `config`."""
+    model_type = str(config.get("model_type"))
+    if model_type in image_text_models.known():
+        return
+    says = f"{name}: {where} says its model_type is {quoted(config.get('model_type'))}"
+    if model_type in own:
+        raise ModelUnavailable(f'{says}: write family = "{own[model_type]}" in models.toml.')
+    if config.get("auto_map") or model_type in _CONVERTED:
+        any_form = f"a checkpoint in transformers' own form, such as {_EXAMPLE}"
+        instead = _CONVERTED.get(model_type, any_form)
+        for start, end in _INTERNVL.items():
+            if model_type == "internvl_chat" and checkpoint.startswith(start):
+                instead = f"{checkpoint}{end}"
+        raise ModelUnavailable(
+            f"{says}, whose code is in its repository and not in transformers, and StageScope runs "
+            f"no code from repositories: use {instead} instead."
+        )
+    if image_text_models.reads_text_only(model_type):
+        raise ModelUnavailable(
+            f"{says}, a language model that answers text only: use a checkpoint that also reads "
+            f"pictures, such as {_EXAMPLE}."
+        )
+    raise ModelUnavailable(
+        f"{says}, which is no image-text-to-text model of this version of transformers: use "
+        f"another checkpoint, such as {_EXAMPLE}, or a newer transformers if the model is newer."
+    )
+
+
+def hooked_only(name: str, folder: Path) -> str | None:
+    """Why only the hooked mode can run the folder's model, or None."""
+    model_type = str(checkpoint_files.read_json(folder / "config.json", name).get("model_type"))
+    if model_type not in image_text_models.known() or image_text_models.facts(model_type).seam:
+        return None
+    return f"hooked mode only: transformers' {model_type} takes no features"
+
+
+def family_of(config: Mapping[str, Any], own: Mapping[str, str]) -> str:
+    """The family of a config.json that models.toml does not name: one of `own` if its adapter reads
+    exactly this form, else transformers."""
+    known = all(found in (None, wanted) for _, found, wanted in _parts(config))
+    return own.get(str(config.get("model_type")), ANY_FAMILY) if known else ANY_FAMILY
+
+
+def refuse_gguf_file(name: str, path: Path) -> None:
+    """ModelUnavailable if the checkpoint is one file of llama.cpp and no folder."""
+    if path.suffix.lower() == ".gguf":
+        raise ModelUnavailable(
+            f"{name}: {shown(path)} is a GGUF file, which StageScope does not read: use the folder "
+            "or repository with safetensors that it was made from."
+        )
+
+
+def refuse_without_weights(name: str, folder: Path) -> None:
+    """ModelUnavailable if a folder without weights holds one of the other forms."""
+    files = {path.name for path in folder.iterdir()}
+    base = None
+    if _LORA in files:
+        base = checkpoint_files.read_json(folder / _LORA, name).get("base_model_name_or_path")
+    refuse_listed(name, shown(folder), files, base)
+
+
+def refuse_listed(name: str, where: str, files: Collection[str], base: object = None) -> None:
+    """ModelUnavailable if files without a checkpoint's weights are an adapter or GGUF."""
+    if _LORA in files:
+        of = f" of {quoted(base)}" if base else ""
+        raise ModelUnavailable(
+            f"{name}: {where} holds only a LoRA adapter{of}, not a whole model: merge it into its "
+            "base model (peft's merge_and_unload) and use the folder that this writes."
+        )
+    if any(file.lower().endswith(".gguf") for file in files):
+        raise ModelUnavailable(
+            f"{name}: {where} holds only GGUF files, which StageScope does not read: use the "
+            "repository with safetensors that they were made from."
+        )
+
+
+def refuse_packed(name: str, where: object, config: Mapping[str, Any]) -> None:
+    """ModelUnavailable if the weights are stored quantized, by GPTQ, AWQ or another method."""
+    parts = [config, *(part for part in config.values() if isinstance(part, dict))]
+    found = next((part[key] for part in parts for key in _PACKED if part.get(key)), None)
+    if found is None:
+        return
+    method = found.get("quant_method") if isinstance(found, dict) else None
+    how = f"quantized ({quoted(method)})" if method else "quantized"
+    raise ModelUnavailable(
+        f"{name}: {where} says that its weights are stored {how}, which is not supported: use the "
+        "checkpoint that was not quantized, on CUDA with quantization in models.toml."
+    )

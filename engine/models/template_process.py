@@ -6,7 +6,7 @@ The request holds the template, its variables and contents of a user's message; 
 of [text, why there is none].  Windows has no such limits, and macOS none of memory: there only the
 caller's time limit holds.
 
-Boundary: JSON in, JSON out.  transformers' own function renders, so the text is the one of
+transformers' own function renders, so the text is the one of
 tokenizer.apply_chat_template().
 """
 

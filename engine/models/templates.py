@@ -1,6 +1,6 @@
 """A checkpoint's chat template, and the prompts that it makes for pictures and one question.
 
-Boundary: finds the template's text without transformers.  A template is a program of strangers, so
+A template is a program of strangers, so
 template_process.py renders it in a process with limits, once, when a model loads.  Only the text
 around the question is kept, so no template runs while an answer is timed.
 """

@@ -5,8 +5,8 @@ model, stage 4 its forward() on `input_ids` and `mm_encoder_outputs`, which tran
 5.18.  Embeddings alone would not do: models with M-RoPE compute positions from `input_ids` and
 grids; without them they give other logits and raise no error.
 
-Boundary: everything that is the same for all families.  What is only true of some is a row of
-image_text_models.py.  A model without the seam runs in hooked mode only.
+What is only true of some families is a row of image_text_models.py.  A model without the seam runs
+in hooked mode only.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ from engine.decoding.decode import ModelInputs, WholeModel
 from engine.errors import BadInput, ModelUnavailable
 from engine.media_options import MAX_PARTS
 from engine.models import auto_processor, encoder_outputs, image_text_models, templates
-from engine.models.adapter import Adapter
+from engine.models.adapter import Adapter, Way
 from engine.models.checkpoint import ModelEntry
-from engine.models.hf_llava import OWN_PROMPT
+from engine.models.llava import OWN_PROMPT
 from engine.models.loading import CANNOT_LOAD, info_of, load_weights, unreadable
-from engine.models.shape import AnyForm, Form
-from engine.models.vision_parts import Outermost, outside_language
+from engine.models.shape import Form
 from engine.prompts import refuse_markers
 from engine.quoting import first_line
 from engine.types import (
@@ -72,7 +71,7 @@ class TransformersAdapter(Adapter):
     }
 
     @classmethod
-    def load(cls, entry: ModelEntry, folder: Path, form: Form | AnyForm) -> Adapter:
+    def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
         info = info_of(entry, folder, form)
         template = templates.find(folder, info.name)
         if template is None:
@@ -96,7 +95,7 @@ class TransformersAdapter(Adapter):
         self._takes = _parameters(self.model.forward)
         needs_pixels = "pixel_values" in _parameters(self.model.generate)
         self._seam = "mm_encoder_outputs" in self._takes and not needs_pixels
-        self.refuses = _refusals(self.family, self._seam, self.text_config)
+        self.refuses = self._refusals()
         self._clips = False
         noise = np.random.default_rng(0).integers(0, 256, (*_TRIED, 3), dtype=np.uint8)
         self._vision = {"image": self._tried(Media("image", (noise,), "", "a picture"))}
@@ -117,8 +116,11 @@ class TransformersAdapter(Adapter):
         """The outermost modules that these pictures pass through, or ModelUnavailable."""
         try:
             with torch.inference_mode():
+                modules = encoder_outputs.outside_language(self.model, self.decoder)
                 prepared = self.preprocess(shown, "What is it?")
-                found, fits = self._modules_of(prepared)
+                with encoder_outputs.Outermost(modules) as seen:
+                    self.see(prepared)
+                fits = not self._seam or self.takes(prepared, self.encode(prepared))
         except ModelUnavailable:  # the chat template's own sentence
             raise
         except CANNOT_LOAD as error:
@@ -126,18 +128,28 @@ class TransformersAdapter(Adapter):
                 f"{self.info.name}: a trial with {shown.source} failed ({first_line(error)}): copy "
                 "processor, config.json and weights from one checkpoint."
             ) from error
-        if not fits or not found:
+        if not fits or not seen.modules:
             raise ModelUnavailable(
                 f"{self.info.name}: its processor writes other visual tokens than the model has "
                 "features for: copy processor_config.json and config.json from one checkpoint."
             )
-        return found
+        return seen.modules
 
-    def _modules_of(self, prepared: Prepared) -> tuple[list[torch.nn.Module], bool]:
-        with Outermost(outside_language(self.model, self.decoder)) as seen:
-            self.see(prepared)
-        fits = not self._seam or self.takes(prepared, self.encode(prepared))
-        return seen.modules, fits
+    def _refusals(self) -> dict[Way, str]:
+        """What models of this kind do not offer, each with its reason."""
+        kind = self.family
+        found: dict[Way, str] = {"compiled": NOT_COMPILED, "batch": NO_BATCH.format(kind=kind)}
+        found["draft"] = NO_DRAFT.format(kind=kind)
+        if not self._seam:
+            found["decoupled"] = NO_SEAM.format(kind=kind)
+        if kind == "paligemma":
+            return found | {"prefix": ATTENDS.format(kind=kind)}
+        # A prefix can be cut if each layer keeps the keys and values of all tokens.
+        if self._seam and image_text_models.facts(kind).prefix:
+            layers = llama.cache(self.text_config).layers
+            if all(isinstance(one, llama.RoomyLayer) for one in layers):
+                return found
+        return found | {"prefix": NO_PREFIX.format(kind=kind)}
 
     # stage 2
     def preprocess(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
@@ -365,26 +377,6 @@ def _model_class(info: ModelInfo, folder: Path) -> Any:
         return AutoModelForImageTextToText._model_mapping[type(config)]
     except CANNOT_LOAD as error:
         raise unreadable(info, folder, "config.json", error) from error
-
-
-def _refusals(kind: str, seam: bool, text_config: Any) -> dict[Any, str]:
-    """What models of this kind do not offer, each with its reason."""
-    found = {"compiled": NOT_COMPILED} | {
-        "batch": NO_BATCH.format(kind=kind),
-        "draft": NO_DRAFT.format(kind=kind),
-    }
-    if not seam:
-        found["decoupled"] = NO_SEAM.format(kind=kind)
-    if kind == "paligemma":
-        found["prefix"] = ATTENDS.format(kind=kind)
-    elif not seam or not image_text_models.facts(kind).prefix or not _plain_cache(text_config):
-        found["prefix"] = NO_PREFIX.format(kind=kind)
-    return found
-
-
-def _plain_cache(text_config: Any) -> bool:
-    """Whether each layer keeps the keys and values of all tokens, so that a prefix can be cut."""
-    return all(isinstance(one, llama.RoomyLayer) for one in llama.cache(text_config).layers)
 
 
 def _parameters(function: Callable[..., Any]) -> set[str]:

@@ -3,8 +3,6 @@
 It is named NAME@WORD[+WORD...], as in llava-demo@events+float16, and is an entry like any other, so
 that requests, rows, plans, keys and certificates need no second concept.  A word that is the
 entry's own value is dropped, so llava-demo@image is llava-demo.
-
-Boundary: names in, entries out; reads no file.  registry.py knows the entries of models.toml.
 """
 
 from __future__ import annotations
@@ -37,11 +35,7 @@ LABELS: Mapping[str, str] = {
     **{kind: f"shown {kind}" for kind in SHOWS},
     **{setting: f"{setting} pixels" for setting in PIXELS},
 }
-MEDIA: Mapping[str, str] = {
-    "events": "event images",
-    "video": "8 frames",
-    "image": "one picture",
-}
+MEDIA: Mapping[str, str] = {"events": "event images", "video": "8 frames", "image": "one picture"}
 # How a family takes pictures, by the kind of media that it usually gets.
 TAKEN: Mapping[str, str] = {
     "events": "event images",
@@ -78,7 +72,9 @@ def parsed(name: str, base: ModelEntry) -> ModelEntry:
     values: dict[str, str] = {}
     for word in name.partition(VARIANT_MARK)[2].split(JOIN):
         if word not in FIELDS:
-            raise _unknown(name, word)
+            near = difflib.get_close_matches(word[:80], FIELDS, n=1, cutoff=0.6)
+            hint = f"did you mean {quoted(near[0])}?" if near else f"known are {', '.join(FIELDS)}."
+            raise UnknownModel(f"{quoted(name)} holds the unknown word {quoted(word)}: {hint}")
         before = values.setdefault(FIELDS[word], word)
         if before != word:
             raise BadInput(
@@ -98,12 +94,6 @@ def named(name: str, known: Mapping[str, ModelEntry]) -> ModelEntry | None:
     return None
 
 
-def _unknown(name: str, word: str) -> UnknownModel:
-    near = difflib.get_close_matches(word[:80], FIELDS, n=1, cutoff=0.6)
-    hint = f"did you mean {quoted(near[0])}?" if near else f"known are {', '.join(FIELDS)}."
-    return UnknownModel(f"{quoted(name)} holds the unknown word {quoted(word)}: {hint}")
-
-
 def loaded(item: ModelEntry) -> ModelEntry:
     """The entry whose weights `item` uses: what is shown and pixels are chosen run by run."""
     if item.of is None:
@@ -116,15 +106,14 @@ def labelled(entries: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:
     groups: dict[str, list[ModelEntry]] = {}
     for item in entries:
         groups.setdefault(base_name(item.name), []).append(item)
-    return tuple(_in_group(item, groups[base_name(item.name)]) for item in entries)
-
-
-def _in_group(item: ModelEntry, group: Sequence[ModelEntry]) -> ModelEntry:
-    if len(group) == 1:
-        return item
-    differing = [field for field in WORDS if len({getattr(one, field) for one in group}) > 1]
-    words = [value for field in differing if (value := getattr(item, field)) is not None]
-    return replace(item, label=_label(item.of or item, words))
+    found = []
+    for item in entries:
+        group = groups[base_name(item.name)]
+        differing = [field for field in WORDS if len({getattr(one, field) for one in group}) > 1]
+        words = [value for field in differing if (value := getattr(item, field)) is not None]
+        label = _label(item.of or item, words)
+        found.append(item if len(group) == 1 else replace(item, label=label))
+    return tuple(found)
 
 
 def by_label(text: str, entries: Iterable[ModelEntry]) -> ModelEntry | None:

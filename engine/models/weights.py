@@ -1,8 +1,4 @@
-"""The weight files of a checkpoint: their names, sizes and digest.
-
-Boundary: lists, counts and hashes; imports neither torch nor transformers.  checkpoint_files.py
-checks single files.
-"""
+"""The weight files of a checkpoint: their names, sizes and digest; the progress of reading them."""
 
 from __future__ import annotations
 
@@ -11,11 +7,13 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Literal
 
 from engine.errors import BadInput, ModelUnavailable
-from engine.models import checkpoint_files, hash_progress
+from engine.models import checkpoint_files
 from engine.plain_files import read_json, write_whole
 
 MAX_MEMO = 2**24  # bytes of the list of hashes
@@ -24,6 +22,26 @@ FORMS = (("model", "safetensors"), ("pytorch_model", "bin"))  # in the order of 
 # Buffers of older library versions that releases contain besides the weights.
 STRAY = re.compile(r"rotary_emb\.inv_freq$|embeddings\.position_ids$")
 _SHARD = re.compile(r"(model|pytorch_model)-\d+-of-\d+\.(safetensors|bin)")
+
+Step = Literal["hash", "weights"]
+Listener = Callable[[Step, int, int], None]  # (step, amount done, total amount)
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextlib.contextmanager
+def reported_to(listener: Listener) -> Iterator[None]:
+    """Sends every report of this thread to the listener, which may raise Cancelled."""
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+def report(step: Step, done: int, total: int) -> None:
+    """Reports progress: bytes hashed, or weights loaded, out of `total`."""
+    if listener := _listener.get():
+        listener(step, done, total)
 
 
 def weight_files(folder: Path, name: str) -> list[Path]:
@@ -75,9 +93,8 @@ def weight_count(folder: Path, name: str) -> int:
             found = checkpoint_files.shapes(file, name).items()
             total += sum(math.prod(shape) for key, shape in found if not STRAY.search(key))
         else:
-            total += (
-                checkpoint_files.tensor_bytes(file, name) // 2
-            )  # assumes 16 bits, as in releases
+            # 16 bits are assumed, as in releases
+            total += checkpoint_files.tensor_bytes(file, name) // 2
     return total
 
 
@@ -122,17 +139,10 @@ def digest_if_known(folder: Path, name: str, memo: Path) -> str | None:
 def _configuration(folder: Path, name: str) -> hashlib.blake2b:
     """A hash of the other files that decide an answer: JSON, templates, sentencepiece."""
     total = hashlib.blake2b(digest_size=16)
-    for config in sorted(folder.glob("*.json")):
-        total.update(
-            config.name.encode()
-            + checkpoint_files.read_bytes(config, checkpoint_files.LARGE_BYTES, name)
-        )
-    for other in ("chat_template.jinja", "tokenizer.model"):
-        if (folder / other).exists():
-            content = checkpoint_files.read_bytes(
-                folder / other, checkpoint_files.LARGE_BYTES, name
-            )
-            total.update(other.encode() + content)
+    others = (folder / "chat_template.jinja", folder / "tokenizer.model")
+    for path in (*sorted(folder.glob("*.json")), *(one for one in others if one.exists())):
+        content = checkpoint_files.read_bytes(path, checkpoint_files.LARGE_BYTES, name)
+        total.update(path.name.encode() + content)
     return total
 
 
@@ -152,7 +162,7 @@ def _hashes(found: Mapping[str, Path]) -> dict[str, str]:
             while piece := stream.read(2**22):
                 total.update(piece)
                 done += len(piece)
-                hash_progress.report("hash", done, whole)
+                report("hash", done, whole)
         hashes[key] = total.hexdigest()
     return hashes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.attribution import cells, cost
+from engine.attribution import cells
 from engine.attribution.explained import ExplainOptions, contains
 
 OPTIONS = ExplainOptions(grid=8, side=3, coarse=4, refined=3)
@@ -47,23 +47,23 @@ def test_without_a_coarser_map_all_fine_cells_are_computed(coarse: int) -> None:
 def test_the_default_cost_is_under_100_encodings() -> None:
     default = ExplainOptions()
     for pictures, raw in ((8, False), (5, True), (5, False), (1, False)):
-        assert cost.counted(default, pictures, raw, True).encodings < 100
+        assert cells.counted(default, pictures, raw, True).encodings < 100
 
 
 def test_the_cost_counts_inputs_and_passes() -> None:
     options = ExplainOptions(grid=8, coarse=4, refined=3, batch=8)
-    batched = cost.counted(options, 5, True, True)
+    batched = cells.counted(options, 5, True, True)
     assert (batched.encodings, batched.prefills) == (1 + 16 + 10 + 12, 1 + 2 + 2 + 2)
-    alone = cost.counted(options, 5, True, False)
+    alone = cells.counted(options, 5, True, False)
     assert alone.prefills == alone.encodings == 39
-    assert cost.counted(options, 1, False, True).encodings == 1 + 16 + 12
+    assert cells.counted(options, 1, False, True).encodings == 1 + 16 + 12
     no_time = ExplainOptions(grid=8, coarse=4, refined=3, time=False)
-    assert cost.counted(no_time, 5, True, True).encodings == 1 + 16 + 12
+    assert cells.counted(no_time, 5, True, True).encodings == 1 + 16 + 12
     assert batched.seconds is None
 
 
 def test_the_seconds_follow_from_the_models_own_time() -> None:
-    cost.remember("measured-model", 200.0)
-    found = cost.counted(OPTIONS, 1, False, True, "measured-model")
+    cells.remember("measured-model", 200.0)
+    found = cells.counted(OPTIONS, 1, False, True, "measured-model")
     assert found.seconds == pytest.approx(found.encodings * 0.2)
-    assert cost.counted(OPTIONS, 1, False, True, "another-model").seconds is None
+    assert cells.counted(OPTIONS, 1, False, True, "another-model").seconds is None

@@ -11,9 +11,8 @@ import pytest
 import torch
 
 from engine import media
-from engine.attribution import cost as costs
+from engine.attribution import cells, wording
 from engine.attribution import explain as explaining
-from engine.attribution import wording
 from engine.attribution.explain import explain, occlusion
 from engine.attribution.explained import (
     ExplainOptions,
@@ -145,7 +144,7 @@ def test_the_cost_is_stated_before_and_kept(adapter: Adapter, sample: Sample) ->
     count, of = watcher.steps[-1]
     assert count == of == found.cost.encodings and watcher.steps[0] == (1, of)
     assert found.cost.seconds == pytest.approx(found.ms / 1000)
-    assert costs.measured(adapter.info.name) is not None
+    assert cells.measured(adapter.info.name) is not None
 
 
 def test_a_dry_run_measures_the_plain_input(llava: Adapter, sample: Sample) -> None:

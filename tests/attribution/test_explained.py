@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 
 from engine.attribution.explained import (
+    WEIGHT,
     ExplainOptions,
     ExplainRequest,
     Explanation,
     as_json,
     place,
+    smoothed,
 )
 from engine.errors import BadInput
 from engine.storage.explanations import CellLoss, Cost
-from engine.types import RunRequest, Sample
+from engine.types import Box, RunRequest, Sample
 
 
 def run() -> RunRequest:
@@ -112,3 +114,46 @@ def test_the_cost_says_what_is_not_known() -> None:
     assert Cost(43, 7).sentence == "43 encodings, 7 prefills; time: not measured yet."
     assert Cost(2, 2, 0.01).sentence == "2 encodings, 2 prefills; time: under 0.1 s."
     assert Cost(43, 1, 12.3).sentence == "43 encodings, 1 prefill; time: about 12 s."
+
+
+GRID = 4
+
+
+def square(column: int, row: int, size: int = 1) -> Box:
+    return column / GRID, row / GRID, (column + size) / GRID, (row + size) / GRID
+
+
+def losses(**strong: float) -> dict[Box, float]:
+    """A map of zeros with a loss at "cCrR"."""
+    found = {square(c, r): 0.0 for r in range(GRID) for c in range(GRID)}
+    return found | {square(int(name[1]), int(name[3])): loss for name, loss in strong.items()}
+
+
+def strongest(values: dict[Box, float]) -> Box:
+    return max(values, key=lambda box: values[box])
+
+
+def test_the_middle_of_three_beats_a_larger_loss_beside_them() -> None:
+    found = losses(c0r1=3.0, c1r1=3.0, c2r1=3.4)
+    assert strongest(found) == square(2, 1)  # control: the raw map
+    assert strongest(smoothed(found, GRID)) == square(1, 1)
+
+
+def test_a_single_loss_stays_where_it_is_with_its_weight() -> None:
+    values = smoothed(losses(c2r2=1.0), GRID)
+    assert strongest(values) == square(2, 2)
+    assert values[square(2, 2)] == WEIGHT[0, 0] / sum(WEIGHT.values())
+    assert values[square(0, 0)] == 0.0
+
+
+def test_beyond_the_picture_nothing_is_lost() -> None:
+    even = smoothed(dict.fromkeys(losses(), 1.0), GRID)
+    assert even[square(1, 1)] == 1.0 and even[square(0, 0)] < 1.0
+
+
+def test_a_coarse_cell_fills_its_places() -> None:
+    fine = {box: loss for box, loss in losses(c2r2=2.0).items() if box[0] >= 0.5 and box[1] >= 0.5}
+    coarse = {square(0, 0, 2): 0.0, square(2, 0, 2): 0.0, square(0, 2, 2): 0.2}
+    values = smoothed({**fine, **coarse}, GRID)
+    assert set(values) == {*fine, *coarse} and strongest(values) == square(2, 2)
+    assert values[square(0, 2, 2)] > values[square(0, 0, 2)] > 0

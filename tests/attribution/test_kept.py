@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace as changed
 
 from engine.attribution import cells, kept
 from engine.attribution.explained import ExplainOptions, Explanation, as_json
@@ -23,7 +24,7 @@ def whole() -> Explanation:
     first = cells.coarse(options)
     fine = cells.fine(options, first[4].box)
     found = explained(
-        *(cell.loss(nats) for nats, cell in enumerate((*first, *fine))),
+        *(changed(cell, nats=nats) for nats, cell in enumerate((*first, *fine))),
     )
     return replace(
         found,
@@ -49,7 +50,7 @@ def test_all_maps_can_be_kept(tmp_path: Path) -> None:
     folder, found = fabricate.run(tmp_path / "run", []).folder, whole()
     for side in (2, 3, 7, 8, 12, 30, 31, 32):
         options = ExplainOptions(grid=side, side=1, coarse=0)
-        cells_of = tuple(cell.loss(0.5) for cell in cells.fine(options))
+        cells_of = tuple(changed(cell, nats=0.5) for cell in cells.fine(options))
         request = replace(found.request, options=options)
         kept.keep(folder, replace(found, request=request, cells=cells_of), side)
     for stored in explanations.read(folder):

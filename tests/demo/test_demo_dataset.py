@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from engine.__main__ import main
+from engine.analysis.scene_attributes import ATTRIBUTES
 from engine.demo import demo_dataset
-from engine.demo.boxes import boxes
-from engine.demo.recorder import decode_mp4
+from engine.demo.demo_dataset import QUESTION_ABOUT, questions
+from engine.demo.demo_questions import attributes_asked
 from engine.demo.scene_answers import read_attributes
-from engine.demo.scenes import render
+from engine.demo.scenes import draw_truth, render
+from engine.demo.writing import boxes, decode_mp4
+from engine.errors import DatasetError
 from engine.media import dataset as readers
 from engine.media import events as event_files
 
@@ -132,3 +137,102 @@ def test_demo_training_and_held_out_scenes_are_apart() -> None:
     assert not set(demo_dataset.SEEDS) & set(demo_dataset.HELD_OUT)
     assert not set(demo_dataset.TRAINING) & set(demo_dataset.HELD_OUT)
     assert len(demo_dataset.HELD_OUT) == 400
+
+
+# the multiple-choice set: trained questions, known answers, letters that say nothing
+
+SCENES = 2
+
+
+@pytest.fixture(scope="module")
+def choices(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("choices") / "set"
+    demo_dataset.write_choices(folder, demo_dataset.HELD_OUT[:SCENES])
+    return folder
+
+
+def test_each_question_is_trained_and_asks_for_its_attribute() -> None:
+    assert set(QUESTION_ABOUT) == set(ATTRIBUTES)
+    for name, question in QUESTION_ABOUT.items():
+        assert name in (attributes_asked(question) or ())
+
+
+@pytest.mark.slow
+def test_the_set_is_a_dataset_without_problems(choices: Path) -> None:
+    samples = readers.read(choices).samples
+    assert not any(one.problems or one.missing for one in samples)
+    assert len({one.sequence for one in samples}) == SCENES
+    for one in samples:
+        assert one.choice_form == "words" and one.question == QUESTION_ABOUT[one.task]
+        assert sorted(one.choices) == sorted(ATTRIBUTES[one.task])
+        assert one.choices["ABCD".index(one.answer)] == one.truth[one.task]
+    assert {one.task for one in samples} >= {"curve", "lead vehicle", "pedestrian"}
+
+
+@pytest.mark.slow
+def test_the_media_are_written_once_per_scene(choices: Path) -> None:
+    assert len(list(choices.rglob("*.npy"))) == len(list(choices.rglob("*.mp4"))) == SCENES
+    by_scene = Counter(one.events for one in readers.read(choices).samples)
+    assert len(by_scene) == SCENES and min(by_scene.values()) > 3
+
+
+def test_the_letters_say_nothing() -> None:
+    """Over 400 scenes: always the same letter is as good as chance."""
+    truths = {
+        seed: draw_truth(np.random.default_rng([seed, 0x57A6E])) for seed in demo_dataset.HELD_OUT
+    }
+    records = [
+        record
+        for seed, truth in truths.items()
+        for record in questions({"id": str(seed), "truth": truth}, 0)
+    ]
+    for name, values in ATTRIBUTES.items():
+        found = Counter(record["answer"] for record in records if record["task"] == name)
+        total, chance = sum(found.values()), 1 / len(values)
+        spread = 4 * (chance * (1 - chance) / total) ** 0.5
+        assert len(found) == len(values)
+        assert all(abs(count / total - chance) < spread for count in found.values()), name
+    values = Counter(r["choices"]["ABCD".index(r["answer"])] for r in records)
+    assert max(values.values()) / len(records) > 0.1  # control: values themselves are uneven
+
+
+def test_the_order_depends_on_the_seed_alone() -> None:
+    scene = {"id": "one", "truth": {"curve": "left", "roadside": "trees"}}
+    first = list(questions(scene, 0))
+    assert first == list(questions(scene, 0))
+    orders = {tuple(list(questions(scene, seed))[1]["choices"]) for seed in range(20)}
+    assert len(orders) > 5
+
+
+@pytest.mark.slow
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "set"
+    assert main(["demo", "--choices", str(folder), "--scenes", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["questions"] == len(readers.read(folder).samples) and found["scenes"] == 1
+    assert main(["demo", "--choices", str(folder), "--scenes", "1"]) == 2
+    assert "is not empty: name a new folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--scenes", "3"], "--scenes belongs to --choices"),
+        (["--choices", "x", "--scenes", "0"], "choose a number from 1 to 400"),
+        (["--choices", "x", "--scenes", "401"], "choose a number from 1 to 400"),
+        (["--choices", "x", "--evaluate"], "--choices only takes --scenes"),
+        (["--choices", "x", "--seeds", "1:2"], "--choices only takes --scenes"),
+    ],
+)
+def test_options_that_do_not_fit(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not Path("x").exists()
+
+
+def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(DatasetError, match="cannot be written to"):
+        demo_dataset.write_choices(tmp_path / "file", [])

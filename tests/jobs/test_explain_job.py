@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from PIL import Image as Pictures
 
-from engine.attribution import cost, explain
+from engine.attribution import cells, explain
 from engine.attribution.explained import ExplainOptions, ExplainRequest
 from engine.errors import BadInput, Cancelled
 from engine.jobs import explain_job
 from engine.jobs.explain_job import ExplainJob
-from engine.models import registry, supported_transformers
+from engine.models import registry, supported
 from engine.types import DecodeConfig, RunRequest, Sample
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def test_the_result_and_its_map_stay_with_the_job(
     assert planned.prefills == view.found.cost.prefills
     assert Pictures.open(io.BytesIO(view.map)).format == "PNG"
     seconds = explain_job.cost_of(entry, SMALL, 1, False).seconds
-    assert seconds is not None and seconds > 0 and cost.measured(model) is not None
+    assert seconds is not None and seconds > 0 and cells.measured(model) is not None
 
 
 def test_cancel_between_two_batches_gives_no_result(tiny_models: object, sample: Sample) -> None:
@@ -87,7 +87,7 @@ def test_what_cannot_be_explained_is_one_sentence(
 
 def test_models_that_refuse_batches_are_counted_one_by_one() -> None:
     """The cost before the model is loaded is that of its adapter."""
-    refusals = supported_transformers.FAMILY
+    refusals = supported.ANY_FAMILY
     entry = next(item for item in registry.entries() if item.family != refusals)
     batched = explain_job.cost_of(entry, SMALL, 1, False)
     alone = explain_job.cost_of(replace(entry, family=refusals), SMALL, 1, False)

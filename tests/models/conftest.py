@@ -25,7 +25,7 @@ def loaded(folder: Path, family: str) -> Adapter:
     try:
         return registry.load(entry)
     finally:
-        registry._residents._held.pop(entry, None)  # unload(), without its garbage collection
+        registry._held.pop(entry, None)  # unload(), without its garbage collection
 
 
 @pytest.fixture(scope="session")

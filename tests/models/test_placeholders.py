@@ -52,7 +52,7 @@ def test_video_prompt_has_one_placeholder_per_row(tiny_models: Path, frames: int
     rows = adapter.encode(prepared).rows
     per_frame = (tiny.SIZE // tiny.PATCH) ** 2 + 1
     assert len(rows) == frames * per_frame
-    assert prepared.input_ids[0].tolist().count(adapter.placeholder_id) == len(rows)
+    assert prepared.input_ids[0].tolist().count(adapter.visual_id) == len(rows)
     ids = prepared.input_ids[0].tolist()
     assert (
         ids.count(adapter.tokenizer.bos_token_id) == 1 and ids[0] == adapter.tokenizer.bos_token_id

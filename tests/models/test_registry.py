@@ -13,7 +13,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from engine.errors import ModelUnavailable, SettingsError, UnknownModel
-from engine.machine import device
+from engine.machine import device, memory
 from engine.models import checkpoint, registry, weights
 from engine.types import Sample
 from tests.models.conftest import entry_for
@@ -75,7 +75,8 @@ def test_a_model_is_loaded_once(tiny_models: Path) -> None:
 def test_no_memory_is_said_with_figures(tiny_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = entry_for(tiny_models / "llava", "llava")
     monkeypatch.setattr(device, "free_bytes", lambda: 1000)
-    monkeypatch.setattr(registry._residents, "could_free", lambda _: 0)
+    monkeypatch.setattr(registry, "resident_bytes", lambda: {})
+    monkeypatch.setattr(memory, "reserved_bytes", lambda: 0)
     reason = registry.unavailable(entry) or ""
     assert "KiB for its weights" in reason and "1000 bytes are free on cpu" in reason
 

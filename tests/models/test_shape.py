@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from engine.errors import ModelUnavailable
-from engine.models import memory_need, registry, shape
-from engine.models.shape import AnyForm, LanguageShape
+from engine.models import registry, shape
+from engine.models.shape import Form, LanguageShape
 from engine.types import Tower
 from tests.models import published_folders
 from tests.models.published_folders import CONFIGS, change, entry
@@ -34,7 +34,7 @@ LANGUAGES = {
 
 
 def sizes(config: dict[str, Any]) -> shape.Shape:
-    return shape._shape(AnyForm(), config)
+    return shape.of_config(Form(), config)
 
 
 @pytest.mark.parametrize("model", CONFIGS)
@@ -65,18 +65,16 @@ def test_what_is_not_stated_is_not_invented() -> None:
 @pytest.mark.parametrize("value", [0, -4, "wide", 1.5, True, [0, 0]])
 def test_a_size_that_is_none_is_refused(value: object, tmp_path: Path) -> None:
     folder = published_folders.build(tmp_path)
-    assert shape.read(AnyForm(), folder, "x").tower is not None  # control
+    assert shape.read(Form(), folder, "x").tower is not None  # control
     change(folder, "config.json", vision_config={"hidden_size": value})
     with pytest.raises(ModelUnavailable, match="hidden_size"):
-        shape.read(AnyForm(), folder, "x")
+        shape.read(Form(), folder, "x")
 
 
 def test_absent_sizes_have_transformers_values() -> None:
     from transformers import CONFIG_MAPPING
 
-    from engine.models import text_defaults
-
-    for model_type in text_defaults.DEFAULTS:
+    for model_type in shape.DEFAULTS:
         wanted = CONFIG_MAPPING[model_type]()
         found = sizes({"text_config": {"model_type": model_type}}).text
         head_dim = getattr(wanted, "head_dim", None) or found.hidden // found.heads
@@ -103,8 +101,8 @@ def test_the_card_and_the_memory_say_what_is_unknown(tmp_path: Path) -> None:
     assert (card.visual_tokens, card.images, card.context_limit) == (None, None, 128000)
     assert card.tower == TOWERS["qwen2_5_vl"] and card.parameters == 8
     need = registry.needed(item, 100)
-    assert need.assumed == memory_need.PICTURE_TOKENS
-    assert need.context == memory_need.PROMPT_TOKENS + need.assumed + 100
+    assert need.assumed == shape.PICTURE_TOKENS
+    assert need.context == shape.PROMPT_TOKENS + need.assumed + 100
     # 36 layers, 2 heads of 128 for keys and for values, 2 bytes each
     assert need.kv_cache == 2 * 36 * 2 * 128 * 2 * need.context
     assert need.features == need.assumed * 2048 * 2

@@ -14,8 +14,7 @@ from transformers import AutoTokenizer, LlamaTokenizer
 
 from engine.errors import ModelUnavailable
 from engine.models import registry
-from engine.models.llava import LlavaAdapter
-from engine.models.video_llava import VideoLlavaAdapter
+from engine.models.llava import LlavaAdapter, VideoLlavaAdapter
 from engine.prompts import DEFAULT_QUESTION
 from tests import published_checkpoints, tiny
 from tests.models.conftest import entry_for, loaded

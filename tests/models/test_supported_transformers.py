@@ -11,8 +11,8 @@ import pytest
 
 from engine.__main__ import main
 from engine.errors import ModelUnavailable
-from engine.models import registry, shape, supported_transformers
-from engine.models.shape import AnyForm
+from engine.models import registry, shape, supported
+from engine.models.shape import Form
 from tests.models import family_checkpoints, published_folders
 from tests.models.published_folders import CONFIGS, change, entry
 
@@ -189,7 +189,7 @@ def test_a_gguf_file_is_no_folder(tmp_path: Path) -> None:
 def test_the_converted_repository_is_named(checkpoint: str, advice: str) -> None:
     config = {"model_type": "internvl_chat", "auto_map": {"AutoModel": "x.Y"}}
     with pytest.raises(ModelUnavailable, match=f"use {advice} instead"):
-        supported_transformers.refuse_type("m", checkpoint, "config.json", config, {})
+        supported.refuse_type("m", checkpoint, "config.json", config, {})
 
 
 OWN = {"llava": "llava", "EventChat_llama": "eventgpt"}
@@ -208,7 +208,7 @@ OWN = {"llava": "llava", "EventChat_llama": "eventgpt"}
     ],
 )
 def test_the_family_follows_from_the_config(config: dict[str, object], family: str) -> None:
-    assert supported_transformers.family_of(config, OWN) == family
+    assert supported.family_of(config, OWN) == family
 
 
 def test_a_llava_may_run_as_transformers(tiny_models: Path, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_every_small_checkpoint_is_accepted_and_described(
     item = entry(family_folder(family))
     assert registry.unavailable(item) is None
     card, text = registry.card(item), AutoConfig.from_pretrained(item.folder).get_text_config()
-    found = shape.read(AnyForm(), family_folder(family), family).text
+    found = shape.read(Form(), family_folder(family), family).text
     assert card.parameters and card.context_limit == text.max_position_embeddings
     assert (found.hidden, found.heads) == (text.hidden_size, text.num_attention_heads)
     kv_heads = getattr(text, "num_key_value_heads", None) or found.heads

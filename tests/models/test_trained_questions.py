@@ -11,7 +11,7 @@ import pytest
 from engine.demo.demo_questions import ASKED
 from engine.demo.evaluate import DEMO_MODELS
 from engine.errors import ModelUnavailable
-from engine.models import registry, trained_questions
+from engine.models import model_card, registry
 from engine.pipeline import batch_run, single_run
 from engine.prompts import COMMON_QUESTIONS, plain_question
 from engine.storage.result_rows import ResultRow
@@ -79,7 +79,7 @@ def test_control_the_offered_questions_are_trained(card: ModelInfo) -> None:
 def test_the_shipped_files_hold_what_training_asks() -> None:
     for folder in (registry.entry(name).folder for name in DEMO_MODELS):
         assert folder is not None
-        found = json.loads((folder / trained_questions.FILE).read_text(encoding="utf-8"))
+        found = json.loads((folder / model_card.TRAINED).read_text(encoding="utf-8"))
         inputs = {"inputs": ["image", "events"]} if "qwen" in folder.name else {}
         assert found == {"questions": TRAINED} | inputs
 
@@ -107,7 +107,7 @@ def declared(tiny_models: Path, tmp_path: Path) -> Path:
 
 
 def write(folder: Path, content: object) -> None:
-    (folder / trained_questions.FILE).write_text(json.dumps(content), encoding="utf-8")
+    (folder / model_card.TRAINED).write_text(json.dumps(content), encoding="utf-8")
 
 
 def test_the_checkpoint_decides_and_no_entry_and_no_name(
@@ -143,6 +143,6 @@ def test_the_declaration_is_part_of_the_checkpoints_digest(declared: Path) -> No
 )
 def test_a_broken_declaration_is_one_sentence(declared: Path, content: object) -> None:
     write(declared, content)
-    with pytest.raises(ModelUnavailable, match=trained_questions.FILE) as caught:
+    with pytest.raises(ModelUnavailable, match=model_card.TRAINED) as caught:
         registry.card(entry_for(declared, "llava"))
     assert "copy it again" in str(caught.value)

@@ -32,7 +32,7 @@ Load = Callable[..., TransformersAdapter]
 @pytest.fixture(scope="module", autouse=True)
 def _models_stay_loaded() -> Iterator[None]:
     yield
-    registry._residents._held.clear()  # unload(), without a garbage collection for each
+    registry._held.clear()  # unload(), without a garbage collection for each
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.attribution import cost, explain, words
+from engine.attribution import cells, explain, words
 from engine.attribution.explained import ExplainRequest, Explanation
 from engine.errors import BadInput, Cancelled
 from engine.jobs import queue
@@ -94,7 +94,7 @@ def test_nobody_who_does_not_use_it_sees_more_than_a_closed_section(app: Open) -
 def test_the_cost_stands_before_the_button_is_pressed(
     app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cost, "_measured", {})  # what other tests have measured
+    monkeypatch.setattr(cells, "_measured", {})  # what other tests have measured
     at = asked(app)
     assert not jobs()
     words = next(text for text in texts(at) if "encodings" in text)

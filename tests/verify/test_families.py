@@ -71,7 +71,7 @@ class Asked:
 def _models_stay_loaded() -> Iterator[None]:
     """Until all tests of this file have used them: they are tiny."""
     yield
-    registry._residents._held.clear()  # unload(), without a garbage collection for each
+    registry._held.clear()  # unload(), without a garbage collection for each
 
 
 @pytest.fixture

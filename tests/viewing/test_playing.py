@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.demo.recorder import decode_mp4
+from engine.demo.writing import decode_mp4
 from engine.errors import MediaError
 from engine.types import Sample
 from engine.viewing import playing

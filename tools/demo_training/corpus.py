@@ -19,9 +19,9 @@ from PIL import Image
 
 from engine.analysis.scene_attributes import ATTRIBUTES
 from engine.demo.camera import KINDS
-from engine.demo.recorder import decode_mp4, encode_mp4
 from engine.demo.scenes import FPS, FRAMES, MIRRORED, Scene, render
 from engine.demo.simulator import simulate
+from engine.demo.writing import decode_mp4, encode_mp4
 from engine.media.events import render as draw_events
 from engine.media_options import Split
 from engine.types import Events

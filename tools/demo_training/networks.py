@@ -29,7 +29,7 @@ from transformers import (
 
 from engine.demo.demo_questions import ASKED
 from engine.demo.scene_answers import Voice
-from engine.models import trained_questions
+from engine.models import model_card
 from engine.models.eventgpt_model import EventGPT, EventGPTConfig
 from tools.demo_training.corpus import GRID, SIZE
 from tools.demo_training.tokenizer import CONTEXT
@@ -161,7 +161,7 @@ def save_questions(folder: Path, inputs: Sequence[str] = ()) -> None:
     wordings = [wording for kind in ASKED.values() for wording in kind]
     content = {"questions": wordings} | ({"inputs": list(inputs)} if inputs else {})
     text = json.dumps(content, indent=1, ensure_ascii=False)
-    (folder / trained_questions.FILE).write_text(text + "\n", encoding="utf-8")
+    (folder / model_card.TRAINED).write_text(text + "\n", encoding="utf-8")
 
 
 def _save_processor(family: Family, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:

@@ -22,7 +22,8 @@ from engine.models.checkpoint import ModelEntry
 from engine.types import MediaKind, RunRequest
 from ui.compare import explanation_view
 from ui.widgets import followed_runs, notices, uploads
-from ui.widgets.explained_runs import JOB, belongs
+from ui.widgets.followed_runs import EXPLAINED as JOB
+from ui.widgets.followed_runs import explains
 from ui.widgets.text import escape, name_of, queued
 
 TITLE = "What the answer rests on"
@@ -227,7 +228,7 @@ def _cost(view: RunView) -> str:
 @st.cache_data(max_entries=64, show_spinner=False)
 def _shown(_run: RunRequest, kind: MediaKind, how: str, stamp: str) -> tuple[int, bool]:
     """The number of pictures, and whether they are drawn from raw events."""
-    from engine.attribution.shown import shown
+    from engine.attribution.occlusion import shown
 
     found = shown(_run, kind)
     return len(found.plain.images), found.raw
@@ -276,6 +277,6 @@ def _ended(job: ExplainJob, views: Sequence[RunView], labels: dict[str, str]) ->
         show = notices.problem if view.state == "failed" else notices.notice
         show(view.error, "explain_error")
         return
-    if not any(belongs(job, one) for one in views):
+    if not any(explains(job, one) for one in views):
         notices.notice(OTHER.format(view.found.answer), "explain_other")
     explanation_view.draw(view.found, view.map, name_of(run.sample), "compare")

@@ -12,7 +12,8 @@ from engine import settings
 from engine.errors import BadInput
 from engine.published.read import RecordsError, imported_sets, parsing, read_bytes
 from ui.published.opened_sets import OpenedSets
-from ui.results import dropped_files, run_list, set_sources
+from ui.results import result_sources, run_list
+from ui.results.result_sources import DroppedFile, Source
 from ui.widgets import notices
 from ui.widgets.dataset_picker import on_loopback
 from ui.widgets.text import count
@@ -47,8 +48,8 @@ def _drop() -> None:
     """An empty uploader after each drop; added files are in the list on the left."""
     key = f"results_import_files_{st.session_state.get(_ROUND, 0)}"
     st.file_uploader(
-        f"Drop JSON files here (at most {dropped_files.MAX_MB} MB each, "
-        f"{dropped_files.TOTAL_MB} MB in all)",
+        f"Drop JSON files here (at most {result_sources.MAX_MB} MB each, "
+        f"{result_sources.TOTAL_MB} MB in all)",
         type="json",
         accept_multiple_files=True,
         key=key,
@@ -66,21 +67,19 @@ def _take(key: str) -> None:
 
 def _bring(found: list[tuple[str, bytes]]) -> None:
     try:
-        added = dropped_files.add(found)
+        added = result_sources.drop(found)
     except BadInput as error:
         st.session_state[_PROBLEM] = str(error)
         return
     st.session_state[_DONE] = frozenset(added)
-    run_list.add(set_sources.VISIT)
+    run_list.add(result_sources.VISIT)
 
 
 def say_added(found: OpenedSets) -> None:
     """Which of the files just added could be read."""
-    added: frozenset[dropped_files.DroppedFile] = st.session_state.pop(_DONE, frozenset())
-    files = next(
-        (one.files for one in found.sources if isinstance(one, set_sources.VisitSource)), ()
-    )
-    items = [item for item in found.items if item.source == set_sources.VISIT]
+    added: frozenset[DroppedFile] = st.session_state.pop(_DONE, frozenset())
+    files = [file for one in found.sources for file in one.dropped]
+    items = [item for item in found.items if item.source == result_sources.VISIT]
     now = [item.file for one, item in zip(files, items, strict=True) if one in added]
     unusable = [file for file in now if file.status == "unknown"]
     if read := len(now) - len(unusable):
@@ -127,9 +126,9 @@ def _read(typed: str) -> None:
         st.session_state[_PROBLEM] = "\n".join(left_out[:5])
 
 
-def keep(one: set_sources.Source) -> None:
+def keep(one: Source) -> None:
     """Offers to keep the visit's files as a set."""
-    if not isinstance(one, set_sources.VisitSource):
+    if one.kind != "visit":
         return
     notices.small(
         "These files are kept for this visit only and have no link. Keep them as a set to open "
@@ -144,12 +143,12 @@ def keep(one: set_sources.Source) -> None:
         notices.problem(problem, "imported_keep")
 
 
-def _save(one: set_sources.VisitSource) -> None:
+def _save(one: Source) -> None:
     """Keeps the readable files as a set and opens it instead of the visit's files."""
     name = str(st.session_state.get(_NAME, "")).strip()
     usable = [
         (file.name, file.data)
-        for file in one.files
+        for file in one.dropped
         if read_bytes(file.name, file.data).status != "unknown"
     ]
     try:
@@ -160,17 +159,17 @@ def _save(one: set_sources.VisitSource) -> None:
         st.session_state["results_keep_problem"] = str(error)
         return
     _forget()
-    run_list.add(set_sources.key_of(name))
+    run_list.add(result_sources.SET + name)
 
 
 def _forget() -> None:
-    dropped_files.clear()
-    run_list.drop(set_sources.VISIT)
+    result_sources.forget()
+    run_list.drop(result_sources.VISIT)
 
 
-def remove(one: set_sources.Source) -> None:
+def remove(one: Source) -> None:
     """Offers to delete a kept set."""
-    if not isinstance(one, set_sources.SetSource):
+    if one.kind != "set":
         return
     with st.popover("Remove this set", key=f"results_remove_{one.key}", type="tertiary"):
         st.text("This deletes its files from this machine. Your own runs are kept.")
@@ -188,4 +187,4 @@ def _delete(name: str) -> None:
         imported_sets.delete(name)
     except RecordsError as error:
         st.session_state[_PROBLEM] = str(error)
-    run_list.drop(set_sources.key_of(name))
+    run_list.drop(result_sources.SET + name)

@@ -17,7 +17,7 @@ import streamlit as st
 from engine.published.audit import AuditFinding, audit
 from engine.published.claims.headlines import Headline, headlines
 from engine.published.read import ResultFile
-from ui.results.set_sources import Source, Stamp, VisitSource
+from ui.results.result_sources import Source, Stamp
 
 SHOW_FROM = 8  # files: fewer are read before a bar could be seen
 KEPT = 12  # results kept at a time, over all visitors
@@ -56,7 +56,7 @@ class OpenedSets:
     @property
     def linkable(self) -> bool:
         """Whether a link can open the same files: files of a visit have no link."""
-        return not any(isinstance(one, VisitSource) for one in self.sources)
+        return not any(one.kind == "visit" for one in self.sources)
 
     @property
     def bind(self) -> Literal["query-params"] | None:
@@ -113,7 +113,7 @@ def _read(chosen: Sequence[Source]) -> tuple[Audited, ...]:
         if every >= SHOW_FROM:
             place.progress(done / every, text=f"Reading: {done:,} of {every:,} files")
 
-    read = [(one, file) for one in chosen for file in one.read(progress)]
+    read = [(one, file) for one in chosen for file in one.published(progress)]
     named = _named([(one.name, file) for one, file in read])
     found = []
     for number, (file, (one, _)) in enumerate(zip(named, read, strict=True)):

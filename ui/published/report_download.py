@@ -12,7 +12,6 @@ import streamlit as st
 
 from engine.published.claims import published_report as imported_report
 from ui.published.opened_sets import OpenedSets
-from ui.results.set_sources import SetSource
 from ui.widgets import notices
 
 KINDS = {
@@ -50,7 +49,7 @@ def written(found: OpenedSets, form: str) -> str:
 
 def command(found: OpenedSets) -> str:
     """Kept sets by name; the page does not know the paths of a visit's files."""
-    kept = [shlex.quote(one.name) for one in found.sources if isinstance(one, SetSource)]
+    kept = [shlex.quote(one.name) for one in found.sources if one.kind == "set"]
     other = ["FOLDER"] if len(kept) < len(found.sources) else []
     names = " ".join([*kept, *other])
     return f"python -m engine report --imported {names} --format html --out report.html"

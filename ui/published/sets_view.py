@@ -22,7 +22,7 @@ from ui.published import (
     report_download,
 )
 from ui.published.opened_sets import OpenedSets
-from ui.results.set_sources import ELSEWHERE_WORDS, Source
+from ui.results.result_sources import ELSEWHERE_WORDS, Source
 from ui.widgets import notices
 
 VIEWS: dict[str, tuple[str, Callable[[OpenedSets], None]]] = {

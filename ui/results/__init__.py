@@ -1,7 +1,6 @@
 """The parts of the Results page.
 
-    run_sources, set_sources   what can be opened: own runs; published files
-    dropped_files              published files that the visitor uploaded
+    result_sources             what can be opened: own runs; published files
     run_list                   the sidebar: list of sources, filters, the choice
     opened_runs                tables of the chosen runs and cached figures
     overview                   counts, stage bars, distributions, figures, failures

@@ -125,18 +125,7 @@ def _speedup_parts(opened: OpenedRuns, name: LensName, total: Comparison) -> Non
 
 def _scatter(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
     st.subheader("Sample by sample", anchor=False)
-    names = [metric.name for metric in PAIRED]
-    metric = st.selectbox(
-        "Metric",
-        names,
-        index=names.index("total"),
-        format_func=lambda name: BY_NAME[name].title,
-        key="results_scatter_metric",
-        bind="query-params",
-        label_visibility="collapsed",
-        width=320,
-    )
-    kind = BY_NAME[metric or "total"]
+    kind = overview.metric_of([metric.name for metric in PAIRED], "results_scatter_metric")
     both = opened_runs.paired(opened, name, a, b, kind.name)
     if both.empty:
         st.caption("No sample has measured values from both.")

@@ -1,35 +1,42 @@
 """The deck on Results: samples ordered by disagreement, one at a time, with votes.
 
-Boundary: draws the open card; the engine orders and counts.  While the names are hidden, nothing on
-the card tells which model gave which answer: no name, colour, time or fixed side.
+In blind mode the sides are shuffled, and until the visitor has voted nothing on the card tells
+which model gave which answer: no name, colour, time or fixed side.
 """
 
 from __future__ import annotations
 
+import secrets
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import streamlit as st
+from msgspec.structs import replace as changed
 
 from engine.analysis import ranking, vote_counts
 from engine.analysis.ranking import DeckCard
-from engine.errors import DatasetError, MediaError, UnknownModel
+from engine.analysis.vote_counts import in_order, turned, voted_answer
+from engine.errors import DatasetError, MediaError, StageScopeError, StoreError, UnknownModel
 from engine.models import registry
-from engine.palette import TONES
 from engine.prompts import OFF_SCRIPT
 from engine.report import vote_part
+from engine.storage import annotations as feedback
 from engine.storage.annotations import MAX_NOTE_CHARS
-from engine.storage.schemas import Choice, Vote
+from engine.storage.schemas import Choice, Vote, VotedAnswer
 from ui.compare import cards
-from ui.results import comparison_view, deck_card, opened_runs, sample_view
-from ui.results.deck_card import CHOICES, OpenCard
+from ui.results import comparison_view, opened_runs, sample_view
 from ui.results.opened_runs import OpenedRuns
+from ui.results.result_sources import Stamp, stamp_of
 from ui.results.sample_view import Result
-from ui.widgets import blocks, contact_sheets, notices
+from ui.widgets import blocks, choices, contact_sheets, notices
 from ui.widgets.text import count
 from ui.widgets.text import escape as literal
 
-SAMPLE, NAMES = "results_deck", "results_names"  # in the URL
-HIDDEN, SHOWN = "Hidden until you vote", "Shown"
+SAMPLE = "results_deck"  # in the URL
+HIDDEN = "Hidden until you vote"
+NAMES = {name: name for name in (HIDDEN, "Shown")}
 NONE = "The two models answered no sample with the same question: choose other models or runs."
 ORDER = "Contradictions first, then the least words in common."
 HELP = (
@@ -40,13 +47,44 @@ OTHER_QUESTION = "{} left out: the two models were asked different questions abo
 AFTER = "The names and the counts appear after your vote."
 PICTURES = "The pictures that the models were given; their order does not follow the answers."
 MOST_NOTES = 5  # of other visits, on a card
+# In the session: for the sides, the pairs whose names were seen, why a vote was not stored.
+SEED, NAMED, PROBLEM = "results_deck_seed", "results_deck_seen", "results_deck_problem"
+CHOICES: dict[Choice, tuple[str, str]] = {  # label, key
+    "first": ("A better", "1"),
+    "second": ("B better", "2"),
+    "both": ("Both good", "3"),
+    "neither": ("Neither", "4"),
+}
+
+
+@dataclass(frozen=True)
+class OpenCard:
+    """A sample's two answers; contradicting values are in the order of the sides.
+
+    hidden: the names are not shown yet.  vote: this visit's vote, without a choice if there is
+    none yet.  others: the votes of other visits on these answers.
+    """
+
+    card: DeckCard
+    sides: tuple[Result, Result]
+    hidden: bool
+    vote: Vote
+    others: tuple[Vote, ...]
+
+    def words(self, vote: Vote) -> str:
+        """The choice of a vote on these answers, with the label that it prefers."""
+        choice = turned(vote, self.vote.first).choice
+        if choice in ("first", "second"):
+            return f"{self.sides[choice == 'second'].label} better"
+        return CHOICES[choice][0].lower() if choice else "no choice"
 
 
 def show(opened: OpenedRuns) -> None:
     if len(opened.labels) < 2:
         notices.hint(comparison_view.ONE)
         return
-    blind = _blind()
+    # Buttons, not a switch: the keys for votes work after a click on a button.
+    blind = choices.buttons("Model names", NAMES, "results_names", help_=HELP) == HIDDEN
     pair = _pair(opened.labels, blind)
     if pair[0] == pair[1]:
         notices.notice("Model A and Model B are the same: choose another Model B.", "results_same")
@@ -58,8 +96,10 @@ def show(opened: OpenedRuns) -> None:
     place = _pager([card.sample for card in deck])
     if left_out := ranking.answered_by_both(opened.table, *pair) - len(deck):
         notices.small(OTHER_QUESTION.format(count(left_out, "sample")), "deck_left_out")
-    votes = tuple(vote for source in opened.sources for vote in source.votes())
-    found = deck_card.open_card(opened, pair, deck[place], votes, blind)
+    folders = [source.info.folder for source in opened.sources]
+    stamps = [stamp_of(folder, (feedback.VOTES,)) for folder in folders]
+    votes = tuple(vote for at in zip(folders, stamps, strict=True) for vote in _votes(*at))
+    found = open_card(opened, pair, deck[place], votes, blind)
     _draw(found, blind)
     if found.hidden:
         notices.small(AFTER, "deck_totals")
@@ -67,18 +107,43 @@ def show(opened: OpenedRuns) -> None:
         _totals(opened, votes, pair)
 
 
-def _blind() -> bool:
-    """Whether names are hidden.  Buttons, not a switch: keys work after a click on a button."""
-    chosen = st.segmented_control(
-        "Model names",
-        (HIDDEN, SHOWN),
-        default=HIDDEN,
-        required=True,
-        key=NAMES,
-        bind="query-params",
-        help=HELP,
-    )
-    return chosen == HIDDEN
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _votes(folder: Path, stamp: Stamp) -> tuple[Vote, ...]:
+    """The votes of a run; none if they cannot be read, which the run's problems report."""
+    try:
+        return feedback.votes(folder)
+    except StoreError:
+        return ()
+
+
+def open_card(
+    opened: OpenedRuns, pair: tuple[str, str], card: DeckCard, votes: Sequence[Vote], blind: bool
+) -> OpenCard:
+    """The card as this visit may see it; names that are shown are noted for blind mode."""
+    sides = _answer(opened, pair[0], card.sample), _answer(opened, pair[1], card.sample)
+    answers = voted_answer(sides[0].line), voted_answer(sides[1].line)
+    seed = st.session_state.setdefault(SEED, secrets.randbelow(2**32))
+    if blind and not in_order(*answers, card.sample, seed):
+        sides, answers = sides[::-1], answers[::-1]
+        card = replace(card, contradictions=tuple((n, b, a) for n, a, b in card.contradictions))
+    here = [v for v in votes if (v.sample, v.answers) == (card.sample, frozenset(answers))]
+    mine = {vote.blind: turned(vote, answers[0]) for vote in here if vote.seed == seed}
+    voted = blind and True in mine and bool(mine[True].choice)
+    seen: set[tuple[str, frozenset[VotedAnswer]]] = st.session_state.setdefault(NAMED, set())
+    hidden = blind and not voted and (card.sample, frozenset(answers)) not in seen
+    if not hidden:
+        seen.add((card.sample, frozenset(answers)))
+    vote = Vote(card.sample, *answers, "", hidden or voted, seed)
+    others = tuple(vote for vote in here if vote.seed != seed)
+    return OpenCard(card, sides, hidden, mine.get(vote.blind, vote), others)
+
+
+def _answer(opened: OpenedRuns, label: str, sample: str) -> Result:
+    """The label's first measured answer to the sample."""
+    table = opened.table
+    lines = table[(table["sample"] == sample) & (table["label"] == label)]
+    lines = lines[(lines["phase"] == "measured") & (lines["error"] == "")]
+    return sample_view.result_of(opened, lines.head(1).to_dict("records")[0])
 
 
 def _pair(labels: Sequence[str], blind: bool) -> tuple[str, str]:
@@ -104,17 +169,13 @@ def _pager(names: Sequence[str]) -> int:
                 label,
                 key=f"results_deck_{label.lower()}",
                 shortcut=key,
-                on_click=_go,
-                args=(name,),
+                on_click=st.query_params.update,
+                args=({SAMPLE: name},),
                 disabled=name is None,
             )
         st.caption(f"{place + 1:,} of {count(len(names), 'sample')}", width="content")
         st.caption(ORDER, width="content")
     return place
-
-
-def _go(sample: str) -> None:
-    st.query_params[SAMPLE] = sample
 
 
 def _draw(found: OpenCard, blind: bool) -> None:
@@ -127,29 +188,30 @@ def _draw(found: OpenCard, blind: bool) -> None:
     if blind and not found.vote.blind:
         notices.notice(SEEN, "deck_seen")
     _ballot(found)
-    if not found.hidden:
+    if not found.hidden:  # for example "LLaVA-1.5 better 2, neither 1", then the notes
+        chosen = Counter(found.words(vote) for vote in found.others if vote.choice)
+        counts = ", ".join(f"{words} {number:,}" for words, number in chosen.items())
         notes = [f"note: {vote.note}" for vote in found.others if vote.note][-MOST_NOTES:]
-        if lines := [*filter(None, [found.other_votes()]), *notes]:
+        if lines := [*filter(None, [counts]), *notes]:
             notices.small("Other visits: " + "\n".join(lines), "deck_others")
     _pictures(found.sides)
 
 
 def differences(card: DeckCard) -> str:
     """How the two answers differ, in words."""
-    said = [f"{name}: A {a}, B {b}" for name, a, b in card.contradictions]
+    differ = [f"{name}: A {a}, B {b}" for name, a, b in card.contradictions]
+    words = f"{count(len(differ), 'contradiction')}: {'; '.join(differ)}."
     overlap = "" if card.overlap is None else f"Word F1 {card.overlap:.3f}."
-    if not said:
-        return f"No contradiction in an attribute. {overlap}".strip()
-    return f"{count(len(said), 'contradiction')}: {'; '.join(said)}. {overlap}".strip()
+    return f"{words if differ else 'No contradiction in an attribute.'} {overlap}".strip()
 
 
 def _pictures(sides: Sequence[Result]) -> None:
     """The pictures of both models, in an order that does not depend on the sides."""
     try:
         entries = {one.task.model: registry.entry(one.task.model) for one in sides}
-        kinds = {(entries[one.task.model].kind, one.how) for one in sides}
-        sample = sample_view.sample_of(sides[0])
-        sheets = [contact_sheets.seen(sample, *kind) for kind in sorted(kinds, key=repr)]
+        media = {(entries[one.task.model].kind, one.run.header.plan.media) for one in sides}
+        sample = sides[0].sample
+        sheets = [contact_sheets.seen(sample, *kind) for kind in sorted(media, key=repr)]
     except UnknownModel:
         notices.small("No pictures to show: models.toml lacks an entry of a model.", "seen_deck")
         return
@@ -165,11 +227,12 @@ def _pictures(sides: Sequence[Result]) -> None:
 
 def _side(found: OpenCard, side: int) -> None:
     """One answer; nothing here may tell the model while the names are hidden."""
-    line, letter = found.sides[side].line, "AB"[side]
-    tone = found.sides[side].tone
-    colour = tone if tone in TONES and not found.hidden else "other"
-    with st.container(border=True, key=f"card_{colour}_deck_{letter}"):
-        st.markdown(f"**{literal(found.name(side))}**")
+    answer, letter = found.sides[side], "AB"[side]
+    line, name, tone = answer.line, f"Answer {letter}", "other"
+    if not found.hidden:
+        name, tone = f"{letter}: {answer.label}", answer.card_tone
+    with st.container(border=True, key=f"card_{tone}_deck_{letter}"):
+        st.markdown(f"**{literal(name)}**")
         with st.container(key=f"answer_deck_{letter}"):
             st.text(line["text"] or " ")
         if stop := cards.STOPS.get(str(line["stop"]), ""):
@@ -191,7 +254,7 @@ def _ballot(found: OpenCard) -> None:
                 key=f"results_deck_{choice}",
                 shortcut=key,
                 type="primary" if vote.choice == choice else "secondary",
-                disabled=found.final,
+                disabled=vote.blind and not found.hidden,  # the names are known now
                 on_click=_keep,
                 args=(found, choice, note),
             )
@@ -206,12 +269,18 @@ def _ballot(found: OpenCard) -> None:
         on_change=_keep,
         args=(found, vote.choice, note),
     )
-    if problem := st.session_state.pop(deck_card.PROBLEM, ""):
+    if problem := st.session_state.pop(PROBLEM, ""):
         notices.problem(problem, "deck_vote")
 
 
 def _keep(found: OpenCard, choice: Choice, note: str) -> None:
-    found.store(choice, st.session_state[note].strip())
+    """Stores the vote, always with the same one of two runs."""
+    vote = changed(found.vote, choice=choice, note=st.session_state[note].strip())
+    where = min(found.sides, key=lambda side: voted_answer(side.line)).source
+    try:
+        feedback.put_vote(where.info.folder, vote)
+    except StageScopeError as error:
+        st.session_state[PROBLEM] = str(error)
 
 
 def _totals(opened: OpenedRuns, votes: Sequence[Vote], pair: tuple[str, str]) -> None:

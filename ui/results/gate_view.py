@@ -25,9 +25,9 @@ from engine.storage import run_values
 from engine.storage.run_store import Run
 from engine.storage.run_values import RunValues
 from ui.charts import gate_chart
-from ui.results import opened_runs, run_list, run_sources
+from ui.results import opened_runs, result_sources, run_list
 from ui.results.opened_runs import Key, OpenedRuns
-from ui.results.run_sources import RunSource
+from ui.results.result_sources import Source
 from ui.widgets import blocks, notices, uploads
 from ui.widgets.text import count, escape, when
 
@@ -64,23 +64,18 @@ class PinnedFile:
 class Sides:
     """BASE is a run or a file, NEW a run."""
 
-    base: RunSource | PinnedFile
-    new: RunSource
+    base: Source | PinnedFile
+    new: Source
 
     @property
-    def runs(self) -> tuple[RunSource, ...]:
-        return tuple(one for one in (self.base, self.new) if isinstance(one, RunSource))
+    def runs(self) -> tuple[Source, ...]:
+        return tuple(one for one in (self.base, self.new) if isinstance(one, Source))
 
     @property
     def names(self) -> tuple[str, str]:
         """As the command line takes them."""
         base = self.base.name if isinstance(self.base, PinnedFile) else self.base.key
         return base, self.new.key
-
-
-def available(opened: OpenedRuns) -> bool:
-    """Whether a run of this machine is open."""
-    return any(isinstance(source, RunSource) for source in opened.sources)
 
 
 def show(opened: OpenedRuns) -> None:
@@ -106,12 +101,13 @@ def show(opened: OpenedRuns) -> None:
 
 def _sides(opened: OpenedRuns) -> Sides | None:
     """BASE and NEW; None, with a hint, as long as there are no two."""
-    own = [source for source in opened.sources if isinstance(source, RunSource)]
-    every = [source for source in run_sources.listing() if not source.problem]
+    own = opened.sources
+    every = [source for source in result_sources.runs() if not source.info.problem]
     left, right = st.columns(2)
     first = next((one for one in own if not one.baseline), own[0])
     new = _choice(right, "NEW", own, first, NEW) or first
-    others = [one for one in every if one.key != new.key and set(one.models) & set(new.models)]
+    models = set(new.info.models)
+    others = [one for one in every if one.key != new.key and models & set(one.info.models)]
     proposed = _proposed(new, own, others) if others else None
     if not others:
         notices.hint(ALONE)
@@ -122,12 +118,12 @@ def _sides(opened: OpenedRuns) -> Sides | None:
 def _choice(
     place: DeltaGenerator,
     title: str,
-    sources: Sequence[RunSource],
-    first: RunSource | None,
+    sources: Sequence[Source],
+    first: Source | None,
     key: str,
     more: Sequence[str] = (),
     help_: str | None = None,
-) -> RunSource | None:
+) -> Source | None:
     """The chosen run; None for one of the `more` entries."""
     named = {_named(one): one for one in sources}
     names = [*named, *more]
@@ -154,18 +150,18 @@ def _pinned(digest: str, _data: bytes, name: str) -> RunValues:
     return run_values.parse(_data, name)
 
 
-def _named(source: RunSource) -> str:
+def _named(source: Source) -> str:
     """Stays the same when another run becomes the baseline, because links contain it."""
-    return f"{source.details.name or when(source.created)} · {source.key}"
+    return f"{source.details.name or when(source.info.created)} · {source.key}"
 
 
-def _proposed(new: RunSource, own: Sequence[RunSource], others: Sequence[RunSource]) -> RunSource:
+def _proposed(new: Source, own: Sequence[Source], others: Sequence[Source]) -> Source:
     """The pinned baseline, another opened run, or the newest finished one with the settings of
     NEW."""
     opened = {one.key for one in own}
 
-    def distance(one: RunSource) -> tuple[bool, bool, bool, bool]:
-        same = one.info.settings == new.info.settings and one.models == new.models
+    def distance(one: Source) -> tuple[bool, bool, bool, bool]:
+        same = one.info.settings == new.info.settings and one.info.models == new.info.models
         return not one.baseline, one.key not in opened, one.state != "finished", not same
 
     return min(others, key=distance)
@@ -189,7 +185,7 @@ def _compared(sides: Sides, metrics: tuple[str, ...], margin: float) -> GateRepo
     return _gated(base[0], new[0], metrics, margin, base[1], new[1])
 
 
-def _of(side: RunSource | PinnedFile) -> tuple[Key | str, RunValues]:
+def _of(side: Source | PinnedFile) -> tuple[Key | str, RunValues]:
     """A cache key and the values."""
     if isinstance(side, PinnedFile):
         return side.digest, side.values

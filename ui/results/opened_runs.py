@@ -1,14 +1,15 @@
-"""The chosen sources as one table, and the figures that the engine computes from it, cached.
+"""The chosen runs as one table, and the figures that the engine computes from it, cached.
 
-Boundary: Streamlit's caches around engine functions.  Cache keys contain the files' sizes and times
-of change; tables are shared between sessions and never changed.
+A cache's key has the files' sizes and times of change.  Tables are shared between sessions and
+never changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import streamlit as st
 
@@ -36,13 +37,16 @@ from engine.analysis.speedup import Split
 from engine.report import named_baselines
 from engine.report.report_figures import NO_BASELINES, Findings, outline, with_choices
 from engine.report.tensor_shapes import Passage, passages
-from engine.storage import plan_words
+from engine.storage import annotations as feedback
+from engine.storage import explanations, plan_words, run_store
 from engine.storage.run_store import Run
-from ui.results.run_sources import ResultSource, Rows, Stamp
+from ui.results.result_sources import Source, Stamp
 
 if TYPE_CHECKING:
     import pandas as pd
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Key = tuple[tuple[str, Stamp], ...]
 EQUAL = (
     "So the answers to each sample are compared over their first tokens, as many as the shortest "
@@ -54,16 +58,16 @@ SOURCES, TABLES, COMPUTED = 10, 4, 64  # cache sizes, for all sessions together
 
 @dataclass(frozen=True, eq=False)
 class OpenedRuns:
-    """The opened runs.  The column "number" of `table` is an index into `parts`."""
+    """The opened runs.  The column "number" of `table` is an index into the tuples.
+
+    problems: what could not be read of each run.
+    """
 
     key: Key
-    sources: tuple[ResultSource, ...]
-    parts: tuple[Rows, ...]
+    sources: tuple[Source, ...]
+    runs: tuple[Run, ...]
+    problems: tuple[tuple[str, ...], ...]
     table: pd.DataFrame
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        return tuple(part.run for part in self.parts if part.run is not None)
 
     @property
     def labels(self) -> list[str]:
@@ -77,13 +81,59 @@ class OpenedRuns:
         return palette.toned({label: families[label] for label in self.labels})
 
 
-def open_(chosen: Sequence[ResultSource]) -> OpenedRuns:
-    """Opens one or more sources; StoreError if one cannot be read."""
+def cached(spinner: str = "", most: int = COMPUTED) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Keeps what a function of opened runs gives, by their key, for all sessions.
+
+    spinner: what is said meanwhile.  most: results that are kept.
+    """
+    keys: Any = {OpenedRuns: lambda opened: opened.key}
+    return st.cache_resource(max_entries=most, show_spinner=spinner or False, hash_funcs=keys)
+
+
+def open_(chosen: Sequence[Source]) -> OpenedRuns:
+    """Opens one or more own runs; StoreError if one cannot be read."""
     # A label may contain the run's name, so a new name makes a new table.
     key = tuple((f"{source.key}\n{source.name}", _stamp(source)) for source in chosen)
-    parts = tuple(_rows(source, stamp) for source, (_, stamp) in zip(chosen, key, strict=True))
-    table = _table(key, parts, tuple(source.name for source in chosen))
-    return OpenedRuns(key, tuple(chosen), parts, table)
+    read = [_read(one.info.folder, stamp) for one, (_, stamp) in zip(chosen, key, strict=True)]
+    runs, problems, tables = zip(*read, strict=True)
+    table = _joined(key, tables, tuple(source.name for source in chosen))
+    return OpenedRuns(key, tuple(chosen), runs, problems, table)
+
+
+@st.cache_resource(max_entries=SOURCES, show_spinner="Reading the results …")
+def _read(folder: Path, stamp: Stamp) -> tuple[Run, tuple[str, ...], pd.DataFrame]:
+    """A run, what could not be read of it, and its table."""
+    run = run_store.read(folder)
+    table = results_table.one(run)  # damaged lines are found while it is made
+    kept = (feedback.problem(folder), explanations.problem(folder))
+    return run, (*run.problems, *filter(None, kept)), table
+
+
+@st.cache_resource(max_entries=TABLES, show_spinner=False)
+def _joined(key: Key, _tables: tuple[pd.DataFrame, ...], names: tuple[str, ...]) -> pd.DataFrame:
+    return results_table.join(_tables, names, titled=True)
+
+
+def grown(chosen: Sequence[Source]) -> bool:
+    """Whether a live run has more results than are shown."""
+    return any(_kept().get(source.key, source.stamp()) != source.stamp() for source in chosen)
+
+
+def read_again() -> None:
+    _kept().clear()
+
+
+def _stamp(source: Source) -> Stamp:
+    """A live run is shown as it was when opened, until the visitor reloads it."""
+    if source.state != "running":
+        _kept().pop(source.key, None)
+        return source.stamp()
+    return _kept().setdefault(source.key, source.stamp())
+
+
+def _kept() -> dict[str, Stamp]:
+    stamps: dict[str, Stamp] = st.session_state.setdefault(_STAMPS, {})
+    return stamps
 
 
 def sides(opened: OpenedRuns) -> tuple[str, str]:
@@ -93,14 +143,18 @@ def sides(opened: OpenedRuns) -> tuple[str, str]:
     the other run if it is there.
     """
     labels = opened.labels
-    pinned = [number for number, source in enumerate(opened.sources) if source.baseline]
     lines = opened.table[["label", "model", "number"]].drop_duplicates("label")
-    known = {str(label): (str(model), int(n)) for label, model, n in lines.itertuples(index=False)}
-    reference = [label for label in labels if known[label][1] in pinned]
-    others = [label for label in labels if label not in reference]
+    models = dict(zip(lines["label"], lines["model"], strict=True))
+    pinned = {
+        label
+        for label, number in zip(lines["label"], lines["number"], strict=True)
+        if opened.sources[int(number)].baseline
+    }
+    reference = [label for label in labels if label in pinned]
+    others = [label for label in labels if label not in pinned]
     for b in reference:
         for a in others:
-            if known[a][0] == known[b][0]:
+            if models[a] == models[b]:
                 return a, b
     if reference and others:
         return others[0], reference[0]
@@ -118,83 +172,35 @@ def default_lens(opened: OpenedRuns) -> tuple[LensName, str]:
     return ("forced" if forced else "natural"), ""
 
 
-def grown(chosen: Sequence[ResultSource]) -> bool:
-    """Whether a live run has more results than are shown."""
-    return any(_kept().get(source.key, source.stamp()) != source.stamp() for source in chosen)
-
-
-def read_again() -> None:
-    _kept().clear()
-
-
-def _stamp(source: ResultSource) -> Stamp:
-    """A live run is shown as it was when opened, until the visitor reloads it."""
-    if source.state != "running":
-        _kept().pop(source.key, None)
-        return source.stamp()
-    return _kept().setdefault(source.key, source.stamp())
-
-
-def _kept() -> dict[str, Stamp]:
-    stamps: dict[str, Stamp] = st.session_state.setdefault(_STAMPS, {})
-    return stamps
-
-
-def _rows(source: ResultSource, stamp: Stamp) -> Rows:
-    return _read(source.key, stamp, source)
-
-
-@st.cache_resource(max_entries=SOURCES, show_spinner="Reading the results …")
-def _read(key: str, stamp: Stamp, _source: ResultSource) -> Rows:
-    return _source.read()
-
-
-@st.cache_resource(max_entries=TABLES, show_spinner=False)
-def _table(key: Key, _parts: tuple[Rows, ...], names: tuple[str, ...]) -> pd.DataFrame:
-    return results_table.join([part.table for part in _parts], names, titled=True)
-
-
+@cached("Computing figures …", most=TABLES)
 def findings(opened: OpenedRuns) -> Findings:
     """Counts, figures, certificates, failures."""
-    return _findings(opened.key, opened)
-
-
-@st.cache_resource(max_entries=TABLES, show_spinner="Computing figures …")
-def _findings(key: Key, _opened: OpenedRuns) -> Findings:
-    return outline(_opened.runs, _opened.table)
+    return outline(opened.runs, opened.table)
 
 
 def choices(opened: OpenedRuns) -> Findings:
     """The findings with the figures of multiple-choice questions and published figures."""
     published = named_baselines.of_runs(opened.runs)  # the files may change meanwhile
-    return replace(_choices(opened.key, opened), baselines=published)
+    return replace(_choices(opened), baselines=published)
 
 
-@st.cache_resource(max_entries=TABLES, show_spinner="Computing accuracies …")
-def _choices(key: Key, _opened: OpenedRuns) -> Findings:
-    return with_choices(findings(_opened), NO_BASELINES)
+@cached("Computing accuracies …", most=TABLES)
+def _choices(opened: OpenedRuns) -> Findings:
+    return with_choices(findings(opened), NO_BASELINES)
 
 
+@cached(most=2 * TABLES)
 def look(opened: OpenedRuns, name: LensName) -> Lens:
-    return _look(opened.key, name, opened)
+    return equal_length.look(opened.table, name)
 
 
-@st.cache_resource(max_entries=2 * TABLES, show_spinner=False)
-def _look(key: Key, name: LensName, _opened: OpenedRuns) -> Lens:
-    return equal_length.look(_opened.table, name)
-
-
+@cached("Computing figures …")
 def figures(opened: OpenedRuns, name: LensName) -> tuple[Figure, ...]:
     """All figures for one choice of answer lengths."""
-    return _figures(opened.key, name, opened)
-
-
-@st.cache_resource(max_entries=COMPUTED, show_spinner="Computing figures …")
-def _figures(key: Key, name: LensName, _opened: OpenedRuns) -> tuple[Figure, ...]:
-    if name == "natural" and not _opened.table["forced"].any():
-        shown = findings(_opened).figures  # the same results
+    if name == "natural" and not opened.table["forced"].any():
+        shown = findings(opened).figures  # the same results
         return tuple(figure for figure in shown if figure.group == "measured")
-    return model_summary.figures(look(_opened, name).table)
+    return model_summary.figures(look(opened, name).table)
 
 
 def values(opened: OpenedRuns, name: LensName, metric: str) -> pd.DataFrame:
@@ -205,34 +211,20 @@ def values(opened: OpenedRuns, name: LensName, metric: str) -> pd.DataFrame:
     return kept.dropna(subset=["value"])
 
 
+@cached(most=8 * COMPUTED)
 def comparison(opened: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> Comparison:
-    return _comparison(opened.key, name, a, b, metric, opened)
+    return pairs.compare(look(opened, name).table, a, b, metric)
 
 
-@st.cache_resource(max_entries=8 * COMPUTED, show_spinner=False)
-def _comparison(
-    key: Key, name: LensName, a: str, b: str, metric: str, _opened: OpenedRuns
-) -> Comparison:
-    return pairs.compare(look(_opened, name).table, a, b, metric)
-
-
+@cached()
 def load_note(opened: OpenedRuns, a: str, b: str) -> str:
     """A note on the machine's load for a comparison of two labels, or ""."""
-    return _load_note(opened.key, a, b, opened)
+    return machine_loads.couple(opened.table, a, b)
 
 
-@st.cache_resource(max_entries=COMPUTED, show_spinner=False)
-def _load_note(key: Key, a: str, b: str, _opened: OpenedRuns) -> str:
-    return machine_loads.couple(_opened.table, a, b)
-
-
+@cached()
 def split(opened: OpenedRuns, name: LensName, a: str, b: str) -> Split | None:
-    return _split(opened.key, name, a, b, opened)
-
-
-@st.cache_resource(max_entries=COMPUTED, show_spinner=False)
-def _split(key: Key, name: LensName, a: str, b: str, _opened: OpenedRuns) -> Split | None:
-    return speedup.split(look(_opened, name).table, a, b)
+    return speedup.split(look(opened, name).table, a, b)
 
 
 def paired(opened: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> pd.DataFrame:
@@ -240,62 +232,37 @@ def paired(opened: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> p
     return pairs.paired(look(opened, name).table, a, b, BY_NAME[metric])
 
 
+@cached("Comparing answers word by word …")
 def disagreement(opened: OpenedRuns) -> pd.DataFrame:
-    return _disagreement(opened.key, opened)
+    return ranking.by_disagreement(opened.table)
 
 
-@st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing answers word by word …")
-def _disagreement(key: Key, _opened: OpenedRuns) -> pd.DataFrame:
-    return ranking.by_disagreement(_opened.table)
-
-
+@cached("Ordering the samples by disagreement …")
 def deck(opened: OpenedRuns, a: str, b: str) -> tuple[DeckCard, ...]:
     """The samples that both answered, ordered by disagreement."""
-    return _deck(opened.key, a, b, opened)
+    return ranking.deck(opened.table, a, b)
 
 
-@st.cache_resource(max_entries=COMPUTED, show_spinner="Ordering the samples by disagreement …")
-def _deck(key: Key, a: str, b: str, _opened: OpenedRuns) -> tuple[DeckCard, ...]:
-    return ranking.deck(_opened.table, a, b)
-
-
+@cached()
 def ratios(opened: OpenedRuns, a: str, b: str) -> pd.DataFrame:
-    return _ratios(opened.key, a, b, opened)
+    return ranking.by_ratio(opened.table, a, b)
 
 
-@st.cache_resource(max_entries=COMPUTED, show_spinner=False)
-def _ratios(key: Key, a: str, b: str, _opened: OpenedRuns) -> pd.DataFrame:
-    return ranking.by_ratio(_opened.table, a, b)
-
-
-Scores = tuple[tuple[AttributeScore, ...], tuple[OverlapScore, ...]]
-
-
-def scores(opened: OpenedRuns) -> Scores:
+@cached("Comparing with the references …")
+def scores(
+    opened: OpenedRuns,
+) -> tuple[tuple[AttributeScore, ...], tuple[OverlapScore, ...]]:
     """Agreement with scene attributes and with reference answers."""
-    return _scores(opened.key, opened)
+    return agreement.attributes(opened.table), agreement.overlaps(opened.table)
 
 
-@st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing with the references …")
-def _scores(key: Key, _opened: OpenedRuns) -> Scores:
-    return agreement.attributes(_opened.table), agreement.overlaps(_opened.table)
-
-
+@cached("Comparing the strengths …")
 def robustness_of(opened: OpenedRuns) -> Robustness | None:
     """The curves of a sweep; None if no run is perturbed.  Rereads every row."""
-    return _robustness(opened.key, opened)
+    return robustness.find(opened.runs)
 
 
-@st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing the strengths …")
-def _robustness(key: Key, _opened: OpenedRuns) -> Robustness | None:
-    return robustness.find(_opened.runs)
-
-
+@cached("Reading the tensors' shapes …")
 def flow(opened: OpenedRuns) -> tuple[Passage, ...]:
     """The tensors between the stages; rereads every row."""
-    return _flow(opened.key, opened)
-
-
-@st.cache_resource(max_entries=COMPUTED, show_spinner="Reading the tensors' shapes …")
-def _flow(key: Key, _opened: OpenedRuns) -> tuple[Passage, ...]:
-    return passages(_opened.runs, _opened.table)
+    return passages(opened.runs, opened.table)

@@ -1,15 +1,14 @@
-"""The first view of chosen runs: counts, stage bars, distributions, figures.
-
-Boundary: shows the engine's findings for the chosen answer lengths.
-"""
+"""The first view of chosen runs: counts, stage bars, distributions, figures."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import streamlit as st
 
 from engine.analysis import model_summary, throughput
-from engine.analysis.equal_length import LENSES, LensName
-from engine.analysis.metrics import BY_NAME, METRICS
+from engine.analysis.equal_length import LensName
+from engine.analysis.metrics import BY_NAME, METRICS, Metric
 from engine.analysis.model_summary import Figure
 from engine.quoting import number
 from engine.report import charts, document
@@ -21,7 +20,7 @@ from ui.charts import run_table
 from ui.compare import trust_badges
 from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
-from ui.widgets import blocks, notices
+from ui.widgets import blocks, choices, notices
 from ui.widgets.text import escape
 
 LENS_WORDS: dict[LensName, str] = {
@@ -58,21 +57,19 @@ def lens_of(found: OpenedRuns) -> LensName:
     if before not in (None, default) and st.session_state.get(LENS) == before:
         st.session_state[LENS] = default
     st.session_state[DEFAULT_LENS] = default
-    chosen = st.segmented_control(
-        "Lengths of answers",
-        list(LENSES),
-        default=default,
-        required=True,
-        format_func=lambda name: LENS_WORDS[name],
-        key=LENS,
-        bind="query-params",
-        help=LENS_HELP,
-    )
+    chosen = choices.buttons("Lengths of answers", LENS_WORDS, LENS, default, help_=LENS_HELP)
     if reason and chosen == "first":
         notices.notice(reason, "results_lens_default")
     elif reason:
         notices.notice(NOT_EQUAL, "results_lens_default")
     return chosen
+
+
+def metric_of(names: Sequence[str], key: str) -> Metric:
+    """The metric of a chart."""
+    titles = {name: BY_NAME[name].title for name in names}
+    chosen = choices.listed("Metric", titles, key, default="total", hidden=True, width=320)
+    return BY_NAME[chosen]
 
 
 def show(found: OpenedRuns) -> None:
@@ -87,7 +84,7 @@ def show(found: OpenedRuns) -> None:
     name = lens_of(found)
     seen = opened_runs.look(found, name)
     if seen.table.empty:
-        warm_only = BATCHES_ONLY if whole.throughputs else _WARM_ONLY
+        warm_only = BATCHES_ONLY if whole.throughputs else WARM_ONLY
         measured = any(figure.group == "measured" for figure in whole.figures)
         notices.notice(NOTHING[name] if measured else warm_only, "results_lens")
     else:
@@ -100,7 +97,7 @@ def show(found: OpenedRuns) -> None:
         blocks.draw(list(document.meanings(whole))[1:], "results_meanings")
 
 
-_WARM_ONLY = (
+WARM_ONLY = (
     "All answers so far are cold or warm-up runs or follow a pause. They are left out of the "
     "figures and shown below. Resume the run, or start one with more samples or repeats."
 )
@@ -148,17 +145,7 @@ def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
 
 def _distribution(found: OpenedRuns, name: LensName) -> None:
     st.subheader("Distributions", anchor=False)
-    metric = st.selectbox(
-        "Metric",
-        SPREAD_OF,
-        index=SPREAD_OF.index("total"),
-        format_func=lambda name: BY_NAME[name].title,
-        key="results_metric",
-        bind="query-params",
-        label_visibility="collapsed",
-        width=320,
-    )
-    kind = BY_NAME[metric or "total"]
+    kind = metric_of(SPREAD_OF, "results_metric")
     lines = opened_runs.values(found, name, kind.name)
     if lines.empty:
         st.caption("No result has a measured value of this metric.")

@@ -1,18 +1,18 @@
-"""The chosen runs above the figures: settings and problems; name, tags, baseline, deletion.
-
-Boundary: widgets that change only what users say of a run, or delete it; the engine writes.
-"""
+"""The chosen runs above the figures: settings and problems; name, tags, baseline, deletion."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import streamlit as st
 
 from engine.errors import StageScopeError
 from engine.storage import plan_words, run_details, run_store
 from engine.storage.run_details import MAX_NAME_CHARS, MAX_TAGS
-from ui.results import run_list, run_sources
+from ui.results import result_sources, run_list
 from ui.results.opened_runs import OpenedRuns
-from ui.results.run_sources import ResultSource, RunSource
+from ui.results.result_sources import Source
 from ui.widgets import dataset_picker, notices
 from ui.widgets.text import escape, when
 
@@ -31,24 +31,25 @@ NOT_HERE = (
 
 def show(opened: OpenedRuns) -> None:
     """A line per run, its problems, and what the last change failed with."""
-    infos = [one.info.settings if isinstance(one, RunSource) else {} for one in opened.sources]
-    chips = plan_words.chips(infos)
-    for source, part, found in zip(opened.sources, opened.parts, chips, strict=True):
+    chips = plan_words.chips([source.info.settings for source in opened.sources])
+    for source, problems, found in zip(opened.sources, opened.problems, chips, strict=True):
+        created, key = when(source.info.created), source.key
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            _name(source)
+            named = source.title if source.title != created else ""
+            state = run_list.STATES.get(source.state, source.state)
+            words = (named, created, source.dataset, state, *source.details.tags)
+            notices.small(" · ".join(filter(None, words)), f"head_{key}")
             for chip in found:
                 st.badge(
                     escape(chip.words),
                     color="blue" if chip.differs else "gray",
                     help=DIFFERS_HELP if chip.differs else CHANGED_HELP,
                 )
-            if isinstance(source, RunSource):
-                with st.popover("Edit", key=f"results_edit_{source.key}"):
-                    _edit(source)
-                    said(source.key)
-        broken = source.details_problem if isinstance(source, RunSource) else ""
-        for number, problem in enumerate(filter(None, (*part.problems, broken))):
-            notices.notice(problem, f"head_{source.key}_{number}")
+            with st.popover("Edit", key=f"results_edit_{key}"):
+                _edit(source)
+                said(key)
+        for number, problem in enumerate(filter(None, (*problems, source.details_problem))):
+            notices.notice(problem, f"head_{key}_{number}")
     said()
 
 
@@ -58,17 +59,10 @@ def said(key: str = "") -> None:
         notices.notice(text, f"results_edit_{key}")
 
 
-def _name(source: ResultSource) -> None:
-    state = run_list.STATES.get(source.state, source.state)
-    named = source.title if source.title != when(source.created) else ""
-    words = (named, when(source.created), source.dataset, state, *source.tags)
-    notices.small(" · ".join(filter(None, words)), f"head_{source.key}")
-
-
-def _edit(source: RunSource) -> None:
+def _edit(source: Source) -> None:
     name, tags = f"results_name_{source.key}", f"results_tags_{source.key}"
     st.session_state.setdefault(name, source.details.name)
-    st.session_state.setdefault(tags, list(source.tags))
+    st.session_state.setdefault(tags, list(source.details.tags))
     st.text_input(
         "Name",
         key=name,
@@ -77,7 +71,7 @@ def _edit(source: RunSource) -> None:
         on_change=_keep,
         args=(source,),
     )
-    known = {tag for other in run_sources.listing() for tag in other.tags}
+    known = {tag for other in result_sources.runs() for tag in other.details.tags}
     st.multiselect(
         "Tags",
         sorted(known | set(st.session_state[tags])),
@@ -96,44 +90,46 @@ def _edit(source: RunSource) -> None:
     _deletion(source)
 
 
-def _keep(source: RunSource) -> None:
+def _keep(source: Source) -> None:
     name_key, tags_key = f"results_name_{source.key}", f"results_tags_{source.key}"
     name, tags = st.session_state[name_key], tuple(st.session_state[tags_key])
     try:
         run_details.put(source.info.folder, run_details.cleaned(name, tags))
     except StageScopeError as error:
         st.session_state[name_key] = source.details.name
-        st.session_state[tags_key] = list(source.tags)
+        st.session_state[tags_key] = list(source.details.tags)
         st.session_state[f"{SAID}_{source.key}"] = str(error)
 
 
-def _pin(source: RunSource) -> None:
-    base = source.info.folder.parent
+@contextmanager
+def _problem_said(source: Source) -> Iterator[None]:
+    """What goes wrong is said in the run's box."""
     try:
-        run_details.unpin(base) if source.baseline else run_details.pin(base, source.key)
+        yield
     except StageScopeError as error:
         st.session_state[f"{SAID}_{source.key}"] = str(error)
 
 
-def _deletion(source: RunSource) -> None:
+def _pin(source: Source) -> None:
+    base = source.info.folder.parent
+    with _problem_said(source):
+        run_details.unpin(base) if source.baseline else run_details.pin(base, source.key)
+
+
+def _deletion(source: Source) -> None:
     """The button "Delete", then the question."""
+    key = source.key
     if not (source.private or dataset_picker.on_loopback()):
-        notices.small(NOT_HERE, f"delete_{source.key}")
-    elif st.session_state.get(ASKED) != source.key:
-        st.button(
-            "Delete …",
-            key=f"results_delete_{source.key}",
-            on_click=_ask,
-            args=(source.key,),
-            disabled=source.state == "running",
-        )
+        notices.small(NOT_HERE, f"delete_{key}")
+    elif st.session_state.get(ASKED) != key:
+        running = source.state == "running"
+        more, name = "Delete …", f"results_delete_{key}"
+        st.button(more, key=name, on_click=_ask, args=(key,), disabled=running)
     else:
-        notices.notice(
-            f"Delete this run? Lost for good: its notes and {source.amount}.",
-            f"delete_{source.key}",
-        )
+        question = f"Delete this run? Lost for good: its notes and {source.amount}."
+        notices.notice(question, f"delete_{key}")
         with st.container(horizontal=True, gap="small"):
-            yes, no = f"results_delete_yes_{source.key}", f"results_delete_no_{source.key}"
+            yes, no = f"results_delete_yes_{key}", f"results_delete_no_{key}"
             st.button("Delete", key=yes, type="primary", on_click=_delete, args=(source,))
             st.button("Keep", key=no, on_click=_ask, args=("",))
 
@@ -142,15 +138,12 @@ def _ask(key: str) -> None:
     st.session_state[ASKED] = key
 
 
-def _delete(source: RunSource) -> None:
+def _delete(source: Source) -> None:
     _ask("")
     base = source.info.folder.parent
-    try:
+    with _problem_said(source):
         run_store.delete(source.info.folder, base)
         if source.baseline:
             run_details.unpin(base)
-    except StageScopeError as error:
-        st.session_state[f"{SAID}_{source.key}"] = str(error)
-        return
-    run_list.drop_deleted(source.key)
-    st.session_state[f"{SAID}_"] = f"Deleted the run {source.details.name or source.info.id}."
+        run_list.drop_deleted(source.key)
+        st.session_state[f"{SAID}_"] = f"Deleted the run {source.details.name or source.info.id}."

@@ -1,19 +1,18 @@
-"""The list of runs in the sidebar: filters, and the choice.
-
-Boundary: sources in, chosen sources out.  The choice is in the URL and in the session.
-"""
+"""The list in the sidebar: filters, and the choice, which is in the URL and in the session."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
+from engine import settings
 from engine.errors import StoreError
-from ui.results import run_sources
-from ui.results import set_sources as imported
-from ui.results.run_sources import Listed, RunSource
-from ui.widgets import notices
+from engine.storage import run_details
+from ui.results import result_sources
+from ui.results.result_sources import ELSEWHERE, ELSEWHERE_WORDS, SET, VISIT, Source
+from ui.widgets import choices, notices
 from ui.widgets.text import count, escape, when
 
 KEYS = "results_runs"  # in the session and in the URL
@@ -26,62 +25,60 @@ STATES = {
     "running": "Running",
     "stopped": "Not finished",
     "unreadable": "Unreadable",
-    imported.ELSEWHERE: imported.ELSEWHERE_WORDS,
+    ELSEWHERE: ELSEWHERE_WORDS,
 }
+VISIT_GONE = (
+    "The files in this link belonged to an earlier visit and are gone: import them again, and save "
+    "them as a set to get a lasting link."
+)
+SET_GONE = (
+    "The set of published files {!r} in the link was not found: import its files again, or choose "
+    "another one on the left."
+)
+RUN_GONE = (
+    "The run {!r} in the link was not found: choose another one on the left, or put its folder "
+    "back into the runs folder."
+)
 
 
-def choose() -> tuple[Listed, ...] | None:
+def choose() -> tuple[Source, ...] | None:
     """Draw the list; returns the chosen ones in its order, None if there is no run at all."""
     try:
-        found: tuple[Listed, ...] = (*run_sources.listing(), *imported.listing())
+        found = result_sources.listing()
     except StoreError as error:
         notices.problem(str(error), "results_runs")
         return ()
-    _land(found)
+    newest = newest_finished(found)
+    if newest and KEYS not in st.session_state and not st.query_params.get_all(KEYS):
+        # A visit without a choice begins with the newest run.
+        st.session_state[KEYS], st.session_state[LANDED] = [newest.key], newest.key
+        st.query_params[KEYS] = [newest.key]
     chosen = keys()
-    if problem := run_sources.baseline_problem():
+    if problem := run_details.baseline(settings.load().runs_dir)[1]:
         notices.notice(problem, "results_baseline")
-    if found:
-        listed = _filtered(found)
-        _beside_baseline(found)
-        _list(listed, chosen)
-    return (
-        tuple(source for source in found if source.key in chosen and not source.problem)
-        if found
-        else None
-    )
-
-
-def _land(found: Sequence[Listed]) -> None:
-    """A visit that begins without a choice begins with the newest finished run."""
-    newest = newest_finished(found)
-    if newest is None or KEYS in st.session_state or st.query_params.get_all(KEYS):
-        return
-    st.session_state[KEYS] = [newest.key]
-    st.query_params[KEYS] = _linkable([newest.key])
-    st.session_state[LANDED] = newest.key
-
-
-def newest_finished(found: Sequence[Listed]) -> RunSource | None:
-    """The newest finished run; the baseline only if there is no other."""
-    runs = [one for one in found if isinstance(one, RunSource) and one.state == "finished"]
-    newest = sorted(runs, key=lambda run: (not run.baseline, run.created, run.info.id))
-    return newest[-1] if newest else None
-
-
-def _beside_baseline(found: Sequence[Listed]) -> None:
-    """One click for the most frequent choice: the newest run beside the baseline."""
-    newest = newest_finished(found)
-    pinned = next((source for source in found if source.baseline and not source.problem), None)
-    if pinned is not None and newest is not None and newest.key != pinned.key:
+    if not found:
+        return None
+    listed = _filtered(found)
+    pinned = next((one for one in found if one.baseline and not one.info.problem), None)
+    if pinned and newest and newest.key != pinned.key:  # the most frequent choice in one click
         st.button(
             "Newest beside the baseline",
             key="results_beside_baseline",
             on_click=_put,
             args=([pinned.key, newest.key],),
             width="stretch",
-            disabled=set(keys()) == {pinned.key, newest.key},
+            disabled=set(chosen) == {pinned.key, newest.key},
         )
+    _list(listed, chosen)
+    return tuple(one for one in found if one.key in chosen and not one.info.problem)
+
+
+def newest_finished(found: Sequence[Source]) -> Source | None:
+    """The newest finished run; the baseline only if there is no other."""
+    finished = [one for one in found if one.state == "finished"]
+    return max(
+        finished, key=lambda run: (not run.baseline, run.info.created, run.info.id), default=None
+    )
 
 
 def keys() -> list[str]:
@@ -99,48 +96,32 @@ def keys() -> list[str]:
 
 
 def _linkable(found: Sequence[str]) -> list[str]:
-    return [key for key in found if key != imported.VISIT]
+    return [key for key in found if key != VISIT]
 
 
-def say_gone(picked: Sequence[Listed] | None) -> None:
+def say_gone(picked: Sequence[Source] | None) -> None:
     """A notice for the first key in the link that is not in the list; on the page, because the
-    sidebar may be closed."""
-    known = {source.key for source in picked or ()}
-    for key in keys():
-        if key not in known and not _damaged(key):
-            notices.notice(gone(key), "results_unknown")
-            return
-
-
-def _damaged(key: str) -> bool:
-    """Whether the list itself reports a problem: of this entry, or of the whole list."""
+    sidebar may be closed.  None for an entry, or a whole list, whose problem the list reports."""
+    unknown = set(keys()) - {source.key for source in picked or ()}
     try:
-        found: tuple[Listed, ...] = (*run_sources.listing(), *imported.listing())
+        found = result_sources.listing() if unknown else ()
     except StoreError:
-        return True
-    return any(source.key == key and source.problem for source in found)
+        return
+    unknown -= {source.key for source in found if source.info.problem}
+    if missing := [key for key in keys() if key in unknown]:
+        notices.notice(gone(missing[0]), "results_unknown")
 
 
 def gone(key: str) -> str:
     """What happened to an entry in a link, and what to do."""
-    if key == imported.VISIT:
-        return (
-            "The files in this link belonged to an earlier visit and are gone: import them again, "
-            "and save them as a set to get a lasting link."
-        )
-    if key.startswith(imported.SET):
-        name = key.removeprefix(imported.SET)[:80]
-        return (
-            f"The set of published files {name!r} in the link was not found: import its files "
-            "again, or choose another one on the left."
-        )
-    return (
-        f"The run {key[:80]!r} in the link was not found: choose another one on the left, or put "
-        "its folder back into the runs folder."
-    )
+    if key == VISIT:
+        return VISIT_GONE
+    if key.startswith(SET):
+        return SET_GONE.format(key.removeprefix(SET)[:80])
+    return RUN_GONE.format(key[:80])
 
 
-def _filtered(found: Sequence[Listed]) -> list[Listed]:
+def _filtered(found: Sequence[Source]) -> list[Source]:
     text = st.text_input(
         "Runs",
         key="results_find",
@@ -149,117 +130,83 @@ def _filtered(found: Sequence[Listed]) -> list[Listed]:
         live=True,
     )
     left, right = st.columns(2)
-    models = sorted({model for source in found for model in source.models})
-    model = left.selectbox(
-        "Model",
-        models,
-        index=None,
-        key="results_find_model",
-        bind="query-params",
-        placeholder="Any model",
-        label_visibility="collapsed",
-    )
-    state = right.selectbox(
-        "State",
-        list(STATES),
-        format_func=lambda name: STATES.get(name, name),
-        key="results_find_state",
-        bind="query-params",
-        label_visibility="collapsed",
-    )
-    tags = sorted({tag for source in found for tag in source.tags})
-    tag = _tag(tags) if tags else None
+    model = _any(left, "Model", {model for one in found for model in one.info.models})
+    state = choices.listed("State", STATES, "results_find_state", right, hidden=True)
+    tags = {tag for one in found for tag in one.details.tags}
+    tag = _any(st, "Tag", tags) if tags else None
     return [source for source in found if fits(source, text or "", model, state, tag)]
 
 
-def _tag(tags: Sequence[str]) -> str | None:
-    return st.selectbox(
-        "Tag",
-        tags,
+def _any(place: Any, title: str, names: set[str]) -> str | None:
+    """One of the names, or None for all."""
+    chosen: str | None = place.selectbox(
+        title,
+        sorted(names),
         index=None,
-        key="results_find_tag",
+        key=f"results_find_{title.lower()}",
         bind="query-params",
-        placeholder="Any tag",
+        placeholder=f"Any {title.lower()}",
         label_visibility="collapsed",
     )
+    return chosen
 
 
 def fits(
-    source: Listed, text: str, model: str | None, state: str | None, tag: str | None = None
+    source: Source, text: str, model: str | None, state: str | None, tag: str | None = None
 ) -> bool:
     """Whether a source passes the filters; it must contain every word of the text."""
-    parts = (source.title, source.name, source.key, when(source.created), source.dataset)
-    searched = " ".join((*parts, *source.models, *source.words, *source.tags)).lower()
+    info, tags = source.info, source.details.tags
+    searched = " ".join(
+        (source.title, source.name, source.key, when(info.created), source.dataset, info.id,
+         *info.models, *info.labels, *info.settings.values(), *tags)
+    ).lower()  # fmt: skip
     return (
         all(word in searched for word in text.lower().split())
-        and (model is None or model in source.models)
+        and (model is None or model in info.models)
         and state in (None, "all", source.state)
-        and (tag is None or tag in source.tags)
+        and (tag is None or tag in tags)
     )
 
 
-def _list(found: Sequence[Listed], chosen: Sequence[str]) -> None:
+def _list(found: Sequence[Source], chosen: Sequence[str]) -> None:
     if not found:
         st.caption("No run matches these filters.")
-    shown = found if st.session_state.get("results_all") else found[:FEW]
     full = len(chosen) >= MOST
     with st.container(key="results_list", gap="xsmall"):
-        for source in shown:
-            _line(source, source.key in chosen, full)
+        for source in found if st.session_state.get("results_all") else found[:FEW]:
+            key, picked = f"results_pick_{source.key}", source.key in chosen
+            st.session_state[key] = picked
+            st.checkbox(
+                escape(source.title),
+                key=key,
+                on_change=drop if picked else add,
+                args=(source.key,),
+                disabled=bool(source.info.problem) or (full and not picked),
+            )
+            notices.small(source.info.problem or words(source), f"run_{source.key}")
     if len(found) > FEW:
         st.toggle(f"Show all {len(found):,}", key="results_all")
     if full:
         st.caption(f"At most {count(MOST, 'run')}: deselect one to choose another.")
 
 
-def _line(source: Listed, chosen: bool, full: bool) -> None:
-    key = f"results_pick_{source.key}"
-    st.session_state[key] = chosen
-    st.checkbox(
-        escape(source.title),
-        key=key,
-        on_change=_pick,
-        args=(source.key,),
-        disabled=bool(source.problem) or (full and not chosen),
-    )
-    notices.small(source.problem or words(source), f"run_{source.key}")
-
-
-def words(source: Listed) -> str:
+def words(source: Source) -> str:
     """A source in a few short lines."""
-    state = f"{STATES.get(source.state, source.state).lower()} · {source.amount}"
-    named = isinstance(source, RunSource) and source.details.name
-    models = source.info.labels if isinstance(source, RunSource) else source.models
-    return "\n".join(
-        filter(
-            None,
-            (
-                when(source.created) if named else "",
-                state,
-                ", ".join(models or source.models),
-                f"tags: {', '.join(source.tags)}" if source.tags else "",
-                "of your own files: for this visit only" if _private(source) else "",
-            ),
-        )
+    info, details = source.info, source.details
+    lines = (
+        when(info.created) if details.name else "",
+        f"{STATES.get(source.state, source.state).lower()} · {source.amount}",
+        ", ".join(info.labels or info.models),
+        f"tags: {', '.join(details.tags)}" if details.tags else "",
+        "of your own files: for this visit only" if source.private else "",
     )
-
-
-def _private(source: Listed) -> bool:
-    return isinstance(source, RunSource) and source.private
-
-
-def _pick(key: str) -> None:
-    """Adds a run to the choice or removes it, and closes the open sample."""
-    if st.session_state[f"results_pick_{key}"]:
-        add(key)
-    else:
-        drop(key)
+    return "\n".join(filter(None, lines))
 
 
 def add(key: str) -> None:
     """For callbacks: choose a run too; if there are too many, the first one is dropped."""
     others = [other for other in keys() if other != key]
-    if key == imported.VISIT or key.startswith(imported.SET):
+    if key == VISIT or key.startswith(SET):
         others = [other for other in others if other != st.session_state.get(LANDED)]
     _put([*others[max(0, len(others) - MOST + 1) :], key])
 
@@ -277,6 +224,7 @@ def drop_deleted(key: str) -> None:
 
 
 def _put(found: list[str]) -> None:
+    """Choose these; the open sample is closed."""
     st.session_state[KEYS] = found
     st.session_state.pop(LANDED, None)
     st.query_params[KEYS] = _linkable(found)

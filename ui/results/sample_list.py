@@ -1,7 +1,6 @@
 """The samples of the chosen runs as a list: filters, order, pages.
 
-Boundary: rows in, one chosen sample out; the engine ranks.  Only one page of rows is sent to the
-browser.
+Only one page of rows is sent to the browser.
 """
 
 from __future__ import annotations
@@ -11,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from engine.errors import StoreError
+from engine.storage import annotations as feedback
+from engine.storage.annotations import Feedback
 from engine.storage.plan import Task
 from ui.results import comparison_view, opened_runs
-from ui.results.opened_runs import Key, OpenedRuns
+from ui.results.opened_runs import OpenedRuns
+from ui.results.result_sources import Source
+from ui.widgets import choices
 from ui.widgets.text import count
 
 if TYPE_CHECKING:
@@ -73,51 +77,30 @@ def filters(opened: OpenedRuns) -> Filters:
         bind="query-params",
         placeholder="Any model",
     )
-    outcome = columns[2].selectbox(
-        "Which",
-        list(OUTCOMES),
-        format_func=lambda name: OUTCOMES.get(name, name),
-        key="results_outcome",
-        bind="query-params",
-    )
-    order = columns[3].selectbox(
-        "Order",
-        list(ORDERS) if len(opened.labels) > 1 else ["run", "time"],
-        format_func=lambda name: ORDERS.get(name, name),
-        key="results_order",
-        bind="query-params",
-        help=HELP,
-    )
+    outcome = choices.listed("Which", OUTCOMES, "results_outcome", columns[2])
+    orders = ORDERS if len(opened.labels) > 1 else {name: ORDERS[name] for name in ("run", "time")}
+    order = choices.listed("Order", orders, "results_order", columns[3], help=HELP)
     pair = comparison_view.pair(opened) if order == "ratio" else None
-    return Filters(text or "", label, outcome or "all", order or "run", pair)
+    return Filters(text or "", label, outcome, order, pair)
 
 
-def found_lines(opened: OpenedRuns, chosen: Filters) -> pd.DataFrame:
-    """A line per matching sample, in order: index sample; sequence, score, then per label."""
-    lines = ordered(opened, wide(opened), chosen)
-    fit = matches(opened, chosen)
-    return lines if fit is None else lines[lines.index.isin(fit)]
-
-
-def matches(opened: OpenedRuns, chosen: Filters) -> set[str] | None:
-    """The samples with a result that matches the filters; None for all."""
+def matches(opened: OpenedRuns, chosen: Filters) -> pd.DataFrame:
+    """The first results that match the filters."""
     lines = first_results(opened)
-    if not chosen.text and chosen.label is None and chosen.outcome == "all":
-        return None
     if chosen.label is not None:
         lines = lines[lines["label"] == chosen.label]
     lines = _with_outcome(opened, lines, chosen.outcome)
     for word in chosen.text.lower().split():
         lines = lines[lines["hay"].str.contains(word, regex=False)]
-    return set(lines["sample"])
+    return lines
 
 
 def _with_outcome(opened: OpenedRuns, lines: pd.DataFrame, outcome: str) -> pd.DataFrame:
+    answered = lines[lines["error"] == ""]
     if outcome == "failed":
         return lines[lines["error"] != ""]
     if outcome == "length":
         return lines[(lines["stop"] == "length") & ~lines["forced"].astype(bool)]
-    answered = lines[lines["error"] == ""]
     if outcome == "answered":
         keys = ["model", "number"]  # a model with several labels has each sample under one of them
         models = answered[["sample", *keys]].drop_duplicates().groupby("sample").size()
@@ -126,69 +109,58 @@ def _with_outcome(opened: OpenedRuns, lines: pd.DataFrame, outcome: str) -> pd.D
         texts = answered.groupby("sample")["text"].nunique()
         return answered[answered["sample"].map(texts) > 1]
     if outcome in ("up", "down", "note"):
-        return lines[lines["sample"].isin(_marked(opened, outcome))]
+        marked = {
+            task.sample
+            for source in opened.sources
+            for task, mark in marks(source).items()
+            if (mark.note if outcome == "note" else mark.thumb == outcome)
+        }
+        return lines[lines["sample"].isin(marked)]
     return lines
 
 
-def _marked(opened: OpenedRuns, outcome: str) -> set[str]:
-    """Samples with a mark of this kind, in any of the runs."""
-    return {
-        task.sample
-        for source in opened.sources
-        for task, mark in source.marks().items()
-        if (mark.note if outcome == "note" else mark.thumb == outcome)
-    }
+def marks(source: Source) -> dict[Task, Feedback]:
+    """Notes and thumbs; none if they cannot be read, which the run's problems report."""
+    try:
+        return feedback.read(source.info.folder)
+    except StoreError:
+        return {}
 
 
 def ordered(opened: OpenedRuns, lines: pd.DataFrame, chosen: Filters) -> pd.DataFrame:
     """The lines ordered by score, without samples that have none; otherwise as they ran."""
-    if chosen.order == "disagreement":
-        rank = opened_runs.disagreement(opened).set_index("sample")["overlap"]
-        return _by(lines, rank, "word F1")
-    if chosen.order == "ratio" and chosen.pair is not None:
-        a, b = chosen.pair
-        if a != b:
-            rank = opened_runs.ratios(opened, a, b).set_index("sample")["ratio"]
-            return _by(lines, rank, f"{a} / {b}")
     if chosen.order == "time":
         totals = lines[[name for name in lines.columns if name.endswith(": total (ms)")]]
         return lines.loc[totals.max(axis=1).sort_values(ascending=False, kind="stable").index]
-    return lines
-
-
-def _by(lines: pd.DataFrame, rank: pd.Series, name: str) -> pd.DataFrame:
+    if chosen.order == "disagreement":
+        name, rank = "word F1", opened_runs.disagreement(opened).set_index("sample")["overlap"]
+    elif chosen.order == "ratio" and chosen.pair is not None and len(set(chosen.pair)) == 2:
+        name = " / ".join(chosen.pair)
+        rank = opened_runs.ratios(opened, *chosen.pair).set_index("sample")["ratio"]
+    else:
+        return lines
     rows = lines.loc[[sample for sample in rank.index if sample in lines.index]].copy()
     rows.insert(1, name, rank)
     return rows
 
 
+@opened_runs.cached(most=opened_runs.TABLES)
 def first_results(opened: OpenedRuns) -> pd.DataFrame:
     """The first measured result of each label and sample, with a text to search ("hay")."""
-    return _first_results(opened.key, opened)
-
-
-@st.cache_resource(max_entries=opened_runs.TABLES, show_spinner=False)
-def _first_results(key: Key, _opened: OpenedRuns) -> pd.DataFrame:
-    table = _opened.table
+    table = opened.table
     lines = table[table["phase"] == "measured"].drop_duplicates(["label", "sample"])
-    parts = [lines[name].fillna("").astype(str) for name in ("sample", "sequence", "error", "text")]
-    hay = parts[0]
-    for part in parts[1:]:
-        hay = hay + "\n" + part
+    parts = lines[["sample", "sequence", "error", "text"]].fillna("").astype(str)
+    hay = parts["sample"].str.cat(parts.drop(columns="sample"), sep="\n")
     return lines.assign(hay=hay.str.lower())
 
 
+@opened_runs.cached(most=opened_runs.TABLES)
 def wide(opened: OpenedRuns) -> pd.DataFrame:
-    return _wide(opened.key, opened)
-
-
-@st.cache_resource(max_entries=opened_runs.TABLES, show_spinner=False)
-def _wide(key: Key, _opened: OpenedRuns) -> pd.DataFrame:
     """Index sample, in run order; sequence, then answer and total of each label."""
-    lines = first_results(_opened)
+    lines = first_results(opened)
     base = lines.drop_duplicates("sample").set_index("sample")[["sequence"]]
     columns: dict[str, Any] = {"sequence": base["sequence"].fillna("")}
-    for label in _opened.labels:
+    for label in opened.labels:
         rows = lines[lines["label"] == label].set_index("sample")
         answer = rows["text"].where(rows["error"] == "", "✕ " + rows["error"])
         columns[f"{label}: answer"] = answer.reindex(base.index).fillna("–")
@@ -198,33 +170,25 @@ def _wide(key: Key, _opened: OpenedRuns) -> pd.DataFrame:
 
 def choose(opened: OpenedRuns) -> str | None:
     """Draw the filters and a page of the list; returns the open sample, if any."""
-    lines = found_lines(opened, filters(opened))
-    chosen = asked(opened)
+    picked = filters(opened)
+    lines = ordered(opened, wide(opened), picked)
+    lines = lines[lines.index.isin(matches(opened, picked)["sample"])]
+    chosen = st.query_params.get(SAMPLE)
+    if chosen not in wide(opened).index:  # a link of other runs
+        chosen = None
     if lines.empty:
         st.caption("No sample matches these filters.")
         return chosen
+    names = [str(name) for name in lines.index]
     rows = ROWS if chosen is None else FEW
-    page = _page(lines, chosen, rows)
-    _table(lines.iloc[page * rows :][:rows], chosen)
-    _pager(page, rows, [str(name) for name in lines.index], chosen)
-    return chosen
-
-
-def asked(opened: OpenedRuns) -> str | None:
-    """The sample in the link, if these runs have it."""
-    name = st.query_params.get(SAMPLE)
-    return name if name is not None and name in wide(opened).index else None
-
-
-def _page(lines: pd.DataFrame, chosen: str | None, rows: int) -> int:
-    """The page in the link, otherwise the one with the open sample."""
-    pages = -(-len(lines) // rows)
-    text = st.query_params.get(PAGE, "")
+    page, text = 0, st.query_params.get(PAGE, "")
     if text.isdecimal() and len(text) < 9:
-        return max(0, min(int(text), pages) - 1)
-    if chosen is not None and chosen in lines.index:
-        return lines.index.tolist().index(chosen) // rows
-    return 0
+        page = max(0, min(int(text), -(-len(names) // rows)) - 1)
+    elif chosen in names:
+        page = names.index(chosen) // rows
+    _table(lines.iloc[page * rows :][:rows], chosen)
+    _pager(page, rows, names, chosen)
+    return chosen
 
 
 def _table(shown: pd.DataFrame, chosen: str | None) -> None:
@@ -265,11 +229,7 @@ def _open_row() -> None:
     """A click in a cell, or in the column of ticks, opens the row; a second one there closes it."""
     picked = st.session_state[st.session_state["results_listed"]]["selection"]
     rows = [row for row, _ in picked["cells"]] or picked["rows"]
-    st.query_params.pop(PAGE, None)
-    if rows:
-        st.query_params[SAMPLE] = st.session_state["results_ids"][rows[0]]
-    else:
-        st.query_params.pop(SAMPLE, None)
+    _open(st.session_state["results_ids"][rows[0]] if rows else None)
 
 
 def _go(page: int) -> None:
@@ -308,8 +268,3 @@ def _pager(page: int, rows: int, ids: list[str], chosen: str | None) -> None:
 
 def _button(label: str, key: str, does: Any, argument: Any, off: bool) -> None:
     st.button(label, key=key, on_click=does, args=(argument,), disabled=off)
-
-
-def task(row: Any) -> Task:
-    """The key of a result, from its line of the table."""
-    return Task(str(row["model"]), str(row["sample"]), int(row["repeat"]), row["phase"])

@@ -1,11 +1,11 @@
 """One sample: each model's pictures and answer, the difference of two answers, a timeline.
 
-Boundary: results and pictures in, elements out; notes and thumbs are stored with the run.
-Questions, answers, references and errors are plain text.
+Questions, answers, references and errors are shown as plain text.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,15 @@ from engine.models import registry
 from engine.palette import TONES
 from engine.prompts import OFF_SCRIPT
 from engine.report import charts
+from engine.storage import annotations as feedback
 from engine.storage.annotations import MAX_NOTE_CHARS, Feedback, Thumb
 from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
-from engine.types import MediaOptions, Sample
+from engine.storage.run_store import Run
+from engine.types import Sample
 from ui.results import answer_figures, explained_answers, sample_list
 from ui.results.opened_runs import OpenedRuns
-from ui.results.run_sources import ResultSource
+from ui.results.result_sources import Source
 from ui.widgets import contact_sheets, dataset_picker, notices, word_difference
 from ui.widgets.text import escape as literal
 
@@ -34,42 +36,67 @@ THUMBS: tuple[Thumb, Thumb] = ("down", "up")  # in the order of st.feedback's va
 
 @dataclass(frozen=True)
 class Result:
-    """One result of the sample: its line of the table and its source."""
+    """One result of the sample: its line of the table and its run.
+
+    whole: the row as stored; None where it cannot be read again.  tone: the colour of its label.
+    """
 
     label: str
     line: Mapping[str, Any]
-    whole: ResultRow | None  # None where it cannot be read again
-    source: ResultSource
-    how: MediaOptions
-    root: str
-    tone: str  # of its label, as in palette.tones
+    source: Source
+    run: Run
+    whole: ResultRow | None
+    tone: str
 
     @property
     def task(self) -> Task:
-        return sample_list.task(self.line)
+        line = self.line
+        model, sample = str(line["model"]), str(line["sample"])
+        return Task(model, sample, int(line["repeat"]), line["phase"])
+
+    @property
+    def card_tone(self) -> str:
+        return self.tone if self.tone in TONES else "other"
+
+    @property
+    def sample(self) -> Sample:
+        """DatasetError if its dataset does not have it now."""
+        root = Path(self.run.header.dataset.root)
+        for sample in dataset_picker.read_quietly(root).samples:
+            if sample.id == self.task.sample:
+                return sample
+        raise DatasetError(
+            f"{self.run.header.dataset.root} no longer has the sample {self.task.sample!r}."
+        )
 
 
-def show(found: OpenedRuns, name: str) -> None:
+def show(opened: OpenedRuns, name: str) -> None:
     """Everything about one sample."""
     st.subheader(literal(name), anchor=False)
-    results = _results(found, name)
+    results = _results(opened, name)
     if not results:
         return
     asked(results)
-    kept = {source.key: source.marks() for source in found.sources}
+    marks = {source.key: sample_list.marks(source) for source in opened.sources}
     for start in range(0, len(results), PER_ROW):
         few = results[start : start + PER_ROW]
         for result, column in zip(few, st.columns(max(2, len(few))), strict=False):
             with column:
-                _card(result, kept[result.source.key])
+                _card(result, marks[result.source.key].get(result.task, Feedback()))
     _timeline(results)
-    _explained(found, results)
+    answers = [
+        explained_answers.KeptAnswer(one.label, one.run, one.task.model, one.task.repeat,
+                                     str(one.line["text"]))
+        for one in results
+    ]  # fmt: skip
+    with contextlib.suppress(DatasetError):  # the cards say why there are no pictures
+        explained_answers.section(answers, results[0].sample)
     _difference(results)
 
 
-def _results(found: OpenedRuns, name: str) -> list[Result]:
+def _results(opened: OpenedRuns, name: str) -> list[Result]:
     """One result per label, of the chosen repeat if there are several."""
-    lines = found.table[found.table["sample"] == name]
+    lines = opened.table[opened.table["sample"] == name]
     lines = lines[lines["phase"] == "measured"]
     repeats = sorted({int(repeat) for repeat in lines["repeat"]})
     repeat = repeats[0] if repeats else 0
@@ -84,28 +111,19 @@ def _results(found: OpenedRuns, name: str) -> list[Result]:
             width=220,
         )
     shown = lines[lines["repeat"] == repeat].to_dict("records")
-    shown.sort(key=lambda line: found.labels.index(line["label"]))  # a run by turns rotates them
-    return [result_of(found, line) for line in shown]
+    shown.sort(key=lambda line: opened.labels.index(line["label"]))  # a run by turns rotates them
+    return [result_of(opened, line) for line in shown]
 
 
-def result_of(found: OpenedRuns, line: dict[Any, Any]) -> Result:
-    number = int(line["number"])
-    part = found.parts[number]
+def result_of(opened: OpenedRuns, line: dict[Any, Any]) -> Result:
+    number, label = int(line["number"]), str(line["label"])
+    run, whole = opened.runs[number], None
     try:
-        whole = part.whole(int(line["offset"]))
+        whole = run.row(int(line["offset"]))
     except StageScopeError as error:
-        notices.notice(str(error), f"results_whole_{line['label']}")
-        whole = None
-    plan = part.run.header if part.run is not None else None
-    return Result(
-        label=str(line["label"]),
-        line=line,
-        whole=whole,
-        source=found.sources[number],
-        how=plan.plan.media if plan else MediaOptions(),
-        root=plan.dataset.root if plan else "",
-        tone=found.families.get(str(line["label"]), ""),
-    )
+        notices.notice(str(error), f"results_whole_{label}")
+    tone = opened.families.get(label, "")
+    return Result(label, line, opened.sources[number], run, whole, tone)
 
 
 def asked(results: Sequence[Result]) -> None:
@@ -121,9 +139,8 @@ def asked(results: Sequence[Result]) -> None:
         notices.small(f"Scene attributes: {truth}", "results_truth")
 
 
-def _card(result: Result, marks: Mapping[Task, Feedback]) -> None:
-    known = result.tone if result.tone in TONES else "other"
-    with st.container(border=True, key=f"card_{known}_result_{result.label}"):
+def _card(result: Result, mark: Feedback) -> None:
+    with st.container(border=True, key=f"card_{result.card_tone}_result_{result.label}"):
         st.markdown(f"**{literal(result.label)}**")
         _pictures(result)
         if result.line["error"]:
@@ -134,33 +151,21 @@ def _card(result: Result, marks: Mapping[Task, Feedback]) -> None:
             if result.line["off_script"]:
                 notices.notice(OFF_SCRIPT, f"off_script_result_{result.label}")
             answer_figures.draw(result.label, result.line, result.whole)
-        _mark(result, marks.get(result.task, Feedback()))
+        _mark(result, mark)
 
 
 def _pictures(result: Result) -> None:
     """The model's pictures, or why they cannot be shown."""
     try:
-        seen = _seen(result)
+        entry = registry.find(result.task.model)
+        if entry is None:
+            raise DatasetError("models.toml has no entry for this model now.")
+        seen = contact_sheets.seen(result.sample, entry.kind, result.run.header.plan.media)
     except (MediaError, DatasetError) as error:
         notices.small(f"No pictures to show: {error}", f"seen_result_{result.label}")
         return
     st.image(seen.picture, width="stretch", alt=seen.alt)
     notices.small(seen.caption, f"seen_result_{result.label}")
-
-
-def _seen(result: Result) -> contact_sheets.ContactSheet:
-    entry = registry.find(str(result.line["model"]))
-    if entry is None:
-        raise DatasetError("models.toml has no entry for this model now.")
-    return contact_sheets.seen(sample_of(result), entry.kind, result.how)
-
-
-def sample_of(result: Result) -> Sample:
-    wanted = str(result.line["sample"])
-    for sample in dataset_picker.read_quietly(Path(result.root)).samples:
-        if sample.id == wanted:
-            return sample
-    raise DatasetError(f"{result.root} no longer has the sample {wanted!r}.")
 
 
 def _mark(result: Result, mark: Feedback) -> None:
@@ -188,48 +193,29 @@ def _keep(result: Result, thumb: str, note: str) -> None:
     given = st.session_state[thumb]
     word: Thumb = "" if given is None else THUMBS[given]
     try:
-        result.source.mark(result.task, Feedback(word, st.session_state[note].strip()))
+        mark = Feedback(word, st.session_state[note].strip())
+        feedback.put(result.source.info.folder, result.task, mark)
     except StageScopeError as error:
         st.session_state[f"{note.removeprefix('results_note_')}_problem"] = str(error)
-
-
-def _explained(found: OpenedRuns, results: Sequence[Result]) -> None:
-    """What is kept with the runs about these answers."""
-    answers = [
-        explained_answers.KeptAnswer(
-            result.label, run, str(result.line["model"]), result.task.repeat,
-            str(result.line["text"]),
-        )
-        for result in results
-        if (run := found.parts[int(result.line["number"])].run) is not None
-    ]  # fmt: skip
-    try:
-        explained_answers.section(answers, sample_of(results[0]))
-    except DatasetError:  # the cards say why there are no pictures
-        return
 
 
 def _timeline(results: Sequence[Result]) -> None:
     answered = [result for result in results if not result.line["error"]]
     alone = [result for result in answered if result.line["batch"] == 1]
-    answers = [charts.AnswerTimes(r.label, r.line, _starts(r.whole)) for r in alone]
-    if answers:
-        st.subheader("Timeline", anchor=False)
-        st.altair_chart(
-            charts.timeline(answers),
-            alt=charts.timeline_words(answers),
-            width="stretch",
-        )
-        st.caption("Bars: stages. Thin lines: new tokens.")
-    if answers and len(alone) < len(answered):
+    if not alone:
+        return
+    answers = []
+    for one in alone:
+        stages = (one.whole and one.whole.stages) or {}
+        starts = {name: span.start_ms for name, span in stages.items() if span is not None}
+        answers.append(charts.AnswerTimes(one.label, one.line, starts))
+    st.subheader("Timeline", anchor=False)
+    words = charts.timeline_words(answers)
+    st.altair_chart(charts.timeline(answers), alt=words, width="stretch")
+    st.caption("Bars: stages. Thin lines: new tokens.")
+    if len(alone) < len(answered):
         left = ", ".join(result.label for result in answered if result not in alone)
         st.caption(f"Not in the timeline, because answered in a batch: {literal(left)}.")
-
-
-def _starts(whole: ResultRow | None) -> dict[str, float]:
-    """The starts of the stages, as far as the row has them in the known form."""
-    stages = (whole and whole.stages) or {}
-    return {name: span.start_ms for name, span in stages.items() if span is not None}
 
 
 def _difference(results: Sequence[Result]) -> None:

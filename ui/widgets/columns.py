@@ -1,7 +1,4 @@
-"""The columns of a page: their labels say what differs, and each has a colour of its own.
-
-Boundary: entries in, entries out, with what a page needs besides; draws nothing.
-"""
+"""The columns of a page: their labels say what differs, and each has a colour of its own."""
 
 from __future__ import annotations
 

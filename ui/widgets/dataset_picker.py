@@ -1,8 +1,4 @@
-"""The dataset picker: a root from the settings, the demo scenes, or a typed path.
-
-Boundary: widgets in, Datasets out; the page chooses samples.  Messages of the engine are shown
-unchanged.
-"""
+"""The dataset picker: a root from the settings, the demo scenes, or a typed path."""
 
 from __future__ import annotations
 

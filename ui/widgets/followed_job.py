@@ -1,12 +1,12 @@
 """One long job that a visitor watches: started here, elsewhere, or named in a link.
 
-Boundary: connects session state and the URL to the engine's queue.  It stores only the job's id, so
-a redrawn page or another session finds the same job.
+Only the job's id is stored, so a redrawn page or another session finds the same job.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -17,7 +17,16 @@ from engine.jobs.queue import Job
 from ui.widgets import uploads
 
 J = TypeVar("J", bound=Job)
-GRACE_S = 0.5
+GRACE_S = 0.5  # wait for the end: the page is then drawn once instead of twice
+
+
+def stop(jobs: Sequence[Job]) -> None:
+    """Cancel these jobs and wait briefly for their end."""
+    for job in reversed(jobs):  # the queued ones first: none starts in between
+        job.cancel()
+    end = time.monotonic() + GRACE_S
+    while time.monotonic() < end and not all(job.ended for job in jobs):
+        time.sleep(0.01)
 
 
 @dataclass(frozen=True)
@@ -34,18 +43,12 @@ class Followed(Generic[J]):
 
     def show(self, job: J) -> None:
         """Show this job from now on."""
-        st.session_state[self.key] = job.id
-        st.query_params[self.key] = job.id
+        st.session_state[self.key] = st.query_params[self.key] = job.id
 
     def cancel(self) -> None:
         """Cancel the shown job and wait briefly for its end."""
-        job = self.shown()
-        if job is None:
-            return
-        job.cancel()
-        end = time.monotonic() + GRACE_S
-        while time.monotonic() < end and not job.ended:
-            time.sleep(0.01)
+        if (job := self.shown()) is not None:
+            stop([job])
 
     def shown(self) -> J | None:
         """The job of the link or this session, otherwise the oldest live one of any visitor."""

@@ -1,7 +1,6 @@
 """The runs of the Compare page: started here or opened by a link, followed until they end.
 
-Boundary: connects session state and the URL to the engine's queue.  It stores only the jobs' ids,
-so a redrawn or reloaded page finds the same runs.
+Only the jobs' ids are stored, so a redrawn or reloaded page finds the same runs.
 """
 
 from __future__ import annotations
@@ -10,20 +9,24 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import streamlit as st
 
 from engine.analysis.compared import ComparedModel
+from engine.attribution.explained import Explanation
 from engine.jobs import queue, run_job
+from engine.jobs.explain_job import ExplainJob
 from engine.jobs.run_job import RunJob, RunView
 from engine.models.checkpoint import ModelEntry
-from engine.types import RunRequest, Sample
+from engine.types import RunRequest
 from ui.widgets import uploads
+from ui.widgets.followed_job import Followed, stop
 
+EXPLAINED = Followed("compare_explained", ExplainJob)
 IDS = "compare_jobs"  # in the session and in the URL
 REDRAW_S = 0.1
 LOOK_S = 4.0  # well below run_job.PATIENCE_S
-GRACE_S = 0.5  # wait for the end: the page is then drawn once instead of twice
 MAX_MODELS = 6
 MAX_REPEATS = 10
 MAX_RUNS = MAX_MODELS * MAX_REPEATS
@@ -41,10 +44,15 @@ class ModelRuns:
         that is done.  Until its first token, the text is that of the repeat before."""
         live = next((view for view in self.views if not view.ended), None)
         if live is None:
-            return self._numbered(max(reversed(self.views), key=_completeness))
-        texts = [view.text for view in self.views if view.ended or view is live]
-        text = next((text for text in reversed(texts) if text), "")
-        return self._numbered(replace(live, text=text))
+            shown = max(
+                reversed(self.views),
+                key=lambda view: (view.state == "done") + (view.result is not None),
+            )
+        else:
+            texts = [view.text for view in self.views if view.ended or view is live]
+            shown = replace(live, text=next((text for text in reversed(texts) if text), ""))
+        number = [one.id for one in self.views].index(shown.id) + 1
+        return replace(shown, repeat=number, repeats=len(self.views))
 
     def compared(self, entry: ModelEntry | None) -> ComparedModel | None:
         """The results and errors under the entry's label; None without an entry or a result."""
@@ -55,14 +63,6 @@ class ModelRuns:
         errors = tuple(view.error for view in without if view.state == "failed")
         unfinished = len(without) - len(errors)
         return ComparedModel(entry.label, entry.colour, results, errors, unfinished)
-
-    def _numbered(self, view: RunView) -> RunView:
-        number = [one.id for one in self.views].index(view.id) + 1
-        return replace(view, repeat=number, repeats=len(self.views))
-
-
-def _completeness(view: RunView) -> int:
-    return (view.state == "done") + (view.result is not None)
 
 
 def start(requests: Sequence[RunRequest], repeats: int = 1) -> None:
@@ -80,7 +80,7 @@ def again(model: str) -> None:
     for runs in model_runs():
         if runs.shown.model == model:
             old = {view.id for view in runs.views}
-            _stop([job for job in _jobs(ids) if job.id in old])
+            stop([job for job in _jobs(ids) if job.id in old])
             new = [_submit(runs.shown.request) for _ in runs.views]
             place = min(ids.index(job_id) for job_id in old)
             left = [job_id for job_id in ids if job_id not in old]
@@ -107,15 +107,7 @@ def show(ids: list[str]) -> None:
 
 def cancel() -> None:
     """Cancel every run of this page and wait briefly for their end."""
-    _stop(_jobs(_ids()))
-
-
-def _stop(jobs: Sequence[RunJob]) -> None:
-    for job in reversed(jobs):  # the queued ones first: none starts in between
-        job.cancel()
-    end = time.monotonic() + GRACE_S
-    while time.monotonic() < end and not all(job.ended for job in jobs):
-        time.sleep(0.01)
+    stop(_jobs(_ids()))
 
 
 def model_runs() -> list[ModelRuns]:
@@ -132,14 +124,12 @@ def grouped(views: Sequence[RunView]) -> list[ModelRuns]:
     by_model: dict[str, dict[str, RunView]] = {}
     for view in views:
         known = by_model.setdefault(view.model, {})
+        request, first = view.request, views[0].request
         example = next(iter(known.values()), view).request
-        if view.request == example and _asked(view) == _asked(views[0]):
+        asked = (request.sample, request.prompt) == (first.sample, first.prompt)
+        if request == example and asked:
             known.setdefault(view.id, view)
     return [ModelRuns(tuple(known.values())) for known in by_model.values() if known]
-
-
-def _asked(view: RunView) -> tuple[Sample, str]:
-    return view.request.sample, view.request.prompt
 
 
 def views() -> list[RunView]:
@@ -172,6 +162,24 @@ def live() -> bool:
 def lost() -> bool:
     """Whether a link names runs that this server no longer has."""
     return len(_jobs(_ids())) < len(_ids())
+
+
+def explains(job: ExplainJob, view: RunView) -> bool:
+    """Whether the job explains the answer of this card: the same request and token ids."""
+    asked, result = job.request, view.result
+    same = asked.run == view.request
+    return same and result is not None and asked.token_ids == result.generation.token_ids
+
+
+def explanations(views: Sequence[RunView]) -> dict[str, list[Explanation]]:
+    """The explanations of each view's answer, by the view's id; of the same words and options the
+    newest."""
+    found: dict[str, dict[Any, Explanation]] = {view.id: {} for view in views}
+    for job in EXPLAINED.all():
+        for view in views:
+            if job.found is not None and explains(job, view):
+                found[view.id][job.request.words, job.request.options] = job.found
+    return {name: list(one.values()) for name, one in found.items()}
 
 
 def follow(draw: Callable[[list[RunView]], None]) -> None:

@@ -1,7 +1,4 @@
-"""Messages on a page: details, problems, notices, hints.
-
-Boundary: all text goes through st.text, which shows every character literally.
-"""
+"""Messages on a page.  All text goes through st.text, which shows every character literally."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Background work of a fresh server: demo scenes, then demo models, then chart libraries.
 
-Boundary: threads that call the engine once per server; pages only check whether they are done.
-They run one after another, because each keeps the CPU busy.
+They run one after another, because each keeps the CPU busy; pages only check whether they are done.
 """
 
 from __future__ import annotations
@@ -10,55 +9,55 @@ import contextlib
 import importlib
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
 
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 
 from engine import settings
 from engine.errors import StageScopeError
 from engine.jobs import queue
 
+T = TypeVar("T")
 HEAD_START_S = 0.8  # the browser draws the first page before imports use the CPU
+
+
+def through_app() -> None:
+    """Reruns through app.py, which sets style and navigation, if it has not run yet.
+
+    Until app.py has called st.navigation, Streamlit treats the folder "pages" as an old-style app
+    and runs a linked page without app.py.
+    """
+    if PagesManager.uses_pages_directory:
+        PagesManager.uses_pages_directory = False  # st.navigation does the same
+        st.rerun()
 
 
 @st.cache_resource(show_spinner=False)
 def demo_scenes(root: Path) -> Future[Path]:
     """The demo dataset; the first call starts making it."""
-    making: Future[Path] = Future()
 
-    def make() -> None:
-        from engine.demo.demo_dataset import (
-            ensure_dataset,  # the page does not wait for this import
-        )
+    def make() -> Path:
+        from engine.demo.demo_dataset import ensure_dataset  # the page does not wait for it
 
-        try:
-            making.set_result(ensure_dataset(root))
-        except Exception as error:  # noqa: BLE001 - the page shows any error
-            making.set_exception(error)
+        return ensure_dataset(root)
 
-    threading.Thread(target=make, name="demo-scenes", daemon=True).start()
-    return making
+    return _in_background("demo-scenes", make)
 
 
 @st.cache_resource(show_spinner=False)
-def cache_code() -> Future[None]:
+def cache_code() -> Future[ModuleType]:
     """The import of the feature cache, and with it of torch; the first call starts it."""
-    importing: Future[None] = Future()
-
-    def load() -> None:
-        try:
-            importlib.import_module("engine.pipeline.feature_cache")
-            importing.set_result(None)
-        except ImportError as error:
-            importing.set_exception(error)
-
-    threading.Thread(target=load, name="feature-cache", daemon=True).start()
-    return importing
+    name = "engine.pipeline.feature_cache"
+    return _in_background("feature-cache", lambda: importlib.import_module(name))
 
 
 @st.cache_resource(show_spinner=False)
-def warm_up() -> None:
+def warm_up() -> Future[None]:
     """Load the demo models and import the replay and chart libraries once the scenes exist."""
 
     def prepare() -> None:
@@ -69,4 +68,18 @@ def warm_up() -> None:
         for name in ("engine.report.replay", "engine.report.charts"):
             importlib.import_module(name)
 
-    threading.Thread(target=prepare, name="warm-up", daemon=True).start()
+    return _in_background("warm-up", prepare)
+
+
+def _in_background(name: str, work: Callable[[], T]) -> Future[T]:
+    """The result of work() or its error, from a thread that does not delay the server's end."""
+    doing: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            doing.set_result(work())
+        except Exception as error:  # noqa: BLE001 - who reads the result gets any error
+            doing.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return doing

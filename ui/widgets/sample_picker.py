@@ -1,7 +1,6 @@
 """The sample (from a dataset or own files) and the models of the Compare page.
 
-Boundary: widgets in, Samples and ModelEntries out.  All widgets except the files are in the URL
-under their keys.  Messages of the engine are shown unchanged.
+All widgets except the files are in the URL under their keys.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from engine.models import checkpoint, registry
 from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
 from ui.widgets import (
+    choices,
     contact_sheets,
     dataset_picker,
     gallery,
@@ -23,9 +23,9 @@ from ui.widgets import (
     uploads,
     variant_picker,
 )
+from ui.widgets.followed_runs import MAX_MODELS
 from ui.widgets.text import count, names_of
 
-MAX_MODELS = 6
 DEFAULT_MODELS = 3
 SOURCES = {"dataset": "Dataset", "files": "Own files"}
 PICTURES = {"frames": "Camera frames", "events": "Event images"}
@@ -35,23 +35,19 @@ SAID = 5  # sentences about files that are shown at once
 
 def pick_sample(entries: Sequence[ModelEntry]) -> Sample | None:
     """The sample chosen in the sidebar; None, with a message, if there is none."""
-    source = st.segmented_control(
-        "Input",
-        list(SOURCES),
-        default="dataset",
-        required=True,
-        format_func=SOURCES.__getitem__,
-        key="compare_source",
-        bind="query-params",
-        width="stretch",
-    )
+    source = choices.buttons("Input", SOURCES, "compare_source", width="stretch")
     try:
         sample = _own() if source == "files" else _from_dataset(entries)
     except BadInput as error:
         notices.problem(str(error), "sample")
         return None
-    if sample is not None:
-        _show(sample)
+    if sample is None:
+        return None
+    picture = contact_sheets.preview(sample)
+    if picture is not None:
+        st.image(picture, width=200, alt=f"Preview of sample {sample.id}.")
+    for number, sentence in enumerate(sample.problems):
+        notices.notice(sentence, f"sample_{number}")
     return sample
 
 
@@ -84,15 +80,7 @@ def _own() -> Sample | None:
         "events (NPY, NPZ, RAW, DAT, AEDAT4, HDF5, BIN, CSV or TXT), pictures (PNG, JPEG or still "
         "GIF), or a mix. The content decides the file type.",
     )
-    pictures = st.segmented_control(
-        "Type of the pictures",
-        list(PICTURES),
-        default="frames",
-        required=True,
-        format_func=PICTURES.__getitem__,
-        key="compare_pictures",
-        bind="query-params",
-    )
+    pictures = choices.buttons("Type of the pictures", PICTURES, "compare_pictures")
     st.caption(
         f"Up to {uploads.MAX_FILES} files of {uploads.MAX_MB} MB each. They are deleted after "
         "this visit and are not part of a link."
@@ -100,70 +88,50 @@ def _own() -> Sample | None:
     if not files:
         return None
     found = uploads.gather(files, event_images=pictures == "events")
-    _say_rejected(found.rejected)
+    for number, sentence in enumerate(found.rejected[:SAID]):
+        notices.problem(sentence, f"file_{number}")
+    if rest := found.rejected[SAID:]:
+        with st.expander(f"{count(len(rest), 'more file')} not used", key="compare_rejected"):
+            for number, sentence in enumerate(rest, SAID):
+                notices.small(sentence, f"file_{number}")
     if found.sample is None:
         notices.problem("None of these files can be used.", "no_file")
     return found.sample
 
 
-def _say_rejected(sentences: Sequence[str]) -> None:
-    """What is wrong with files; many sentences are folded."""
-    for number, sentence in enumerate(sentences[:SAID]):
-        notices.problem(sentence, f"file_{number}")
-    if rest := sentences[SAID:]:
-        with st.expander(f"{count(len(rest), 'more file')} not used", key="compare_rejected"):
-            for number, sentence in enumerate(rest, SAID):
-                notices.small(sentence, f"file_{number}")
-
-
-def _show(sample: Sample) -> None:
-    picture = contact_sheets.preview(sample)
-    if picture is not None:
-        st.image(picture, width=200, alt=f"Preview of sample {sample.id}.")
-    for number, sentence in enumerate(sample.problems):
-        notices.notice(sentence, f"sample_{number}")
-
-
 def pick_models(entries: Sequence[ModelEntry], sample: Sample | None) -> tuple[ModelEntry, ...]:
     """Up to six models or variants of them for this sample."""
-    reasons = {entry: registry.unavailable(entry) for entry in entries}
-    able = [entry.name for entry, why in reasons.items() if why is None]
-    default = (able or [entry.name for entry in entries])[:DEFAULT_MODELS]
     missing = sample.missing if sample is not None else {}
-    return choose_models("compare", reasons, default, MAX_MODELS, missing)
+    return pick_loadable_models(entries, "compare", DEFAULT_MODELS, MAX_MODELS, missing)
 
 
 def pick_loadable_models(
-    entries: Sequence[ModelEntry], page: str, default: int | None = None
-) -> tuple[ModelEntry, ...]:
-    """Any number of models; the default is the first `default` that can be loaded, or all."""
-    reasons = {entry: registry.unavailable(entry) for entry in entries}
-    able = [entry.name for entry, reason in reasons.items() if reason is None]
-    return choose_models(page, reasons, able[:default])
-
-
-def choose_models(
+    entries: Sequence[ModelEntry],
     page: str,
-    reasons: Mapping[ModelEntry, str | None],
-    default: list[str],
+    default: int | None = None,
     most: int | None = None,
     missing: Mapping[str, str] = NOTHING,
 ) -> tuple[ModelEntry, ...]:
-    """The chosen models and variants in the order of `reasons`, which says why one cannot run, if
-    so; variants follow their model.
+    """The chosen models, each followed by its chosen variants; the default is the first `default`
+    that can be loaded, or all.
 
     Without those whose kind of input is `missing`: they stay in the list, for the next sample.
     """
-    entries = tuple(reasons)
-    reasons = _with_variants(page, reasons)
-    labels = {entry.name: entry.label for entry in reasons}
+    listed = variant_picker.in_list(page, entries)
+    shown = [one for entry in entries
+             for one in (entry, *(item for item in listed if item.of == entry))]  # fmt: skip
+    reasons = {entry: registry.unavailable(entry) for entry in shown}
+    able = [entry.name for entry in entries if reasons[entry] is None]
+    if most and not able:
+        able = [entry.name for entry in entries]
+    labels = {entry.name: entry.label for entry in shown}
     links.say_unknown(f"{page}_models", labels.values(), "model")
     if most:
         links.say_more(f"{page}_models", most)
     chosen = st.multiselect(
         f"Models (up to {most})" if most else "Models",
         list(labels),
-        default=default,
+        default=able[:default],
         format_func=lambda name: labels.get(name, name),
         max_selections=most,
         key=f"{page}_models",
@@ -171,24 +139,18 @@ def choose_models(
         placeholder="Choose models",
     )
     variant_picker.draw(page, entries, chosen, most)
-    left_out = [entry for entry in reasons if entry.name in chosen and entry.kind in missing]
+    left_out = [entry for entry in shown if entry.name in chosen and entry.kind in missing]
     for entry in left_out:
         notices.notice(f"{entry.label} is left out. {missing[entry.kind]}", f"left_{entry.name}")
-    others = [(entry, missing.get(entry.kind) or why) for entry, why in reasons.items()]
-    _say_why_not([(entry, why) for entry, why in others if why and entry not in left_out], page)
-    return tuple(entry for entry in reasons if entry.name in chosen and entry not in left_out)
-
-
-def _with_variants(
-    page: str, reasons: Mapping[ModelEntry, str | None]
-) -> dict[ModelEntry, str | None]:
-    """Each model, then its variants in the page's list."""
-    listed = variant_picker.in_list(page, tuple(reasons))
-    found = dict[ModelEntry, str | None]()
-    for entry, reason in reasons.items():
-        found[entry] = reason
-        found |= {item: registry.unavailable(item) for item in listed if item.of == entry}
-    return found
+    others = [entry for entry in shown if entry not in left_out]
+    why_not = {one: why for one in others if (why := missing.get(one.kind) or reasons[one])}
+    if why_not:
+        state = "cannot run" if any(map(installed, why_not)) else "not installed"
+        with st.expander(f"{count(len(why_not), 'model')} {state}", key=f"{page}_why_not"):
+            for entry, reason in why_not.items():
+                st.text(entry.label)
+                notices.small(reason, f"why_{entry.name}")
+    return tuple(entry for entry in others if entry.name in chosen)
 
 
 def installed(entry: ModelEntry) -> bool:
@@ -198,14 +160,3 @@ def installed(entry: ModelEntry) -> bool:
     except ModelUnavailable:
         return False
     return True
-
-
-def _say_why_not(pairs: Sequence[tuple[ModelEntry, str]], page: str) -> None:
-    """An expander with the models that cannot run and their reasons."""
-    if not pairs:
-        return
-    state = "cannot run" if any(installed(entry) for entry, _ in pairs) else "not installed"
-    with st.expander(f"{count(len(pairs), 'model')} {state}", key=f"{page}_why_not"):
-        for entry, reason in pairs:
-            st.text(entry.label)
-            notices.small(reason, f"why_{entry.name}")

@@ -1,7 +1,7 @@
 """A visitor's own files, for this visit only.
 
-Boundary: bytes from the browser become files in a temporary folder, under names made here: an
-uploaded file's name is shown and orders the pictures, but is never part of a path.  The folder is
+They become files in a temporary folder, under names made here: an uploaded file's name is shown
+and orders the pictures, but is never part of a path.  The folder is
 deleted when the files are replaced and no run in memory used them, when the visit ends and when the
 server stops.  Runs of these files are shown in this visit only, whatever a link names.
 """
@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -32,6 +32,8 @@ from engine.quoting import listed, quoted, shown
 from engine.types import Sample
 
 if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
+
     from engine.media.own_files import OwnFiles
 
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
@@ -39,18 +41,6 @@ MAX_FILES = 64
 MAX_KEPT_MB = 1024  # of earlier files whose runs have ended
 FOLDER = "your-files"  # messages name a file by folder and number: your-files/2.npy
 TYPES = tuple(ending[1:] for ending in kinds.READ_SUFFIXES)
-
-
-class UploadedFile(Protocol):
-    """The used part of Streamlit's UploadedFile."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def file_id(self) -> str: ...
-    @property
-    def size(self) -> int: ...
-    def getbuffer(self) -> memoryview: ...
 
 
 class Visit:
@@ -70,13 +60,13 @@ class Visit:
         live: Collection[Path] = (),
         ended: Collection[Path] = (),
     ) -> list[tuple[str, Path]]:
-        """(original name, path) of each file; BadInput if they are too many or too large.
+        """(original name, path) of each file, within the limits; BadInput if the disk is full.
 
         Earlier files are deleted, except the drops with a file in `live`, which a run may still
         have to read, and with one in `ended`, whose results are shown (the last MAX_KEPT_MB).
         """
-        _check(files)
-        drop = self.root / _digest(files)
+        ids = repr([file.file_id for file in files]).encode()
+        drop = self.root / hashlib.sha256(ids).hexdigest()[:16]
         folder = drop / FOLDER
         self._tidy({drop, *(path.parent.parent for path in live)}, ended)
         if not folder.exists():
@@ -136,9 +126,14 @@ def _files_of(here: Visit, ended: bool) -> set[Path]:
 
 
 def _read_by(job: Job) -> Iterator[Path]:
-    samples = (job.request.sample,) if isinstance(job, RunJob) else ()
-    samples = (job.request.run.sample,) if isinstance(job, ExplainJob) else samples
-    for sample in job.request.samples if isinstance(job, DraftJob) else samples:
+    samples: Sequence[Sample] = ()
+    if isinstance(job, RunJob):
+        samples = (job.request.sample,)
+    elif isinstance(job, ExplainJob):
+        samples = (job.request.run.sample,)
+    elif isinstance(job, DraftJob):
+        samples = job.request.samples
+    for sample in samples:
         yield from (*sample.event_images, *sample.images)
         yield from (path for path in (sample.events, sample.mp4) if path is not None)
 
@@ -159,21 +154,9 @@ def visit() -> Visit:
     return Visit()
 
 
-def _check(files: Sequence[UploadedFile]) -> None:
-    if len(files) > MAX_FILES:
-        raise BadInput(f"{len(files)} files were added: add at most {MAX_FILES}.")
-    for file in files:
-        if file.size > MAX_MB * 2**20:
-            raise BadInput(_too_large(file))
-
-
 def _too_large(file: UploadedFile) -> str:
     size = file.size / 2**20
     return f"{quoted(file.name)} has {size:,.1f} MB: make it smaller than {MAX_MB} MB."
-
-
-def _digest(files: Sequence[UploadedFile]) -> str:
-    return hashlib.sha256(repr([file.file_id for file in files]).encode()).hexdigest()[:16]
 
 
 def _name(index: int, file: UploadedFile) -> str:

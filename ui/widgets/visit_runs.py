@@ -1,8 +1,7 @@
 """Comparisons as runs on disk, and the runs of this visit only.
 
-Boundary: finds the dataset of a sample and the folder to save in; the engine writes.  A comparison
-of a visitor's own files goes to a temporary folder of the session, which no other visit lists and
-which is deleted when the visit ends and when the server stops.
+A comparison of a visitor's own files goes to a temporary folder of the session, which no other
+visit lists and which is deleted when the visit ends and when the server stops.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from engine.attribution.explained import Explanation
 from engine.errors import BadInput, DatasetError
 from engine.jobs.run_job import RunView
 from engine.types import RunResult, Sample
-from ui.widgets import dataset_picker, explained_runs, uploads
+from ui.widgets import dataset_picker, followed_runs, uploads
 from ui.widgets.followed_runs import ModelRuns
 from ui.widgets.uploads import Visit
 
@@ -54,7 +53,7 @@ def save(shown: Sequence[ModelRuns]) -> Path:
 def _explanations(views: Sequence[RunView]) -> Iterator[tuple[int, Explanation]]:
     """Each explanation once, with the number of the first repeat that gave its answer."""
     seen: set[int] = set()
-    for repeat, of_view in enumerate(explained_runs.of(views).values()):
+    for repeat, of_view in enumerate(followed_runs.explanations(views).values()):
         for found in of_view:
             if id(found) not in seen:
                 seen.add(id(found))

@@ -12,12 +12,12 @@ from engine.storage.run_store import RunInfo
 from engine.storage.run_values import RunValues
 from tests import fabricate
 from ui.results import gate_view
-from ui.results.run_sources import RunSource
+from ui.results.result_sources import Source
 
 
-def source(name: str, **more: Any) -> RunSource:
+def source(name: str, **more: Any) -> Source:
     given = {"state": "finished", "created": "2026-01-01T10:00:00+00:00", "models": ("ev",)} | more
-    return RunSource(RunInfo(name, Path("/runs") / name, **given))
+    return Source(RunInfo(name, Path("/runs") / name, **given))
 
 
 def test_the_command_has_only_what_differs_from_the_defaults() -> None:

@@ -122,14 +122,6 @@ def test_the_folder_goes_with_the_last_reference() -> None:
     assert not root.exists()
 
 
-def test_too_large_and_too_many_are_refused_in_a_sentence(visit: Visit) -> None:
-    with pytest.raises(BadInput, match=r"'big\.mp4' has 65\.0 MB: make it smaller than 64 MB"):
-        visit.keep([File("big.mp4", claimed=65 * 2**20)])
-    with pytest.raises(BadInput, match="65 files were added: add at most 64"):
-        visit.keep([File(f"{n}.png") for n in range(65)])
-    assert list(visit.root.iterdir()) == []
-
-
 def test_a_full_disk_leaves_no_half_drop(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self: Path, data: bytes) -> int:
         raise OSError(28, "No space left on device")

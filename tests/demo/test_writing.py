@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.demo.boxes import boxes
 from engine.demo.camera import KIND
 from engine.demo.scenes import Scene, mirror, render
+from engine.demo.writing import boxes
 from engine.types import Box
 
 SEEDS = (777_000, 777_002)  # a truck between trees; a car beside a guardrail; both with a person
