@@ -15,8 +15,7 @@ from engine import settings
 from engine.jobs import queue
 from engine.jobs.queue import Job
 from engine.jobs.verify_job import VerifyJob
-from engine.storage import coverage
-from engine.verify import certificates
+from engine.verify import certificates, coverage
 from engine.verify.verdict import CHECKS, ONCE, VerifyRequest
 from tests.conftest import make_sample
 from tests.pages.conftest import Open

@@ -1,6 +1,5 @@
 """The main part of the Compare page: verdict and stage bars of all models, then their cards.
 
-Boundary: shows the runs if there are any, otherwise the pictures that the chosen models would get.
 Results stay until the next Run, with the settings they belong to, even if the sidebar changes.
 """
 
@@ -51,9 +50,9 @@ class _Subject:
     def chips(self, entry: ModelEntry) -> list[str]:
         """The changed settings that only some cards have."""
         own = next((one for one in self.requests if one.model == entry.name), None)
-        common = setting_chips.shared(self.requests) if own else ()
         if own is None:
             return []
+        common = setting_chips.shared(self.requests)
         named = f"{own.pixels} pixels" if pixels_of(entry.name) else ""  # a badge says it
         return [words for words in setting_chips.changed(own) if words not in (*common, named)]
 
@@ -103,8 +102,7 @@ def show(
 
 
 def _of_runs(entries: Sequence[ModelEntry], found: Sequence[RunView]) -> _Subject:
-    by_name = {entry.name: entry for entry in entries}
-    request = found[0].request
+    by_name, request = {entry.name: entry for entry in entries}, found[0].request
     models = tuple(by_name[view.model] for view in found)
     words = f"{name_of(request.sample)}: {request.prompt}"
     requests = tuple(view.request for view in found)
@@ -134,28 +132,17 @@ def _fill_pictures(
 ) -> Iterator[None]:
     """Draws one card's pictures at each step, because decoding must not delay the answers."""
     for slot, entry in zip(slots, subject.models, strict=True):
-        seen = _seen(subject, entry)
+        seen: contact_sheets.ContactSheet | str
+        try:
+            seen = contact_sheets.seen(subject.sample, entry.kind, subject.how)
+        except MediaError as error:
+            seen = str(error)
         if ran:  # a result repeats the notes and an error the message; neither reports lost files
             repeated = entry.name in failed if isinstance(seen, str) else True
         else:
             repeated = registry.cannot_run(entry, subject.sample) is not None
         cards.show_pictures(slot, entry, seen, repeated)
         yield
-
-
-def _step(pictures: Iterator[None]) -> None:
-    """Draws pictures for PICTURES_S, at least one."""
-    end = time.monotonic() + PICTURES_S
-    for _ in pictures:
-        if time.monotonic() > end:
-            break
-
-
-def _seen(subject: _Subject, entry: ModelEntry) -> contact_sheets.ContactSheet | str:
-    try:
-        return contact_sheets.seen(subject.sample, entry.kind, subject.how)
-    except MediaError as error:
-        return str(error)
 
 
 def _follow(
@@ -179,7 +166,10 @@ def _follow(
             drawn[view.model] = view
         spoken.say(now, labels)
         above.draw([view for view in now if view.model in slots])
-        _step(pictures)
+        end = time.monotonic() + PICTURES_S
+        for _ in pictures:  # at least one
+            if time.monotonic() > end:
+                break
 
     followed_runs.follow(draw)
     deque(pictures, maxlen=0)

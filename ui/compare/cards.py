@@ -1,13 +1,12 @@
 """One model's card: its name, its figures, its growing answer or its error, its pictures.
 
-Boundary: draws a RunView.  Model output, errors and file names go through st.text and st.code,
-which show every character literally; st.markdown gets constants and escaped text.
+Model output, errors and file names go through st.text and st.code, which show every character
+literally; st.markdown gets constants and escaped text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -24,6 +23,10 @@ from ui.widgets.contact_sheets import ContactSheet
 from ui.widgets.text import count, escape, ms, queued, rate
 
 DEMO_HELP = "A small checkpoint that ships with StageScope, trained on drawn scenes."
+# The containers of a card that are filled later: "stream" has the growing answer and keeps its end
+# in view, "answer" the whole one.
+CardSlot = dict[str, DeltaGenerator]
+PARTS = ("figures", "trust", "stream", "answer", "notes", "actions", "seen")
 AGAIN_HELP = "Asks this model the same question with the same settings; other cards stay."
 STOPS = {
     "eos": "",
@@ -37,23 +40,6 @@ STOPPING = {
 }
 
 
-@dataclass(frozen=True)
-class CardSlot:
-    """The containers of a card that are filled later.
-
-    `stream` holds the growing answer and keeps its end in view; `answer` holds the whole one.
-    """
-
-    status: DeltaGenerator
-    figures: DeltaGenerator
-    trust: DeltaGenerator
-    stream: DeltaGenerator
-    answer: DeltaGenerator
-    notes: DeltaGenerator
-    actions: DeltaGenerator
-    pictures: DeltaGenerator
-
-
 def row(
     entries: Sequence[ModelEntry], live: bool, chips: Callable[[ModelEntry], Sequence[str]]
 ) -> list[CardSlot]:
@@ -61,32 +47,26 @@ def row(
     card has."""
     with st.container(key="compare_cards"):
         columns = st.columns(max(2, len(entries)))[: len(entries)]
-    slots = []
-    for entry, column in zip(entries, columns, strict=True):
-        with column:
-            slots.append(card(entry, live, chips(entry)))
-    return slots
+    pairs = zip(entries, columns, strict=True)
+    return [card(entry, column, live, chips(entry)) for entry, column in pairs]
 
 
-def card(entry: ModelEntry, live: bool, chips: Sequence[str]) -> CardSlot:
+def card(entry: ModelEntry, column: DeltaGenerator, live: bool, chips: Sequence[str]) -> CardSlot:
     """A card with its name and empty containers, which theme.py aligns between the cards."""
-    with frame(entry):
+    slot: CardSlot = {}
+    with column, frame(entry):
         with st.container(key=f"head_{entry.name}", gap="xsmall"):
             heading(entry)
-            status = place(live)
-        figures = _part("figures", entry, live)
-        with st.container(key=f"trust_{entry.name}", horizontal=True, gap="xsmall"):
-            setting_chips.chips(chips)
-            trust = place(live)
-        stream, answer = _part("stream", entry, live), _part("answer", entry, live)
-        notes, actions = _part("notes", entry, live), _part("actions", entry, live)
-        pictures = _part("seen", entry, live)
-    return CardSlot(status, figures, trust, stream, answer, notes, actions, pictures)
-
-
-def _part(name: str, entry: ModelEntry, live: bool) -> DeltaGenerator:
-    with st.container(key=f"{name}_{entry.name}"):
-        return place(live)
+            slot["status"] = place(live)
+        for part in PARTS:
+            beside = part == "trust"
+            with st.container(
+                key=f"{part}_{entry.name}", horizontal=beside, gap="xsmall" if beside else "small"
+            ):
+                if beside:
+                    setting_chips.chips(chips)
+                slot[part] = place(live)
+    return slot
 
 
 def place(live: bool) -> DeltaGenerator:
@@ -119,7 +99,7 @@ def show_pictures(
 
     Notes and errors are left out if they are `repeated` elsewhere on the card.
     """
-    with slot.pictures.container():
+    with slot["seen"].container():
         if isinstance(seen, str):
             notices.small("No pictures to show.", f"seen_{entry.name}")
             notes: tuple[str, ...] = (seen,)
@@ -133,8 +113,8 @@ def show_pictures(
 
 def idle(slot: CardSlot, entry: ModelEntry, reason: str | None) -> None:
     """A card before any run; `reason` says why the model cannot run."""
-    slot.status.caption("Cannot run" if reason else "Not run yet")
-    with slot.answer.container():
+    slot["status"].caption("Cannot run" if reason else "Not run yet")
+    with slot["answer"].container():
         if reason:
             notices.notice(reason, f"idle_{entry.name}")
         else:
@@ -147,17 +127,17 @@ def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
     At most once per script run for an ended run: its elements have keys, which must be unique.
     """
     queue_time = f"Waited {ms(view.queued_ms)} in the queue." if view.result else None
-    slot.status.caption(status(view), help=queue_time)
+    slot["status"].caption(status(view), help=queue_time)
     if model is not None:
-        slot.figures.html(card_figures.markup(model))
+        slot["figures"].html(card_figures.markup(model))
     elif view.ended:
-        slot.figures.empty()
+        slot["figures"].empty()
     else:
-        slot.figures.html(card_figures.waiting())
+        slot["figures"].html(card_figures.waiting())
     if not view.ended:
-        slot.stream.text(view.text or " ")
+        slot["stream"].text(view.text or " ")
         return
-    slot.stream.empty()
+    slot["stream"].empty()
     _ended(slot, view)
     if model is not None:
         _trust(slot, model)
@@ -165,13 +145,13 @@ def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
 
 def _ended(slot: CardSlot, view: RunView) -> None:
     """The answer or the error, and what can be done with it."""
-    with slot.answer.container():
+    with slot["answer"].container():
         if view.error:
             show = notices.problem if view.state == "failed" else notices.notice
             show(view.error, f"job_{view.id}")
         else:
             st.text(view.text or " ")
-    with slot.actions.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+    with slot["actions"].container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         if view.text and not view.error:
             with st.container(key=f"copy_{view.model}", width="content"):
                 # st.code removes one newline at each end.
@@ -189,10 +169,10 @@ def _ended(slot: CardSlot, view: RunView) -> None:
 def _trust(slot: CardSlot, model: ComparedModel) -> None:
     """Badges on how far the figures can be trusted, and notes on the answer."""
     result = model.last
-    with slot.trust.container(horizontal=True, gap="xsmall"):
+    with slot["trust"].container(horizontal=True, gap="xsmall"):
         for words, colour, help_text in trust_badges.badges(result, model.counted):
             st.badge(words.replace(" ms", "\u00a0ms"), color=colour, help=help_text)
-    with slot.notes.container():
+    with slot["notes"].container():
         if result.off_script:
             notices.notice(OFF_SCRIPT, f"off_script_{result.model.name}")
         found = (STOPS[result.generation.stop], prefix_words(result.prefix), *result.notes)
@@ -202,29 +182,20 @@ def _trust(slot: CardSlot, model: ComparedModel) -> None:
 
 def status(view: RunView) -> str:
     """The job's state, in a few words, with the number of the repeat."""
-    repeat = f"Run {view.repeat} of {view.repeats} · " if view.repeats > 1 else ""
-    return repeat + _state(view)
-
-
-def _state(view: RunView) -> str:
     if view.stopping:
-        return STOPPING.get(view.stage or view.state, "Cancelling …")
-    if view.state == "queued":
-        return queued(view.position, "run")
-    if view.state == "loading":
-        return "Loading the model …"
-    if view.state == "running":
-        return _progress(view)
-    return {"done": "Done", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
-
-
-def _progress(view: RunView) -> str:
-    if not view.new_tokens:
-        return f"Running: {view.stage or 'starting'} …"
-    parts = [count(view.new_tokens, "token"), f"first after {ms(view.ttft_ms)}"]
-    if view.tokens_per_s is not None:
-        parts.append(rate(view.tokens_per_s))
-    return " · ".join(parts)
+        state = STOPPING.get(view.stage or view.state, "Cancelling …")
+    elif view.state == "queued":
+        state = queued(view.position, "run")
+    elif view.state == "loading":
+        state = "Loading the model …"
+    elif view.state != "running":
+        state = view.state.capitalize()
+    elif not view.new_tokens:
+        state = f"Running: {view.stage or 'starting'} …"
+    else:
+        speed = "" if view.tokens_per_s is None else f" · {rate(view.tokens_per_s)}"
+        state = f"{count(view.new_tokens, 'token')} · first after {ms(view.ttft_ms)}{speed}"
+    return (f"Run {view.repeat} of {view.repeats} · " if view.repeats > 1 else "") + state
 
 
 def prefix_words(use: PrefixUse | None) -> str:

@@ -1,16 +1,14 @@
-"""The section "Draft" of the Compare page: speculative decoding with a model or prompt lookup.
-
-Boundary: widgets and the drafting job's view; the engine computes the figures and their sentences.
-"""
+"""The section "Draft" of the Compare page: speculative decoding with a model or prompt lookup."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 
 from engine.analysis import drafting
 from engine.analysis.drafting import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, SampleTrial
+from engine.analysis.number_text import NONE, times
 from engine.errors import StageScopeError
 from engine.jobs.draft_job import DraftJob, DraftView
 from engine.models import registry
@@ -63,8 +61,13 @@ def section(
             st.button("Cancel", key="compare_draft_cancel", on_click=JOB.cancel, disabled=not live)
         if pressed:
             what = (target, draft, gamma, question, options.decode, runs)
-            shown = vars(options.media)
-            _start(lambda: DraftRequest((sample,), *what, options.pixels, **shown))
+            try:
+                request = DraftRequest((sample,), *what, options.pixels, **vars(options.media))
+            except StageScopeError as error:
+                notices.problem(str(error), "draft")
+            else:
+                JOB.start(DraftJob(request=request, owner=uploads.owner(sample)))
+                st.rerun()
         if JOB.lost():
             notices.notice(
                 "The drafting in this link is no longer in memory: press Draft.", "draft_lost"
@@ -111,16 +114,6 @@ def _choose(models: Sequence[ModelEntry]) -> tuple[str, str, int, int]:
     return str(target), str(draft), int(gamma), int(runs)
 
 
-def _start(make: Callable[[], DraftRequest]) -> None:
-    try:
-        request = make()
-    except StageScopeError as error:
-        notices.problem(str(error), "draft")
-        return
-    JOB.start(DraftJob(request=request, owner=uploads.owner(request.samples[0])))
-    st.rerun()
-
-
 @st.fragment(run_every=LOOK_S)
 def _follow() -> None:
     """Shows the progress; at the end the whole page is redrawn, with the buttons."""
@@ -128,15 +121,12 @@ def _follow() -> None:
     if job is None or job.ended:
         st.rerun()
     view = job.view()
-    st.progress(view.done / view.total, text=_doing(view))
-
-
-def _doing(view: DraftView) -> str:
+    words = f"Round {view.done + 1:,} of {view.total:,} (the first is a warm-up)"
     if view.state == "queued":
-        return queued(view.position)
-    if view.state == "loading":
-        return "Loading the models …"
-    return f"Round {view.done + 1:,} of {view.total:,} (the first is a warm-up)"
+        words = queued(view.position)
+    elif view.state == "loading":
+        words = "Loading the models …"
+    st.progress(view.done / view.total, text=words)
 
 
 def _ended(view: DraftView) -> None:
@@ -161,7 +151,11 @@ def _ended(view: DraftView) -> None:
         for name, value in figures(view.report).items():
             st.metric(name, escape(value), help=FIGURES[name], width="content")
     _answer(view.report.samples[0])
-    _details(view.report)
+    rates = ", ".join(map(_number, view.report.rates))
+    lines = [f"Accepted by position in the draft: {rates}."]
+    if (cost := view.report.pass_cost) is not None:
+        lines.append(f"A pass over a draft costs as much as {cost:.2f} single tokens.")
+    notices.small(" ".join(lines), "draft_details")
 
 
 def figures(found: DraftReport) -> dict[str, str]:
@@ -170,19 +164,15 @@ def figures(found: DraftReport) -> dict[str, str]:
     return {
         "Tokens per pass": _number(found.tokens_per_pass),
         "Accepted": _number(found.mean_accepted),
-        "Measured": _times(found.measured.median if found.measured else None),
-        "Predicted": _times(speedup.value if speedup else None),
-        "Predicted in the loop": _times(found.own_prediction),
-        "Whole run": _times(found.whole.median),
+        "Measured": times(found.measured.median if found.measured else None),
+        "Predicted": times(speedup.value if speedup else None),
+        "Predicted in the loop": times(found.own_prediction),
+        "Whole run": times(found.whole.median),
     }
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
-def _times(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}x"
+    return NONE if value is None else f"{value:.2f}"
 
 
 def _answer(tried: SampleTrial) -> None:
@@ -200,11 +190,3 @@ def _answer(tried: SampleTrial) -> None:
     )
     show = notices.notice if found.tied else notices.problem
     show(f"{words}; {'a tie' if found.tied else 'not a tie'}.", "draft_difference")
-
-
-def _details(found: DraftReport) -> None:
-    rates = ", ".join(_number(rate) for rate in found.rates)
-    lines = [f"Accepted by position in the draft: {rates}."]
-    if found.pass_cost is not None:
-        lines.append(f"A pass over a draft costs as much as {found.pass_cost:.2f} single tokens.")
-    notices.small(" ".join(lines), "draft_details")

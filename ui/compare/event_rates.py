@@ -1,8 +1,7 @@
 """Events over time: the rate of a sample's recording, and the window that models are shown.
 
-Boundary: the engine counts; this module caches the counts and turns a drag into the text of the
-field Window.  The chart keeps its own brush while it is dragged: it is drawn anew only if the
-window changes elsewhere.
+A drag becomes the text of the field Window.  The chart keeps its own brush while it is dragged: it
+is drawn anew only if the window changes elsewhere.
 """
 
 from __future__ import annotations
@@ -94,7 +93,10 @@ def _draw(sample: Sample, rates: EventRates, options: MediaOptions) -> None:
             on_click=_reset,
             disabled=options.window is None,
         )
-        notices.small(_sentence(sample, rates, window), "rates")
+        held = count(int(rates.counts.sum()), "event")
+        shown = "its event images are shown" if sample.event_images else "all of them are shown"
+        part = f"the window {window} is shown" if window else shown
+        notices.small(f"{held} in {rates.lasts}; {part}.", "rates")
     key = f"{CHART}_{drawn.number}"
     st.altair_chart(
         charts.event_rates(rates, drawn.first),
@@ -117,14 +119,6 @@ def _drawn(stamp: str, window: Window | None) -> _Drawn:
     number = found.number + 1 if found else 0
     st.session_state[STATE] = made = _Drawn(stamp, number, window, window)
     return made
-
-
-def _sentence(sample: Sample, rates: EventRates, window: Window | None) -> str:
-    """What the recording holds, and what of it is shown."""
-    held = count(int(rates.counts.sum()), "event")
-    shown = "its event images are shown" if sample.event_images else "all of them are shown"
-    part = f"the window {window} is shown" if window else shown
-    return f"{held} in {rates.lasts}; {part}."
 
 
 def _dragged(key: str, rates: EventRates) -> None:

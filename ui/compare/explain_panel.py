@@ -1,7 +1,7 @@
 """What the answer rests on: a sentence of an answer is chosen, and its explanation is followed.
 
-Boundary: widgets and the explanation job's view; the engine explains.  A card offers its sentences
-in a menu, and a click on one starts.  Sentences are a model's text: buttons get them escaped.
+A card offers its sentences in a menu, and a click on one starts.  Sentences are a model's text:
+buttons get them escaped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engine.attribution import wording
 from engine.attribution.explained import FILLS, ExplainOptions, ExplainRequest, Fill
 from engine.errors import StageScopeError
 from engine.jobs import explain_job
-from engine.jobs.explain_job import ExplainJob, ExplainView
+from engine.jobs.explain_job import ExplainJob
 from engine.jobs.run_job import RunView
 from engine.media.thumbnails import stamp_of
 from engine.models import registry
@@ -137,12 +137,8 @@ def _choose(views: Sequence[RunView], labels: dict[str, str], live: bool) -> Non
     if st.session_state.get(MODEL) not in by_model:
         st.session_state.pop(MODEL, None)
     left, right = st.columns([1, 3], vertical_alignment="bottom")
-    model = left.selectbox(
-        "Answer of",
-        list(by_model),
-        format_func=lambda name: labels.get(name, name),
-        key=MODEL,
-    )
+    shown = {name: labels.get(name, name) for name in by_model}
+    model = left.selectbox("Answer of", list(shown), format_func=shown.__getitem__, key=MODEL)
     view = by_model[model or views[0].model]
     words = _words(view, right)
     why = _refusal(registry.find(view.model))
@@ -256,15 +252,12 @@ def _follow() -> None:
     if job is None or job.ended:
         st.rerun()
     view = job.view()
-    st.progress(min(1.0, view.done / view.of) if view.of else 0.0, text=_doing(view))
-
-
-def _doing(view: ExplainView) -> str:
+    words = f"{view.done:,} of {view.of:,} encodings" if view.of else "Starting …"
     if view.state == "queued":
-        return queued(view.position)
-    if view.state == "loading":
-        return "Loading the model …"
-    return f"{view.done:,} of {view.of:,} encodings" if view.of else "Starting …"
+        words = queued(view.position)
+    elif view.state == "loading":
+        words = "Loading the model …"
+    st.progress(min(1.0, view.done / view.of) if view.of else 0.0, text=words)
 
 
 def _ended(job: ExplainJob, views: Sequence[RunView], labels: dict[str, str]) -> None:

@@ -1,7 +1,6 @@
 """What this visit has asked on Compare, newest first, and a comparison kept as a run.
 
-Boundary: remembers ids of jobs and the values of widgets in the session; results stay in the
-engine's queue, which drops old ones.
+The session has ids of jobs and values of widgets; results stay in the queue, which drops old ones.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import streamlit as st
 
 from engine.errors import StageScopeError
 from engine.models.checkpoint import ModelEntry
-from engine.types import OFFERED, RunRequest
+from engine.types import OFFERED
 from ui.widgets import followed_runs, notices, uploads, visit_runs
 from ui.widgets.followed_runs import IDS, ModelRuns
 from ui.widgets.run_settings import link_of
@@ -79,23 +78,15 @@ def _remember(shown: Sequence[ModelRuns], labels: dict[str, str]) -> None:
         return
     request = shown[0].shown.request
     names = [runs.shown.model for runs in shown]
-    entry = Asked(
-        ids,
-        request.prompt,
-        name_of(request.sample),
-        tuple(labels.get(name, name) for name in names),
-        _inputs(request, names),
-    )
+    # The runs of a link decide over what the widgets show.
+    inputs = {name: st.session_state[name] for name in INPUTS if name in st.session_state}
+    inputs |= {"compare_question": request.prompt, "compare_models": names}
+    if not uploads.owner(request.sample):
+        inputs["compare_sample"] = request.sample.id
+    models = tuple(labels.get(name, name) for name in names)
+    entry = Asked(ids, request.prompt, name_of(request.sample), models, inputs)
     kept = [one for one in asked if not set(one.ids) & set(ids)]
     st.session_state[HISTORY] = [entry, *kept][:MOST]
-
-
-def _inputs(request: RunRequest, models: list[str]) -> dict[str, Any]:
-    """The values of the page's widgets; the runs of a link decide over what they show."""
-    found = {name: st.session_state[name] for name in INPUTS if name in st.session_state}
-    found |= {"compare_question": request.prompt, "compare_models": models}
-    own = bool(uploads.owner(request.sample))
-    return found if own else found | {"compare_sample": request.sample.id}
 
 
 def _line(number: int, one: Asked, current: bool) -> None:

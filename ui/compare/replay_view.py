@@ -1,7 +1,4 @@
-"""The replay of a finished comparison.
-
-Boundary: results in; the engine writes the HTML, in which no script runs and all text is escaped.
-"""
+"""The replay of a finished comparison, in HTML without scripts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Badges beside the figures of a run: all that affects how far its times can be trusted.
-
-Boundary: a RunResult or a certificate's standing in; words, colour and explanation out.
-"""
+"""Badges beside the figures of a run: all that affects how far its times can be trusted."""
 
 from __future__ import annotations
 
@@ -39,13 +36,25 @@ UNVERIFIED_HELP = (
     "is not proved that these are times of the model's own inference. The Verify page can prove "
     "it for the device's default backend."
 )
-COLD_HELP = "The first run after loading includes start-up work: compare later runs instead."
-HOOKED_HELP = "The model's own generate() ran. Hooks timed stage 3; stage 4 is the remaining time."
-COMPILED_HELP = (
-    "Tokens after the first came from a compiled step, equal to the eager one up to rounding."
+COLD: Badge = (
+    "cold run",
+    "orange",
+    "The first run after loading includes start-up work: compare later runs instead.",
 )
-FAST_HELP = (
-    "Pictures were resized with the fast setting: some pixels differ by a grey level or two."
+COMPILED: Badge = (
+    "compiled",
+    "blue",
+    "Tokens after the first came from a compiled step, equal to the eager one up to rounding.",
+)
+HOOKED: Badge = (
+    "hooked",
+    "violet",
+    "The model's own generate() ran. Hooks timed stage 3; stage 4 is the remaining time.",
+)
+FAST: Badge = (
+    "fast pixels",
+    "violet",
+    "Pictures were resized with the fast setting: some pixels differ by a grey level or two.",
 )
 BUSY_HELP = (
     "Other work used the CPU cores during this run, so its times are longer than on an idle "
@@ -70,14 +79,6 @@ def busy(load: MachineLoad) -> str:
     return BUSY_HELP.format(load_words(load))
 
 
-def _reused(result: RunResult) -> Badge | None:
-    """A badge for a reused prompt prefix, with the time of the remaining prefill."""
-    prefill, use = result.span("decode.prefill"), result.prefix
-    if use is None or use.state != "reused" or prefill is None:
-        return None
-    return f"prefix reused: prefill {ms(prefill.ms)}", "green", PREFIX_HELP
-
-
 def badges(result: RunResult, counted: Sequence[RunResult] = ()) -> list[Badge]:
     """(words, colour, explanation) of all that affects how far the times can be trusted.
 
@@ -87,21 +88,21 @@ def badges(result: RunResult, counted: Sequence[RunResult] = ()) -> list[Badge]:
     command = certificates.command(request.model, result.backend, request.pixels)
     standing = certificate_badge(certificates.certificate_status(result), command)
     found: list[Badge] = [(f"timing {standing[0]}", *standing[1:])]
-    if (reused := _reused(result)) is not None:
-        found.append(reused)
+    prefill, use = result.span("decode.prefill"), result.prefix
+    reused = use is not None and use.state == "reused" and prefill is not None
+    if reused and prefill:
+        found.append((f"prefix reused: prefill {ms(prefill.ms)}", "green", PREFIX_HELP))
     for span in result.spans:
-        if span.source == "cached" and reused is None:
+        if span.source == "cached" and not reused:
             words = f"{span.name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"
             found.append((words, "green", CACHE_HELP))
     loads = [one.machine_load for one in counted or (result,)]
     if disturbed := [load for load in loads if load is not None and load.busy]:
         found.append(("busy machine", "orange", busy(disturbed[-1])))
-    if result.cold:
-        found.append(("cold run", "orange", COLD_HELP))
-    if result.backend == "compiled":
-        found.append(("compiled", "blue", COMPILED_HELP))
-    if result.request.mode == "hooked":
-        found.append(("hooked", "violet", HOOKED_HELP))
-    if result.request.pixels == "fast":
-        found.append(("fast pixels", "violet", FAST_HELP))
-    return found
+    marks = {
+        COLD: result.cold,
+        COMPILED: result.backend == "compiled",
+        HOOKED: request.mode == "hooked",
+        FAST: request.pixels == "fast",
+    }
+    return found + [badge for badge, holds in marks.items() if holds]

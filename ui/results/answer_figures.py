@@ -90,17 +90,17 @@ def badges(line: Mapping[str, Any]) -> list[Badge]:
     if line["cached"]:
         found.append(("from cache", "green", trust_badges.CACHE_HELP))
     if line["group"] == "cold":
-        found.append(("cold run", "orange", trust_badges.COLD_HELP))
+        found.append(trust_badges.COLD)
     if line["group"] == "after a pause":
         found.append(("after a pause", "orange", PAUSE_HELP))
     if together:
         found.append((f"in a batch of {line['batch']:,}", "gray", BATCH_HELP))
     if line["mode"] == "hooked":
-        found.append(("hooked", "violet", trust_badges.HOOKED_HELP))
+        found.append(trust_badges.HOOKED)
     if line["backend"] == "compiled":
-        found.append(("compiled", "blue", trust_badges.COMPILED_HELP))
+        found.append(trust_badges.COMPILED)
     if line["pixels"] == "fast":
-        found.append(("fast pixels", "violet", trust_badges.FAST_HELP))
+        found.append(trust_badges.FAST)
     if line["window"]:
         found.append((f"window {escape(line['window'])}", "gray", WINDOW_HELP))
     if line["split"] != str(COUNT_SPLIT):

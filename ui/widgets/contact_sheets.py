@@ -1,17 +1,15 @@
 """Pictures for the browser: one contact sheet per model, one preview per sample.
 
-Boundary: the engine decodes files; this module only shrinks and encodes the pictures.  Each content
-is encoded once (st.cache_data), because encoding is too slow for every rerun.  Pages get data URLs:
-st.image passes them on unchanged, but would convert WebP bytes to PNG at every rerun (0.1 s for a
-sheet).
+Each content is encoded once (st.cache_data), because encoding is too slow for every rerun.  Pages
+get data URLs: st.image would convert WebP bytes to PNG at every rerun (0.1 s for a sheet).
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -19,15 +17,14 @@ from engine import media, settings
 from engine.media import thumbnails
 from engine.media.dataset import OWN
 from engine.media.thumbnails import stamp_of
-from engine.types import EXTENT_WORDS, FRAME_WORDS, Image, Media, MediaKind, MediaOptions, Sample
+from engine.types import EXTENT_WORDS, FRAME_WORDS, Image, MediaKind, MediaOptions, Sample
 from engine.viewing import picture_sheet
 from ui.widgets.text import count
 
 NOUNS: dict[MediaKind, str] = {"events": "event image", "video": "frame", "image": "frame"}
 
 
-@dataclass(frozen=True)
-class ContactSheet:
+class ContactSheet(NamedTuple):
     """The pictures that a model is shown: a data URL of the sheet and the words that go with it."""
 
     picture: str
@@ -47,20 +44,13 @@ def _seen(
 ) -> ContactSheet:
     found = media.load(_sample, kind, _how)
     what = count(len(found.images), NOUNS[kind])
-    order = ", in the order of time" if len(found.images) > 1 else ""
-    return ContactSheet(
-        picture=address(sheet(found.images)),
-        caption=_caption(found, what),
-        alt=f"What the model sees of {name}: {_caption(found, what)}{order}.",
-        notes=found.notes,
-    )
-
-
-def _caption(found: Media, what: str) -> str:
-    """How many pictures, their source, and how they were chosen."""
     rule = {**FRAME_WORDS, **EXTENT_WORDS}.get(found.rule, found.rule)
-    shown = f"{found.source} ({rule})" if rule else found.source
-    return shown if found.source.startswith(what) else f"{what}: {shown}"
+    caption = f"{found.source} ({rule})" if rule else found.source
+    if not found.source.startswith(what):
+        caption = f"{what}: {caption}"
+    order = ", in the order of time" if len(found.images) > 1 else ""
+    alt = f"What the model sees of {name}: {caption}{order}."
+    return ContactSheet(address(sheet(found.images)), caption, alt, found.notes)
 
 
 def preview(sample: Sample) -> str | None:

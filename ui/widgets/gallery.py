@@ -1,7 +1,6 @@
 """The gallery of a dataset's samples, and the buttons that step to the previous and next sample.
 
-Boundary: all of them set the value of the sample list, whose key is in the URL, so links stay the
-same.  The gallery draws one page of thumbnails: names first, then picture by picture.
+All of them set the value of the sample list, whose key is in the URL.
 """
 
 from __future__ import annotations
@@ -19,10 +18,8 @@ from ui.widgets.text import count, escape
 
 SAMPLE = "compare_sample"
 PER_PAGE = 24
-WORDS, SEQUENCE, USABLE, PAGE = (
-    *("compare_gallery_words", "compare_gallery_sequence"),
-    *("compare_gallery_usable", "compare_gallery_page"),
-)
+WORDS, SEQUENCE = "compare_gallery_words", "compare_gallery_sequence"
+USABLE, PAGE = "compare_gallery_usable", "compare_gallery_page"
 
 
 def controls(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelEntry]) -> None:
@@ -31,8 +28,11 @@ def controls(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelE
     now = str(st.session_state.get(SAMPLE))
     place = ids.index(now) if now in labels else 0
     with st.container(horizontal=True, gap="xsmall", key="compare_gallery_row"):
-        _step("Previous", "P", ids[max(place - 1, 0)], place == 0)
-        _step("Next", "N", ids[min(place + 1, len(ids) - 1)], place == len(ids) - 1)
+        for label, to in (("Previous", place - 1), ("Next", place + 1)):
+            target = ids[min(max(to, 0), len(ids) - 1)]
+            key, end = f"compare_sample_{label.lower()}", to not in range(len(ids))
+            args = (target,)
+            st.button(label, key=key, shortcut=label[0], on_click=_choose, args=args, disabled=end)
         _opener(found, labels, entries, place)
 
 
@@ -40,26 +40,17 @@ def controls(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelE
 def _opener(
     found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelEntry], place: int
 ) -> None:
-    key = "compare_gallery"
-    if st.button("Gallery", key=key, shortcut="G", on_click=_open_at, args=(place,)):
+    page = (place // PER_PAGE + 1,)
+    if st.button("Gallery", key="compare_gallery", shortcut="G", on_click=_turn_to, args=page):
         _gallery(found, labels, entries)
-
-
-def _step(label: str, key: str, target: str, end: bool) -> None:
-    name = f"compare_sample_{label.lower()}"
-    st.button(label, key=name, shortcut=key, on_click=_choose, args=(target,), disabled=end)
 
 
 def _choose(sample_id: str) -> None:
     st.session_state[SAMPLE] = sample_id
 
 
-def _open_at(place: int) -> None:
-    st.session_state[PAGE] = place // PER_PAGE + 1
-
-
-def _first_page() -> None:
-    st.session_state[PAGE] = 1
+def _turn_to(page: int = 1) -> None:
+    st.session_state[PAGE] = page
 
 
 @st.dialog("Gallery", width="large")
@@ -73,8 +64,12 @@ def _gallery(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelE
     part = shown[(page - 1) * PER_PAGE : page * PER_PAGE]
     with st.container(horizontal=True, gap="small", key="gallery_grid"):
         places = [_cell(number, sample, labels[sample.id]) for number, sample in enumerate(part)]
-    for sample, place in zip(part, places, strict=True):
-        _fill(place, sample, labels[sample.id])
+    for sample, place in zip(part, places, strict=True):  # names first, then picture by picture
+        if picture := contact_sheets.preview(sample):
+            alt = f"Preview of sample {labels[sample.id]}."
+            place.image(picture, alt=alt, width="stretch")
+        else:
+            place.caption("No picture")
 
 
 def _filtered(found: Dataset, entries: Sequence[ModelEntry]) -> list[Sample]:
@@ -83,19 +78,15 @@ def _filtered(found: Dataset, entries: Sequence[ModelEntry]) -> list[Sample]:
     kinds = {entry.name: entry.kind for entry in entries}
     names = {entry.name: entry.label for entry in entries}
     left, middle, right = st.columns([2, 1.5, 2.5], vertical_alignment="bottom")
-    words = left.text_input(
-        "Search",
-        key=WORDS,
-        placeholder="Name, question or content",
-        on_change=_first_page,
-    )
+    hint = "Name, question or content"
+    words = left.text_input("Search", key=WORDS, placeholder=hint, on_change=_turn_to)
     sequence = middle.selectbox(
         "Sequence",
         sequences,
         index=None,
         key=SEQUENCE,
         placeholder=f"All {len(sequences):,}" if sequences else "None",
-        on_change=_first_page,
+        on_change=_turn_to,
     )
     usable = right.multiselect(
         "Usable by",
@@ -103,7 +94,7 @@ def _filtered(found: Dataset, entries: Sequence[ModelEntry]) -> list[Sample]:
         format_func=lambda name: names.get(name, name),
         key=USABLE,
         placeholder="Any model",
-        on_change=_first_page,
+        on_change=_turn_to,
     )
     needed = [kinds[name] for name in usable if name in kinds]
     return search(found.samples, words or "", sequence or "", needed)
@@ -140,11 +131,3 @@ def _cell(number: int, sample: Sample, label: str) -> DeltaGenerator:
     if pressed:
         st.rerun()
     return place
-
-
-def _fill(place: DeltaGenerator, sample: Sample, label: str) -> None:
-    picture = contact_sheets.preview(sample)
-    if picture is None:
-        place.caption("No picture")
-    else:
-        place.image(picture, alt=f"Preview of sample {label}.", width="stretch")

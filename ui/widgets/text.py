@@ -1,7 +1,4 @@
-"""Numbers, names and dates as a page shows them; numbers are written by the engine.
-
-Boundary: values in, text out; no streamlit.
-"""
+"""Numbers, names and dates as a page shows them."""
 
 from __future__ import annotations
 
@@ -31,15 +28,12 @@ def name_of(sample: Sample) -> str:
 
 def names_of(samples: Sequence[Sample]) -> dict[str, str]:
     """id -> name; the whole id where several samples have the same short name."""
-    taken = Counter(name_of(sample) for sample in samples)
-    return {
-        sample.id: name_of(sample) if taken[name_of(sample)] == 1 else _full(sample)
-        for sample in samples
-    }
-
-
-def _full(sample: Sample) -> str:
-    return f"{sample.sequence} · {sample.id}" if sample.sequence else sample.id
+    names = {sample.id: name_of(sample) for sample in samples}
+    taken = Counter(names.values())
+    for sample in samples:
+        if taken[name_of(sample)] > 1:
+            names[sample.id] = f"{sample.sequence} · {sample.id}" if sample.sequence else sample.id
+    return names
 
 
 def when(stamp: str) -> str:

@@ -1,15 +1,15 @@
-"""Tokens of a drafted text marked as accepted, rejected or added, as HTML.
+"""Tokens of a drafted text marked as accepted, rejected or added, as HTML with escaped text.
 
-Boundary: the engine's token states in, HTML out; all text is escaped.  Each state has its own
-underline, so that users need not see colours.
+Each state has its own underline, so that users need not see colours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from html import escape
 
-from engine.analysis.acceptance_marks import MarkedPiece, Painting
+from engine.analysis.acceptance_marks import Painting
 from engine.analysis.drafting import AnswerPiece
 from engine.quoting import printable
 
@@ -41,8 +41,14 @@ STYLE = """<style>
 
 def compared_html(painting: Painting) -> str:
     """Legend and text of a draft that was compared with the target's answer."""
-    legend = (f'<b class="painted-{state}">abc</b> {words}' for state, words in COMPARED.items())
-    return _page(legend, (_compared(piece) for piece in painting.pieces))
+    pieces = ""
+    for piece in painting.pieces:
+        state = piece.state if piece.state in COMPARED else "rejected"
+        tokens = f"token {piece.first + 1}"
+        if piece.end > piece.first + 1:
+            tokens = f"tokens {piece.first + 1} to {piece.end}"
+        pieces += _marked("span", state, f"{tokens}: {COMPARED[state]}", piece.text)
+    return _page(COMPARED, pieces)
 
 
 def compared_words(painting: Painting) -> str:
@@ -55,32 +61,25 @@ def compared_words(painting: Painting) -> str:
 
 def drafted_html(marks: Sequence[AnswerPiece]) -> str:
     """Legend and text of a drafted answer; rejected tokens are struck through."""
-    shown = dict.fromkeys(DRAFTED, "abc") | {"rejected": "<del>abc</del>"}
-    legend = (f'<b class="painted-{s}">{shown[s]}</b> {words}' for s, words in DRAFTED.items())
-    return _page(legend, (_drafted(mark) for mark in marks))
+    tags = {"rejected": "del"}
+    pieces = "".join(
+        _marked(tags.get(mark.state, "span"), mark.state, DRAFTED[mark.state], mark.text)
+        for mark in marks
+    )
+    return _page(DRAFTED, pieces, {"rejected": "<del>abc</del>"})
 
 
 def drafted_words(marks: Sequence[AnswerPiece]) -> str:
     """The number of text pieces in each state, as text."""
-    return _words(DRAFTED, {state: sum(m.state == state for m in marks) for state in DRAFTED})
+    return _words(DRAFTED, dict.fromkeys(DRAFTED, 0) | Counter(mark.state for mark in marks))
 
 
-def _page(legend: Iterable[str], pieces: Iterable[str]) -> str:
-    shown = "".join(f"<span>{item}</span>" for item in legend)
-    text = "".join(pieces)
-    return f'{STYLE}<div class="painted-legend">{shown}</div><div class="painted">{text}</div>'
-
-
-def _compared(piece: MarkedPiece) -> str:
-    state = piece.state if piece.state in COMPARED else "rejected"
-    first, last = piece.first + 1, piece.end
-    where = f"token {first}" if first == last else f"tokens {first} to {last}"
-    return _marked("span", state, f"{where}: {COMPARED[state]}", piece.text)
-
-
-def _drafted(mark: AnswerPiece) -> str:
-    tag = "del" if mark.state == "rejected" else "span"
-    return _marked(tag, mark.state, DRAFTED[mark.state], mark.text)
+def _page(meanings: Mapping[str, str], pieces: str, shown: Mapping[str, str] | None = None) -> str:
+    legend = "".join(
+        f'<span><b class="painted-{state}">{(shown or {}).get(state, "abc")}</b> {words}</span>'
+        for state, words in meanings.items()
+    )
+    return f'{STYLE}<div class="painted-legend">{legend}</div><div class="painted">{pieces}</div>'
 
 
 def _marked(tag: str, state: str, title: str, text: str) -> str:
@@ -88,4 +87,4 @@ def _marked(tag: str, state: str, title: str, text: str) -> str:
 
 
 def _words(meanings: Mapping[str, str], counts: Mapping[str, int]) -> str:
-    return "; ".join(f"{meanings[state]}: {n:,}" for state, n in counts.items())
+    return "; ".join(f"{words}: {counts[s]:,}" for s, words in meanings.items() if s in counts)

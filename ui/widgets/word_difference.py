@@ -1,7 +1,4 @@
-"""Two answers merged word by word; what only one of them has is marked.
-
-Boundary: texts in, elements out.  The texts are escaped; labels are plain text.
-"""
+"""Two answers merged word by word; what only one of them has is marked."""
 
 from __future__ import annotations
 
