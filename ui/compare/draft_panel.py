@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import streamlit as st
+from engine.analysis.number_text import NONE, times
 
 from engine.analysis import drafting
 from engine.analysis.drafting import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, SampleTrial
-from engine.analysis.number_text import NONE, times
 from engine.errors import StageScopeError
 from engine.jobs.draft_job import DraftJob, DraftView
 from engine.models import registry
