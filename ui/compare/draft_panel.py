@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import streamlit as st
-from engine.analysis.number_text import NONE, times
 
 from engine.analysis import drafting
 from engine.analysis.drafting import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, SampleTrial
@@ -14,6 +13,7 @@ from engine.jobs.draft_job import DraftJob, DraftView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import OFF_SCRIPT
+from engine.quoting import NONE, times
 from engine.types import RunOptions, Sample
 from ui.widgets import columns, notices, token_marks, uploads
 from ui.widgets.followed_job import Followed
