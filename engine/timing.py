@@ -1,7 +1,7 @@
 """The run's clock: spans on a time line, and a probe that times vision modules by hooks.
 
-Boundary: knows devices and modules, not models or stages.  A span synchronises its device at both
-ends, so that queued work is not charged to the next stage.  All times are milliseconds.
+A span synchronises its device at both ends, so that queued work is not charged to the next stage.
+All times are milliseconds.
 """
 
 from __future__ import annotations

@@ -7,35 +7,37 @@ a cycle costs c g + 1 target tokens: predicted speed-up (1 + g W_g) / (c g + 1),
 (g + 1) / (c g + 1).  (Leviathan, Kalman and Matias 2023, with the measured W in place of their
 independent rate.)
 
-The shuffled baseline (chance_baseline.py) is the same rate over all pairs of a draft and a target
-of different clips.
+The shuffled baseline is the same rate over all pairs of a draft and a target of different clips and
+the same question: matches there come from the phrasing, not from the image.
 
 Answers to several questions about one clip are not independent, so intervals are over whole clips
-(jackknife.py).  Fewer than MIN_CLUSTERS clips give no interval.
-
-Boundary: ids and times in, figures out; numpy alone.
+(clustered_shares.py).  Fewer than MIN_CLUSTERS clips give no interval.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+from operator import eq
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.analysis import jackknife
-from engine.analysis.chance_baseline import Range, shuffled
+from engine.analysis import clustered_shares
 from engine.analysis.statistics import MIN_CLUSTERS
-from engine.analysis.token_pairs import Pair
-
-__all__ = ["GAMMA", "Acceptance", "Pair", "Range", "amount", "analyse", "shuffled"]
 
 GAMMA = 5
 Array = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float64]
 _LONGEST = 700.0  # the greatest exponent of a float
+SHUFFLES = 200  # fewer where pairs are many and their rates vary little
+FEWEST = 50
+PAIRS_SHUFFLED = 100_000
+TAILS = (0.025, 0.975)
+_NO_DRAFT, _NO_TARGET = -(2**40), -(2**41)  # padding that never matches
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,9 @@ def analyse(
     matched = np.array([pair.matched for pair in pairs], dtype=np.int64)
     compared = np.array([pair.compared for pair in pairs], dtype=np.int64)
     clips = [pair.source for pair in pairs]
+    timed = _timed(pairs)
+    sums = timed.sum(axis=0) if timed is not None else None
+    per_token = None if sums is None else (float(sums[0] / sums[1]), float(sums[2] / sums[3]))
     windows = {g: float(np.mean(np.minimum(prefixes, g) / g)) for g in sorted({4, 5, gamma})}
     return Acceptance(
         draft=draft,
@@ -126,8 +131,8 @@ def analyse(
         first_windows=windows,
         rate=position_rate(matched, compared, clips),
         shuffled=shuffled(pairs, seed),
-        per_token=_per_token(pairs),
-        speedup=_speedup(pairs, prefixes, gamma, clips),
+        per_token=per_token,
+        speedup=None if timed is None else _speedup(timed, prefixes, gamma, clips),
         clips=len(set(clips)),
     )
 
@@ -144,14 +149,14 @@ def position_rate(matched: Array, compared: Array, clips: Sequence[Hashable]) ->
         logs: Weights = np.log((sums[:, 1] + 0.5) / (sums[:, 0] - sums[:, 1] + 0.5))
         return logs
 
-    ends = jackknife.ends(columns, clips, odds)
+    ends = clustered_shares.jackknife_interval(columns, clips, odds)
     if ends is None:
         return Range(value, None, None)
     low, high = (1 / (1 + math.exp(-max(-_LONGEST, min(_LONGEST, end)))) for end in ends)
     return Range(value, min(value, low), max(value, high))
 
 
-def _timed(pairs: Sequence[Pair]) -> npt.NDArray[np.float64] | None:
+def _timed(pairs: Sequence[Pair]) -> Weights | None:
     """[pairs, 4] draft ms, draft tokens, target ms, target tokens; None if any is unknown."""
     rows = [
         (
@@ -166,23 +171,10 @@ def _timed(pairs: Sequence[Pair]) -> npt.NDArray[np.float64] | None:
     return np.array(rows, dtype=np.float64) if len(rows) == len(pairs) else None
 
 
-def _per_token(pairs: Sequence[Pair]) -> tuple[float, float] | None:
-    rows = _timed(pairs)
-    if rows is None:
-        return None
-    sums = rows.sum(axis=0)
-    return float(sums[0] / sums[1]), float(sums[2] / sums[3])
-
-
-def _speedup(
-    pairs: Sequence[Pair], prefixes: Array, gamma: int, clips: Sequence[str]
-) -> Range | None:
+def _speedup(timed: Weights, prefixes: Array, gamma: int, clips: Sequence[str]) -> Range | None:
     """Predicted speed-up; accepted lengths and times of one clip are resampled together."""
-    rows = _timed(pairs)
-    if rows is None:
-        return None
     tokens = 1.0 + np.minimum(prefixes, gamma)
-    columns = np.column_stack([np.ones(len(pairs)), tokens, rows])
+    columns = np.column_stack([np.ones(len(timed)), tokens, timed])
 
     def logarithm(sums: Weights) -> Weights:
         """log of (tokens / pairs) / (c gamma + 1); sums [n, 6]."""
@@ -193,7 +185,181 @@ def _speedup(
     value = float(np.exp(logarithm(columns.sum(axis=0, keepdims=True))[0]))
     if not math.isfinite(value):
         return None
-    ends = jackknife.ends(columns, clips, logarithm)
+    ends = clustered_shares.jackknife_interval(columns, clips, logarithm)
     if ends is None or max(ends) > _LONGEST:
         return Range(value, None, None)
     return Range(value, min(value, math.exp(ends[0])), max(value, math.exp(ends[1])))
+
+
+@dataclass(frozen=True)
+class Range:
+    """A figure and its 95 % interval; both ends are None for too few clips."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+def shuffled(pairs: Sequence[Pair], seed: int = 0) -> Range | None:
+    """The position match of drafts with other clips' targets, within a question.
+
+    The value is sum of matches / sum compared over every such pair of a draft and a target.  The
+    interval holds 95 % of random shuffles that give each draft the target of one other clip (the
+    same for all questions), and the value.  None if no question has two clips.
+    """
+    groups: dict[str, list[int]] = {}
+    for index, pair in enumerate(pairs):
+        groups.setdefault(pair.question, []).append(index)
+    usable = [g for g in groups.values() if len({pairs[i].source for i in g}) > 1]
+    value = _mismatched([[pairs[i] for i in group] for group in usable])
+    if value is None:
+        return None
+    rates = _shuffles(pairs, usable, np.random.default_rng(seed))
+    low, high = np.quantile(rates, TAILS) if rates else (value, value)
+    return Range(value, min(value, float(low)), max(value, float(high)))
+
+
+def _mismatched(groups: Sequence[Sequence[Pair]]) -> float | None:
+    """The rate over all pairs of different clips within a group; None without any.
+
+    Counted by position over whole groups, minus the pairs of one clip.
+    """
+    matched = compared = 0
+    for group in groups:
+        clips: dict[str, list[Pair]] = {}
+        for pair in group:
+            clips.setdefault(pair.source, []).append(pair)
+        whole, own = _crossed(group), [_crossed(clip) for clip in clips.values()]
+        matched += whole[0] - sum(one[0] for one in own)
+        compared += whole[1] - sum(one[1] for one in own)
+    return matched / compared if compared else None
+
+
+def _crossed(pairs: Sequence[Pair]) -> tuple[int, int]:
+    """(matched, compared) ids of every draft with every target, from counts by position."""
+    if len(pairs) == 1:
+        return pairs[0].matched, pairs[0].compared
+    matched = compared = 0
+    drafts = [Counter(ids) for ids in _columns([pair.draft for pair in pairs])]
+    targets = [Counter(ids) for ids in _columns([pair.target for pair in pairs])]
+    for mine, others in zip(drafts, targets, strict=False):
+        matched += sum(count * others[token] for token, count in mine.items())
+        compared += mine.total() * others.total()
+    return matched, compared
+
+
+def _columns(answers: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """The ids at each position, of the answers that are long enough."""
+    for place in range(max(map(len, answers), default=0)):
+        yield [ids[place] for ids in answers if place < len(ids)]
+
+
+def _shuffles(
+    pairs: Sequence[Pair], groups: Sequence[Sequence[int]], generator: np.random.Generator
+) -> list[float]:
+    drafts, targets = _padded(pairs, "draft", _NO_DRAFT), _padded(pairs, "target", _NO_TARGET)
+    sizes = np.array([[len(pair.draft), len(pair.target)] for pair in pairs], dtype=np.int64)
+    clips = np.unique([pair.source for pair in pairs], return_inverse=True)[1]
+    rates = []
+    for _ in range(max(FEWEST, min(SHUFFLES, PAIRS_SHUFFLED // len(pairs)))):
+        left, right = _mixed(groups, clips, generator)
+        compared = np.minimum(sizes[left, 0], sizes[right, 1]).sum()
+        if compared:
+            rates.append(float((drafts[left] == targets[right]).sum() / compared))
+    return rates
+
+
+def _mixed(
+    groups: Sequence[Sequence[int]], clips: Array, generator: np.random.Generator
+) -> tuple[Array, Array]:
+    """Drafts and their new targets: one random cycle of clips for all groups, so that drafts never
+    keep their clip and questions about a clip stay together."""
+    left, right = [], []
+    rank = generator.permutation(int(clips.max()) + 1)
+    for group in groups:
+        members = generator.permutation(np.asarray(group, dtype=np.int64))
+        order = members[np.argsort(rank[clips[members]], kind="stable")]
+        left.append(order)
+        right.append(np.roll(order, 1))
+    drafts, targets = np.concatenate(left), np.concatenate(right)
+    other = clips[drafts] != clips[targets]
+    return drafts[other], targets[other]
+
+
+def _padded(pairs: Sequence[Pair], side: str, empty: int) -> Array:
+    """[pairs, longest] ids, padded with a value that never matches.
+
+    Columns beyond the shorter side's longest answer can never be compared and are left out.
+    """
+    width = min(max(len(p.draft) for p in pairs), max(len(p.target) for p in pairs))
+    found = np.full((len(pairs), width), empty, dtype=np.int64)
+    for row, pair in enumerate(pairs):
+        ids = getattr(pair, side)[:width]
+        found[row, : len(ids)] = ids
+    return found
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A draft and a target of one sample.
+
+    ..._ms: decode time of the whole answer, if known; ..._tokens: its number of tokens if some ids
+    are missing.  clip: the recording, if the sample's name does not identify it.
+    """
+
+    sample: str
+    draft: tuple[int, ...]
+    target: tuple[int, ...]
+    question: str = ""
+    draft_ms: float | None = None
+    target_ms: float | None = None
+    draft_tokens: float | None = None
+    target_tokens: float | None = None
+    clip: str = ""
+
+    @property
+    def source(self) -> str:
+        return self.clip or self.sample
+
+    @property
+    def prefix(self) -> int:
+        """The number of leading ids that are equal."""
+        both = zip(self.draft, self.target, strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
+
+    @property
+    def compared(self) -> int:
+        return min(len(self.draft), len(self.target))
+
+    @property
+    def matched(self) -> int:
+        return sum(map(eq, self.draft, self.target))
+
+
+@dataclass(frozen=True)
+class Painted:
+    """One id of a draft and its state.  matched: equal to the target's, but after the prefix."""
+
+    position: int
+    id: int
+    target: int | None
+    state: str  # "accepted", "matched", "rejected", "beyond"
+
+
+def paint(pair: Pair) -> tuple[Painted, ...]:
+    """Each id of the draft with the target's id at the same position."""
+    prefix, found = pair.prefix, []
+    for position, token in enumerate(pair.draft):
+        other = pair.target[position] if position < len(pair.target) else None
+        if position < prefix:
+            state = "accepted"
+        elif other is None:
+            state = "beyond"
+        else:
+            state = "matched" if token == other else "rejected"
+        found.append(Painted(position, token, other, state))
+    return tuple(found)

@@ -4,8 +4,6 @@ Published files have ids and texts but no tokenizer.  So the text of each id is 
 split into words and signs, an answer with as many ids as pieces gives one piece per id, and longer
 words get the remaining ids.  `doubt` says why a division is uncertain or missing.  A piece of
 several ids is accepted only if all of them are.
-
-Boundary: texts, ids and pieces of text; no tokenizer is loaded and nothing is drawn.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.analysis.token_pairs import Painted, Pair, paint
+from engine.analysis.acceptance import Painted, Pair, paint
 
 ORDER = ("rejected", "beyond", "matched", "accepted")  # a piece has the worst state of its ids
 MOST_IDS = 6  # of one word

@@ -1,20 +1,29 @@
 """Scores of answers: attribute accuracy for demo scenes, word overlap for other references.
 
-Boundary: a table of results in, frozen scores out.  Only the content of demo scenes is known, so
-only they have an accuracy; a word overlap is not an accuracy.
+Only the content of demo scenes is known, so only they have an accuracy; a word overlap is not an
+accuracy.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from engine.analysis.answer_reading import read_attributes, score
+from engine.analysis.answer_reading import (
+    ATTRIBUTES,
+    asked_content,
+    is_scene,
+    read_attributes,
+    read_statements,
+    score,
+)
 from engine.analysis.results_table import labels
-from engine.analysis.scene_attributes import ATTRIBUTES, asked_content, is_scene
-from engine.analysis.word_overlap import word_f1
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,3 +96,115 @@ def _answers(table: pd.DataFrame) -> pd.DataFrame:
     lines = table[(table["phase"] == "measured") & (table["error"] == "")]
     lines = lines[~lines["off_script"].astype(bool)]
     return lines.drop_duplicates(["label", "sample"])
+
+
+NAME = "word F1"
+_WORD = re.compile(r"\w+")
+_PIECE = re.compile(r"\s*\S+")
+
+
+@dataclass(frozen=True)
+class DiffPiece:
+    """A part of the two texts: in both, or only in the first or second."""
+
+    kind: Literal["both", "first", "second"]
+    text: str
+
+
+def words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def word_f1(first: str, second: str) -> float | None:
+    """From 0 (no word shared) to 1 (the same words); None if neither text has a word."""
+    a, b = words(first), words(second)
+    if not a and not b:
+        return None
+    shared = sum((Counter(a) & Counter(b)).values())
+    return 2 * shared / (len(a) + len(b))
+
+
+def difference(first: str, second: str) -> tuple[DiffPiece, ...]:
+    """Both texts as pieces in reading order; each piece says which text has it."""
+    a, b = _PIECE.findall(first), _PIECE.findall(second)
+    matcher = SequenceMatcher(None, [p.strip() for p in a], [p.strip() for p in b], autojunk=False)
+    pieces = []
+    for kind, i, j, k, m in matcher.get_opcodes():
+        if kind == "equal":
+            pieces.append(DiffPiece("both", "".join(a[i:j])))
+            continue
+        pieces += [DiffPiece("first", "".join(a[i:j]))] if i < j else []
+        pieces += [DiffPiece("second", "".join(b[k:m]))] if k < m else []
+    return tuple(pieces)
+
+
+Judgement = Literal["right", "wrong", "unclear", "not said", "not asked", "not judged"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What one answer states of an attribute.
+
+    values: none if it states none, several if it contradicts itself.  verdict: "right" or "wrong"
+    if the question asks for the attribute and the content is known; "not asked": neither asked nor
+    said; "not judged": said, but not asked for, or the content is not known.
+    """
+
+    values: tuple[str, ...]
+    verdict: Judgement
+
+
+@dataclass(frozen=True)
+class AttributeRow:
+    """One attribute: its known value (None if not known), and a statement per answer.
+
+    contradicted: two answers state different values.
+    """
+
+    attribute: str
+    truth: str | None
+    statements: tuple[Statement, ...]
+    contradicted: bool
+
+
+def compare(
+    answers: Sequence[str], truth: Mapping[str, str], asked: Collection[str]
+) -> tuple[AttributeRow, ...]:
+    """A row per attribute that an answer states or that is known and asked for.
+
+    Contradictions come first.  `truth` and `asked` are empty where not known.
+    """
+    said = [read_statements(answer) for answer in answers]
+    rows = [_row(name, said, truth.get(name), name in asked) for name in ATTRIBUTES]
+    shown = [row for row in rows if row is not None]
+    return tuple(sorted(shown, key=lambda row: not row.contradicted))
+
+
+def contradictions(answers: Sequence[str]) -> dict[str, tuple[str | None, ...]]:
+    """The attributes of which two answers state different values: each answer's value.
+
+    An answer that states none, or two of them, has None and contradicts nobody.
+    """
+    claims = [read_attributes(answer) for answer in answers]
+    values = {name: tuple(claim.get(name) for claim in claims) for name in ATTRIBUTES}
+    return {name: said for name, said in values.items() if len({*said} - {None}) > 1}
+
+
+def _row(
+    name: str, said: Sequence[Mapping[str, tuple[str, ...]]], truth: str | None, asked: bool
+) -> AttributeRow | None:
+    values = [statements.get(name, ()) for statements in said]
+    if not any(values) and not (asked and truth is not None):
+        return None
+    cells = tuple(Statement(some, _verdict(some, truth, asked)) for some in values)
+    return AttributeRow(name, truth, cells, len({some for some in values if len(some) == 1}) > 1)
+
+
+def _verdict(values: tuple[str, ...], truth: str | None, asked: bool) -> Judgement:
+    if not values:
+        return "not said" if asked else "not asked"
+    if len(values) > 1:
+        return "unclear"
+    if truth is None or not asked:
+        return "not judged"
+    return "right" if values[0] == truth else "wrong"

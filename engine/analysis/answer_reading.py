@@ -1,7 +1,6 @@
 """Reads the attributes that an answer about a demo scene claims, and scores them.
 
-Boundary: text in, attribute -> value out; claims in, scores out.  It looks for key words only, so
-that slightly different wordings are read too.
+It looks for key words only, so that slightly different wordings are read too.
 """
 
 from __future__ import annotations
@@ -98,3 +97,24 @@ def _claims(sentence: str) -> list[tuple[str, str]]:
     if "cannot be told" not in sentence and "not show" not in sentence:
         found += [("time of day", value) for value, words in _HOURS if words.search(sentence)]
     return found
+
+
+ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "curve": ("left", "straight", "right"),
+    "lead vehicle": ("none", "car", "truck"),
+    "motion": ("approaching", "steady", "pulling away"),
+    "roadside": ("trees", "buildings", "guardrail", "open field"),
+    "guardrail side": ("left", "right"),
+    "pedestrian": ("none", "left", "right"),
+    "time of day": ("day", "night"),
+}
+
+
+def asked_content(truth: Mapping[str, str], task: str) -> dict[str, str]:
+    """The content that a question asks for: the attribute that is its task, else everything."""
+    return {name: value for name, value in truth.items() if task not in ATTRIBUTES or name == task}
+
+
+def is_scene(truth: object) -> bool:
+    """Whether this is the ground truth of a demo scene."""
+    return isinstance(truth, dict) and bool(truth) and set(truth) <= set(ATTRIBUTES)

@@ -10,8 +10,6 @@ the most frequent one; of questions answered in words, the most frequent right t
 
 Intervals are clustered by sequence (clustered_shares.py).  A verdict needs an interval that leaves
 chance, or a difference of 0, out as printed.
-
-Boundary: a table of results in, frozen figures out; no wording.
 """
 
 from __future__ import annotations

@@ -21,8 +21,6 @@ The rule for lettered questions.  Text up to the last "</think>" is no part of t
 The rule for questions that are answered in words: of an attribute of the demo scenes, its value as
 answer_reading reads it, or the value alone; no value, and two values, are unreadable.  Every other
 question: step 3.
-
-Boundary: text in, a letter out; nothing is asked of a model.
 """
 
 from __future__ import annotations
@@ -31,8 +29,7 @@ import re
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 
-from engine.analysis.answer_reading import read_statements
-from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.answer_reading import ATTRIBUTES, read_statements
 
 UNREADABLE = ""
 _MARKS = re.compile(r"[*_`\"“”]+")

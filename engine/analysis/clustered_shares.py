@@ -14,24 +14,30 @@ share that only the second got right.  Its interval combines those of the two (M
 Newcombe, 1998; G. Y. Zou and A. Donner, 2008) with their correlation, which is negative: that of
 independent cases, or that between the clusters where it is stronger.
 
-Fewer than MIN_CLUSTERS clusters give no interval.
+The interval of any other function of sums (jackknife_interval) is the jackknife's over whole
+clusters (J. W. Tukey, 1958): the figure is computed again without each cluster, and the spread of
+these values gives its standard error.  Student's t with the effective number of clusters minus 1,
+(sum of weights)^2 / sum of weights^2 - 1, as degrees of freedom widens the interval if clusters are
+few or if a few of them hold most records.
 
-Boundary: numbers in, numbers out.
+Fewer than MIN_CLUSTERS clusters give no interval.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.analysis.statistics import LEVEL, MIN_CLUSTERS
+from engine.analysis.statistics import LEVEL, MIN_CLUSTERS, exact_share
 
 Floats = npt.NDArray[np.float64]
 PRIOR = 1.0  # clusters that speak for a correlation of 1
+UPPER = 0.98  # not 0.975: skewed figures of few clusters need the margin (docs/intervals.md)
+_HALVINGS = 24
 
 
 @dataclass(frozen=True)
@@ -72,13 +78,15 @@ def clustered_difference(
     if ends is None or other is None:
         return ClusteredShare(first - second, None, None, len(values), len(sizes))
     together = _correlation(more - first * sizes, less - second * sizes, first, second)
-    low = first - second - _combined(first - ends[0], other[1] - second, together)
-    high = first - second + _combined(ends[1] - first, second - other[0], together)
+    margins = [
+        math.sqrt(mine**2 + theirs**2 - 2 * together * mine * theirs)
+        for mine, theirs in (
+            (first - ends[0], other[1] - second),
+            (ends[1] - first, second - other[0]),
+        )
+    ]
+    low, high = first - second - margins[0], first - second + margins[1]
     return ClusteredShare(first - second, max(-1.0, low), min(1.0, high), len(values), len(sizes))
-
-
-def _combined(first: float, second: float, correlation: float) -> float:
-    return math.sqrt(first**2 + second**2 - 2 * correlation * first * second)
 
 
 def _correlation(more: Floats, less: Floats, first: float, second: float) -> float:
@@ -109,9 +117,12 @@ def _ends(sums: Floats, sizes: Floats, level: float = LEVEL) -> tuple[float, flo
     cases, share = float(sizes.sum()), float(sums.sum() / sizes.sum())
     effective = cases / _design_effect(sums, sizes, share)
     if 0 < share < 1:  # the variance was estimated
-        freedom = max(1.0, cases**2 / float((sizes**2).sum()) - 1)
-        effective *= (_t(cases - 1, level) / _t(freedom, level)) ** 2
-    return _exact(share, min(cases, effective), level)
+        from scipy.special import stdtrit  # Student's t; slow to import
+
+        freedom = [cases - 1, cases**2 / float((sizes**2).sum()) - 1]
+        few, fewer = stdtrit(np.maximum(1.0, freedom), (1 + level) / 2)
+        effective *= float(few / fewer) ** 2
+    return exact_share(share, min(cases, effective), level)
 
 
 def _design_effect(sums: Floats, sizes: Floats, share: float) -> float:
@@ -129,17 +140,46 @@ def _design_effect(sums: Floats, sizes: Floats, share: float) -> float:
     return 1 + others * (found * (1 - weight) + weight)
 
 
-def _t(freedom: float, level: float) -> float:
-    from scipy.special import stdtrit  # slow to import
+def chance(values: Sequence[float], sequences: Sequence[str], limit: float, upwards: bool) -> float:
+    """p of "the difference is at most `limit`" (upwards), or at least: the smallest tail whose
+    interval leaves the limit out."""
 
-    return float(stdtrit(max(1.0, freedom), (1 + level) / 2))
+    def outside(tail: float) -> bool:
+        found = clustered_difference(values, sequences, 1 - 2 * tail)
+        if found.low is None or found.high is None:
+            return False
+        return found.low > limit if upwards else found.high < limit
+
+    low, high = math.log(1e-9), math.log(0.499)
+    if not outside(math.exp(high)):
+        return 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if outside(math.exp(middle)) else (middle, high)
+    return math.exp(high)
 
 
-def _exact(share: float, cases: float, level: float) -> tuple[float, float]:
-    """Clopper and Pearson's interval; the number of cases need not be whole."""
-    from scipy.special import betaincinv
+def jackknife_interval(
+    columns: Floats, clusters: Sequence[Hashable], figure: Callable[[Floats], Floats]
+) -> tuple[float, float] | None:
+    """The interval of figure(column sums); None for fewer than MIN_CLUSTERS clusters.
 
-    tail, right = (1 - level) / 2, share * cases
-    low = float(betaincinv(right, cases - right + 1, tail)) if share > 0 else 0.0
-    high = float(betaincinv(right + 1, cases - right, 1 - tail)) if share < 1 else 1.0
-    return low, high
+    columns [records, k], the first column being the records' weights; figure takes sums [n, k] and
+    returns [n] values on a scale where they are roughly symmetric (log, log odds).
+    """
+    from scipy.special import stdtrit
+
+    numbers: dict[Hashable, int] = {}
+    rows = [numbers.setdefault(name, len(numbers)) for name in clusters]
+    count = len(numbers)
+    if count < MIN_CLUSTERS:
+        return None
+    table = np.zeros((count, columns.shape[1]))
+    np.add.at(table, rows, columns)
+    whole, weights = table.sum(axis=0), table[:, 0]
+    value = float(figure(whole[None])[0])
+    without = figure(whole - table)
+    error = math.sqrt((count - 1) / count * float(((without - value) ** 2).sum()))
+    effective = float(weights.sum() ** 2 / (weights**2).sum())
+    half = error * float(stdtrit(round(max(1.0, effective - 1), 2), UPPER))
+    return (value - half, value + half) if math.isfinite(value + half) else None

@@ -1,9 +1,8 @@
 """What Compare shows of one model: its finished runs of one request, and their spread.
 
-Boundary: RunResults in, medians and ranges out; no drawing and no sentences.  With one run, the
-median and both ends of the range are that run's value.  Only runs in one state are summarised
-together: a cold run, a cancelled run, and a run that computed what the others read from the cache
-are left out, and the reason is given.
+With one run, the median and both ends of the range are that run's value.  Only runs in one state
+are summarised together: a cold run, a cancelled run, and a run that computed what the others read
+from the cache are left out, and the reason is given.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
-from engine.types import STAGES, RunResult
+from engine.palette import UNACCOUNTED
+from engine.types import STAGES, RunResult, Span, StageName
 
 TIMES: Mapping[str, Callable[[RunResult], float | None]] = {
     "total": lambda result: result.total_ms,
@@ -118,3 +118,66 @@ def _state(result: RunResult) -> tuple[object, ...]:
     """What makes two runs of one request comparable: warmth, backend, and every span's source."""
     sources = frozenset((span.name, span.source) for span in result.spans)
     return _cancelled(result), result.cold, result.backend, sources
+
+
+PARTS: tuple[str, ...] = (*STAGES, UNACCOUNTED)
+DECODE: StageName = "decode"
+PREFILL, STEPS, REST = "decode.prefill", "decode.steps", "decode.rest"
+_WHOLE: tuple[str, ...] = tuple(stage for stage in STAGES if stage != DECODE)
+RUN_PARTS: tuple[str, ...] = (*_WHOLE, PREFILL, STEPS, REST, UNACCOUNTED)
+StageTimes = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
+
+
+@dataclass(frozen=True)
+class BarSegment:
+    """One part of one model's bar.  A part without a time has no length."""
+
+    label: str
+    part: str
+    start_ms: float
+    ms: float
+
+    @property
+    def end_ms(self) -> float:
+        return self.start_ms + self.ms
+
+
+def segments(times: StageTimes, order: tuple[str, ...] = PARTS) -> list[BarSegment]:
+    """Every part of `order` of every label."""
+    found = []
+    for label, parts in times.items():
+        start = 0.0
+        for part in order:
+            found.append(BarSegment(label, part, start, max(0.0, parts.get(part, 0.0))))
+            start = found[-1].end_ms
+    return found
+
+
+def run_times(model: ComparedModel) -> dict[str, float]:
+    """The median of each part of RUN_PARTS that was measured, in milliseconds.
+
+    REST is what decode took apart from its prefill and its token steps.
+    """
+    names = (*_WHOLE, PREFILL, STEPS, UNACCOUNTED)
+    known = {name: found.median for name in names if (found := model.time(name))}
+    rests = [rest for result in model.counted if (rest := _rest(result)) is not None]
+    return known | ({REST: median(rests)} if rests else {})
+
+
+def _rest(result: RunResult) -> float | None:
+    decode, *parts = (result.span(name) for name in (DECODE, PREFILL, STEPS))
+    return max(0.0, decode.ms - sum(part.ms for part in parts if part)) if decode else None
+
+
+def uncached_times(model: ComparedModel) -> dict[str, float] | None:
+    """run_times() with each cached stage at the time of its computation; None if no stage was
+    cached or such a time is not known."""
+    if not model.last.cached or model.last.uncached_total_ms is None:
+        return None
+    cached = {span.name: span.original_ms or 0.0 for span in cached_spans(model)}
+    return run_times(model) | {name: ms for name, ms in cached.items() if name in RUN_PARTS}
+
+
+def cached_spans(model: ComparedModel) -> list[Span]:
+    """The spans that the newest run read from a cache; with repeats all that count read them."""
+    return [span for span in model.last.spans if span.source == "cached"]

@@ -2,8 +2,6 @@
 
 The spread comes from values that the run really has, one per sequence: the ratio of two models'
 values, as pairs.compare() uses it, centred on the median, because only the spread is needed.
-
-Boundary: a run in, small frozen values out; no forecast and no wording.
 """
 
 from __future__ import annotations

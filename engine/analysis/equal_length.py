@@ -1,7 +1,7 @@
 """The same results at natural, first-min(N) or forced lengths.
 
-Boundary: a table of results in, a table of the same columns out.  Shorter answers take less time,
-so the lens "first" cuts all answers to a sample, forced ones too, to the length of the shortest.
+Shorter answers take less time, so the lens "first" cuts all answers to a sample, forced ones too,
+to the length of the shortest.
 """
 
 from __future__ import annotations

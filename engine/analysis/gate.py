@@ -16,8 +16,6 @@ shares with the margin in percentage points.  Both hold as no worse if every ans
 What was asked for by name and has no values is undecided, and what only BASE has values of.
 All tested pairs of model and metric form one family.  Each direction is tested at half of 5 %,
 adjusted by Holm, so at most 5 % of comparisons contain any wrong verdict.
-
-Boundary: two RunValues in, a frozen report out; no wording beyond reasons and notes.
 """
 
 from __future__ import annotations
@@ -30,12 +28,12 @@ from typing import Literal
 
 import numpy as np
 
-from engine.analysis import gate_checks, one_sided_tests, share_tests, statistics
+from engine.analysis import clustered_shares, gate_checks, one_sided_tests, statistics
+from engine.analysis.acceptance import Pair
 from engine.analysis.clustered_shares import clustered_difference
 from engine.analysis.gate_values import DIGITS, GATED, TOKENS
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.one_sided_tests import Floats, above, below, holm
-from engine.analysis.token_pairs import Pair
+from engine.analysis.one_sided_tests import above, below, holm
 from engine.errors import BadInput
 from engine.quoting import count, quoted
 from engine.storage.run_values import ModelValues, RunValues, SampleValues
@@ -184,12 +182,15 @@ def gate(
     missing: list[NotCompared] = []
     answers = []
     for label in labels:
-        sides = _sides(base, label), _sides(new, label)
-        answers.append(_answers(label, sides[0][0], sides[1][0]))
+        first, second = (
+            [model for run in side.runs for model in run.models if model.label == label]
+            for side in (base, new)
+        )
+        answers.append(_answers(label, first[0], second[0]))
         for metric in names:
             if metric == ANSWERS:
                 continue
-            found = _test(label, metric, *sides, margin, asked)
+            found = _test(label, metric, first, second, margin, asked)
             if isinstance(found, NotCompared):
                 missing.append(found)
             elif comparable or metric == ACCURACY or not BY_NAME[metric].timed:
@@ -215,11 +216,6 @@ def gate(
         verdict=_verdict(results, answers, missing, ANSWERS in names),
         tests=len(tested),
     )
-
-
-def _sides(values: RunValues, label: str) -> list[ModelValues]:
-    """The answers of this label in each run of a side."""
-    return [one for run in values.runs for one in run.models if one.label == label]
 
 
 def _verdict(
@@ -249,16 +245,13 @@ def _answers(label: str, base: ModelValues, new: ModelValues) -> AnswersCompared
         elif first.token_ids == second.token_ids:
             same += 1
         else:
-            changed.append(_change(sample, first.token_ids, second.token_ids))
+            ours, theirs = first.token_ids, second.token_ids
+            at = Pair(sample, ours, theirs).prefix
+            a, b = (side[at] if at < len(side) else None for side in (ours, theirs))
+            changed.append(AnswerChange(sample, at, a, b, len(ours), len(theirs)))
     lost = tuple(sample for sample in base.samples if sample not in new.samples)
     gained = tuple(sample for sample in new.samples if sample not in base.samples)
     return AnswersCompared(label, same, tuple(changed), unknown, lost, gained)
-
-
-def _change(sample: str, base: tuple[int, ...], new: tuple[int, ...]) -> AnswerChange:
-    at = Pair(sample, base, new).prefix
-    first, second = (side[at] if at < len(side) else None for side in (base, new))
-    return AnswerChange(sample, at, first, second, len(base), len(new))
 
 
 def _test(
@@ -289,7 +282,10 @@ def _test(
         return NotCompared(label, metric, "a value of 0 has no ratio", True)
     medians = statistics.cluster_medians(ratios, sequences, ratios=True)
     logs = np.log(medians)
-    low, high = _interval(logs)
+    low, high = None, None
+    if len(logs) >= statistics.MIN_CLUSTERS:
+        ends = one_sided_tests.interval(logs, (1 - statistics.LEVEL) / 2)
+        low, high = map(math.exp, ends)
     result = GateResult(
         label=label,
         metric=metric,
@@ -309,7 +305,11 @@ def _test(
         if all(a.token_ids and a.token_ids == b.token_ids for a, b in both):
             why = "every answer is the same"
             return replace(result, low=None, high=None, p_no_worse=0.0, reason=why)
-        return _two_sided(result, logs, margin)
+        # Within the margin in both directions, or beyond it in one.
+        limit = math.log1p(margin)
+        inside = below(logs - limit), above(logs + limit)
+        beyond = above(logs - limit), below(logs + limit)
+        return replace(result, p_no_worse=max(inside), p_worse=min(1.0, 2 * min(beyond)))
     sign = 1 if BY_NAME[metric].less_is_faster else -1
     if min(len(bases), len(news)) >= MIN_RUNS:
         return _of_runs(result, bases, news, sign, margin)
@@ -366,21 +366,6 @@ def _ratio(base: SampleValues, new: SampleValues, metric: str) -> float:
     return statistics.median_interval(ratios, ratios=True).median
 
 
-def _interval(logs: Floats) -> tuple[float | None, float | None]:
-    if len(logs) < statistics.MIN_CLUSTERS:
-        return None, None
-    low, high = one_sided_tests.interval(logs, (1 - statistics.LEVEL) / 2)
-    return math.exp(low), math.exp(high)
-
-
-def _two_sided(result: GateResult, logs: Floats, margin: float) -> GateResult:
-    """Within the margin in both directions, or beyond it in one."""
-    limit = math.log1p(margin)
-    inside = below(logs - limit), above(logs + limit)
-    beyond = above(logs - limit), below(logs + limit)
-    return replace(result, p_no_worse=max(inside), p_worse=min(1.0, 2 * min(beyond)))
-
-
 def _accuracy(
     label: str, both: Sequence[tuple[SampleValues, SampleValues]], margin: float, asked: bool
 ) -> GateResult | NotCompared:
@@ -408,8 +393,10 @@ def _accuracy(
         change=found.share,
         low=None if same else found.low,
         high=None if same else found.high,
-        p_no_worse=0.0 if same else share_tests.chance(values, sequences, -margin, upwards=True),
-        p_worse=1.0 if same else share_tests.chance(values, sequences, -margin, upwards=False),
+        p_no_worse=0.0
+        if same
+        else clustered_shares.chance(values, sequences, -margin, upwards=True),
+        p_worse=1.0 if same else clustered_shares.chance(values, sequences, -margin, upwards=False),
         reason="every answer is the same" if same else "",
     )
 
@@ -434,3 +421,19 @@ def _decided(tested: Sequence[GateResult]) -> tuple[GateResult, ...]:
         found.append(replace(one, verdict=verdict, p_no_worse=p_no_worse, p_worse=p_worse,
                              reason=reason))  # fmt: skip
     return tuple(found)
+
+
+def limits(result: GateResult, margin: float) -> tuple[float, ...]:
+    """The changes beyond which the metric is worse by more than the margin, ascending: one, or two
+    for tokens, which must not change in either direction."""
+    if result.metric == ACCURACY:
+        return (-margin,)
+    fewer, more = 1 / (1 + margin), 1 + margin
+    if result.metric == TOKENS:
+        return (fewer, more)
+    return (more,) if BY_NAME[result.metric].less_is_faster else (fewer,)
+
+
+def shown(result: GateResult, value: float) -> float:
+    """A change as it is printed: in percent, of accuracy in percentage points."""
+    return 100 * (value if result.unit == "points" else value - 1)

@@ -1,12 +1,12 @@
 """Whether two runs can be compared by a gate, and what differs that a gate is for.
 
-Boundary: RunValues in, sentences out.  `refuse` raises BadInput with one sentence: what differs,
-and what to do.  Code, checkpoints and libraries may differ; `changes` says so.
+`refuse` raises BadInput with one sentence: what differs, and what to do.  Code, checkpoints and
+libraries may differ; `changes` says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from engine.analysis import machine_loads
 from engine.errors import BadInput
@@ -124,7 +124,10 @@ def changes(base: RunValues, new: RunValues, labels: tuple[str, ...]) -> Iterato
                       f"{other.digest[:12]})."  # fmt: skip
             if one.dtype != other.dtype:
                 yield f"{one.name} has another dtype (BASE: {one.dtype}; NEW: {other.dtype})."
-    yield from _machine(base.header.environment, new.header.environment)
+    ours, now = base.header.environment, new.header.environment
+    if names := [name for name in ours if name in now and ours[name] != now[name]]:
+        parts = [f"{name} {cut(ours[name])} in BASE and {cut(now[name])} in NEW" for name in names]
+        yield f"The machine or its libraries differ: {', '.join(parts)}."
     for side, here, there in (("BASE", base, new), ("NEW", new, base)):
         if alone := [one.label for one in here.models if there.model(one.label) is None]:
             yield f"Only in {side}, so not compared: {_listed(alone)}."
@@ -136,13 +139,6 @@ def changes(base: RunValues, new: RunValues, labels: tuple[str, ...]) -> Iterato
         ]
         if unknown:
             yield f"The machine's load is not known for {label} in {joined(unknown)}."
-
-
-def _machine(base: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    names = [name for name in base if name in new and base[name] != new[name]]
-    if names:
-        parts = [f"{name} {cut(base[name])} in BASE and {cut(new[name])} in NEW" for name in names]
-        yield f"The machine or its libraries differ: {', '.join(parts)}."
 
 
 def _listed(names: Iterable[str]) -> str:

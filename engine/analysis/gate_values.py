@@ -1,7 +1,4 @@
-"""The values of a run that a gate compares: medians per sample, accuracy, token ids, conditions.
-
-Boundary: a run in, RunValues out; nothing is compared here.
-"""
+"""The values of a run that a gate compares: medians per sample, accuracy, token ids, conditions."""
 
 from __future__ import annotations
 
@@ -9,11 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from engine.analysis import machine_loads, metrics
-from engine.analysis.answer_reading import read_attributes
+from engine.analysis.answer_reading import asked_content, is_scene, read_attributes
 from engine.analysis.metrics import PAIRED, Metric
 from engine.analysis.pairs import sample_medians
 from engine.analysis.results_table import frame, labels, measured
-from engine.analysis.scene_attributes import asked_content, is_scene
 from engine.storage.run_header import Header
 from engine.storage.run_store import Run
 from engine.storage.run_values import ModelValues, RunValues, SampleValues

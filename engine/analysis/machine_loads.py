@@ -1,7 +1,6 @@
 """How busy the machine was while results were measured, and whether times can be compared.
 
-Boundary: a table of results in, loads and sentences out.  engine.machine.load decides when a
-machine is busy and when two loads differ.
+engine.machine.load decides when a machine is busy and when two loads differ.
 """
 
 from __future__ import annotations

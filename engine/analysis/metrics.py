@@ -1,6 +1,6 @@
 """The names, units and formulas of metrics, and which values may be averaged.
 
-Boundary: a table of results in, values out; no statistics.  Formulas are shown beside figures.
+Formulas are shown beside figures.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Summaries per model: counts, and for each stage and metric median, spread and percentiles.
 
-Boundary: a table of results in, frozen figures out.  Values of different sources (measured, cached,
-hook, derived) or groups (measured, cold, warm-up, after a pause) are never in one figure.  p90
-needs 10 values, p99 needs 100.
+Values of different sources (measured, cached, hook, derived) or groups (measured, cold, warm-up,
+after a pause) are never in one figure.  p90 needs 10 values, p99 needs 100.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.analysis import metrics
+from engine.analysis.compared import PARTS, StageTimes
 from engine.analysis.metrics import METRICS, Metric
 from engine.analysis.results_table import GROUPS, Group, labels
-from engine.analysis.stage_bars import PARTS, StageTimes
 
 if TYPE_CHECKING:
     import pandas as pd

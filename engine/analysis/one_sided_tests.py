@@ -4,21 +4,28 @@ The values are one per sequence and independent.  Wilcoxon's signed-rank test (F
 assumes in addition that they are symmetric about their centre.  Ratios of two runs of the same code
 are, on a log scale: exchanging the runs changes their sign.
 
-Boundary: numbers in, numbers out; numpy only.
+power() and needed() plan with the exact sign test.  A comparison has a conclusion if the interval
+of statistics.median_interval excludes equality.  That depends only on how many sequences are on one
+side of equality, so the power follows from the `share` that a real difference puts there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
+from engine.analysis.statistics import MAX_MORE, MIN_CLUSTERS, interval_rank
+
 Floats = npt.NDArray[np.float64]
 EXACT = 60  # values; the distribution of more is close to the normal one
+POWER = 0.8
+MOST = 1000  # numbers of sequences whose power is computed exactly; above, by the normal form
+_TWO_SIDED, _POWER_Z = 1.959964, 0.841621  # normal quantiles of statistics.LEVEL and POWER
 _HALVINGS = 24  # of the range of the values: finer than any printed figure
 
 
@@ -28,7 +35,15 @@ def below(values: Floats) -> float:
     Zeros count as if they spoke against it, so that equal values give no false verdict.
     """
     ranks, negative = _ranks(values)
-    return _tail(ranks, float(ranks[~negative].sum()))
+    total, count = float(ranks[~negative].sum()), len(ranks)
+    if not count:
+        return 1.0
+    # P(sum of the ranks with sign + <= total), each sign by a fair coin
+    if count <= EXACT:
+        doubled = tuple(sorted(int(2 * rank) for rank in ranks))  # mean ranks are halves
+        return float(_distribution(doubled)[: round(2 * total) + 1].sum())
+    mean, variance = float(ranks.sum()) / 2, float((ranks**2).sum()) / 4
+    return NormalDist().cdf((total + 0.5 - mean) / math.sqrt(variance))
 
 
 def above(values: Floats) -> float:
@@ -42,18 +57,6 @@ def _ranks(values: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
     _, place, counts = np.unique(sizes, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return (last - (counts - 1) / 2)[place], values < 0
-
-
-def _tail(ranks: Floats, total: float) -> float:
-    """P(sum of the ranks with sign + <= total), each sign by a fair coin."""
-    count = len(ranks)
-    if not count:
-        return 1.0
-    if count <= EXACT:
-        doubled = tuple(sorted(int(2 * rank) for rank in ranks))  # mean ranks are halves
-        return float(_distribution(doubled)[: round(2 * total) + 1].sum())
-    mean, variance = float(ranks.sum()) / 2, float((ranks**2).sum()) / 4
-    return NormalDist().cdf((total + 0.5 - mean) / math.sqrt(variance))
 
 
 @lru_cache(maxsize=512)
@@ -104,4 +107,53 @@ def holm(chances: Sequence[float]) -> list[float]:
     for place, index in enumerate(order):
         least = max(least, min(1.0, (len(chances) - place) * chances[index]))
         found[index] = least
+    return found
+
+
+def power(sequences: int, share: float) -> float:
+    """The probability that the interval of so many sequences excludes equality on the right side.
+
+    0 for fewer than MIN_CLUSTERS sequences, which give no interval.
+    """
+    if sequences < MIN_CLUSTERS:
+        return 0.0
+    return float(_powers(np.array([sequences]), np.array([_least(sequences)]), share)[0])
+
+
+def needed(share: float) -> int | None:
+    """The fewest sequences from which on the power is at least POWER.
+
+    None if no practical number suffices: the share is one half or less, or too near to it.
+    """
+    if share <= 0.5:
+        return None
+    counts, least = _table()
+    short = np.flatnonzero(_powers(counts, least, share) < POWER)
+    if not len(short):
+        return int(counts[0])
+    if short[-1] + 1 < len(counts):
+        return int(counts[short[-1] + 1])
+    spread = _TWO_SIDED / 2 + _POWER_Z * math.sqrt(share * (1 - share))
+    many = math.ceil((spread / (share - 0.5)) ** 2)
+    return max(many, MOST + 1) if many <= MAX_MORE else None
+
+
+def _least(sequences: int) -> int:
+    """How many sequences must be on one side, so that the interval excludes equality."""
+    return sequences - interval_rank(sequences) + 1
+
+
+@lru_cache(maxsize=1)
+def _table() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Numbers of sequences from MIN_CLUSTERS to MOST, and _least() of each."""
+    counts = np.arange(MIN_CLUSTERS, MOST + 1)
+    return counts, np.array([_least(int(count)) for count in counts])
+
+
+def _powers(counts: Iterable[int], least: Iterable[int], share: float) -> Floats:
+    """P(B >= least) for B binomial (count, share)."""
+    from scipy.special import betainc
+
+    several, enough = np.asarray(counts), np.asarray(least)
+    found: Floats = betainc(enough, several - enough + 1, share)
     return found

@@ -1,9 +1,9 @@
 """Two models (or two runs of one) compared sample by sample.
 
-Boundary: a table of results in, frozen comparisons out.  A sample's value is the median of its
-repeats.  Clips of one sequence overlap in time, so each sequence counts once, by the median of its
-samples.  The figure is the median over sequences with the exact interval of the sign test
-(statistics.median_interval).  Fewer than MIN_SEQUENCES sequences give no 95 % interval.
+A sample's value is the median of its repeats.  Clips of one sequence overlap in time, so each
+sequence counts once, by the median of its samples.  The figure is the median over sequences with
+the exact interval of the sign test (statistics.median_interval).  Fewer than MIN_SEQUENCES
+sequences give no 95 % interval.
 """
 
 from __future__ import annotations

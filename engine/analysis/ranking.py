@@ -1,7 +1,4 @@
-"""Sorts samples: by disagreement of the answers, or by ratio.
-
-Boundary: a table of results in, samples in order out.
-"""
+"""Sorts samples: by disagreement of the answers, or by ratio."""
 
 from __future__ import annotations
 
@@ -9,9 +6,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from engine.analysis import attribute_agreement, pairs
+from engine.analysis import agreement, pairs
+from engine.analysis.agreement import word_f1
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.word_overlap import word_f1
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +50,7 @@ def answered_by_both(table: pd.DataFrame, a: str, b: str) -> int:
 
 
 def _card(sample: str, a: str, a_off: bool, b: str, b_off: bool) -> DeckCard:
-    found = {} if a_off or b_off else attribute_agreement.contradictions((a, b))
+    found = {} if a_off or b_off else agreement.contradictions((a, b))
     said = tuple((name, str(one), str(other)) for name, (one, other) in found.items())
     return DeckCard(sample, said, word_f1(a, b))
 

@@ -1,8 +1,7 @@
 """The results of runs as one pandas table: one line per result, one column per value.
 
-Boundary: from rows on disk to a table; computes only labels and groups.  Token ids and spans stay
-on disk: Run.row reads a row by its `offset`.  Times are milliseconds, NaN if not measured; a failed
-result has an error and no figures.
+Token ids and spans stay on disk: Run.row reads a row by its `offset`.  Times are milliseconds, NaN
+if not measured; a failed result has an error and no figures.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from engine.analysis.choice_reading import letters, likeliest, read_choice
-from engine.analysis.result_device import backend_of, device_of, shared_of
 from engine.machine.load import MachineLoad
 from engine.media_options import COUNT_SPLIT
 from engine.storage.result_rows import SPANS, ResultRow
@@ -44,7 +42,7 @@ TEXTS = ("text", "reference", "prompt")
 OF_ROWS = ("model", "family", "sample", "sequence", "repeat", "phase", "cached", "forced", "mode",
            "pixels", "stop", "truth", "window", "split", "perturb", "batch", "ttft_ms", "tpot_ms",
            "tokens_per_s", "total_ms", "uncached_total_ms", "unaccounted_ms", "new_tokens",
-           "context_tokens", "batch_ms", "batch_tokens")  # fmt: skip
+           "context_tokens", "batch_ms", "batch_tokens", "device", "shared")  # fmt: skip
 NO_ANSWER = ResultRow(model="", sample="", repeat=0, phase="measured")
 LOAD = tuple(one.name for one in fields(MachineLoad) if one.name != "busy")
 LOADS = ("cpu_ms", *(f"load_{name}" for name in LOAD))
@@ -135,10 +133,8 @@ def _record(run: Run, title: str, offset: int, row: ResultRow) -> dict[str, Any]
         "verified": row.standing.certificate or None,
         "standing": row.standing.state,
         "missing": ", ".join(row.standing.missing),
-        "backend": backend_of(row),
+        "backend": row.ran,
         "backend_asked": row.backend.asked or "",
-        "device": device_of(row),
-        "shared": shared_of(row),
         **{name: getattr(row.where, name, None) or "" for name in PLACES},
         "off_script": row.off_script is True,
         "extent": row.extent.ran or "",

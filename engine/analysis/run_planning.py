@@ -2,8 +2,6 @@
 
 Every figure comes from an earlier run (earlier_run.py).  What that run does not have is None, with
 the reason; nothing is assumed in its place.
-
-Boundary: a plan and an earlier run in, a frozen forecast out; no files and no wording.
 """
 
 from __future__ import annotations
@@ -16,14 +14,14 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from engine.analysis import sign_power
+from engine.analysis import one_sided_tests
 from engine.analysis.earlier_run import EarlierRun, ModelCost, RatioSpread, ShareSpread
 from engine.analysis.statistics import LEVEL, MAX_MORE, MIN_CLUSTERS
 from engine.storage import plan_words
 from engine.storage.plan import Plan
 
 Floats = npt.NDArray[np.float64]
-POWER = sign_power.POWER
+POWER = one_sided_tests.POWER
 DRAWS = 200  # of the bootstrap
 MANY = 200  # values of a smoothed spread
 _KERNEL = np.array([NormalDist().inv_cdf(share) for share in (0.1, 0.3, 0.5, 0.7, 0.9)])
@@ -175,7 +173,7 @@ def _in_comparison(values: Floats, planned: int, difference: float) -> tuple[int
     less = math.log1p(difference) + math.log(_PRINTED_LESS)
     places = (np.arange(len(values)) + 0.5) / len(values)
     share = 1 - float(np.interp(-min(more, less), values, places, left=0.0, right=1.0))
-    return sign_power.needed(share), sign_power.power(planned, share)
+    return one_sided_tests.needed(share), one_sided_tests.power(planned, share)
 
 
 def smoothed(logs: Floats) -> Floats:

@@ -1,7 +1,7 @@
 """Which of the compared models was fastest, and why; or why this cannot be said.
 
-Boundary: ComparedModels in, figures and plain sentences out; no markup.  A winner is named only
-among complete runs under equal conditions; of repeated runs, only if their ranges do not overlap.
+A winner is named only among complete runs under equal conditions; of repeated runs, only if their
+ranges do not overlap.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The factors of a speed-up: a ratio of total times, split exactly.
 
-Boundary: numbers of two models in, factors out.  The split is Shapley's (L. S. Shapley, "A value
-for n-person games", 1953): a factor's share is its mean effect over all orders in which the factors
-of one model can replace those of the other.  It does not depend on an order, and the shares add up
-to the whole.
+The split is Shapley's (L. S. Shapley, "A value for n-person games", 1953): a factor's share is its
+mean effect over all orders in which the factors of one model can replace those of the other.  It
+does not depend on an order, and the shares add up to the whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A median with its spread, and the exact interval of a median.
 
-Boundary: numbers in, numbers out; numpy only.  The caller makes the pairs: one ratio or difference
-per sample, never two means.
+The caller makes the pairs: one ratio or difference per sample, never two means.
 """
 
 from __future__ import annotations
@@ -138,12 +137,17 @@ def share_interval(wins: int, count: int) -> WinShare:
     """
     if not 0 <= wins <= count or not count:
         raise ValueError("a share needs at least one case")
+    return WinShare(wins / count, *exact_share(wins / count, count), count)
+
+
+def exact_share(share: float, cases: float, level: float = LEVEL) -> tuple[float, float]:
+    """Clopper and Pearson's interval; the number of cases need not be whole."""
     from scipy.special import betaincinv  # slow to import
 
-    tail, losses = (1 - LEVEL) / 2, count - wins
-    low = float(betaincinv(wins, losses + 1, tail)) if wins else 0.0
-    high = float(betaincinv(wins + 1, losses, 1 - tail)) if losses else 1.0
-    return WinShare(wins / count, low, high, count)
+    tail, right = (1 - level) / 2, share * cases
+    low = float(betaincinv(right, cases - right + 1, tail)) if share > 0 else 0.0
+    high = float(betaincinv(right + 1, cases - right, 1 - tail)) if share < 1 else 1.0
+    return low, high
 
 
 def more_clusters(medians: Floats, equal: float) -> int | None:

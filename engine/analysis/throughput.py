@@ -1,8 +1,7 @@
 """The throughput of batches: new tokens and samples per second, by model and batch size.
 
-Boundary: a table of results in, frozen figures out.  A batch is one value, whatever its size.
-Batches of different sizes, or with different numbers of cached samples, are never in one figure.
-Single runs count as batches of one.
+A batch is one value, whatever its size. Batches of different sizes, or with different numbers of
+cached samples, are never in one figure. Single runs count as batches of one.
 """
 
 from __future__ import annotations

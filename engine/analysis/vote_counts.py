@@ -1,8 +1,7 @@
 """Votes between the answers of two labels: counts, and the share of sequences that prefer one.
 
-Boundary: stored votes and a table of results in, frozen counts out; no wording.  Clips of one
-sequence overlap in time, so each sequence counts once, by the majority of its votes; a sequence
-without a majority counts for none.  Blind and open votes are never mixed.
+Clips of one sequence overlap in time, so each sequence counts once, by the majority of its votes; a
+sequence without a majority counts for none.  Blind and open votes are never mixed.
 """
 
 from __future__ import annotations

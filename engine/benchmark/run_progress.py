@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from engine.analysis.result_device import backend_of, device_of, shared_of
 from engine.storage.result_rows import ResultRow
 from engine.types import STAGES
 
@@ -209,7 +208,7 @@ class Tracker:
             self._failures.append(TaskFailure(row.model, row.sample, row.error))
         elif not row.cold:
             found = live_figures(row)
-            kind = AnsweredBy(device_of(row), shared_of(row), backend_of(row))
+            kind = AnsweredBy(row.device, row.shared, row.ran)
             size = int(found.get("batch", 1))
             model.sizes[kind, size] += 1
             kept = model.of(kind, size)

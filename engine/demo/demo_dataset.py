@@ -12,7 +12,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo.demo_questions import ASKED
 from engine.errors import DatasetError
 from engine.plain_files import read_limited, reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.answer_reading import ATTRIBUTES
 from engine.prompts import plain_question
 
 # The wordings of each kind. The first of "describe" is the default of every model.

@@ -6,8 +6,14 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from engine.analysis.answer_reading import MOTION_ASKED, Claims, Score, read_attributes, score
-from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.answer_reading import (
+    ATTRIBUTES,
+    MOTION_ASKED,
+    Claims,
+    Score,
+    read_attributes,
+    score,
+)
 from engine.demo.demo_dataset import write_dataset
 from engine.demo.demo_questions import ASKED, DEFAULT_QUESTION
 from engine.types import Sample

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo import props
 from engine.demo.backdrop import Surroundings, make_surroundings, paint_ground, paint_sky
 from engine.demo.camera import HEIGHT, WIDTH, Camera, Canvas, Light

@@ -1,4 +1,1 @@
-"""The machine that the engine runs on: device, memory, clocks, and how busy it is.
-
-Boundary: knows no model, no sample and no run.
-"""
+"""The machine that the engine runs on: device, memory, clocks, and how busy it is."""

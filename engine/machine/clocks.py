@@ -1,7 +1,7 @@
 """Reads two clocks at one moment, the CPU time of this process, and a thread's wait for a core.
 
-Boundary: reads clocks and counters of the system; knows no run and no stage.  The second clock
-checks the first.  Their times are compared relative to a moment that was read on both.
+The second clock checks the first.  Their times are compared relative to a moment that was read on
+both.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""The device that models run on: which one, its name, and its memory.
-
-Boundary: imports torch only when a device other than the CPU may be meant.
-"""
+"""The device that models run on: which one, its name, and its memory."""
 
 from __future__ import annotations
 
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -135,6 +133,18 @@ def environment(device: torch.device) -> dict[str, str]:
         "transformers": transformers.__version__,
         "system": platform.system(),
     }
+
+
+def kind(environment: Mapping[str, object]) -> str:
+    """The type of device of an environment(): a GPU's name, or a processor with its threads; "" if
+    unknown.  No mean contains results of different types."""
+    if not environment:
+        return ""
+    if str(environment.get("device", "cpu")) != "cpu":
+        return str(environment.get("hardware", ""))
+    name = str(environment.get("processor") or environment.get("hardware", ""))
+    threads = str(environment.get("threads", ""))
+    return f"{name}, {threads} {'thread' if threads == '1' else 'threads'}" if threads else name
 
 
 @lru_cache(maxsize=1)

@@ -1,7 +1,4 @@
-"""The free space of a disk.
-
-Boundary: a folder in, bytes out; nothing is written.
-"""
+"""The free space of a disk."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How busy the machine was during a run, and the one rule that decides when it was too busy.
 
-Boundary: figures in, sentences out; load_meter.py measures.  None means "not known", never 0.
+None means "not known", never 0.
 """
 
 from __future__ import annotations

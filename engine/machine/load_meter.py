@@ -1,7 +1,6 @@
 """Measures how busy the machine is while a run goes on.
 
-Boundary: reads the system's counters before and after; load.py interprets the figures.  Linux is
-read from /proc, other systems through psutil; a figure that neither gives is None.
+Linux is read from /proc, other systems through psutil; a figure that neither gives is None.
 """
 
 from __future__ import annotations

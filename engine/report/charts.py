@@ -16,9 +16,9 @@ import pandas as pd
 import vl_convert
 
 from engine.analysis.choice_accuracy import ChoiceAccuracy
+from engine.analysis.compared import PARTS, StageTimes, segments
 from engine.analysis.metrics import Metric
 from engine.analysis.speedup import Split
-from engine.analysis.stage_bars import PARTS, StageTimes, segments
 from engine.attribution import wording
 from engine.attribution.explained import nats_text
 from engine.media_options import Window, time_text

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from engine.analysis.compared import StageTimes
 from engine.analysis.model_summary import Figure, find, stage_medians
 from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import labels, measured
-from engine.analysis.stage_bars import StageTimes
 from engine.quoting import count, number
 from engine.report import choice_part
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.analysis.result_device import backend_of, device_of
 from engine.storage.result_rows import Place, ResultRow, Spans
 from engine.storage.run_store import Run
 
@@ -107,8 +106,8 @@ class _Clock:
 
 def _answered_by(row: ResultRow) -> dict[str, Any]:
     """The backend, and the worker's type of device with what it shared."""
-    device = {"device": device_of(row)} if _worker(row) else {}
-    return {"backend": backend_of(row)} | device
+    device = {"device": row.device} if _worker(row) else {}
+    return {"backend": row.ran} | device
 
 
 def _args(source: object, *names: str) -> dict[str, Any]:

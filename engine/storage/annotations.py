@@ -1,8 +1,8 @@
 """Users' feedback on answers: notes, thumbs, and votes between two answers, stored with the run.
 
-Boundary: two files of a run folder, appended; the last entry for an answer counts, and of each
-visit the last vote between two answers.  Works also for a run that is finished or is being written
-by another process.  A lock keeps lines of several sessions apart.
+Two files are appended; the last entry for an answer counts, and of each visit the last vote between
+two answers.  Works also for a run that is finished or is being written by another process.  A lock
+keeps lines of several sessions apart.
 """
 
 from __future__ import annotations

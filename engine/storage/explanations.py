@@ -1,7 +1,6 @@
 """Explanations kept with a run: which parts of the input the words of an answer rest on.
 
-Boundary: one file of a run folder, appended like annotations.py's and checked when it is read; the
-last entry for the same words and options of an answer counts.  Pictures are not kept.
+The last entry for the same words and options of an answer counts.  Pictures are not kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """An exclusive lock on a file, held while its process lives.
 
-Boundary: only locks.  The operating system releases the lock when the process ends, so there are no
-stale locks.
+The operating system releases the lock when the process ends, so there are no stale locks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """JSON lines: one object per line; reading skips lines that a crash left incomplete.
 
-Boundary: bytes and objects; schemas.py defines the objects.  append() passes the line to the system
-before it returns, so a killed process loses nothing.  Data is forced to disk at most once in SYNC_S
-seconds, so a power failure may lose that much.  Symbolic links are not followed.
+append() passes the line to the system before it returns, so a killed process loses nothing.  Data
+is forced to disk at most once in SYNC_S seconds, so a power failure may lose that much.  Symbolic
+links are not followed.
 """
 
 from __future__ import annotations

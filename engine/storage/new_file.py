@@ -1,7 +1,7 @@
 """Files that a user asks for, such as a report, a baseline or a picture.
 
-Boundary: a file is complete or absent.  It is always new: nothing that exists is replaced, whoever
-wrote it, and no file is put among those of a run.
+A file is complete or absent.  It is always new: nothing that exists is replaced, whoever wrote it,
+and no file is put among those of a run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The settings of a plan in words, and which of them are worth showing.
-
-Boundary: plans in, short texts out.
-"""
+"""The settings of a plan in words, and which of them are worth showing."""
 
 from __future__ import annotations
 

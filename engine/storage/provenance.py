@@ -1,6 +1,6 @@
 """Digests of everything that a run's figures depend on: samples, code, checkpoints, machine.
 
-Boundary: computes and compares digests.  Torch is only imported to describe the machine.
+Torch is only imported to describe the machine.
 """
 
 from __future__ import annotations

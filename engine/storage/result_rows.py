@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec import Struct, ValidationError, convert, json, structs, to_builtins
 
 from engine.errors import BadInput
+from engine.machine.device import kind
 from engine.machine.load import MachineLoad
 from engine.media_options import COUNT_SPLIT
 from engine.plain_files import Count, Difference, Name, Positive, Rate, Repeat, Time
@@ -233,6 +234,24 @@ class ResultRow(Struct, frozen=True, kw_only=True):
     def cached(self) -> bool:
         """Whether a stage was read from the cache."""
         return any(span is not None and span.source == "cached" for span in self.spans.values())
+
+    @property
+    def shared(self) -> str:
+        """What other workers used at the same time: "shared device and cores", or ""."""
+        return (
+            f"shared {' and '.join(self.where.shares)}" if self.where and self.where.shares else ""
+        )
+
+    @property
+    def device(self) -> str:
+        """The type of device.  A shared one is another type: its times include other work."""
+        found = kind(self.environment) or (self.where and self.where.type) or ""
+        return ", ".join(part for part in (found, self.shared) if part)
+
+    @property
+    def ran(self) -> str:
+        """The backend that decoded, "" without an answer."""
+        return self.backend.ran or ("" if self.error else "eager")
 
     @property
     def forced(self) -> bool:

@@ -3,8 +3,7 @@
     details.json     in a run's folder: name and tags
     baseline.json    in the runs folder: the name of the baseline's folder
 
-Boundary: two small files, replaced as a whole; a run's own files are never changed.  A damaged file
-counts as absent and is reported in one sentence.
+A damaged file counts as absent and is reported in one sentence.
 """
 
 from __future__ import annotations

@@ -9,9 +9,7 @@
     details.json     the name and tags that users gave the run (run_details.py)
     run.lock         held by the process that writes
 
-Boundary: files and their state; result_rows.py defines rows, engine/benchmark executes runs.
-Every failure is a StoreError of one sentence.  The wall clock is used for names and dates only, not
-for durations.
+Every failure is a StoreError of one sentence.  The wall clock is used for names and dates only.
 """
 
 from __future__ import annotations

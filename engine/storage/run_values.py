@@ -3,8 +3,7 @@
 The file holds the run's header (plan, samples, models, code, machine), and per model and sample the
 median of each metric, the accuracy and the token ids.  So the folder of the run need not be kept.
 
-Boundary: types and the file's format; engine/analysis/gate_values.py computes the values.  The file
-is untrusted: its size, types and ranges are checked.
+The file is untrusted: its size, types and ranges are checked.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ A stored file is untrusted input: it may be cut, edited by hand, or from another
 returns the plain dict that was read, so unknown keys are preserved.  An absent key means "not
 known".
 
-Boundary: shapes and ranges; reads no file.  The type of a line of results.jsonl is in
-result_rows.py, that of a run's header in run_header.py.  summary.json is written for other
-programs; only its id is read.
+The type of a line of results.jsonl is in result_rows.py, that of a run's header in run_header.py.
+summary.json is written for other programs; only its id is read.
 """
 
 from __future__ import annotations

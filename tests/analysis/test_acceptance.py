@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.analysis.acceptance import Pair, Range, analyse, shuffled
-from engine.analysis.token_pairs import paint
+from engine.analysis.acceptance import Pair, Range, analyse, paint, shuffled
 
 
 def pair(draft: str, target: str, sample: str = "s", **more: object) -> Pair:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from engine.analysis import agreement
+from engine.analysis.agreement import Statement, difference, word_f1, words
+from engine.analysis.answer_reading import ATTRIBUTES, is_scene, read_attributes, read_statements
 from engine.analysis.model_summary import counts
 from engine.analysis.results_table import frame
-from engine.analysis.scene_attributes import is_scene
 from tests import fabricate
 
 TRUTH = {"curve": "left", "pedestrian": "none"}
@@ -101,3 +102,83 @@ def test_control_other_answers_count(tmp_path: Path, said: bool | None) -> None:
     lines = table(tmp_path, [scene("s0", RIGHT, off_script=said), scene("s1", RIGHT)])
     assert {one.n for one in agreement.attributes(lines)} == {2}
     assert counts(lines)[0].off_script == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "f1"),
+    [
+        ("A red car.", "a RED car", 1.0),
+        ("a car", "a road", 0.5),
+        ("a a a", "a", 0.5),
+        ("trees", "a car", 0.0),
+        ("", "a car", 0.0),
+        ("", "?!", None),
+        ("Straße 3", "straße", 2 / 3),
+    ],
+)
+def test_word_f1_by_hand(first: str, second: str, f1: float | None) -> None:
+    assert word_f1(first, second) == (f1 if f1 is None else pytest.approx(f1))
+    assert word_f1(second, first) == word_f1(first, second)
+
+
+def test_words() -> None:
+    assert words("It's a Car, isn't it?") == ["it", "s", "a", "car", "isn", "t", "it"]
+
+
+def test_a_difference_gives_both_texts_back() -> None:
+    first, second = "There is a red car  ahead.", "There is a truck ahead. It is day."
+    pieces = difference(first, second)
+    assert "".join(p.text for p in pieces if p.kind != "second") == first
+    told = "".join(p.text for p in pieces if p.kind != "first")
+    assert told.split() == second.split()
+    kinds = [(p.kind, p.text.strip()) for p in pieces]
+    assert ("first", "red car") in kinds and ("second", "truck") in kinds
+    assert difference("", "") == () and difference("a", "")[0].kind == "first"
+
+
+CAR = "The road curves to the left. There is a car ahead. It is coming closer."
+NONE = "The road bends to the left. There is no vehicle ahead."
+SCENE = {"curve": "left", "lead vehicle": "car", "motion": "approaching", "pedestrian": "none"}
+
+
+def test_contradictions_come_first_and_each_statement_is_judged() -> None:
+    rows = agreement.compare([CAR, NONE], SCENE, ATTRIBUTES)
+    assert [row.attribute for row in rows] == ["lead vehicle", "curve", "motion", "pedestrian"]
+    assert [row.contradicted for row in rows] == [True, False, False, False]
+    assert rows[0].statements == (Statement(("car",), "right"), Statement(("none",), "wrong"))
+    assert [one.verdict for one in rows[1].statements] == ["right", "right"]
+    assert [one.verdict for one in rows[2].statements] == ["right", "not said"]
+    assert [one.verdict for one in rows[3].statements] == ["not said", "not said"]
+
+
+def test_what_the_question_does_not_ask_for_is_no_error() -> None:
+    rows = agreement.compare([CAR, NONE], SCENE, {"curve"})
+    by_name = {row.attribute: [one.verdict for one in row.statements] for row in rows}
+    assert by_name == {
+        "lead vehicle": ["not judged", "not judged"],
+        "curve": ["right", "right"],
+        "motion": ["not judged", "not asked"],
+    }
+    assert rows[0].contradicted  # found from the answers alone
+
+
+def test_without_known_content_only_the_answers_are_compared() -> None:
+    rows = agreement.compare([CAR, NONE], {}, ())
+    assert {one.verdict for row in rows for one in row.statements} == {"not judged", "not asked"}
+    assert [row.attribute for row in rows if row.contradicted] == ["lead vehicle"]
+    assert agreement.compare(["A grey cat.", ""], {}, ()) == ()
+
+
+def test_an_answer_that_contradicts_itself_contradicts_nobody_else() -> None:
+    both = "There is a car ahead. There is no vehicle ahead."
+    assert read_statements(both) == {"lead vehicle": ("car", "none")}
+    assert read_attributes(both) == {}
+    (row,) = agreement.compare([both, "A truck is ahead."], {}, ())
+    assert row.statements[0] == Statement(("car", "none"), "unclear") and not row.contradicted
+    assert agreement.contradictions([both, "A truck is ahead."]) == {}
+
+
+def test_contradictions_of_three_answers_name_each_value() -> None:
+    found = agreement.contradictions([CAR, "A pedestrian is on the left.", NONE])
+    assert found == {"lead vehicle": ("car", None, "none")}
+    assert agreement.contradictions([CAR, CAR]) == {}

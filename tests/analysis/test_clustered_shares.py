@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from scipy import stats as scipy_stats
 
+from benchmarks import intervals
 from benchmarks.intervals import accuracy_misses, difference_misses
-from engine.analysis.clustered_shares import clustered_difference, clustered_share
+from engine.analysis import clustered_shares
+from engine.analysis.clustered_shares import (
+    clustered_difference,
+    clustered_share,
+    jackknife_interval,
+)
 from engine.analysis.statistics import share_interval
 
 
@@ -82,3 +91,46 @@ def test_control_an_interval_that_ignores_clusters_misses() -> None:
 @pytest.mark.slow
 def test_coverage_of_differences() -> None:
     assert difference_misses(20, 0.3, 0.1, 0.3, 300)["misses"] <= 0.05 + 3 * 0.0126
+
+
+def mean(sums: clustered_shares.Floats) -> clustered_shares.Floats:
+    found: clustered_shares.Floats = sums[:, 1] / sums[:, 0]
+    return found
+
+
+def test_of_single_records_it_is_the_t_interval_of_a_mean() -> None:
+    values = np.random.default_rng(0).normal(size=12)
+    columns = np.column_stack([np.ones(12), values])
+    found = jackknife_interval(columns, range(12), mean)
+    half = scipy_stats.t.ppf(clustered_shares.UPPER, 11) * values.std(ddof=1) / math.sqrt(12)
+    assert found == pytest.approx((values.mean() - half, values.mean() + half), rel=1e-4)
+
+
+def test_records_of_one_cluster_are_one_piece_of_evidence() -> None:
+    values = np.random.default_rng(1).normal(size=8)
+    once = jackknife_interval(np.column_stack([np.ones(8), values]), range(8), mean)
+    five = np.column_stack([np.ones(40), np.repeat(values, 5)])
+    assert jackknife_interval(five, np.repeat(np.arange(8), 5).tolist(), mean) == pytest.approx(
+        once
+    )
+
+
+def test_one_large_cluster_widens_the_interval() -> None:
+    values = np.random.default_rng(2).normal(size=8)
+    weights = np.array([50.0, *[1.0] * 7])
+    even = jackknife_interval(np.column_stack([np.ones(8), values]), range(8), mean)
+    heavy = jackknife_interval(np.column_stack([weights, weights * values]), range(8), mean)
+    assert even is not None and heavy is not None
+    assert heavy[1] - heavy[0] > even[1] - even[0]
+
+
+def test_fewer_than_six_clusters_give_none() -> None:
+    columns = np.ones((5, 2))
+    assert jackknife_interval(columns, range(5), mean) is None
+    assert jackknife_interval(np.ones((6, 2)), range(6), mean) == (1.0, 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [6, 10])
+def test_the_true_rate_is_seldom_left_out(count: int) -> None:
+    assert intervals.share_misses(count, trials=150) <= 0.05 + 3 * (0.05 * 0.95 / 150) ** 0.5

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from engine.analysis import gate as gates
+from engine.analysis import one_sided_tests
 from engine.analysis.gate import GateReport, GateResult, gate, metric_names
 from engine.analysis.gate_values import values_of
 from engine.errors import BadInput
 from engine.machine.load import MachineLoad
 from engine.report import gate_text
-from engine.storage.run_values import RunValues
+from engine.storage.run_values import ModelValues, RunValues, SampleValues
 from engine.types import DecodeConfig
 from tests import fabricate
 
@@ -223,10 +224,9 @@ def test_the_interval_is_one_of_95_percent(count: int, rank: int) -> None:
     """The ranks of Walsh averages in tables of the signed-rank interval (at 90 %: 3, 11, 26)."""
     logs = np.sort(np.random.default_rng(count).normal(size=count))
     walsh = sorted((logs[i] + logs[j]) / 2 for i in range(count) for j in range(i, count))
-    low, high = gates._interval(logs)
-    assert low is not None and high is not None
-    assert np.log(low) == pytest.approx(walsh[rank - 1], abs=1e-5)
-    assert np.log(high) == pytest.approx(walsh[-rank], abs=1e-5)
+    low, high = one_sided_tests.interval(logs, 0.025)
+    assert low == pytest.approx(walsh[rank - 1], abs=1e-5)
+    assert high == pytest.approx(walsh[-rank], abs=1e-5)
 
 
 def test_a_change_of_tokens_in_either_direction_costs_twice_the_p(make: Make) -> None:
@@ -486,3 +486,38 @@ def _noisy(values: RunValues, seed: int, slower: float) -> RunValues:
     header = replace(values.header, id=f"run-{seed}")
     models = (msgspec.structs.replace(one, samples=samples),)
     return msgspec.structs.replace(values, header=header, models=models)
+
+
+ONE = GateResult(
+    label="ev", metric="total", unit="ratio", verdict="undecided", n=9, sequences=9, base=1.0,
+    new=1.0, change=1.0, low=0.9, high=1.1, p_no_worse=1.0, p_worse=1.0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("metric", "worse"), [("total", 1.25), ("tokens_per_s", 0.8), ("new_tokens", 1.25)]
+)
+def test_beyond_the_limit_is_worse_and_before_it_is_not(metric: str, worse: float) -> None:
+    limits = gates.limits(replace(ONE, metric=metric), 0.25)
+    assert worse in limits and len(limits) == (2 if metric == "new_tokens" else 1)
+    for factor, expected in ((1.01, True), (0.99, False)):
+        ratio = worse**factor  # a little more of the same change, or a little less
+        logs = np.full(8, np.log(ratio))
+        samples = [
+            {f"s{n}": SampleValues(sequence=f"q{n}", results=1, values={metric: float(value)})
+             for n, value in enumerate(values)}
+            for values in (np.full(8, 10.0), 10.0 * np.exp(logs))
+        ]  # fmt: skip
+        base, new = (
+            [ModelValues(label="ev", model="ev", device="", shared="", cached=0, load=None,
+                         samples=side)] for side in samples
+        )  # fmt: skip
+        tested = gates._test("ev", metric, base, new, 0.25, asked=False)
+        assert isinstance(tested, GateResult) and (tested.p_worse <= gates.TAIL) is expected
+
+
+def test_accuracy_is_in_points() -> None:
+    points = replace(ONE, metric="accuracy", unit="points", change=-0.02)
+    assert gates.limits(points, 0.05) == (-0.05,)
+    assert gates.shown(points, -0.05) == -5.0
+    assert gates.shown(ONE, 1.05) == pytest.approx(5.0)

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from engine.__main__ import main
-from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo import demo_dataset
 from engine.demo.demo_dataset import QUESTION_ABOUT, questions
 from engine.demo.demo_questions import attributes_asked

@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from engine.analysis.answer_reading import score
-from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.answer_reading import ATTRIBUTES, score
 from engine.demo import scene_answers
 from engine.demo.evaluate import SCORED
 from engine.demo.scene_answers import ASKED, QUESTIONS, VOICES, Voice, read_attributes, reference

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo.camera import KIND
 from engine.demo.demo_dataset import SEEDS
 from engine.demo.scenes import MIRRORED, Scene, draw_truth, mirror, render

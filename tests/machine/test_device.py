@@ -34,3 +34,22 @@ def test_the_environment_names_what_figures_depend_on() -> None:
     found = device.environment(torch.device("cpu"))
     assert found["torch"] == torch.__version__ and found["device"] == "cpu"
     assert {"threads", "hardware", "transformers", "python"} <= set(found)
+
+
+CPU = {"device": "cpu", "hardware": "x86_64", "processor": "EPYC", "threads": "2"}
+GPU = {"device": "cuda:0", "hardware": "H200", "processor": "EPYC", "threads": "2"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "name"),
+    [
+        (CPU, "EPYC, 2 threads"),
+        (CPU | {"threads": "1"}, "EPYC, 1 thread"),
+        (CPU | {"processor": ""}, "x86_64, 2 threads"),
+        ({"hardware": "x86_64"}, "x86_64"),
+        (GPU, "H200"),
+        ({}, ""),
+    ],
+)
+def test_types_of_devices_have_names(environment: dict[str, str], name: str) -> None:
+    assert device.kind(environment) == name

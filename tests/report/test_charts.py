@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from engine.analysis import speedup
+from engine.analysis.compared import PARTS
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.stage_bars import PARTS
 from engine.media_options import window
 from engine.palette import HEAT_COLOURS, STAGE_COLOURS, family_colour
 from engine.report import charts

@@ -140,3 +140,22 @@ def test_a_fifth_stage_is_seen_everywhere(tmp_path: Path) -> None:
         text=True,
     )
     assert done.stdout.strip() == "seen everywhere", done.stderr
+
+
+GPU = {"device": "cuda:0", "hardware": "H200", "processor": "EPYC", "threads": "2"}
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ({"environment": GPU}, "H200"),
+        ({"environment": GPU, "where": {"shares": []}}, "H200"),
+        ({"environment": GPU, "where": {"shares": ["device", "cores"]}},
+         "H200, shared device and cores"),
+        ({"where": {"type": "H200"}}, "H200"),
+        ({}, ""),
+        ({"where": {"shares": ["cores"]}}, "shared cores"),
+    ],
+)  # fmt: skip
+def test_a_shared_device_is_another_type(row: dict[str, Any], name: str) -> None:
+    assert ResultRow.parse(fabricate.row() | row).device == name

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo.camera import KINDS
 from engine.demo.scenes import FPS, FRAMES, MIRRORED, Scene, render
 from engine.demo.simulator import simulate

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from transformers import CLIPVisionModel, LlamaConfig, LlamaForCausalLM
 
-from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo.scene_answers import VOICES, Voice
 from engine.demo.scenes import draw_truth
 from tools.demo_training.corpus import Corpus, truth_of

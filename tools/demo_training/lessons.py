@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo.demo_questions import ASKED, draw_question
 from engine.demo.scene_answers import Truth, Voice, draw_answer
 from tools.demo_training.tokenizer import FRAMES

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import CLIPVisionConfig, CLIPVisionModel
 
-from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo.camera import KIND, KINDS
 from tools.demo_training.corpus import GRID, SIZE, Corpus
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import streamlit as st
 
 from engine.analysis import throughput
+from engine.analysis.compared import StageTimes
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.stage_bars import StageTimes
 from engine.benchmark.run_progress import RATED, ModelProgress, Progress
 from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkView
 from engine.types import STAGES

@@ -7,8 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from engine.analysis.gate import ACCURACY, GateReport
-from engine.analysis.gate_limits import limits, shown
+from engine.analysis.gate import ACCURACY, GateReport, limits, shown
 from engine.palette import family_colour
 from engine.report import charts, gate_text
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from engine.analysis import stage_bars as bars
+from engine.analysis import compared as bars
 from engine.analysis.compared import ComparedModel
 from engine.jobs.run_job import GENERATE
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS, UNACCOUNTED, family_colour

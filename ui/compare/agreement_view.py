@@ -11,10 +11,10 @@ from html import escape
 
 import streamlit as st
 
-from engine.analysis import attribute_agreement
-from engine.analysis.attribute_agreement import AttributeRow, Statement
+from engine.analysis import agreement
+from engine.analysis.agreement import AttributeRow, Statement
+from engine.analysis.answer_reading import is_scene
 from engine.analysis.compared import ComparedModel
-from engine.analysis.scene_attributes import is_scene
 from engine.demo.demo_questions import attributes_asked
 from engine.palette import family_colour
 from ui.widgets import notices, word_difference
@@ -67,7 +67,7 @@ def _attributes(compared: Sequence[ComparedModel]) -> None:
     truth = request.sample.truth if is_scene(dict(request.sample.truth)) else {}
     asked = attributes_asked(request.prompt)
     answers = [model.last.generation.text for model in compared]
-    rows = attribute_agreement.compare(answers, truth, asked or ())
+    rows = agreement.compare(answers, truth, asked or ())
     labels = [model.label for model in compared]
     with st.container(key="agreement_contradictions"):
         _contradictions(rows, labels)

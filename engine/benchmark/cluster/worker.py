@@ -17,7 +17,6 @@ from typing import Any
 
 from msgspec import convert, to_builtins
 
-from engine.analysis import result_device
 from engine.benchmark.task_executor import TaskExecutor
 from engine.errors import StageScopeError
 from engine.models import registry, variants
@@ -106,7 +105,7 @@ def device_here() -> dict[str, Any]:
     environment = device.environment(chosen) | {"threads": os.environ["STAGESCOPE_THREADS"]}
     return {
         "name": environment["device"],
-        "type": result_device.device_type(environment),
+        "type": device.kind(environment),
         "unit": _unit(environment["device"]),
         "pid": os.getpid(),
         "threads": int(environment["threads"]),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.analysis import stage_bars
+from engine.analysis import compared
 from engine.analysis.compared import ComparedModel
 from engine.palette import UNACCOUNTED
 from engine.types import RunResult, Span
@@ -22,7 +22,7 @@ def model(*results: RunResult, label: str = "One") -> ComparedModel:
 
 def test_parts_lie_end_to_end_in_the_fixed_order_and_end_at_the_total() -> None:
     bar = run_bars.finished(model(result()))
-    assert tuple(part.part for part in bar.parts) == stage_bars.RUN_PARTS
+    assert tuple(part.part for part in bar.parts) == compared.RUN_PARTS
     assert [part.start_ms for part in bar.parts] == [0, 10, 30, 70, 100, 170, 170]
     assert bar.parts[-1].part == UNACCOUNTED and bar.end_ms == pytest.approx(result().total_ms)
     assert bar.total == "175 ms" and bar.detail == "" and not bar.uncached

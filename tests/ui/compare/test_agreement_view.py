@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.analysis import attribute_agreement
+from engine.analysis import agreement
 from engine.analysis.compared import ComparedModel
 from engine.demo.demo_questions import DEFAULT_QUESTION
 from engine.types import Stop
@@ -129,7 +129,7 @@ def test_one_answer_has_no_section_and_texts_are_no_html() -> None:
 def test_no_statement_and_a_contradiction_in_itself_are_no_tick(answer: str) -> None:
     (row,) = [
         row
-        for row in attribute_agreement.compare([answer, CAR], TRUTH, {"lead vehicle"})
+        for row in agreement.compare([answer, CAR], TRUTH, {"lead vehicle"})
         if row.attribute == "lead vehicle"
     ]
     found = agreement_view.statement(row.statements[0])

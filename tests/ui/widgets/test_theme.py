@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.analysis.stage_bars import PARTS
+from engine.analysis.compared import PARTS
 from engine.palette import STAGE_COLOURS, TONES, UNACCOUNTED
 from engine.types import STAGES
 
