@@ -13,7 +13,7 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -202,11 +202,12 @@ def _sweep(options: argparse.Namespace) -> int:
 
 def _print_curves(folders: Sequence[Path], options: argparse.Namespace) -> None:
     from engine.analysis import robustness
-    from engine.report import robustness_part
+    from engine.report import drawers, robustness_part
 
     found = robustness.find([run_store.read(folder) for folder in folders])
-    value = {"folders": list(map(str, folders)), "robustness": found and asdict(found)}
-    out(value, robustness_part.as_text(found) if found else "", options)
+    value = {"folders": list(map(str, folders)), "robustness": found}
+    shown = robustness_part.parts(found, charts=False) if found else ()
+    out(value, drawers.terminal(shown), options)
     names = " ".join(shlex.quote(str(folder)) for folder in folders)
     say(f"Report: python -m engine report {names} --format html --out report.html")
 

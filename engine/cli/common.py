@@ -6,7 +6,6 @@ Boundary: results go to standard output, through `out`; everything else to stand
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -40,11 +39,12 @@ def say(text: str) -> None:
 
 def out(value: object, text: str, options: argparse.Namespace) -> None:
     """The result: one JSON document with --json, else the text."""
-    print(as_json(value) if options.json else printable(text))
+    if options.json:
+        from engine.report.drawers import as_json  # its templates wait for a document
 
-
-def as_json(value: object) -> str:
-    return json.dumps(value, indent=1, allow_nan=False)
+        print(as_json(value))
+    else:
+        print(printable(text))
 
 
 def read_dataset(root: Path | None) -> Dataset:

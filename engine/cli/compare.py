@@ -1,8 +1,7 @@
 """compare: ask one or more models one or more questions about one sample, once or several times.
 
-Boundary: builds the requests, runs them one after another, prints text or JSON.  Repeats take
-turns (A B C A B C), so that a drift of the machine affects all models alike.  Exit code 0 if every
-model answered, 2 for a user error, 1 otherwise.
+Repeats take turns (A B C A B C), so that a drift of the machine affects all models alike.  Exit
+code 0 if every model answered, 2 for a user error, 1 otherwise.
 """
 
 from __future__ import annotations

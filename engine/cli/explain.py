@@ -1,19 +1,13 @@
-"""explain: which part of the input chosen words of an answer rest on.
-
-Boundary: builds the request, prints the cost before and the result after.  Exit code 2 for a user
-error.
-"""
+"""explain: which part of the input chosen words of an answer rest on."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import settings
-from engine.attribution import wording
 from engine.attribution.explained import (
     FILLS,
     ExplainOptions,
@@ -37,6 +31,7 @@ from engine.media import dataset
 from engine.models import registry
 from engine.prompts import DEFAULT_QUESTION
 from engine.quoting import cut, quoted, shown
+from engine.report.blocks import Block, Heading, Paragraph
 from engine.storage import explanations, new_file, run_store
 from engine.storage.explanations import Cost
 from engine.types import OFFERED, RunOptions, RunRequest, arranged
@@ -151,7 +146,7 @@ def _explain(options: argparse.Namespace) -> int:
         say(f"Kept in {shown(kept.folder / explanations.EXPLANATIONS)}.")
         if problem := explanations.problem(kept.folder):
             say(problem)
-    out(as_json(found), "\n".join(_lines(found)), options)
+    out(as_json(found), text(found), options)
     return 0
 
 
@@ -211,20 +206,14 @@ def _found(adapter: Adapter, request: ExplainRequest, kept: _Kept | None) -> Exp
     return explain.explain(adapter, request, watcher)
 
 
-def _lines(found: Explanation) -> Iterator[str]:
-    """The result as text."""
+def text(found: Explanation) -> str:
+    """The result for a terminal."""
+    from engine.report import drawers, explanation_part
+
     run, (first, after) = found.request.run, found.scored
-    yield f"{run.model}, sample {run.sample.id}"
-    yield f"  {found.answer}"
-    yield f"  Words: {found.words}"
-    yield f"  Tokens {first + 1} to {after}. {wording.plain(found)}"
-    yield f"  {wording.conclusion(found)}"
-    unnamed = wording.no_place(found)
-    yield "  Largest losses:" if unnamed else "  Places that the words rest on:"
-    yield from (f"    {text}" for text in wording.cells(found) or ("none",))
-    if found.moments:
-        yield "  Moments:"
-    yield from (f"    {wording.moment(one)}" for one in found.moments)
-    yield from (f"  {text}" for text in (wording.how(found), wording.UNIT, *found.notes))
-    yield "  Not proved:"
-    yield from (f"    {text}" for text in wording.LIMITS)
+    head: list[Block] = [
+        Heading(3, f"{run.model}, sample {run.sample.id}"),
+        Paragraph(found.answer),
+        Paragraph(f"Words: {found.words} (tokens {first + 1} to {after})"),
+    ]
+    return drawers.terminal((*head, *explanation_part.figures(found), *explanation_part.limits()))

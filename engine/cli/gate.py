@@ -1,7 +1,4 @@
-"""gate: whether a run is worse than an earlier one, as an exit code, text, JSON or Markdown.
-
-Boundary: finds runs and baseline files, prints, and chooses the exit code.
-"""
+"""gate: whether a run is worse than an earlier one, as an exit code, text, JSON or Markdown."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from engine import settings
-from engine.cli.common import add_json, as_json, say
+from engine.cli.common import add_json, say
 from engine.errors import BadInput
 from engine.quoting import printable, quoted, shown
 from engine.storage import run_header, run_store, run_values
@@ -72,7 +69,7 @@ def _gate(options: argparse.Namespace) -> int:
     if len(options.runs) != 2:
         raise BadInput(f"gate compares two runs, and {len(options.runs):,} are named: name two.")
     from engine.analysis import gate
-    from engine.report import gate_text
+    from engine.report import drawers, gate_text
 
     given = options.metric
     metrics = None if given is None else gate.metric_names(given)
@@ -80,11 +77,11 @@ def _gate(options: argparse.Namespace) -> int:
     base, new = (_side(name) for name in options.runs)
     report = gate.gate(base, new, metrics, margin)
     if options.json:
-        print(as_json(gate_text.as_json(report)))
+        print(drawers.as_json(gate_text.as_json(report)))
     elif options.md:
-        sys.stdout.write(gate_text.markdown(report))
+        sys.stdout.write(drawers.markdown(gate_text.blocks(report)))
     else:
-        print(printable(gate_text.text(report)))
+        print(printable(drawers.terminal(gate_text.blocks(report)[1:])))
     if report.verdict == "undecided" and options.undecided:
         return 0 if options.undecided == "ok" else 1
     return CODES[report.verdict]

@@ -1,8 +1,4 @@
-"""import: published result files, their figures, and what the audit finds in them.
-
-Boundary: reads files, prints figures and findings; saves a set only with --save.  The report
-command writes documents about them.
-"""
+"""import: published result files, their figures, and what the audit finds in them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""report: runs in every format of reports; published result files as a document.
-
-Boundary: finds runs and files, and writes the text; a file is complete or absent.
-"""
+"""report: runs in every format of reports; published result files as a document."""
 
 from __future__ import annotations
 
@@ -53,12 +50,12 @@ def _report(options: argparse.Namespace) -> int:
     _check(options)
     if options.imported:
         return _imported(options)
-    from engine.report import export, submission
+    from engine.report import export
 
     base = settings.load().runs_dir
     runs = [run_store.read(run_store.find(name, base)) for name in options.runs]
     if options.format == SUBMISSION:
-        _give(options, submission.pieces(runs))
+        _give(options, export.submission(runs))
     else:
         _give(options, export.write(runs, options.format, _baselines(options)))
     for run in runs:

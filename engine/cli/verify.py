@@ -1,7 +1,6 @@
 """verify: prove that decoupled inference equals the model's own, on this machine.
 
-Boundary: chooses the samples, runs the job, prints its verdicts.  Exit code 0 if all checks were
-done and none failed, 1 otherwise, 2 for a user error.
+Exit code 0 if all checks were done and none failed, 1 otherwise, 2 for a user error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Accuracy on multiple-choice questions in words and as a table.
 
-Boundary: wording.  A conclusion about chance or about two models needs an interval that excludes
-equality, and none is drawn about published figures.
+A conclusion about chance or about two models needs an interval that excludes equality; none is
+drawn about published figures.
 """
 
 from __future__ import annotations

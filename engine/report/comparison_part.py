@@ -1,6 +1,6 @@
 """The part of a report that compares models: pairs, the factors of a speed-up, equal lengths.
 
-Boundary: wording.  A conclusion needs an interval that excludes equality.
+A conclusion needs an interval that excludes equality.
 """
 
 from __future__ import annotations

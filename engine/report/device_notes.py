@@ -1,8 +1,4 @@
-"""Notes on the devices of the compared times: different types, or shared devices.
-
-Boundary: wording; engine.analysis.results_table says which device a label's results come from.
-Comparing devices is allowed, with a note that they differ.
-"""
+"""Notes on the devices of the compared times: different types, or shared devices."""
 
 from __future__ import annotations
 

@@ -1,23 +1,25 @@
 """The report as blocks: its sentences and tables.
 
-Boundary: wording and order; report_figures computes, markdown and html write.
+A model is named the fastest only if its paired intervals against all others exclude equality.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.analysis import choice_accuracy, machine_loads, model_summary, throughput
 from engine.analysis.agreement import AttributeScore
+from engine.analysis.compared import StageTimes
 from engine.analysis.metrics import BY_NAME, METRICS
-from engine.analysis.model_summary import Count, Figure
+from engine.analysis.model_summary import Count, Figure, find, stage_medians
+from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import GROUPS, labels, measured
 from engine.analysis.statistics import Spread
 from engine.analysis.throughput import Throughput
 from engine.palette import toned
-from engine.quoting import NONE, number
+from engine.quoting import NONE, count, number
 from engine.report import device_notes
 from engine.report.blocks import (
     Block,
@@ -28,12 +30,11 @@ from engine.report.blocks import (
     Paragraph,
     ReportTable,
 )
-from engine.report.choice_part import choosing, text_line
+from engine.report.choice_part import choosing, finding, text_line
 from engine.report.comparison_part import comparing
-from engine.report.first_page import first_page
 from engine.report.origin_part import flow, origin
-from engine.report.replay_part import replayed
-from engine.report.report_figures import Findings
+from engine.report.replay import replayed
+from engine.report.report_figures import UNVERIFIED, Findings
 from engine.report.robustness_part import robust
 from engine.report.vote_part import voting
 from engine.types import STAGES
@@ -69,6 +70,91 @@ def document(found: Findings) -> list[Block]:
     return [Heading(1, title(found)), *first_page(found), Contents(tuple(names)), *body]
 
 
+def first_page(found: Findings) -> Iterator[Block]:
+    """What a reader in a hurry needs."""
+    from engine.report import charts
+
+    names = labels(measured(found.table))
+    yield Paragraph(_ran(found))
+    yield Paragraph(verdict(found, names))
+    medians = stage_medians(found.figures, names)
+    if any(medians.values()):
+        yield ChartBlock(charts.stage_words(medians), lambda: charts.stage_bars(medians))
+    yield Heading(2, "Findings")
+    yield Bullets((_stages(medians), _lengths(found, names), *finding(found), _standing(found)))
+
+
+def _ran(found: Findings) -> str:
+    results = sum(one.results for one in found.counts)
+    models = ", ".join(one.label for one in found.counts)
+    samples = count(int(found.table["sample"].nunique()), "sample")
+    return f"What ran: {count(results, 'result')} of {models} on {samples}."
+
+
+def verdict(found: Findings, names: Sequence[str]) -> str:
+    """Which of these labels was fastest, or why none can be named."""
+    if not names:
+        return "Verdict: none, because no result was measured."
+    totals = [one for one in found.comparisons if one.metric == "total"]
+    medians = {name: find(found.figures, name, "total") for name in names}
+    known = [f"{name} {number(one.median)} ms" for name, one in medians.items() if one]
+    times = f" Median totals: {', '.join(known)}." if known else ""
+    if len(names) == 1:
+        return f"Verdict: none, because only {names[0]} has measured results.{times}"
+    for name in names:
+        if sum(_won(one, name) for one in totals) == len(names) - 1:
+            return f"Verdict: {name} was fastest; the paired intervals exclude equality.{times}"
+    return f"Verdict: no model was fastest beyond doubt. {_doubt(totals)}{times}"
+
+
+def _won(one: Comparison, name: str) -> bool:
+    return (one.a, one.verdict) == (name, "less") or (one.b, one.verdict) == (name, "more")
+
+
+def _doubt(totals: Sequence[Comparison]) -> str:
+    """Why the first couple without a faster model has none."""
+    for one in totals:
+        if one.verdict not in ("less", "more"):
+            return f"{one.a} and {one.b}: {one.reason or one.verdict}."
+    return "Not all models can be compared with each other."
+
+
+def _stages(medians: StageTimes) -> str:
+    """The longest stage of each model."""
+    longest = []
+    for name, parts in medians.items():
+        if whole := sum(parts.values()):
+            stage = max(parts, key=lambda part: parts[part])
+            longest.append(f"{name}: {stage}, {parts[stage] / whole:.0%}")
+    return f"The longest stage and its share: {'; '.join(longest) or 'not measured'}."
+
+
+def _lengths(found: Findings, names: Sequence[str]) -> str:
+    """Tokens and time per token, because a shorter answer takes less time."""
+    told = []
+    for name in names:
+        tokens = find(found.figures, name, "new_tokens")
+        tpot = find(found.figures, name, "tpot")
+        told.append(f"{name}: {_median(tokens)} new tokens, {_median(tpot)} ms per token")
+    return f"Lengths of the answers (medians): {'; '.join(told) or 'not measured'}."
+
+
+def _median(figure: Figure | None) -> str:
+    return "unknown" if figure is None else number(figure.median)
+
+
+def _standing(found: Findings) -> str:
+    """How far the results can be trusted: failures, and answers that no certificate covers."""
+    results = sum(one.results for one in found.counts)
+    failed = sum(one.failed for one in found.counts)
+    counts = [(key, n) for known in found.verified.values() for key, n in known.items()]
+    open_ = sum(n for key, n in counts if key == UNVERIFIED or key.startswith("not covered"))
+    return (
+        f"{failed:,} of {results:,} results failed; no certificate covers {open_:,} of "
+        f"{sum(n for _, n in counts):,} answers, warm-up included."
+    )
+
+
 _IN_TEXT = (*STAGES, "total", "cpu", "ttft", "tpot", "tokens_per_s", "new_tokens")
 
 
@@ -79,16 +165,16 @@ def as_text(table: pd.DataFrame) -> str:
         {one.label: one for one in throughput.alone(table)},
     )
     lines, choices = [], choice_accuracy.accuracies(table)
-    for count in model_summary.counts(table):
-        lines.append(f"{count.label}: {count.answered:,} of {count.results:,} results answered")
-        lines += [f"  {off_script(count)}"] if count.off_script else []
-        batches = [one for one in throughput.throughputs(table) if one.label == count.label]
+    for model in model_summary.counts(table):
+        lines.append(f"{model.label}: {model.answered:,} of {model.results:,} results answered")
+        lines += [f"  {off_script(model)}"] if model.off_script else []
+        batches = [one for one in throughput.throughputs(table) if one.label == model.label]
         grouped = [_throughput_line(one) for one in batches]
-        lines += [text_line(one) for one in choices if one.label == count.label]
-        found = (model_summary.find(figures, count.label, name) for name in _IN_TEXT)
+        lines += [text_line(one) for one in choices if one.label == model.label]
+        found = (model_summary.find(figures, model.label, name) for name in _IN_TEXT)
         single = [line for figure in found for line in _text_line(figure)]
-        if count.label in left:  # a run of batches: they come first
-            lines += [*grouped, f"  {left[count.label].sentence}", *single]
+        if model.label in left:  # a run of batches: they come first
+            lines += [*grouped, f"  {left[model.label].sentence}", *single]
         else:
             lines += [*single, *grouped]
     lines += [*device_notes.remarks(table), *machine_loads.remarks(table)]
@@ -156,22 +242,22 @@ def _remarks(found: Findings) -> Iterator[str]:
     for one in throughput.alone(found.table):
         yield one.sentence
     lettered = set(found.table.loc[found.table["choices"] > 0, "label"])  # few answers are usual
-    for count in found.counts:
-        texts = None if count.label in lettered else count.texts
-        if texts is not None and count.samples >= 10 and texts <= count.samples / 10:
+    for model in found.counts:
+        texts = None if model.label in lettered else model.texts
+        if texts is not None and model.samples >= 10 and texts <= model.samples / 10:
             yield (
-                f"{count.label} gave only {texts:,} different answers to {count.samples:,} "
+                f"{model.label} gave only {texts:,} different answers to {model.samples:,} "
                 "samples: it may ignore the pictures."
             )
-        if count.capped and count.answered:
+        if model.capped and model.answered:
             yield (
-                f"{count.capped:,} of {count.answered:,} answers of {count.label} were stopped at "
+                f"{model.capped:,} of {model.answered:,} answers of {model.label} were stopped at "
                 "the length limit: their lengths and times depend on the limit."
             )
-        if count.off_script:
-            yield off_script(count)
-        if not count.answered:
-            yield f"{count.label} gave no answer, so it has no figures."
+        if model.off_script:
+            yield off_script(model)
+        if not model.answered:
+            yield f"{model.label} gave no answer, so it has no figures."
 
 
 def _backends(found: Findings) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What answers rest on: the explanations kept with a run, each with its map and its figures.
 
-Boundary: reads the run's explanations and its dataset, so only documents that show charts have this
-part.  Without the dataset, or if it has changed since the run, the figures stand without a map.
+Only documents that show charts have this part.  Without the dataset, or if it has changed since
+the run, the figures stand without a map.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ def explained(run: Run, several: bool = False) -> Iterator[Block]:
         yield Paragraph(f"The maps are left out: {why}")
     for stored in found[:MOST]:
         yield from _one(run, stored, samples)
-    yield Paragraph(wording.UNIT)
-    yield Bullets(wording.LIMITS)
+    yield from limits()
 
 
 def _samples(run: Run) -> tuple[dict[str, Sample], str]:
@@ -68,21 +67,31 @@ def _one(run: Run, stored: StoredExplanation, samples: dict[str, Sample]) -> Ite
     except StageScopeError as error:
         yield Paragraph(f"Left out: {error}")
         return
-    yield from _figures(found, picture, stored.sample)
+    yield from figures(found, picture)
 
 
-def _figures(found: Explanation, picture: bytes, sample: str) -> Iterator[Block]:
-    from engine.report import charts
-
+def figures(found: Explanation, picture: bytes = b"") -> Iterator[Block]:
+    """What the words rest on: the conclusion first, then the places and the moments."""
     yield Paragraph(wording.conclusion(found))
     if picture:
-        yield ChartBlock(_caption(found), partial(_image, picture, wording.alt(found, sample)))
+        alt = wording.alt(found, found.request.run.sample.id)
+        yield ChartBlock(_caption(found), partial(_image, picture, alt))
     places = wording.cells(found) or ("No part: the words lose nothing without any of them.",)
-    yield Bullets((*places, *found.notes))
+    title = "Largest losses:" if wording.no_place(found) else "Places that the words rest on:"
+    yield Bullets(places, title)
     if found.moments:
+        from engine.report import charts
+
         words = charts.moments_words(found.moments)
         yield ChartBlock(words, partial(charts.moments, found.moments))
     yield Paragraph(f"{wording.plain(found)} {wording.how(found)}")
+    if found.notes:
+        yield Bullets(found.notes)
+
+
+def limits() -> list[Block]:
+    """What an explanation does not prove."""
+    return [Paragraph(wording.UNIT), Bullets(wording.LIMITS, "Not proved:")]
 
 
 def _caption(found: Explanation) -> str:

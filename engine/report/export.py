@@ -1,7 +1,6 @@
-"""The formats of a report, each as pieces of text.
+"""The formats of a report, each as pieces of text; CSV has one line per result.
 
-Boundary: runs in, text out.  CSV has one line per result; texts that a spreadsheet would read as a
-formula get an apostrophe in front.  Token ids and times are in the run's results.jsonl.
+Texts that a spreadsheet would read as a formula get an apostrophe in front.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.analysis.results_table import frame
+from engine.errors import BadInput
 from engine.report import drawers, explanation_part, perfetto_trace, seen_part
 from engine.report.document import document, title
 from engine.report.named_baselines import PUBLISHED, Baselines
@@ -69,35 +69,29 @@ def _cell(value: Any) -> Any:
 
 def _json(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
     found = gather(runs, titled=False, baselines=baselines)
-    yield (
-        json.dumps(
-            {
-                "runs": [_run(run) for run in found.runs],
-                "counts": [asdict(one) for one in found.counts],
-                "figures": [asdict(one) for one in found.figures],
-                "throughput": [asdict(one) for one in found.throughputs],
-                "comparisons": [asdict(one) for one in found.comparisons],
-                "speedups": [asdict(one) for one in found.splits],
-                "lenses": [asdict(one) for one in found.lenses],
-                "attributes": [asdict(one) for one in found.attributes],
-                "robustness": found.robustness and asdict(found.robustness),
-                "overlaps": [asdict(one) for one in found.overlaps],
-                "choice_accuracy": [asdict(one) for one in found.choices],
-                "choice_comparisons": [asdict(one) for one in found.choice_pairs],
-                "published": [asdict(one) | {"status": PUBLISHED} for one in found.baselines.lines],
-                "data_flow": [asdict(one) for one in found.passages],
-                "verified": found.verified,
-                "devices": found.devices,
-                "failures": [
-                    {"label": label, "reason": reason, "n": n}
-                    for (label, reason), n in found.failures.items()
-                ],
-            },
-            indent=1,
-            allow_nan=False,
-        )
-        + "\n"
-    )
+    document = {
+        "runs": [_run(run) for run in found.runs],
+        "counts": found.counts,
+        "figures": found.figures,
+        "throughput": found.throughputs,
+        "comparisons": found.comparisons,
+        "speedups": found.splits,
+        "lenses": found.lenses,
+        "attributes": found.attributes,
+        "robustness": found.robustness,
+        "overlaps": found.overlaps,
+        "choice_accuracy": found.choices,
+        "choice_comparisons": found.choice_pairs,
+        "published": [asdict(one) | {"status": PUBLISHED} for one in found.baselines.lines],
+        "data_flow": found.passages,
+        "verified": found.verified,
+        "devices": found.devices,
+        "failures": [
+            {"label": label, "reason": reason, "n": n}
+            for (label, reason), n in found.failures.items()
+        ],
+    }
+    yield drawers.as_json(document) + "\n"
 
 
 def _trace(runs: Sequence[Run], _baselines: Baselines | None) -> Iterator[str]:
@@ -120,3 +114,40 @@ FORMATS: dict[str, Callable[[Sequence[Run], Baselines | None], Iterator[str]]] =
     "json": _json,
     "trace": _trace,
 }
+
+
+def submission(runs: Sequence[Run]) -> Iterator[str]:
+    """The answers to multiple-choice questions as one JSON list, an object per line.
+
+    Neither EvQA nor EventBench defines a file to hand in (docs/accuracy.md), so this form is
+    StageScope's own: an object per question and model with
+
+        id      the sample
+        task    the question's task, "" if it has none
+        model   the model's label as in other reports
+        answer  the letter that was read from the answer; "" if unreadable or without an answer
+        raw     the answer as given; null if the model gave none
+
+    Of several repeats the first one with an answer counts.  BadInput for runs without such
+    questions.
+    """
+    table = frame(runs)
+    asked = table[(table["choices"] > 0) & (table["phase"] == "measured")]
+    ordered = asked.assign(no_answer=asked["error"] != "").sort_values("no_answer", kind="stable")
+    first = ordered.drop_duplicates(["label", "sample"]).sort_index()
+    entries = [
+        {
+            "id": line["sample"],
+            "task": line["question_task"],
+            "model": line["label"],
+            "answer": line["choice"],
+            "raw": None if line["error"] else line["text"],
+        }
+        for line in first.to_dict("records")
+    ]
+    if not entries:
+        raise BadInput(
+            "These runs have no multiple-choice questions: a submission needs records with choices."
+        )
+    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+    yield f"[\n{lines}\n]\n"

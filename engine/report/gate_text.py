@@ -1,12 +1,8 @@
-"""A gate's report for the terminal, for a pull request (Markdown) and for programs (JSON).
-
-Boundary: a GateReport in, text or plain JSON out.  Every figure comes from the report.
-"""
+"""A gate's report for the terminal, for a pull request (Markdown) and for programs (JSON)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from engine.analysis.gate import (
@@ -22,7 +18,6 @@ from engine.analysis.gate import (
 from engine.analysis.gate_values import TOKENS
 from engine.analysis.metrics import BY_NAME
 from engine.quoting import NONE, count, number, precise
-from engine.report import drawers
 from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 from engine.storage.run_values import RunValues
 
@@ -207,16 +202,6 @@ def sides(report: GateReport) -> Iterator[str]:
         yield f"{name}: run {side.id} of {header.created}{pinned}; code {header.code[:12]}."
 
 
-def markdown(report: GateReport) -> str:
-    """For a pull request; every name is escaped."""
-    return drawers.markdown(blocks(report))
-
-
-def text(report: GateReport) -> str:
-    """For a terminal."""
-    return drawers.terminal(blocks(report)[1:])
-
-
 def as_json(report: GateReport) -> dict[str, Any]:
     """For programs; shares from 0 to 1, times in milliseconds."""
     return {
@@ -228,9 +213,9 @@ def as_json(report: GateReport) -> dict[str, Any]:
         "metrics": list(report.metrics),
         "base": _side(report.base),
         "new": _side(report.new),
-        "results": [asdict(one) for one in report.results],
-        "answers": [asdict(one) for one in report.answers],
-        "not_compared": [asdict(one) for one in report.not_compared],
+        "results": report.results,
+        "answers": report.answers,
+        "not_compared": report.not_compared,
         "notes": list(report.notes),
     }
 
@@ -242,6 +227,6 @@ def _side(side: RunValues) -> dict[str, Any]:
         "created": header.created,
         "code": header.code,
         "pinned": side.pinned,
-        "models": [asdict(one) for one in header.models],
+        "models": header.models,
         "environment": dict(header.environment),
     }

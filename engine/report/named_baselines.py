@@ -3,8 +3,6 @@
 One line per figure, with the columns model, task ("all" or empty for all questions), accuracy (in
 percent), paper and table; n (questions) and url may be empty or absent.  They stand beside own
 figures, always marked as PUBLISHED.  Nothing is computed with them, and no verdict names them.
-
-Boundary: an untrusted file in, frozen lines and sentences about bad lines out.
 """
 
 from __future__ import annotations

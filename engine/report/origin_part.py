@@ -1,7 +1,4 @@
-"""The parts of a report that describe its runs: plans, models, machine, tensors.
-
-Boundary: wording; all facts are from the runs' headers, journals and rows.
-"""
+"""The parts of a report that describe its runs: plans, models, machine, tensors."""
 
 from __future__ import annotations
 

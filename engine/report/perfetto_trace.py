@@ -1,6 +1,6 @@
 """Runs as Chrome trace JSON, which Perfetto opens: four stages and every token of each result.
 
-Boundary: rows in, pieces of text out, one result at a time, to save memory.
+Text comes one result at a time, to save memory.
 Format: "Trace Event Format" of Chromium's catapult project; complete events (ph "X"), times in
 microseconds.  Every result starts its own clock; results are placed one after another in the order
 in which they ran, one process per model, and the gaps between them have no meaning.  Each worker of

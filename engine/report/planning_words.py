@@ -1,7 +1,4 @@
-"""The forecast of a planned run in sentences, for the terminal and the Benchmark page.
-
-Boundary: wording; every figure is computed by engine/analysis/run_planning.py.
-"""
+"""The forecast of a planned run in sentences, for the terminal and the Benchmark page."""
 
 from __future__ import annotations
 

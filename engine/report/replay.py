@@ -1,22 +1,28 @@
 """A finished comparison replayed as a race: stages and tokens appear at their recorded times.
 
-Boundary: result rows in, HTML for a page or a report out.  CSS animations play it, so that it needs
-no script and no network; every text is escaped.  Until a speed is chosen, and where a
-browser cannot animate it, the finished answers are shown.
+CSS animations play it, so that it needs no script and no network; every text is escaped.  Until a
+speed is chosen, and where a browser cannot animate it, the finished answers are shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from itertools import accumulate, pairwise
 from math import ceil
+from typing import TYPE_CHECKING
 
+from engine.analysis.results_table import labels, measured
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS, family_colour, tones
 from engine.quoting import count, ms, printable
+from engine.report.blocks import Block, ChartBlock, Heading, Paragraph
 from engine.storage.result_rows import ResultRow
 from engine.types import STAGES, Span
+
+if TYPE_CHECKING:
+    from engine.report.report_figures import Findings
 
 Pieces = tuple[tuple[float, str], ...]
 PARTS = (*(name for name in STAGES if name != "decode"), "prefill", "steps")  # decode in two
@@ -87,6 +93,39 @@ def _stage_words(name: str, span: Span) -> str:
         how += f"; when computed: {computed}"
     words = "token steps" if name == "steps" else name
     return f"{words} {ms(span.ms)}" + (f" ({how})" if how else "")
+
+
+def replayed(found: Findings) -> Iterator[Block]:
+    """Nothing if no sample has measured times of every model."""
+    for sample, question, lanes in _samples(found):
+        words = (f"{one.label} {ms(one.total_ms)}, {count(one.tokens, 'token')}" for one in lanes)
+        yield Heading(2, "Replay of one sample")
+        yield Paragraph(
+            f"Sample {sample}: {question} Stages and tokens at their recorded times, in the first "
+            "measured run of each model."
+        )
+        yield ChartBlock(f"Total times: {'; '.join(words)}.", partial(section, lanes))
+        return
+
+
+def _samples(found: Findings) -> Iterator[tuple[str, str, tuple[ReplayLane, ...]]]:
+    """Each sample that all measured models can replay: its name, its question and the lanes."""
+    table = measured(found.table)
+    wanted = [label for label in labels(found.table) if label in set(table["label"])]
+    for sample, lines in table.groupby("sample", sort=False):
+        first = lines.drop_duplicates("label")
+        places = dict(
+            zip(first["label"], first[["number", "offset"]].itertuples(index=False), strict=True)
+        )
+        if not wanted or not set(wanted) <= set(places):
+            continue
+        rows = [
+            found.runs[number].row(offset) for number, offset in map(places.__getitem__, wanted)
+        ]
+        lanes = [lane(label, row) for label, row in zip(wanted, rows, strict=True)]
+        whole = tuple(one for one in lanes if one is not None)
+        if len(whole) == len(wanted):
+            yield str(sample), rows[0].prompt or "", whole
 
 
 def section(lanes: Sequence[ReplayLane]) -> str:

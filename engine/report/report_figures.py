@@ -1,13 +1,10 @@
-"""All figures of a report, computed once: counts, medians, comparisons, speed-ups, agreement.
-
-Boundary: runs in, frozen figures out; no wording.
-"""
+"""All figures of a report, computed once: counts, medians, comparisons, speed-ups, agreement."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +34,6 @@ from engine.machine.load import MachineLoad
 from engine.report import named_baselines
 from engine.report.device_notes import label_devices, only_shared
 from engine.report.named_baselines import Baselines
-from engine.report.tensor_shapes import Passage, passages
 from engine.storage.annotations import votes
 from engine.storage.run_store import Run
 
@@ -47,6 +43,30 @@ if TYPE_CHECKING:
 UNVERIFIED = "unverified"
 NO_BASELINES = Baselines()
 NOT_COVERED = "not covered: "
+
+
+BETWEEN = {
+    "images": "load -> preprocess",
+    "pixels": "preprocess -> vision",
+    "input_ids": "preprocess -> decode",
+    "features": "vision -> decode",
+    "embeddings": "inside decode: to the language model",
+}
+SHOWN = 3  # shapes of one name; prompts of many lengths have many
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One tensor of one model: how often it had this shape.  `others` are shapes not listed."""
+
+    label: str
+    name: str
+    between: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    n: int
+    others: int = 0
 
 
 @dataclass(frozen=True)
@@ -153,13 +173,11 @@ def outline(runs: Sequence[Run], table: pd.DataFrame) -> Findings:
 def figures(table: pd.DataFrame) -> dict[str, Any]:
     """Counts and figures for the JSON report."""
     return {
-        "counts": [asdict(count) for count in model_summary.counts(table)],
-        "figures": [asdict(figure) for figure in model_summary.figures(table)],
-        "throughput": [asdict(one) for one in throughput.throughputs(table)],
-        "choice_accuracy": [asdict(one) for one in choice_accuracy.accuracies(table)],
-        "machine_load": {
-            label: load and asdict(load) for label, load in loads.by_label(table).items()
-        },
+        "counts": model_summary.counts(table),
+        "figures": model_summary.figures(table),
+        "throughput": throughput.throughputs(table),
+        "choice_accuracy": choice_accuracy.accuracies(table),
+        "machine_load": loads.by_label(table),
     }
 
 
@@ -208,3 +226,31 @@ def _failures(table: pd.DataFrame) -> dict[tuple[str, str], int]:
     failed = table[table["error"] != ""]
     pairs_ = zip(failed["label"], failed["error"], strict=True)
     return dict(Counter(pairs_).most_common())
+
+
+def passages(runs: Sequence[Run], table: pd.DataFrame) -> tuple[Passage, ...]:
+    """Per label and tensor the most frequent shapes, in the order of the stages."""
+    some = table[table["label"].isin(labels(table))]
+    keys = zip(some["number"], some["offset"], strict=True)
+    names = dict(zip(keys, some["label"], strict=True))
+    counted: dict[tuple[str, str], Counter[tuple[tuple[int, ...], str, int]]] = {}
+    for number, run in enumerate(runs):
+        for offset, row in run.results():
+            label = names.get((number, offset))
+            for one in row.tensors if label is not None else ():
+                shape = (one.shape, one.dtype, one.bytes)
+                counted.setdefault((str(label), one.name), Counter())[shape] += 1
+    order = {name: place for place, name in enumerate(BETWEEN)}
+    every = sorted(counted, key=lambda key: (key[0], order.get(key[1], len(order))))
+    return tuple(passage for key in every for passage in _listed(*key, counted[key]))
+
+
+def _listed(
+    label: str, name: str, counter: Counter[tuple[tuple[int, ...], str, int]]
+) -> list[Passage]:
+    between = BETWEEN.get(name, "")
+    others = max(0, len(counter) - SHOWN)
+    return [
+        Passage(label, name, between, shape, dtype, size, n, others)
+        for (shape, dtype, size), n in counter.most_common(SHOWN)
+    ]

@@ -1,7 +1,4 @@
-"""Accuracy and changed answers by the strength of a change, in words, tables and charts.
-
-Boundary: wording; engine/analysis/robustness.py computes.
-"""
+"""Accuracy and changed answers by the strength of a change, in words, tables and charts."""
 
 from __future__ import annotations
 
@@ -157,20 +154,3 @@ def lines(sweep: Robustness, measure: Measure) -> list[dict[str, str | float | N
         if curve.measure == measure
         for point in curve.points
     ]
-
-
-def as_text(sweep: Robustness) -> str:
-    """The curves for a terminal."""
-    if sweep.problem:
-        return sweep.problem
-    found = list(definitions(sweep))
-    for measure in sweep.measures:
-        found.append(NAMES[measure])
-        for row in table(sweep, measure).rows:
-            title, strength, n, sequences, failed, share, interval = row
-            ends = f" ({interval})" if interval != NONE else ""
-            lost = f", {failed} failed" if failed != "0" else ""
-            found.append(
-                f"  {title:24s} {strength:12s} {share}{ends}, n {n} in {sequences} sequences{lost}"
-            )
-    return "\n".join(found)

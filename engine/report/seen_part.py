@@ -1,7 +1,7 @@
 """The time lines of a run's first samples: when the pictures that its models received are from.
 
-Boundary: reads the run's dataset, so only documents that show charts have this part.  A dataset
-that is not here, or has changed since the run, is left out with a sentence.
+Only documents that show charts have this part.  A dataset that is not here, or has changed since
+the run, is left out with a sentence.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Visitors' votes in words and as a table.
 
-Boundary: wording.  A conclusion needs an interval that excludes one half.
+A conclusion needs an interval that excludes one half.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def test_the_map_the_figures_and_the_limits(tmp_path: Path) -> None:
     assert "right, bottom (column 2, row 2 of 2 x 2): +2.00 nats" in text
     assert "event image 2, replaced by its neighbour: +1.50 nats" in text
     assert "from -2.00 nats (blue-green) over 0 to +2.00 nats (orange" in text
-    assert blocks[-1] == Bullets(wording.LIMITS)
+    assert blocks[-1] == Bullets(wording.LIMITS, "Not proved:")
 
 
 def test_without_its_dataset_the_figures_stand_alone(tmp_path: Path) -> None:

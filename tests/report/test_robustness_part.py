@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from engine.analysis import robustness
-from engine.report import export, robustness_part
+from engine.report import drawers, export, robustness_part
 from engine.report.blocks import ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.charts import svg
 from engine.report.report_figures import gather
@@ -39,11 +40,11 @@ def test_runs_that_form_no_sweep_give_one_sentence(tmp_path: Path) -> None:
 def test_the_text_for_a_terminal(tmp_path: Path) -> None:
     found = robustness.find(sweep(tmp_path, 0, 3))
     assert found is not None
-    text = robustness_part.as_text(found)
+    text = drawers.terminal(robustness_part.parts(found, charts=False))
     assert text.startswith(
         "drop (share): each event or frame is lost with this probability. Seed 7."
     )
-    assert "  vl                       drop:0.1     0.250 (0." in text
+    assert re.search(r"vl +drop:0.1 +\d+ +\d+ +\d+ +0.250 +0.", text)
 
 
 def test_strengths_of_jitter_are_drawn_in_milliseconds(tmp_path: Path) -> None:

@@ -1,8 +1,4 @@
-"""Whether the answers on Compare agree: contradictions, attributes, and their words.
-
-Boundary: finished runs in, elements out.  The engine reads the attributes from the answers; answers
-and labels are plain text or escaped.
-"""
+"""Whether the answers on Compare agree: contradictions, attributes, and their words."""
 
 from __future__ import annotations
 

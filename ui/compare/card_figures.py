@@ -1,7 +1,6 @@
 """The figures of a card as one row of HTML: the total first, then the others in a fixed order.
 
-Boundary: a ComparedModel in, HTML of constant text and numbers out; no streamlit.  With several
-runs each figure is a median, with its range below it.
+With several runs each figure is a median, with its range below it.
 """
 
 from __future__ import annotations

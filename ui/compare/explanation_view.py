@@ -1,7 +1,6 @@
 """One explanation: the words, chance, the map with its legend, the strongest parts, the time line.
 
-Boundary: a finished Explanation and its map in, elements out.  The Compare and the Results page
-share it.  The words and the answer are a model's: they are shown as plain text.
+The words and the answer are a model's: they are shown as plain text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The switch "Show the known answer" and its box: reference answer and scene attributes.
-
-Boundary: a Sample in, elements out.  A click redraws the box alone.
-"""
+"""The switch "Show the known answer" and its box: reference answer and scene attributes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The verdict and the stage bars above the cards: they grow while models run, and stay.
-
-Boundary: views of jobs in, HTML in the page's places out.  The figures are the engine's.
-"""
+"""The verdict and the stage bars above the cards: they grow while models run, and stay."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What a screen reader says when a model has finished: "EventGPT answered in 458 ms".
 
-Boundary: RunViews in, sentences in a live region that is not shown.  A live region speaks only if
-it was on the page before its words.  Streamlit keeps a container with a key in the document, and a
-constant script makes it the live region; the sentences go through st.text.
+A live region speaks only if it was on the page before its words.  Streamlit keeps a container with
+a key in the document, and a constant script makes it the live region; sentences go through st.text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The verdict above the stage bars: who was fastest, the totals of all models, and the reason.
-
-Boundary: the engine's figures and sentences in, escaped HTML out.
-"""
+"""The verdict above the stage bars: who was fastest, the totals of all models, and the reason."""
 
 from __future__ import annotations
 

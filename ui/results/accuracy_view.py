@@ -1,7 +1,4 @@
-"""Accuracy on multiple-choice questions: conclusions, a chart, the table, published figures.
-
-Boundary: shows the engine's figures and sentences; only for runs that have such questions.
-"""
+"""Accuracy on multiple-choice questions: conclusions, a chart, the table, published figures."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The figures of one answer: badges that qualify its times, and the times.
 
-Boundary: a line of the table and its whole row in, elements out.  A sample of a batch shows the
-batch's times, marked as such.
+A sample of a batch shows the batch's times, marked as such.
 """
 
 from __future__ import annotations
@@ -84,30 +83,25 @@ def _source(line: Mapping[str, Any], stage: str) -> str:
 
 def badges(line: Mapping[str, Any]) -> list[Badge]:
     """Certificate, cache, cold, pause, mode: all that affects how to read the times."""
-    together = line["batch"] > 1
     command = certificates.command(str(line["model"]), str(line["backend"]), str(line["pixels"]))
-    found: list[Badge] = [trust_badges.certificate_badge(standing_of(line), command)]
-    if line["cached"]:
-        found.append(("from cache", "green", trust_badges.CACHE_HELP))
-    if line["group"] == "cold":
-        found.append(trust_badges.COLD)
-    if line["group"] == "after a pause":
-        found.append(("after a pause", "orange", PAUSE_HELP))
-    if together:
-        found.append((f"in a batch of {line['batch']:,}", "gray", BATCH_HELP))
-    if line["mode"] == "hooked":
-        found.append(trust_badges.HOOKED)
-    if line["backend"] == "compiled":
-        found.append(trust_badges.COMPILED)
-    if line["pixels"] == "fast":
-        found.append(trust_badges.FAST)
-    if line["window"]:
-        found.append((f"window {escape(line['window'])}", "gray", WINDOW_HELP))
-    if line["split"] != str(COUNT_SPLIT):
-        found.append((f"split {escape(line['split'])}", "gray", SPLIT_HELP))
-    if line["perturb"]:
-        found.append((f"perturbed by {escape(line['perturb'])}", "violet", PERTURB_HELP))
-    return found
+    window, split, perturb = (
+        escape(str(line[name] or "")) for name in ("window", "split", "perturb")
+    )
+    batch, group = line["batch"], line["group"]
+    rules: list[tuple[bool, Badge]] = [
+        (line["cached"], ("from cache", "green", trust_badges.CACHE_HELP)),
+        (group == "cold", trust_badges.COLD),
+        (group == "after a pause", ("after a pause", "orange", PAUSE_HELP)),
+        (batch > 1, (f"in a batch of {batch:,}", "gray", BATCH_HELP)),
+        (line["mode"] == "hooked", trust_badges.HOOKED),
+        (line["backend"] == "compiled", trust_badges.COMPILED),
+        (line["pixels"] == "fast", trust_badges.FAST),
+        (window != "", (f"window {window}", "gray", WINDOW_HELP)),
+        (line["split"] != str(COUNT_SPLIT), (f"split {split}", "gray", SPLIT_HELP)),
+        (perturb != "", (f"perturbed by {perturb}", "violet", PERTURB_HELP)),
+    ]
+    certificate = trust_badges.certificate_badge(standing_of(line), command)
+    return [certificate, *(badge for applies, badge in rules if applies)]
 
 
 def standing_of(line: Mapping[str, Any]) -> Standing:

@@ -1,7 +1,4 @@
-"""Two models or runs, sample by sample: paired differences, and the parts of a speed-up.
-
-Boundary: shows the engine's figures and sentences, computed metric by metric.
-"""
+"""Two models or runs, sample by sample: paired differences, and the parts of a speed-up."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The explanations that are kept with the shown answers of one sample.
-
-Boundary: reads explanations.jsonl of the answers' runs; the engine draws the map, which is cached.
-"""
+"""The explanations that are kept with the shown answers of one sample."""
 
 from __future__ import annotations
 

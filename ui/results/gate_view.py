@@ -1,13 +1,8 @@
-"""Compare with baseline: a gate's verdicts on a chosen run, against a run that was kept before.
-
-Boundary: widgets, and Streamlit's caches around the engine's gate; the engine computes and words
-every figure.
-"""
+"""Compare with baseline: a gate's verdicts on a chosen run, against a run that was kept before."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +14,7 @@ from engine import palette
 from engine.analysis import gate, gate_values
 from engine.analysis.gate import AnswerChange, GateReport
 from engine.errors import StageScopeError
-from engine.report import gate_text
+from engine.report import drawers, gate_text
 from engine.report.blocks import Bullets, Paragraph
 from engine.storage import run_values
 from engine.storage.run_store import Run
@@ -260,7 +255,7 @@ def _downloads(report: GateReport) -> None:
     with st.container(horizontal=True):
         st.download_button(
             "Markdown, for a pull request",
-            lambda: gate_text.markdown(report),
+            lambda: drawers.markdown(gate_text.blocks(report)),
             f"{name}.md",
             "text/markdown",
             key="results_gate_md",
@@ -268,7 +263,7 @@ def _downloads(report: GateReport) -> None:
         )
         st.download_button(
             "JSON",
-            lambda: json.dumps(gate_text.as_json(report), indent=1, allow_nan=False),
+            lambda: drawers.as_json(gate_text.as_json(report)),
             f"{name}.json",
             "application/json",
             key="results_gate_json",

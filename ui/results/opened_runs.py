@@ -35,8 +35,14 @@ from engine.analysis.ranking import DeckCard
 from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
 from engine.report import named_baselines
-from engine.report.report_figures import NO_BASELINES, Findings, outline, with_choices
-from engine.report.tensor_shapes import Passage, passages
+from engine.report.report_figures import (
+    NO_BASELINES,
+    Findings,
+    Passage,
+    outline,
+    passages,
+    with_choices,
+)
 from engine.storage import annotations as feedback
 from engine.storage import explanations, plan_words, run_store
 from engine.storage.run_store import Run

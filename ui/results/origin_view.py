@@ -8,7 +8,7 @@ from functools import partial
 
 import streamlit as st
 
-from engine.report import export, submission
+from engine.report import export
 from engine.report.document import agreement
 from engine.report.export import FORMATS
 from engine.report.origin_part import flow, origin
@@ -82,5 +82,5 @@ def reports(opened: OpenedRuns) -> None:
 
 def _written(opened: OpenedRuns, form: str) -> str:
     if form == "submission":
-        return "".join(submission.pieces(opened.runs))
+        return "".join(export.submission(opened.runs))
     return "".join(export.write(opened.runs, form))

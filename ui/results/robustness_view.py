@@ -1,7 +1,4 @@
-"""Accuracy and changed answers of a sweep by the strength of the change.
-
-Boundary: shows the engine's curves, or its sentence on why there are none.
-"""
+"""Accuracy and changed answers of a sweep by the strength of the change."""
 
 from __future__ import annotations
 
