@@ -1,7 +1,6 @@
 """An explanation as a picture: the heat map over what the model was shown, with a legend in nats.
 
-Boundary: an Explanation in, pixels or PNG bytes out; knows no models and writes no files.  Pillow
-is imported when something is drawn.
+Pillow is imported when something is drawn.
 """
 
 from __future__ import annotations

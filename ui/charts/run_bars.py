@@ -1,7 +1,7 @@
 """Stage times of single runs as bars in HTML, while the runs go on and after them.
 
-Boundary: figures and labels in, HTML out; no streamlit.  All text is escaped.  HTML is drawn ten
-times a second without a chart library, and a finished bar keeps its place.
+HTML is drawn ten times a second without a chart library, and a finished bar keeps its place.  All
+text is escaped.
 """
 
 from __future__ import annotations
@@ -101,23 +101,19 @@ def finished(model: ComparedModel) -> RunBar:
     several = total.runs > 1
     details = ["cancelled"] if model.last.generation.stop == "cancelled" else []
     details += [f"median of {total.runs:,}"] if several else []
+    if model.last.cached:
+        known = model.time("uncached_total") if model.last.uncached_total_ms is not None else None
+        details.append(f"{ms(known.median) if known else 'unknown'} without cache")
     return RunBar(
         label,
         model.family,
         tuple(bars.segments({label: times}, bars.RUN_PARTS)),
         ms(total.median),
-        ", ".join([*details, *_without_cache(model)]),
+        ", ".join(details),
         frozenset(span.name for span in bars.cached_spans(model)),
         tuple(bars.segments({label: uncached}, bars.RUN_PARTS)) if uncached else (),
         (total.low, total.high) if several else None,
     )
-
-
-def _without_cache(model: ComparedModel) -> list[str]:
-    if not model.last.cached:
-        return []
-    known = model.time("uncached_total") if model.last.uncached_total_ms is not None else None
-    return [f"{ms(known.median) if known else 'unknown'} without cache"]
 
 
 def growing(label: str, family: str, progress: Sequence[Span], state: str) -> RunBar:
@@ -132,7 +128,11 @@ def html(rows: Sequence[RunBar]) -> str:
     end = axis_end(longest)
     parts = [part for row in rows for part in (*row.parts, *row.uncached)]
     drawn = {part.part for part in parts if part.ms / end > LEAST_SHARE}
-    keys = "".join(_key(part) for part in ORDER if part in drawn)
+    keys = "".join(
+        f'<span class="run-key"><i style="background: {COLOURS[part]}"></i>{name(part)}</span>'
+        for part in ORDER
+        if part in drawn
+    )
     if any(row.cached for row in rows):
         keys += '<span class="run-key">striped: read from the cache; thin bar: without cache</span>'
     inside = "".join(_row(row, end) for row in rows) + _axis(ticks(end) if longest else (), end)
@@ -174,10 +174,15 @@ def _row(row: RunBar, end: float) -> str:
     bar = "".join(_part(part, end, part.part in row.cached, True) for part in row.parts)
     thin = "".join(_part(part, end, False, False) for part in row.uncached)
     second = f'<div class="run-thin">{thin}</div>' if thin else ""
+    if row.ends is not None:
+        low, high = row.ends
+        place = f"left: {100 * low / end:.3f}%; width: {100 * (high - low) / end:.3f}%"
+        title = f"total from {ms(low)} to {ms(high)}"
+        bar += f'<div class="run-range" style="{place}" title="{title}"></div>'
     return (
         f'<div class="run-row" style="--model: {family_colour(row.family)}">'
         f'<div class="run-name">{escape(row.label)}</div>'
-        f'<div class="run-track"><div class="run-bar">{bar}{_range(row, end)}</div>{second}</div>'
+        f'<div class="run-track"><div class="run-bar">{bar}</div>{second}</div>'
         f'<div class="run-total">{escape(row.total)}<small>{escape(row.detail)}</small></div></div>'
     )
 
@@ -197,15 +202,6 @@ def _part(part: bars.BarSegment, end: float, cached: bool, labelled: bool) -> st
     return f'<div class="run-part" style="{style}" title="{escape(words)}">{inside}</div>'
 
 
-def _range(row: RunBar, end: float) -> str:
-    if row.ends is None:
-        return ""
-    low, high = row.ends
-    place = f"left: {100 * low / end:.3f}%; width: {100 * (high - low) / end:.3f}%"
-    title = f"total from {ms(low)} to {ms(high)}"
-    return f'<div class="run-range" style="{place}" title="{title}"></div>'
-
-
 def _axis(places: Sequence[float], end: float) -> str:
     ticks = "".join(
         f'<span class="run-tick" style="left: {100 * place / end:.3f}%">{place:,.6g}'
@@ -216,11 +212,6 @@ def _axis(places: Sequence[float], end: float) -> str:
         '<div class="run-row"><div class="run-name" style="border: 0"></div>'
         f'<div class="run-axis">{ticks}</div><div class="run-total"></div></div>'
     )
-
-
-def _key(part: str) -> str:
-    colour = COLOURS[part]
-    return f'<span class="run-key"><i style="background: {colour}"></i>{name(part)}</span>'
 
 
 def ink(colour: str) -> str:

@@ -1,7 +1,4 @@
-"""Stage times of single runs as a table, with their sources.
-
-Boundary: ComparedModels in, DataFrame out; no streamlit.  All figures are the engine's.
-"""
+"""Stage times of single runs as a table, with their sources."""
 
 from __future__ import annotations
 
@@ -51,7 +48,10 @@ def _column(model: ComparedModel) -> dict[str, str]:
         cells[shown] = _cell(model, name)
     cells[UNACCOUNTED] = _time(model.time("unaccounted"))
     cells[THIS_RUN] = _time(model.time("total"))
-    cells[ORIGINAL] = _original(model) if model.last.cached else "no cached stage"
+    cells[ORIGINAL] = "no cached stage"
+    if model.last.cached:  # not known if a prefix was reused
+        known = model.last.uncached_total_ms is not None
+        cells[ORIGINAL] = _time(model.time("uncached_total")) if known else UNKNOWN
     return cells
 
 
@@ -62,12 +62,6 @@ def _time(spread: RunRange | None) -> str:
     if spread.runs == 1:
         return ms(spread.median)
     return f"{ms(spread.median)} ({ms(spread.low)} to {ms(spread.high)}, n = {spread.runs:,})"
-
-
-def _original(model: ComparedModel) -> str:
-    """The total without cache; unknown if a prefix was reused."""
-    known = model.last.uncached_total_ms is not None
-    return _time(model.time("uncached_total")) if known else UNKNOWN
 
 
 def source_words(result: RunResult, span: Span) -> str:
