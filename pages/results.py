@@ -13,7 +13,7 @@ import streamlit as st
 from engine import settings
 from engine.errors import StageScopeError
 from engine.models import registry
-from ui.published import adding, beside_own_runs, own_drafts
+from ui.published import adding, beside_own_runs, draft_view
 from ui.published import sets_view as recorded
 from ui.results import (
     accuracy_view,
@@ -59,7 +59,7 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "gate": ("Compare with baseline", gate_view.show),
     "samples": ("Samples", show_samples),
     "deck": ("Deck", deck_view.show),
-    "drafts": ("Acceptance", own_drafts.show),
+    "drafts": ("Acceptance", draft_view.show_own),
     "agreement": ("Agreement with references", origin_view.agree),
     "origin": ("What ran", origin_view.show),
     "reports": ("Reports", origin_view.reports),

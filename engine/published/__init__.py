@@ -1,4 +1,1 @@
-"""Other people's result files: read into one form, audited, and compared with published claims.
-
-Boundary: data alone.  No torch; nothing here runs a model.
-"""
+"""Other people's result files: read into one form, audited, and compared with published claims."""

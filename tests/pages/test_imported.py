@@ -312,8 +312,8 @@ def test_as_recorded_means_the_label_and_says_that_it_is_disputed(opened: AppTes
 
 def test_a_claim_lists_the_files_that_say_nothing(opened: AppTest) -> None:
     at = view(opened, "claims")
-    assert html(at).count("Files without evidence") == 3
-    assert "the run failed: there is no result" in html(at) and "no rows of EventGPT" in html(at)
+    assert texts(at).count("Files without evidence") == 3
+    assert "the run failed: there is no result" in texts(at) and "no rows of EventGPT" in texts(at)
 
 
 def test_records_of_one_clip_are_said_to_be(opened: AppTest) -> None:

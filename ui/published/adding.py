@@ -1,7 +1,6 @@
 """Adding published result files: dropped, from a folder, kept as a set, removed again.
 
-Boundary: from widgets to the files of the visit or a set; other modules read them.  A folder can be
-named only if the server listens on this machine only.
+A folder can be named only if the server listens on this machine only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The findings of the audit, rule by rule, with the records concerned.
 
-Boundary: shows the engine's findings in their order.  The open finding is in the URL, or in the
-session for files without a link.
+The open finding is in the URL, or in the session for files without a link.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import streamlit as st
 from engine.published.audit import RULES, SEVERITIES, AuditFinding, Rule, Severity
 from engine.quoting import number
 from engine.report.blocks import ReportTable
-from ui.published import file_list, record_table
+from ui.published import file_list
 from ui.published.opened_sets import Audited, OpenedSets
 from ui.widgets import blocks, notices
 from ui.widgets.text import count
@@ -31,41 +30,28 @@ Entry = tuple[str, Audited, AuditFinding]  # its key in the URL
 
 
 def show(found: OpenedSets) -> None:
-    """The files, then their findings."""
+    """The files, then their findings rule by rule, errors first."""
     blocks.draw([file_list.table(found)], "imported_files")
     for index, sentence in enumerate(file_list.unread(found)):
         notices.notice(sentence, f"imported_unread_{index}")
     st.subheader("Findings", anchor=False)
-    listed(found)
-
-
-def listed(found: OpenedSets) -> None:
-    """The findings rule by rule, errors first."""
     notices.small(MEANINGS, "imported_meanings")
     chosen = _chosen(found)
     if not chosen:
         st.caption("No finding matches this choice.")
-    for rule in _in_order():
+    for rule in RULES:
         entries = [entry for entry in chosen if entry[2].rule == rule.name]
         if entries:
             _rule(rule, entries, found)
 
 
-def _in_order() -> list[Rule]:
-    return sorted(RULES, key=lambda rule: SEVERITIES.index(rule.severity))
-
-
-def entries_of(found: OpenedSets) -> list[Entry]:
-    return [
-        (f"{place}.{number_}", item, finding)
-        for place, item in enumerate(found.items)
-        for number_, finding in enumerate(item.findings)
-    ]
-
-
 def _chosen(found: OpenedSets) -> list[Entry]:
     """The findings of the chosen severities and file."""
-    every = entries_of(found)
+    every: list[Entry] = [
+        (f"{place}.{index}", item, finding)
+        for place, item in enumerate(found.items)
+        for index, finding in enumerate(item.findings)
+    ]
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     severities = left.pills(
         "Severity",
@@ -144,12 +130,10 @@ def _evidence(key: str, item: Audited, finding: AuditFinding) -> None:
         rows = tuple((name, number(value)) for name, value in finding.figures.items())
         table = ReportTable("Figures", ("in the file's units", "value"), rows)
         blocks.draw([table], f"imported_figures_{key}")
-    both = record_table.concerned(item.file, finding)
+    both = file_list.concerned(item.file, finding)
     failures = [one for one in item.file.failures if one.path in set(finding.paths)]
     if both:
-        record_table.grid(
-            record_table.lines(both), f"imported_records_{key}", "The records concerned"
-        )
+        file_list.grid(file_list.lines(both), f"imported_records_{key}", "The records concerned")
     elif failures:
         lines = tuple((one.path, one.sample, one.message) for one in failures[:50])
         table = ReportTable(

@@ -1,7 +1,4 @@
-"""Own runs and recorded files side by side in one chart and one table.
-
-Boundary: medians from the engine; each line says where it was measured, no figure mixes both.
-"""
+"""Own runs and recorded files side by side in one chart and one table."""
 
 from __future__ import annotations
 

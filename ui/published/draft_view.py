@@ -1,25 +1,27 @@
-"""One file: one model's answers as drafts for the other model.
-
-Boundary: shows the figures of engine.analysis.acceptance; the visitor chooses the draft length.
-"""
+"""One model's answers as drafts for another model, in one file or in own runs."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import streamlit as st
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Range
 from engine.analysis.acceptance_marks import Painting
-from engine.published.claims.denominators import both_denominators
-from engine.published.claims.published_report import range_percent, range_times
-from engine.published.read import AnswerRecord, ResultFile, answer_pairs
+from engine.published.claims.evidence import both_denominators
+from engine.published.claims.published_report import acceptance_cells
+from engine.published.read import AnswerRecord, ResultFile, answer_pairs, own_rows
 from engine.quoting import number, percent, times
 from engine.report.blocks import ReportTable
 from ui.charts import published_charts
 from ui.published import file_figures
-from ui.published.opened_sets import OpenedSets
+from ui.published.opened_sets import Audited, OpenedSets, kept
+from ui.results.opened_runs import OpenedRuns
 from ui.widgets import blocks, notices, token_marks
+from ui.widgets.text import when
 
 NONE = "No file here has token ids of two models, so acceptance cannot be computed."
+TWO = "Acceptance needs the answers of two models. Choose a run with two models, or start one."
 LONGEST = 16  # greatest draft length
 MEANING = (
     "Position match: the share of ids that are equal at the same position. Shuffled: the same "
@@ -174,24 +176,14 @@ def table(file: ResultFile, kinds: dict[str, Acceptance]) -> ReportTable:
     """All comparisons of the file."""
     gamma = next(iter(kinds.values())).gamma
     columns = ("comparison", "pairs", "position match (95 %)", "shuffled (95 %)", "mean prefix",
-               f"W at g = {gamma}", "tokens per cycle", "cost ratio c", "ceiling",
-               "predicted speed-up (95 %)")  # fmt: skip
-    rows = tuple((comparison_name(file, kind), *_row(one)) for kind, one in kinds.items())
+               f"W at g = {gamma}", "cost ratio c", "ceiling",
+               "predicted speed-up (95 %)", "tokens per cycle")  # fmt: skip
+    rows = tuple(
+        (comparison_name(file, kind), one.amount, *acceptance_cells(one),
+         f"{one.expected_tokens:.2f}")
+        for kind, one in kinds.items()
+    )  # fmt: skip
     return ReportTable("Acceptance by token ids", columns, rows)
-
-
-def _row(found: Acceptance) -> tuple[str, ...]:
-    return (
-        found.amount,
-        range_percent(found.rate),
-        range_percent(found.shuffled),
-        f"{found.mean_prefix:.2f}",
-        f"{found.first_window:.3f}",
-        f"{found.expected_tokens:.2f}",
-        number(found.cost_ratio),
-        times(found.ceiling),
-        range_times(found.speedup),
-    )
 
 
 def _stated(file: ResultFile, corrected: bool) -> None:
@@ -250,3 +242,31 @@ def _paint(picture: Painting) -> None:
 
 def _sample(record: AnswerRecord) -> str:
     return f"{record.sample} · {record.question}" if record.question else record.sample
+
+
+def show_own(runs: OpenedRuns) -> None:
+    """Any two models of one run."""
+    every = runs.table.groupby("number")["model"].unique()
+    models = list(dict.fromkeys(model for names in every if len(names) > 1 for model in names))
+    if not models:
+        notices.hint(TWO)
+        return
+    left, right = st.columns(2)
+    draft = left.selectbox("Draft", models, 0, key="results_draft", bind="query-params")
+    target = right.selectbox("Target", models, 1, key="results_target", bind="query-params")
+    if draft == target:
+        notices.notice("Draft and target are the same model: choose another one.", "imported_same")
+        return
+    key = ("own pair", runs.key, draft, target)  # acceptance is remembered by the file
+    items = kept(key, lambda: tuple(_paired(runs, str(draft), str(target))))
+    show(OpenedSets((), (), items), "Run")
+
+
+def _paired(runs: OpenedRuns, draft: str, target: str) -> Iterator[Audited]:
+    """The runs that have both models; only the first answer to each sample, no warm-up run."""
+    for run in runs.runs:
+        rows = [row for _, row in run.results() if row.phase == "measured" and not row.repeat]
+        name = f"{when(run.header.created)} · {run.id}"
+        file = own_rows.from_rows(rows, name, draft, target)
+        if {draft, target} <= set(file.models):
+            yield Audited(file, ())

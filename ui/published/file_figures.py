@@ -1,7 +1,4 @@
-"""One file: who answered, stages and tokens, stage bars, the parts of the difference.
-
-Boundary: the engine's figures as tables and charts, recorded or corrected.
-"""
+"""One file: who answered, stages and tokens, stage bars, the parts of the difference."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from engine.quoting import NONE, number
 from engine.report import charts
 from engine.report.blocks import ReportTable
 from ui.charts import published_charts
-from ui.published import file_list, record_table
+from ui.published import file_list
 from ui.published.opened_sets import Audited, OpenedSets
 from ui.widgets import blocks, notices
 from ui.widgets.text import count
@@ -53,7 +50,7 @@ def show(found: OpenedSets) -> None:
     _fall(file, found.corrected)
     if st.toggle("Every record", key="results_records", bind="query-params"):
         every = stages.frame(file, found.corrected)
-        record_table.grid(every, "imported_every", f"Every record of {file.name}, {mode}")
+        file_list.grid(every, "imported_every", f"Every record of {file.name}, {mode}")
 
 
 def held(file: ResultFile) -> str:

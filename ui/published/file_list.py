@@ -1,13 +1,15 @@
-"""The files: kind, amount, and why one could not be read.
-
-Boundary: a table and sentences; audit_view shows the findings.
-"""
+"""The files (kind, amount, why one could not be read), and records of a file as a grid."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
 from engine.analysis.acceptance import amount
-from engine.published.audit import SEVERITIES
-from engine.published.read import ResultFile
+from engine.published.audit import SEVERITIES, AuditFinding
+from engine.published.read import AnswerRecord, ResultFile, milliseconds
 from engine.published.read.who_answered import disputed
 from engine.published.read.who_answered import shown as identity_name
 from engine.quoting import NONE
@@ -15,6 +17,10 @@ from engine.report.blocks import ReportTable
 from ui.published.opened_sets import Audited, OpenedSets
 from ui.widgets.text import count
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+TALLEST, ROW = 420, 35  # pixels of a grid
 STATUS = {"ok": "read", "failed": "the run failed", "unknown": "not usable"}
 COLUMNS = ("file", "group", "status", "models", "records", "errors", "findings")
 WORDS = 4
@@ -90,3 +96,54 @@ def summary(found: OpenedSets) -> str:
         parts.append(f"{unknown:,} that cannot be used")
     answers = sum(len(item.file.records) for item in found.items)
     return f"{', '.join(parts)}; {count(answers, 'answer')} in all."
+
+
+def concerned(file: ResultFile, finding: AuditFinding) -> list[tuple[AnswerRecord, AnswerRecord]]:
+    """(recorded, corrected) of the records that a finding names."""
+    paths = set(finding.paths)
+    both = zip(file.records, file.corrected, strict=True)
+    return [
+        (recorded, corrected)
+        for recorded, corrected in both
+        if recorded.path in paths and finding.model in ("", recorded.model)
+    ]
+
+
+def lines(both: Sequence[tuple[AnswerRecord, AnswerRecord]]) -> pd.DataFrame:
+    """One line per record: its path, its counts, its recorded times in ms."""
+    import pandas as pd
+
+    found: list[dict[str, Any]] = []
+    for recorded, corrected in both:
+        line: dict[str, Any] = {
+            "where": recorded.path,
+            "model": recorded.model,
+            "sample": recorded.sample,
+            "tokens, recorded": recorded.tokens,
+            "tokens, corrected": corrected.tokens,
+            "context, recorded": recorded.context,
+            "context, corrected": corrected.context,
+        }
+        for key, value in recorded.times.items():
+            line[f"{key.removesuffix('_ms')} (ms)"] = milliseconds(key, value)
+        found.append(line | {"answer": recorded.text})
+    return pd.DataFrame(found).dropna(axis="columns", how="all")
+
+
+def grid(table: pd.DataFrame, key: str, what: str) -> None:
+    """The table with a maximum height; `what`: its description."""
+    if table.empty:
+        st.caption("There are no records.")
+        return
+    numbers = {
+        str(name): st.column_config.NumberColumn(format="%.4g")
+        for name in table.select_dtypes("float64")
+    }
+    st.dataframe(
+        table,
+        hide_index=True,
+        height=min(TALLEST, ROW * (len(table) + 1) + 3),
+        column_config=numbers,
+        key=key,
+        alt=f"{what}: {count(len(table), 'line')}.",
+    )

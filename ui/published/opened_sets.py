@@ -1,7 +1,6 @@
 """The chosen sets, read and audited once for all visitors, and what was computed from them.
 
-Boundary: a cache of engine functions, keyed by the files' contents (kept sets: by their sizes and
-times).  Cached values are never changed.
+Kept by the files' contents (saved sets: by their sizes and times).  Kept values are never changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Chosen sets of published files: the head, the two switches, one view at a time.
-
-Boundary: places the parts of ui/published on the page.  The choices are in the URL.
-"""
+"""Chosen sets of published files: the head, the two switches, one view at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ from ui.published import (
     file_figures,
     file_list,
     opened_sets,
-    report_download,
 )
 from ui.published.opened_sets import OpenedSets
 from ui.results.result_sources import ELSEWHERE_WORDS, Source
@@ -30,7 +26,7 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedSets], None]]] = {
     "figures": ("Figures", file_figures.show),
     "drafts": ("Acceptance", draft_view.show),
     "claims": ("Claims", claim_view.show),
-    "report": ("Report", report_download.show),
+    "report": ("Report", claim_view.show_report),
 }
 VALUES = {"corrected": "Corrected", "recorded": "As recorded"}
 VALUES_HELP = (

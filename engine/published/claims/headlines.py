@@ -3,9 +3,7 @@
 The claims come from the benchmark's design documents: about 3.3x faster overall, 1.9x in decoding,
 8x in loading, each against the other model.  A ratio is the other model's time divided by
 EventGPT's: the ratio of means, and the median over clips (each clip counts once, by the median of
-its samples) with its exact interval.  absences.py says why a file has no evidence.
-
-Boundary: figures from ResultFiles; no drawing, no Markdown.
+its samples) with its exact interval.  evidence.py says why a file has no evidence.
 """
 
 from __future__ import annotations
@@ -16,10 +14,18 @@ from typing import Any, Literal
 
 from engine.analysis.acceptance import amount
 from engine.analysis.statistics import MIN_CLUSTERS, Interval, median_interval
-from engine.published.claims.absences import Without, without
-from engine.published.claims.claim_times import CLAIM_TIMES, pairs, ratio_of_means
-from engine.published.claims.confounds import confounds, of_means
-from engine.published.claims.doubts import doubted, doubts, impossible
+from engine.published.claims.evidence import (
+    CLAIM_TIMES,
+    Without,
+    confounds,
+    doubted,
+    doubts,
+    impossible,
+    of_means,
+    pairs,
+    ratio_of_means,
+    without,
+)
 from engine.published.read.record_types import ResultFile
 from engine.published.read.who_answered import disputed, shown, speaks_of_eventgpt
 

@@ -1,7 +1,4 @@
-"""The report of published result files: what was claimed, what the files show, what stays unknown.
-
-Boundary: ResultFiles in; headings, sentences and tables out, or the whole document as text.
-"""
+"""The report of published result files: what was claimed, what they show, what stays unknown."""
 
 from __future__ import annotations
 
@@ -9,10 +6,8 @@ from collections.abc import Sequence
 
 from engine.analysis.acceptance import Acceptance, Range, amount
 from engine.published.audit import SEVERITIES, AuditFinding, audit
-from engine.published.claims.confounds import PER_TOKEN
-from engine.published.claims.denominators import both_denominators
+from engine.published.claims.evidence import PER_TOKEN, both_denominators, unknowns
 from engine.published.claims.headlines import Headline, headlines
-from engine.published.claims.unknowns import unknowns
 from engine.published.claims.waterfall import Waterfall, waterfall
 from engine.published.read import answer_pairs, file_summary
 from engine.published.read.record_types import ResultFile, milliseconds
@@ -45,12 +40,17 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
         Bullets(tuple(claim.judged for claim in claims)),
         Paragraph(_opening(audited)),
         Heading(2, "What was claimed"),
-        *_claims(claims),
+        Paragraph(PER_TOKEN),
+        *(block for one in claims for block in (Heading(3, one.claim), *claim_blocks(one))),
         Heading(2, "What the files show"),
         *_overview(audited),
         *_waterfalls(usable_files),
         *_acceptances(usable_files),
-        *_denominators(usable),
+        *(
+            Paragraph(f"{file.name}: {sentence}")
+            for file, findings in usable
+            if (sentence := both_denominators(file, findings))
+        ),
         *_unchecked(usable_files),
         Heading(2, "What cannot be known"),
         Bullets(unknowns(audited) or ("Nothing: no file has results.",)),
@@ -78,29 +78,26 @@ def _opening(audited: Sequence[Audited]) -> str:
     )
 
 
-def _claims(claims: Sequence[Headline]) -> list[Block]:
-    made: list[Block] = [Paragraph(PER_TOKEN)]
+def claim_blocks(headline: Headline) -> list[Block]:
+    """The verdict on a claim, the files' evidence, and the files without evidence."""
     columns = ("file", "against", "n", "recorded", "corrected", "median over clips (95 %)", "notes")
-    for headline in claims:
-        made += [Heading(3, headline.claim), Paragraph(headline.verdict)]
-        rows = [
-            (
-                one.file,
-                one.other,
-                one.amount,
-                times(one.recorded),
-                times(one.corrected),
-                times(one.paired.median, (one.paired.low, one.paired.high)) if one.paired else NONE,
-                "; ".join(one.notes) or NONE,
-            )
-            for one in headline.evidence
-        ]
-        made += _table(columns, rows, len(columns))
-        if headline.without:
-            made.append(Paragraph("Files without evidence for this claim, and why:"))
-            made.append(
-                Bullets(tuple(f"{one.reason}: {', '.join(one.files)}" for one in headline.without))
-            )
+    rows = [
+        (
+            one.file,
+            one.other,
+            one.amount,
+            times(one.recorded),
+            times(one.corrected),
+            times(one.paired.median, (one.paired.low, one.paired.high)) if one.paired else NONE,
+            "; ".join(one.notes) or NONE,
+        )
+        for one in headline.evidence
+    ]
+    made: list[Block] = [Paragraph(headline.verdict), *_table(columns, rows, len(columns))]
+    if headline.without:
+        made.append(Paragraph("Files without evidence for this claim, and why:"))
+        reasons = (f"{one.reason}: {', '.join(one.files)}" for one in headline.without)
+        made.append(Bullets(tuple(reasons)))
     return made
 
 
@@ -170,7 +167,8 @@ def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
             gamma = acceptance.gamma
             own = stated.get(acceptance.rate.value if acceptance.rate else None)
             title = file.name if name == "main" else f"{file.name} ({name.replace('_', ' ')})"
-            rows.append((title, *_acceptance(acceptance, own)))
+            cells = acceptance_cells(acceptance)
+            rows.append((title, acceptance.amount, percent(own), *cells))
     if not rows:
         return []
     columns = ("file", "pairs", "stated", "position match (95 %)", "shuffled (95 %)", "mean prefix",
@@ -190,10 +188,9 @@ def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
     ]
 
 
-def _acceptance(found: Acceptance, stated: float | None) -> tuple[str, ...]:
+def acceptance_cells(found: Acceptance) -> tuple[str, ...]:
+    """Position match, shuffled, mean prefix, W, cost ratio, ceiling, predicted speed-up."""
     return (
-        found.amount,
-        percent(stated),
         range_percent(found.rate),
         range_percent(found.shuffled),
         f"{found.mean_prefix:.2f}",
@@ -212,12 +209,6 @@ def range_percent(found: Range | None) -> str:
 def range_times(found: Range | None) -> str:
     """ "1.23x (1.10 to 1.40)"."""
     return times(found.value, found.interval) if found else NONE
-
-
-def _denominators(used: Sequence[Audited]) -> list[Paragraph]:
-    """Where a finding and the table state one count as two shares."""
-    sentences = [(file.name, both_denominators(file, findings)) for file, findings in used]
-    return [Paragraph(f"{name}: {sentence}") for name, sentence in sentences if sentence]
 
 
 def _unchecked(files: Sequence[ResultFile]) -> list[Block]:

@@ -1,7 +1,4 @@
-"""Splits the difference of two models' mean totals into parts.
-
-Boundary: figures from one ResultFile, recorded or corrected; no drawing.
-"""
+"""Splits the difference of two models' mean totals into parts."""
 
 from __future__ import annotations
 

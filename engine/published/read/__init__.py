@@ -4,8 +4,6 @@
 claimed models and the evidence for them, and the stated figures beside those of the rows.
 file_summary has the JSON form, as_result_rows and own_rows convert to and from the project's own
 result rows, imported_sets keeps files on disk.
-
-Boundary: data only, neither torch nor pandas; engine.published.audit judges.
 """
 
 from engine.published.read.parsing import RecordsError

@@ -3,8 +3,6 @@
 Some published scripts kept the prompt's ids in front of an answer; others cut as many ids off
 answers without a prompt.  The first can be removed.  Of the second only the number is known, and
 only for EventGPT.
-
-Boundary: changes one record at a time; the audit writes the sentences.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Reads single values of a file: numbers, texts, token ids, names of samples.
 
-Boundary: independent of groups.  An unusable value becomes None and is noted as a Problem; it never
-becomes 0 and never stops the file.
+An unusable value becomes None and is noted as a Problem; it never becomes 0 or stops the file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The figures of a file: per model and stage its mean, median and mean without the first record.
 
-Boundary: arithmetic over a ResultFile; `as_dict` is the shape that `python -m engine import --json`
-prints.  Stages keep the file's keys and unit.  Recorded means are over all records; corrected means
-do not include a warm-up (see corrected.py).
+Stages keep the file's keys and unit.  Recorded means are over all records; corrected means do not
+include a warm-up (see corrected.py).
 """
 
 from __future__ import annotations

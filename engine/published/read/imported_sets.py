@@ -1,8 +1,6 @@
 """Imported sets on disk: unchanged copies of files, so that newer versions can read them again.
 
 `runs_dir/imported/NAME/set.json` lists {"file", "kept"}; the files are beside it as 000.json, ...
-
-Boundary: names are checked before they become paths; nothing outside the folder is read or written.
 """
 
 from __future__ import annotations

@@ -96,17 +96,12 @@ def covered(file: ResultFile, tokens: float) -> float:
     Group five_stages counts the first token to the prefill: its avg_token_time divides by N - 1, as
     TPOT does.  The others divide by N, or do not say.
     """
-    return tokens - 1 if divides_by_less(file) else tokens
-
-
-def divides_by_less(file: ResultFile) -> bool:
-    """Whether the first token belongs to a file's prefill and not to its decoding."""
-    return file.group.first_token_in_prefill
+    return tokens - 1 if file.group.first_token_in_prefill else tokens
 
 
 def definition(file: ResultFile) -> str:
     """The definition of time per token in this file, in words."""
-    if divides_by_less(file):
+    if file.group.first_token_in_prefill:
         return "over the N - 1 tokens after the first, which the prefill gives"
     return "over all N tokens"
 

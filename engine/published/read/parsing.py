@@ -1,8 +1,4 @@
-"""Parses untrusted bytes to a JSON value, and lists the files of folders.
-
-Boundary: reading only, no meaning.  Bytes that are not usable JSON raise RecordsError with one
-sentence; nothing is executed, and no link out of a folder is followed.
-"""
+"""Parses untrusted bytes to a JSON value, and lists the files of folders."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 If rows lack values, the summary may or may not include them.  So a stated figure contradicts its
 rows only if no plausible missing values explain it.
-
-Boundary: arithmetic; file_reading.py finds the values, the audit reports contradictions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Finds models beyond the two that are read, so that they can be named.
-
-Boundary: looks at keys only; each such model becomes a Problem of the kind "model".
-"""
+"""Finds models beyond the two that are read, so that they can be named."""
 
 from __future__ import annotations
 

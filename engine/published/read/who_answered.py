@@ -3,8 +3,6 @@
 Visual tokens (facts of the published checkpoints): LLaVA-1.5 576 per image at id 32000; Video-LLaVA
 2,056 per clip of 8 frames at id 32001; EventGPT T + 577 for T event images.  Weights in 16 bits:
 LLaVA-1.5 7.06 billion parameters, 13,472 MiB; Video-LLaVA has two more towers, 14,05x MiB.
-
-Boundary: collects the evidence; the audit reports contradictions.
 """
 
 from __future__ import annotations

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from engine.published.audit import audit
+from engine.published.claims.published_report import claim_blocks
 from engine.published.read import ResultFile, file_summary
 from engine.published.read.part_bars import frame
+from engine.report.blocks import ReportTable
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
-from ui.published import claim_view, draft_view, file_figures, file_list, opened_sets, record_table
+from ui.published import draft_view, file_figures, file_list, opened_sets
 from ui.published.opened_sets import Audited, OpenedSets
 
 
@@ -64,9 +66,9 @@ def test_who_answered_is_claimed_beside_its_evidence() -> None:
 def test_the_records_of_a_finding_show_both_values() -> None:
     file = read(made.legacy())
     finding = next(one for one in audit(file) if one.rule == "prompt_counted")
-    both = record_table.concerned(file, finding)
+    both = file_list.concerned(file, finding)
     assert len(both) == 4 and {told.model for told, _ in both} == {"videollava"}
-    lines = record_table.lines(both)
+    lines = file_list.lines(both)
     assert list(lines["tokens, recorded"]) == [617] * 4
     assert list(lines["tokens, corrected"]) == [20] * 4
     assert lines["stage4_time (ms)"].iloc[0] == pytest.approx(1600)
@@ -102,5 +104,5 @@ def test_claims_follow_the_switch() -> None:
     file = read(made.legacy(), "a.json")
     for corrected, tokens in ((True, "1.82x the tokens"), (False, "56.09x the tokens")):
         headline = opened_sets.claims(look(file, corrected=corrected))[0]
-        row = claim_view.table(headline, corrected).rows[0]
-        assert row[0] == "a.json" and tokens in row[2]
+        table = next(one for one in claim_blocks(headline) if isinstance(one, ReportTable))
+        assert table.rows[0][0] == "a.json" and tokens in table.rows[0][-1]
