@@ -1,7 +1,4 @@
-"""Common questions, the rules for a valid question, and the forms of multiple-choice questions.
-
-Boundary: strings only.  The adapters wrap a question into their model's prompt.
-"""
+"""Common questions, the rules for a valid question, and the forms of multiple-choice questions."""
 
 from __future__ import annotations
 

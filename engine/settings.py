@@ -1,8 +1,7 @@
 """The settings of this machine: folders, models.toml, device, threads, and the Ray address.
 
-Boundary: reads the environment and one file, nothing else.  An environment variable overrides
-`stagescope.toml` (in the project folder, or the path in STAGESCOPE_SETTINGS), which overrides the
-default.  `VARIABLES` lists all environment variables.
+An environment variable overrides `stagescope.toml` (in the project folder, or the path in
+STAGESCOPE_SETTINGS), which overrides the default.  `VARIABLES` lists all environment variables.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Benchmark: start a dataset run, watch it, cancel it, resume it.
 
-Boundary: puts the parts of ui/benchmark on the page.  The run is a job in the engine's queue: it
-continues when the user opens another page or closes the browser.
+The run is a job in the engine's queue: it continues when the user opens another page or closes the
+browser.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ from engine.models.checkpoint import ModelEntry
 from engine.quoting import listed
 from engine.storage.run_header import HEADER
 from ui.benchmark import (
-    executor_choice,
     planning_view,
     run_progress_view,
     unfinished_runs,
-    worker_table,
 )
-from ui.benchmark.run_choice import RunChoice, choose, words
+from ui.benchmark.run_choice import RunChoice, choose, configured, words
 from ui.benchmark.start_command import command
 from ui.widgets import columns, followed_runs, links, notices, preparation
 from ui.widgets.followed_job import Followed
@@ -168,7 +166,7 @@ def board(job: BenchmarkJob, live: bool, labels: Mapping[str, str]) -> None:
     st.subheader(escape(job.title), anchor=False)
     look()
     if job.folder is not None:
-        worker_table.places(job.folder, job.cluster is not None, live)
+        run_progress_view.places(job.folder, job.cluster is not None, live)
         notices.small(f"Saved in {job.folder}", "benchmark_folder")
         st.page_link(
             "pages/results.py",
@@ -222,7 +220,7 @@ def main() -> None:
     with st.sidebar:
         choice = choose(entries)
     st.title("Benchmark", anchor=False)
-    st.caption(f"{WHAT}{RAY if executor_choice.configured() else ''}.")
+    st.caption(f"{WHAT}{RAY if configured() else ''}.")
     shown = followed()
     live = shown is not None and not shown.ended
     buttons(choice, shown, live)

@@ -1,7 +1,6 @@
 """Compare: one sample, up to six columns, one question; answers and stage times side by side.
 
-Boundary: puts the widgets of ui/ on the page and turns the choice into RunRequests.  The runs are
-jobs in the engine's queue, so a redraw of the page loses nothing.
+The runs are jobs in the engine's queue, so a redraw of the page loses nothing.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@ works at a time, so what changes on the machine changes for both.  Each piece fo
 other side, because a process that works twice in a row is a few percent faster the second time.
 Who is first changes with each repeat.  Both use the same cores, because the cores of a shared host
 differ more than the sides.  The headers of both runs record the ID.
-
-Boundary: processes and their turns; engine/cli/bench.py makes the command, the gate compares.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The progress of a run: counts, rate, time left, live medians, the last failures.
 
-Boundary: rows in, a frozen view out.  Memory does not grow with the run: medians cover the last
-WINDOW results, failures the last FAILURES.  Uses the monotonic clock.
+Memory does not grow with the run: medians cover the last WINDOW results, and the last FAILURES
+failures are kept.
 """
 
 from __future__ import annotations
@@ -98,32 +98,30 @@ class _ModelCounts:
     done: int = 0
     failed: int = 0
     given_up: str = ""
+    # By kind of device and backend, and batch size.
     sizes: Counter[tuple[AnsweredBy, int]] = field(default_factory=Counter)
-    # By kind of device and backend, and by batch size.
-    values: dict[AnsweredBy, dict[int, dict[str, deque[float]]]] = field(default_factory=dict)
-
-    def of(self, kind: AnsweredBy, batch: int) -> dict[str, deque[float]]:
-        sizes = self.values.setdefault(kind, {})
-        if batch not in sizes:
-            sizes[batch] = {name: deque(maxlen=WINDOW) for name in _LIVE}
-        return sizes[batch]
+    values: dict[tuple[AnsweredBy, int], dict[str, deque[float]]] = field(default_factory=dict)
 
     def kind(self) -> AnsweredBy:
         """The kind with the most recent results."""
-        return max(self.values, key=lambda kind: _seen(self.values[kind]), default=AnsweredBy())
+        recent = Counter[AnsweredBy]()
+        for (kind, _), kept in self.values.items():
+            recent[kind] += len(kept["new_tokens"])
+        return max(recent, key=recent.__getitem__, default=AnsweredBy())
 
     def note(self, several: bool) -> str:
         """A note about that kind: the device or that it is shared, and the backend if it matters.
         `several`: whether the run has several types of devices."""
         kind = self.kind()
         parts = [kind.device if several else kind.shared]
-        if kind.backend == "compiled" or len({one.backend for one in self.values}) > 1:
+        if kind.backend == "compiled" or len({one.backend for one, _ in self.values}) > 1:
             parts.append(kind.backend)
         return ", ".join(part for part in parts if part)
 
     def medians(self) -> dict[str, float]:
         """The medians of that kind: of single runs, and of batches of the most common size."""
-        found = self.values.get(self.kind(), {})
+        shown_kind = self.kind()
+        found = {size: kept for (kind, size), kept in self.values.items() if kind == shown_kind}
         sizes = sorted((s for s in found if s > 1), key=lambda s: (len(found[s]["batch"]), s))
         shown = [*sizes[-1:], *([1] if 1 in found else [])]
         medians = {
@@ -135,10 +133,6 @@ class _ModelCounts:
         if sizes:  # single runs have their own names
             medians["batch_new_tokens"] = statistics.median(found[sizes[-1]]["new_tokens"])
         return medians
-
-
-def _seen(sizes: Mapping[int, Mapping[str, deque[float]]]) -> int:
-    return sum(len(values["new_tokens"]) for values in sizes.values())
 
 
 class Tracker:
@@ -211,7 +205,9 @@ class Tracker:
             kind = AnsweredBy(row.device, row.shared, row.ran)
             size = int(found.get("batch", 1))
             model.sizes[kind, size] += 1
-            kept = model.of(kind, size)
+            kept = model.values.setdefault(
+                (kind, size), {name: deque(maxlen=WINDOW) for name in _LIVE}
+            )
             for name, value in found.items():
                 kept[name].append(value)
 
@@ -220,6 +216,8 @@ class Tracker:
             done = sum(model.done for model in self._models.values())
             rate = self._rate()
             share = self._planned // max(1, len(self._models))
+            answered = (kind for model in self._models.values() for kind, _ in model.values)
+            devices = {kind.device for kind in answered if kind.device}
             todo = sum(share - m.done for m in self._models.values() if not m.given_up)
             return Progress(
                 planned=self._planned,
@@ -229,7 +227,18 @@ class Tracker:
                 left_s=max(0, todo) / rate if rate else None,
                 paused_ms=self._paused_ms,
                 current=self._current,
-                models=tuple(self._live(name) for name in self._models),
+                models=tuple(
+                    ModelProgress(
+                        name,
+                        one.done,
+                        one.failed,
+                        one.medians(),
+                        one.given_up,
+                        one.note(several=len(devices) > 1),
+                        {size: n for (kind, size), n in one.sizes.items() if kind == one.kind()},
+                    )
+                    for name, one in self._models.items()
+                ),
                 failures=tuple(self._failures),
                 notes=tuple(self._notes),
                 workers=self._workers,
@@ -251,23 +260,6 @@ class Tracker:
         now = self._end if self._end is not None else time.monotonic()
         start = self._start if self._start is not None else now
         return now - start - self._paused_ms / 1000
-
-    def _several(self) -> bool:
-        """Whether the results come from several types of devices."""
-        kinds = (kind for model in self._models.values() for kind in model.values)
-        return len({kind.device for kind in kinds if kind.device}) > 1
-
-    def _live(self, name: str) -> ModelProgress:
-        model = self._models[name]
-        return ModelProgress(
-            name,
-            model.done,
-            model.failed,
-            model.medians(),
-            model.given_up,
-            model.note(self._several()),
-            {size: n for (kind, size), n in model.sizes.items() if kind == model.kind()},
-        )
 
 
 def live_figures(row: ResultRow) -> dict[str, float]:

@@ -106,12 +106,9 @@ def _rows(answers: Sequence[ModelAnswers]) -> list[ResultRow]:
             if outcome is not None:
                 request = model.request
                 task = Task(request.model, request.sample.id, repeat, "measured")
-                answer = _answer(request, outcome)
+                if isinstance(outcome, str):
+                    answer = ResultRow.failed(request, registry.entry(request.model), outcome)
+                else:
+                    answer = certificates.row_of(outcome)
                 rows.append(answer.placed(task, 1, 0.0, at, None))
     return rows
-
-
-def _answer(request: RunRequest, outcome: RunResult | str) -> ResultRow:
-    if isinstance(outcome, str):
-        return ResultRow.failed(request, registry.entry(request.model), outcome)
-    return certificates.row_of(outcome)

@@ -2,9 +2,6 @@
 
 The folders are named BASE-CHANGE-STRENGTH.  The same sweep with the same base skips finished runs
 and continues a stopped one.
-
-Boundary: plans and folders; execute.py does the runs and engine/analysis/robustness.py compares
-them.
 """
 
 from __future__ import annotations
@@ -42,12 +39,11 @@ def new_base() -> Path:
 
 def folders(base: Path, every: Sequence[Plan]) -> tuple[Path, ...]:
     """The folder of each plan, beside one another."""
-    change = change_of(every)
     return tuple(
         base.with_name(f"{base.name}-{str(one).replace(':', '-')}")
         for plan in every
         for one in plan.perturb
-        if one.change == change
+        if one.change == change_of(every)
     )
 
 

@@ -1,8 +1,4 @@
-"""Turns tasks of one model into rows: single runs, or batches of a size that fits in memory.
-
-Boundary: forms batches and handles failures.  execute.py orders, saves and counts tasks;
-engine/pipeline runs them.
-"""
+"""Turns tasks of one model into rows: single runs, or batches of a size that fits in memory."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """bench: a dataset run with progress in the terminal; an interrupted run can be resumed.
 
-Boundary: flags to a plan, progress on standard error, the summary on standard output.  Exit code 0
-if all results are answers, 1 if some failed, 2 for a user error, 130 after Ctrl-C (the run is
-saved).
+Exit code 0 if all results are answers, 1 if some failed, 2 for a user error, 130 after Ctrl-C (the
+run is saved).
 """
 
 from __future__ import annotations
@@ -105,7 +104,11 @@ def _bench(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, executor: execute.Executor | None) -> int:
     elsewhere = executor is not None
-    ready = _new(options, elsewhere) if options.resume is None else _resumed(options)
+    if options.resume is None:
+        plan, found = _planned(options)
+        ready = execute.prepare(plan, found, options.out, elsewhere, options.turns or "")
+    else:
+        ready = _resumed(options)
     folder = ready.writer.folder
     say(f"The run is saved in {folder}")
     if ready.writer.problem:
@@ -210,11 +213,6 @@ def _print_curves(folders: Sequence[Path], options: argparse.Namespace) -> None:
     out(value, drawers.terminal(shown), options)
     names = " ".join(shlex.quote(str(folder)) for folder in folders)
     say(f"Report: python -m engine report {names} --format html --out report.html")
-
-
-def _new(options: argparse.Namespace, elsewhere: bool) -> PreparedRun:
-    plan, found = _planned(options)
-    return execute.prepare(plan, found, options.out, elsewhere, options.turns or "")
 
 
 def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:

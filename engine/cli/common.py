@@ -1,7 +1,4 @@
-"""Helpers of several commands: output, lists of names, the dataset, common flags.
-
-Boundary: results go to standard output, through `out`; everything else to standard error.
-"""
+"""Helpers of several commands: output, lists of names, the dataset, common flags."""
 
 from __future__ import annotations
 

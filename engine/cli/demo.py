@@ -1,7 +1,4 @@
-"""demo: make the demo dataset or a multiple-choice set of scenes, or evaluate the demo models.
-
-Boundary: only --evaluate imports torch.
-"""
+"""demo: make the demo dataset or a multiple-choice set of scenes, or evaluate the demo models."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """download: fetch a model of models.toml from the Hugging Face hub, into its cache or a folder.
 
-Boundary: the only command that uses the network.  It prints the folder on standard output.
+The only command that uses the network.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """draft: speculative decoding, with drafts from another model or from prompt lookup.
 
-Boundary: flags to a request, its figures on standard output.  Exit code 0 if every drafted answer
-equals the target's own (ties within rounding are reported), 1 if one does not or a sample failed, 2
-for a user error and if all samples failed.
+Exit code 0 if every drafted answer equals the target's own (ties within rounding are reported), 1
+if one does not or a sample failed, 2 for a user error and if all samples failed.
 """
 
 from __future__ import annotations
@@ -104,20 +103,16 @@ def _text(found: DraftReport) -> str:
 
 
 def _sample(tried: SampleTrial) -> str:
+    # Accepted tokens are in brackets; rejected ones are left out.
+    drawn = [f"[{m.text}]" if m.state == "accepted" else m.text for m in tried.marks
+             if m.state != "rejected"]  # fmt: skip
     lines = [
         f"sample {tried.sample}: {len(tried.ids)} new tokens",
         f"  {tried.text}",
-        f"  {_drawn(tried)}",
+        f"  accepted in brackets: {''.join(drawn)}",
         *(f"  {note}" for note in tried.notes),
     ]
     return "\n".join([*lines, f"  {_equality(tried.difference)}"])
-
-
-def _drawn(tried: SampleTrial) -> str:
-    """The answer with accepted tokens in brackets; rejected ones are left out."""
-    shown = [f"[{m.text}]" if m.state == "accepted" else m.text for m in tried.marks
-             if m.state != "rejected"]  # fmt: skip
-    return f"accepted in brackets: {''.join(shown)}"
 
 
 def _equality(found: Difference | None) -> str:

@@ -1,9 +1,7 @@
 """samples and models: list a dataset's samples, or the models of models.toml and their state.
 
-`models NAME` prints one model's card: source, digest, sizes, memory.  `models add` is in
-add_model.py.
-
-Boundary: lists; loads no model.
+`models NAME` prints one model's card: source, digest, sizes, memory.  `models add` writes an entry
+for a folder or a name on the hub into models.toml, without network.
 """
 
 from __future__ import annotations
@@ -11,17 +9,18 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from engine.cli import add_model
 from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
 from engine.errors import BadInput
-from engine.models import registry
-from engine.models.checkpoint import ModelEntry
+from engine.models import new_entry, registry
+from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
 from engine.quoting import count, shown
 from engine.storage import result_rows
-from engine.types import ModelInfo, Sample
+from engine.types import MediaKind, ModelInfo, Sample
 
+WORD = "add"
+_FIELDS = ("name", "label", "dtype", "shows")
 LATER = "known after loading"
 
 
@@ -33,7 +32,7 @@ def add(commands: Any) -> None:
     )
     models.add_argument("model", nargs="?", help="a name from models.toml: print its card")
     models.add_argument("--full", action="store_true", help="hash every byte of its files too")
-    add_model.add(models)
+    _add_new_entry(models)
     for sub, run in ((samples, _samples), (models, _models)):
         add_json(sub)
         sub.set_defaults(run=run)
@@ -80,8 +79,8 @@ def _sample_line(row: dict[str, Any]) -> str:
 
 
 def _models(options: argparse.Namespace) -> int:
-    if add_model.asked(options):
-        return add_model.run(options)
+    if _adds(options):
+        return _add_entry(options)
     if options.model is not None:
         return _card(registry.entry(options.model), options)
     if options.full:
@@ -150,3 +149,52 @@ def _card_lines(card: ModelInfo) -> list[tuple[str, str]]:
         ("context", limit),
         *([("generation settings", " ".join(card.generation))] if card.generation else []),
     ]
+
+
+def _add_new_entry(models: argparse.ArgumentParser) -> None:
+    """Adds what follows `models add`."""
+    models.add_argument(
+        "checkpoint",
+        nargs="?",
+        help="after the word add: a folder, or a name on the Hugging Face hub, to enter",
+    )
+    new = models.add_argument_group("models add")
+    new.add_argument("--name", help="its name in models.toml (default: the last part of its name)")
+    new.add_argument("--label", help="its name on the pages")
+    new.add_argument("--dtype", choices=DTYPE_BYTES, help="default: that of its files, or bfloat16")
+    new.add_argument("--shows", choices=get_args(MediaKind), help="what the model is shown")
+    new.add_argument("--dry-run", action="store_true", help="print the entry, write nothing")
+
+
+def _adds(options: argparse.Namespace) -> bool:
+    """Whether this is `models add`; BadInput if its flags are used without it."""
+    if options.model == WORD and options.checkpoint is None:
+        raise BadInput("models add needs a folder or a name on the hub: name one.")
+    if options.model == WORD:
+        return True
+    if options.checkpoint is not None:
+        raise BadInput("models prints one card at a time: name one model, or write models add.")
+    used = [flag for flag in _FIELDS if getattr(options, flag) is not None]
+    if used or options.dry_run:
+        flag = used[0] if used else "dry-run"
+        raise BadInput(f"--{flag} belongs to models add: write models add and a checkpoint.")
+    return False
+
+
+def _add_entry(options: argparse.Namespace) -> int:
+    if options.full:
+        raise BadInput("--full hashes a model's files: use it with models NAME.")
+    new = new_entry.make(
+        options.checkpoint, **{field: getattr(options, field) for field in _FIELDS}
+    )
+    if not options.dry_run:
+        new.write()
+        say(f"{new.entry.name} is now in {new.path}.")
+    if not new.here:
+        say(
+            f"{new.entry.name}: its files are not here, so it is checked after "
+            f"`python -m engine download {new.entry.name}`."
+        )
+    row = {"name": new.entry.name, "written": not options.dry_run, "checked": new.here}
+    out(row | {"entry": new.lines}, new.lines.rstrip(), options)
+    return 0

@@ -1,7 +1,4 @@
-"""bench --plan-only: what a run would cost and detect, from an earlier run; it runs nothing.
-
-Boundary: flags in, sentences or JSON on standard output.  Nothing is written.
-"""
+"""bench --plan-only: what a run would cost and detect, from an earlier run; it runs nothing."""
 
 from __future__ import annotations
 
@@ -73,7 +70,10 @@ def show(
     runs: Sequence[tuple[Perturbation, ...]],
 ) -> int:
     """Prints the forecast of the plan, or of the runs of a sweep together."""
-    metric, difference = _metric(options.metric), share("--detect", options.detect or "5%")
+    metric = "total" if options.metric is None else options.metric
+    difference = share("--detect", options.detect or "5%")
+    if metric not in KNOWN:
+        raise BadInput(f"--metric is {quoted(metric)}: choose one of {', '.join(KNOWN)}.")
     elsewhere = options.executor != "local"
     if elsewhere and len(runs) > 1:
         sweep.refuse_elsewhere(len(runs))
@@ -99,12 +99,6 @@ def show(
         lines.append("The duration is that of one worker; a run on several takes less.")
     out(value, "\n".join(lines), options)
     return 0
-
-
-def _metric(name: str | None) -> str:
-    if name is not None and name not in KNOWN:
-        raise BadInput(f"--metric is {quoted(name)}: choose one of {', '.join(KNOWN)}.")
-    return name or "total"
 
 
 def share(flag: str, text: str) -> float:

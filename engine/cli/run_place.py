@@ -1,7 +1,4 @@
-"""Where a dataset run executes: in this process, or on Ray.
-
-Boundary: flags to a connected executor, or None for this process.
-"""
+"""Where a dataset run executes: in this process, or on Ray."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from engine import settings
 from engine.benchmark.cluster.cluster_options import LOCAL, PER_WORKER, ClusterOptions, per_worker
 from engine.benchmark.execute import Executor
-from engine.cli.common import say
+from engine.cli.common import flag_of, say
 from engine.errors import BadInput
 
 KINDS = ("local", "ray")
@@ -37,8 +34,7 @@ def chosen(options: argparse.Namespace) -> AbstractContextManager[Executor | Non
     """A context for the run; leaving it stops everything that was started."""
     if options.executor == "local":
         if given := [name for name in ONLY_RAY if getattr(options, name) is not None]:
-            flag = "--" + given[0].replace("_", "-")
-            raise BadInput(f"{flag} needs --executor ray: leave it out, or add that.")
+            raise BadInput(f"{flag_of(given[0])} needs --executor ray: leave it out, or add that.")
         return nullcontext()
     from engine.benchmark.cluster.run_session import ClusterExecutor
 

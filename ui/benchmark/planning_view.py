@@ -1,7 +1,6 @@
 """What the planned run would cost and detect, from an earlier run: a line, and a closed box.
 
-Boundary: Streamlit's caches around engine functions.  A cache key contains the sizes and times of
-change of the runs' files; the engine computes and words every figure.
+A cache key contains the sizes and times of change of the runs' files.
 """
 
 from __future__ import annotations

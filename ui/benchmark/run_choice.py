@@ -1,19 +1,20 @@
 """The sidebar of the Benchmark page: dataset, samples, models, question and run settings.
 
-Boundary: widgets in, a Plan out.  Each widget's option label is in the URL under its key.
+Each widget's option label is in the URL under its key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
-from engine import media_options
+from engine import media_options, settings
 from engine.benchmark import sweep
-from engine.benchmark.cluster.cluster_options import ClusterOptions
+from engine.benchmark.cluster.cluster_options import AUTO, LOCAL, ClusterOptions
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.media.dataset import Dataset
@@ -21,12 +22,22 @@ from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan
 from engine.types import MAX_NEW_TOKENS, OPTIONS, DecodeConfig
-from ui.benchmark import executor_choice
 from ui.widgets import dataset_picker, notices
 from ui.widgets.run_settings import either, open_box, pick_box
 from ui.widgets.sample_picker import pick_loadable_models
 from ui.widgets.text import count
 
+PLACES = {"ray": "Ray", "here": "This process"}
+WHERE_HELP = (
+    "Ray: one worker per device of the cluster, each with one model at a time; results of "
+    "different device types are kept apart. This process: one run after another, on this machine."
+)
+WORKERS_HELP = "At most one per device. Empty: one per device."
+CORES_HELP = "The number of threads of each worker."
+GPUS_HELP = (
+    "Empty: 1 if the cluster has GPUs, otherwise 0. A fraction such as 0.5 lets several workers "
+    "share a GPU; their results say so."
+)
 WHICH = {"all": "All", "first": "The first", "ids": "By id"}
 ASKS = {"own": "Each record's own", "one": "One for all"}
 ORDER_LABELS: dict[Order, str] = {
@@ -92,7 +103,7 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     """Draw all widgets and return their values."""
     found = dataset_picker.choose("benchmark")
     models = tuple(entry.name for entry in pick_loadable_models(entries, "benchmark", 3))
-    place = executor_choice.pick()
+    place = _place()
     samples = _samples(found)
     prompt = _prompt()
     repeat, warmup = _numbers()
@@ -129,43 +140,100 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     return RunChoice(found, plans[0], cluster=cluster, sweep=plans)
 
 
+def configured() -> bool:
+    """Whether the settings name a cluster."""
+    return bool(settings.load().ray_address)
+
+
+def _place() -> Callable[[], ClusterOptions] | None:
+    """A function that returns the options, or raises BadInput; None: this process.
+
+    Call it after the last widget is drawn, because a widget that is not drawn loses its value.
+    """
+    address = settings.load().ray_address
+    if not address or either("Runs on", PLACES, "benchmark_where", WHERE_HELP) != "ray":
+        return None
+    place = st.container()
+    with st.expander("Workers", key="benchmark_crew"):
+        workers, cpus, gpus = _worker_options()
+    with place:
+        notices.small(cluster_words(address, workers, cpus, gpus), "benchmark_address")
+    return partial(ClusterOptions, address, workers, cpus, gpus)
+
+
+def _worker_options() -> tuple[int | None, int, float | None]:
+    """Workers, and cores and GPUs of each; the engine checks the bounds and words the errors."""
+    workers = st.number_input(
+        "Workers",
+        value=None,
+        step=1,
+        key="benchmark_workers",
+        bind="query-params",
+        placeholder="One per device",
+        help=WORKERS_HELP,
+    )
+    cpus = st.number_input(
+        "Cores per worker",
+        value=ClusterOptions.cpus,
+        step=1,
+        key="benchmark_cpus",
+        bind="query-params",
+        help=CORES_HELP,
+    )
+    gpus = st.number_input(
+        "GPUs per worker",
+        value=None,
+        step=1.0,
+        format="%g",
+        key="benchmark_gpus",
+        bind="query-params",
+        placeholder="1 if there are any",
+        help=GPUS_HELP,
+    )
+    return workers, cpus, gpus
+
+
+def cluster_words(address: str, workers: int | None, cpus: int, gpus: float | None) -> str:
+    """The cluster, the number of workers, and their resources if not the default."""
+    place = "Ray on this machine" if address in (LOCAL, AUTO) else f"Ray at {address}"
+    number = "one worker per device" if workers is None else count(workers, "worker")
+    each = []
+    if cpus != ClusterOptions.cpus or gpus is not None:
+        each.append(count(cpus, "core"))
+    if gpus is not None:
+        each.append("no GPU" if gpus == 0 else "1 GPU" if gpus == 1 else f"{gpus:g} GPUs")
+    return f"{place}: {number}{', each with ' if each else ''}{' and '.join(each)}"
+
+
 def _samples(found: Dataset | None) -> Callable[[], tuple[str, ...]]:
     """A function that returns the chosen ids; it raises BadInput for unknown ones."""
     held = found.samples if found else ()
     label = f"Samples (of {len(held):,})" if found else "Samples"
     which = either(label, WHICH, "benchmark_which")
     if which == "ids":
-        lines = _typed()
+        text = st.text_area(
+            "Ids, one on each line",
+            key="benchmark_ids",
+            bind="query-params",
+            help="Full ids, the start of an id, or sequence/number.",
+        )
+        lines = (text or "").splitlines()
         return lambda: tuple(dict.fromkeys(dataset.find_all(found, lines))) if found else ()
     if which == "first" and found is not None:  # keeps a link's number while the scenes are made
-        held = held[: _first(max(1, len(held)))]
+        most = max(1, len(held))
+        number = st.number_input(
+            "How many",
+            1,
+            most,
+            min(SOME, most),
+            key="benchmark_samples",
+            bind="query-params",
+            help="In dataset order. Neighbouring samples overlap in time: confidence intervals "
+            "need several sequences.",
+        )
+        held = held[: int(number)]
     ids = tuple(sample.id for sample in held)
     return lambda: ids
-
-
-def _first(most: int) -> int:
-    number = st.number_input(
-        "How many",
-        1,
-        most,
-        min(SOME, most),
-        key="benchmark_samples",
-        bind="query-params",
-        help="In dataset order. Neighbouring samples overlap in time: confidence intervals need "
-        "several sequences.",
-    )
-    return int(number)
-
-
-def _typed() -> list[str]:
-    """The typed ids, one per line."""
-    text = st.text_area(
-        "Ids, one on each line",
-        key="benchmark_ids",
-        bind="query-params",
-        help="Full ids, the start of an id, or sequence/number.",
-    )
-    return (text or "").splitlines()
 
 
 def _prompt() -> str | None:

@@ -1,7 +1,4 @@
-"""The command that starts the chosen run from a terminal.
-
-Boundary: a plan in, text out; only what differs from the command's defaults is in it.
-"""
+"""The command that starts the chosen run from a terminal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Unfinished runs: how many results each lacks, and a button to resume it.
-
-Boundary: reads the runs folder; the page starts the jobs.
-"""
+"""Unfinished runs: how many results each lacks, and a button to resume it."""
 
 from __future__ import annotations
 

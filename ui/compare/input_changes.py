@@ -1,7 +1,4 @@
-"""Says that the chosen inputs differ from those of the shown runs, and offers Run beside it.
-
-Boundary: requests in, widgets out.  Results stay as they are until the next Run.
-"""
+"""Says that the chosen inputs differ from those of the shown runs, and offers Run beside it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The settings of runs: chips for those that are not the default, and a table of all.
-
-Boundary: RunRequests in, widgets out.  All text is made of constants, numbers and checked choices.
-"""
+"""The settings of runs: chips for those that are not the default, and a table of all."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Adds a variant of a model to a page's list: what it is shown, its dtype, quantization, pixels.
 
-Boundary: widgets in, a name in the page's list of models out.  The list itself is in
-sample_picker.py, and only it is in the URL.
+The list itself is in sample_picker.py, and only it is in the URL.
 """
 
 from __future__ import annotations

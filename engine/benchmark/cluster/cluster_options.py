@@ -1,7 +1,4 @@
-"""Which Ray cluster a dataset run uses, and the resources of each worker.
-
-Boundary: texts in, checked values out.  ray_link.py finds out whether the cluster answers.
-"""
+"""Which Ray cluster a dataset run uses, and the resources of each worker."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ Clips of a sequence overlap in time, so a sequence stays with the worker that be
 hold its files.  Near the end of a model, idle workers take tasks from the longest queue.  A worker
 without tasks for its model continues with the next model.
 
-Boundary: tasks and names in, orders out; no clock, process or Ray.  Every task that is sent out
-comes back exactly once: done, or returned when its worker ends.
+Every task that is sent out comes back exactly once: done, or returned when its worker ends.
 """
 
 from __future__ import annotations
@@ -161,15 +160,14 @@ class Dispatcher:
 
     def stuck(self) -> list[StuckModel]:
         """Models with tasks that no worker can take, once nothing else is left."""
-        if self.busy:
-            return []
-        return [self._stuck(model) for model in self._models_waiting()]
-
-    def _stuck(self, model: str) -> StuckModel:
-        refused = all(model in hand.refused for hand in self._hands.values())
-        waiting = [task for queue in self._queues[model].values() for task in queue]
-        why = self._why.get(model, "") if refused else self._why.get(waiting[0].sample, "")
-        return StuckModel(model, why, model in self._loaded or not refused, len(waiting))
+        found: list[StuckModel] = []
+        for model in () if self.busy else self._models_waiting():
+            refused = all(model in hand.refused for hand in self._hands.values())
+            waiting = [task for queue in self._queues[model].values() for task in queue]
+            why = self._why.get(model if refused else waiting[0].sample, "")
+            loaded = model in self._loaded or not refused
+            found.append(StuckModel(model, why, loaded, len(waiting)))
+        return found
 
     # One worker's next order.
     def _next(self, hand: _WorkerTasks) -> Order | None:

@@ -3,8 +3,6 @@
 Ray ends its driver's process when the cluster is lost, needs environment variables before its
 import, and prints freely.  The separate process keeps all of that away from the app and the command
 line.  When this side ends, the other one finds its input closed and stops everything it started.
-
-Boundary: starts the process, sends, waits and stops; run_session.py interprets the lines.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
                placed (its process runs), worker (it has begun), gone; done (a call); head (its
                problem), closed
 
-Boundary: with ray_connection.py the only module that imports Ray.  It knows devices and actors, no
-tasks.  It ends at the end of its input, and stops Ray if it started it.
+With ray_connection.py the only module that imports Ray.  It ends at the end of its input, and
+stops Ray if it started it.
 """
 
 from __future__ import annotations
@@ -98,9 +98,6 @@ class RayHub:
         self._run_data: Any = None
         devices = sum(self._fit(node) for node in _nodes())
         self._wanted = start["workers"]
-        self._refuse(devices)
-
-    def _refuse(self, devices: int) -> None:
         each = f"{self._cpus:,} CPU and {self._gpus:g} GPU each"
         if not devices:
             raise Refused(f"No node of the cluster can hold a worker ({each}): request less.")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ui.benchmark import executor_choice
+from ui.benchmark import run_choice
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ from ui.benchmark import executor_choice
 def test_what_a_run_takes_in_words(
     asked: tuple[str, int | None, int, float | None], words: str
 ) -> None:
-    assert executor_choice.words(*asked) == words
+    assert run_choice.cluster_words(*asked) == words
