@@ -18,7 +18,7 @@ from msgspec.structs import replace as changed
 from engine.analysis import ranking, vote_counts
 from engine.analysis.ranking import DeckCard
 from engine.analysis.vote_counts import in_order, turned, voted_answer
-from engine.errors import DatasetError, MediaError, StageScopeError, StoreError, UnknownModel
+from engine.errors import StageScopeError, StoreError
 from engine.models import registry
 from engine.prompts import OFF_SCRIPT
 from engine.report import vote_part
@@ -30,7 +30,7 @@ from ui.results import comparison_view, opened_runs, sample_view
 from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import Stamp, stamp_of
 from ui.results.sample_view import Result
-from ui.widgets import blocks, choices, contact_sheets, notices
+from ui.widgets import blocks, choices, notices
 from ui.widgets.text import count
 from ui.widgets.text import escape as literal
 
@@ -207,22 +207,14 @@ def differences(card: DeckCard) -> str:
 
 def _pictures(sides: Sequence[Result]) -> None:
     """The pictures of both models, in an order that does not depend on the sides."""
-    try:
-        entries = {one.task.model: registry.entry(one.task.model) for one in sides}
-        media = {(entries[one.task.model].kind, one.run.header.plan.media) for one in sides}
-        sample = sides[0].sample
-        sheets = [contact_sheets.seen(sample, *kind) for kind in sorted(media, key=repr)]
-    except UnknownModel:
-        notices.small("No pictures to show: models.toml lacks an entry of a model.", "seen_deck")
-        return
-    except (MediaError, DatasetError) as error:
-        notices.small(f"No pictures to show: {error}", "seen_deck")
-        return
+    shown = {}
+    for one in sides:
+        entry = registry.find(one.task.model)
+        shown[repr((entry and entry.kind, one.run.header.plan.media))] = one
     st.caption(PICTURES)
-    for number, (sheet, column) in enumerate(zip(sheets, st.columns(2), strict=False)):
+    for number, (kind, column) in enumerate(zip(sorted(shown), st.columns(2), strict=False)):
         with column:
-            st.image(sheet.picture, width="stretch", alt=sheet.alt)
-            notices.small(sheet.caption, f"seen_deck_{number}")
+            sample_view.pictures(shown[kind], f"deck_{number}")
 
 
 def _side(found: OpenCard, side: int) -> None:

@@ -5,7 +5,6 @@ Only one page of rows is sent to the browser.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -48,19 +47,8 @@ HELP = (
 )
 
 
-@dataclass(frozen=True)
-class Filters:
-    """The values of the widgets; `pair` is for the order by ratio."""
-
-    text: str
-    label: str | None
-    outcome: str
-    order: str
-    pair: tuple[str, str] | None
-
-
-def filters(opened: OpenedRuns) -> Filters:
-    """Draw the widgets in a row."""
+def filtered(opened: OpenedRuns) -> pd.DataFrame:
+    """Draw the filters in a row; a line per matching sample, in order, as of wide()."""
     columns = st.columns([2.2, 1.4, 1.3, 1.7])
     text = columns[0].text_input(
         "Find",
@@ -80,19 +68,14 @@ def filters(opened: OpenedRuns) -> Filters:
     outcome = choices.listed("Which", OUTCOMES, "results_outcome", columns[2])
     orders = ORDERS if len(opened.labels) > 1 else {name: ORDERS[name] for name in ("run", "time")}
     order = choices.listed("Order", orders, "results_order", columns[3], help=HELP)
-    pair = comparison_view.pair(opened) if order == "ratio" else None
-    return Filters(text or "", label, outcome, order, pair)
-
-
-def matches(opened: OpenedRuns, chosen: Filters) -> pd.DataFrame:
-    """The first results that match the filters."""
     lines = first_results(opened)
-    if chosen.label is not None:
-        lines = lines[lines["label"] == chosen.label]
-    lines = _with_outcome(opened, lines, chosen.outcome)
-    for word in chosen.text.lower().split():
+    if label is not None:
+        lines = lines[lines["label"] == label]
+    lines = _with_outcome(opened, lines, outcome)
+    for word in (text or "").lower().split():
         lines = lines[lines["hay"].str.contains(word, regex=False)]
-    return lines
+    found = _ordered(opened, order)
+    return found[found.index.isin(lines["sample"])]
 
 
 def _with_outcome(opened: OpenedRuns, lines: pd.DataFrame, outcome: str) -> pd.DataFrame:
@@ -127,16 +110,17 @@ def marks(source: Source) -> dict[Task, Feedback]:
         return {}
 
 
-def ordered(opened: OpenedRuns, lines: pd.DataFrame, chosen: Filters) -> pd.DataFrame:
+def _ordered(opened: OpenedRuns, order: str) -> pd.DataFrame:
     """The lines ordered by score, without samples that have none; otherwise as they ran."""
-    if chosen.order == "time":
+    lines = wide(opened)
+    if order == "time":
         totals = lines[[name for name in lines.columns if name.endswith(": total (ms)")]]
         return lines.loc[totals.max(axis=1).sort_values(ascending=False, kind="stable").index]
-    if chosen.order == "disagreement":
+    if order == "disagreement":
         name, rank = "word F1", opened_runs.disagreement(opened).set_index("sample")["overlap"]
-    elif chosen.order == "ratio" and chosen.pair is not None and len(set(chosen.pair)) == 2:
-        name = " / ".join(chosen.pair)
-        rank = opened_runs.ratios(opened, *chosen.pair).set_index("sample")["ratio"]
+    elif order == "ratio" and len(set(pair := comparison_view.pair(opened))) == 2:
+        name = " / ".join(pair)
+        rank = opened_runs.ratios(opened, *pair).set_index("sample")["ratio"]
     else:
         return lines
     rows = lines.loc[[sample for sample in rank.index if sample in lines.index]].copy()
@@ -170,9 +154,7 @@ def wide(opened: OpenedRuns) -> pd.DataFrame:
 
 def choose(opened: OpenedRuns) -> str | None:
     """Draw the filters and a page of the list; returns the open sample, if any."""
-    picked = filters(opened)
-    lines = ordered(opened, wide(opened), picked)
-    lines = lines[lines.index.isin(matches(opened, picked)["sample"])]
+    lines = filtered(opened)
     chosen = st.query_params.get(SAMPLE)
     if chosen not in wide(opened).index:  # a link of other runs
         chosen = None

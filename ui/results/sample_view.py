@@ -142,7 +142,7 @@ def asked(results: Sequence[Result]) -> None:
 def _card(result: Result, mark: Feedback) -> None:
     with st.container(border=True, key=f"card_{result.card_tone}_result_{result.label}"):
         st.markdown(f"**{literal(result.label)}**")
-        _pictures(result)
+        pictures(result, f"result_{result.label}")
         if result.line["error"]:
             notices.problem(str(result.line["error"]), f"result_{result.label}")
         else:
@@ -154,7 +154,7 @@ def _card(result: Result, mark: Feedback) -> None:
         _mark(result, mark)
 
 
-def _pictures(result: Result) -> None:
+def pictures(result: Result, key: str) -> None:
     """The model's pictures, or why they cannot be shown."""
     try:
         entry = registry.find(result.task.model)
@@ -162,10 +162,10 @@ def _pictures(result: Result) -> None:
             raise DatasetError("models.toml has no entry for this model now.")
         seen = contact_sheets.seen(result.sample, entry.kind, result.run.header.plan.media)
     except (MediaError, DatasetError) as error:
-        notices.small(f"No pictures to show: {error}", f"seen_result_{result.label}")
+        notices.small(f"No pictures to show: {error}", f"seen_{key}")
         return
     st.image(seen.picture, width="stretch", alt=seen.alt)
-    notices.small(seen.caption, f"seen_result_{result.label}")
+    notices.small(seen.caption, f"seen_{key}")
 
 
 def _mark(result: Result, mark: Feedback) -> None:
