@@ -118,6 +118,7 @@ def _ways(adapter: Adapter) -> Ways:
     from transformers.generation import BaseStreamer
 
     from engine.decoding import decode
+    from engine.decoding.generation_rules import AnswerRules
     from engine.types import DecodeConfig
 
     class Stamps(BaseStreamer):
@@ -129,8 +130,11 @@ def _ways(adapter: Adapter) -> Ways:
 
         def end(self) -> None: ...
 
+    def rules(tokens: int) -> AnswerRules:
+        return AnswerRules(DecodeConfig(tokens, tokens), adapter.eos_ids)
+
     def generate(embeds: torch.Tensor, tokens: int) -> list[float]:
-        config = decode.generation_config(DecodeConfig(tokens, tokens), adapter.eos_ids)
+        config = decode.generation_config(rules(tokens))
         mask, stamps = torch.ones(embeds.shape[:2], dtype=torch.long), Stamps()
         adapter.model.generate(
             inputs_embeds=embeds, attention_mask=mask, generation_config=config, streamer=stamps
@@ -142,7 +146,7 @@ def _ways(adapter: Adapter) -> Ways:
         decode.generate(
             adapter.decoder,
             embeds,
-            DecodeConfig(tokens, tokens),
+            rules(tokens),
             lambda _: times.append(time.process_time()),
             lambda: False,
             steps,

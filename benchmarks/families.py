@@ -200,8 +200,7 @@ def _ways(adapter: Adapter, sample: Sample, cache: FeatureCache) -> dict[str, Wa
     @torch.inference_mode()
     def generate() -> tuple[int, ...]:
         prepared = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
-        rules, context = adapter.rules, prepared.context_tokens
-        settings = decode.generation_config(config, adapter.eos_ids, rules, context)
+        settings = decode.generation_config(adapter.rules_for(prepared, config))
         return tuple(adapter.generate(prepared, generation_config=settings)[0, -TOKENS:].tolist())
 
     def staged(policy: CachePolicy) -> Way:

@@ -32,6 +32,7 @@ from benchmarks.bandwidth import complete, copy_speed, mbu
 from benchmarks.random_models import FAMILIES, build
 from engine import media
 from engine.decoding import decode
+from engine.decoding.generation_rules import AnswerRules
 from engine.errors import BadInput, OutOfMemory, StageScopeError
 from engine.machine import device, memory
 from engine.media import dataset
@@ -292,14 +293,13 @@ def _verify(adapter: Adapter, request: RunRequest) -> dict[str, Any]:
     """
     shown = media.load(request.sample, adapter.kind, request)
     prepared = adapter.preprocess(shown, request.prompt)
-    config = decode.generation_config(request.decode, adapter.eos_ids)
+    rules = AnswerRules(request.decode, adapter.eos_ids)
+    config = decode.generation_config(rules)
     with torch.inference_mode():
         rows = adapter.encode(prepared)
         embeds = adapter.embed(prepared, rows)
         assert isinstance(embeds, torch.Tensor)
-        own, _ = decode.generate(
-            adapter.decoder, embeds, request.decode, lambda _: None, lambda: False
-        )
+        own, _ = decode.generate(adapter.decoder, embeds, rules, lambda _: None, lambda: False)
         plain = adapter.generate(prepared, generation_config=config)[0].tolist()
         plain = plain[-len(own) :]  # exactly as many are asked for; some families put ids in front
         blank = replace(prepared, pixels=torch.zeros_like(prepared.pixels))

@@ -1,7 +1,6 @@
 """Verify: does StageScope run and time the model's own inference, on this machine?
 
-Boundary: puts the parts of ui/verify on the page.  A verification is a job in the engine's
-queue, so a redraw of the page loses nothing.
+A verification is a job in the engine's queue, so a redraw of the page loses nothing.
 """
 
 from __future__ import annotations
@@ -11,15 +10,16 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from engine.errors import BadInput, StageScopeError
+from engine.errors import StageScopeError
 from engine.jobs.verify_job import VerifyJob, VerifyView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.verify import certificates
-from ui.verify import kept_certificates, report_view, verify_job_view
-from ui.verify.verdict_board import Board
+from engine.verify import certificates, report
+from ui.verify import kept_certificates, verify_job_view
+from ui.verify.verdict_board import Board, short_names
 from ui.verify.verify_choice import VerifyChoice, choose_all
 from ui.widgets import followed_runs, links, notices, preparation
+from ui.widgets.columns import Labels
 from ui.widgets.run_settings import run_and_cancel
 from ui.widgets.text import count, escape, queued
 
@@ -73,12 +73,8 @@ def show_certificate(entries: Sequence[ModelEntry]) -> bool:
             "no_certificate",
         )
         return False
-    try:
-        report = report_view.of_certificate(found)
-        kept_certificates.head(found, entries)
-        Board(report, entries)
-    except BadInput as error:
-        notices.problem(str(error), "certificate")
+    kept_certificates.head(found, entries)
+    Board(report.of_certificate(found), entries)
     return True
 
 
@@ -98,13 +94,13 @@ def show_job(shown: VerifyJob | None, live: bool, entries: Sequence[ModelEntry])
         kept_certificates.listed(entries)
         return
     state = st.empty()
-    view, labels = shown.view(), kept_certificates.labels_of(entries)
-    board = Board(report_view.of_view(view), entries)
+    view, labels = shown.view(), Labels(entries)
+    board = Board(view.report, entries)
     kept_certificates.listed(entries)
 
     def draw(now: VerifyView) -> None:
         _status(now, state, labels)
-        board.draw(report_view.of_view(now))
+        board.draw(now.report)
 
     verify_job_view.follow(shown, draw)
     if live:
@@ -113,18 +109,18 @@ def show_job(shown: VerifyJob | None, live: bool, entries: Sequence[ModelEntry])
 
 def _status(view: VerifyView, place: DeltaGenerator, labels: Mapping[str, str]) -> None:
     """The progress, or how it ended."""
-    report = report_view.of_view(view)
-    done, total = report.progress
+    found = view.report
+    done, total = found.progress
     seconds = f"{view.elapsed_s:,.0f} s"
     if not view.ended:
-        words = f"{doing(view, report, labels)} · {done} of {total} checks · {seconds}"
+        words = f"{doing(view, labels)} · {done} of {total} checks · {seconds}"
         place.progress(min(1.0, done / total) if total else 0.0, text=escape(words))
         return
     with place.container():
         if view.error:
             show = notices.problem if view.state == "failed" else notices.notice
             show(view.error, "verify_job")
-        subject = f"{count(len(report.samples), 'sample')}, {count(report.runs, 'warm run')}"
+        subject = f"{count(len(found.samples), 'sample')}, {count(found.runs, 'warm run')}"
         ended = {"done": "Ended", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
         words = f"{ended} after {seconds} · {count(done, 'check')} · {subject}"
         if view.certificate is not None:
@@ -134,12 +130,12 @@ def _status(view: VerifyView, place: DeltaGenerator, labels: Mapping[str, str]) 
             notices.notice(view.unkept, "unkept")
 
 
-def doing(view: VerifyView, report: report_view.Report, labels: Mapping[str, str]) -> str:
+def doing(view: VerifyView, labels: Mapping[str, str]) -> str:
     """The current step, in words."""
     model, sample, what = view.doing
     if view.state == "queued" or not model:
         return queued(view.position) if view.position else "Starting"
-    names = report_view.short_names(report.samples)
+    names = short_names([sample.id for sample in view.request.samples])
     where = f", sample {names.get(sample, sample)}" if sample else ""
     return f"{labels.get(model, model)}{where}: {what}"
 

@@ -110,7 +110,7 @@ def _text(report: dict[str, Any]) -> str:
         lines = [f"{model['name']}: {state}"]
         for sample, group in itertools.groupby(rows, key=lambda row: row["sample"]):
             lines += [f" {f'sample {sample}' if sample else 'all samples'}", *map(_line, group)]
-        lines.append(f" {certificates.coverage_in(model).sentence()}")
+        lines.append(f" {certificates.covers(model)}")
         lines += [" Not proved:", *(f"  - {sentence}" for sentence in model["unproved"])]
         parts.append("\n".join(lines))
     kept = report["path"] or "not saved"

@@ -1,4 +1,1 @@
-"""Stage 4: prefill, then one token at a time; eager, lean, compiled or batched.
-
-Boundary: takes a language model and its inputs; knows no families, pictures or files.
-"""
+"""Stage 4: prefill, then one token at a time; eager, lean, compiled or batched."""

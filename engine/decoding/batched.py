@@ -1,9 +1,9 @@
 """Stage 4 for several prompts at once: left padding, one prefill, one step for all rows.
 
-Boundary: takes embeddings [1, S, hidden] per row and gives token ids per row; like decode.py it
-knows no pictures, prompts or text.  It uses the eager backend.  Each row has its own mask and
-positions, so padding has no effect, and its own seeded generator, so a row draws the same tokens as
-in a single run.  A row that has ended stays in the batch, but its tokens are not counted.
+Embeddings [1, S, hidden] per row in, token ids per row out, with the eager backend.  Each row has
+its own mask and positions, so padding has no effect, and its own seeded generator, so a row draws
+the same tokens as in a single run.  A row that has ended stays in the batch, but its tokens are not
+counted.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from transformers import DynamicCache, TemperatureLogitsWarper, TopPLogitsWarper
+from transformers import DynamicCache
 
-from engine.decoding.decode import Decoder, refuse_non_finite
+from engine.decoding import decode
+from engine.decoding.decode import Decoder
 from engine.decoding.generation_rules import AnswerRules
-from engine.types import DecodeConfig, Stop
+from engine.types import Stop
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,34 +75,27 @@ class BatchDecoder:
 
 
 class Chooser:
-    """Chooses a token per row like decode.choose, each row with its own generator."""
+    """Chooses a token per row like decode.choose, each row with its own rules and generator.
 
-    def __init__(self, config: DecodeConfig, eos: Sequence[int], rows: int, on: torch.device):
-        self._config, self._eos = config, list(eos)
-        self._generators = [torch.Generator(on).manual_seed(config.seed) for _ in range(rows)]
+    Only the limit of new tokens may differ between the rows' settings.
+    """
+
+    def __init__(self, rules: Sequence[AnswerRules], on: torch.device) -> None:
+        self._rules, self._config = rules, rules[0].config
+        self._generators = [torch.Generator(on).manual_seed(self._config.seed) for _ in rules]
 
     def __call__(
-        self,
-        scores: torch.Tensor,
-        count: int,
-        answers: Sequence[BatchAnswer] = (),
-        rules: Sequence[AnswerRules | None] = (),
+        self, scores: torch.Tensor, count: int, answers: Sequence[BatchAnswer]
     ) -> torch.Tensor:
-        """scores [B, vocabulary] after `count` new tokens -> tokens [B], with each row's rules."""
-        config = self._config
-        for row, (answer, rule) in enumerate(zip(answers, rules, strict=False)):
-            if rule is not None and not answer.stop:
-                scores[row : row + 1] = rule(scores[row : row + 1], answer.ids)
-        if count < config.min_new_tokens:
-            scores[:, self._eos] = -torch.inf
-        if config.greedy:
+        """scores [B, vocabulary] after `count` new tokens -> tokens [B]."""
+        for row, (answer, rules) in enumerate(zip(answers, self._rules, strict=True)):
+            if not answer.stop:
+                scores[row : row + 1] = rules(scores[row : row + 1], answer.ids)
+        if count < self._config.min_new_tokens:
+            scores[:, list(self._rules[0].eos_ids)] = -torch.inf
+        if self._config.greedy:
             return scores.argmax(dim=-1)
-        empty = torch.empty((len(scores), 0), dtype=torch.long)
-        if config.temperature != 1.0:
-            scores = TemperatureLogitsWarper(config.temperature)(empty, scores)
-        if config.top_p < 1.0:
-            scores = TopPLogitsWarper(config.top_p)(empty, scores)
-        shares = torch.softmax(scores, dim=-1)
+        shares = decode.shares(scores, self._config)
         drawn = [
             torch.multinomial(shares[row : row + 1], 1, generator=generator)
             for row, generator in enumerate(self._generators)
@@ -112,29 +106,24 @@ class Chooser:
 def generate(
     decoder: Decoder,
     prompts: Sequence[torch.Tensor],
-    config: DecodeConfig,
+    rules: Sequence[AnswerRules],
     on_step: Callable[[list[int]], None],
     cancelled: Callable[[], bool],
-    rules: Sequence[AnswerRules | None] = (),
-    limits: Sequence[int] = (),
 ) -> list[BatchAnswer]:
     """One answer per prompt [1, S_i, hidden]; in float32 equal to a single run.
 
-    `rules`: the checkpoint's rules for each prompt, or () for none.  `limits`: the most new tokens
-    of each prompt, or () for those of `config`.
     on_step is called after each step with the new tokens of the rows that continue.  NotFinite if a
     row's first scores are not finite.  If cancelled, all unfinished answers stop.
     """
     answers = [BatchAnswer() for _ in prompts]
     batch = BatchDecoder(decoder, pad(prompts))
-    refuse_non_finite(batch.scores)
-    choose = Chooser(config, decoder.eos_ids, len(prompts), decoder.device)
-    limits = limits or [config.max_new_tokens] * len(prompts)
+    decode.refuse_non_finite(batch.scores)
+    choose = Chooser(rules, decoder.device)
     count = 0
     while True:
-        tokens = choose(batch.scores, count, answers, rules)
+        tokens = choose(batch.scores, count, answers)
         count += 1
-        on_step(_take(answers, tokens.tolist(), limits, decoder.eos_ids))
+        on_step(_take(answers, tokens.tolist(), rules))
         if all(answer.stop for answer in answers):
             return answers
         if cancelled():
@@ -143,17 +132,17 @@ def generate(
 
 
 def _take(
-    answers: Sequence[BatchAnswer], tokens: Sequence[int], limits: Sequence[int], eos: Sequence[int]
+    answers: Sequence[BatchAnswer], tokens: Sequence[int], rules: Sequence[AnswerRules]
 ) -> list[int]:
     """Adds each row's token to its answer if that continues; returns the added tokens."""
     added = []
-    for answer, token, limit in zip(answers, tokens, limits, strict=True):
+    for answer, token, one in zip(answers, tokens, rules, strict=True):
         if answer.stop:
             continue
         answer.ids.append(token)
         added.append(token)
-        if token in eos:
+        if token in one.eos_ids:
             answer.stop = "eos"
-        elif len(answer.ids) == limit:
+        elif len(answer.ids) == one.config.max_new_tokens:
             answer.stop = "length"
     return added

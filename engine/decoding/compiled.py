@@ -5,9 +5,8 @@ position is a tensor that the step increments, the best token is chosen inside, 
 is captured as a CUDA graph; prefill stays eager.  Lengths are rounded up to buckets, so another
 prompt does not compile again.  torch.compile's cache is kept on disk, in the settings' folder.
 
-Boundary: one decoder's step, its memory and its compilation; step_parts.py says what a step
-computes, decode.py holds the loop.  A failure is recorded as text, not raised, because the eager
-step always works.  One answer at a time.
+A failure is recorded as text, not raised, because the eager step always works.  One answer at a
+time.
 """
 
 from __future__ import annotations
@@ -74,11 +73,9 @@ class CompiledStep(nn.Module):
         self.failure = ""
         self._decoder = decoder
         self._limit = int(decoder.text_config.max_position_embeddings)
-        self._eos = list(decoder.eos_ids)
         self._step: Step | None = None
         self._rooms: OrderedDict[int, Bucket] = OrderedDict()
         self._room: Bucket | None = None
-        self._config = DecodeConfig()
         self._rules: AnswerRules | None = None
 
     @torch.inference_mode()
@@ -116,7 +113,7 @@ class CompiledStep(nn.Module):
         if llama is None or type(head) is not nn.Linear or getattr(head, "bias", None) is not None:
             raise TypeError("its language model is not a plain LLaMA on one device")
         if self._step is None or self._compiles():
-            self._step = _built(llama, head.weight, self._eos, self._limit)
+            self._step = _built(llama, head.weight, list(self._decoder.eos_ids), self._limit)
         with torch.random.fork_rng([device] if device.type == "cuda" else []):  # for tuning
             return _furnish(self._step, llama, size, device)
 
@@ -126,15 +123,12 @@ class CompiledStep(nn.Module):
         memory.release()
 
     @torch.inference_mode()
-    def start(
-        self, kept: DynamicCache, config: DecodeConfig, rules: AnswerRules | None = None
-    ) -> None:
+    def start(self, kept: DynamicCache, rules: AnswerRules) -> None:
         """Copies the keys and values of a prompt; call `ready` for this length first."""
-        self._rules = rules
-        context = kept.get_seq_length()
+        context, config = kept.get_seq_length(), rules.config
         size = self._bucket(context + config.max_new_tokens)
         self._rooms.move_to_end(size)
-        self._room, self._config = self._rooms[size], config
+        self._room, self._rules = self._rooms[size], rules
         for layer, keys, values in zip(
             kept.layers, self._room.keys, self._room.values, strict=True
         ):
@@ -146,10 +140,11 @@ class CompiledStep(nn.Module):
 
     def next(self, ids: list[int]) -> int:
         """The id that follows these new ones."""
+        assert self._rules is not None  # start() comes first
         scores, best = self(ids[-1])
-        if self._config.greedy and self._rules is None:
+        if self._rules.config.greedy and not self._rules.processors:
             return int(best)
-        return decode.choose(scores, ids, self._config, self._eos, self._rules)
+        return decode.choose(scores, ids, self._rules)
 
     @torch.inference_mode()
     def forward(self, token: int) -> tuple[torch.Tensor, torch.Tensor]:

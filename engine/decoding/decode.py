@@ -1,7 +1,7 @@
 """Stage 4: prefill, one token, the loop.
 
-Boundary: takes a prompt whose features are in place and gives token ids; knows no pictures and no
-text.  A `Decoder` takes embeddings [1, S, hidden]; a `WholeModel` calls the model's own forward(),
+It takes a prompt whose features are in place and gives token ids; it knows no pictures and no text.
+A `Decoder` takes embeddings [1, S, hidden]; a `WholeModel` calls the model's own forward(),
 which computes positions and masks that a family has of its own.
 Choosing a token follows transformers' generate() step by step (float32 scores, minimum length,
 temperature, top-p, softmax, one draw from torch's global generator), so that equal scores and an
@@ -23,9 +23,10 @@ from transformers import (
     TemperatureLogitsWarper,
     TopPLogitsWarper,
 )
+from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCriteriaList
 
 from engine.decoding import llama
-from engine.decoding.generation_rules import AnswerRules, GenerationRules
+from engine.decoding.generation_rules import AnswerRules
 from engine.errors import NotFinite
 from engine.types import DecodeConfig, Stop
 
@@ -129,8 +130,114 @@ def refuse_non_finite(scores: torch.Tensor) -> None:
         )
 
 
+def step(decoder: Decoder, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
+    """token [B, 1] -> scores for the next one [B, vocabulary]; the cache grows by one."""
+    return decoder.step(token, cache)
+
+
+def choose(scores: torch.Tensor, ids: list[int], rules: AnswerRules) -> int:
+    """scores [1, vocabulary] after these new ids -> the next token's id."""
+    config, scores = rules.config, rules(scores, ids)
+    if len(ids) < config.min_new_tokens:
+        for end in rules.eos_ids:
+            scores[:, end] = -torch.inf
+    if config.greedy:
+        return int(scores.argmax(dim=-1))
+    return int(torch.multinomial(shares(scores, config), 1))
+
+
+def shares(scores: torch.Tensor, config: DecodeConfig) -> torch.Tensor:
+    """scores [B, vocabulary] -> the probabilities with which a token is drawn."""
+    empty = torch.empty((len(scores), 0), dtype=torch.long)
+    if config.temperature != 1.0:
+        scores = TemperatureLogitsWarper(config.temperature)(empty, scores)
+    if config.top_p < 1.0:
+        scores = TopPLogitsWarper(config.top_p)(empty, scores)
+    return torch.softmax(scores, dim=-1)
+
+
+class Steps(Protocol):
+    """The steps after the prefill: `start` once, then `next` for every token."""
+
+    def start(self, kept: DynamicCache, rules: AnswerRules) -> None: ...
+    def next(self, ids: list[int]) -> int: ...
+
+
+class EagerSteps:
+    """Computes one step at a time."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+
+    def start(self, kept: DynamicCache, rules: AnswerRules) -> None:
+        self._kept, self._rules = kept, rules
+
+    def next(self, ids: list[int]) -> int:
+        """The id that follows these new ones."""
+        token = torch.tensor([[ids[-1]]], device=self._decoder.device)
+        return choose(step(self._decoder, token, self._kept), ids, self._rules)
+
+
+def generate(
+    decoder: Decoder,
+    prompt: Prompt,
+    rules: AnswerRules,
+    on_token: Callable[[int], None],
+    cancelled: Callable[[], bool],
+    steps: Steps | None = None,
+    past: DynamicCache | None = None,
+) -> tuple[list[int], Stop]:
+    """New token ids (with EOS) and why they stop.  on_token is called for each token.
+
+    `past` is as in prefill().
+    """
+    ids = list[int]()
+    scores, kept = prefill(decoder, prompt, past)
+    refuse_non_finite(scores)
+    token = choose(scores, ids, rules)
+    steps = steps or EagerSteps(decoder)
+    steps.start(kept, rules)
+    while True:
+        ids.append(token)
+        on_token(token)
+        if token in rules.eos_ids:
+            return ids, "eos"
+        if len(ids) == rules.config.max_new_tokens:
+            return ids, "length"
+        if cancelled():
+            return ids, "cancelled"
+        token = steps.next(ids)
+
+
+def generation_config(rules: AnswerRules) -> GenerationConfig:
+    """The same for a model's own generate(): with the checkpoint's rules only, not the
+    checkpoint's other settings."""
+    config = rules.config
+    drawn = {"temperature": config.temperature, "top_p": config.top_p, "top_k": 0}
+    return GenerationConfig(
+        max_new_tokens=config.max_new_tokens,
+        do_sample=not config.greedy,
+        eos_token_id=list(rules.eos_ids),
+        pad_token_id=rules.eos_ids[0],
+        **rules.checkpoint.options(config, rules.context),
+        **({} if config.greedy else drawn),
+    )
+
+
+def own_options(
+    rules: AnswerRules, on_token: Callable[[int], None], cancelled: Callable[[], bool]
+) -> dict[str, Any]:
+    """Keyword arguments with which a model's own generate() does what generate() does here."""
+    return {
+        "generation_config": generation_config(rules),
+        "streamer": TokenStreamer(on_token),
+        "stopping_criteria": StoppingCriteriaList([CancelBetweenTokens(cancelled)]),
+        "logits_processor": [FirstScores()],
+    }
+
+
 class FirstScores(LogitsProcessor):
-    """The same check inside a model's own generate(); does not change scores."""
+    """Refuses scores that are not finite at the first token; does not change scores."""
 
     def __init__(self) -> None:
         self._looked = False
@@ -142,111 +249,29 @@ class FirstScores(LogitsProcessor):
         return scores
 
 
-def step(decoder: Decoder, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
-    """token [B, 1] -> scores for the next one [B, vocabulary]; the cache grows by one."""
-    return decoder.step(token, cache)
+class TokenStreamer(BaseStreamer):
+    """Passes on each new token of generate(); the first call of put() holds the prompt."""
+
+    def __init__(self, on_token: Callable[[int], None]) -> None:
+        self._on_token = on_token
+        self._prompt_seen = False
+
+    def put(self, value: torch.Tensor) -> None:
+        if not self._prompt_seen:
+            self._prompt_seen = True
+            return
+        for token in value.flatten().tolist():
+            self._on_token(token)
+
+    def end(self) -> None: ...
 
 
-def choose(
-    scores: torch.Tensor,
-    ids: list[int],
-    config: DecodeConfig,
-    eos: list[int],
-    rules: AnswerRules | None = None,
-) -> int:
-    """scores [1, vocabulary] -> the next token's id, with the checkpoint's rules, if any."""
-    if rules is not None:
-        scores = rules(scores, ids)
-    if len(ids) < config.min_new_tokens:
-        for end in eos:
-            scores[:, end] = -torch.inf
-    if config.greedy:
-        return int(scores.argmax(dim=-1))
-    empty = torch.empty((1, 0), dtype=torch.long)
-    if config.temperature != 1.0:
-        scores = TemperatureLogitsWarper(config.temperature)(empty, scores)
-    if config.top_p < 1.0:
-        scores = TopPLogitsWarper(config.top_p)(empty, scores)
-    return int(torch.multinomial(torch.softmax(scores, dim=-1), 1))
+class CancelBetweenTokens(StoppingCriteria):
+    """Ends a model's own generate() when `cancelled` returns True."""
 
+    def __init__(self, cancelled: Callable[[], bool]) -> None:
+        self._cancelled = cancelled
 
-class Steps(Protocol):
-    """The steps after the prefill: `start` once, then `next` for every token."""
-
-    def start(
-        self, kept: DynamicCache, config: DecodeConfig, rules: AnswerRules | None = None
-    ) -> None: ...
-    def next(self, ids: list[int]) -> int: ...
-
-
-class EagerSteps:
-    """Computes one step at a time."""
-
-    def __init__(self, decoder: Decoder) -> None:
-        self._decoder, self._eos = decoder, list(decoder.eos_ids)
-
-    def start(
-        self, kept: DynamicCache, config: DecodeConfig, rules: AnswerRules | None = None
-    ) -> None:
-        self._kept, self._config, self._rules = kept, config, rules
-
-    def next(self, ids: list[int]) -> int:
-        """The id that follows these new ones."""
-        token = torch.tensor([[ids[-1]]], device=self._decoder.device)
-        scores = step(self._decoder, token, self._kept)
-        return choose(scores, ids, self._config, self._eos, self._rules)
-
-
-def generate(
-    decoder: Decoder,
-    prompt: Prompt,
-    config: DecodeConfig,
-    on_token: Callable[[int], None],
-    cancelled: Callable[[], bool],
-    steps: Steps | None = None,
-    past: DynamicCache | None = None,
-    rules: AnswerRules | None = None,
-) -> tuple[list[int], Stop]:
-    """New token ids (with EOS) and why they stop.  on_token is called for each token.
-
-    `past` is as in prefill(), `rules` as in choose().
-    """
-    eos, ids = list(decoder.eos_ids), list[int]()
-    scores, kept = prefill(decoder, prompt, past)
-    refuse_non_finite(scores)
-    token = choose(scores, ids, config, eos, rules)
-    steps = steps or EagerSteps(decoder)
-    steps.start(kept, config, rules)
-    while True:
-        ids.append(token)
-        on_token(token)
-        if token in eos:
-            return ids, "eos"
-        if len(ids) == config.max_new_tokens:
-            return ids, "length"
-        if cancelled():
-            return ids, "cancelled"
-        token = steps.next(ids)
-
-
-def generation_config(
-    config: DecodeConfig,
-    eos_ids: tuple[int, ...],
-    rules: GenerationRules | None = None,
-    context: int = 0,
-) -> GenerationConfig:
-    """The same settings for a model's own generate() on a prompt of `context` tokens, with the
-    checkpoint's rules only, not the checkpoint's other settings."""
-    sampling = (
-        {}
-        if config.greedy
-        else {"temperature": config.temperature, "top_p": config.top_p, "top_k": 0}
-    )
-    return GenerationConfig(
-        max_new_tokens=config.max_new_tokens,
-        do_sample=not config.greedy,
-        eos_token_id=list(eos_ids),
-        pad_token_id=eos_ids[0],
-        **(rules or GenerationRules()).options(config, context),
-        **sampling,
-    )
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        size, device = input_ids.shape[0], input_ids.device
+        return torch.full((size,), self._cancelled(), dtype=torch.bool, device=device)

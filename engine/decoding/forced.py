@@ -2,9 +2,6 @@
 
 The log-softmax is taken in float32 over the whole vocabulary.  Generation rules and the temperature
 do not apply.
-
-Boundary: prompts whose features are in place and token ids in, numbers out; like decode.py it knows
-no pictures and no text.
 """
 
 from __future__ import annotations

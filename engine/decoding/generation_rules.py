@@ -3,14 +3,13 @@
 Repetition penalties, forbidden words and similar settings are applied by transformers' logits
 processors, in the order of its generate().  How tokens are drawn (sampling, beams) is the user's
 choice; `notes` says if the checkpoint has another default.
-
-Boundary: settings and ids in, scores out; knows no adapters, stages or files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from engine.types import DecodeConfig
@@ -91,7 +90,7 @@ class GenerationRules:
     def read(cls, settings: Mapping[str, Any]) -> GenerationRules:
         return cls({name: settings[name] for name in FOLLOWED if _acts(settings, name)})
 
-    def options(self, config: DecodeConfig, context: int = 0) -> dict[str, Any]:
+    def options(self, config: DecodeConfig, context: int) -> dict[str, Any]:
         """Options for a GenerationConfig, with the larger of both `min_new_tokens`.
 
         The minimum length never exceeds what a prompt of `context` tokens can reach.
@@ -118,36 +117,27 @@ class GenerationRules:
                 found += [token for word, _ in value or [] for token in word]
         return found
 
-    def for_answer(
-        self,
-        prompt: Sequence[int],
-        context: int,
-        config: DecodeConfig,
-        eos: Sequence[int],
-        device: torch.device,
-    ) -> AnswerRules | None:
-        """The rules for one prompt; None if no setting has an effect.
-
-        `prompt` holds the ids that generate() would count, [] if it gets embeddings only;
-        `context` is the prompt's length including its visual rows.
-        """
-        if not self.values:
-            return None
-        processors = _processors(
-            self.options(config, context), len(prompt), context, config, eos, device
-        )
-        return AnswerRules(tuple(prompt), processors)
-
 
 @dataclass(frozen=True, eq=False)
 class AnswerRules:
-    """The logits processors of one answer."""
+    """What decides the tokens of one answer, resolved once for its prompt.
 
-    prompt: tuple[int, ...]
-    processors: tuple[Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ...]
+    `config`: the request's settings, with a limit that the context has room for; `prompt`: the ids
+    that generate() would count, () if it gets embeddings only; `context`: the prompt's length
+    including its visual rows.
+    """
+
+    config: DecodeConfig
+    eos_ids: tuple[int, ...]
+    checkpoint: GenerationRules = GenerationRules()
+    prompt: tuple[int, ...] = ()
+    context: int = 0
+    device: torch.device | str = "cpu"
 
     def __call__(self, scores: torch.Tensor, ids: Sequence[int]) -> torch.Tensor:
         """scores [1, vocabulary] after these new ids -> the scores with the rules applied."""
+        if not self.processors:
+            return scores
         import torch
 
         so_far = torch.tensor([[*self.prompt, *ids]], dtype=torch.long, device=scores.device)
@@ -155,45 +145,43 @@ class AnswerRules:
             scores = processor(so_far, scores)
         return scores
 
+    @cached_property
+    def processors(self) -> tuple[Callable[..., Any], ...]:
+        """transformers' processors in the order of its generate(); none without settings."""
+        if not self.checkpoint.values:
+            return ()
+        import torch
+        from transformers.generation import logits_process as of
 
-def _processors(
-    values: Mapping[str, Any],
-    prompt: int,
-    context: int,
-    config: DecodeConfig,
-    eos: Sequence[int],
-    device: torch.device,
-) -> tuple[Callable[..., Any], ...]:
-    """transformers' processors in the order of its generate(); `prompt` ids are counted."""
-    import torch
-    from transformers.generation import logits_process as of
-
-    ends = torch.tensor(list(eos), device=device)
-    shortest = values.get("min_length") or 0
-    least = values.get("min_new_tokens") or 0
-    # generate() subtracts a prompt of embeddings from min_length
-    shortest = least + prompt if least else max(shortest - (0 if prompt else context), 0)
-    first = prompt + int(prompt <= 1 and "forced_bos_token_id" in values)
-    made: dict[str, Callable[[Any], Any]] = {
-        "sequence_bias": lambda v: of.SequenceBiasLogitsProcessor(sequence_bias=v),
-        "repetition_penalty": of.RepetitionPenaltyLogitsProcessor,
-        "no_repeat_ngram_size": of.NoRepeatNGramLogitsProcessor,
-        "bad_words_ids": lambda v: of.NoBadWordsLogitsProcessor(v, ends),
-        "min_length": lambda v: of.MinLengthLogitsProcessor(v, ends, device=device),
-        "min_new_tokens": lambda v: of.MinNewTokensLengthLogitsProcessor(
-            prompt, v, ends, device=device
-        ),
-        "forced_bos_token_id": of.ForcedBOSTokenLogitsProcessor,
-        "forced_eos_token_id": lambda v: of.ForcedEOSTokenLogitsProcessor(
-            prompt + config.max_new_tokens, v, device=device
-        ),
-        "exponential_decay_length_penalty": lambda v: of.ExponentialDecayLengthPenalty(
-            tuple(v), ends, prompt
-        ),
-        "suppress_tokens": lambda v: of.SuppressTokensLogitsProcessor(v, device=device),
-        "begin_suppress_tokens": lambda v: of.SuppressTokensAtBeginLogitsProcessor(
-            v, first, device=device
-        ),
-    }
-    given = {**values, "min_length": shortest or None, "min_new_tokens": least or None}
-    return tuple(make(given[n]) for n, make in made.items() if given.get(n) is not None)
+        prompt, device = len(self.prompt), str(self.device)
+        ends = torch.tensor(list(self.eos_ids), device=device)
+        values = self.checkpoint.options(self.config, self.context)
+        shortest = values.get("min_length") or 0
+        least = values.get("min_new_tokens") or 0
+        # generate() subtracts a prompt of embeddings from min_length
+        shortest = least + prompt if least else max(shortest - (0 if prompt else self.context), 0)
+        first = prompt + int(prompt <= 1 and "forced_bos_token_id" in values)
+        last = prompt + self.config.max_new_tokens
+        made: dict[str, Callable[[Any], Any]] = {
+            "sequence_bias": lambda v: of.SequenceBiasLogitsProcessor(sequence_bias=v),
+            "repetition_penalty": of.RepetitionPenaltyLogitsProcessor,
+            "no_repeat_ngram_size": of.NoRepeatNGramLogitsProcessor,
+            "bad_words_ids": lambda v: of.NoBadWordsLogitsProcessor(v, ends),
+            "min_length": lambda v: of.MinLengthLogitsProcessor(v, ends, device=device),
+            "min_new_tokens": lambda v: of.MinNewTokensLengthLogitsProcessor(
+                prompt, v, ends, device=device
+            ),
+            "forced_bos_token_id": of.ForcedBOSTokenLogitsProcessor,
+            "forced_eos_token_id": lambda v: of.ForcedEOSTokenLogitsProcessor(
+                last, v, device=device
+            ),
+            "exponential_decay_length_penalty": lambda v: of.ExponentialDecayLengthPenalty(
+                tuple(v), ends, prompt
+            ),
+            "suppress_tokens": lambda v: of.SuppressTokensLogitsProcessor(v, device=device),
+            "begin_suppress_tokens": lambda v: of.SuppressTokensAtBeginLogitsProcessor(
+                v, first, device=device
+            ),
+        }
+        given = {**values, "min_length": shortest or None, "min_new_tokens": least or None}
+        return tuple(make(given[n]) for n, make in made.items() if given.get(n) is not None)

@@ -4,9 +4,8 @@ The operations and their order are those of transformers' LlamaModel for one tok
 (no mask, scaled_dot_product_attention), so scores are equal bit for bit.  Masks, argument checks,
 module calls and copies of keys and values are left out.
 
-Boundary: knows weights, keys and values; decode.py holds the head, the choice of tokens and the
-loop.  For any other model (quantized, hooked, on several devices, another attention) `read` returns
-None, and the model's own forward() is used.
+For any other model (quantized, hooked, on several devices, another attention) `read` returns None,
+and the model's own forward() is used.
 """
 
 from __future__ import annotations

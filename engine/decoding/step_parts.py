@@ -4,8 +4,6 @@ The step has three parts: what precedes the layers, one layer, and what follows 
 what differs between calls as arguments, so that a compiler may compile a part once and call it for
 every layer.  Matrix times vector is written as product and sum, which a compiler fuses with what
 surrounds it.
-
-Boundary: weights, keys, values and one token; compiled.py allocates, compiles and captures.
 """
 
 from __future__ import annotations

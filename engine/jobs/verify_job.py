@@ -8,7 +8,8 @@ from typing import Any
 
 from engine.errors import BadInput, Cancelled
 from engine.jobs.queue import Job, JobView
-from engine.verify import certificates
+from engine.verify import certificates, report
+from engine.verify.report import Report
 from engine.verify.verdict import Verdict, VerifyRequest, VerifyWatcher
 
 
@@ -22,6 +23,13 @@ class VerifyView(JobView):
     certificate: Mapping[str, Any] | None
     unkept: str
     elapsed_s: float  # without time in the queue
+
+    @property
+    def report(self) -> Report:
+        """What the certificate says once there is one."""
+        if self.certificate is not None:
+            return report.of_certificate(self.certificate)
+        return report.running(self.request, self.verdicts, self.doing, self.ended)
 
 
 @dataclass(eq=False, kw_only=True)

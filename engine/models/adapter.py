@@ -20,7 +20,6 @@ from typing import Any, ClassVar, Literal
 import torch
 import transformers
 from transformers import GenerationConfig
-from transformers.generation import BaseStreamer, StoppingCriteriaList
 
 from engine.decoding import compiled, generation_rules
 from engine.decoding.compiled import CompiledStep
@@ -174,10 +173,10 @@ class Adapter(ABC):
         ids: list[int] = prepared.input_ids[0].tolist()
         return ids
 
-    def rules_for(self, prepared: Prepared, config: DecodeConfig) -> AnswerRules | None:
-        """The checkpoint's rules bound to this prompt, or None if it has none."""
-        counted, context = self.counted_ids(prepared), prepared.context_tokens
-        return self.rules.for_answer(counted, context, config, self.eos_ids, self.device)
+    def rules_for(self, prepared: Prepared, config: DecodeConfig) -> AnswerRules:
+        """These settings and the checkpoint's rules, for the answer to this prompt."""
+        counted, context = tuple(self.counted_ids(prepared)), prepared.context_tokens
+        return AnswerRules(config, self.eos_ids, self.rules, counted, context, self.device)
 
     def generate_from_features(
         self, prepared: Prepared, features: Features, **options: Any
@@ -306,10 +305,7 @@ class Adapter(ABC):
         """
         if (step := self.step_for(request)) is None:
             return 0.0
-        try:
-            refuse_markers(request.prompt, tuple(self.tokenizer.all_special_tokens))
-        except BadInput:  # the run reports it
-            return 0.0
+        refuse_markers(request.prompt, tuple(self.tokenizer.all_special_tokens))
         _, context = self.prompt_ids(request.prompt, self.info.images or 1)
         return step.ready(min(context + request.decode.max_new_tokens, self.context_limit))
 
@@ -375,13 +371,6 @@ def refuse_other_vocabulary(draft: Adapter, target: Adapter) -> None:
             f"{draft.info.name} cannot draft for {target.info.name}: their answers end with "
             f"different ids ({draft.eos_ids} and {target.eos_ids}); choose another draft or lookup."
         )
-
-
-def generate_options(
-    config: GenerationConfig, streamer: BaseStreamer | None, stopping: StoppingCriteriaList | None
-) -> dict[str, Any]:
-    """Keyword arguments of generate(), the same for every family."""
-    return {"generation_config": config, "streamer": streamer, "stopping_criteria": stopping}
 
 
 def _rules(info: ModelInfo, model: Any) -> GenerationRules:

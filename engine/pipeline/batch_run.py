@@ -1,8 +1,7 @@
 """The four stages for a batch of samples: stages 1 and 2 one by one, stages 3 and 4 together.
 
-Boundary: one model and one batch.  The module starts no threads and does not choose the batch
-size.  All times belong to the batch, none to a sample.  Features are read from the cache but not
-written to it: an entry holds the encoding time of its sample, which a batch does not measure.
+All times belong to the batch, none to a sample.  Features are read from the cache but not written
+to it: an entry holds the encoding time of its sample, which a batch does not measure.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import torch
 
 from engine.decoding import batched, compiled
 from engine.decoding.batched import BatchAnswer
+from engine.decoding.generation_rules import AnswerRules
 from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.machine import device, memory
 from engine.machine.load_meter import Meter
@@ -24,17 +24,16 @@ from engine.models.adapter import Adapter
 from engine.pipeline import letter_scores, single_run
 from engine.pipeline.run_stages import (
     StagedRun,
+    answer_rules,
     feature_specs,
     picture_specs,
     pixel_notes,
     tensor_spec,
-    within_context,
 )
 from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline, Usage, total
 from engine.types import (
     Batch,
-    DecodeConfig,
     Extent,
     Features,
     Generation,
@@ -109,7 +108,7 @@ class _Member:
     tensors: list[TensorSpec] = field(default_factory=list)
     shown: str = ""
     extent: Extent | None = None
-    config: DecodeConfig = field(default_factory=DecodeConfig)  # with the limit of the context
+    rules: AnswerRules | None = None
     prepared: Prepared | None = None
     features: Features | None = None
     answer: BatchAnswer = field(default_factory=BatchAnswer)
@@ -183,7 +182,7 @@ class _BatchRun(StagedRun):
             request = member.request
             prepared = self.adapter.preprocess(loaded, request.prompt, request.pixels)
             member.notes += pixel_notes(self.adapter, request)
-            member.config, limited = within_context(self.adapter, prepared, request.decode)
+            member.rules, limited = answer_rules(self.adapter, prepared, request.decode)
             member.notes += limited
         member.prepared = prepared
         member.record("pixels", prepared.pixels)
@@ -217,11 +216,9 @@ class _BatchRun(StagedRun):
             answers = batched.generate(
                 self.adapter.decoder,
                 prompts,
-                self.config,
+                [_rules(member) for member in self.remaining],
                 self._step,
                 self.watcher.cancelled,
-                [self.adapter.rules_for(_prepared(m), m.config) for m in self.remaining],
-                [member.config.max_new_tokens for member in self.remaining],
             )
         first, last = self.step_ms[0], self.step_ms[-1]
         prefill = self.step_usage[0].since(before)
@@ -321,7 +318,7 @@ class _BatchRun(StagedRun):
             environment=environment,
             batch=batch,
             extent=member.extent,
-            token_limit=member.config.max_new_tokens,
+            token_limit=_rules(member).config.max_new_tokens,
             letter_logprobs=letters.values,
         )
 
@@ -329,6 +326,11 @@ class _BatchRun(StagedRun):
 def _prepared(member: _Member) -> Prepared:
     assert member.prepared is not None
     return member.prepared
+
+
+def _rules(member: _Member) -> AnswerRules:
+    assert member.rules is not None
+    return member.rules
 
 
 def _features(member: _Member) -> Features:

@@ -3,8 +3,6 @@
 diskcache sets an attribute of its object for every row of its Settings table, and sqlite runs all
 triggers and views of the database.  Therefore a database is refused if it contains anything that
 diskcache does not write.  Parts may be missing, because another process may be creating it.
-
-Boundary: sqlite and file states; contains the tables of diskcache 5 and does not import it.
 """
 
 from __future__ import annotations

@@ -6,9 +6,8 @@ the target's greedy answer; the draft only changes the number of passes.  Drafts
 model or from prompt lookup (Saxena 2023: find the last n-gram earlier in the text, and draft the
 tokens that follow it there).
 
-Boundary: decoders and ids as in decode.py; no pictures, prompts or text.  One pass over several
-tokens may round differently from single steps.  In float32 the answers are equal; in 16 bits two
-nearly equal logits may swap, so a comparison must check the `margin`.
+One pass over several tokens may round differently from single steps.  In float32 the answers are
+equal; in 16 bits two nearly equal logits may swap, so a comparison must check the `margin`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from engine.decoding import decode
 from engine.decoding.decode import Decoder
 from engine.decoding.generation_rules import AnswerRules
 from engine.timing import synchronizer
-from engine.types import DecodeConfig, Stop
+from engine.types import Stop
 
 NGRAM = 3  # length in ids of the longest n-gram that a lookup searches for
 
@@ -70,14 +69,8 @@ class ModelDrafter:
     have more ids (markers and padding of its own); on CUDA, reading one would end the process.
     """
 
-    def __init__(
-        self,
-        decoder: Decoder,
-        embeds: torch.Tensor,
-        config: DecodeConfig,
-        rules: AnswerRules | None = None,
-    ) -> None:
-        self._decoder, self._config, self._rules = decoder, config, rules
+    def __init__(self, decoder: Decoder, embeds: torch.Tensor, rules: AnswerRules) -> None:
+        self._decoder, self._rules = decoder, rules
         self._rows: int = decoder.language_model.get_input_embeddings().num_embeddings  # type: ignore[operator]
         _, self._cache = decode.prefill(decoder, embeds)
         self._read: list[int] = []  # new ids in the KV cache
@@ -90,11 +83,10 @@ class ModelDrafter:
         crop(self._cache, len(self._read) - same)
         self._read = self._read[:same]
         scores, drafted = self._advance(ids[same:]), list[int]()
-        eos = list(self._decoder.eos_ids)
         while True:
-            token = decode.choose(scores, [*ids, *drafted], self._config, eos, self._rules)
+            token = decode.choose(scores, [*ids, *drafted], self._rules)
             drafted.append(token)
-            if token in eos or len(drafted) == most:
+            if token in self._rules.eos_ids or len(drafted) == most:
                 return drafted
             scores = self._advance([token])
 
@@ -132,22 +124,20 @@ def crop(cache: DynamicCache, count: int) -> None:
 def generate(
     target: Decoder,
     embeds: torch.Tensor,
-    config: DecodeConfig,
+    rules: AnswerRules,
     drafter: Drafter,
     gamma: int,
     on_token: Callable[[int], None],
     cancelled: Callable[[], bool],
-    rules: AnswerRules | None = None,
 ) -> DraftedAnswer:
     """The target's greedy answer to embeds [1, S, hidden], with at most `gamma` tokens per draft.
 
-    `rules` are the target's, as in decode.choose().  Raises BadInput for a config that samples.
-    on_token is called once for each token.
+    `rules` are the target's; raises BadInput if they sample.  on_token is called for each token.
     """
-    refuse_sampling(config)
+    refuse_sampling(rules.config)
     scores, cache = decode.prefill(target, embeds)
     decode.refuse_non_finite(scores)
-    loop = _Loop(target, config, cache, on_token, scores.shape[-1], rules)
+    loop = _Loop(target, rules, cache, on_token, scores.shape[-1])
     loop.add(scores)
     while not loop.ended:
         if cancelled():
@@ -163,28 +153,26 @@ class _Loop:
     def __init__(
         self,
         target: Decoder,
-        config: DecodeConfig,
+        rules: AnswerRules,
         cache: DynamicCache,
         on_token: Callable[[int], None],
         vocabulary: int,
-        rules: AnswerRules | None,
     ) -> None:
-        self._rules = rules
         self.answer, self.ended = DraftedAnswer(), False
-        self._target, self._config, self._cache, self._on_token = target, config, cache, on_token
-        self._eos = list(target.eos_ids)
+        self._target, self._rules, self._cache, self._on_token = target, rules, cache, on_token
+        self._most = rules.config.max_new_tokens
         self._vocabulary = vocabulary
         self._sync = synchronizer(target.device)
 
     def add(self, scores: torch.Tensor) -> int:
         """Adds the target's next token from scores [1, vocabulary]."""
         ids = self.answer.ids
-        token = decode.choose(scores, ids, self._config, self._eos, self._rules)
+        token = decode.choose(scores, ids, self._rules)
         ids.append(token)
         self._on_token(token)
-        if token in self._eos:
+        if token in self._rules.eos_ids:
             self.answer.stop, self.ended = "eos", True
-        elif len(ids) == self._config.max_new_tokens:
+        elif len(ids) == self._most:
             self.answer.stop, self.ended = "length", True
         return token
 
@@ -204,7 +192,7 @@ class _Loop:
 
     def _draft(self, drafter: Drafter, gamma: int) -> list[int]:
         """A draft without surplus tokens, cut at the first id outside the target's vocabulary."""
-        most = min(gamma, self._config.max_new_tokens - len(self.answer.ids) - 1)
+        most = min(gamma, self._most - len(self.answer.ids) - 1)
         drafted = drafter.draft(self.answer.ids, most)[:most] if most > 0 else []
         valid = [0 <= token < self._vocabulary for token in drafted]
         return drafted[: valid.index(False)] if False in valid else drafted
@@ -247,7 +235,7 @@ def margin(
     ids: Sequence[int],
     position: int,
     other: int,
-    rules: AnswerRules | None = None,
+    rules: AnswerRules,
 ) -> Margin:
     """Compares the answer's token at this position with `other`, both scored by the decoder."""
     scores, cache = decode.prefill(decoder, embeds)
@@ -261,8 +249,6 @@ def margin(
     dtype = next(decoder.head.parameters()).dtype
     unit = torch.finfo(dtype).eps * float(alone.abs().max())
     rounding = 2 * max(float((alone - again).abs().max()), unit)
-    pair, last = (ids[position], other), alone[-1]
-    if rules is not None:
-        last = rules(last[None], ids[:position])[0]
+    pair, last = (ids[position], other), rules(alone[-1][None], ids[:position])[0]
     logits = (float(last[pair[0]]), float(last[pair[1]]))
     return Margin(position, pair, logits, rounding)

@@ -1,7 +1,6 @@
 """One sample's answer, by the target alone and drafted, timed in alternating pairs.
 
-Boundary: runs stages 1 to 3 once and stage 4 repeatedly; neither features nor prefixes are cached.
-drafting.py computes the figures.
+Stages 1 to 3 run once, stage 4 repeatedly; neither features nor prefixes are cached.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from engine.machine import memory
 from engine.models.adapter import Adapter
 from engine.pipeline import draft_loop
 from engine.pipeline.draft_loop import DraftedAnswer, Drafter, ModelDrafter, PromptLookup
-from engine.pipeline.run_stages import within_context
+from engine.pipeline.run_stages import answer_rules
 from engine.pipeline.watcher import DraftWatcher
 from engine.timing import Timeline
-from engine.types import DecodeConfig, Prepared, Sample, Stop, pixels_of
+from engine.types import Sample, Stop, pixels_of
 
 A = TypeVar("A")
 CANCELLED = "The drafting was cancelled."
@@ -42,15 +41,15 @@ CANCELLED = "The drafting was cancelled."
 @dataclass(frozen=True, eq=False)
 class PreparedModel:
     """A model before stage 4: the prompt's embeddings, the question's ids, the time of stages 1
-    to 3, and the checkpoint's rules for the answer."""
+    to 3, and what decides the answer."""
 
     adapter: Adapter
-    prepared: Prepared
     embeds: torch.Tensor
     question: tuple[int, ...]
     ms: float
     shown: str
-    rules: AnswerRules | None = None
+    rules: AnswerRules
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -96,9 +95,12 @@ class _Trial:
     def run(self) -> SampleTrial:
         target = self._prepare(self.adapter)
         draft = self._prepare(self.draft_adapter) if self.draft_adapter else None
-        self.config, self.notes = self._limit([target, *([draft] if draft else [])])
-        self.target = self._with_rules(target)
-        self.draft = self._with_rules(draft) if draft else None
+        # Both models have the lower of their limits of new tokens.
+        both = [target, *([draft] if draft else [])]
+        low = min(both, key=lambda model: model.rules.config.max_new_tokens)
+        self.notes, config = low.notes, low.rules.config
+        self.target = replace(target, rules=replace(target.rules, config=config))
+        self.draft = draft and replace(draft, rules=replace(draft.rules, config=config))
         runs, pairs = self.request.runs, list[tuple[TimedAnswer, TimedAnswer]]()
         for index in range(runs + 1):  # the first pair is the warm-up
             self.watcher.round(index, runs + 1)
@@ -116,17 +118,9 @@ class _Trial:
             embeds = adapter.embed(prepared, adapter.encode(prepared))
             assert isinstance(embeds, torch.Tensor)  # other families refuse drafting
         question = tuple(adapter.question_ids(prepared)[0].tolist())
+        rules = answer_rules(adapter, prepared, request.decode)
         ms = timeline.spans[0].ms
-        return PreparedModel(adapter, prepared, embeds, question, ms, adapter.shown(shown))
-
-    def _limit(self, models: Sequence[PreparedModel]) -> tuple[DecodeConfig, tuple[str, ...]]:
-        """The settings for both models, with the lower of their limits of new tokens."""
-        asked = self.request.decode
-        limited = [within_context(model.adapter, model.prepared, asked) for model in models]
-        return min(limited, key=lambda found: found[0].max_new_tokens)
-
-    def _with_rules(self, model: PreparedModel) -> PreparedModel:
-        return replace(model, rules=model.adapter.rules_for(model.prepared, self.config))
+        return PreparedModel(adapter, embeds, question, ms, adapter.shown(shown), *rules)
 
     def _pair(self, drafted_first: bool) -> tuple[TimedAnswer, TimedAnswer]:
         """Alone and drafted; the order alternates, so that a slowing machine affects both alike."""
@@ -137,27 +131,23 @@ class _Trial:
 
     def _alone(self, ready: PreparedModel) -> TimedAnswer:
         def answer(on_token: Callable[[int], None]) -> tuple[list[int], Stop]:
-            decoder, config = ready.adapter.decoder, self.config
-            cancelled, rules = self.watcher.cancelled, ready.rules
-            return decode.generate(decoder, ready.embeds, config, on_token, cancelled, rules=rules)
+            decoder, cancelled = ready.adapter.decoder, self.watcher.cancelled
+            return decode.generate(decoder, ready.embeds, ready.rules, on_token, cancelled)
 
         (ids, stop), times = self._timed(ready, answer)
         self._refuse_cancelled(stop)
         return TimedAnswer(tuple(ids), Timing(times[0], times[-1] - times[0]))
 
     def _drafted(self) -> TimedAnswer:
-        decoder, config = self.target.adapter.decoder, self.config
-
         def answer(on_token: Callable[[int], None]) -> DraftedAnswer:
             return draft_loop.generate(
-                decoder,
+                self.target.adapter.decoder,
                 self.target.embeds,
-                config,
-                self._drafter(config),
+                self.target.rules,
+                self._drafter(),
                 self.request.gamma,
                 on_token,
                 self.watcher.cancelled,
-                self.target.rules,
             )
 
         drafted, times = self._timed(self.target, answer)
@@ -165,11 +155,10 @@ class _Trial:
         timing = Timing(times[0], times[-1] - times[0], drafted.draft_ms, drafted.target_ms)
         return TimedAnswer(tuple(drafted.ids), timing, tuple(drafted.cycles))
 
-    def _drafter(self, config: DecodeConfig) -> Drafter:
+    def _drafter(self) -> Drafter:
         if self.draft is None:
             return PromptLookup(self.target.question)
-        draft = self.draft
-        return ModelDrafter(draft.adapter.decoder, draft.embeds, config, draft.rules)
+        return ModelDrafter(self.draft.adapter.decoder, self.draft.embeds, self.draft.rules)
 
     @staticmethod
     def _timed(

@@ -1,9 +1,8 @@
 """The feature cache: features on disk under a content key, stored through diskcache.
 
-Boundary: the only module that imports diskcache.  It stores safetensors bytes with a checksum and
-returns tensors; the key is a hash of the FeatureSpec.  Nothing read from the folder can run code:
-diskcache would unpickle values, so `BytesOnly` refuses keys that are not text, values that are not
-bytes, and file names that diskcache does not create.
+Values are safetensors bytes with a checksum; the key is a hash of the FeatureSpec.  Nothing read
+from the folder can run code: diskcache would unpickle values, so `BytesOnly` refuses keys that are
+not text, values that are not bytes, and file names that diskcache does not create.
 
 Every failure of the folder is a CacheError; the caller continues without the cache and adds a note.
 """

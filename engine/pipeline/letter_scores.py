@@ -4,9 +4,8 @@ It is the natural logarithm of the softmax, in float32, over the whole vocabular
 or two tokens, with and without a leading space; their probabilities are added.  The checkpoint's
 generation rules and the temperature do not apply.
 
-Boundary: scores of the first new token in, numbers out.  It is called after the clock of a run or
-batch has stopped, and changes no times, tokens or caches.  A decoupled run needs one more prefill;
-in hooked mode the scores of the model's own generate() are kept.
+They are computed after the clock of a run or batch has stopped.  A decoupled run needs one more
+prefill; in hooked mode the scores of the model's own generate() are kept.
 """
 
 from __future__ import annotations

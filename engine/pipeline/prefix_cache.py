@@ -4,8 +4,7 @@ A prefix is the part of a prompt up to and including its last visual row; it doe
 question.  The store keeps its keys and values for each layer of the language model.  A second
 question about the same sample continues from them and needs neither pixels nor visual rows.
 
-Boundary: holds tensors and counts their bytes; it runs no model and does not import torch.  A
-prefix is found by the key of its content, and is removed when its model is unloaded.
+A prefix is found by the key of its content, and is removed when its model is unloaded.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The prompt prefix of one run: find it, continue from it, or keep it for the next run.
 
-Boundary: between the stages of a run and the store of prefixes.  A reused stage is never shown as
-measured: its span's source is "cached".  Preprocess and vision do not depend on the question, so
-their spans have the original times.  The full prefill was not run, so its original time is None.
+A reused stage is never shown as measured: its span's source is "cached".  Preprocess and vision do
+not depend on the question, so their spans have the original times.  The full prefill was not run,
+so its original time is None.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a single run and a batch run share: entering a stage, loading media, cached features.
-
-Boundary: parts of stages; the order of the stages is single_run's and batch_run's.
-"""
+"""What a single run and a batch run share: entering a stage, loading media, cached features."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ import torch
 
 from engine import media
 from engine.decoding.decode import ModelInputs, Prompt
+from engine.decoding.generation_rules import AnswerRules
 from engine.errors import CacheError, Cancelled, ContextTooLong
 from engine.models.adapter import Adapter
 from engine.pipeline.watcher import Watcher
@@ -91,33 +89,30 @@ def pixel_notes(adapter: Adapter, request: RunRequest) -> tuple[str, ...]:
     return () if request.pixels == "exact" or adapter.has_fast_pixels else (OWN_PIXELS,)
 
 
-def within_context(
+def answer_rules(
     adapter: Adapter, prepared: Prepared, asked: DecodeConfig
-) -> tuple[DecodeConfig, tuple[str, ...]]:
-    """The settings with as many new tokens as the context has room for, and a note if fewer.
+) -> tuple[AnswerRules, tuple[str, ...]]:
+    """What decides the answer to a prompt: the settings with as many new tokens as the context has
+    room for, with a note if these are fewer, and the checkpoint's rules.
 
     ContextTooLong if there is room for none, or for fewer than `min_new_tokens`.
     """
     name, context, prompt = adapter.info.name, adapter.context_limit, prepared.context_tokens
     room = context - prompt
     if asked.max_new_tokens <= room:
-        return asked, ()
+        return adapter.rules_for(prepared, asked), ()
     if room >= max(asked.min_new_tokens, 1):
         note = LIMITED.format(room, asked.max_new_tokens, name, context, prompt)
-        return replace(asked, max_new_tokens=room), (note,)
+        return adapter.rules_for(prepared, replace(asked, max_new_tokens=room)), (note,)
     forced, fix = "", "shorten the question"
-    if adapter.kind != "image" and _visual_tokens(adapter, prepared) > context // 4:
+    visual = prompt - int((~adapter.visual_places(prepared.input_ids)).sum())
+    if adapter.kind != "image" and visual > context // 4:
         fix = "show it fewer pictures, such as one image, or shorten the question"
     if room > 0:
         forced, fix = f" and needs {asked.min_new_tokens:,} new ones", f"force at most {room:,}"
     raise ContextTooLong(
         f"{name} has a context of {context:,} tokens; this prompt has {prompt:,}{forced}: {fix}."
     )
-
-
-def _visual_tokens(adapter: Adapter, prepared: Prepared) -> int:
-    words = int((~adapter.visual_places(prepared.input_ids)).sum())
-    return prepared.context_tokens - words
 
 
 def picture_specs(images: Sequence[Image]) -> list[TensorSpec]:

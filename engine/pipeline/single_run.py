@@ -1,7 +1,8 @@
-"""run(): one model answers one question about one sample.
+"""run(): one model answers one question about one sample, in four stages.
 
-Boundary: the order of the four stages.  It starts no threads and keeps no state except the
-adapter's count of runs.  The caller owns the device during the call.
+It starts no threads and keeps no state except the adapter's count of runs.  The caller owns the
+device during the call.  In hooked mode stages 3 and 4 run inside the model's own generate(): the
+vision probe measures stage 3, and stage 4 is the rest of the call.
 """
 
 from __future__ import annotations
@@ -18,25 +19,26 @@ import torch
 from engine import media
 from engine.decoding import decode
 from engine.decoding.compiled import CompiledStep
+from engine.decoding.generation_rules import AnswerRules
 from engine.errors import CacheError, OutOfMemory
 from engine.machine import device, memory
 from engine.machine.load_meter import Meter
 from engine.models.adapter import Adapter
-from engine.pipeline import hooked_run, letter_scores
+from engine.pipeline import letter_scores
 from engine.pipeline.letter_scores import FirstLogits, LetterLogprobs
 from engine.pipeline.prefix_reuse import PrefixReuse
 from engine.pipeline.run_stages import (
     StagedRun,
+    answer_rules,
     feature_specs,
     picture_specs,
     pixel_notes,
     prompt_spec,
     tensor_spec,
-    within_context,
 )
 from engine.pipeline.text_ends import text_ends
 from engine.pipeline.watcher import Watcher
-from engine.timing import UNKNOWN, Timeline, Usage
+from engine.timing import UNKNOWN, Timeline, Usage, VisionProbe, profiler_range, total
 from engine.types import (
     Extent,
     Features,
@@ -61,6 +63,7 @@ COMPILED_WITHIN = (
     "The compiled decode step was prepared in {:.1f} s, between stages 3 and 4 of this run."
 )
 ONLY_HOOKED = "It ran in hooked mode: {}"
+MPS_NOTE = "On MPS generate() hands tokens on one step late: TTFT is too long."
 NOT_COMPILED = "The tokens were decoded eagerly, because compiling the step failed: {}."
 
 
@@ -98,12 +101,13 @@ def _answer(
     prepare(cache)
     watcher = watcher or Watcher()
     request, refused = offered(adapter, request)
-    if adapter.step_for(request) is not None:
+    step = adapter.step_for(request)
+    if step is not None:
         watcher.stage("compile")
     compiling = adapter.compile_ahead(request)
     with seeded(request.decode.seed, adapter.device):
         reuse = PrefixReuse(adapter, kept if request.prefix else None)
-        state = _Run(adapter, request, cache, watcher, reuse)  # the clock starts here
+        state = _Run(adapter, request, cache, watcher, reuse, step)  # the clock starts here
         state.notes += refused
         if compiling:
             state.notes.append(COMPILED_BEFORE.format(compiling))
@@ -144,6 +148,8 @@ def prepare(cache: FeatureCache | None) -> None:
 class _Run(StagedRun):
     """The state of one run: its clock, its tokens, its notes."""
 
+    rules: AnswerRules  # after stage 2
+
     def __init__(
         self,
         adapter: Adapter,
@@ -151,10 +157,10 @@ class _Run(StagedRun):
         cache: FeatureCache | None,
         watcher: Watcher,
         reuse: PrefixReuse,
+        step: CompiledStep | None,
     ) -> None:
         self.adapter, self.request, self.cache, self.watcher = adapter, request, cache, watcher
-        self.config = request.decode  # after stage 2: with the limit that the context allows
-        self.reuse = reuse
+        self.reuse, self.step = reuse, step
         self.notes = list(adapter.notes)
         self.tensors: list[TensorSpec] = []
         self.ids: list[int] = []
@@ -187,7 +193,7 @@ class _Run(StagedRun):
             prepared = self.reuse.prompt_only(loaded, prompt, setting)
             if prepared is None:
                 prepared = self.adapter.preprocess(loaded, prompt, setting)
-            self.config, limited = within_context(self.adapter, prepared, self.request.decode)
+            self.rules, limited = answer_rules(self.adapter, prepared, self.request.decode)
         self.context = prepared.context_tokens
         self.notes += (*pixel_notes(self.adapter, self.request), *limited)
         if self.reuse.prefix is None:
@@ -246,12 +252,11 @@ class _Run(StagedRun):
             _, self.stop = decode.generate(
                 self.adapter.decoder,
                 prompt,
-                self.config,
+                self.rules,
                 self._token,
                 self.watcher.cancelled,
                 compiled_step,
                 self.reuse.begin(),
-                self.adapter.rules_for(prepared, self.config),
             )
         self._split_decode(start, before)
 
@@ -273,11 +278,11 @@ class _Run(StagedRun):
 
     def _compiled_step(self) -> CompiledStep | None:
         """The compiled step if it was requested and compiles; None for the eager step."""
-        step = self.adapter.step_for(self.request)
+        step = self.step
         if step is None:
             return None
         start = self.timeline.now()
-        if seconds := step.ready(self.context + self.config.max_new_tokens):  # usually 0
+        if seconds := step.ready(self.context + self.rules.config.max_new_tokens):  # usually 0
             self.timeline.add("compile", start, seconds * 1000)
             self.notes.append(COMPILED_WITHIN.format(seconds))
         if step.failure:
@@ -289,15 +294,26 @@ class _Run(StagedRun):
     # stages 3 and 4 inside the model's own generate()
     def generate(self, prepared: Prepared) -> None:
         self._enter("vision")
-        adapter, config = self.adapter, self.config
+        adapter, timeline = self.adapter, self.timeline
+        options = decode.own_options(self.rules, self._token, self.watcher.cancelled)
+        modules = adapter.vision_modules()
         with self.first_logits.kept(adapter.model, self.request):
-            start, before = hooked_run.generate(
-                adapter, prepared, config, self.timeline, self._token, self.watcher.cancelled
-            )
-        self._split_decode(start, before)
-        self.stop = hooked_run.stop_reason(self.ids, adapter.eos_ids, config.max_new_tokens)
+            start, before = timeline.mark()
+            with (
+                profiler_range("generate", adapter.device),
+                VisionProbe(modules, adapter.device) as probe,
+            ):
+                adapter.generate(prepared, **options)
+            end, after = timeline.mark()
+        rest, used = start + probe.ms, after.since(before).since(probe.used)
+        timeline.add("vision", start, probe.ms, "hook", used=probe.used)
+        timeline.add("decode", rest, end - rest, "derived", used=used)
+        self._split_decode(rest, total([before, probe.used]))
+        full = len(self.ids) >= self.rules.config.max_new_tokens
+        ended = bool(self.ids) and self.ids[-1] in self.rules.eos_ids
+        self.stop = "eos" if ended else "length" if full else "cancelled"
         if adapter.device.type == "mps":
-            self.notes.append(hooked_run.MPS_NOTE)
+            self.notes.append(MPS_NOTE)
 
     def _token(self, token: int) -> None:
         ms = self.timeline.now()
@@ -322,7 +338,7 @@ class _Run(StagedRun):
         self.tensors.append(tensor_spec(name, tensor))
 
     def result(self) -> RunResult:
-        total = self.timeline.end()
+        total_ms = self.timeline.end()
         load = self.meter.read()
         self.adapter.runs += 1
         if self.to_store is not None:
@@ -344,7 +360,7 @@ class _Run(StagedRun):
             model=self.adapter.info,
             spans=tuple(self.timeline.spans),
             generation=generation,
-            total_ms=total,
+            total_ms=total_ms,
             cold=self.cold,
             backend=self.backend,
             shown=self.shown,
@@ -355,7 +371,7 @@ class _Run(StagedRun):
             extent=self.extent,
             clocks=(self.timeline.began, self.timeline.ended),
             machine_load=load,
-            token_limit=self.config.max_new_tokens,
+            token_limit=self.rules.config.max_new_tokens,
             letter_logprobs=letters.values,
         )
 

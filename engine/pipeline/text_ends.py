@@ -1,7 +1,6 @@
 """How much of an answer's text is known after each of its tokens, for a replay.
 
-Boundary: token ids and a tokenizer's decode function in, counts of characters out.  It runs after
-the run's clock has stopped.
+It runs after the run's clock has stopped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Callbacks that the engine calls during a run, a batch, a dataset run or a verification.
-
-Boundary: callbacks only; no torch.  Verification defines further ones.
-"""
+"""Callbacks that the engine calls during a run, a batch, a dataset run or a verification."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 from msgspec import Meta, Struct
 
-from engine.plain_files import Count, Name, Repeat
+from engine.plain_files import Name, Repeat
 from engine.storage.plan import Phase, Task
 
 # Of a check; refused: the model does not offer what the check is about, so no run does it.
@@ -109,63 +109,6 @@ class Standing(Struct, frozen=True):
 
 
 UNVERIFIED = Standing("unverified")
-
-
-class StoredVerdict(Struct):
-    """One check of a certificate."""
-
-    check: str
-    title: str
-    model: str
-    sample: str
-    outcome: Outcome
-    sentence: str
-    figure: float | None
-    bound: float | None
-    unit: str
-    evidence: dict[str, Any]
-
-
-class VerifiedModel(Struct):
-    """A model of a certificate: what it was, where it ran, and whether it was verified."""
-
-    name: Name
-    digest: str
-    dtype: str
-    environment: Texts
-    backend: str
-    verified: bool
-    coverage: dict[str, Any]
-    unproved: list[str]
-    shows: str  # what it was shown, and its pixels
-    pixels: str
-
-
-class VerifiedRequest(Struct):
-    """The settings of a verification."""
-
-    dataset: str
-    samples: list[str]
-    prompt: str
-    max_new_tokens: Count
-    runs: Count
-    backend: str
-    pixels: str
-    extent: str
-    batch: Count
-
-
-class Certificate(Struct):
-    """A file of the certificates folder."""
-
-    format: int
-    made: str
-    engine: str
-    libraries: Texts
-    request: VerifiedRequest
-    models: list[VerifiedModel]
-    verdicts: list[StoredVerdict]
-    hash: Name
 
 
 class KeptFile(Struct):

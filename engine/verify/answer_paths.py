@@ -1,8 +1,7 @@
 """Computes one answer in several ways and records each from outside.
 
-Boundary: runs the model and records; judges nothing.  It does not rely on what a way reports:
-logits come from a hook on the language model's head, and hooks on the vision modules count
-encodings, in the same manner for every way.
+Nothing relies on what a way reports: logits come from a hook on the language model's head, and
+hooks on the vision modules count encodings, in the same manner for every way.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from transformers import GenerationConfig
 from transformers.generation import LogitsProcessor, StoppingCriteriaList
 
 from engine import media
+from engine.decoding.decode import CancelBetweenTokens
 from engine.errors import Cancelled
 from engine.machine import clocks
-from engine.models.adapter import Adapter, Way, generate_options
+from engine.models.adapter import Adapter, Way
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
-from engine.pipeline.hooked_run import CancelBetweenTokens
 from engine.pipeline.prefix_cache import Prefixes
-from engine.pipeline.run_stages import within_context
+from engine.pipeline.run_stages import answer_rules
 from engine.pipeline.single_run import seeded
 from engine.pipeline.watcher import Watcher
 from engine.types import (
@@ -203,9 +202,9 @@ class Subject:
         self.prepared: Prepared = self.prepare(self.media)
         most = request.max_new_tokens
         asked = DecodeConfig(max(most, LEAST_ROOM), LEAST_ROOM, backend=request.backend)
-        limited, self.notes = within_context(adapter, self.prepared, asked)
-        most = min(most, limited.max_new_tokens)
-        self.greedy = replace(limited, max_new_tokens=most, min_new_tokens=0)
+        rules, self.notes = answer_rules(adapter, self.prepared, asked)
+        most = min(most, rules.config.max_new_tokens)
+        self.greedy = replace(rules.config, max_new_tokens=most, min_new_tokens=0)
         self.judged: RecordedAnswer | None = (
             None  # plain, if the checkpoint's settings change scores
         )
@@ -314,7 +313,7 @@ class Subject:
 
     def options(self, config: DecodeConfig) -> dict[str, Any]:
         stopping = StoppingCriteriaList([CancelBetweenTokens(self.cancelled)])
-        return generate_options(self.own_generation(config), None, stopping)
+        return {"generation_config": self.own_generation(config), "stopping_criteria": stopping}
 
     def own_generation(self, config: DecodeConfig) -> GenerationConfig:
         """The checkpoint's generation configuration as transformers reads it.

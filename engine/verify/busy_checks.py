@@ -1,8 +1,7 @@
 """Timing checks on a busy machine: they are repeated, and left open if load may be the reason.
 
-Boundary: findings and loads in, one finding out.  A finding with "beyond_load" in its evidence is a
-failure under any load: it remains after the thread's waits for a core are subtracted, or it
-concerns the order of events, not their length.
+A finding with "beyond_load" in its evidence is a failure under any load: it remains after the
+thread's waits for a core are subtracted, or it concerns the order of events, not their length.
 """
 
 from __future__ import annotations

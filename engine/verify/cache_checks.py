@@ -1,9 +1,6 @@
 """Tests the feature cache: what its keys depend on, and whether it detects a changed byte.
 
 The keys of prefixes in memory contain the features' keys and are tested with them.
-
-Boundary: works on copies of a sample's pictures and on a separate cache folder; the user's files
-and cache are only read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Decides whether a certificate is still valid, for an entry of models.toml or as a whole.
 
-Boundary: compares certificates with the current files, code and device; loads nothing, hashes no
-weights, and uses torch only if it is already imported.  A checkpoint counts as changed if its
-current files have not been hashed.
+It hashes no weights, and uses torch only if it is already imported: a checkpoint counts as changed
+if its current files have not been hashed.
 """
 
 from __future__ import annotations

@@ -5,9 +5,6 @@ SHA-256 of the rest, written with sorted keys and no spaces.  "models" lists for
 of the checkpoint, dtype, device, hardware, whether it is verified, what that covers ("coverage")
 and what it does not prove ("unproved").  "engine" is the digest of the code that answers and
 verifies, and of its libraries.  "verdicts" holds all checks.
-
-Boundary: writes, reads and finds certificates; verifies nothing and imports no torch.  A
-certificate does not apply to a changed checkpoint or changed code; `certificate_status` decides.
 """
 
 from __future__ import annotations
@@ -24,26 +21,68 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct, structs
 
 from engine import settings
 from engine.errors import BadInput
 from engine.media_options import COUNT_SPLIT
-from engine.plain_files import JSON_FAULTS, advice, read_limited, reason, write_whole
+from engine.plain_files import JSON_FAULTS, Count, Name, advice, read_limited, reason, write_whole
 from engine.quoting import quoted, shown
 from engine.storage import provenance
 from engine.storage.result_rows import ResultRow
-from engine.storage.schemas import SHOWN, UNVERIFIED, Certificate, Standing, checked
+from engine.storage.schemas import SHOWN, UNVERIFIED, Standing, Texts, checked
 from engine.types import Ran, RunResult
 from engine.verify import coverage
 from engine.verify.coverage import Coverage
-from engine.verify.limits import unproved
-from engine.verify.verdict import Verdict, VerifyRequest, proves, verified
+from engine.verify.verdict import Verdict, VerifyRequest, verified
 
 __all__ = ["SHOWN"]
 FORMAT = 3
 MAX_BYTES = 2**25  # of one file
 CODE = (*provenance.ANSWERS, "verify", "storage/result_rows.py")
 _LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "tokenizers")
+
+
+class VerifiedModel(Struct):
+    """A model of a certificate: what it was, where it ran, and whether it was verified."""
+
+    name: Name
+    digest: str
+    dtype: str
+    environment: Texts
+    backend: str
+    verified: bool
+    coverage: dict[str, Any]
+    unproved: list[str]
+    shows: str  # what it was shown, and its pixels
+    pixels: str
+
+
+class VerifiedRequest(Struct):
+    """The settings of a verification."""
+
+    dataset: str
+    samples: list[str]
+    prompt: str
+    max_new_tokens: Count
+    runs: Count
+    backend: str
+    pixels: str
+    extent: str
+    batch: Count
+
+
+class Certificate(Struct):
+    """A file of the certificates folder."""
+
+    format: int
+    made: str
+    engine: str
+    libraries: Texts
+    request: VerifiedRequest
+    models: list[VerifiedModel]
+    verdicts: list[Verdict]
+    hash: Name
 
 
 def folder() -> Path:
@@ -98,7 +137,7 @@ def make(
             "batch": request.batch,
         },
         "models": list(models),
-        "verdicts": [as_row(verdict) for verdict in verdicts],
+        "verdicts": [structs.asdict(verdict) for verdict in verdicts],
     }
     plain: dict[str, Any] = _plain(content)
     return plain | {"hash": content_hash(plain)}
@@ -127,7 +166,7 @@ def model_entry(
 
     `backend` decoded the decoupled way; other backends, inputs and pixels are not covered.
     """
-    rows = [as_row(verdict) for verdict in verdicts if verdict.model == name]
+    rows = [verdict for verdict in verdicts if verdict.model == name]
     return {
         "name": name,
         "digest": digest,
@@ -136,17 +175,10 @@ def model_entry(
         "backend": backend,
         "verified": bool(digest) and verified(verdicts, name),
         "coverage": _plain(asdict(coverage.of(rows))),
-        "unproved": unproved(rows),
+        "unproved": coverage.unproved(rows),
         "shows": shows,
         "pixels": pixels,
     }
-
-
-def as_row(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as a JSON object."""
-    found = vars(verdict.finding) | {"evidence": dict(verdict.finding.evidence)}
-    who = {"check": verdict.check, "title": verdict.title}
-    return {**who, "model": verdict.model, "sample": verdict.sample, **found}
 
 
 def content_hash(content: Mapping[str, Any]) -> str:
@@ -224,10 +256,14 @@ def _contradiction(found: Mapping[str, Any]) -> str:
 
 def _bears_out(found: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
     """Whether the verdicts support the model's entry: verified or not, and its coverage."""
-    rows = [row for row in found["verdicts"] if row["model"] == model["name"]]
-    good = bool(model["digest"]) and proves((row["check"], row["outcome"]) for row in rows)
-    same = model.get("coverage") == _plain(asdict(coverage.of(rows)))
-    return model["verified"] is good and same and "unproved" in model
+    rows = [row for row in verdicts_in(found) if row.model == model["name"]]
+    good = bool(model["digest"]) and verified(rows, model["name"])
+    same = model["coverage"] == _plain(asdict(coverage.of(rows)))
+    return model["verified"] is good and same
+
+
+def verdicts_in(certificate: Mapping[str, Any]) -> tuple[Verdict, ...]:
+    return msgspec.convert(certificate["verdicts"], tuple[Verdict, ...])
 
 
 def stored_certificates() -> list[dict[str, Any]]:
@@ -285,6 +321,11 @@ def certificate_status(result: RunResult) -> Standing:
 def coverage_in(model: Mapping[str, Any]) -> Coverage:
     """The coverage of a certificate's model."""
     return msgspec.convert(model["coverage"], Coverage)
+
+
+def covers(model: Mapping[str, Any]) -> str:
+    """The same in a sentence."""
+    return coverage_in(model).sentence()
 
 
 def command(model: str, ran: str, pixels: str) -> str:

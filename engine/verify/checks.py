@@ -1,18 +1,58 @@
-"""Checks that only need recorded answers: pixels, greedy, counted, encodings, what is left.
-
-Boundary: recordings in, findings out; runs no model.
+"""Checks that only need recorded answers: pixels, greedy, counted, encodings, what is left, and the
+comparison itself, which must find differences planted in a recorded answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import torch
+
+from engine.models.adapter import Adapter
 from engine.types import Pixels
 from engine.verify import equality
 from engine.verify.answer_paths import RecordedAnswer
-from engine.verify.cleanup import ModelState
 from engine.verify.verdict import CheckFinding, judged
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """The state that inference must not change.
+
+    `weights`: the sum of torch's in-place change counters of all parameters.  `generator`: the
+    state of torch's global random generator.
+    """
+
+    hooks: int
+    training: bool
+    weights: int
+    generation_config: str
+    generator: bytes
+    threads: int
+
+    def changed(self, later: ModelState) -> list[str]:
+        """The names of the fields that differ."""
+        return [name for name in vars(self) if getattr(self, name) != getattr(later, name)]
+
+
+def state(adapter: Adapter) -> ModelState:
+    model = adapter.model
+    return ModelState(
+        hooks=sum(_hooks(model)),
+        training=any(module.training for module in model.modules()),
+        weights=sum(weight._version for weight in model.parameters()),
+        generation_config=model.generation_config.to_json_string(),
+        generator=bytes(torch.get_rng_state().tolist()),
+        threads=torch.get_num_threads(),
+    )
+
+
+def _hooks(model: torch.nn.Module) -> Iterator[int]:
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    for module in model.modules():
+        yield from (len(getattr(module, kind)) for kind in kinds)
+
 
 ENCODING = ("hooked", "computed")  # ways that encode, like plain
 GIVEN = ("decoupled", "features", "reused")  # ways that get features
@@ -131,3 +171,32 @@ def left_as_found(
         faults.append(f"plain gives another answer afterwards. {again.sentence}")
     good = "plain gives the same answer as before; no hook or changed setting remains."
     return judged(faults, good, "traces", {"faults": faults, "again": again.sentence})
+
+
+def planted(plain: RecordedAnswer) -> Iterator[tuple[str, RecordedAnswer]]:
+    """Copies of an answer with one difference each, at its start, middle and end."""
+    last, vocabulary = len(plain.ids) - 1, plain.logits.shape[-1]
+    for place in sorted({0, last // 2, last}):
+        ids = list(plain.ids)
+        ids[place] = (ids[place] + 1) % vocabulary
+        yield f"another token at {place + 1}", replace(plain, ids=tuple(ids))
+        logits = plain.logits.clone()
+        logits[place] += 0.05 * float(plain.logits.abs().max())
+        yield f"other logits at {place + 1}", replace(plain, logits=logits)
+    yield "no last token", replace(plain, ids=plain.ids[:-1])
+    yield "the last token twice", replace(plain, ids=(*plain.ids, plain.ids[-1]))
+
+
+def comparison(plain: RecordedAnswer, rounding: float) -> CheckFinding:
+    """The comparison must find each planted difference, and none in an unchanged copy."""
+    found = {
+        what: equality.OUTCOMES[equality.compare(plain, copy, rounding).result] == "failed"
+        for what, copy in planted(plain)
+    }
+    worse = replace(plain, ids=(*plain.ids[:-1], int(plain.logits[-1].argmin())))
+    found["a last token that is not the best"] = greedy([worse]).outcome == "failed"
+    faults = [f"The comparison does not find {what}." for what, seen in found.items() if not seen]
+    if equality.compare(plain, replace(plain, way="copy"), rounding).result != "EXACT":
+        faults.append("The comparison finds a difference between equal answers.")
+    good = f"All {len(found)} planted differences in {len(plain.ids):,} tokens were found."
+    return judged(faults, good, "differences missed", {"planted": found})

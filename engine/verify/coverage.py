@@ -1,17 +1,28 @@
-"""What a verification covers, and what of a result it does not cover.
+"""What a verification covers and does not prove, and what of a result it does not cover.
 
-Boundary: findings and results in, plain data out; no torch and no files.  Coverage is computed from
-a certificate's verdicts, so it includes only what the checks compared.
+Coverage is computed from a certificate's verdicts, so it includes only what the checks compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engine.storage.schemas import PASSED
 from engine.types import RunResult
+from engine.verify.verdict import CHECKS, Verdict
+
+# Not checked, because all ways share it or because it lies outside this run.
+ALWAYS = (
+    "The wording and token ids of the prompt: all ways use the same prompt.",
+    "Vision tower and language model: all ways run the same network (for EventGPT, StageScope's "
+    "implementation); only projector, adaptor and pooling are recomputed, in float64.",
+    "Decoding files into pictures and drawing events: only the choice of frames is computed a "
+    "second time.",
+    "Answers for other samples and questions, on other devices or with other libraries.",
+    "Times and speeds in general: they hold for this machine at the time of each run.",
+)
 
 
 @dataclass(frozen=True)
@@ -48,29 +59,29 @@ class Coverage:
         return f"Covered: {'; '.join(parts)}."
 
 
-def of(rows: Iterable[Mapping[str, Any]]) -> Coverage:
-    """What the verdicts of one model cover; `rows`: verdicts as in certificates."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(str(row["check"]), []).append(row)
-    answers = [_evidence(row) for row in found.get("answer", ()) if row["outcome"] in PASSED]
-    long = [_evidence(row) for row in found.get("long", ()) if row["outcome"] in PASSED]
-    batches = [_evidence(row) for row in found.get("equal_batch", ()) if row["outcome"] in PASSED]
+def of(verdicts: Iterable[Verdict]) -> Coverage:
+    """What the verdicts of one model cover."""
+    rows: dict[str, list[Verdict]] = {check: [] for check in CHECKS}
+    for verdict in verdicts:
+        rows.setdefault(verdict.check, []).append(verdict)
+    good = {check: [one.evidence for one in rows[check] if one.outcome in PASSED] for check in rows}
+    settled = {
+        check
+        for check, some in rows.items()
+        if some and all(one.outcome in (*PASSED, "skipped") for one in some)
+    }
+    answers = [*good["answer"], *good["long"]]
+    lists = [one["rules"] for one in good["frames"] if isinstance(one.get("rules"), list | tuple)]
     return Coverage(
-        new_tokens=_most([*answers, *long], "new_tokens"),
-        positions=_most([*answers, *long], "positions"),
-        natural_end=_one_passed(found.get("ends", ())),
-        sampling=_all_passed(found, "equal_sampled") and _all_passed(found, "settings"),
-        prefix=_all_passed(found, "equal_prefix"),
-        batch=max(1, _most(batches, "size")),
-        pictures=tuple(sorted({_whole(one, "pictures") for one in answers} - {0})),
-        frames=tuple(_frames(found.get("frames", ()))),
+        new_tokens=_most(answers, "new_tokens"),
+        positions=_most(answers, "positions"),
+        natural_end=bool(good["ends"]),
+        sampling={"equal_sampled", "settings"} <= settled,
+        prefix="equal_prefix" in settled,
+        batch=max(1, _most(good["equal_batch"], "size")),
+        pictures=tuple(sorted({_whole(one, "pictures") for one in good["answer"]} - {0})),
+        frames=tuple(dict.fromkeys(str(rule) for rules in lists for rule in rules)),
     )
-
-
-def _evidence(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = row["evidence"]
-    return found if isinstance(found, Mapping) else {}
 
 
 def _whole(evidence: Mapping[str, Any], name: str) -> int:
@@ -82,22 +93,17 @@ def _most(evidence: Iterable[Mapping[str, Any]], name: str) -> int:
     return max((_whole(one, name) for one in evidence), default=0)
 
 
-def _one_passed(rows: Iterable[Mapping[str, Any]]) -> bool:
-    return any(row["outcome"] in PASSED for row in rows)
-
-
-def _all_passed(found: Mapping[str, list[Mapping[str, Any]]], check: str) -> bool:
-    rows = found.get(check, [])
-    return bool(rows) and all(row["outcome"] in (*PASSED, "skipped") for row in rows)
-
-
-def _frames(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    seen: dict[str, None] = {}
-    for row in rows:
-        rules = _evidence(row).get("rules")
-        if row["outcome"] in PASSED and isinstance(rules, list | tuple):
-            seen |= dict.fromkeys(map(str, rules))
-    yield from seen
+def unproved(verdicts: Sequence[Verdict]) -> list[str]:
+    """Everything that the verdicts of one model do not prove, its own gaps first."""
+    gaps = []
+    for name, check in CHECKS.items():
+        own = [one for one in verdicts if one.check == name]
+        bad = [one for one in own if one.outcome not in PASSED]
+        if bad:
+            gaps.append(f"{check.title}: {bad[0].sentence}")
+        elif not own:
+            gaps.append(f"{check.title}: not done.")
+    return [*gaps, *ALWAYS]
 
 
 def missing(cover: Coverage, result: RunResult) -> tuple[str, ...]:
@@ -121,16 +127,11 @@ def _missing(cover: Coverage, result: RunResult) -> Iterator[str]:
         yield f"batch of {result.batch.size:,} ({known})"
     if result.prefix is not None and result.prefix.state == "reused" and not cover.prefix:
         yield "reused prefix"
-    yield from _prompt(cover, result)
-
-
-def _prompt(cover: Coverage, result: RunResult) -> Iterator[str]:
-    """The parts about the prompt: its number of pictures, and the rule that chose them."""
     # Pictures of several sizes have an entry for each size.
     shown = sum(one.shape[0] for one in result.tensors if one.name == "images")
     if shown and shown not in cover.pictures:
         yield f"prompt with {shown:,} picture(s) ({_numbers(cover.pictures)} verified)"
-    rule = result.request.frames
+    rule = request.frames
     if result.shown.endswith(f"({rule})") and rule not in cover.frames:
         yield f"frame rule {rule}"
 

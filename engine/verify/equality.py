@@ -1,7 +1,4 @@
-"""Compares two answers token by token: exact, a tie within rounding, or a mismatch.
-
-Boundary: compares the recordings of answer_paths.py; plain is the reference, also for rounding.
-"""
+"""Compares two answers token by token: exact, a tie within rounding, or a mismatch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Compares answers up to their natural end, past position 256, and in a batch.
-
-Boundary: runs long answers and batches, and compares their tokens with plain; no times.
-"""
+"""Compares answers up to their natural end, past position 256, and in a batch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The pixels of the image processor that a checkpoint names, loaded independently of the adapter.
 
-Boundary: a checkpoint's folder and pictures in, pixels out.  From engine/models it only uses the
-folder's path, so a wrong class or setting there shows up as a difference here.
+From engine/models it only uses the folder's path, so a wrong class or setting there shows up as a
+difference here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The cost of the probe: short generate() calls with and without it, and one whole answer.
 
-Boundary: times bare generate() calls and judges the paired differences.  Milliseconds.  The probe
-works in stage 3 only, so a long answer pays what a short one pays, and in a short one it shows.
+Milliseconds.  The probe works in stage 3 only, so a long answer pays what a short one pays, and in
+a short one it shows.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Runs all checks of all models and samples.
 
-Boundary: runs the checks in order; each check is in its own module.  If a model raises, the error
-becomes its row, and the other models continue.
+If a model raises, the error becomes its row, and the other models continue.
 """
 
 from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from engine import media
@@ -21,28 +21,26 @@ from engine.verify import (
     busy_checks,
     cache_checks,
     checks,
-    cleanup,
-    clock_agreement,
     equality,
     extents,
-    input_effect,
-    model_checks,
     observer,
-    recomputed,
+    pictures,
+    projection,
+    sampling,
     stage_times,
+    stage_work,
 )
-from engine.verify import frame_choice as shown
-from engine.verify.answer_paths import RecordedAnswer, Subject, rounding
-from engine.verify.verdict import ONCE, CheckFinding, Verdict, VerifyRequest, VerifyWatcher
+from engine.verify.answer_paths import ANOTHER_QUESTION, RecordedAnswer, Subject, rounding
+from engine.verify.verdict import (
+    CHECKS,
+    ONCE,
+    CheckFinding,
+    Verdict,
+    VerifyRequest,
+    VerifyWatcher,
+)
 
-EQUAL = {  # check -> ways that must equal plain
-    "equal_hooked": ("hooked",),
-    "equal_decoupled": ("decoupled", "computed"),
-    "equal_features": ("features",),
-    "equal_prefix": ("reused",),
-}
 PAIRS, PAIRS_S = 40, 1.0  # of the observer's cost, per sample
-TIMINGS = ("clock", "accounted", "stage3")
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ def _model(name: str, request: VerifyRequest, watcher: VerifyWatcher) -> ModelVe
     try:
         adapter = registry.load(registry.entry(name))
     except StageScopeError as error:
-        verdict = Verdict("answer", name, "", CheckFinding("failed", str(error)))
+        verdict = Verdict.of("answer", name, "", CheckFinding("failed", str(error)))
         watcher.found(verdict)
         return ModelVerdicts(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
     verdicts: list[Verdict] = []
@@ -102,17 +100,17 @@ class _ModelChecks:
             self.watcher.give_way()
         if self.pairs.ms:
             found = busy_checks.final_finding([_observed(self.pairs)])
-            yield Verdict("observer", self.adapter.info.name, "", found)
+            yield Verdict.of("observer", self.adapter.info.name, "", found)
 
     def _sample(self, sample: Sample, other: Sample) -> Iterator[Verdict]:
         examination = None
         try:
             with tempfile.TemporaryDirectory(prefix="stagescope-verify-") as folder:
                 try:
-                    examination = _SampleChecks(self, sample, other, Path(folder))
+                    examination = SampleChecks(self, sample, other, Path(folder))
                 except BadInput as error:  # after this point it is a fault
                     finding = CheckFinding("skipped", str(error))
-                    yield Verdict("answer", self.adapter.info.name, sample.id, finding)
+                    yield Verdict.of("answer", self.adapter.info.name, sample.id, finding)
                     return
                 yield from examination.verdicts()
                 self.pairs += examination.pairs
@@ -129,122 +127,107 @@ class _ModelChecks:
         if not isinstance(error, StageScopeError):
             sentence = f"{type(error).__name__} while {now}: {error}"
         finding = CheckFinding("failed", sentence)
-        return Verdict("answer", self.adapter.info.name, sample.id, finding)
+        return Verdict.of("answer", self.adapter.info.name, sample.id, finding)
 
 
 def _observed(found: observer.Pairs) -> busy_checks.Attempt:
     return busy_checks.Attempt(observer.observer(found), found.load)
 
 
-class _SampleChecks:
-    """All checks of one model on one sample."""
+class SampleChecks:
+    """All checks of one model on one sample; what several checks need is computed once."""
 
     def __init__(self, model: _ModelChecks, sample: Sample, other: Sample, folder: Path) -> None:
         self.adapter, self.watcher, self.folder = model.adapter, model.watcher, folder
         self.sample, self.other, self.request = sample, other, model.request
         self.once = model.once
         self.now = ""
-        self.before: cleanup.ModelState
-        self.plain: RecordedAnswer
-        self.rounding = 0.0
         self.pairs = observer.Pairs()
-        self._doing("loading and preprocessing the sample")
+        self.doing("loading and preprocessing the sample")
         cancelled = model.watcher.cancelled
         self.subject = Subject(self.adapter, sample, self.request, folder / "features", cancelled)
 
     def verdicts(self) -> Iterator[Verdict]:
+        """In the order of STEPS; the checks of a model only if they are still to be done."""
         for check, finding in self._findings():
             sample = "" if check in ONCE else self.sample.id
-            yield Verdict(check, self.adapter.info.name, sample, finding)
+            yield Verdict.of(check, self.adapter.info.name, sample, finding)
 
     def _findings(self) -> Iterator[tuple[str, CheckFinding]]:
-        """(check, finding) pairs of the sample; once per model also those of the model."""
-        subject, pictures = self.subject, len(self.subject.media.images)
-        answers = self._answers()
-        plain = self.plain = answers["plain"]
-        self._doing("measuring rounding noise")
-        self.rounding = rounding(self.adapter, subject.prepared, plain)
-        yield "answer", self._answer(plain)
-        yield "pixels", checks.pixels(self.request.pixels, *subject.pixels())
-        for check, ways in EQUAL.items():
-            yield check, self.refused(check) or self._equal(check, [answers[way] for way in ways])
-        yield "equal_sampled", self._sampled()
-        yield "ends", extents.ends(answers, self.adapter.eos_ids)
-        yield "greedy", checks.greedy(answers.values())
-        yield "counted", checks.counted(answers.values(), self._text)
-        yield "encoded_once", checks.encoded_once(answers, pictures, subject.units())
-        yield from self._timings(answers)
-        self._doing("reading the frames a second time")
-        yield "frames", shown.frames(self.adapter, self.sample)
-        if self.once:
-            yield from self._once(plain)
-        yield from self._of_features(plain)
-        self._doing("timing generate() with and without the probe")
-        self.pairs = self._pairs()
-        yield "left_as_found", self._left_as_found(plain)
+        for check, what, run in STEPS:
+            if check in ONCE and not self.once:
+                continue
+            found = self.refused(check)
+            if found is None:
+                if what:
+                    self.doing(what)
+                found = run(self)
+            yield check, found
+            if check == "encoded_once":
+                yield from self._timings()
 
     def refused(self, check: str) -> CheckFinding | None:
         """The finding of a check about something that the model does not offer, else None."""
-        return model_checks.refused(self.adapter, check)
+        needs, refuses = (
+            CHECKS[check].needs,
+            {str(n): why for n, why in self.adapter.refuses.items()},
+        )
+        why = refuses.get("decoupled") if needs in ("decoupled", "prefix") else None
+        why = why or refuses.get(needs)
+        return CheckFinding("refused", why) if why else None
 
-    def _equal(self, check: str, others: Sequence[RecordedAnswer]) -> CheckFinding:
-        found, _ = equality.finding(self.plain, others, self.rounding, self._pieces)
-        return checks.prefix(found, others[0]) if check == "equal_prefix" else found
-
-    def _of_features(self, plain: RecordedAnswer) -> Iterator[tuple[str, CheckFinding]]:
-        """The checks of the cache, and whether the features reach the answer."""
-        for check in ("keys", "damage", "sight"):
-            if (refused := self.refused(check)) is not None:
-                yield check, refused
-                continue
-            if check == "keys":
-                self._doing("changing the ingredients of cache keys")
-                yield check, cache_checks.keys(self.subject, self.folder)
-            elif check == "damage":
-                self._doing("changing a byte in the cache")
-                yield check, cache_checks.damage(self.subject, plain)
-            else:
-                self._doing("answering with other features")
-                yield (
-                    check,
-                    input_effect.sight(self.subject, self._shown_otherwise(), self.rounding),
-                )
-
-    def _once(self, plain: RecordedAnswer) -> Iterator[tuple[str, CheckFinding]]:
-        """The checks that are done once per model."""
-        sample = self.sample if self.adapter.kind in self.other.missing else self.other
-        reading = model_checks.CheckContext(self.rounding, self._pieces, self._text, self._doing)
-        yield from model_checks.findings(self.subject, sample, plain, reading, self.folder)
-
-    def _doing(self, what: str) -> None:
+    def doing(self, what: str) -> None:
         if self.watcher.cancelled():
             raise Cancelled("The verification was cancelled.")
         self.now = what
         self.watcher.doing(self.adapter.info.name, self.sample.id, what)
 
-    def _answers(self) -> dict[str, RecordedAnswer]:
+    @cached_property
+    def answers(self) -> dict[str, RecordedAnswer]:
         """The answers of all ways; "computed" is the decoupled way while it fills the cache."""
         found = {}
         for way in self.subject.ways:
-            self._doing(f"answering the {way} way")
+            self.doing(f"answering the {way} way")
             found[way] = getattr(self.subject, way)(self.subject.greedy)
             if way == "plain":  # transformers adds its hooks in a model's first call
-                self.before = cleanup.state(self.adapter)
+                self.before = checks.state(self.adapter)
         return found
 
-    def _answer(self, plain: RecordedAnswer) -> CheckFinding:
-        shown = {"text": self.adapter.text(plain.ids), "shown": self.subject.media.shown}
-        shown["backend"] = self.subject.backend
-        reached = {"new_tokens": len(plain.ids), "positions": plain.context + len(plain.ids)}
-        pictures = {"pictures": len(self.subject.media.images)}
+    @property
+    def plain(self) -> RecordedAnswer:
+        return self.answers["plain"]
+
+    @cached_property
+    def rounding(self) -> float:
+        self.doing("measuring rounding noise")
+        return rounding(self.adapter, self.subject.prepared, self.plain)
+
+    @cached_property
+    def forced(self) -> RecordedAnswer:
+        """plain, forced to a long answer."""
+        return self.subject.plain(extents.forced(self.subject))
+
+    def answer(self) -> CheckFinding:
+        plain, subject = self.plain, self.subject
         sentence = f"It answers in {len(plain.ids)} new tokens."
-        if self.request.backend == "compiled" and self.subject.backend == "eager":
+        if self.request.backend == "compiled" and subject.backend == "eager":
             sentence += " The decode step could not be compiled, so the eager one is verified."
-        sentence = " ".join([sentence, *self.subject.notes])
-        evidence = shown | reached | pictures
+        evidence = {
+            "text": self.adapter.text(plain.ids),
+            "shown": subject.media.shown,
+            "backend": subject.backend,
+            "new_tokens": len(plain.ids),
+            "positions": plain.context + len(plain.ids),
+            "pictures": len(subject.media.images),
+        }
+        sentence = " ".join([sentence, *subject.notes])
         return CheckFinding("passed", sentence, len(plain.ids), None, "new tokens", evidence)
 
-    def _text(self, ids: Sequence[int]) -> str:
+    def equal(self, *ways: str) -> CheckFinding:
+        others = [self.answers[way] for way in ways]
+        return equality.finding(self.plain, others, self.rounding, self.pieces)[0]
+
+    def text(self, ids: Sequence[int]) -> str:
         """Ids as text: special tokens are removed first, then the tokenizer decodes the rest."""
         tokenizer = self.adapter.tokenizer
         added = tokenizer.added_tokens_decoder.items()
@@ -252,66 +235,93 @@ class _SampleChecks:
         kept = [one for one in ids if one not in special]
         return str(tokenizer.decode(kept, skip_special_tokens=False)).strip()
 
-    def _pieces(self, ids: Sequence[int]) -> list[str]:
+    def pieces(self, ids: Sequence[int]) -> list[str]:
         pieces: list[str] = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))
         return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
 
-    def _sampled(self) -> CheckFinding:
+    def sampled(self) -> CheckFinding:
         """Open if logits differ by rounding: one random number may then draw different tokens."""
-        self._doing("sampling with one seed")
         subject, config = self.subject, self.subject.sampled
         plain = subject.plain(config)
         drawn = ("hooked", "decoupled", "features", "reused")
         others = [getattr(subject, way)(config) for way in drawn if way in subject.ways]
-        found, worst = equality.finding(plain, others, self.rounding, self._pieces)
+        found, worst = equality.finding(plain, others, self.rounding, self.pieces)
         if worst.result == "EXACT" or not 0 < worst.logit_difference <= self.rounding:
             return found
         sentence = f"{found.sentence} The draws cannot be compared beyond rounding."
         return replace(found, outcome="unresolved", sentence=sentence)
 
-    def _timings(self, answers: Mapping[str, RecordedAnswer]) -> Iterator[tuple[str, CheckFinding]]:
+    def _timings(self) -> Iterator[tuple[str, CheckFinding]]:
         """The checks of repeated runs; on a busy machine failed ones are repeated."""
-        tries: dict[str, list[busy_checks.Attempt]] = {check: [] for check in TIMINGS}
+        tries: dict[str, list[busy_checks.Attempt]] = {"clock": [], "accounted": [], "stage3": []}
         while any(map(busy_checks.needs_retry, tries.values())):
-            late, rounds = self._late(answers), self._rounds()
+            late, rounds = self._late(), self._rounds()
             load = stage_times.load_of(rounds)
             looks = (
                 stage_times.clock(rounds, late),
                 stage_times.accounted(rounds),
                 self.refused("stage3") or stage_times.stage3(rounds),
             )
-            for check, found in zip(TIMINGS, looks, strict=True):
-                if busy_checks.needs_retry(tries[check]):
-                    tries[check].append(busy_checks.Attempt(found, load))
+            for attempts, found in zip(tries.values(), looks, strict=True):
+                if busy_checks.needs_retry(attempts):
+                    attempts.append(busy_checks.Attempt(found, load))
         for check, some in tries.items():
             yield check, busy_checks.final_finding(some)
-        yield "figures", recomputed.figures(rounds)
+        yield "figures", stage_times.figures(rounds)
 
-    def _late(self, answers: Mapping[str, RecordedAnswer]) -> list[clock_agreement.Fault]:
+    def _late(self) -> list[stage_times.Fault]:
         """Faults of token times; a way answers again if its fault may be due to a pause."""
-        faults: list[clock_agreement.Fault] = []
-        for way, answer in answers.items():
-            found = list(clock_agreement.token_faults(answer))
+        faults: list[stage_times.Fault] = []
+        for way, answer in self.answers.items():
+            found = list(stage_times.token_faults(answer))
             if any(not fault.sure for fault in found):
                 again: RecordedAnswer = getattr(self.subject, way)(self.subject.greedy)
-                found = list(clock_agreement.token_faults(again))
+                found = list(stage_times.token_faults(again))
             faults += found
         return faults
-
-    def _pairs(self) -> observer.Pairs:
-        """The pairs of the quietest attempt; repeated while the probe seems slow and the machine is
-        busy."""
-        found: list[observer.Pairs] = []
-        while busy_checks.needs_retry([_observed(one) for one in found]):
-            found.append(observer.pairs(self.subject, PAIRS, PAIRS_S))
-        return min(found, key=lambda one: (one.load.waited or 0.0) if one.load else 0.0)
 
     def _rounds(self) -> list[list[stage_times.TimedRun]]:
         rounds: list[list[stage_times.TimedRun]] = []
         for round_ in stage_times.repeat(self.subject, self.request.runs):
-            self._doing(f"timing the stages, round {len(rounds) + 1} of {self.request.runs + 1}")
+            self.doing(f"timing the stages, round {len(rounds) + 1} of {self.request.runs + 1}")
             rounds.append(round_)
         return rounds
+
+    def settings(self) -> CheckFinding:
+        tried = []
+        for one in sampling.try_settings(self.subject, self.plain):
+            self.doing(f"sampling on flattened logits: {one.name}")
+            tried.append(one)
+        return sampling.settings(tried, self.rounding, self.adapter.eos_ids, self.text)
+
+    def batch(self) -> CheckFinding:
+        """Answers the subject's question and another question about another sample, in turn."""
+        size, subject = self.request.batch, self.subject
+        if size < 2:
+            return CheckFinding("unresolved", "No batch was requested, so batches are not covered.")
+        self.doing(f"answering a batch of {size}")
+        sample = self.sample if self.adapter.kind in self.other.missing else self.other
+        given = (replace(self.request, prompt=ANOTHER_QUESTION), self.folder / "other")
+        try:
+            other = Subject(self.adapter, sample, *given, subject.cancelled)
+        except BadInput:  # the sample's own row reports it
+            other = Subject(self.adapter, subject.sample, *given, subject.cancelled)
+        plains = (self.plain, other.plain(other.greedy))
+        found = extents.batch((subject, other), plains, size)
+        other.cache.close()
+        return extents.equal_batch(found, size, self.adapter, self.rounding, self.pieces)
+
+    def long(self) -> CheckFinding:
+        noise = max(self.rounding, rounding(self.adapter, self.subject.prepared, self.forced))
+        others = [self.subject.decoupled(extents.forced(self.subject))]
+        return extents.long(self.forced, others, noise, self.pieces)
+
+    @cached_property
+    def work(self) -> tuple[list[stage_work.WorkLog], stage_work.Contents]:
+        return stage_work.runs(self.subject, self.folder / "work")
+
+    def sight(self) -> CheckFinding:
+        return projection.sight(self.subject, self._shown_otherwise(), self.rounding)
 
     def _shown_otherwise(self) -> Prepared | None:
         if self.other is self.sample or self.adapter.kind in self.other.missing:
@@ -321,7 +331,76 @@ class _SampleChecks:
             return self.subject.prepare(shown)
         return None
 
-    def _left_as_found(self, plain: RecordedAnswer) -> CheckFinding:
-        self._doing("checking that the model is unchanged")
-        again = equality.compare(plain, self.subject.plain(self.subject.greedy), self.rounding)
-        return checks.left_as_found(self.before, cleanup.state(self.adapter), again)
+    def left_as_found(self) -> CheckFinding:
+        """Before that, the cost of the probe: the pairs of the quietest attempt, repeated while the
+        probe seems slow and the machine is busy."""
+        found: list[observer.Pairs] = []
+        while busy_checks.needs_retry([_observed(one) for one in found]):
+            found.append(observer.pairs(self.subject, PAIRS, PAIRS_S))
+        self.pairs = min(found, key=lambda one: (one.load.waited or 0.0) if one.load else 0.0)
+        self.doing("checking that the model is unchanged")
+        again = equality.compare(self.plain, self.subject.plain(self.subject.greedy), self.rounding)
+        return checks.left_as_found(self.before, checks.state(self.adapter), again)
+
+
+# check, what begins ("" if nothing long does), how it is done; the checks of repeated runs follow
+# encoded_once, and a model's last check is the observer's
+STEPS: tuple[tuple[str, str, Callable[[SampleChecks], CheckFinding]], ...] = (
+    ("answer", "", SampleChecks.answer),
+    ("pixels", "", lambda c: checks.pixels(c.request.pixels, *c.subject.pixels())),
+    ("equal_hooked", "", lambda c: c.equal("hooked")),
+    ("equal_decoupled", "", lambda c: c.equal("decoupled", "computed")),
+    ("equal_features", "", lambda c: c.equal("features")),
+    ("equal_prefix", "", lambda c: checks.prefix(c.equal("reused"), c.answers["reused"])),
+    ("equal_sampled", "sampling with one seed", SampleChecks.sampled),
+    ("ends", "", lambda c: extents.ends(c.answers, c.adapter.eos_ids)),
+    ("greedy", "", lambda c: checks.greedy(c.answers.values())),
+    ("counted", "", lambda c: checks.counted(c.answers.values(), c.text)),
+    (
+        "encoded_once",
+        "",
+        lambda c: checks.encoded_once(c.answers, len(c.subject.media.images), c.subject.units()),
+    ),
+    (
+        "frames",
+        "reading the frames a second time",
+        lambda c: pictures.frames(c.adapter, c.sample),
+    ),
+    ("settings", "", SampleChecks.settings),
+    ("equal_batch", "", SampleChecks.batch),
+    (
+        "shapes",
+        "",
+        lambda c: pictures.shapes(c.subject, c.folder / "shapes", c.pieces, c.doing),
+    ),
+    (
+        "comparison",
+        "forcing a long answer",
+        lambda c: checks.comparison(c.forced, c.rounding),
+    ),
+    ("long", "", SampleChecks.long),
+    (
+        "rows",
+        "computing visual rows in float64",
+        lambda c: projection.rows(c.adapter, c.subject.prepared),
+    ),
+    ("probe", "", lambda c: projection.probe(c.adapter, c.subject.prepared)),
+    ("work", "recording what each stage does", lambda c: stage_work.work(*c.work)),
+    ("synchronised", "", lambda c: stage_work.synchronised(c.work[0][-1])),
+    (
+        "keys",
+        "changing the ingredients of cache keys",
+        lambda c: cache_checks.keys(c.subject, c.folder),
+    ),
+    (
+        "damage",
+        "changing a byte in the cache",
+        lambda c: cache_checks.damage(c.subject, c.plain),
+    ),
+    ("sight", "answering with other features", SampleChecks.sight),
+    (
+        "left_as_found",
+        "timing generate() with and without the probe",
+        SampleChecks.left_as_found,
+    ),
+)

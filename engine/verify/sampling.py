@@ -3,8 +3,6 @@
 A trained model's best token is often so likely that no setting changes the answer.  Therefore a
 hook on the language model's head flattens the logits of every way, so that temperature, top_p, seed
 and minimum length change the tokens.
-
-Boundary: runs short answers under that hook; builds the settings of generate() from the request.
 """
 
 from __future__ import annotations

@@ -1,26 +1,93 @@
-"""Checks the times: the clock, the sum of the stages, stage 3 measured twice.
+"""Checks the times: the clock, the sum of the stages, stage 3 measured twice, figures recomputed.
 
-Boundary: judges RunResults of repeated warm runs.  Milliseconds.  Compared runs alternate, so that
-a slower machine affects both.
+Results of repeated warm runs are judged, in milliseconds.  Compared runs alternate, so that a
+slower machine affects both.  A run's zero point is read on both clocks at the same moment, so a
+pause between two readings does not shift the times.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from engine.analysis import statistics
 from engine.machine.clocks import ThreadWait, second_s, since
 from engine.machine.load import MachineLoad, together
+from engine.storage.result_rows import ResultRow
 from engine.storage.schemas import Outcome
 from engine.types import STAGES, RunResult, Span
-from engine.verify.answer_paths import Subject
+from engine.verify.answer_paths import RecordedAnswer, Subject
 from engine.verify.busy_checks import BEYOND
-from engine.verify.clock_agreement import Fault, clocks_differ, uncertainty_ms
-from engine.verify.verdict import CheckFinding
+from engine.verify.verdict import CheckFinding, judged
+
+DRIFT = 0.001  # of a run: the system may adjust clocks
+ROUNDING_MS = 0.05
+TOKEN_MS, TOKEN_SHARE = 1.0, 0.25  # the share is of the median time between two tokens
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a time; `sure` if a busy machine cannot explain it."""
+
+    text: str
+    sure: bool = True
+
+
+def uncertainty_ms(result: RunResult) -> float:
+    """The uncertainty of times in a run on the second clock, in ms."""
+    widths = sum(moment.width_s for moment in result.clocks or ())
+    resolution = time.get_clock_info("monotonic").resolution
+    return 1000 * (widths + resolution) + ROUNDING_MS + DRIFT * result.total_ms
+
+
+def clocks_differ(result: RunResult) -> Iterator[Fault]:
+    """A fault if the run's length on the second clock differs from its total time."""
+    if result.clocks is None:
+        return
+    began, ended = result.clocks
+    second = (ended.second_s - began.second_s) * 1000
+    if abs(second - result.total_ms) > uncertainty_ms(result):
+        yield Fault(
+            f"a run of {result.total_ms:.1f} ms took {second:.1f} ms by another clock, read at "
+            "the same moments"
+        )
+
+
+def token_faults(answer: RecordedAnswer) -> Iterator[Fault]:
+    """Faults if a token is not reported soon after the head computed it and before the next one.
+
+    Each token is compared with its own computation.  A single late token may be due to a pause.  It
+    is a sure fault if most tokens are reported after the next one was computed, or if one is
+    reported before it was computed.
+    """
+    result = answer.result
+    if result is None or not answer.ids or len(answer.head_ms) != len(answer.ids):
+        return
+    reported, seen = np.array(result.generation.token_ms), np.array(answer.head_ms)
+    if len(reported) != len(seen):
+        yield Fault(
+            f"{answer.way}: {len(reported)} token times are reported for {len(seen)} tokens"
+        )
+        return
+    lag, gaps = reported - seen, np.diff(seen)
+    slack = uncertainty_ms(result)
+    if (lag < -slack).any():
+        yield Fault(f"{answer.way}: a token is reported before it was computed")
+    bound = max(TOKEN_MS, TOKEN_SHARE * float(np.median(gaps)) if len(gaps) else 0.0)
+    if float(np.median(lag)) > bound + slack:
+        passed = float(np.mean(lag[:-1] > gaps + slack)) if len(gaps) else 0.0
+        text = (
+            f"{answer.way}: tokens are reported {np.median(lag):.1f} ms (median) after they were "
+            "computed"
+        )
+        yield Fault(text, sure=passed > 0.5 and "mps" not in result.environment.get("device", ""))
+
 
 # A share of what is measured, and ms that readings and calls take on a fast processor or in a small
 # model: only what exceeds both is a fault.
@@ -275,3 +342,71 @@ def _vision(round_: Sequence[TimedRun], kind: str) -> Span:
     span = result.span("vision")
     assert span is not None  # both kinds of run encode
     return span
+
+
+NEAR_MS = 1e-6
+EDGE_MS = 0.001
+
+
+def figures(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
+    """Checks token times of all runs, and the figures of the last round's results and rows."""
+    results = [timed.result for round_ in rounds for timed in round_]
+    faults = [fault for result in results for fault in _tokens(result)]
+    for timed in rounds[-1]:
+        expected = recomputed(timed.result)
+        faults += _different(timed.kind, "result", timed.result, expected)
+        faults += _different(timed.kind, "row", ResultRow.from_result(timed.result), expected)
+    evidence = {"runs": len(results), "faults": faults[:10]}
+    good = f"TTFT, TPOT, totals and token times of {len(results)} runs follow from the raw spans."
+    return judged(faults, good, "faults", evidence)
+
+
+def recomputed(result: RunResult) -> dict[str, float | None]:
+    """Every derived figure by its definition, from spans, token times and the run's end."""
+    times, count = result.generation.token_ms, len(result.generation.token_ids)
+    stages = [span for span in result.spans if span.name in STAGES]
+    first = times[0] if times else None
+    after = None if first is None or count < 2 else (result.total_ms - first) / (count - 1)
+    cold: float | None = result.total_ms
+    for span in stages:
+        if span.source == "cached" and cold is not None:
+            cold = None if span.original_ms is None else cold - span.ms + span.original_ms
+    return {
+        "ttft_ms": first,
+        "tpot_ms": after,
+        "tokens_per_s": None if not after else 1000 / after,
+        "unaccounted_ms": result.total_ms - math.fsum(span.ms for span in stages),
+        "uncached_total_ms": cold,
+        "new_tokens": count,
+    }
+
+
+def _different(
+    kind: str, what: str, found: RunResult | ResultRow, expected: Mapping[str, float | None]
+) -> Iterator[str]:
+    for name, value in expected.items():
+        stated = getattr(found, name)
+        if stated is None or value is None:
+            if stated is value:
+                continue
+            yield f"{kind}: {name} of the {what} is {stated}, but the spans give {value}."
+        elif abs(stated - value) > NEAR_MS * max(1.0, abs(value)):
+            yield f"{kind}: {name} of the {what} is {stated:.6g}, but the spans give {value:.6g}."
+
+
+def _tokens(result: RunResult) -> Iterator[str]:
+    """Faults unless each token has one time, in ascending order and within the decode stage."""
+    times, count = result.generation.token_ms, len(result.generation.token_ids)
+    if len(times) != count:
+        yield f"{count} tokens have {len(times)} times."
+    if any(after <= before for before, after in pairwise(times)):
+        yield "Two tokens have the same time, or a token's time is before that of the previous one."
+    decode = result.span("decode")
+    if decode is None or not times:
+        return
+    end = decode.start_ms + decode.ms
+    if not decode.start_ms - EDGE_MS <= times[0] <= times[-1] <= end + EDGE_MS:
+        yield "A token's time is not within the decode stage."
+    prefill = result.span("decode.prefill")
+    if prefill is None or abs(prefill.start_ms + prefill.ms - times[0]) > EDGE_MS:
+        yield "The prefill does not end at the first token."

@@ -1,7 +1,7 @@
 """Checks that each stage does its own work in every run, and that the clock waits for the device.
 
-Boundary: observes a run from outside: the stages that the pipeline announces, and hooks on reading
-files, making pixels and computing.  A recorder replaces the device's synchronisation.
+Hooks on reading files, making pixels and computing observe a run from outside.  A recorder replaces
+the device's synchronisation.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ BELONGS: dict[str, str] = {
 }
 # Before the clock starts: the compiled step needs the prompt's length.
 AHEAD = ("compile", "making token ids")
+Contents = list[tuple[Image, ...]]  # the pictures in a sample's files, for each run
 FAKE = torch.device("xpu", 0)  # only a name: nothing runs on it
 
 
@@ -111,7 +112,7 @@ def instead(owner: Any, name: str, value: Any) -> Iterator[None]:
         setattr(owner, name, before) if own else delattr(owner, name)
 
 
-def runs(subject: Subject, folder: Path) -> tuple[list[WorkLog], list[tuple[Image, ...]]]:
+def runs(subject: Subject, folder: Path) -> tuple[list[WorkLog], Contents]:
     """Two runs of one sample whose files change in between, and the files' contents.
 
     Names, sizes and times of the files stay the same; only the content changes.

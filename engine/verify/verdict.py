@@ -1,14 +1,15 @@
-"""The result of a check: an outcome, a sentence, a figure with its bound, and the evidence.
+"""The checks, and the result of one: an outcome, a sentence, a figure with its bound, the evidence.
 
-Boundary: frozen data and texts; no torch.  Evidence is plain JSON, so that a certificate can store
-it and a page can show it.
+Evidence is plain JSON, so that a certificate can store it and a page can show it.  No torch here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Self
+
+from msgspec import Struct
 
 from engine import quoting
 from engine.errors import BadInput
@@ -21,103 +22,178 @@ from engine.types import Backend, DecodeConfig, MediaOptions, Pixels, RunOptions
 MAX_RUNS = 100
 MIN_TOKENS, MAX_TOKENS = 8, 512  # one token would not reach the decode loop
 
-# check -> (title, question); tables use this order
-CHECKS: dict[str, tuple[str, str]] = {
-    "answer": ("Answers", "Does the model load, accept the sample and answer?"),
-    "pixels": (
+
+class Check(NamedTuple):
+    """`needs`: what a model may refuse (Adapter.refuses); `once`: done once per model.
+
+    A check that may stay open is a measured figure, or makes the coverage smaller, or is then
+    listed as not proved.
+    """
+
+    title: str
+    question: str
+    needs: str = ""
+    once: bool = False
+    may_stay_open: bool = False
+
+
+# Tables use this order.
+CHECKS: dict[str, Check] = {
+    "answer": Check(
+        "Answers",
+        "Does the model load, accept the sample and answer?",
+    ),
+    "pixels": Check(
         "Pixels",
         "Are the pixels those of the checkpoint's image processor, within the setting's limit?",
     ),
-    "equal_hooked": ("Hooked = plain", "Does generate() under the probe give the same tokens?"),
-    "equal_decoupled": (
+    "equal_hooked": Check(
+        "Hooked = plain",
+        "Does generate() under the probe give the same tokens?",
+    ),
+    "equal_decoupled": Check(
         "Decoupled = plain",
         "Do features from disk and the project's decode loop give the same tokens?",
+        needs="decoupled",
     ),
-    "equal_features": (
+    "equal_features": Check(
         "Features = plain",
         "Does generate() on the features, without pixels, give the same tokens?",
+        needs="decoupled",
     ),
-    "equal_prefix": (
+    "equal_prefix": Check(
         "Prefix = plain",
         "Does an answer that continues from a cached prefix have the same tokens?",
+        needs="prefix",
     ),
-    "equal_sampled": (
+    "equal_sampled": Check(
         "Equal with sampling",
         "Do all ways draw the same tokens with the same seed?",
+        may_stay_open=True,
     ),
-    "settings": (
+    "settings": Check(
         "Sampling settings",
         "Do temperature, top_p, seed and minimum length act as in the model's own generate()?",
+        once=True,
+        may_stay_open=True,
     ),
-    "equal_batch": ("Batch = plain", "Does each answer of a batch equal its single run?"),
-    "shapes": (
+    "equal_batch": Check(
+        "Batch = plain",
+        "Does each answer of a batch equal its single run?",
+        needs="batch",
+        once=True,
+        may_stay_open=True,
+    ),
+    "shapes": Check(
         "Picture shapes",
         "Are the answers to wide and tall pictures equal, and are their shapes given to the model?",
+        once=True,
+        may_stay_open=True,
     ),
-    "long": ("Long answers", "Are the tokens equal if the answer is forced past position 256?"),
-    "ends": ("Natural end", "Does each way end where generate() does, with one end token?"),
-    "comparison": (
+    "long": Check(
+        "Long answers",
+        "Are the tokens equal if the answer is forced past position 256?",
+        needs="decoupled",
+        once=True,
+        may_stay_open=True,
+    ),
+    "ends": Check(
+        "Natural end",
+        "Does each way end where generate() does, with one end token?",
+        may_stay_open=True,
+    ),
+    "comparison": Check(
         "Comparison",
         "Does the comparison find planted differences, also at the last token?",
+        once=True,
     ),
-    "greedy": ("Greedy", "Is each token the one with the highest logit?"),
-    "counted": ("Tokens counted", "Does the result hold exactly the computed tokens?"),
-    "encoded_once": (
+    "greedy": Check(
+        "Greedy",
+        "Is each token the one with the highest logit?",
+    ),
+    "counted": Check(
+        "Tokens counted",
+        "Does the result hold exactly the computed tokens?",
+    ),
+    "encoded_once": Check(
         "Encoded once",
         "Does the vision tower encode every picture once, and none if features are cached?",
     ),
-    "rows": (
+    "rows": Check(
         "Visual rows",
         "Do the visual rows equal a float64 computation from the tower's output and the weights?",
+        needs="decoupled",
+        once=True,
+        may_stay_open=True,
     ),
-    "probe": ("Probe covers stage 3", "Does the probe time every layer of stage 3?"),
-    "frames": ("Frames shown", "Is the model shown the frames that each rule names?"),
-    "work": ("Work in its stage", "Does each stage do exactly its own work in every run?"),
-    "synchronised": (
+    "probe": Check(
+        "Probe covers stage 3",
+        "Does the probe time every layer of stage 3?",
+        needs="decoupled",
+        once=True,
+    ),
+    "frames": Check(
+        "Frames shown",
+        "Is the model shown the frames that each rule names?",
+        may_stay_open=True,
+    ),
+    "work": Check(
+        "Work in its stage",
+        "Does each stage do exactly its own work in every run?",
+        needs="decoupled",
+        once=True,
+    ),
+    "synchronised": Check(
         "Device synchronised",
         "Does the clock wait for the device at both ends of every stage?",
+        needs="decoupled",
+        once=True,
     ),
-    "figures": (
+    "figures": Check(
         "Figures recomputed",
         "Do TTFT, TPOT, totals and token times follow from the raw spans?",
     ),
-    "clock": ("Clock", "Does time only go forward, and do two clocks agree?"),
-    "accounted": ("Stages add up", "Do the four stages cover the whole run?"),
-    "stage3": (
+    "clock": Check(
+        "Clock",
+        "Does time only go forward, and do two clocks agree?",
+    ),
+    "accounted": Check(
+        "Stages add up",
+        "Do the four stages cover the whole run?",
+    ),
+    "stage3": Check(
         "Stage 3, two ways",
         "Does the probe measure the time that stage 3 takes alone?",
+        needs="decoupled",
+        may_stay_open=True,
     ),
-    "observer": ("Cost of the probe", "Is generate() as fast with the probe as without?"),
-    "left_as_found": (
+    "observer": Check(
+        "Cost of the probe",
+        "Is generate() as fast with the probe as without?",
+        once=True,
+        may_stay_open=True,
+    ),
+    "left_as_found": Check(
         "Model unchanged",
         "Does the model give the same answer afterwards, with no hook or setting changed?",
     ),
-    "keys": ("Cache keys", "Does the key change exactly when it must?"),
-    "damage": ("Damaged cache", "Is a changed byte detected, and are features recomputed?"),
-    "sight": ("Effect of the input", "Does the visual input change the logits and the answer?"),
+    "keys": Check(
+        "Cache keys",
+        "Does the key change exactly when it must?",
+        needs="decoupled",
+    ),
+    "damage": Check(
+        "Damaged cache",
+        "Is a changed byte detected, and are features recomputed?",
+        needs="decoupled",
+    ),
+    "sight": Check(
+        "Effect of the input",
+        "Does the visual input change the logits and the answer?",
+        needs="decoupled",
+    ),
 }
-# Checks that are done once per model.
-ONCE = frozenset(
-    {
-        *("settings", "equal_batch", "shapes", "long", "comparison", "rows", "probe", "work"),
-        *("synchronised", "observer"),
-    }
-)
-# Measured figures: they may stay open without affecting the proof.
-MEASURED = frozenset({"stage3", "observer"})
-# If these stay open, the coverage is smaller, or they are listed as not proved.
-COVERING = frozenset(
-    {"equal_sampled", "settings", "equal_batch", "shapes", "long", "ends", "rows", "frames"}
-)
-MAY_STAY_OPEN = MEASURED | COVERING
-# What each check needs that a model may refuse (Adapter.refuses).
-NEEDS: dict[str, str] = {
-    "equal_prefix": "prefix",
-    "equal_batch": "batch",
-    **dict.fromkeys(("equal_decoupled", "equal_features", "long", "rows", "probe"), "decoupled"),
-    **dict.fromkeys(("work", "synchronised", "keys", "damage", "sight", "stage3"), "decoupled"),
-}
-REFUSABLE = frozenset(NEEDS)
+ONCE = frozenset(name for name, check in CHECKS.items() if check.once)
 MAX_BATCH = 64
 
 
@@ -141,26 +217,24 @@ def judged(
     return CheckFinding(outcome, faults[0] if faults else good, len(faults), 0, unit, evidence)
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """A finding about one model, on one sample or (sample "") on the model as a whole."""
 
     check: str
+    title: str
     model: str
     sample: str
-    finding: CheckFinding
+    outcome: Outcome
+    sentence: str
+    figure: float | None
+    bound: float | None
+    unit: str
+    evidence: dict[str, Any]
 
-    @property
-    def outcome(self) -> Outcome:
-        return self.finding.outcome
-
-    @property
-    def sentence(self) -> str:
-        return self.finding.sentence
-
-    @property
-    def title(self) -> str:
-        return CHECKS[self.check][0]
+    @classmethod
+    def of(cls, check: str, model: str, sample: str, found: CheckFinding) -> Self:
+        who = (check, CHECKS[check].title, model, sample, found.outcome, found.sentence)
+        return cls(*who, found.figure, found.bound, found.unit, dict(found.evidence))
 
     @property
     def passed(self) -> bool:
@@ -226,18 +300,16 @@ def verified(verdicts: Iterable[Verdict], model: str) -> bool:
 
     Samples that it cannot take do not count, nor do ways that it refuses, which no run takes.
     """
-    return proves((v.check, v.outcome) for v in verdicts if v.model == model)
-
-
-def proves(found: Iterable[tuple[str, str]]) -> bool:
-    """The same for (check, outcome) pairs of one model."""
-    own = [(check, outcome) for check, outcome in found if outcome != "skipped"]
+    own = [(v.check, v.outcome) for v in verdicts if v.model == model and v.outcome != "skipped"]
     settled = {check for check, outcome in own if outcome in (*PASSED, "refused")}
-    complete = settled >= set(CHECKS) - MAY_STAY_OPEN and any(one in PASSED for _, one in own)
+    needed = {name for name, check in CHECKS.items() if not check.may_stay_open}
+    complete = settled >= needed and any(one in PASSED for _, one in own)
     return complete and not any(_spoils(*pair) for pair in own)
 
 
 def _spoils(check: str, outcome: str) -> bool:
+    known = CHECKS.get(check)
     if outcome == "refused":
-        return check not in REFUSABLE
-    return outcome not in PASSED and (outcome == "failed" or check not in MAY_STAY_OPEN)
+        return known is None or not known.needs
+    may_stay_open = known is not None and known.may_stay_open
+    return outcome not in PASSED and (outcome == "failed" or not may_stay_open)

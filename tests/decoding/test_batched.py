@@ -11,6 +11,7 @@ import torch
 
 from engine.decoding import batched, decode
 from engine.decoding.batched import Padded
+from engine.decoding.generation_rules import AnswerRules
 from engine.errors import NotFinite
 from engine.models import registry
 from engine.models.adapter import Adapter
@@ -45,15 +46,15 @@ def alone(adapter: Adapter, some: list[torch.Tensor], config: DecodeConfig) -> l
     found = []
     for prompt in some:
         with seeded(config.seed, adapter.device):
-            ids, _ = decode.generate(
-                decoder(adapter), prompt, config, lambda _: None, lambda: False
-            )
+            rules = AnswerRules(config, decoder(adapter).eos_ids)
+            ids, _ = decode.generate(decoder(adapter), prompt, rules, lambda _: None, lambda: False)
         found.append(list(ids))
     return found
 
 
 def together(adapter: Adapter, some: list[torch.Tensor], config: DecodeConfig) -> list[list[int]]:
-    answers = batched.generate(decoder(adapter), some, config, lambda _: None, lambda: False)
+    rules = [AnswerRules(config, decoder(adapter).eos_ids)] * len(some)
+    answers = batched.generate(decoder(adapter), some, rules, lambda _: None, lambda: False)
     return [answer.ids for answer in answers]
 
 
@@ -138,9 +139,8 @@ def test_prompts_stand_at_the_right_end() -> None:
 
 def test_a_row_that_has_ended_counts_no_tokens(adapter: Adapter) -> None:
     some, steps = prompts(adapter), list[list[int]]()
-    answers = batched.generate(
-        decoder(adapter), some, DecodeConfig(max_new_tokens=40), steps.append, lambda: False
-    )
+    rules = [AnswerRules(DecodeConfig(max_new_tokens=40), decoder(adapter).eos_ids)] * len(some)
+    answers = batched.generate(decoder(adapter), some, rules, steps.append, lambda: False)
     assert sum(map(len, steps)) == sum(len(answer.ids) for answer in answers)
     assert [len(step) for step in steps] == sorted((len(step) for step in steps), reverse=True)
     assert len(steps) == max(len(answer.ids) for answer in answers)
@@ -152,12 +152,10 @@ def test_a_row_that_has_ended_counts_no_tokens(adapter: Adapter) -> None:
 
 def test_cancelled_between_two_steps(adapter: Adapter) -> None:
     looks = iter([False, False, True])
+    config = DecodeConfig(max_new_tokens=40, min_new_tokens=40)
+    some, rules = prompts(adapter), AnswerRules(config, decoder(adapter).eos_ids)
     answers = batched.generate(
-        decoder(adapter),
-        prompts(adapter),
-        DecodeConfig(max_new_tokens=40, min_new_tokens=40),
-        lambda _: None,
-        lambda: next(looks),
+        decoder(adapter), some, [rules] * len(some), lambda _: None, lambda: next(looks)
     )
     assert [(len(answer.ids), answer.stop) for answer in answers] == [(3, "cancelled")] * 5
 

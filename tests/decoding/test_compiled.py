@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 import pytest
 import torch
+from msgspec import structs
 from torch import nn
 from torch._dynamo.exc import FailOnRecompileLimitHit
 
@@ -113,7 +114,7 @@ def test_scores_are_the_eager_ones_up_to_rounding_and_a_wrong_position_is_not(
 
     def apart(off: int) -> float:
         _, kept = decode.prefill(adapter.decoder, embeds)
-        step.start(kept, replace(COMPILED, min_new_tokens=0))
+        step.start(kept, adapter.rules_for(shown, replace(COMPILED, min_new_tokens=0)))
         assert step._room is not None
         step._room.position.add_(off)
         worst = 0.0
@@ -294,7 +295,7 @@ def test_the_verifier_sees_the_compiled_steps_and_their_certificate_is_their_own
     request = VerifyRequest((name,), (sample,), max_new_tokens=8, runs=1, backend="compiled")
     (examined,) = verification.verify(request, Notes())
     found = {verdict.check: verdict for verdict in examined.verdicts}
-    assert examined.backend == found["answer"].finding.evidence["backend"] == "compiled"
+    assert examined.backend == found["answer"].evidence["backend"] == "compiled"
     assert not [verdict.sentence for verdict in examined.verdicts if verdict.outcome == "failed"]
     equal = ("equal_decoupled", "equal_sampled", "long")
     for check in (*equal, "greedy", "counted", "left_as_found", "work", "synchronised"):
@@ -310,10 +311,7 @@ def certify(result: RunResult, backend: Any) -> None:
     model, tokens = result.model, result.new_tokens
     found = made.verdicts(model.name)
     reached = {"new_tokens": tokens, "positions": 4096, "pictures": _pictures(result)}
-    found = [
-        replace(one, finding=replace(one.finding, evidence=reached | {"rules": ["arange"]}))
-        for one in found
-    ]
+    found = [structs.replace(one, evidence=reached | {"rules": ["arange"]}) for one in found]
     entry = certificates.model_entry(
         model.name,
         model.digest,

@@ -10,6 +10,7 @@ from transformers import LlamaConfig
 
 from engine.decoding import decode
 from engine.decoding.decode import Decoder, choose, generate, generation_config
+from engine.decoding.generation_rules import AnswerRules
 from engine.errors import NotFinite
 from engine.types import DecodeConfig
 
@@ -33,9 +34,9 @@ def decoder() -> Decoder:
 
 def loop(decoder: Decoder, cancelled: object = lambda: False, **options: int) -> tuple[object, ...]:
     seen: list[int] = []
-    config = DecodeConfig(**options)
+    rules = AnswerRules(DecodeConfig(**options), (EOS,))
     with torch.inference_mode():
-        ids, stop = generate(decoder, torch.zeros(1, 2, 8), config, seen.append, cancelled)
+        ids, stop = generate(decoder, torch.zeros(1, 2, 8), rules, seen.append, cancelled)
     assert seen == ids
     return ids, stop
 
@@ -59,30 +60,30 @@ def test_ends_between_two_tokens_when_cancelled(decoder: Decoder) -> None:
 
 def test_eos_is_held_back_until_the_minimum() -> None:
     scores = torch.tensor([[0.0, 1.0, 9.0]])
-    config = DecodeConfig(min_new_tokens=2)
-    assert choose(scores.clone(), [0], config, [2]) == 1
-    assert choose(scores.clone(), [0, 0], config, [2]) == 2
+    rules = AnswerRules(DecodeConfig(min_new_tokens=2), (2,))
+    assert choose(scores.clone(), [0], rules) == 1
+    assert choose(scores.clone(), [0, 0], rules) == 2
 
 
 def test_a_seed_repeats_and_another_differs() -> None:
-    config = DecodeConfig(temperature=1.0)
+    rules = AnswerRules(DecodeConfig(temperature=1.0), ())
 
     def draw(seed: int) -> list[int]:
         torch.manual_seed(seed)
-        return [choose(torch.zeros(1, 100), [], config, []) for _ in range(8)]
+        return [choose(torch.zeros(1, 100), [], rules) for _ in range(8)]
 
     assert draw(1) == draw(1) != draw(2)
 
 
 def test_top_p_leaves_out_the_tail() -> None:
     scores = torch.tensor([[5.0, 0.0, 0.0]])
-    config = DecodeConfig(temperature=1.0, top_p=0.5)
-    assert {choose(scores.clone(), [], config, []) for _ in range(50)} == {0}
+    rules = AnswerRules(DecodeConfig(temperature=1.0, top_p=0.5), ())
+    assert {choose(scores.clone(), [], rules) for _ in range(50)} == {0}
 
 
 def test_generation_config_leaves_nothing_to_defaults() -> None:
-    greedy = generation_config(DecodeConfig(), (EOS,))
-    sampled = generation_config(DecodeConfig(temperature=0.7, top_p=0.9), (EOS,))
+    greedy = generation_config(AnswerRules(DecodeConfig(), (EOS,)))
+    sampled = generation_config(AnswerRules(DecodeConfig(temperature=0.7, top_p=0.9), (EOS,)))
     assert not greedy.do_sample and greedy.eos_token_id == [EOS]
     assert sampled.do_sample and sampled.top_k == 0 and sampled.temperature == 0.7
 

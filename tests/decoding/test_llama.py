@@ -14,6 +14,7 @@ from transformers import DynamicCache, LlamaConfig, LlamaModel
 from engine import media
 from engine.decoding import decode, llama
 from engine.decoding.decode import Decoder
+from engine.decoding.generation_rules import AnswerRules
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.types import DecodeConfig, Sample
@@ -87,10 +88,11 @@ def test_answers_are_those_of_the_models_own_forward(
     adapter: Adapter, sample: Sample, sampled: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, embeds = DecodeConfig(STEPS, STEPS, **sampled), embeds_of(adapter, sample)
+    rules = AnswerRules(config, adapter.eos_ids)
 
     def answer() -> list[int]:
         torch.manual_seed(7)
-        return decode.generate(adapter.decoder, embeds, config, lambda _: None, lambda: False)[0]
+        return decode.generate(adapter.decoder, embeds, rules, lambda _: None, lambda: False)[0]
 
     lean = answer()
     monkeypatch.setattr(decode, "step", plain_step)
@@ -160,8 +162,9 @@ def test_another_llama_is_left_to_itself_and_answers(options: dict[str, Any]) ->
     assert llama.read(model) is None
     decoder = Decoder(model, torch.nn.Linear(16, 20, bias=False), model.config, (2,))
     with torch.inference_mode():
+        rules = AnswerRules(DecodeConfig(4, 4), (2,))
         ids, _ = decode.generate(
-            decoder, torch.randn(1, 3, 16), DecodeConfig(4, 4), lambda _: None, lambda: False
+            decoder, torch.randn(1, 3, 16), rules, lambda _: None, lambda: False
         )
     assert len(ids) == 4
 

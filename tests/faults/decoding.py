@@ -20,9 +20,9 @@ def settings_ignored(**fixed: Any) -> Callable[[Patch], None]:
     def plant(patch: Patch) -> None:
         choose = decode.choose
 
-        def other(scores: Any, ids: Any, config: Any, eos: Any, *more: Any) -> int:
-            asked = fixed if config.temperature or "temperature" not in fixed else {}
-            return choose(scores, ids, replace(config, **asked), eos, *more)
+        def other(scores: Any, ids: Any, rules: Any) -> int:
+            asked = fixed if rules.config.temperature or "temperature" not in fixed else {}
+            return choose(scores, ids, replace(rules, config=replace(rules.config, **asked)))
 
         patch.setattr(decode, "choose", other)
 
@@ -31,9 +31,11 @@ def settings_ignored(**fixed: Any) -> Callable[[Patch], None]:
 
 def generate_without_top_p(patch: Patch) -> None:
     made = decode.generation_config
-    patch.setattr(
-        decode, "generation_config", lambda config, *more: made(replace(config, top_p=1.0), *more)
-    )
+
+    def other(rules: Any) -> Any:
+        return made(replace(rules, config=replace(rules.config, top_p=1.0)))
+
+    patch.setattr(decode, "generation_config", other)
 
 
 def seed_ignored(patch: Patch) -> None:
@@ -131,9 +133,9 @@ def batch_without_a_mask(patch: Patch) -> None:
 def batch_of_one_generator(patch: Patch) -> None:
     init = batched.Chooser.__init__
 
-    def shared(self: Any, config: Any, eos: Any, rows: int, on: Any) -> None:
-        init(self, config, eos, rows, on)
-        self._generators = self._generators[:1] * rows
+    def shared(self: Any, rules: Any, on: Any) -> None:
+        init(self, rules, on)
+        self._generators = self._generators[:1] * len(rules)
 
     patch.setattr(batched.Chooser, "__init__", shared)
 

@@ -14,6 +14,7 @@ import torch
 
 from engine import media, settings
 from engine.decoding import decode
+from engine.decoding.generation_rules import AnswerRules
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
@@ -55,7 +56,7 @@ def prepared(adapter: Adapter, sample: Sample) -> Prepared:
 def plain(adapter: Adapter, prepared: Prepared, config: DecodeConfig = GREEDY) -> list[int]:
     """New ids of the model's own generate() on pixels."""
     torch.manual_seed(config.seed)
-    options = {"generation_config": decode.generation_config(config, adapter.eos_ids)}
+    options = {"generation_config": decode.generation_config(AnswerRules(config, adapter.eos_ids))}
     out = adapter.generate(prepared, **options)[0].tolist()
     prompt = prepared.input_ids[0].tolist()
     returns_prompt = out[: len(prompt)] == prompt
@@ -65,7 +66,8 @@ def plain(adapter: Adapter, prepared: Prepared, config: DecodeConfig = GREEDY) -
 def own(adapter: Adapter, prepared: Prepared, features: Features) -> list[int]:
     embeds = adapter.embed(prepared, features)
     with torch.inference_mode():
-        ids, _ = decode.generate(adapter.decoder, embeds, GREEDY, lambda _: None, lambda: False)
+        rules = AnswerRules(GREEDY, adapter.eos_ids)
+        ids, _ = decode.generate(adapter.decoder, embeds, rules, lambda _: None, lambda: False)
     return ids
 
 

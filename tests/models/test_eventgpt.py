@@ -13,6 +13,7 @@ from sentencepiece import SentencePieceProcessor
 
 from engine import media
 from engine.decoding import decode
+from engine.decoding.generation_rules import AnswerRules
 from engine.errors import ModelUnavailable
 from engine.models import registry
 from engine.models.adapter import Adapter
@@ -65,7 +66,8 @@ def test_five_images_and_the_adaptor_once(adapter: Adapter, prepared: Prepared) 
 
 
 def test_published_generate_equals_the_cached_path(adapter: Adapter, prepared: Prepared) -> None:
-    config = decode.generation_config(DecodeConfig(max_new_tokens=30), adapter.eos_ids)
+    rules = AnswerRules(DecodeConfig(max_new_tokens=30), adapter.eos_ids)
+    config = decode.generation_config(rules)
     calls: list[int] = []
     handle = adapter.model.model.feature_adaptor.register_forward_hook(
         lambda module, given, out: calls.append(out.shape[0])
@@ -83,9 +85,7 @@ def test_published_generate_equals_the_cached_path(adapter: Adapter, prepared: P
     assert not calls
     assert published.tolist() == features.tolist()
     embeds = adapter.embed(prepared, found)
-    ids, _ = decode.generate(
-        adapter.decoder, embeds, DecodeConfig(max_new_tokens=30), lambda _: None, lambda: False
-    )
+    ids, _ = decode.generate(adapter.decoder, embeds, rules, lambda _: None, lambda: False)
     assert published[0].tolist() == ids
 
 

@@ -15,7 +15,7 @@ from transformers import GenerationConfig
 
 from engine import media
 from engine.decoding import compiled, decode
-from engine.decoding.generation_rules import GenerationRules, notes, refused
+from engine.decoding.generation_rules import AnswerRules, GenerationRules, notes, refused
 from engine.errors import ModelUnavailable
 from engine.models import registry
 from engine.models.adapter import Adapter
@@ -93,8 +93,7 @@ def test_eager_and_hooked_answers_are_the_models_own(
     assert go(adapter, sample, mode="hooked") == wanted
     prepared = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
     with torch.inference_mode():
-        context = prepared.context_tokens
-        config = decode.generation_config(GREEDY, adapter.eos_ids, adapter.rules, context)
+        config = decode.generation_config(adapter.rules_for(prepared, GREEDY))
         rows = adapter.encode(prepared)
         given = adapter.generate_from_features(prepared, rows, generation_config=config)
     assert given[0].tolist() == wanted
@@ -145,12 +144,12 @@ def test_drafted_answers_are_too(name: str, model: Callable[..., Adapter], sampl
     rules = adapter.rules_for(prepared, GREEDY)
     drafters = (
         PromptLookup(adapter.question_ids(prepared)[0].tolist()),
-        ModelDrafter(adapter.decoder, embeds, GREEDY, rules),
-        ModelDrafter(adapter.decoder, embeds, GREEDY),
+        ModelDrafter(adapter.decoder, embeds, rules),
+        ModelDrafter(adapter.decoder, embeds, AnswerRules(GREEDY, adapter.eos_ids)),
     )
     for drafter in drafters:
         found = draft_loop.generate(
-            adapter.decoder, embeds, GREEDY, drafter, 4, lambda _: None, lambda: False, rules
+            adapter.decoder, embeds, rules, drafter, 4, lambda _: None, lambda: False
         )
         assert found.ids == wanted
 
@@ -159,7 +158,7 @@ def test_the_users_length_is_kept(model: Callable[..., Adapter], sample: Sample)
     """A checkpoint's least length neither exceeds the most nor lowers the user's least."""
     adapter = model("llava", {"min_new_tokens": 50, "eos_token_id": [2, *range(20, 120)]})
     assert len(go(adapter, sample, decode=DecodeConfig(6))) == 6
-    assert adapter.rules.options(DecodeConfig(60, min_new_tokens=55))["min_new_tokens"] == 55
+    assert adapter.rules.options(DecodeConfig(60, min_new_tokens=55), 0)["min_new_tokens"] == 55
 
 
 def test_what_is_followed_and_what_is_not_is_said(
@@ -261,7 +260,7 @@ def test_verify_fails_where_a_rule_forgets_the_prompt(
     """Planted: a repetition penalty that counts new tokens alone."""
 
     def without(self: Adapter, prepared: Prepared, config: DecodeConfig) -> Any:
-        return self.rules.for_answer([], 0, config, self.eos_ids, self.device)
+        return AnswerRules(config, self.eos_ids, self.rules)
 
     monkeypatch.setattr(Adapter, "rules_for", without)
     found = verified("llava", {"repetition_penalty": 5.0})

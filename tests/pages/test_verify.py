@@ -86,7 +86,7 @@ def test_a_verification_fills_a_row_per_check_and_leaves_a_certificate(app: Open
     assert done.request.models == ("tiny-llava",) and done.request.runs == 1
     assert {verdict.check for verdict in done.verdicts} == set(CHECKS)
     shown = html(at)
-    assert all(question in shown for _, question in CHECKS.values())
+    assert all(check.question in shown for check in CHECKS.values())
     assert shown.count("proof-passed") >= 9  # what is proved does not depend on the machine's load
     assert done.certificate["hash"][:12] in captions(at)
     assert at.button(key=f"verify_open_{done.certificate['hash']}")
@@ -231,12 +231,12 @@ def test_evidence_of_an_odd_certificate_is_shown_as_it_came(app: Open) -> None:
     found = certificate()
     for line in found["verdicts"]:
         line["evidence"] = {"<b>odd</b>": ["&"]}
-    covered = asdict(coverage.of(found["verdicts"]))
+    covered = asdict(coverage.of(certificates.verdicts_in(found)))
     found["models"][0]["coverage"] = json.loads(json.dumps(covered))
     found["hash"] = certificates.content_hash(found)
     certificates.store(found)
     opened = [f"one~{check}" for check in CHECKS]
     at = at_verify(app, certificate=found["hash"], open=opened)
-    assert captions(at).count("cannot draw") == len(evidence._DRAWN)
+    assert captions(at).count("cannot draw") == len(evidence.DRAWN)
     assert all("<b>odd</b>" in code.value for code in at.code)
     assert not any("<b>odd</b>" in element.proto.body for element in at.get("html"))

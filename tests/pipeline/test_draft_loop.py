@@ -14,6 +14,7 @@ from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
 from engine.analysis.drafting import Cycle
 from engine.decoding import decode
 from engine.decoding.decode import Decoder
+from engine.decoding.generation_rules import AnswerRules
 from engine.errors import BadInput
 from engine.pipeline import draft_loop
 from engine.pipeline.draft_loop import DraftedAnswer, ModelDrafter, PromptLookup, generate
@@ -56,9 +57,13 @@ def prompt(seed: int, length: int = 7) -> torch.Tensor:
     return torch.randn((1, length, HIDDEN), generator=torch.Generator().manual_seed(seed))
 
 
+def of(decoder: Decoder, config: DecodeConfig) -> AnswerRules:
+    return AnswerRules(config, decoder.eos_ids)
+
+
 @torch.inference_mode()
 def alone(target: Decoder, embeds: torch.Tensor, config: DecodeConfig) -> tuple[list[int], str]:
-    return decode.generate(target, embeds, config, lambda _: None, lambda: False)
+    return decode.generate(target, embeds, of(target, config), lambda _: None, lambda: False)
 
 
 @torch.inference_mode()
@@ -66,7 +71,7 @@ def drafted(
     target: Decoder, embeds: torch.Tensor, config: DecodeConfig, drafter: Any, gamma: int
 ) -> DraftedAnswer:
     seen: list[int] = []
-    found = generate(target, embeds, config, drafter, gamma, seen.append, lambda: False)
+    found = generate(target, embeds, of(target, config), drafter, gamma, seen.append, lambda: False)
     assert seen == found.ids
     assert 1 + sum(cycle.tokens for cycle in found.cycles) == len(found.ids)
     return found
@@ -103,8 +108,8 @@ def test_every_draft_gives_the_targets_own_answer(eos: tuple[int, ...], gamma: i
             expected = alone(target, embeds, config)
             with torch.inference_mode():
                 drafters = [
-                    ModelDrafter(small, other, config),
-                    ModelDrafter(target, embeds, config),
+                    ModelDrafter(small, other, of(small, config)),
+                    ModelDrafter(target, embeds, of(target, config)),
                     PromptLookup([4, 5, 6, 4]),
                     Answer(long),
                     Answer(long, lambda i: (i + 1) % VOCABULARY),
@@ -137,7 +142,7 @@ def test_a_model_that_drafts_for_itself_is_always_right() -> None:
     target, embeds = decoder_of(tiny(1), ()), prompt(1)
     config = DecodeConfig(max_new_tokens=25)
     with torch.inference_mode():
-        own = ModelDrafter(target, embeds, config)
+        own = ModelDrafter(target, embeds, of(target, config))
     found = drafted(target, embeds, config, own, 5)
     assert all(cycle.accepted == len(cycle.drafted) for cycle in found.cycles)
 
@@ -176,7 +181,8 @@ def test_an_id_that_the_drafter_has_no_row_for_ends_its_drafts() -> None:
     expected = alone(target, embeds, config)[0]
     few = max(set(expected) - {max(expected)}) + 1  # all but the largest id that is said
     assert 0 < expected.index(max(expected)) < len(expected) - 2
-    drafter = ModelDrafter(decoder_of(tiny(1, vocabulary=few)), embeds, config)
+    small = decoder_of(tiny(1, vocabulary=few))
+    drafter = ModelDrafter(small, embeds, of(small, config))
     found = drafted(target, embeds, config, drafter, 3)
     assert found.ids == expected
     drafts = [len(cycle.drafted) for cycle in found.cycles]
@@ -190,7 +196,7 @@ def test_cancelled_between_two_passes() -> None:
         found = generate(
             target,
             embeds,
-            DecodeConfig(max_new_tokens=25),
+            of(target, DecodeConfig(max_new_tokens=25)),
             PromptLookup([]),
             3,
             lambda _: None,
@@ -247,7 +253,9 @@ def test_control_a_faulty_loop_gives_another_answer(
         ids, _ = alone(target, embeds, config)
         wrong = Answer(ids, lambda i: i if i % 3 else (i + 1) % VOCABULARY)
         with torch.inference_mode():
-            found = generate(target, embeds, config, wrong, 4, lambda _: None, lambda: False)
+            found = generate(
+                target, embeds, of(target, config), wrong, 4, lambda _: None, lambda: False
+            )
         different += found.ids != ids
     assert different > 4
 
@@ -256,7 +264,7 @@ def test_a_drafters_cache_is_cut_back_to_what_was_said() -> None:
     small, embeds = decoder_of(tiny(5), ()), prompt(5)
     config = DecodeConfig(max_new_tokens=30)
     with torch.inference_mode():
-        used, fresh = (ModelDrafter(small, embeds, config) for _ in range(2))
+        used, fresh = (ModelDrafter(small, embeds, of(small, config)) for _ in range(2))
         used.draft([1], 6)
         used.draft([1, 9, 9], 6)
         assert used.draft([1, 8], 6) == fresh.draft([1, 8], 6)
@@ -282,11 +290,12 @@ def test_a_cycle_says_what_it_added() -> None:
 def test_a_margin_tells_a_tie_from_a_difference() -> None:
     model, embeds = tiny(6), prompt(6)
     target = decoder_of(model, ())
-    ids, _ = alone(target, embeds, DecodeConfig(max_new_tokens=6))
+    rules = of(target, DecodeConfig(max_new_tokens=6))
+    ids, _ = alone(target, embeds, rules.config)
     with torch.inference_mode():
-        own = draft_loop.margin(target, embeds, ids, 3, ids[3])
+        own = draft_loop.margin(target, embeds, ids, 3, ids[3], rules)
         scores, _ = decode.prefill(target, embeds)
-        worst = draft_loop.margin(target, embeds, ids, 0, int(scores.argmin()))
+        worst = draft_loop.margin(target, embeds, ids, 0, int(scores.argmin()), rules)
     assert own.tied and own.tokens == (ids[3], ids[3])
     assert not worst.tied and worst.logits[0] > worst.logits[1]
 

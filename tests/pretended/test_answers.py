@@ -19,7 +19,7 @@ from engine.decoding import batched, compiled, decode
 from engine.models import adapter as adapters
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.pipeline import batch_run, draft_loop, draft_trial, hooked_run, single_run
+from engine.pipeline import batch_run, draft_loop, draft_trial, single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.prefix_cache import Prefix, Prefixes
 from engine.pipeline.watcher import DraftWatcher
@@ -177,7 +177,7 @@ def prefix_stays_on_the_cpu(patch: pytest.MonkeyPatch) -> None:
 FAULTS = {
     "decoupled": forget(decode),
     "sampled": forget(adapters),  # the prompt's ids
-    "hooked": forget(hooked_run),
+    "hooked": forget(decode),
     "cached": features_stay_on_the_cpu,
     "prefix": prefix_stays_on_the_cpu,
     "batch": forget(batched),

@@ -107,14 +107,14 @@ from engine.report import charts, perfetto_trace
 from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
 from engine.types import Span
-from engine.verify import recomputed
+from engine.verify import stage_times
 from tests import fabricate
 from tests.ui.answers import result
 
 first = result()
 five = replace(first, spans=(*first.spans, Span("rerank", first.total_ms, 5.0)),
                total_ms=first.total_ms + 5.0)
-assert five.unaccounted_ms == first.unaccounted_ms == recomputed.recomputed(five)["unaccounted_ms"]
+assert five.unaccounted_ms == first.unaccounted_ms == stage_times.recomputed(five)["unaccounted_ms"]
 answer = ResultRow.from_result(five)
 assert answer.spans["rerank"].ms == 5.0 == answer.as_dict()["stages"]["rerank"]["ms"]
 row = answer.placed(Task("m", "s", 0, "measured"), 1, 0.0, "", None)

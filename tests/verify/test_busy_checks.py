@@ -59,33 +59,36 @@ def test_what_passes_at_once_is_left_as_it_is() -> None:
     assert busy_checks.needs_retry([])
 
 
+TIMINGS = ("clock", "accounted", "stage3")
+
+
 def measured(monkeypatch: pytest.MonkeyPatch, rounds: Sequence[Attempt]) -> dict[str, CheckFinding]:
     """The runner's timing checks, if one measurement after the other gives these results."""
     left = iter(rounds)
-    checks = object.__new__(runner._SampleChecks)
+    checks = object.__new__(runner.SampleChecks)
     monkeypatch.setattr(checks, "refused", lambda check: None, raising=False)
-    monkeypatch.setattr(checks, "_late", lambda answers: [], raising=False)
+    monkeypatch.setattr(checks, "_late", lambda: [], raising=False)
     monkeypatch.setattr(checks, "_rounds", lambda: next(left), raising=False)
     monkeypatch.setattr(runner.stage_times, "load_of", lambda one: one.load)
     for name in ("accounted", "stage3"):
         monkeypatch.setattr(runner.stage_times, name, lambda one: one.finding)
     monkeypatch.setattr(runner.stage_times, "clock", lambda one, late: one.finding)
-    monkeypatch.setattr(runner.recomputed, "figures", lambda one: one.finding)
-    return dict(checks._timings({}))
+    monkeypatch.setattr(runner.stage_times, "figures", lambda one: one.finding)
+    return dict(checks._timings())
 
 
 def test_a_busy_first_measurement_is_repeated_and_the_verdict_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = measured(monkeypatch, [tried("failed", BUSY), tried("passed", QUIET)])
-    assert {found[name].outcome for name in runner.TIMINGS} == {"passed"}
-    assert all("Repeated: it had failed once" in found[name].sentence for name in runner.TIMINGS)
+    assert {found[name].outcome for name in TIMINGS} == {"passed"}
+    assert all("Repeated: it had failed once" in found[name].sentence for name in TIMINGS)
 
 
 def test_a_real_fault_still_fails_after_a_busy_first_measurement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = measured(monkeypatch, [tried("failed", BUSY), tried("failed", QUIET)])
-    assert {found[name].outcome for name in runner.TIMINGS} == {"failed"}
+    assert {found[name].outcome for name in TIMINGS} == {"failed"}
     found = measured(monkeypatch, [tried("failed", QUIET)])  # a quiet one is not repeated
-    assert {found[name].outcome for name in runner.TIMINGS} == {"failed"}
+    assert {found[name].outcome for name in TIMINGS} == {"failed"}

@@ -42,7 +42,7 @@ def certificate(good: bool = True, **outcomes: Outcome) -> dict[str, object]:
     """All checks passed, but for `outcomes`; answers of 48 tokens in a context of 100."""
     usual: Outcome = "passed" if good else "failed"
     verdicts = [
-        Verdict(
+        Verdict.of(
             check, "m", "s",
             CheckFinding(outcomes.get(check, usual), "So.", evidence=REACHED.get(check, {})),
         )
@@ -207,7 +207,7 @@ def test_a_reused_prefix_needs_a_check_that_passed() -> None:
     reused = {"prefix": PrefixUse("reused", 9)}
     certificates.store(certificate())
     assert standing(**reused).state == "verified"
-    rows = [row for row in certificate()["verdicts"] if row["check"] != "equal_prefix"]  # type: ignore[attr-defined]
+    rows = [row for row in certificates.verdicts_in(certificate()) if row.check != "equal_prefix"]
     assert coverage.missing(coverage.of(rows), result(**reused)) == ("reused prefix",)  # type: ignore[arg-type]
 
 
@@ -280,7 +280,7 @@ def test_changed_code_makes_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_no_number_is_null() -> None:
-    odd = Verdict(
+    odd = Verdict.of(
         "sight", "m", "s", CheckFinding("failed", "So.", float("nan"), 1.0, "", {"a": (1,)})
     )
     made = certificates.make(REQUEST, [], [odd], "/data")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Stop
-from engine.verify import controls, equality, extents
+from engine.verify import checks, equality, extents
 from engine.verify.answer_paths import ModuleCalls, RecordedAnswer
 
 EOS = (2,)
@@ -72,9 +72,9 @@ def test_a_long_answer_says_how_far_it_reached_and_is_open_where_the_context_end
 
 def test_the_comparison_is_tried_on_planted_differences(monkeypatch: pytest.MonkeyPatch) -> None:
     long = answer("plain", (5,) * 40)
-    found = controls.comparison(long, 1e-5)
+    found = checks.comparison(long, 1e-5)
     assert found.outcome == "passed" and len(found.evidence["planted"]) == 9
     whole = equality.first_difference
     monkeypatch.setattr(equality, "first_difference", lambda one, two: whole(one[:8], two[:8]))
-    found = controls.comparison(long, 1e-5)
+    found = checks.comparison(long, 1e-5)
     assert found.outcome == "failed" and "does not find another token" in found.sentence

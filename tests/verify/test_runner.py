@@ -72,7 +72,7 @@ def test_the_setting_that_is_used_is_judged(
     equal = [v for v in found.verdicts if v.check.startswith("equal") or v.check == "keys"]
     assert len(equal) == 7 and all(v.passed for v in equal)
     pixels = next(v for v in found.verdicts if v.check == "pixels")
-    assert pixels.finding.bound == 2 and pixels.finding.evidence == {"setting": "fast"}
+    assert pixels.bound == 2 and pixels.evidence == {"setting": "fast"}
     assert asked.count("exact") <= len(asked) // 3  # the keys of the other setting alone
 
 
@@ -171,7 +171,7 @@ def test_raw_events_are_changed_one_by_one(
     notes = Notes()
     runner.verify(request(events[0], models=("tiny-eventgpt",)), notes)
     keys = next(v for v in notes.verdicts if v.check == "keys")
-    changes = {change["what"]: change for change in keys.finding.evidence["changes"]}
+    changes = {change["what"]: change for change in keys.evidence["changes"]}
     assert keys.passed and changes["t of the last event"]["changed"]
     assert not changes["equal events under another file name"]["changed"]
     assert changes["event pictures sized by stream"] == {

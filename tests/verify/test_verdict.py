@@ -9,7 +9,6 @@ from engine.types import Pixels, Sample
 from engine.verify import checks
 from engine.verify.verdict import (
     CHECKS,
-    MAY_STAY_OPEN,
     CheckFinding,
     Outcome,
     Verdict,
@@ -24,7 +23,7 @@ SAMPLES = tuple(Sample(str(number), "q") for number in range(10))
 
 def verdicts(**outcomes: Outcome) -> list[Verdict]:
     return [
-        Verdict(check, "m", "s", CheckFinding(outcomes.get(check, "passed"), ""))
+        Verdict.of(check, "m", "s", CheckFinding(outcomes.get(check, "passed"), ""))
         for check in CHECKS
     ]
 
@@ -37,15 +36,15 @@ def test_all_passed_is_verified_and_a_tie_counts() -> None:
 @pytest.mark.parametrize("check", CHECKS)
 def test_one_failure_or_one_missing_check_spoils(check: str) -> None:
     assert not verified(verdicts(**{check: "failed"}), "m")
-    assert verified(verdicts(**{check: "unresolved"}), "m") == (check in MAY_STAY_OPEN)
+    assert verified(verdicts(**{check: "unresolved"}), "m") == CHECKS[check].may_stay_open
     rest = [verdict for verdict in verdicts() if verdict.check != check]
-    assert verified(rest, "m") == (check in MAY_STAY_OPEN)
+    assert verified(rest, "m") == CHECKS[check].may_stay_open
 
 
 def test_a_failure_on_another_sample_spoils() -> None:
-    bad = Verdict("answer", "m", "t", CheckFinding("failed", "It raised."))
+    bad = Verdict.of("answer", "m", "t", CheckFinding("failed", "It raised."))
     assert not verified([*verdicts(), bad], "m")
-    other = Verdict("answer", "m", "t", CheckFinding("skipped", "It has no MP4."))
+    other = Verdict.of("answer", "m", "t", CheckFinding("skipped", "It has no MP4."))
     assert verified([*verdicts(), other], "m") and not verified([other], "m")
 
 

@@ -1,23 +1,20 @@
-"""Earlier certificates: a list, and one of them opened by a link.
-
-Boundary: reads certificates and checks whether they are still valid; writes none.
-"""
+"""Earlier certificates: a list, and one of them opened by a link."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 import streamlit as st
 
-from engine.errors import BadInput
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import cut
+from engine.report.blocks import ReportTable
 from engine.verify import certificate_status, certificates
 from ui.verify import verdict_markup
-from ui.verify.report_view import made, of_certificate
-from ui.widgets import notices
+from ui.widgets import blocks, notices
 from ui.widgets.columns import Labels
 from ui.widgets.text import count
 
@@ -52,7 +49,7 @@ def open_(name: str) -> None:
 
 def head(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
     """The heading of an opened certificate, and whether it is still valid."""
-    name = str(certificate["hash"])
+    name = certificate["hash"]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(f"Certificate {name[: certificates.SHOWN]}", anchor=False, width="content")
         st.button("Close", key="verify_close", on_click=close)
@@ -60,39 +57,33 @@ def head(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
     notices.small(f"Made {made(certificate)} · SHA-256 {name}", "certificate")
     if reason := certificate_status.why_stale(certificate, entries):
         notices.notice(f"Stale: {reason} Verify again to prove what runs now.", "stale")
-    _details(certificate, labels_of(entries))
+    _details(certificate, Labels(entries))
 
 
-def labels_of(entries: Sequence[ModelEntry]) -> Mapping[str, str]:
-    """Model name -> label."""
-    return Labels(entries)
-
-
-def _label(model: Mapping[str, Any], labels: Mapping[str, str]) -> str:
-    return labels.get(str(model["name"]), str(model["name"]))
+def made(certificate: Mapping[str, Any]) -> str:
+    """The certificate's date and minute, in UTC."""
+    moment = datetime.fromisoformat(certificate["made"])
+    return f"{moment.astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC"
 
 
 def _details(certificate: Mapping[str, Any], labels: Mapping[str, str]) -> None:
     """What was verified and how, in an expander."""
     with st.expander("What exactly was verified", key="verify_how"):
         request = certificate["request"]
-        models = [(_label(m, labels), m) for m in certificate["models"]]
-        rows = [
-            ["Dataset", request["dataset"]],
-            ["Samples", ", ".join(map(str, request["samples"]))],
-            ["Question", request["prompt"]],
-            ["Max new tokens", request["max_new_tokens"]],
-            ["Warm runs", request["runs"]],
-            ["Engine code", certificate["engine"]],
-            ["Libraries", ", ".join(f"{k} {v}" for k, v in certificate["libraries"].items())],
-            *([f"Model {label}", _model(model)] for label, model in models),
-            *(
-                [f"Covered for {label}", certificates.coverage_in(model).sentence()]
-                for label, model in models
-            ),
-            *([f"Not proved for {label}", " ".join(model["unproved"])] for label, model in models),
-        ]
-        st.html(verdict_markup.grid(["", ""], rows, "What exactly was verified"))
+        models = [(labels.get(m["name"], m["name"]), m) for m in certificate["models"]]
+        rows = (
+            ("Dataset", request["dataset"]),
+            ("Samples", ", ".join(request["samples"])),
+            ("Question", request["prompt"]),
+            ("Max new tokens", str(request["max_new_tokens"])),
+            ("Warm runs", str(request["runs"])),
+            ("Engine code", certificate["engine"]),
+            ("Libraries", ", ".join(f"{k} {v}" for k, v in certificate["libraries"].items())),
+            *((f"Model {label}", _model(model)) for label, model in models),
+            *((f"Covered for {label}", certificates.covers(model)) for label, model in models),
+            *((f"Not proved for {label}", " ".join(model["unproved"])) for label, model in models),
+        )
+        blocks.draw([ReportTable("", ("", ""), rows, words=2)], "verify_how")
 
 
 def _model(model: Mapping[str, Any]) -> str:
@@ -120,30 +111,18 @@ def listed(entries: Sequence[ModelEntry]) -> None:
         for name, column in zip(names, st.columns(_WIDTHS), strict=False):
             column.caption(name)
         for certificate in shown:
-            if _whole(certificate):
-                _line(certificate, entries)
-
-
-def _whole(certificate: Mapping[str, Any]) -> bool:
-    """Whether it is in the form of a certificate; if not, a notice says why."""
-    try:
-        of_certificate(certificate)
-    except BadInput as error:
-        name = str(certificate["hash"])[: certificates.SHOWN]
-        notices.notice(f"{name}: {error}", f"odd_{name}")
-        return False
-    return True
+            _line(certificate, entries)
 
 
 def _line(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
-    name = str(certificate["hash"])
+    name = certificate["hash"]
     columns = st.columns(_WIDTHS, vertical_alignment="center")
     reason = certificate_status.why_stale(certificate, entries)
-    models, labels = certificate["models"], labels_of(entries)
+    models, labels = certificate["models"], Labels(entries)
     good = sum(model["verified"] is True for model in models)
     words = (
         made(certificate),
-        ", ".join(_label(model, labels) for model in models),
+        ", ".join(labels.get(model["name"], model["name"]) for model in models),
         f"{'✓' if good == len(models) else '✕'} {good} of {count(len(models), 'model')}",
         f"stale: {reason}" if reason else "valid",
         name[: certificates.SHOWN],
@@ -156,7 +135,7 @@ def _line(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None
 
 
 def _download(certificate: Mapping[str, Any], label: str, key: str) -> None:
-    name = str(certificate["hash"])[: certificates.SHOWN]
+    name = certificate["hash"][: certificates.SHOWN]
     st.download_button(
         label,
         lambda: json.dumps(certificate, indent=1),

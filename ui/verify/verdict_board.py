@@ -1,11 +1,11 @@
 """A report on the page: a summary card and a table of verdicts per model.
 
-Boundary: draws a Report and redraws only what has changed, while a verification runs.  The open
-rows are in the URL.
+It redraws only what has changed, while a verification runs.  The open rows are in the URL.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import streamlit as st
@@ -13,11 +13,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from engine.models import variants
 from engine.models.checkpoint import ModelEntry
-from engine.verify.verdict import MAY_STAY_OPEN, ONCE
+from engine.verify.report import WORST_FIRST, Model, Report, Summary, summary
+from engine.verify.verdict import CHECKS, ONCE, Verdict
 from ui.compare import cards
 from ui.verify import evidence, verdict_markup
-from ui.verify.proof_summary import Summary, summary
-from ui.verify.report_view import WORST_FIRST, CheckRow, Model, Report, short_names
 from ui.widgets.columns import columns
 from ui.widgets.text import escape
 
@@ -25,6 +24,8 @@ OPEN = "verify_open"  # model~check, in the URL
 COLUMNS = 5  # more samples than this share one column
 CARDS = 3  # per row
 MAX_OPEN = 48
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NAME_CHARS = 14
 
 
 class Board:
@@ -106,7 +107,8 @@ class Board:
             args=(key,),
             help=None,
         )
-        optional = " This check may stay open." if check in MAY_STAY_OPEN else ""
+        open_too = check in CHECKS and CHECKS[check].may_stay_open
+        optional = " This check may stay open." if open_too else ""
         middle.html(verdict_markup.line(question + optional, "question"))
         self._marks[model, check] = right.empty()
         if is_open:
@@ -126,7 +128,7 @@ class Board:
             place.html(html)
 
     def _draw_evidence(
-        self, rows: Sequence[CheckRow], where: tuple[str, str], place: DeltaGenerator
+        self, rows: Sequence[Verdict], where: tuple[str, str], place: DeltaGenerator
     ) -> None:
         key = ("evidence", *where)
         if self._drawn.get(key) == len(rows):
@@ -135,8 +137,8 @@ class Board:
         with place.container():
             if not rows:
                 st.caption("There is no evidence for this check yet.")
-            for row in rows:
-                evidence.show(row)
+            for number, row in enumerate(rows):
+                evidence.show(row, f"proof_{'_'.join(where)}_{number}")
 
 
 def _toggle(key: str) -> None:
@@ -167,6 +169,19 @@ def _which_sample(report: Report, model: str, check: str) -> str:
     return str(chosen)
 
 
+def short_names(samples: Sequence[str]) -> dict[str, str]:
+    """id -> a short name for a narrow column, numbered where two are equal."""
+    found: dict[str, str] = {}
+    for sample in samples:
+        name = sample[:8] if _UUID.fullmatch(sample) else sample
+        if len(name) > _NAME_CHARS:
+            name = f"{name[: _NAME_CHARS - 1]}…"
+        if name in found.values():
+            name = f"{len(found) + 1}: {name}"
+        found[sample] = name
+    return found
+
+
 def _heads(report: Report) -> str:
     if len(report.samples) > COLUMNS:
         return verdict_markup.names([(f"{len(report.samples)} samples", "")], 1)
@@ -189,13 +204,13 @@ def _marks(report: Report, model: str, check: str) -> str:
     return verdict_markup.cells([_counted(worst, absent)], 1)
 
 
-def _mark(row: CheckRow | None, absent: str) -> str:
+def _mark(row: Verdict | None, absent: str) -> str:
     if row is None:
         return verdict_markup.mark(absent)
     return verdict_markup.mark(row.outcome, row.sentence)
 
 
-def _counted(rows: Sequence[CheckRow | None], absent: str) -> str:
+def _counted(rows: Sequence[Verdict | None], absent: str) -> str:
     outcomes = [row.outcome if row else absent for row in rows]
     kinds = [name for name in verdict_markup.MARKS if name in outcomes]
     return " ".join(verdict_markup.mark(name, "", outcomes.count(name)) for name in kinds)

@@ -1,14 +1,9 @@
-"""Outcome marks, small tables and rows of tokens as HTML.
-
-Boundary: plain text in, HTML out; no streamlit.  All text is escaped.
-"""
+"""Outcome marks, small tables and rows of tokens as HTML."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from html import escape
-from itertools import zip_longest
 
 # outcome -> (symbol, word)
 MARKS = {
@@ -21,7 +16,6 @@ MARKS = {
     "": ("–", "not done"),
     "pending": ("·", ""),
 }
-_NUMBER = re.compile(r"[-−±]?[\d.,]+(e[-+]?\d+)?( ms| ?%)?")
 LONG = 60  # most equal tokens shown before a difference
 _BEFORE = 20  # shown if there are more
 
@@ -70,37 +64,6 @@ def line(text: str, kind: str) -> str:
 def about(text: str) -> str:
     """A small note beside a mark."""
     return f'<span class="proof-about">{escape(text)}</span>'
-
-
-def grid(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str) -> str:
-    """A table of text and numbers; `caption` is its label for screen readers.
-
-    A column of numbers alone is aligned to the right, with its head.
-    """
-    shown = [[str(cell) for cell in row] for row in rows]
-    styles = [_alignment([row[at] for row in shown if at < len(row)]) for at in range(len(head))]
-    top = "".join(
-        f'<th scope="col"{style}>{escape(cell)}</th>'
-        for cell, style in zip(head, styles, strict=True)
-    )
-    body = "".join(_grid_row(row, styles) for row in shown)
-    return (
-        '<div class="figures-wide"><table class="proof-grid" '
-        f'aria-label="{escape(caption, quote=True)}">'
-        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def _alignment(cells: Sequence[str]) -> str:
-    return ' class="proof-number"' if cells and all(map(_NUMBER.fullmatch, cells)) else ""
-
-
-def _grid_row(row: Sequence[str], styles: Sequence[str]) -> str:
-    """A row of a certificate may have more cells than heads."""
-    first, *rest = row
-    cells = zip_longest(rest, styles[1 : len(row)], fillvalue="")
-    inside = "".join(f"<td{style}>{escape(cell)}</td>" for cell, style in cells)
-    return f'<tr><th scope="row">{escape(first)}</th>{inside}</tr>'
 
 
 def visible(piece: str) -> str:

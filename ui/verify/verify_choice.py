@@ -1,6 +1,6 @@
 """The sidebar of the Verify page: dataset, samples, models, number of runs.
 
-Boundary: widgets in, a VerifyRequest out.  All widgets are in the URL.
+All widgets are in the URL.
 """
 
 from __future__ import annotations

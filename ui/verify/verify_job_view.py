@@ -1,7 +1,4 @@
-"""The verification that a visitor watches: started here, elsewhere, or named in a link.
-
-Boundary: connects session state and the URL to the engine's queue, through ui.widgets.followed_job.
-"""
+"""The verification that a visitor watches: started here, elsewhere, or named in a link."""
 
 from __future__ import annotations
 

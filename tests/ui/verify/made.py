@@ -99,7 +99,7 @@ def verdicts(
             outcome = (changed or {}).get((check, sample), "passed")
             sentence = f"{check} says so."
             finding = CheckFinding(outcome, sentence, 0.004, 0.01, "of generate()", seen[check])
-            found.append(Verdict(check, model, sample, finding))
+            found.append(Verdict.of(check, model, sample, finding))
     return found
 
 

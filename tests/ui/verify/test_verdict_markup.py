@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from html.parser import HTMLParser
 
 import pytest
@@ -37,7 +36,6 @@ class Tags(HTMLParser):
         verdict_markup.names([(EVIL, EVIL)], 1),
         verdict_markup.bullets(EVIL, [EVIL]),
         verdict_markup.line(EVIL, "head"),
-        verdict_markup.grid([EVIL], [[EVIL, EVIL]], EVIL),
         verdict_markup.about(EVIL),
         verdict_markup.tokens(EVIL, [EVIL, EVIL], [1, 2], 1),
     ],
@@ -81,15 +79,6 @@ def test_a_long_equal_beginning_is_left_out_and_counted() -> None:
 def test_white_space_is_seen() -> None:
     assert verdict_markup.visible(" a\n") == "␣a⏎" and verdict_markup.visible("") == "(empty)"
     assert "⏎" in verdict_markup.tokens("plain", ["\n"], [1], None)
-
-
-def test_a_table_has_heads_rows_and_a_name() -> None:
-    html = verdict_markup.grid(["Way", "Calls"], [["plain", 1], ["hooked", 2]], "Calls per way")
-    assert 'aria-label="Calls per way"' in html and html.count("<tr>") == 3
-    assert re.findall(r'<td class="proof-number">(.*?)</td>', html) == ["1", "2"]
-    assert '<th scope="col">Way</th><th scope="col" class="proof-number">Calls</th>' in html
-    mixed = verdict_markup.grid(["Way", "Calls"], [["plain", 1], ["hooked", "none"]], "Calls")
-    assert "proof-number" not in mixed
 
 
 def test_bullets_without_sentences_are_nothing() -> None:

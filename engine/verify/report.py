@@ -1,0 +1,262 @@
+"""A verification in one form, running or from a certificate, and what it proves of each model.
+
+A claim is made only if all its checks passed on every sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from engine.quoting import count
+from engine.storage.schemas import PASSED
+from engine.verify import certificates
+from engine.verify.coverage import ALWAYS
+from engine.verify.verdict import CHECKS, ONCE, Verdict, VerifyRequest, verified
+
+WORST_FIRST = ("failed", "unresolved", "skipped", "refused", "tie", "passed")
+OTHER_VERSION = "A check from another version of StageScope."
+NAMED = 5  # missing checks that are listed by name
+State = Literal["verified", "refused", "unfinished", "checking", "waiting"]
+WORDS: dict[State, str] = {
+    "verified": "✓ Verified",
+    "refused": "✕ Not verified",
+    "unfinished": "– Not finished",
+    "checking": "… Checking",
+    "waiting": "Queued",
+}
+NAMED_OUTCOMES = {
+    "failed": "Failed",
+    "unresolved": "Open",
+    "skipped": "Cannot run",
+    "refused": "Not offered",
+}
+# checks -> what they prove if all of them passed on all samples
+CLAIMS: dict[tuple[str, ...], str] = {
+    ("answer", "equal_hooked", "equal_decoupled", "equal_features", "greedy", "counted"): (
+        "Hooked, decoupled and from given features, its tokens equal those of its own generate()."
+    ),
+    ("pixels",): "Its pixels equal its image processor's, within the pixel setting's tolerance.",
+    ("equal_sampled", "settings"): (
+        "This also holds for sampled tokens, with temperature, top_p, seed and minimum length."
+    ),
+    ("ends",): "Its answers end at the same token as those of its own generate().",
+    ("long",): "Answers longer than 256 tokens also have equal tokens.",
+    ("shapes",): "Answers to wide and to tall pictures also have equal tokens.",
+    ("equal_batch",): "A sample's answer in a batch equals its answer alone.",
+    ("comparison",): "The comparison detects planted differences, up to the last token.",
+    ("rows",): "Projector, adaptor and pooling match a float64 computation from the weights.",
+    ("frames",): "It gets the frames that the frame rule selects.",
+    ("work", "probe", "synchronised"): (
+        "Each stage times its own work: files are read in stage 1, pixels made in stage 2, and the "
+        "clock waits for the device."
+    ),
+    ("figures",): "TTFT, TPOT, totals and token times follow from the raw spans.",
+    ("equal_prefix",): "A second question with a reused prompt prefix gets the same answer.",
+    ("encoded_once",): "Each picture is encoded once, and not at all if its features are cached.",
+    ("clock", "accounted"): "The stages' times cover the whole run, and two clocks agree.",
+    ("stage3",): "Stage 3 timed by the probe takes as long as stage 3 alone.",
+    ("observer",): "The probe does not slow generate() down.",
+    ("left_as_found",): "The verification leaves the model unchanged.",
+    ("keys", "damage"): "The feature cache distinguishes inputs and detects a damaged entry.",
+    ("sight",): "Its answer depends on its pictures.",
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A verified model.  verified is None while it is not decided."""
+
+    name: str
+    verified: bool | None
+    dtype: str = ""
+    place: str = ""
+    coverage: str = ""  # what the certificate covers, in one sentence
+
+
+@dataclass(frozen=True)
+class Report:
+    """The state of one verification; `doing`: the current model, sample and step."""
+
+    models: tuple[Model, ...]
+    samples: tuple[str, ...]
+    runs: int
+    rows: tuple[Verdict, ...]
+    ended: bool
+    doing: tuple[str, str, str] = ("", "", "")
+    certificate: Mapping[str, Any] | None = field(default=None, compare=False)
+
+    @cached_property
+    def checks(self) -> tuple[str, ...]:
+        """All checks in their fixed order; those of another version last."""
+        return tuple(dict.fromkeys((*CHECKS, *(row.check for row in self.rows))))
+
+    @cached_property
+    def _cells(self) -> dict[tuple[str, str, str], list[Verdict]]:
+        cells: dict[tuple[str, str, str], list[Verdict]] = {}
+        for row in sorted(self.rows, key=lambda row: WORST_FIRST.index(row.outcome)):
+            cells.setdefault((row.model, row.check, row.sample), []).append(row)
+        return cells
+
+    def found(self, model: str, check: str, sample: str) -> Sequence[Verdict]:
+        """The rows of one check on one sample, the worst first; usually one or none."""
+        return self._cells.get((model, check, sample), ())
+
+    def of(self, model: str, check: str | None = None) -> list[Verdict]:
+        """A model's rows, of one check or of all."""
+        return [row for row in self.rows if row.model == model and check in (None, row.check)]
+
+    def taken(self, model: str) -> tuple[str, ...]:
+        """The samples that a model can run on."""
+        left = {row.sample for row in self.of(model) if row.outcome == "skipped"}
+        return tuple(sample for sample in self.samples if sample not in left)
+
+    def not_done(self, model: str) -> list[str]:
+        """Checks without a finding on some sample."""
+        found, taken = {(row.check, row.sample) for row in self.of(model)}, self.taken(model)
+        return [
+            check
+            for check in CHECKS
+            if any((check, sample) not in found for sample in (("",) if check in ONCE else taken))
+        ]
+
+    def title(self, check: str) -> tuple[str, str]:
+        """A check's title and question."""
+        if check in CHECKS:
+            return CHECKS[check].title, CHECKS[check].question
+        return next(row.title for row in self.rows if row.check == check), OTHER_VERSION
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """(checks done, checks in total); a failed model's remaining checks do not count."""
+        each = len(CHECKS) - len(ONCE)
+        done = total = 0
+        for model in self.models:
+            rows = self.of(model.name)
+            done += len(rows)
+            full = each * len(self.taken(model.name)) + len(ONCE)
+            total += len(rows) if self.passed_by(model.name) else full
+        return done, max(total, done)
+
+    def passed_by(self, name: str) -> bool:
+        """Whether all checks of a model are over."""
+        names = [model.name for model in self.models]
+        current = names.index(self.doing[0]) if self.doing[0] in names else -1
+        return self.ended or names.index(name) < current
+
+
+def running(
+    request: VerifyRequest,
+    verdicts: tuple[Verdict, ...],
+    doing: tuple[str, str, str],
+    ended: bool,
+) -> Report:
+    """A verification without a certificate; one that has ended verifies no model."""
+    names = request.models
+    current = names.index(doing[0]) if doing[0] in names else 0
+    models = (
+        Model(name, False if ended else verified(verdicts, name) if place < current else None)
+        for place, name in enumerate(names)
+    )
+    samples = tuple(sample.id for sample in request.samples)
+    return Report(tuple(models), samples, request.runs, verdicts, ended, doing)
+
+
+def of_certificate(certificate: Mapping[str, Any]) -> Report:
+    """The report in a certificate."""
+    models = []
+    for one in certificate["models"]:
+        where = one["environment"]
+        known = {"device", "hardware"} <= where.keys()
+        place = f"{where['device']} ({where['hardware']})" if known else ""
+        covered = certificates.covers(one)
+        models.append(Model(one["name"], one["verified"], one["dtype"], place, covered))
+    request, rows = certificate["request"], certificates.verdicts_in(certificate)
+    samples = tuple(request["samples"])
+    return Report(tuple(models), samples, request["runs"], rows, True, certificate=certificate)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One model in sentences for any reader."""
+
+    state: State
+    headline: str
+    proved: tuple[str, ...]
+    not_proved: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return WORDS[self.state]
+
+
+def summary(report: Report, model: Model) -> Summary:
+    """The summary of one model from its rows so far."""
+    name, rows, left = model.name, report.of(model.name), report.not_done(model.name)
+    state, headline = _state(report, model, rows, left)
+    open_ = {row.check for row in rows if row.outcome not in (*PASSED, "skipped")} | set(left)
+    proved = [claim for checks, claim in CLAIMS.items() if not open_ & set(checks)]
+    ended = state not in ("waiting", "checking")
+    return Summary(
+        state,
+        headline,
+        tuple(proved) if report.passed_by(name) else (),
+        (*_bad(report, rows), *(_missing(report, model, left) if ended else ())),
+    )
+
+
+def _state(
+    report: Report, model: Model, rows: Sequence[Verdict], left: Sequence[str]
+) -> tuple[State, str]:
+    """The state and its headline."""
+    failed = sum(row.outcome == "failed" for row in rows)
+    if report.ended and report.certificate is None and not failed:
+        return "unfinished", "The verification did not finish, so there is no certificate."
+    if model.verified:
+        ties = sum(row.outcome == "tie" for row in rows)
+        tied = f", except for {count(ties, 'numeric tie')}" if ties else ""
+        on = count(len(report.taken(model.name)), "sample")
+        return "verified", (
+            f"Verified: decoupled inference equals its own generate() on {on}{tied}."
+        )
+    if failed:
+        return "refused", f"Not verified: {failed} of {count(len(rows), 'check')} failed."
+    if model.verified is False and left:
+        missing = f"{len(left)} of {count(len(CHECKS), 'check')}"
+        return "refused", f"Not verified: {missing} were not done on every sample."
+    if model.verified is False:
+        return "refused", "Not verified: a required check stayed open."
+    if report.doing[0] == model.name:
+        return "checking", f"{count(len(rows), 'check')} done, none failed so far."
+    return "waiting", "Not started yet."
+
+
+def _bad(report: Report, rows: Sequence[Verdict]) -> Iterator[str]:
+    """Failed checks, open ones, samples it cannot run on, ways it refuses; each with the number of
+    samples and the first sentence."""
+    samples = len(report.samples)
+    for outcome, word in NAMED_OUTCOMES.items():
+        for check in report.checks:
+            bad = [row for row in rows if (row.check, row.outcome) == (check, outcome)]
+            if bad:
+                where = f", on {len(bad)} of {samples} samples" if bad[0].sample else ""
+                first = "First: " if len(bad) > 1 else ""
+                where = where if samples > 1 else ""
+                yield f"{word}: {bad[0].title}{where}. {first}{bad[0].sentence}"
+
+
+def _missing(report: Report, model: Model, left: Sequence[str]) -> Iterator[str]:
+    """Checks that were not done, and the limits of the proof."""
+    if len(left) > NAMED and report.passed_by(model.name):
+        yield f"{len(left)} checks were not done on every sample: see the table."
+    elif left and report.passed_by(model.name):
+        titles = ", ".join(CHECKS[check].title for check in left)
+        yield f"Not done on every sample: {titles}."
+    number = len(report.taken(model.name))
+    these = "this sample" if number == 1 else f"these {number} samples"
+    place = f" on {model.place}" if model.place else ""
+    machine = f"{model.dtype}{place}" if model.dtype else "this dtype and machine"
+    yield f"Nothing is proved beyond {these}, this question and {machine}."
+    yield from filter(None, (model.coverage, *ALWAYS))

@@ -1,0 +1,148 @@
+"""A running verification and its certificate are one report, which claims only what was found."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.verify import report
+from engine.verify.coverage import ALWAYS
+from engine.verify.report import CLAIMS, Report, Summary, of_certificate, summary
+from engine.verify.verdict import CHECKS, ONCE
+from tests.ui.verify.made import A, B, certificate, verdicts, view
+
+
+def test_a_view_and_its_certificate_hold_the_same_rows() -> None:
+    live = view(verdicts()).report
+    kept = of_certificate(certificate())
+    assert live.rows == kept.rows and live.samples == kept.samples == (A, B)
+    assert live.runs == kept.runs == 2
+    assert not live.ended and kept.ended
+
+
+def test_a_job_that_has_its_certificate_shows_what_that_says() -> None:
+    done = view([], state="done", certificate=certificate()).report
+    assert done.certificate is not None and done.models[0].verified is True
+    assert done.models[0].place == "cpu (x86_64)"
+
+
+def test_progress_counts_checks_and_forgets_what_a_failed_model_leaves_out() -> None:
+    all_checks = 2 * (len(CHECKS) - len(ONCE)) + len(ONCE)
+    start = view(verdicts()[:4]).report
+    assert start.progress == (4, all_checks)
+    failed = verdicts()[:1]
+    request = view([]).request
+    two = type(request)(("one", "two"), request.samples, runs=2)
+    later = view(failed, request=two, doing=("two", A, "timing")).report
+    assert later.progress == (1, 1 + all_checks)
+    assert view(failed, state="cancelled").report.progress == (1, 1)
+
+
+def test_a_model_left_behind_has_its_verdict_before_the_others() -> None:
+    request = view([]).request
+    two = type(request)(("one", "two"), request.samples, runs=2)
+    found = view(verdicts(), request=two, doing=("two", A, "timing")).report
+    assert [model.verified for model in found.models] == [True, None]
+
+
+def test_nobody_is_verified_by_a_job_that_was_cancelled() -> None:
+    found = view(verdicts(), state="cancelled").report
+    assert found.models[0].verified is False
+
+
+def test_the_worst_finding_of_a_cell_comes_first() -> None:
+    rows = [*verdicts()[:1], *verdicts(changed={("answer", A): "failed"})[:1]]
+    found = view(rows).report.found("one", "answer", A)
+    assert [row.outcome for row in found] == ["failed", "passed"]
+
+
+def test_an_open_measurement_does_not_take_the_proof_away() -> None:
+    still_good = certificate(verdicts(changed={("observer", ""): "unresolved"}))
+    assert of_certificate(still_good).models[0].verified is True
+
+
+def test_a_check_of_another_version_has_a_row_of_its_own() -> None:
+    found = certificate()
+    found["verdicts"].append({**found["verdicts"][0], "check": "smell", "title": "Smell"})
+    read = of_certificate(found)
+    assert read.checks == (*CHECKS, "smell")
+    assert read.title("smell") == ("Smell", report.OTHER_VERSION)
+    assert read.title("keys") == CHECKS["keys"][:2]
+
+
+def of(found: Report) -> Summary:
+    return summary(found, found.models[0])
+
+
+def test_a_verified_model_says_what_was_proved_and_where_that_ends() -> None:
+    said = of(of_certificate(certificate()))
+    assert said.state == "verified" and said.headline.startswith("Verified:")
+    assert said.proved == tuple(CLAIMS.values())
+    limits, covered, *shared = said.not_proved
+    assert tuple(shared) == ALWAYS
+    for part in ("these 2 samples", "this question", "float32", "cpu (x86_64)"):
+        assert part in limits
+    for part in ("272 tokens", "372 positions", "natural end", "batches of up to 4", "prefixes"):
+        assert part in covered
+
+
+def test_every_check_is_behind_exactly_one_claim() -> None:
+    behind = [check for checks in CLAIMS for check in checks]
+    assert sorted(behind) == sorted(CHECKS)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("outcome", ["failed", "unresolved"])
+def test_a_claim_is_not_made_when_one_of_its_checks_is_not_passed(check: str, outcome: str) -> None:
+    where = "" if check in ONCE else B
+    said = of(of_certificate(certificate(verdicts(changed={(check, where): outcome}))))  # type: ignore[dict-item]
+    claim = next(words for checks, words in CLAIMS.items() if check in checks)
+    assert claim not in said.proved and len(said.proved) == len(CLAIMS) - 1
+    word = "Failed" if outcome == "failed" else "Open"
+    assert said.not_proved[0].startswith(f"{word}: {CHECKS[check][0]}")
+    if outcome == "failed":
+        assert (
+            said.state == "refused"
+            and f"1 of {2 * len(CHECKS) - len(ONCE)} checks failed" in said.headline
+        )
+
+
+def test_a_tie_is_said() -> None:
+    said = of(of_certificate(certificate(verdicts(changed={("equal_hooked", A): "tie"}))))
+    assert said.state == "verified" and "1 numeric tie" in said.headline
+
+
+def test_a_sample_that_it_cannot_take_is_said_and_counts_for_nothing() -> None:
+    kept = [verdict for verdict in verdicts() if verdict.sample != B]
+    other = [v for v in verdicts(changed={("answer", B): "skipped"}) if v.outcome == "skipped"]
+    said = of(of_certificate(certificate([*kept, *other])))
+    assert said.state == "verified" and "on 1 sample." in said.headline
+    assert said.proved == tuple(CLAIMS.values())
+    skipped, limits, *_ = said.not_proved
+    assert skipped.startswith("Cannot run: Answers") and "beyond this sample" in limits
+
+
+def test_findings_on_several_samples_are_one_sentence() -> None:
+    changed = {("keys", A): "failed", ("keys", B): "failed"}
+    said = of(of_certificate(certificate(verdicts(changed=changed))))  # type: ignore[arg-type]
+    (about,) = [line for line in said.not_proved if "Cache keys" in line]
+    assert about == "Failed: Cache keys, on 2 of 2 samples. First: keys says so."
+
+
+def test_while_it_goes_on_nothing_is_claimed() -> None:
+    said = of(view(verdicts()[:5]).report)
+    assert said.state == "checking" and said.proved == () and said.not_proved == ()
+    assert said.headline == "5 checks done, none failed so far."
+    failed = of(view(verdicts(changed={("answer", A): "failed"})[:5]).report)
+    assert failed.state == "refused" and "1 of 5 checks failed" in failed.headline
+    waiting = of(view([], doing=("", "", "")).report)
+    assert waiting.state == "waiting"
+
+
+def test_what_was_cancelled_says_what_was_not_done() -> None:
+    said = of(view(verdicts()[:5], state="cancelled").report)
+    assert said.state == "unfinished" and "did not finish" in said.headline
+    assert "were not done on every sample: see the table" in said.not_proved[0]
+    late = of(view(verdicts()[:-3], state="cancelled").report)
+    assert late.not_proved[0] == "Not done on every sample: Damaged cache, Effect of the input."
+    whole = of(view(verdicts(), state="cancelled").report)
+    assert "there is no certificate" in whole.headline
