@@ -62,6 +62,8 @@ def svg(chart: Chart) -> str:
     it is escaped."""
     spec = chart.to_dict()
     spec |= {"width": WIDTH, "autosize": {"type": "fit", "contains": "padding"}}
+    # The font of a browser may be wider than the one that labels are measured with.
+    spec |= {"padding": {"left": 24, "right": 12, "top": 5, "bottom": 5}}
     spec |= {"background": "transparent", "config": _CONFIG | spec["config"]}
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     known = version if version in vl_convert.get_vegalite_versions() else None  # None: its newest
@@ -173,12 +175,12 @@ def distribution(
     """
     names = [label for label in colours if label in set(lines["label"])]
     dots = pd.concat([_thinned(group, DOTS) for _, group in lines.groupby("label", sort=False)])
-    dots = dots.assign(place=[index % 17 - 8 for index in range(len(dots))])
+    few = len(dots) < 10 * len(names)
+    dots = dots.assign(place=[0 if few else index % 17 - 8 for index in range(len(dots))])
     x = alt.X("value:Q", title=title, scale=alt.Scale(zero=False, padding=8))
     offset = alt.YOffset("place:Q", scale=alt.Scale(domain=[-14, 14]))
     every: dict[str, Any] = {"y": _rows("label", names), "color": _colour("label", colours)}
     tip = _tips({"label:N": "Model", "sample:N": "Result", "value:Q": title})
-    few = len(dots) < 10 * len(names)
     box: Any = alt.Chart(quartiles(lines)).encode(**every)
     layers = [
         *_equal(equal),
