@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -73,19 +73,9 @@ def bars(file: ResultFile, corrected: bool = True, middle: Middle = "mean") -> t
     return tuple(bar for bar in every if bar.parts)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-_MIDDLES: Mapping[Middle, Callable[[Sequence[float]], float]] = {
-    "mean": _mean,
-    "median": statistics.median,
-}
-
-
 def _bar(file: ResultFile, model: str, corrected: bool, middle: Middle) -> Bar:
     records = file.of(model, corrected)
-    of = _MIDDLES[middle]
+    of = statistics.median if middle == "median" else statistics.fmean
     stages = {name: [spent(record, name) for record in records] for name in STAGES}
     totals = [record.ms("total") for record in records]
     parts = {str(name): of(some) for name, values in stages.items() if (some := _known(values))}
