@@ -6,7 +6,7 @@ if not measured; a failed result has an error and no figures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,25 +24,15 @@ if TYPE_CHECKING:
 Group = Literal["measured", "in a batch", "cold", "warm-up", "after a pause"]
 IN_A_BATCH: Group = "in a batch"
 GROUPS: tuple[Group, ...] = ("measured", IN_A_BATCH, "cold", "warm-up", "after a pause")
-NUMBERS = (
-    *(f"{name}_ms" for name in SPANS),
-    "vision_original_ms",
-    "ttft_ms",
-    "tpot_ms",
-    "tokens_per_s",
-    "total_ms",
-    "uncached_total_ms",
-    "unaccounted_ms",
-    "new_tokens",
-    "context_tokens",
-    "batch_ms",
-    "batch_tokens",
-)
 TEXTS = ("text", "reference", "prompt")
+# Values that the row has under the same name.
 OF_ROWS = ("model", "family", "sample", "sequence", "repeat", "phase", "cached", "forced", "mode",
-           "pixels", "stop", "truth", "window", "split", "perturb", "batch", "ttft_ms", "tpot_ms",
-           "tokens_per_s", "total_ms", "uncached_total_ms", "unaccounted_ms", "new_tokens",
-           "context_tokens", "batch_ms", "batch_tokens", "device", "shared")  # fmt: skip
+           "pixels", "stop", "truth", "window", "split", "perturb", "batch", "device",
+           "shared")  # fmt: skip
+NUMBERS_OF_ROWS = ("ttft_ms", "tpot_ms", "tokens_per_s", "total_ms", "uncached_total_ms",
+                   "unaccounted_ms", "new_tokens", "context_tokens", "batch_ms",
+                   "batch_tokens")  # fmt: skip
+NUMBERS = (*(f"{name}_ms" for name in SPANS), "vision_original_ms", *NUMBERS_OF_ROWS)
 NO_ANSWER = ResultRow(model="", sample="", repeat=0, phase="measured")
 LOAD = tuple(one.name for one in fields(MachineLoad) if one.name != "busy")
 LOADS = ("cpu_ms", *(f"load_{name}" for name in LOAD))
@@ -127,7 +117,7 @@ def _record(run: Run, title: str, offset: int, row: ResultRow) -> dict[str, Any]
         "number": 0,
         "offset": offset,
         "title": title,
-        **{name: getattr(row, name) for name in OF_ROWS},
+        **{name: getattr(row, name) for name in (*OF_ROWS, *NUMBERS_OF_ROWS)},
         "error": row.error or "",
         "group": _group(row),
         "verified": row.standing.certificate or None,
@@ -214,6 +204,16 @@ def _titles(table: pd.DataFrame) -> pd.Series[str]:
     return titles.mask(shared, titles + " (" + table["model"] + ")")
 
 
+def _with_others(table: pd.DataFrame, column: str) -> list[tuple[str, list[str]]]:
+    """Per result the value, and all values of its model in this run; "" is not known."""
+    known = table[table[column] != ""].groupby(["model", "number"])[column].unique().to_dict()
+    keys = zip(table["model"], table["number"], strict=True)
+    return [
+        (str(here), [str(name) for name in known.get(key, ())])
+        for key, here in zip(keys, table[column], strict=True)
+    ]
+
+
 def _backend_names(table: pd.DataFrame) -> pd.Series[str]:
     """The suffix of each label for the backend; empty if only the eager step or generate() ran.
 
@@ -221,21 +221,12 @@ def _backend_names(table: pd.DataFrame) -> pd.Series[str]:
     """
     import pandas as pd
 
-    known = table[table["backend"] != ""].groupby(["model", "number"])["backend"].unique().to_dict()
-    keys = zip(table["model"], table["number"], strict=True)
-    names = [
-        _backend_name(ran, [str(name) for name in known.get(key, ())])
-        for key, ran in zip(keys, table["backend"], strict=True)
-    ]
+    names = []
+    for ran, every in _with_others(table, "backend"):
+        name = ran or ("".join(every) if len(every) < 2 else "no answer")
+        told = name in ("compiled", "no answer") or (name == "generate" and len(every) > 1)
+        names.append(f" · {name}" if told else "")
     return pd.Series(names, index=table.index, dtype="object")
-
-
-def _backend_name(ran: str, every: Sequence[str]) -> str:
-    """One suffix; `every`: all backends of the model in this run."""
-    if not ran and len(every) > 1:
-        return " · no answer"
-    name = ran or "".join(every)
-    return f" · {name}" if name == "compiled" or (name == "generate" and len(every) > 1) else ""
 
 
 def _device_names(table: pd.DataFrame) -> pd.Series[str]:
@@ -247,23 +238,14 @@ def _device_names(table: pd.DataFrame) -> pd.Series[str]:
     import pandas as pd
 
     known = table[table["device"] != ""]
-    types = known.groupby(["model", "number"])["device"].unique().to_dict()
     shared = dict(zip(known["device"], known["shared"], strict=True))
     suffixes = dict(zip(shared, shared, strict=True)) if len(shared) > 1 else shared
-    keys = zip(table["model"], table["number"], strict=True)
-    names = [
-        _device_name(here, [str(name) for name in types.get(key, ())], suffixes)
-        for key, here in zip(keys, table["device"], strict=True)
-    ]
+    names = []
+    for here, every in _with_others(table, "device"):
+        several = not here and len(every) > 1
+        name = "no device" if several else suffixes.get(here or "".join(every), "")
+        names.append(f" · {name}" if name else "")
     return pd.Series(names, index=table.index, dtype="object")
-
-
-def _device_name(here: str, every: Sequence[str], suffixes: Mapping[str, str]) -> str:
-    """One suffix; `every`: all types of devices of the model in this run."""
-    if not here and len(every) > 1:
-        return " · no device"
-    name = suffixes.get(here or "".join(every), "")
-    return f" · {name}" if name else ""
 
 
 def _run_names(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from engine import settings
 from engine.machine import device
@@ -59,34 +58,27 @@ def files_of(sample: Sample) -> list[Path]:
 
 
 def _text(root: Path, sample: Sample) -> bytes:
-    return json.dumps(_fields(root, sample), sort_keys=True).encode()
-
-
-def _fields(root: Path, sample: Sample) -> dict[str, Any]:
-    return {
+    """The record, with the names and sizes of its files."""
+    files = []
+    for path in files_of(sample):
+        name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+        try:
+            files.append((name, path.stat().st_size))
+        except OSError:
+            files.append((name, -1))
+    fields = {
         "id": sample.id,
         "question": sample.question,
         "reference": sample.reference,
         "truth": dict(sample.truth),
-        "files": sorted(_name_and_size(root, path) for path in files_of(sample)),
-        **_of_benchmarks(sample),
+        "files": sorted(files),
+        "choices": sample.choices,
+        "choice_form": sample.choice_form if sample.choices else "",
+        "answer": sample.answer,
+        "window": str(sample.window or ""),
+        "task": sample.task,
     }
-
-
-def _of_benchmarks(sample: Sample) -> dict[str, Any]:
-    """Fields that most samples do not have; left out there, so that older digests still hold."""
-    form = sample.choice_form if sample.choices else ""
-    found = {"choices": list(sample.choices), "choice_form": form, "answer": sample.answer}
-    found |= {"window": str(sample.window or ""), "task": sample.task}
-    return {name: value for name, value in found.items() if value}
-
-
-def _name_and_size(root: Path, path: Path) -> tuple[str, int]:
-    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
-    try:
-        return name, path.stat().st_size
-    except OSError:
-        return name, -1
+    return json.dumps(fields, sort_keys=True).encode()
 
 
 def describe_code() -> str:
@@ -116,21 +108,22 @@ def source_digest(parts: Iterable[str], more: str = "") -> str:
 
 def describe_models(entries: Iterable[ModelEntry]) -> tuple[ModelIdentity, ...]:
     """The identity of each entry; ModelUnavailable if a checkpoint is missing."""
-    return tuple(map(_describe_model, entries))
-
-
-def _describe_model(entry: ModelEntry) -> ModelIdentity:
-    folder = checkpoint.locate(entry)
-    return ModelIdentity(
-        name=entry.name,
-        label=entry.label,
-        family=entry.family,
-        checkpoint=entry.checkpoint,
-        revision=checkpoint.revision(entry, folder),
-        dtype=entry.precision,
-        digest=model_card.full_digest(entry, folder),
-        shows=entry.kind,
-    )
+    found = []
+    for entry in entries:
+        folder = checkpoint.locate(entry)
+        found.append(
+            ModelIdentity(
+                name=entry.name,
+                label=entry.label,
+                family=entry.family,
+                checkpoint=entry.checkpoint,
+                revision=checkpoint.revision(entry, folder),
+                dtype=entry.precision,
+                digest=model_card.full_digest(entry, folder),
+                shows=entry.kind,
+            )
+        )
+    return tuple(found)
 
 
 def describe_machine() -> dict[str, str]:
@@ -156,10 +149,9 @@ def differences(kept: Header, found: Header) -> list[str]:
 
 def moved(kept: Header, found: Header) -> str:
     """A sentence for the journal about changes of the machine, or ""."""
-    here = dict(found.environment)
     parts = [
         f"{name} {text} instead of {kept.environment.get(name, 'nothing')}"
-        for name, text in here.items()
+        for name, text in found.environment.items()
         if kept.environment.get(name) != text
     ]
     return f"The machine has changed: {', '.join(parts)}." if parts else ""
