@@ -218,7 +218,7 @@ def test_a_row_is_plain_json_with_every_figure(
 
 def test_a_failed_row_has_a_reason_and_no_figure(sample: Sample, tiny_models: Path) -> None:
     request = RunRequest(sample, "tiny-llava", "Why?")
-    row = ResultRow.failed(request, registry.entry("tiny-llava"), "out of luck").as_dict()
+    row = ResultRow.failed(request, registry.entry("tiny-llava"), "out of luck").printed()
     assert row["error"] == "out of luck"
     assert not [value for value in row.values() if isinstance(value, int | float)]
 

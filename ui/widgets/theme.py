@@ -231,17 +231,10 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 .proof-head { font-weight: 600; font-size: var(--small); margin: 0.5rem 0 0.2rem; }
 .proof-list { margin: 0; padding-left: 1.1rem; overflow-wrap: anywhere; }
 .proof-list li { font-size: var(--small); margin-bottom: 0.15rem; }
-.proof-grid { border-collapse: collapse; font-size: var(--small); margin: 0.3rem 0;
-  font-variant-numeric: tabular-nums; }
-.proof-grid th, .proof-grid td { border: 1px solid #868D9755; padding: 0.25rem 0.6rem;
-  text-align: left; font-weight: 400; white-space: pre-wrap; }
-.proof-grid thead th { font-weight: 600; background: #868D971A; }
-.proof-grid .proof-number { text-align: right; white-space: nowrap; }
 .proof-tokens { line-height: 2; overflow-wrap: anywhere; max-height: 16rem; overflow: auto; }
 .proof-token, .proof-first { white-space: pre; display: inline-block; line-height: 1.4;
   border: 1px solid #868D9755; border-radius: 0.2rem; padding: 0.08rem 0.2rem;
   margin-right: 0.12rem; font-size: var(--small); }
-.proof-grid tbody th { overflow-wrap: normal; }
 .proof-pale { color: var(--muted); border-style: dotted; }
 .proof-first { border: 2px solid #C8453B; background: #C8453B2B; font-weight: 700; }
 .proof-note, .proof-skipped, .proof-about { font-weight: 400; margin: 0 0.4rem;
