@@ -45,7 +45,7 @@ def views(at: AppTest) -> list[str]:
 def test_a_link_sets_window_split_changes_and_seed(app: Open) -> None:
     link = {"window": "10ms+40ms", "split": "Equal times", "split_parts": "3"}
     at = app(BENCHMARK, **TWO, **link, perturb="hot:0.1,drop:0.3", perturb_seed="7")
-    words = "--window 10ms+40ms --split time:3 --perturb drop:0.3,hot:0.1 --perturb-seed 7"
+    words = "--window 10ms+40ms --split time:3 --perturb-seed 7 --perturb drop:0.3,hot:0.1"
     assert words in at.code[0].value
     found = wait(job(start(at)))
     assert found.folder is not None
