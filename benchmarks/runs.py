@@ -157,7 +157,7 @@ def _rows(models: tuple[str, ...], ids: tuple[str, ...]) -> Iterator[dict[str, A
 
 def _row(model: str, sample: str, index: int, step: float) -> dict[str, Any]:
     spans = {
-        name: {"start_ms": start, "ms": ms, "source": "measured", "original_ms": None}
+        name: {"name": name, "start_ms": start, "ms": ms, "source": "measured"}
         for name, start, ms in (
             ("load", 0.0, 4.123456789), ("preprocess", 4.2, 2.123456789),
             ("vision", 6.4, 9.123456789), ("decode", 15.6, 8.0 + TOKENS * step),

@@ -122,15 +122,15 @@ class GenerationRules:
 class AnswerRules:
     """What decides the tokens of one answer, resolved once for its prompt.
 
-    `config`: the request's settings, with a limit that the context has room for; `prompt`: the ids
-    that generate() would count, () if it gets embeddings only; `context`: the prompt's length
-    including its visual rows.
+    `config`: the request's settings, with a limit that the context has room for; `counted`: gives
+    the ids that generate() would count, none if it gets embeddings only; it is called in stage 4,
+    because it may use the device; `context`: the prompt's length including its visual rows.
     """
 
     config: DecodeConfig
     eos_ids: tuple[int, ...]
     checkpoint: GenerationRules = GenerationRules()
-    prompt: tuple[int, ...] = ()
+    counted: Callable[[], Sequence[int]] = tuple
     context: int = 0
     device: torch.device | str = "cpu"
 
@@ -144,6 +144,10 @@ class AnswerRules:
         for processor in self.processors:
             scores = processor(so_far, scores)
         return scores
+
+    @cached_property
+    def prompt(self) -> tuple[int, ...]:
+        return tuple(self.counted())
 
     @cached_property
     def processors(self) -> tuple[Callable[..., Any], ...]:

@@ -14,6 +14,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -175,7 +176,7 @@ class Adapter(ABC):
 
     def rules_for(self, prepared: Prepared, config: DecodeConfig) -> AnswerRules:
         """These settings and the checkpoint's rules, for the answer to this prompt."""
-        counted, context = tuple(self.counted_ids(prepared)), prepared.context_tokens
+        counted, context = partial(self.counted_ids, prepared), prepared.context_tokens
         return AnswerRules(config, self.eos_ids, self.rules, counted, context, self.device)
 
     def generate_from_features(

@@ -425,6 +425,7 @@ def intervals(
     above = alt.Axis(
         values=list(limits),
         labelExpr="".join([*texts, "''"]),
+        labelAlign="right",  # over the names of rows, where a phone has room
         orient="top",
         title=None,
         ticks=False,

@@ -84,7 +84,7 @@ def test_reports_say_which_model_ran_on_a_busy_machine(tmp_path: Path) -> None:
     lines = table(tmp_path, LOADED, QUIET)
     assert "ev ran on a busy machine (others used 1.4 of 2 cores" in as_text(lines)
     told = figures(lines)["machine_load"]
-    assert told["ev"]["busy"] and told["ev"]["others"] == 1.4 and told["vl"]["busy"] == ""
+    assert told["ev"].busy and told["ev"].others == 1.4 and told["vl"].busy == ""
 
 
 def test_a_row_whose_load_was_changed_by_hand_is_left_out(tmp_path: Path) -> None:

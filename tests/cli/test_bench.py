@@ -248,9 +248,9 @@ def test_resuming_refuses_another_dataset_and_another_version(
         code, _, err = bench(capsys, root, "--resume", folder, fixed=False)
     assert code == 2 and "another process" in err
     header = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(header | {"version": 2}))
+    (folder / "run.json").write_text(json.dumps(header | {"version": 1}))
     code, _, err = bench(capsys, root, "--resume", folder, fixed=False)
-    assert code == 2 and "version 2" in err
+    assert code == 2 and "version 1" in err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
