@@ -90,6 +90,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     called = COMMANDS.get(given[0]) if given else None
     for name in [called] if called else dict.fromkeys(COMMANDS.values()):
         importlib.import_module(f"engine.cli.{name}").add(commands)
+    if called:
+        parser.prog = f"{prog} {given[0]}"  # of the message about an unknown option
     return parser
 
 

@@ -44,8 +44,8 @@ class Option:
     """
 
     title: str
-    words: Callable[[Any], str] | None
-    box: Box | None  # the group of widgets; None: neither widget nor flag
+    words: Callable[[Any], str] | None = None
+    box: Box | None = None  # the group of widgets; None: neither widget nor flag
     flag: str | None = None
     help: str | None = None
     label: str = ""
@@ -67,19 +67,24 @@ class Option:
         if self.choices and value not in self.choices:
             known = ", ".join(self.choices)
             raise BadInput(f"{name} is {quoted(value)}: choose one of {known}.")
-        low, high = self.low, self.high
-        if low is not None and high is not None and not low <= value <= high:
-            raise BadInput(f"{name} is {whole(value)}: choose a value from {low:,} to {high:,}.")
+        if self.low is not None and self.high is not None:
+            check_range(name, value, self.low, self.high)
 
 
-def option(default: Value, described: Option) -> Value:
-    """A dataclass field that is an option of a run."""
-    return field(default=default, metadata={"option": described})
+def check_range(name: str, value: float, low: float, high: float) -> None:
+    """BadInput if the value is out of range."""
+    if not low <= value <= high:
+        raise BadInput(f"{name} is {whole(value)}: choose a value from {low:,} to {high:,}.")
+
+
+def option(default: Value, **described: Any) -> Value:
+    """A dataclass field that is an option of a run, with the fields of its Option."""
+    return field(default=default, metadata={"option": Option(**described)})
 
 
 def same_option(kind: type, name: str, default: Value) -> Value:
     """A field that is the option `name` of another dataclass."""
-    return option(default, options_of(kind)[name])
+    return field(default=default, metadata={"option": options_of(kind)[name]})
 
 
 def options_of(kind: Any) -> dict[str, Option]:
@@ -207,10 +212,8 @@ class Perturbation:
             raise BadInput(f"{quoted(self.change)} is not a perturbation: choose one of {known}.")
         most = MAX_US if self.change == "jitter" else 1
         if not 0 <= self.strength < most:
-            what = (
-                "a time such as 500us" if self.change == "jitter" else "a share from 0 to below 1"
-            )
-            raise BadInput(f"{self.change} has the strength {self.strength:g}: give {what}.")
+            form = "a share from 0 to below 1" if most == 1 else "a time such as 500us"
+            raise BadInput(f"{self.change} has the strength {self.strength:g}: give {form}.")
 
     def __str__(self) -> str:
         if self.change == "jitter":
@@ -250,10 +253,8 @@ def sweep(text: str) -> tuple[tuple[Perturbation, ...], ...]:
     each = strengths.split("/")
     if len(each) > MAX_STRENGTHS:
         raise BadInput(f"{change} has {len(each):,} strengths: give at most {MAX_STRENGTHS}.")
-    runs = [
-        perturbations(",".join([*(part for part in parts if part != swept[0]), f"{change}:{one}"]))
-        for one in (strength.strip() for strength in each)
-    ]
+    others = [part for part in parts if part != swept[0]]
+    runs = [perturbations(",".join([*others, f"{change}:{one.strip()}"])) for one in each]
     if len(set(runs)) < len(runs):
         raise BadInput(f"{quoted(swept[0])} names a strength twice: give each once.")
     return tuple(sorted(runs, key=lambda run: next(o.strength for o in run if o.change == change)))
@@ -261,21 +262,17 @@ def sweep(text: str) -> tuple[tuple[Perturbation, ...], ...]:
 
 def sweep_text(runs: Sequence[tuple[Perturbation, ...]]) -> str:
     """What sweep() reads as these runs, which differ in the strength of one change."""
-    change, found = swept_change(runs), list[str]()
+    parts, swept = [str(one) for one in runs[0]], swept_change(runs)
     for place, one in enumerate(runs[0]):
-        each = [str(run[place]).partition(":")[2] for run in runs] if one.change == change else []
-        found.append(f"{one.change}:{'/'.join(each)}" if each else str(one))
-    return ",".join(found)
+        if one.change == swept:
+            parts[place] = f"{swept}:{'/'.join(str(run[place]).partition(':')[2] for run in runs)}"
+    return ",".join(parts)
 
 
 def swept_change(runs: Iterable[tuple[Perturbation, ...]]) -> Change | None:
     """The one change whose strength differs between the runs; None if none or several do."""
-    strengths: dict[Change, set[float]] = {change: set() for change in CHANGES}
-    for run in runs:
-        given = {one.change: one.strength for one in run}
-        for change in CHANGES:
-            strengths[change].add(given.get(change, 0.0))
-    differing = [change for change in CHANGES if len(strengths[change]) > 1]
+    given = [{one.change: one.strength for one in run} for run in runs]
+    differing = [name for name in CHANGES if len({run.get(name, 0.0) for run in given}) > 1]
     return differing[0] if len(differing) == 1 else None
 
 

@@ -14,6 +14,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, BinaryIO, TypeVar
 
@@ -24,6 +25,7 @@ from engine.errors import BadInput, StageScopeError, StoreError
 from engine.quoting import cut, shown
 
 T = TypeVar("T")
+Fault = type[StageScopeError]
 MOST = 10**12  # milliseconds, tokens or bytes; a larger value is not a measurement
 Time = Annotated[float, Meta(ge=0, le=MOST)]  # milliseconds
 Difference = Annotated[float, Meta(ge=-MOST, le=MOST)]  # milliseconds; rounding may go below 0
@@ -57,7 +59,14 @@ def open_descriptor(path: Path, flags: int = _READ, *, links: bool = True) -> in
     `links` False refuses a symbolic link.  The checks use the open file, so a file that is swapped
     in between is noticed.
     """
-    descriptor = _opened(path, flags | _SAFE | (0 if links else _NO_LINK))
+    try:
+        descriptor = os.open(path, flags | _SAFE | (0 if links else _NO_LINK), 0o666)
+    except OSError as fault:
+        if fault.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from fault
+        if fault.errno in (errno.ENXIO, errno.ENODEV):
+            raise OSError(fault.errno, "it is not a regular file", str(path)) from fault
+        raise
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -88,12 +97,7 @@ def read_limited(path: Path, limit: int, *, links: bool = True) -> bytes:
 
 
 def read_bytes(
-    path: Path,
-    limit: int,
-    what: str,
-    *,
-    links: bool = True,
-    error: type[StageScopeError] = BadInput,
+    path: Path, limit: int, what: str, *, links: bool = True, error: Fault = BadInput
 ) -> bytes:
     """All bytes of a regular file, at most `limit`; or `error`, whose message calls it `what`."""
     try:
@@ -105,16 +109,9 @@ def read_bytes(
         ) from fault
 
 
-def read_text(
-    path: Path,
-    limit: int,
-    what: str,
-    *,
-    links: bool = True,
-    error: type[StageScopeError] = BadInput,
-) -> str:
+def read_text(path: Path, limit: int, what: str, *, error: Fault = BadInput) -> str:
     """The UTF-8 text of a file; errors as in `read_bytes`."""
-    data = read_bytes(path, limit, what, links=links, error=error)
+    data = read_bytes(path, limit, what, error=error)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -128,7 +125,7 @@ def read_json(
     form: type[T],
     *,
     links: bool = True,
-    error: type[StageScopeError] = BadInput,
+    error: Fault = BadInput,
 ) -> T:
     """The JSON value of a file, checked against the type `form`; errors as in `read_bytes`."""
     data = read_bytes(path, limit, what, links=links, error=error)
@@ -172,7 +169,13 @@ def write_whole(path: Path, data: bytes | Iterable[bytes]) -> None:
     The data goes to a new temporary file beside the old one, which then replaces it.  A path that
     is not a regular file (/dev/null, or the link /dev/stdout) is refused.
     """
-    _refuse_replacing(path)
+    if not path.name:
+        raise OSError(errno.EISDIR, "it names a folder, not a file", str(path))
+    with suppress(FileNotFoundError):
+        kind = stat.S_IFMT(path.lstat().st_mode)
+        if kind != stat.S_IFREG:
+            message = f"it is {_KINDS.get(kind, 'of another kind')}, not a regular file"
+            raise OSError(errno.EINVAL, message, str(path))
     part = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.part")
     descriptor = os.open(part, _MAKE | _SAFE | _NO_LINK, 0o666)
     try:
@@ -183,27 +186,4 @@ def write_whole(path: Path, data: bytes | Iterable[bytes]) -> None:
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
-        raise
-
-
-def _refuse_replacing(path: Path) -> None:
-    if not path.name:
-        raise OSError(errno.EISDIR, "it names a folder, not a file", str(path))
-    try:
-        kind = stat.S_IFMT(path.lstat().st_mode)
-    except FileNotFoundError:
-        return
-    if kind != stat.S_IFREG:
-        message = f"it is {_KINDS.get(kind, 'of another kind')}, not a regular file"
-        raise OSError(errno.EINVAL, message, str(path))
-
-
-def _opened(path: Path, flags: int) -> int:
-    try:
-        return os.open(path, flags, 0o666)
-    except OSError as fault:
-        if fault.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from fault
-        if fault.errno in (errno.ENXIO, errno.ENODEV):
-            raise OSError(fault.errno, "it is not a regular file", str(path)) from fault
         raise

@@ -25,16 +25,8 @@ MAX_ASKED_CHARS = 8000  # of a record's, with 26 options
 OFF_SCRIPT = "This demo model was not trained on this question. Its answer means nothing."
 # Tokens that a model family uses for pictures or for the start and end of text.
 MARKERS = (
-    "<image>",
-    "<video>",
-    "<event>",
-    "<ev_patch>",
-    "<ev_start>",
-    "<ev_end>",
-    "<s>",
-    "</s>",
-    "<unk>",
-    "<pad>",
+    *("<image>", "<video>", "<event>", "<ev_patch>", "<ev_start>", "<ev_end>"),
+    *("<s>", "</s>", "<unk>", "<pad>"),
 )
 
 

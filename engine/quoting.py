@@ -146,9 +146,9 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600:,} h {whole % 3600 // 60} min"
 
 
-def size(count: int) -> str:
-    """Bytes in the largest fitting unit: "1.5 MiB"."""
+def gib(size: int) -> str:
+    """Bytes in the unit that fits: "13.2 GiB", "41.0 MiB", "8.2 KiB", "12 bytes"."""
     for unit, step in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= step:
-            return f"{count / step:.1f} {unit}"
-    return f"{count} B"
+        if size >= step:
+            return f"{size / step:.1f} {unit}"
+    return f"{size} bytes"

@@ -72,7 +72,6 @@ class Settings:
 
     @property
     def hashes_file(self) -> Path:
-        """The file that keeps the hashes of checkpoint files."""
         return self.cache_dir / "checkpoint-hashes.json"
 
 
@@ -100,7 +99,9 @@ def expand(text: str, base: Path | None = None) -> Path:
     """An absolute path, ~ expanded, below `base` if it is relative; SettingsError if unusable."""
     try:
         path = ((base or Path.cwd()) / Path(text).expanduser()).absolute()
-        path.exists()  # raises for a name that no file system accepts
+        if b"\0" in os.fsencode(path):  # raises for characters that no file system accepts
+            raise ValueError("a null character in it")
+        path.exists()  # raises for names that are too long
     except (OSError, ValueError, RuntimeError) as error:
         raise SettingsError(
             f"{quoted(text)} is not a usable path ({reason(error)}): correct it."

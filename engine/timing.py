@@ -88,7 +88,6 @@ class Timeline:
         self._start = self.began.first_s
 
     def now(self) -> float:
-        """Milliseconds since the start."""
         return (time.perf_counter() - self._start) * 1000
 
     def end(self) -> float:

@@ -192,73 +192,61 @@ class DecodeConfig:
 
     max_new_tokens: int = option(
         256,
-        Option(
-            title="Max new tokens",
-            words=lambda how: how.decode.length,
-            chip="length",
-            box="decoding",
-            flag="the limit of an answer's length",
-            help="A model may stop earlier. Prompt, pictures and new tokens must fit its context.",
-            low=1,
-            high=MAX_NEW_TOKENS,
-            step=16,
-            link="tokens",
-        ),
+        title="Max new tokens",
+        words=lambda how: how.decode.length,
+        chip="length",
+        box="decoding",
+        flag="the limit of an answer's length",
+        help="A model may stop earlier. Prompt, pictures and new tokens must fit its context.",
+        low=1,
+        high=MAX_NEW_TOKENS,
+        step=16,
+        link="tokens",
     )
-    min_new_tokens: int = option(0, Option(title="Min new tokens", words=None, box=None))
+    min_new_tokens: int = option(0, title="Min new tokens")
     temperature: float = option(
         0.0,
-        Option(
-            title="Temperature",
-            words=lambda how: how.decode.sampling,
-            chip="decoding",
-            box="decoding",
-            flag="0 is greedy",
-            low=0.0,
-            high=5.0,
-            step=0.05,
-            slider=(0.05, 2.0, 0.7),
-        ),
+        title="Temperature",
+        words=lambda how: how.decode.sampling,
+        chip="decoding",
+        box="decoding",
+        flag="0 is greedy",
+        low=0.0,
+        high=5.0,
+        step=0.05,
+        slider=(0.05, 2.0, 0.7),
     )
     top_p: float = option(
         1.0,
-        Option(
-            title="Top p",
-            words=None,
-            box="decoding",
-            flag="tokens are sampled from the likeliest of this share",
-            low=0.01,
-            high=1.0,
-            step=0.05,
-            slider=(0.05, 1.0, 0.95),
-            needs="temperature",
-        ),
+        title="Top p",
+        box="decoding",
+        flag="tokens are sampled from the likeliest of this share",
+        low=0.01,
+        high=1.0,
+        step=0.05,
+        slider=(0.05, 1.0, 0.95),
+        needs="temperature",
     )
     seed: int = option(
         0,
-        Option(
-            title="Seed",
-            words=None,
-            box="decoding",
-            flag="of sampling",
-            low=0,
-            high=2**32 - 1,
-            needs="temperature",
-        ),
+        title="Seed",
+        box="decoding",
+        flag="of sampling",
+        low=0,
+        high=2**32 - 1,
+        needs="temperature",
     )
     backend: Backend = option(
         "auto",
-        Option(
-            title="Token steps",
-            words=lambda how: f"{how.decode.backend} token steps",
-            box="decoding",
-            flag="backend of token steps; auto: compiled on CUDA, eager elsewhere",
-            help="How tokens after the first are computed. Eager: operation by operation. "
-            "Compiled: as one program, built once per model (seconds to a minute, before the run's "
-            "clock starts) and saved on disk. Auto: compiled on CUDA, eager elsewhere. The result "
-            "says which was used.",
-            choices={"auto": "Auto", "eager": "Eager", "compiled": "Compiled"},
-        ),
+        title="Token steps",
+        words=lambda how: f"{how.decode.backend} token steps",
+        box="decoding",
+        flag="backend of token steps; auto: compiled on CUDA, eager elsewhere",
+        help="How tokens after the first are computed. Eager: operation by operation. Compiled: as "
+        "one program, built once per model (seconds to a minute, before the run's clock starts) "
+        "and saved on disk. Auto: compiled on CUDA, eager elsewhere. The result says which was "
+        "used.",
+        choices={"auto": "Auto", "eager": "Eager", "compiled": "Compiled"},
     )
 
     def __post_init__(self) -> None:
@@ -285,7 +273,6 @@ class DecodeConfig:
 
     @property
     def length(self) -> str:
-        """The limits of an answer's length in words."""
         if self.forced:
             return f"forced {self.forced:,} tokens"
         least = f"{self.min_new_tokens:,} to" if self.min_new_tokens else "at most"
@@ -311,98 +298,84 @@ class MediaOptions:
 
     frames: str = option(
         "arange",
-        Option(
-            title="Frames",
-            label="Which 8 frames",
-            words=lambda how: f"8 {FRAME_WORDS[how.frames]} frames",
-            box="pipeline",
-            flag="rule that chooses the 8 frames",
-            help="For video models. The result names the rule.",
-            choices={
-                "arange": "evenly from the first (arange)",
-                "spread": "first to last (spread)",
-                "linspace": "first to last, rounded down (linspace)",
-            },
-        ),
+        title="Frames",
+        label="Which 8 frames",
+        words=lambda how: f"8 {FRAME_WORDS[how.frames]} frames",
+        box="pipeline",
+        flag="rule that chooses the 8 frames",
+        help="For video models. The result names the rule.",
+        choices={
+            "arange": "evenly from the first (arange)",
+            "spread": "first to last (spread)",
+            "linspace": "first to last, rounded down (linspace)",
+        },
     )
     extent: Extent = option(
         "slice",
-        Option(
-            title="Event pictures",
-            words=lambda how: f"event pictures {EXTENT_WORDS[how.extent]}",
-            box="pipeline",
-            flag="size of pictures drawn from raw events; slice: each as large as its own slice, "
-            "as in EventGPT's published code; stream: all as large as the whole stream",
-            help="For event models, if a sample has no prepared event images. Per slice: each "
-            "picture is as large as the area of its own events, as in EventGPT's published code. "
-            "Common: all pictures are as large as the whole recording. The result says which was "
-            "used.",
-            choices={"slice": "Per slice", "stream": "Common"},
-        ),
+        title="Event pictures",
+        words=lambda how: f"event pictures {EXTENT_WORDS[how.extent]}",
+        box="pipeline",
+        flag="size of pictures drawn from raw events; slice: each as large as its own slice, as in "
+        "EventGPT's published code; stream: all as large as the whole stream",
+        help="For event models, if a sample has no prepared event images. Per slice: each picture "
+        "is as large as the area of its own events, as in EventGPT's published code. Common: all "
+        "pictures are as large as the whole recording. The result says which was used.",
+        choices={"slice": "Per slice", "stream": "Common"},
     )
     window: Window | None = option(
         None,
-        Option(
-            title="Window",
-            words=lambda how: f"window {how.window}" if how.window else WHOLE,
-            box="recording",
-            flag="the part of each recording that is shown, as in 1.25s+50ms; default: all of it",
-            help="The part of a recording of raw events that is shown: START+LENGTH in us, ms, s "
-            "or min, as in 1.25s+50ms; a LENGTH alone begins at the first event. Empty: the "
-            "sample's own window, or all of the recording. For models that are shown event images "
-            "drawn from raw events.",
-            read=read_window,
-            form="START+LENGTH",
-            example="1.25s+50ms",
-        ),
+        title="Window",
+        words=lambda how: f"window {how.window}" if how.window else WHOLE,
+        box="recording",
+        flag="the part of each recording that is shown, as in 1.25s+50ms; default: all of it",
+        help="The part of a recording of raw events that is shown: START+LENGTH in us, ms, s or "
+        "min, as in 1.25s+50ms; a LENGTH alone begins at the first event. Empty: the sample's own "
+        "window, or all of the recording. For models that are shown event images drawn from raw "
+        "events.",
+        read=read_window,
+        form="START+LENGTH",
+        example="1.25s+50ms",
     )
     split: Split = option(
         COUNT_SPLIT,
-        Option(
-            title="Split",
-            words=lambda how: f"split into {how.split.words}",
-            box="recording",
-            flag="how a recording becomes event pictures; count: equal numbers of events; time: "
-            "equal durations; densest: the densest 25 ms of each; as in time:8",
-            help="How a recording of raw events becomes event images. Equal counts: each shows "
-            "the same number of events, as in EventGPT. Equal times: each shows the same time. "
-            "Densest 25 ms: each shows the 25 ms with the most events of its time, as in "
-            "EventGPT-Plus. Another split than the default is drawn from raw events even if the "
-            "sample has prepared event images.",
-            read=read_split,
-            form="RULE[:PARTS]",
-        ),
+        title="Split",
+        words=lambda how: f"split into {how.split.words}",
+        box="recording",
+        flag="how a recording becomes event pictures; count: equal numbers of events; time: equal "
+        "durations; densest: the densest 25 ms of each; as in time:8",
+        help="How a recording of raw events becomes event images. Equal counts: each shows the "
+        "same number of events, as in EventGPT. Equal times: each shows the same time. Densest 25 "
+        "ms: each shows the 25 ms with the most events of its time, as in EventGPT-Plus. Another "
+        "split than the default is drawn from raw events even if the sample has prepared event "
+        "images.",
+        read=read_split,
+        form="RULE[:PARTS]",
     )
     perturb: tuple[Perturbation, ...] = option(
         (),
-        Option(
-            title="Perturbation",
-            label="Perturb",
-            words=lambda how: f"perturbed by {how.perturbed}" if how.perturbed else "not perturbed",
-            box="recording",
-            flag="changes the events or frames before the model sees them: drop, jitter, hot, "
-            "window, rate; as in drop:0.3,jitter:500us; bench runs several strengths one after "
-            "another, as in drop:0/0.1/0.3",
-            help="Changes the raw events or the frames before the model sees them, as in drop:0.3 "
-            "or drop:0.3,jitter:500us. Changes: drop, jitter, hot, window, rate. Empty: none.",
-            read=perturbations,
-            form="CHANGE:STRENGTH,...",
-            example="drop:0.3",
-        ),
+        title="Perturbation",
+        label="Perturb",
+        words=lambda how: f"perturbed by {how.perturbed}" if how.perturbed else "not perturbed",
+        box="recording",
+        flag="changes the events or frames before the model sees them: drop, jitter, hot, window, "
+        "rate; as in drop:0.3,jitter:500us; bench runs several strengths one after another, as in "
+        "drop:0/0.1/0.3",
+        help="Changes the raw events or the frames before the model sees them, as in drop:0.3 or "
+        "drop:0.3,jitter:500us. Changes: drop, jitter, hot, window, rate. Empty: none.",
+        read=perturbations,
+        form="CHANGE:STRENGTH,...",
+        example="drop:0.3",
     )
     perturb_seed: int = option(
         0,
-        Option(
-            title="Perturbation seed",
-            label="Perturb seed",
-            words=None,
-            box="recording",
-            flag="of the changes",
-            help="The same seed changes the same events or frames.",
-            low=0,
-            high=2**32 - 1,
-            needs="perturb",
-        ),
+        title="Perturbation seed",
+        label="Perturb seed",
+        box="recording",
+        flag="of the changes",
+        help="The same seed changes the same events or frames.",
+        low=0,
+        high=2**32 - 1,
+        needs="perturb",
     )
 
     def __post_init__(self) -> None:
@@ -433,43 +406,37 @@ class RunOptions(MediaOptions):
     decode: DecodeConfig = DecodeConfig()
     cache: CachePolicy = option(
         "use",
-        Option(
-            title="Feature cache",
-            words=lambda how: CACHE_WORDS[how.cache],
-            box="pipeline",
-            flag="use: read stage 3's features, or compute and store them; refresh: compute and "
-            "store them; off: neither read nor write",
-            help="Use: read stage 3's features from the cache, or compute and store them. "
-            "Refresh: always compute and store them. Off: neither read nor write the cache.",
-            choices={"use": "Use", "refresh": "Refresh", "off": "Off"},
-            answers=False,
-        ),
+        title="Feature cache",
+        words=lambda how: CACHE_WORDS[how.cache],
+        box="pipeline",
+        flag="use: read stage 3's features, or compute and store them; refresh: compute and store "
+        "them; off: neither read nor write",
+        help="Use: read stage 3's features from the cache, or compute and store them. Refresh: "
+        "always compute and store them. Off: neither read nor write the cache.",
+        choices={"use": "Use", "refresh": "Refresh", "off": "Off"},
+        answers=False,
     )
     mode: Mode = option(
         "decoupled",
-        Option(
-            title="Mode",
-            words=lambda how: how.mode,
-            box="pipeline",
-            flag="decoupled: the four stages run separately; hooked: the model's own generate() "
-            "runs as a whole",
-            help="Decoupled: the four stages run separately, so stage 3 can come from the cache. "
-            "Hooked: the model's own generate() runs as a whole, and hooks time its vision part.",
-            choices={"decoupled": "Decoupled", "hooked": "Hooked"},
-        ),
+        title="Mode",
+        words=lambda how: how.mode,
+        box="pipeline",
+        flag="decoupled: the four stages run separately; hooked: the model's own generate() runs "
+        "as a whole",
+        help="Decoupled: the four stages run separately, so stage 3 can come from the cache. "
+        "Hooked: the model's own generate() runs as a whole, and hooks time its vision part.",
+        choices={"decoupled": "Decoupled", "hooked": "Hooked"},
     )
     pixels: Pixels = option(
         "exact",
-        Option(
-            title="Pixels",
-            words=lambda how: f"{how.pixels} pixels",
-            box="pipeline",
-            flag="exact: the image processor's values; fast: some differ by a grey level or two",
-            help="How pictures are resized for the model. Exact: the values of its own image "
-            "processor. Fast: several times faster, but some values differ by one or two grey "
-            "levels; the result says so.",
-            choices={"exact": "Exact", "fast": "Fast"},
-        ),
+        title="Pixels",
+        words=lambda how: f"{how.pixels} pixels",
+        box="pipeline",
+        flag="exact: the image processor's values; fast: some differ by a grey level or two",
+        help="How pictures are resized for the model. Exact: the values of its own image "
+        "processor. Fast: several times faster, but some values differ by one or two grey levels; "
+        "the result says so.",
+        choices={"exact": "Exact", "fast": "Fast"},
     )
 
     def ask(self, sample: Sample, model: str, prompt: str, prefix: bool = False) -> RunRequest:
@@ -790,7 +757,6 @@ class RunResult:
 
     @property
     def off_script(self) -> bool | None:
-        """Whether the model was not trained on the question; None if it declares no list."""
         return self.model.off_script(self.request.prompt)
 
     @property

@@ -15,14 +15,12 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine"
 ROW = """
     grain: int = option(
         0,
-        Option(
-            title="Grain",
-            words=lambda how: f"grain {how.grain}",
-            box="pipeline",
-            flag="how coarse the pictures are",
-            low=0,
-            high=9,
-        ),
+        title="Grain",
+        words=lambda how: f"grain {how.grain}",
+        box="pipeline",
+        flag="how coarse the pictures are",
+        low=0,
+        high=9,
     )
 
 """
@@ -87,19 +85,19 @@ def chips() -> None:
     from engine.storage import plan_words
     from engine.storage.plan import Plan
     from engine.types import RunOptions, Sample
-    from ui.compare import input_changes, setting_chips
+    from ui.compare import shown_inputs
 
     sample = Sample("s", "")
     usual, other = (RunOptions(grain=grain).ask(sample, "m", "Why?") for grain in (0, 3))
-    assert setting_chips.changed(other) == ("grain 3",)
-    assert input_changes.changes([usual], sample, [other]) == ("grain",)
+    assert shown_inputs.changed(other) == ("grain 3",)
+    assert shown_inputs.changes([usual], sample, [other]) == ("grain",)
     words = plan_words.settings(Plan(("m",), ("s",), grain=3))
     assert [chip.words for chip in plan_words.chips([words])[0]] == ["grain 3"]
 
 
 def start_command() -> None:
     from engine.storage.plan import Plan
-    from ui.benchmark.start_command import command
+    from ui.benchmark.planning_view import command
 
     dataset = SimpleNamespace(root=Path("/data"), samples=[SimpleNamespace(id="s")])
     assert "grain" not in command(Plan(("m",), ("s",)), dataset)

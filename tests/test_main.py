@@ -103,6 +103,15 @@ def test_a_flag_that_cannot_be_read_is_one_sentence(capsys: pytest.CaptureFixtur
     )
 
 
+def test_an_unknown_option_names_the_help_of_its_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["report", "RUN", "--bogus"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith("--bogus: see python -m engine report --help.\n")
+
+
 def test_a_long_value_is_not_repeated_whole(capsys: pytest.CaptureFixture[str]) -> None:
     for value in ("9" * 5000, "a b" * 5000, "'" * 5000):
         with pytest.raises(SystemExit) as ended:
@@ -151,7 +160,7 @@ def test_repeats_that_fail_have_no_medians(capsys: pytest.CaptureFixture[str], r
     assert (
         main(["compare", "--dataset", str(root), *map(str, fixed), "--models", "tiny-llava"]) == 0
     )
-    assert "medians of 1 of 2 runs (1 left out: " in capsys.readouterr().out
+    assert "1 run left out: " in capsys.readouterr().out
 
 
 def test_the_second_run_reads_its_features(capsys: pytest.CaptureFixture[str], root: Path) -> None:
@@ -188,8 +197,8 @@ def test_a_reused_prefix_is_told_without_a_cold_total(
     main([*found, "--max-new-tokens", "3", "--prefix", "--prompt", "Who?", "--prompt", "Where?"])
     first, second = capsys.readouterr().out.split("Where?")
     assert "unknown" not in first
-    assert "(total without cache unknown)" in second
-    assert second.count("computing time unknown") == 1
+    assert "Without cache: unknown." in second
+    assert second.count("when computed: unknown") == 1
 
 
 def test_a_prefix_goes_with_a_used_cache_alone(
@@ -207,8 +216,8 @@ def test_the_text_says_what_was_read_before(capsys: pytest.CaptureFixture[str], 
     said = capsys.readouterr().out
     assert "are kept for another question" in said
     assert "of the prompt were reused from memory" in said
-    assert "prefix reused; computing time unknown" in said
-    assert "total without cache unknown" in said
+    assert "prefix reused; when computed: unknown" in said
+    assert "Without cache: unknown." in said
 
 
 def test_the_backend_is_handed_on_and_the_row_says_what_ran(

@@ -90,8 +90,8 @@ def test_numbers_have_three_digits(value: float | None, words: str) -> None:
 )  # fmt: skip
 def test_numbers_and_sizes(value: float | None, shown: str) -> None:
     assert quoting.number(value) == shown
-    assert [quoting.size(n) for n in (12, 2048, 3 * 2**20, 2**31)] == [
-        "12 B", "2.0 KiB", "3.0 MiB", "2.0 GiB",
+    assert [quoting.gib(n) for n in (12, 2048, 3 * 2**20, 2**31)] == [
+        "12 bytes", "2.0 KiB", "3.0 MiB", "2.0 GiB",
     ]  # fmt: skip
 
 

@@ -67,6 +67,7 @@ def test_cache_dir_moves_cache_and_demo_data(
         ("threads = 5000", "threads is 5000"),
         ("cache_limit_mb = 99999999999999", "cache_limit_mb is"),
         ('cache_dir = "~nobody-of-that-name/x"', "'~nobody-of-that-name/x' is not a usable path"),
+        ('datasets = ["a\\u0000b"]', "b' is not a usable path .a null character in it"),
         ('datasets = ["' + "x" * 5000 + '"]', "is not a usable path"),
         ("datasets = " + "[" * 5000, "not valid TOML"),
         ('threads = "many"', "threads is 'many'"),

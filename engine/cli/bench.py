@@ -20,24 +20,13 @@ from engine import media_options, settings, types
 from engine.benchmark import by_turns, execute, prepare, sweep
 from engine.benchmark.execute import PreparedRun
 from engine.benchmark.run_progress import Progress, Tracker
-from engine.cli import plan_only, run_place
-from engine.cli.common import (
-    DATASET_HELP,
-    add_json,
-    add_models,
-    add_options,
-    flag_of,
-    given_options,
-    model_names,
-    out,
-    read_dataset,
-    say,
-)
+from engine.cli import common, plan_only, run_place
 from engine.errors import BadInput, StoreError
 from engine.media import dataset
+from engine.media_options import Perturbation
 from engine.pipeline.watcher import Watcher
 from engine.plain_files import read_text
-from engine.quoting import quoted, shown, whole
+from engine.quoting import duration, quoted, shown, whole
 from engine.storage import run_header, run_store
 from engine.storage.plan import ORDERS, STOP_AFTER, Plan
 from engine.types import arranged
@@ -53,8 +42,8 @@ PLANNING = ("models", "show", "samples", "ids", "prompt", "repeat", "warmup", "o
 
 def add(commands: Any) -> None:
     sub = commands.add_parser("bench", help="run models on many samples and save the results")
-    sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
-    add_models(sub, required=False)
+    sub.add_argument("--dataset", type=Path, help=common.DATASET_HELP)
+    common.add_models(sub, required=False)
     chosen = sub.add_mutually_exclusive_group()
     chosen.add_argument("--samples", type=int, help="the first N samples (default: all)")
     chosen.add_argument("--ids", type=Path, help="a file with one sample id per line")
@@ -63,15 +52,11 @@ def add(commands: Any) -> None:
     sub.add_argument("--warmup", type=int, help="warm-up runs of each model (default: 1)")
     sub.add_argument("--order", choices=ORDERS, help=ORDER_HELP)
     sub.add_argument("--length", help="natural (default), or forced:N for N tokens each")
-    add_options(sub, OFFERED, Plan)
-    sub.add_argument(
-        "--batch", type=int, help="samples per batch (default: 1); only whole batches are timed"
-    )
-    sub.add_argument(
-        "--stop-after",
-        type=int,
-        help=f"stop a model after N failures in a row (default: {STOP_AFTER})",
-    )
+    common.add_options(sub, OFFERED, Plan)
+    batch = "samples per batch (default: 1); only whole batches are timed"
+    sub.add_argument("--batch", type=int, help=batch)
+    after = f"stop a model after N failures in a row (default: {STOP_AFTER})"
+    sub.add_argument("--stop-after", type=int, help=after)
     sub.add_argument("--out", type=Path, help="folder of the run (default: in the runs folder)")
     sub.add_argument("--resume", metavar="RUN", help="resume a run: its folder or name")
     sub.add_argument("--force", action="store_true", help="resume although something has changed")
@@ -85,7 +70,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--turns", metavar="ID", help=argparse.SUPPRESS)  # a side of --against
     run_place.add(sub)
     plan_only.add(sub)
-    add_json(sub)
+    common.add_json(sub)
     sub.set_defaults(run=_bench)
 
 
@@ -93,9 +78,7 @@ def _bench(options: argparse.Namespace) -> int:
     if options.against is not None:
         return _by_turns(options)
     if plan_only.asked(options):
-        runs = media_options.sweep(options.perturb or "")
-        one = argparse.Namespace(**vars(options) | {"perturb": None})
-        return plan_only.show(options, *_planned(one), runs)
+        return plan_only.show(options, *_plan_of_sweep(options))
     if options.resume is None and "/" in (options.perturb or ""):
         return _sweep(options)
     with run_place.chosen(options) as executor:
@@ -103,29 +86,39 @@ def _bench(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, executor: execute.Executor | None) -> int:
-    elsewhere = executor is not None
     if options.resume is None:
         plan, found = _planned(options)
+        elsewhere = executor is not None
         ready = execute.prepare(plan, found, options.out, elsewhere, options.turns or "")
     else:
-        ready = _resumed(options)
-    folder = ready.writer.folder
-    say(f"The run is saved in {folder}")
+        if given := [name for name in PLANNING if getattr(options, name) is not None]:
+            raise BadInput(
+                f"--resume uses the run's own plan: leave {common.flag_of(given[0])} out."
+            )
+        run = run_store.find(options.resume, settings.load().runs_dir)
+        ready = prepare.resume(run, options.dataset, options.force)
+    folder, plan = ready.writer.folder, ready.writer.header.plan
+    common.say(f"The run is saved in {folder}")
     if ready.writer.problem:
-        say(ready.writer.problem)
-    if (plan := ready.writer.header.plan).order_why:
-        say(f"Order: {plan.order} ({plan.order_why})")
+        common.say(ready.writer.problem)
+    if plan.order_why:
+        common.say(f"Order: {plan.order} ({plan.order_why})")
     view = _executed(ready, executor)
     if view is None:
         how = f"Resume with: python -m engine bench --resume {shlex.quote(str(folder))}"
-        say("Stopped." if options.turns else f"Stopped. {how}")
+        common.say("Stopped." if options.turns else f"Stopped. {how}")
         return 130
-    _print_summary(folder, view, options)
+    from engine.analysis import results_table
+    from engine.report import document, report_figures
+
+    table = results_table.frame([run_store.read(folder)])
+    value = {"folder": str(folder), **report_figures.figures(table)}
+    common.out(value, document.summary(table), options)
     return 1 if _incomplete(view) else 0
 
 
 def _executed(ready: PreparedRun, executor: execute.Executor | None) -> Progress | None:
-    """The progress at the end of the run; None after Ctrl-C."""
+    """The progress at the end of the run, with each failure reason once; None after Ctrl-C."""
     try:
         with ready.writer:
             kind = _Turns if ready.writer.header.together else _ProgressPrinter
@@ -133,7 +126,12 @@ def _executed(ready: PreparedRun, executor: execute.Executor | None) -> Progress
     except KeyboardInterrupt:
         return None
     view = ready.tracker.view()
-    say(_line(view))
+    common.say(_line(view))
+    for live in view.models:
+        if live.given_up:
+            common.say(f"{live.model} was given up: {live.given_up}")
+    for reason, count in Counter(f"{row.model}: {row.error}" for row in view.failures).items():
+        common.say(f"{count:,}x {reason}")
     return view
 
 
@@ -153,7 +151,9 @@ def _by_turns(options: argparse.Namespace) -> int:
     given = {name: getattr(options, name) for name in PLANNING if name not in ("show", "out")}
     given |= {"dataset": found.root.absolute(), "ids": options.ids and options.ids.absolute(),
               "models": ",".join(plan.models), "order": plan.order, "turns": together}  # fmt: skip
-    flags = [f"{flag_of(name)}={value}" for name, value in given.items() if value is not None]
+    flags = [
+        f"{common.flag_of(name)}={value}" for name, value in given.items() if value is not None
+    ]
     folders = [out_.with_name(f"{out_.name}-{side}") for side in ("base", "new")]
     if taken := [folder for folder in folders if os.path.lexists(folder)]:
         raise BadInput(f"{shown(taken[0])} exists already: name another --out.")
@@ -169,7 +169,9 @@ def _by_turns(options: argparse.Namespace) -> int:
             "again with another --out."
         )
     command = shlex.join(["python", "-m", "engine", "gate", *map(str, folders)])
-    out({"folders": list(map(str, folders)), "gate": command}, f"Compare them: {command}", options)
+    common.out(
+        {"folders": list(map(str, folders)), "gate": command}, f"Compare them: {command}", options
+    )
     return code
 
 
@@ -177,42 +179,42 @@ def _incomplete(view: Progress) -> bool:
     return bool(view.failed) or any(live.given_up for live in view.models)
 
 
+def _plan_of_sweep(
+    options: argparse.Namespace,
+) -> tuple[Plan, dataset.Dataset, Sequence[tuple[Perturbation, ...]]]:
+    """The plan without its perturbation, its dataset, and the perturbation of each run."""
+    one = argparse.Namespace(**vars(options) | {"perturb": None})
+    return *_planned(one), media_options.sweep(options.perturb or "")
+
+
 def _sweep(options: argparse.Namespace) -> int:
     """A run per strength, then the curves."""
-    runs = media_options.sweep(options.perturb)
-    one = argparse.Namespace(**vars(options) | {"perturb": None})
     if options.executor != "local":
-        sweep.refuse_elsewhere(len(runs))
-    plan, found = _planned(one)
+        sweep.refuse_elsewhere(len(media_options.sweep(options.perturb)))
+    plan, found, runs = _plan_of_sweep(options)
     plans, base = sweep.plans(plan, runs), options.out or sweep.new_base()
     folders, failed = sweep.folders(base, plans), False
     for place, (each, folder) in enumerate(zip(plans, folders, strict=True), start=1):
-        say(
-            f"Run {place} of {len(plans)}, {','.join(map(str, each.perturb))}, is saved in {folder}"
-        )
+        strength = ",".join(map(str, each.perturb))
+        common.say(f"Run {place} of {len(plans)}, {strength}, is saved in {folder}")
         view = _executed(sweep.ready(each, found, folder, sweep.change_of(plans)), None)
         if view is None:
-            say(
+            common.say(
                 f"Stopped. Repeat the command with --out {shlex.quote(str(base))}: finished runs "
                 "are skipped, and this one continues."
             )
             return 130
-        _print_failures(view)
         failed = failed or _incomplete(view)
-    _print_curves(folders, options)
-    return 1 if failed else 0
-
-
-def _print_curves(folders: Sequence[Path], options: argparse.Namespace) -> None:
     from engine.analysis import robustness
-    from engine.report import drawers, robustness_part
+    from engine.report import robustness_part
 
-    found = robustness.find([run_store.read(folder) for folder in folders])
-    value = {"folders": list(map(str, folders)), "robustness": found}
-    shown = robustness_part.parts(found, charts=False) if found else ()
-    out(value, drawers.terminal(shown), options)
-    names = " ".join(shlex.quote(str(folder)) for folder in folders)
-    say(f"Report: python -m engine report {names} --format html --out report.html")
+    curves = robustness.find([run_store.read(folder) for folder in folders])
+    shown = robustness_part.parts(curves, charts=False) if curves else ()
+    value = {"folders": list(map(str, folders)), "robustness": curves}
+    common.out(value, shown, options)
+    names = shlex.join(map(str, folders))
+    common.say(f"Report: python -m engine report {names} --format html --out report.html")
+    return 1 if failed else 0
 
 
 def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
@@ -221,52 +223,40 @@ def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
         raise BadInput("--models is missing: name at least one model.")
     if options.force:
         raise BadInput("--force goes with --resume: leave it out.")
-    found = read_dataset(options.dataset)
+    found = common.read_dataset(options.dataset)
     names = ("prompt", "repeat", "warmup", "order", "batch", "stop_after")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     plan = Plan(
-        models=tuple(model_names(options)),
+        models=tuple(common.model_names(options)),
         samples=_samples(found, options),
         **given,
-        **arranged(_length(options) | given_options(options)),
+        **arranged(_length(options) | common.given_options(options)),
     )
     return plan, found
 
 
-def _resumed(options: argparse.Namespace) -> PreparedRun:
-    given = [name for name in PLANNING if getattr(options, name) is not None]
-    if given:
-        raise BadInput(f"--resume uses the run's own plan: leave {flag_of(given[0])} out.")
-    folder = run_store.find(options.resume, settings.load().runs_dir)
-    return prepare.resume(folder, options.dataset, options.force)
-
-
 def _samples(found: dataset.Dataset, options: argparse.Namespace) -> tuple[str, ...]:
     """The ids of the chosen samples, in the dataset's order or the file's."""
-    if options.ids is not None:
-        return _listed(found, options.ids)
-    everything = tuple(sample.id for sample in found.samples)
-    wanted = options.samples
+    if (file := options.ids) is not None:
+        ids = dataset.find_all(found, read_text(file, MAX_IDS, "The list of ids").splitlines())
+        once = tuple(dict.fromkeys(ids))
+        if not ids:
+            raise BadInput(f"{shown(file)} names no sample: put one id on each line.")
+        if repeated := len(ids) - len(once):
+            common.say(
+                f"{shown(file)} names {repeated:,} samples more than once: each is run once per "
+                "repeat."
+            )
+        return once
+    everything, wanted = tuple(sample.id for sample in found.samples), options.samples
     if wanted is None:
         return everything
     if wanted < 1:
         raise BadInput(f"--samples is {whole(wanted)}: give at least 1.")
     if wanted > len(everything):
         known = f"{len(everything):,}"
-        say(f"--samples is {whole(wanted)}; the dataset has only {known}: all are used.")
+        common.say(f"--samples is {whole(wanted)}; the dataset has only {known}: all are used.")
     return everything[:wanted]
-
-
-def _listed(found: dataset.Dataset, file: Path) -> tuple[str, ...]:
-    wanted = read_text(file, MAX_IDS, "The list of ids").splitlines()
-    ids = dataset.find_all(found, wanted)
-    if not ids:
-        raise BadInput(f"{shown(file)} names no sample: put one id on each line.")
-    if repeated := len(ids) - len(set(ids)):
-        say(
-            f"{shown(file)} names {repeated:,} samples more than once: each is run once per repeat."
-        )
-    return tuple(dict.fromkeys(ids))
 
 
 def _length(options: argparse.Namespace) -> dict[str, int]:
@@ -294,7 +284,7 @@ class _ProgressPrinter(Watcher):
         """Prints progress between two samples; other jobs do not wait for the device here."""
         if time.monotonic() - self._printed >= EVERY_S:
             self._printed = time.monotonic()
-            say(_line(self._tracker.view()))
+            common.say(_line(self._tracker.view()))
         return 0.0
 
 
@@ -308,34 +298,8 @@ class _Turns(_ProgressPrinter):
 
 def _line(view: Progress) -> str:
     rate = f", {view.per_s:.2f} per second" if view.per_s else ""
-    left = f", about {_duration(view.left_s)} left" if view.left_s else ""
+    left = f", about {duration(view.left_s)} left" if view.left_s else ""
     failed = f", {view.failed:,} failed" if view.failed else ""
     on_cluster = any(not worker.ended for worker in view.workers)
     where = f"; {view.current}" if on_cluster else ""  # the workers' states and problems
     return f"{view.done:,} of {view.planned:,} results{failed}{rate}{left}{where}"
-
-
-def _duration(seconds: float) -> str:
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    return f"{whole // 60} min" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def _print_summary(folder: Path, view: Progress, options: argparse.Namespace) -> None:
-    """Prints each failure reason once, and the medians of each model."""
-    from engine.analysis import results_table
-    from engine.report import document, report_figures
-
-    table = results_table.frame([run_store.read(folder)])
-    _print_failures(view)
-    value = {"folder": str(folder), **report_figures.figures(table)}
-    out(value, document.as_text(table), options)
-
-
-def _print_failures(view: Progress) -> None:
-    for live in view.models:
-        if live.given_up:
-            say(f"{live.model} was given up: {live.given_up}")
-    for reason, count in Counter(f"{one.model}: {one.reason}" for one in view.failures).items():
-        say(f"{count:,}x {reason}")

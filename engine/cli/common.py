@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine import settings
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.media.dataset import Dataset
 from engine.models import registry, variants
-from engine.models.variants import JOIN
 from engine.quoting import printable, quoted
 from engine.types import OFFERED, OPTIONS, VARIANT_MARK, RunOptions, value_of
+
+if TYPE_CHECKING:
+    from engine.report.blocks import Block
 
 MODELS_HELP = (
     "comma-separated names from models.toml; @ and words joined by + choose a variant, as in "
@@ -34,14 +36,24 @@ def say(text: str) -> None:
     print(printable(text), file=sys.stderr, flush=True)
 
 
-def out(value: object, text: str, options: argparse.Namespace) -> None:
-    """The result: one JSON document with --json, else the text."""
+def read_progress(done: int, every: int, _name: str) -> None:
+    """Says now and then how many of many files are read."""
+    if every > 10 and done and done % 10 == 0:
+        say(f"{done:,} of {every:,} files read")
+
+
+def out(value: object, result: str | Iterable[Block], options: argparse.Namespace) -> None:
+    """The result: one JSON document with --json, else the text or the blocks."""
     if options.json:
         from engine.report.drawers import as_json  # its templates wait for a document
 
         print(as_json(value))
+    elif isinstance(result, str):
+        print(printable(result))
     else:
-        print(printable(text))
+        from engine.report.drawers import terminal
+
+        print(printable(terminal(result)))
 
 
 def read_dataset(root: Path | None) -> Dataset:
@@ -61,10 +73,16 @@ def add_models(sub: argparse.ArgumentParser, required: bool = True) -> None:
 
 def model_names(options: argparse.Namespace) -> list[str]:
     """The names of --models in order, as variants where --show says so; BadInput for a repeat."""
-    found = names(options.models)
+    chosen = names(options.models)
     for text in options.show or ():
-        found = _shown(found, text)
-    return registry.distinct(found)
+        model, _, kind = text.rpartition("=")
+        if kind not in variants.SHOWS:
+            known = ", ".join(variants.SHOWS)
+            raise BadInput(f"--show is {quoted(text)}: write one of {known}, or MODEL=events.")
+        if "=" in text and model not in chosen:
+            raise BadInput(f"--show {quoted(text)} names no model of --models: name one of them.")
+        chosen = [_with(name, kind) if model in ("", name) else name for name in chosen]
+    return registry.distinct(chosen)
 
 
 def names(text: str) -> list[str]:
@@ -75,22 +93,10 @@ def names(text: str) -> list[str]:
     return found
 
 
-def _shown(names: Sequence[str], text: str) -> list[str]:
-    """The names after one --show: of the named model, or of all."""
-    model, _, kind = text.rpartition("=")
-    if kind not in variants.SHOWS:
-        known = ", ".join(variants.SHOWS)
-        raise BadInput(f"--show is {quoted(text)}: write one of {known}, or MODEL=events.")
-    if "=" in text and model not in names:
-        raise BadInput(f"--show {quoted(text)} names no model of --models: name one of them.")
-    return [_with(name, kind) if model in ("", name) else name for name in names]
-
-
 def _with(name: str, word: str) -> str:
     """The name of a variant with one more word; an unknown name as it is."""
-    item = registry.find(name)
-    joined = f"{name}{JOIN if VARIANT_MARK in name else VARIANT_MARK}{word}"
-    return registry.entry(joined).name if item else name
+    mark = variants.JOIN if VARIANT_MARK in name else VARIANT_MARK
+    return registry.entry(f"{name}{mark}{word}").name if registry.find(name) else name
 
 
 def add_options(

@@ -68,14 +68,16 @@ def _gate(options: argparse.Namespace) -> int:
         return _pin(options)
     if len(options.runs) != 2:
         raise BadInput(f"gate compares two runs, and {len(options.runs):,} are named: name two.")
+    margin = MARGIN.fullmatch(options.margin.strip())  # 5% and 0.05 are the same
     from engine.analysis import gate
     from engine.report import drawers, gate_text
 
-    given = options.metric
-    metrics = None if given is None else gate.metric_names(given)
-    margin = _margin(options.margin)
+    metrics = None if options.metric is None else gate.metric_names(options.metric)
+    if margin is None:
+        raise BadInput(f"--margin is {quoted(options.margin)}: write a percentage, as in 5%.")
+    share = float(margin[1]) / 100 if margin[1] else float(margin[2])
     base, new = (_side(name) for name in options.runs)
-    report = gate.gate(base, new, metrics, margin)
+    report = gate.gate(base, new, metrics, share)
     if options.json:
         print(drawers.as_json(gate_text.as_json(report)))
     elif options.md:
@@ -98,14 +100,6 @@ def _pin(options: argparse.Namespace) -> int:
     run_values.write(values, options.pin)
     say(f"Written: {shown(options.pin)}")
     return 0
-
-
-def _margin(text: str) -> float:
-    """5% and 0.05 are the same."""
-    found = MARGIN.fullmatch(text.strip())
-    if found is None:
-        raise BadInput(f"--margin is {quoted(text)}: write a percentage, as in 5%.")
-    return float(found[1]) / 100 if found[1] else float(found[2])
 
 
 def _side(name: str) -> RunValues:
@@ -132,10 +126,9 @@ def _values(name: str) -> RunValues:
     if _is(Path(name), Path.is_file):
         return run_values.read(Path(name))
     run = run_store.read(run_store.find(name, settings.load().runs_dir))
-    values = values_of(run)
     for problem in run.problems:
         say(f"{run.folder}: {problem}")
-    return values
+    return values_of(run)
 
 
 def _is(path: Path, kind: Callable[[Path], bool]) -> bool:

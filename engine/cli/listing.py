@@ -15,13 +15,12 @@ from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
 from engine.errors import BadInput
 from engine.models import new_entry, registry
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
-from engine.quoting import count, shown
+from engine.quoting import shown
 from engine.storage import result_rows
-from engine.types import MediaKind, ModelInfo, Sample
+from engine.types import MediaKind
 
 WORD = "add"
 _FIELDS = ("name", "label", "dtype", "shows")
-LATER = "known after loading"
 
 
 def add(commands: Any) -> None:
@@ -32,7 +31,17 @@ def add(commands: Any) -> None:
     )
     models.add_argument("model", nargs="?", help="a name from models.toml: print its card")
     models.add_argument("--full", action="store_true", help="hash every byte of its files too")
-    _add_new_entry(models)
+    models.add_argument(
+        "checkpoint",
+        nargs="?",
+        help="after the word add: a folder, or a name on the Hugging Face hub, to enter",
+    )
+    new = models.add_argument_group("models add")
+    new.add_argument("--name", help="its name in models.toml (default: the last part of its name)")
+    new.add_argument("--label", help="its name on the pages")
+    new.add_argument("--dtype", choices=DTYPE_BYTES, help="default: that of its files, or bfloat16")
+    new.add_argument("--shows", choices=get_args(MediaKind), help="what the model is shown")
+    new.add_argument("--dry-run", action="store_true", help="print the entry, write nothing")
     for sub, run in ((samples, _samples), (models, _models)):
         add_json(sub)
         sub.set_defaults(run=run)
@@ -40,31 +49,24 @@ def add(commands: Any) -> None:
 
 def _samples(options: argparse.Namespace) -> int:
     found = read_dataset(options.dataset)
-    entries = registry.entries()
-    reasons = {entry.name: registry.unavailable(entry) for entry in entries}
-    table = [_sample_row(sample, entries, reasons) for sample in found.samples]
+    reasons = [(entry, registry.unavailable(entry)) for entry in registry.entries()]
+    table = [
+        {
+            **{name: getattr(sample, name) for name in ("id", "sequence", "question", "reference")},
+            "truth": dict(sample.truth),
+            "window": str(sample.window or ""),
+            "choices": list(sample.choices),
+            "answer": sample.answer,
+            "task": sample.task,
+            "problems": list(sample.problems),
+            "models": {e.name: sample.missing.get(e.kind) or reason for e, reason in reasons},
+        }
+        for sample in found.samples
+    ]
     for problem in found.problems:
         say(problem)
     out(table, "\n".join(map(_sample_line, table)), options)
     return 0
-
-
-def _sample_row(
-    sample: Sample, entries: tuple[ModelEntry, ...], reasons: dict[str, str | None]
-) -> dict[str, Any]:
-    return {
-        "id": sample.id,
-        "sequence": sample.sequence,
-        "question": sample.question,
-        "reference": sample.reference,
-        "truth": dict(sample.truth),
-        "window": str(sample.window or ""),
-        "choices": list(sample.choices),
-        "answer": sample.answer,
-        "task": sample.task,
-        "problems": list(sample.problems),
-        "models": {e.name: sample.missing.get(e.kind) or reasons[e.name] for e in entries},
-    }
 
 
 def _sample_line(row: dict[str, Any]) -> str:
@@ -92,78 +94,39 @@ def _models(options: argparse.Namespace) -> int:
 
 
 def _model_row(entry: ModelEntry) -> dict[str, Any]:
+    names = (
+        "name",
+        "family",
+        "checkpoint",
+        "revision",
+        "dtype",
+        "quantization",
+        "demo",
+        "download",
+    )
     reason = registry.unavailable(entry)
-    return {
-        "name": entry.name,
-        "family": entry.family,
-        "checkpoint": entry.checkpoint,
-        "revision": entry.revision,
-        "dtype": entry.dtype,
-        "quantization": entry.quantization,
-        "demo": entry.demo,
-        "download": entry.download,
-        "available": reason is None,
-        "reason": reason,
-    }
+    row = {name: getattr(entry, name) for name in names}
+    return row | {"available": reason is None, "reason": reason}
 
 
 def _card(entry: ModelEntry, options: argparse.Namespace) -> int:
     """One model's card; ModelUnavailable, and exit code 2, if it is not installed."""
+    from engine.report import card_rows  # no list waits for reports
+
     card = registry.card(entry)
     if options.full:
         card = replace(card, digest=registry.full_digest(entry))
-    need = registry.needed(entry)
-    reason = registry.unavailable(entry)
-    row = _model_row(entry) | result_rows.identity(card) | {"quantization": card.quantization}
-    row |= {"revision": card.revision, "digest": card.digest or None}
+    need, row = registry.needed(entry), _model_row(entry) | result_rows.identity(card)
+    row |= {name: getattr(card, name) for name in ("quantization", "revision")}
+    row |= {"digest": card.digest or None}
     row |= {"needed_bytes": vars(need) | {"total": need.total}}
-    lines = [f"{name}: {value}" for name, value in _card_lines(card)]
+    rows = card_rows.rows(entry, card, "use --full")
+    lines = {name.lower(): value for name, value in rows}
     if only := registry.hooked_only(entry):
-        row["hooked_only"] = only
-        lines.append(f"modes: {only}")
-    out(row, "\n".join([*lines, f"memory: {need}", f"state: {reason or 'ready'}"]), options)
+        row["hooked_only"] = lines["modes"] = only
+    lines |= {"memory": str(need), "state": row["reason"] or "ready"}
+    out(row, "\n".join(f"{name}: {value}" for name, value in lines.items()), options)
     return 0
-
-
-def _card_lines(card: ModelInfo) -> list[tuple[str, str]]:
-    """The card as (name, value) pairs."""
-    rows = LATER if card.visual_tokens is None else f"{card.visual_tokens:,}"
-    limit = "unknown" if card.context_limit is None else f"{card.context_limit:,} tokens"
-    pictures = (
-        ""
-        if card.images is None or not card.visual_tokens
-        else f" (from {count(card.images, 'picture')})"
-    )
-    parameters = LATER if card.parameters is None else f"{card.parameters:,}"
-    return [
-        ("name", card.name),
-        ("family", card.family),
-        ("from", card.source),
-        ("revision", card.revision or "none"),
-        ("digest of names and sizes", card.headers),
-        ("digest of every byte", card.digest or "not computed: use --full"),
-        ("parameters", parameters),
-        ("dtype", f"{card.precision} (stored as {card.stored_dtype or 'an unknown dtype'})"),
-        ("vision tower", (card.tower and card.tower.words) or LATER),
-        ("visual tokens", f"{rows}{pictures}"),
-        ("context", limit),
-        *([("generation settings", " ".join(card.generation))] if card.generation else []),
-    ]
-
-
-def _add_new_entry(models: argparse.ArgumentParser) -> None:
-    """Adds what follows `models add`."""
-    models.add_argument(
-        "checkpoint",
-        nargs="?",
-        help="after the word add: a folder, or a name on the Hugging Face hub, to enter",
-    )
-    new = models.add_argument_group("models add")
-    new.add_argument("--name", help="its name in models.toml (default: the last part of its name)")
-    new.add_argument("--label", help="its name on the pages")
-    new.add_argument("--dtype", choices=DTYPE_BYTES, help="default: that of its files, or bfloat16")
-    new.add_argument("--shows", choices=get_args(MediaKind), help="what the model is shown")
-    new.add_argument("--dry-run", action="store_true", help="print the entry, write nothing")
 
 
 def _adds(options: argparse.Namespace) -> bool:
@@ -184,9 +147,8 @@ def _adds(options: argparse.Namespace) -> bool:
 def _add_entry(options: argparse.Namespace) -> int:
     if options.full:
         raise BadInput("--full hashes a model's files: use it with models NAME.")
-    new = new_entry.make(
-        options.checkpoint, **{field: getattr(options, field) for field in _FIELDS}
-    )
+    fields = {field: getattr(options, field) for field in _FIELDS}
+    new = new_entry.make(options.checkpoint, **fields)
     if not options.dry_run:
         new.write()
         say(f"{new.entry.name} is now in {new.path}.")

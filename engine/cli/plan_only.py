@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import settings
-from engine.analysis import earlier_run, run_planning
-from engine.analysis.earlier_run import EarlierRun
+from engine.analysis import run_planning
 from engine.analysis.gate import ACCURACY
 from engine.analysis.metrics import PAIRED
 from engine.benchmark import prepare, sweep
@@ -20,7 +19,7 @@ from engine.errors import BadInput
 from engine.machine.disk import free_bytes
 from engine.media.dataset import Dataset
 from engine.media_options import Perturbation
-from engine.quoting import quoted, shown, size
+from engine.quoting import quoted
 from engine.report import planning_words
 from engine.storage import run_store
 from engine.storage.plan import Plan
@@ -78,26 +77,28 @@ def show(
     if elsewhere and len(runs) > 1:
         sweep.refuse_elsewhere(len(runs))
     plan, samples, _ = prepare.checked(sweep.plans(plan, runs)[0], found, elsewhere)
-    earlier = _earlier(options.earlier, plan, found.root, metric)
+    base = settings.load().runs_dir
+    if options.earlier is not None:
+        folder: Path | None = run_store.find(options.earlier, base)
+    else:
+        newest = run_planning.newest(plan, found.root, run_store.listing(base))
+        folder = newest.folder if newest else None
+    earlier = run_planning.measure(run_store.read(folder), plan.models, metric) if folder else None
     sequences = {name: sample.sequence for name, sample in samples.items()}
     forecast = run_planning.forecast(plan, sequences, earlier, metric, difference, len(runs))
-    place = options.out or settings.load().runs_dir
-    free = free_bytes(place)
+    free = free_bytes(options.out or base)
     value: dict[str, Any] = {"from": None, "forecast": asdict(forecast), "free_bytes": free}
     if earlier is None:
         text = planning_words.nothing_known(plan.models)
-        said = f"{planning_words.planned(forecast)}\n{text}"
-        out(value | {"problem": text}, said, options)
+        out(value | {"problem": text}, f"{planning_words.planned(forecast)}\n{text}", options)
         return 0
     value["from"] = {"run": earlier.run.id, "folder": str(earlier.run.folder),
                      "results": earlier.results, "device": earlier.device,
                      "busy": earlier.busy, "named": options.earlier is not None}  # fmt: skip
-    lines = [*planning_words.lines(forecast, earlier, options.earlier is None)]
-    if free is not None:
-        lines.append(f"Free on the disk of {shown(place)}: {size(free)}.")
+    place = [*planning_words.free(options.out or base)]
     if elsewhere:
-        lines.append("The duration is that of one worker; a run on several takes less.")
-    out(value, "\n".join(lines), options)
+        place.append("The duration is that of one worker; a run on several takes less.")
+    out(value, planning_words.blocks(forecast, earlier, options.earlier is None, place), options)
     return 0
 
 
@@ -110,16 +111,3 @@ def share(flag: str, text: str) -> float:
             f"{flag} is {quoted(text)}: write a percentage above 0 and below 100, as in 5%."
         )
     return value / 100
-
-
-def _earlier(named: str | None, plan: Plan, root: Path, metric: str) -> EarlierRun | None:
-    """The named run, or the newest that fits; None if there is none."""
-    base = settings.load().runs_dir
-    if named is not None:
-        folder = run_store.find(named, base)
-    else:
-        info = earlier_run.newest(plan, root, run_store.listing(base))
-        if info is None:
-            return None
-        folder = info.folder
-    return earlier_run.measure(run_store.read(folder), plan.models, metric)

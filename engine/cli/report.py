@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import settings
-from engine.cli.common import say
+from engine.cli.common import read_progress, say
 from engine.errors import BadInput
 from engine.published.read import RecordsError, ResultFile, imported_sets, parsing, read_files
 from engine.quoting import printable
@@ -23,7 +23,6 @@ SUBMISSION = "submission"  # the answers to multiple-choice questions
 FORMATS = ("md", "html", "csv", "json", "trace", SUBMISSION)
 DOCUMENTS = ("md", "html")
 _COMPARED = (*DOCUMENTS, "json")
-STEP = 10  # files between two lines of progress
 
 
 def add(commands: Any) -> None:
@@ -120,12 +119,7 @@ def _files(name: str) -> tuple[ResultFile, ...]:
         raise RecordsError(
             f"{parsing.shown(name)} is not a file, a folder or a kept set (kept sets: {known})."
         )
-    return tuple(read_files.iterate(parsing.find([path]), _progress))
-
-
-def _progress(done: int, every: int, _name: str) -> None:
-    if every > STEP and done and done % STEP == 0:
-        say(f"{done:,} of {every:,} files read")
+    return tuple(read_files.iterate(parsing.find([path]), read_progress))
 
 
 def _give(options: argparse.Namespace, pieces: Iterable[str]) -> None:

@@ -28,13 +28,14 @@ def test_a_card_for_reading_and_as_json(
     code, out, _ = call(capsys, "models", "tiny-video_llava")
     said = dict(line.split(": ", 1) for line in out.splitlines())
     assert code == 0 and said["name"] == "tiny-video_llava" and said["state"] == "ready"
-    assert said["visual tokens"] == "40 (from 8 pictures)" and said["context"] == "1,024 tokens"
+    assert said["visual tokens"] == "40 from 8 pictures"
+    assert said["context limit"] == "1,024 tokens"
     assert said["vision tower"] == "3 layers of 16, 2 heads, 32 px in patches of 16 px"
-    assert said["dtype"] == "float32 (stored as float16)"
+    assert said["runs in"] == "float32, not quantized; stored as float16"
     assert "for the KV cache of 552 tokens" in said["memory"]
     code, out, _ = call(capsys, "models", "tiny-video_llava", "--json")
     card = json.loads(out)
-    assert "(from 1 picture)" in call(capsys, "models", "tiny-llava")[1]
+    assert "from 1 picture" in call(capsys, "models", "tiny-llava")[1]
     assert card["available"] and card["tower"]["patch_size"] == tiny.PATCH
     assert card["needed_bytes"]["total"] == sum(
         card["needed_bytes"][part] for part in ("weights", "features", "kv_cache")
@@ -146,8 +147,9 @@ def test_a_card_whose_sizes_are_known_later(
     monkeypatch.setenv("STAGESCOPE_MODELS", str(tmp_path / "models.toml"))
     _, out, _ = call(capsys, "models", "qwen")
     said = dict(line.split(": ", 1) for line in out.splitlines())
-    assert said["family"] == "transformers" and said["state"] == "ready"
-    assert said["visual tokens"] == "known after loading" and said["context"] == "128,000 tokens"
+    assert said["family"] == "transformers, input: one frame" and said["state"] == "ready"
+    assert said["visual tokens"] == "known after loading"
+    assert said["context limit"] == "128,000 tokens"
     assert said["vision tower"] == "32 layers of 1,280, 16 heads, patches of 14 px"
     assert "assumed for pictures" in said["memory"]
 
