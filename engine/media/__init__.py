@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -59,12 +60,8 @@ def thumbnail(sample: Sample) -> Image | None:
     """A preview [H, W, 3] at most 320 pixels wide from the cheapest source, None if none works."""
     from engine.media import images, media_sources
 
-    for read in media_sources.previews(sample):
-        try:
-            return images.shrink(read().images[0], PREVIEW_WIDTH)
-        except MediaError:
-            continue  # the run reports the error
-    return None
+    first = next(media_sources.previews(sample), None)
+    return None if first is None else images.shrink(first, PREVIEW_WIDTH)
 
 
 def _digest(kind: str, rule: str, found: LoadedPictures) -> str:
@@ -80,15 +77,11 @@ def _digest(kind: str, rule: str, found: LoadedPictures) -> str:
 
 @lru_cache(maxsize=1)
 def _reader() -> bytes:
-    """The versions of this package and of the decoders it uses."""
-    return f"{READER} av {_version('av')} pillow {_version('pillow')}".encode()
-
-
-def _version(package: str) -> str:
-    """The package's version, "none" if it is not installed."""
+    """The versions of this package and of the decoders it uses, "none" if one is not installed."""
     from importlib.metadata import PackageNotFoundError, version  # listing samples needs neither
 
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "none"
+    versions = {"av": "none", "pillow": "none"}
+    for package in versions:
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return f"{READER} av {versions['av']} pillow {versions['pillow']}".encode()

@@ -26,22 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import DatasetError, MediaError
-from engine.media import event_folder
-from engine.media.dataset_files import (
-    MAX_RECORDS,
-    Dataset,
-    Root,
-    Samples,
-    clean,
-    entries,
-    json_of,
-    kind_of,
-    records_of,
-    text_of,
-)
-from engine.media.dataset_record import AskedQuestion, asked_or_refused, fields_of, turns
+from engine.media import dataset_files, event_folder
+from engine.media.dataset_files import MAX_RECORDS, Dataset, Root, Samples, clean, kind_of
+from engine.media.dataset_record import AskedQuestion, asked, fields_of, turns
 from engine.media.media_files import place
-from engine.plain_files import reason
 from engine.prompts import LETTERS
 from engine.quoting import listed, quoted, shown
 
@@ -116,7 +104,7 @@ class Record:
             question, reference = turns(fields_of(spoken, self.problems), self.problems)
         if (options := self.get("options")) is not None:
             where, answer = f"{self.name}: ", self.get("answer")
-            return asked_or_refused(where, question, options, answer, form, as_text=as_text), ""
+            return asked(question, options, answer, form, where=where, as_text=as_text), ""
         refused = "" if question else f"{self.name}: it has no question: add it."
         return AskedQuestion(question, refused=refused), reference or self.text("answer")
 
@@ -155,8 +143,10 @@ def _evqa(root: Root) -> Dataset | None:
     if folder is None or not folder.is_dir():
         return None
     lists, problems, own = list[QuestionList](), list[DatasetError](), recordings is not None
-    names = [entry.name for entry in entries(folder) if not entry.name.startswith(".")]
-    for file in (folder / name for name in sorted(names) if name.lower().endswith(".json")):
+    names = sorted(entry.name for entry in dataset_files.entries(folder))
+    for file in (
+        folder / name for name in names if re.fullmatch(r"[^.].*\.json", name, re.I | re.S)
+    ):
         try:
             group = _value(root, file)
             if not isinstance(group, dict) or "questions" not in group:
@@ -165,7 +155,7 @@ def _evqa(root: Root) -> Dataset | None:
                     "EvQA's lists have: download it again."
                 )
             source, own = group.get("dataset_name"), own or "dataset_name" in group
-            records = records_of(file, group["questions"])
+            records = dataset_files.records_of(file, group["questions"])
             lists.append(QuestionList(file, records, source if isinstance(source, str) else ""))
         except DatasetError as error:
             problems.append(error)
@@ -272,20 +262,16 @@ def _value(root: Root, file: Path) -> Any:
     try:
         root.file(file)
         if file.suffix.lower() == ".json":
-            return json_of(file)
+            return dataset_files.json_of(file)
         values = list[Any]()
-        for line in filter(str.strip, text_of(file).split("\n")):
+        for line in filter(str.strip, dataset_files.text_of(file).split("\n")):
             try:
                 values.append(json.loads(line))
-            except ValueError:
+            except (ValueError, RecursionError):
                 values.append(line)  # a text, which is a problem of its own
         return values
     except MediaError as error:
         raise DatasetError(str(error)) from error
-    except (ValueError, RecursionError) as error:
-        raise DatasetError(
-            f"{place(file)} is not readable JSON ({reason(error)}): build it again."
-        ) from error
 
 
 def _asks(records: list[Any], *more: str) -> bool:
@@ -338,7 +324,4 @@ def _kind_or_keys(value: Any) -> str:
     return kind_of(value) if keys is None else f"the keys {listed(map(str, keys))}"
 
 
-LAYOUTS: Mapping[str, Callable[[Root], Dataset | None]] = {
-    "EvQA": _evqa,
-    "EventBench": _eventbench,
-}
+LAYOUTS: Mapping[str, Callable[[Root], Dataset | None]] = {"EvQA": _evqa, "EventBench": _eventbench}

@@ -9,26 +9,22 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
-from engine.errors import BadInput, DatasetError
-from engine.media import benchmark_layouts, event_folder, kinds
+from engine.errors import DatasetError
+from engine.media import benchmark_layouts, event_folder
 from engine.media.dataset_files import Dataset as Dataset
 from engine.media.dataset_files import Root, Samples, entries, json_of, records_of
 from engine.media.dataset_record import DatasetRecord
-from engine.media.media_files import by_number, place
+from engine.media.media_files import place
 from engine.plain_files import reason
 from engine.quoting import quoted, shown
 from engine.types import MediaKind, Sample
 
 STEM = "EventGPT_Instruction_Subset"
 MIN_PREFIX = 4
-OWN_KINDS = (
-    "MP4, MOV, MKV, WebM, AVI, TS, GIF, PNG, JPG, or event files (NPY, NPZ, RAW, DAT, AEDAT4, "
-    "HDF5, BIN, CSV, TXT)"
-)
-_UNUSED = "The clip is shown, the pictures are not: remove one or the other."
+OWN = "own files"  # the sequence of a sample of files that a user gave
 
 
 def read(root: Path) -> Dataset:
@@ -121,57 +117,6 @@ def search(
         if not wanted or all(word in "\n".join(texts).lower() for word in wanted):
             found.append(sample)
     return found
-
-
-OWN = "own files"  # the sequence of a sample of files that a user gave
-
-
-def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample:
-    """One sample made of a user's files, each given as (its name, where it was saved).
-
-    Accepts one clip (or animated GIF), one raw .npy and any number of PNG or JPEG files (or still
-    GIFs), which are event images if `event_images` is set.  The content decides the kind, then the
-    name.  BadInput for other kinds, and for a second clip or event file.
-    """
-    if not files:
-        raise BadInput("No files were given: drop a clip, PNG or JPEG images or a raw .npy.")
-    fields: dict[str, list[tuple[str, Path]]] = {"clip": [], "events": [], "images": []}
-    for name, path in files:
-        fields[field_of(name, path)].append((name, path))
-    for kind in ("clip", "events"):
-        if len(fields[kind]) > 1:
-            names = shown(", ".join(name for name, _ in fields[kind]))
-            raise BadInput(f"{len(fields[kind])} files of one kind were given ({names}): keep one.")
-    ordered = sorted(fields["images"], key=lambda item: by_number(Path(item[0])))
-    pictures = tuple(path for _, path in ordered)
-    mp4, raw = (next((path for _, path in fields[kind]), None) for kind in ("clip", "events"))
-    frames = () if event_images else pictures
-    as_events = pictures if event_images else ()
-    missing = {
-        "events": "" if raw or as_events else "Needs event images or a raw .npy.",
-        "video": "" if mp4 or len(frames) > 1 else "Needs a video or several frames.",
-        "image": "" if mp4 or frames else "Needs an image or a video.",
-    }
-    return Sample(
-        id=", ".join(name for name, _ in files[:3]) + ("..." if len(files) > 3 else ""),
-        sequence=OWN,
-        event_images=as_events,
-        events=raw,
-        mp4=mp4,
-        images=frames,
-        missing={kind: reason for kind, reason in missing.items() if reason},
-        problems=(_UNUSED,) if mp4 and len(frames) > 1 else (),
-    )
-
-
-def field_of(name: str, path: Path) -> str:
-    """The use of a user's file: "clip", "events" or "images"; BadInput for another kind."""
-    kind = kinds.of_file(path, name)
-    if kind is None:
-        raise BadInput(f"The kind of {quoted(name)} is not known: give {OWN_KINDS}.")
-    if not kind.field:
-        raise BadInput(kind.refusal(quoted(name), f"a supported file ({OWN_KINDS})"))
-    return kind.field
 
 
 def _folder(root: Path) -> Path:

@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,10 +160,9 @@ class Root:
             )
 
     def _holds(self, path: Path) -> bool:
-        try:
+        with suppress(RuntimeError):  # Python 3.10 to 3.12 raise it for circular links
             return path.resolve().is_relative_to(self.path)
-        except RuntimeError:  # Python 3.10 to 3.12 raise it for circular links
-            return False
+        return False
 
 
 def entries(folder: Path) -> list[os.DirEntry[str]]:

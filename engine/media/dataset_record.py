@@ -20,18 +20,12 @@ from typing import Annotated, Any, get_args
 import msgspec
 from msgspec import Meta
 
+from engine import prompts
 from engine.errors import BadInput, DatasetError, MediaError
 from engine.media.dataset_files import Root, clean, kind_of
 from engine.media.kinds import CLIP_SUFFIXES, EVENT_SUFFIXES
 from engine.media.media_files import by_number
-from engine.prompts import (
-    LETTERS,
-    MAX_ASKED_CHARS,
-    MAX_CHOICES,
-    WORDS,
-    check_question,
-    choice_question,
-)
+from engine.prompts import LETTERS, MAX_ASKED_CHARS, MAX_CHOICES, WORDS
 from engine.quoting import count, quoted
 from engine.types import ChoiceForm, MediaKind, Sample
 
@@ -131,17 +125,16 @@ class DatasetRecord:
 
     def sample(self, sample_id: str) -> Sample:
         """The sample with that id, with the files that exist and reasons for missing ones."""
-        event_images, raw = self._event_images(), self._raw()
+        event_images, given = self._event_images(), self.value.get("event_data")
+        raw = None if given in (None, "") else self._file("events", "event_npy", given)
         mp4, frames = self._mp4(), self._frames()
         fields = fields_of(self.value, self.problems)
         question, reference = turns(fields, self.problems)
         in_form = vars(self._asked(question)).copy()
         refused = in_form.pop("refused")
-        absent: dict[str, str] = {}
-        if not event_images and raw is None:
-            absent["events"] = self._why("events", "events")
-        if not frames and mp4 is None:
-            absent |= {kind: self._why(kind, "frames") for kind in ("video", "image")}
+        has_frames = bool(frames or mp4)
+        there = {"events": bool(event_images or raw), "video": has_frames, "image": has_frames}
+        absent = {kind: self._why(kind) for kind, found in there.items() if not found}
         return Sample(
             id=sample_id,
             sequence=self.clip.split("/")[0] if "/" in self.clip else clean(fields.split),
@@ -166,7 +159,7 @@ class DatasetRecord:
             return AskedQuestion(question)
         form = self.value.get("choice_form")
         form = LETTERS if form in (None, "") else form
-        found = asked_or_refused("", question, options, answer, form)
+        found = asked(question, options, answer, form)
         self.problems += filter(None, [found.refused])
         return found
 
@@ -182,10 +175,6 @@ class DatasetRecord:
         self._reasons[kind].append(str(error))
         self.problems.append(str(error))
 
-    def _raw(self) -> Path | None:
-        value = self.value.get("event_data")
-        return None if value in (None, "") else self._file("events", "event_npy", value)
-
     def _event_images(self) -> tuple[Path, ...]:
         """All event images of the first field that names any; none if one is unusable."""
         keys = ["event_image", *sorted(key for key in self.value if _VARIANT.fullmatch(key))]
@@ -195,14 +184,12 @@ class DatasetRecord:
             self._note("events", f"{key} is {quoted(values)} instead of a list: correct it.")
             return ()
         if len(values) > MAX_PICTURES:
-            self._note(
-                "events", f"{key} names {len(values):,} pictures: name at most {MAX_PICTURES:,}."
-            )
+            few = f"name at most {MAX_PICTURES:,}."
+            self._note("events", f"{key} names {len(values):,} pictures: {few}")
             return ()
-        paths = []
+        paths = list[Path]()
         for value in values:
-            path = self._file("events", key, value)
-            if path is None:  # the other images alone would show less
+            if (path := self._file("events", key, value)) is None:  # the others would show less
                 return ()
             paths.append(path)
         return tuple(sorted(paths, key=by_number))
@@ -236,8 +223,9 @@ class DatasetRecord:
                 self._note("frames", error)
             return ()
 
-    def _why(self, kind: str, files: str) -> str:
-        reasons = [reason.rstrip(".") for reason in self._reasons[files]]
+    def _why(self, kind: str) -> str:
+        files = self._reasons["events" if kind == "events" else "frames"]
+        reasons = [reason.rstrip(".") for reason in files]
         return "; ".join(reasons) + "." if reasons else _NOT_NAMED[kind]
 
 
@@ -259,49 +247,37 @@ def missing(refused: str) -> dict[str, str]:
     return dict.fromkeys(get_args(MediaKind), refused) if refused else {}
 
 
-def asked_or_refused(
-    where: str,
-    question: str,
-    options: object,
-    answer: object,
-    form: object = LETTERS,
-    *,
-    as_text: bool = False,
-) -> AskedQuestion:
-    """asked(), or why it cannot be asked; `where` begins that sentence, as in "Record 4: "."""
-    try:
-        return asked(question, options, answer, form, as_text=as_text)
-    except DatasetError as error:
-        kind: ChoiceForm = "words" if form == WORDS else "letters"
-        # Wrong options as texts; at least one, so that the failed result counts as multiple choice.
-        given = list(options.values()) if isinstance(options, Mapping) else options
-        each = given if isinstance(given, list | tuple) and given else [given]
-        texts = [one if isinstance(one, str) else quoted(one) for one in each[:MAX_CHOICES]]
-        shown = tuple(clean(text[:MAX_OPTION_CHARS]) for text in texts)
-        return AskedQuestion(question, shown, kind, refused=f"{where}{error}")
-
-
 def asked(
     question: str,
     options: object,
     answer: object,
     form: object = LETTERS,
     *,
+    where: str = "",
     as_text: bool = False,
 ) -> AskedQuestion:
-    """The question in its form, with its options and the letter of the right one.  `as_text`: the
-    layout gives the answer as an option's text and never as a letter."""
-    if not question.strip():
-        raise DatasetError("The record has choices and no question: add it.")
-    if not isinstance(form, str):
-        raise DatasetError(f"choice_form is {quoted(form)} instead of text: correct the record.")
-    texts = option_texts(options)
+    """The question in its form, with its options and the letter of the right one, or why it cannot
+    be asked; `where` begins that sentence, as in "Record 4: ".  `as_text`: the layout gives the
+    answer as an option's text and never as a letter."""
+    kind: ChoiceForm = "words" if form == WORDS else "letters"
     try:
-        text = check_question(choice_question(question.strip(), texts, form), MAX_ASKED_CHARS)
-    except BadInput as error:
-        raise DatasetError(str(error)) from error
-    letter = letter_of(answer, texts, as_text=as_text)
-    return AskedQuestion(text, texts, "words" if form == WORDS else "letters", letter)
+        if not question.strip():
+            raise DatasetError("The record has choices and no question: add it.")
+        if not isinstance(form, str):
+            raise DatasetError(
+                f"choice_form is {quoted(form)} instead of text: correct the record."
+            )
+        texts = option_texts(options)
+        text = prompts.choice_question(question.strip(), texts, form)
+        text = prompts.check_question(text, MAX_ASKED_CHARS)
+        return AskedQuestion(text, texts, kind, letter_of(answer, texts, as_text=as_text))
+    except BadInput as error:  # DatasetError is one
+        # Wrong options as texts; at least one, so that the failed result counts as multiple choice.
+        given = list(options.values()) if isinstance(options, Mapping) else options
+        each = given if isinstance(given, list | tuple) and given else [given]
+        wrong = [one if isinstance(one, str) else quoted(one) for one in each[:MAX_CHOICES]]
+        shown = tuple(clean(text[:MAX_OPTION_CHARS]) for text in wrong)
+        return AskedQuestion(question, shown, kind, refused=f"{where}{error}")
 
 
 def option_texts(value: object) -> tuple[str, ...]:

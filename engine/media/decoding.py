@@ -5,20 +5,26 @@ reader, and FFmpeg gets its name.  If FFmpeg guessed, a file could be read as a 
 other files.  The five readers listed here read only the one file they are given, through Python.  A
 reader may not use another reader (AVI can hold subtitles of any kind) or open a network address.
 
-Sizes are checked before memory is allocated: what an MP4's tables declare (mp4_boxes.py), and the
-pixels of a frame, both in the header and in the decoder.
+Sizes are checked before memory is allocated: what an MP4's tables declare, and the pixels of a
+frame, both in the header and in the decoder.  FFmpeg needs about 70 bytes per declared sample of an
+MP4, and a table of 20 bytes can declare two billion.
+
+Format of these tables: ISO/IEC 14496-12, 4.2 (boxes), 8.6.1 (stts, ctts), 8.7.3 (stsz, stz2), 8.6.6
+(elst), 8.8.8 (trun).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from engine.errors import MediaError
-from engine.media import kinds, mp4_boxes
+from engine.media import kinds
 from engine.media.media_files import Data, opened
 from engine.plain_files import reason
 from engine.types import Image
@@ -29,15 +35,6 @@ if TYPE_CHECKING:
 
 MIN_BYTES = 1_000  # of all kinds except GIF, which can be smaller
 MAX_PIXELS = 8192 * 4320  # 8K; eight frames of it, as RGB, take 850 MB
-READERS = {
-    kinds.MP4: "mp4",
-    kinds.MOV: "mp4",
-    kinds.MATROSKA: "matroska",
-    kinds.WEBM: "matroska",
-    kinds.MPEGTS: "mpegts",
-    kinds.AVI: "avi",
-    kinds.GIF: "gif",
-}
 # FFmpeg's full names of these readers, which it compares.
 _FORMATS = {"mp4": "mov,mp4,m4a,3gp,3g2,mj2", "matroska": "matroska,webm"}
 # Without these options FFmpeg decodes pictures on opening, to learn what the header already says.
@@ -51,14 +48,25 @@ PIXELS_PER_BYTE = 8_000
 # A decoder's repairs depend on what it decoded before, so damage is an error here.
 _STRICT = {"err_detect": "explode"}
 
+# Of an MP4's tables.  A million samples are four and a half hours at 60 frames per second.  Sound
+# stored sample by sample is exempt, as FFmpeg does not index it this way.
+MAX_SAMPLES = 1_000_000
+MAX_TABLES = 128 << 20  # bytes of a header, also of a fragment's header
+MAX_BOXES = 200_000
+MAX_EDITED = 100_000_000  # FFmpeg visits every sample for every entry of an edit list
+_DEPTH = 10  # FFmpeg's own limit
+_FOLDERS = frozenset(
+    b"moov moof trak traf mdia minf stbl edts mvex udta dinf tapt wave hoov".split()
+)
+
 
 def reader_of(head: bytes, name: str = "") -> str:
     """FFmpeg's name of the reader for a file with these first bytes; MP4 if they are unknown.
     MediaError for a known kind that is not supported."""
     kind = kinds.by_content(head) or kinds.MP4
-    if kind not in READERS:
+    if kind.field != "clip":
         raise MediaError(kind.refusal(name, "a supported clip"))
-    return READERS[kind]
+    return kind.reader
 
 
 @contextmanager
@@ -83,7 +91,7 @@ def container(data: Data, name: str, probed: bool = True) -> Iterator[InputConta
                     "copy it again or pick another clip."
                 )
             if kind == "mp4":
-                mp4_boxes.check(file, len(data))
+                check_tables(file, len(data))
             file.seek(0)
             options = {
                 "format_whitelist": _FORMATS.get(kind, kind),
@@ -148,31 +156,23 @@ def frames_of(
     """Decodes the packets at the positions `sent`; returns the frames at the times in `wanted`.
 
     The result is keyed by frame index.  None unless the decoder gives one whole frame per packet,
-    in display order.
+    in display order, and no fields.
     """
     _use(clip, threads)
     context = clip.streams.video[0].codec_context
     context.options = {**context.options, **_STRICT}
     kept: dict[int, Image] = {}
     times: list[int] = []
-    for frame in _frames(context, packets, sent):
-        if frame.is_corrupt or frame.pts is None:
+    first = enumerate(islice(packets, max(sent) + 1))
+    chosen = chain((packet for place, packet in first if place in sent), [None])
+    for frame in (frame for packet in chosen for frame in context.decode(packet)):
+        if frame.is_corrupt or frame.interlaced_frame or frame.pts is None:
             return None
         times.append(frame.pts)
         if frame.pts in wanted:
             kept[wanted[frame.pts]] = pixels(frame)
     whole = len(times) == len(sent) and times == sorted(times) and len(kept) == len(wanted)
     return kept if whole else None
-
-
-def _frames(context: Any, packets: Iterable[Packet[Any]], sent: Collection[int]) -> Iterator[Any]:
-    last = max(sent)
-    for place, packet in enumerate(packets):
-        if place in sent:
-            yield from context.decode(packet)
-        if place == last:
-            break
-    yield from context.decode(None)
 
 
 def check_count(count: int, name: str) -> None:
@@ -192,3 +192,88 @@ def pixels(frame: Any) -> Image:
     image: Image = frame.to_ndarray(format="rgb24")
     turns = round(frame.rotation / 90) % 4
     return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
+
+
+@dataclass
+class Counts:
+    """What the tables declare so far, over all tracks."""
+
+    samples: int = 0
+    edits: int = 0
+    boxes: int = 0
+    sound: bool = False  # whether the current track is sound
+
+    def add(self, kind: bytes, box: memoryview, depth: int = 0) -> None:
+        """Counts one box with those inside; `box` is its content."""
+        self.boxes += 1
+        if kind in _FOLDERS and depth <= _DEPTH:
+            at = 0
+            while at + 8 <= len(box):
+                inner, begin, end = _box(box[at:], len(box) - at)
+                self.add(inner, box[at + begin : at + end], depth + 1)
+                at += end
+        elif kind == b"cmov":
+            raise ValueError("a compressed header")
+        elif kind == b"hdlr":
+            self.sound = bytes(box[8:12]) == b"soun"
+        elif kind == b"elst":
+            self.edits += min(_number(box, 4), len(box) // 12)
+        elif kind in _SAMPLES:
+            self.samples = max(self.samples, _SAMPLES[kind](box, self.sound))
+        elif kind == b"trun":
+            self.samples += _number(box, 4)
+        if self.samples > MAX_SAMPLES:
+            raise ValueError(f"tables of over {MAX_SAMPLES:,} frames")
+        if self.boxes > MAX_BOXES:
+            raise ValueError(f"over {MAX_BOXES:,} boxes")
+        if self.edits * self.samples > MAX_EDITED:
+            raise ValueError(f"an edit list of {self.edits:,} entries")
+
+
+def check_tables(file: BinaryIO, size: int) -> None:
+    """ValueError if the tables of an MP4 of `size` bytes declare more than the limits."""
+    counts, at = Counts(), 0
+    while at + 8 <= size:
+        file.seek(at)
+        (kind, begin, end), content = _box(memoryview(file.read(16)), size - at), b""
+        if kind in _FOLDERS or kind in _SAMPLES or kind == b"trun":
+            if end - begin > MAX_TABLES:
+                raise ValueError(f"a header of {end - begin:,} bytes")
+            file.seek(at + begin)
+            content = file.read(end - begin)
+        counts.add(kind, memoryview(content))
+        at += end
+
+
+def _box(data: memoryview, limit: int) -> tuple[bytes, int, int]:
+    """(kind, start and end of the content) of the box at the beginning of the data; its end is at
+    most `limit` and after its header."""
+    size, begin = _number(data, 0), 8
+    if size == 1:
+        size, begin = int.from_bytes(data[8:16], "big"), 16
+    begin = min(begin, limit)
+    return bytes(data[4:8]), begin, max(min(size or limit, limit), begin)
+
+
+def _number(data: memoryview, at: int) -> int:
+    return int.from_bytes(data[at : at + 4], "big")
+
+
+def _sized(box: memoryview, sound: bool) -> int:
+    return 0 if sound and _number(box, 4) else _number(box, 8)
+
+
+def _timed(box: memoryview, sound: bool) -> int:
+    """The sum of the counts in a table of (count, duration)."""
+    entries = min(_number(box, 4), (len(box) - 8) // 8)
+    if sound and entries == 1 and _number(box, 12) == 1:
+        return 0
+    return sum(_number(box, at) for at in range(8, 8 + 8 * entries, 8))
+
+
+_SAMPLES = {
+    b"stsz": _sized,
+    b"stz2": lambda box, sound: _number(box, 8),
+    b"stts": _timed,
+    b"ctts": _timed,
+}

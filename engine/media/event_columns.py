@@ -32,7 +32,6 @@ MAX_ZERO = 0.01  # of the events
 WRAP_US = 1_000_000  # between the events at an overflow
 REFUSED = f"although EventGPT's published code refuses streams of {LONG_MS:.0f} ms and longer."
 
-
 Numbers = npt.NDArray[Any]
 Times = npt.NDArray[np.int64]
 
@@ -56,8 +55,7 @@ class Columns:
         inside = (self.t >= begin) & (self.t < end)
         if inside.all():
             return self
-        x, y, t, p = (column[inside] for column in (self.x, self.y, self.t, self.p))
-        return replace(self, x=x, y=y, t=t, p=p)
+        return replace(self, **{key: getattr(self, key)[inside] for key in "xytp"})
 
 
 def normalised(columns: Columns, name: str) -> Events:

@@ -18,7 +18,7 @@ from typing import Any
 
 from engine.errors import BadInput, DatasetError, MediaError
 from engine.media.dataset_files import MAX_RECORDS, Dataset, Root, Samples, clean, text_of
-from engine.media.dataset_record import AskedQuestion, asked_or_refused
+from engine.media.dataset_record import AskedQuestion, asked
 from engine.media.kinds import EVENT_SUFFIXES
 from engine.media.media_files import by_number, place
 from engine.media_options import Window, microseconds
@@ -77,17 +77,12 @@ def windows(root: Root) -> Dataset | None:
             clip = root.short_name(path)
             window = _window(text)
             paths = [path]
-        except (BadInput, DatasetError, MediaError) as error:
+        except BadInput as error:  # the others are too
             wrong = f"{where}: {error}"
         question = AskedQuestion(text["question"])
         if text["choices"]:
-            question = asked_or_refused(
-                f"{where}: ",
-                text["question"],
-                text["choices"].split(_JOIN),
-                text["answer"],
-                text["choice_form"] or LETTERS,
-            )
+            options, form = text["choices"].split(_JOIN), text["choice_form"] or LETTERS
+            question = asked(question.question, options, text["answer"], form, where=f"{where}: ")
         elif text["answer"]:
             problems.append(
                 f"{where}: it has an answer and no choices: add them, or use the column reference."

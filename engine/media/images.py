@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,65 +116,52 @@ def _pixels(picture: Pillow.Image, orientation: int) -> Image:
 
 def png(data: bytes) -> PictureParts:
     """The parts of a PNG; ValueError with the reason if a chunk up to IEND is damaged."""
-    kept, seen = [data[:8]], set[bytes]()
-    for kind, begin, end in _chunks(data):
-        if (kind == b"IHDR") != (not seen) or (kind == b"IHDR" and end - begin != 25):
-            raise ValueError("its header is out of place")
-        seen.add(kind)
-        if kind in _PNG_KEPT:
-            kept.append(data[begin:end])
-    if b"IDAT" not in seen:
-        raise ValueError("it has no pixels")
-    return PictureParts(b"".join(kept), _number(data, 16, 4), _number(data, 20, 4))
-
-
-def _chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """(kind, begin, end) of the chunks up to IEND, with their lengths and checksums."""
-    view, begin = memoryview(data), 8
+    view, kept, seen, begin = memoryview(data), [data[:8]], set[bytes](), 8
     for _ in range(MAX_CHUNKS):
         kind, end = data[begin + 4 : begin + 8], begin + 12 + _number(data, begin, 4)
         if end > len(data):
             raise ValueError("it ends early")
         if zlib.crc32(view[begin + 4 : end - 4]) != _number(data, end - 4, 4):
             raise ValueError("a checksum is wrong")
-        yield kind, begin, end
+        if (kind == b"IHDR") != (not seen) or (kind == b"IHDR" and end - begin != 25):
+            raise ValueError("its header is out of place")
+        seen.add(kind)
+        if kind in _PNG_KEPT:
+            kept.append(data[begin:end])
         if kind == b"IEND":
-            return
+            break
         begin = end
-    raise ValueError("it has too many chunks")
+    else:
+        raise ValueError("it has too many chunks")
+    if b"IDAT" not in seen:
+        raise ValueError("it has no pixels")
+    return PictureParts(b"".join(kept), _number(data, 16, 4), _number(data, 20, 4))
 
 
 def jpeg(data: bytes) -> PictureParts:
     """The parts of a JPEG; ValueError with the reason if a segment before the first scan is
-    damaged."""
-    kept, at, width, height, orientation = [data[:2]], len(data), 0, 0, 1
-    for mark, begin, end in _segments(data):
-        if mark == _SCAN:  # the decoder reads the rest by itself
-            at = begin
-        elif mark in _SIZES:
-            height, width = _number(data, begin + 5, 2), _number(data, begin + 7, 2)
+    damaged.  The decoder reads what follows by itself."""
+    kept, begin, width, height, orientation = [data[:2]], 2, 0, 0, 1
+    for _ in range(MAX_CHUNKS):
+        mark, content = _marker(data, begin)
+        end = content + (0 if mark in _BARE else _number(data, content, 2))
+        if end > len(data) or (mark not in _BARE and end < content + 2):
+            raise ValueError("it ends early")
+        if mark == _SCAN:
+            break
+        if mark in _SIZES:
+            height, width = _number(data, content + 3, 2), _number(data, content + 5, 2)
         elif mark == _EXIF and orientation == 1:
-            orientation = _orientation(data[begin + 4 : end])
-        if mark not in _DROPPED and mark != _SCAN:
-            kept.append(data[begin:end])
-    scans = data.count(b"\xff\xda", at)
+            orientation = _orientation(data[content + 2 : end])
+        if mark not in _DROPPED:
+            kept.append(data[content - 2 : end])
+        begin = end
+    else:
+        raise ValueError("it has too many segments")
+    scans = data.count(b"\xff\xda", content - 2)
     if scans * width * height > MAX_SCANNED:
         raise ValueError(f"its {width:,} x {height:,} pixels come in {scans:,} scans")
-    return PictureParts(b"".join((*kept, data[at:])), width, height, orientation)
-
-
-def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """(marker, begin, end) of the segments up to that of the first scan."""
-    at = 2
-    for _ in range(MAX_CHUNKS):
-        mark, content = _marker(data, at)
-        at = content + (0 if mark in _BARE else _number(data, content, 2))
-        if at > len(data) or (mark not in _BARE and at < content + 2):
-            raise ValueError("it ends early")
-        yield mark, content - 2, at
-        if mark == _SCAN:
-            return
-    raise ValueError("it has too many segments")
+    return PictureParts(b"".join((*kept, data[content - 2 :])), width, height, orientation)
 
 
 def _number(data: bytes, at: int, size: int) -> int:

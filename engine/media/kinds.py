@@ -1,8 +1,7 @@
 """The kind of a file, by its first bytes and then by its name.
 
 Unsupported kinds are listed too, so that the error can say how to convert the file.
-
-Boundary: first bytes and names in, a FileKind out; decodes nothing.
+A kind that can be read is one line here, and its endings below.
 """
 
 from __future__ import annotations
@@ -22,12 +21,14 @@ _TO_NPY = "convert it to a .npy with a dict of the arrays x, y, t and p"
 
 @dataclass(frozen=True)
 class FileKind:
-    """A kind of file; `field` is its use in a sample, "" if it is not supported."""
+    """A kind of file; `field` is its use in a sample, "" if it is not supported.  `reader`: the
+    module of engine/media/readers for events, FFmpeg's reader for clips."""
 
     name: str
     field: str
     advice: str = ""
     short: str = ""
+    reader: str = ""
 
     def refusal(self, file: str, wanted: str) -> str:
         """The sentence that refuses a file of this kind where `wanted` is expected."""
@@ -36,22 +37,22 @@ class FileKind:
 
 PNG = FileKind("a PNG picture", "images")
 JPEG = FileKind("a JPEG picture", "images")
-GIF = FileKind("a GIF", "clip", _TO_PNG, "GIF")
+GIF = FileKind("a GIF", "clip", _TO_PNG, "GIF", "gif")
 STILL_GIF = FileKind("a GIF picture", "images")
-NPY = FileKind("a .npy file", "events")
-PROPHESEE_RAW = FileKind("a Prophesee RAW recording", "events")
-PROPHESEE_DAT = FileKind("a Prophesee DAT recording", "events")
-AEDAT4 = FileKind("an AEDAT4 recording", "events")
-NPZ = FileKind("a ZIP archive (.npz)", "events")
-HDF5 = FileKind("an HDF5 file", "events")
-CALTECH = FileKind("an event recording of the N-Caltech101 kind (.bin)", "events")
-TEXT = FileKind("a text file (.csv or .txt)", "events")
-MP4 = FileKind("an MP4 clip", "clip", short="MP4")
-MOV = FileKind("a MOV clip", "clip", short="MOV")
-MATROSKA = FileKind("a Matroska clip", "clip", short="Matroska")
-WEBM = FileKind("a WebM clip", "clip", short="WebM")
-MPEGTS = FileKind("an MPEG transport stream", "clip", short="MPEG-TS")
-AVI = FileKind("an AVI clip", "clip", short="AVI")
+NPY = FileKind("a .npy file", "events", reader="npy")
+PROPHESEE_RAW = FileKind("a Prophesee RAW recording", "events", reader="prophesee")
+PROPHESEE_DAT = FileKind("a Prophesee DAT recording", "events", reader="dat")
+AEDAT4 = FileKind("an AEDAT4 recording", "events", reader="aedat4")
+NPZ = FileKind("a ZIP archive (.npz)", "events", reader="npz")
+HDF5 = FileKind("an HDF5 file", "events", reader="hdf5")
+CALTECH = FileKind("an event recording of the N-Caltech101 kind (.bin)", "events", reader="caltech")
+TEXT = FileKind("a text file (.csv or .txt)", "events", reader="text")
+MP4 = FileKind("an MP4 clip", "clip", short="MP4", reader="mp4")
+MOV = FileKind("a MOV clip", "clip", short="MOV", reader="mp4")
+MATROSKA = FileKind("a Matroska clip", "clip", short="Matroska", reader="matroska")
+WEBM = FileKind("a WebM clip", "clip", short="WebM", reader="matroska")
+MPEGTS = FileKind("an MPEG transport stream", "clip", short="MPEG-TS", reader="mpegts")
+AVI = FileKind("an AVI clip", "clip", short="AVI", reader="avi")
 OLD_AEDAT = FileKind(
     "an AEDAT recording older than version 4", "", "convert it to .aedat4 with iniVation's DV"
 )
@@ -102,29 +103,15 @@ _DOCTYPE = 64  # bytes of an EBML header, which names the type of document
 _MAX_GIF = 64 << 20  # bytes in which a second picture is looked for
 _EXTENSION, _PICTURE, _TABLE = 0x21, 0x2C, 0x80  # of a GIF
 _ENDINGS = {
-    ".mp4": MP4,
-    ".m4v": MP4,
-    ".mov": MOV,
-    ".mkv": MATROSKA,
-    ".webm": WEBM,
-    ".avi": AVI,
-    ".ts": MPEGTS,
-    ".gif": GIF,
-    ".npy": NPY,
-    ".png": PNG,
-    ".jpg": JPEG,
-    ".jpeg": JPEG,
-    ".bin": CALTECH,
-    ".raw": PROPHESEE_RAW,
-    ".dat": PROPHESEE_DAT,
-    ".aedat": OLD_AEDAT,
-    ".aedat4": AEDAT4,
-    ".h5": HDF5,
-    ".hdf5": HDF5,
-    ".npz": NPZ,
-    ".csv": TEXT,
-    ".txt": TEXT,
-}
+    f".{ending}": kind
+    for kind, endings in (
+        (MP4, "mp4 m4v"), (MOV, "mov"), (MATROSKA, "mkv"), (WEBM, "webm"), (AVI, "avi"),
+        (MPEGTS, "ts"), (GIF, "gif"), (NPY, "npy"), (PNG, "png"), (JPEG, "jpg jpeg"),
+        (CALTECH, "bin"), (PROPHESEE_RAW, "raw"), (PROPHESEE_DAT, "dat"), (OLD_AEDAT, "aedat"),
+        (AEDAT4, "aedat4"), (HDF5, "h5 hdf5"), (NPZ, "npz"), (TEXT, "csv txt"),
+    )
+    for ending in endings.split()
+}  # fmt: skip
 READ_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field)
 CLIP_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field == "clip")
 EVENT_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field == "events")

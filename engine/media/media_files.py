@@ -1,7 +1,4 @@
-"""Reads media files, sorts them by number, and names them in error messages.
-
-Boundary: knows no formats.
-"""
+"""Reads media files, sorts them by number, and names them in error messages."""
 
 from __future__ import annotations
 

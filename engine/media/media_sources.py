@@ -7,6 +7,7 @@ digest and refused if it has changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -70,20 +71,19 @@ def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[tuple[str, Re
     return sources[::-1] if kind == "image" else sources[:-1]
 
 
-def previews(sample: Sample) -> list[Read]:
-    """Sources that give one picture each, the cheapest first."""
-    found: list[Read] = [
-        partial(_folder, paths, video.middle, "picture", Changes())
-        for paths in (sample.images, sample.frames, sample.event_images)
-        if paths
-    ]
-    if sample.mp4:
-        found.append(partial(_first_frame, sample.mp4))
-    if sample.events:
-        part = sample.window or Window(0, PREVIEW_US)
-        part = Window(part.start_us, min(part.length_us, PREVIEW_US))
-        found.append(partial(_rendered, sample, MediaOptions(split=Split(parts=1), window=part)))
-    return found
+def previews(sample: Sample) -> Iterator[Image]:
+    """One picture of each source that can be read, the cheapest first."""
+    for paths in (sample.images, sample.frames, sample.event_images):
+        with suppress(MediaError):  # the run reports the error
+            yield from (still(content(path), label(path)) for path in paths[len(paths) // 2 :][:1])
+    with suppress(MediaError):
+        if sample.mp4:
+            yield video.first(large(sample.mp4), label(sample.mp4))
+    with suppress(MediaError):
+        if sample.events:
+            part = sample.window or Window(0, PREVIEW_US)
+            part = Window(part.start_us, min(part.length_us, PREVIEW_US))
+            yield _rendered(sample, MediaOptions(split=Split(parts=1), window=part)).images[0]
 
 
 def _not_raw(sample: Sample, changed: str) -> LoadedPictures:
@@ -155,12 +155,8 @@ def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:
     tag = f"raw events {how.split} {sorted(sizes)}{changes.tag}"
     columns = (stream.x, stream.y, stream.t, stream.p)  # in one byte order on all machines
     data = [column.astype(column.dtype.newbyteorder("<")).tobytes() for column in columns]
-    source += _changed(changes)
+    source += f", perturbed by {changes}" if changes else ""
     return LoadedPictures(pictures, data, tag, source, tuple(notes), how.extent)
-
-
-def _changed(changes: Changes) -> str:
-    return f", perturbed by {changes}" if changes else ""
 
 
 def _clip(path: Path, rule: video.Choice, changes: Changes) -> LoadedPictures:
@@ -168,22 +164,12 @@ def _clip(path: Path, rule: video.Choice, changes: Changes) -> LoadedPictures:
     choice = FrameChanges(rule, changes, name, partial(video.rate, data, name))
     clip = video.decode(data, name, choice)
     notes = (*clip.notes, *_repeated("clip", choice.plain, clip.count), *choice.notes(clip.indices))
-    source = _source(_called(data), clip.indices, clip.count) + _changed(changes)
+    with opened(data) as file:
+        kind = kinds.by_content(file.read(kinds.HEAD)) or kinds.MP4
+    source = _source(kind.short, clip.indices, clip.count, changes)
     chosen = ChosenFrames(clip.indices, clip.count, path, video.rate(data, name))
     pictures, tag = perturb.whitened(clip.images, changes), f"mp4{changes.tag}"
     return LoadedPictures(pictures, [data], tag, source, notes, frames=chosen)
-
-
-def _first_frame(path: Path) -> LoadedPictures:
-    data = large(path)
-    first = video.first(data, label(path))
-    return LoadedPictures((first,), [data], "mp4", f"{_called(data)}: frame 0")
-
-
-def _called(data: Data) -> str:
-    """The short name of the clip's kind."""
-    with opened(data) as file:
-        return (kinds.by_content(file.read(kinds.HEAD)) or kinds.MP4).short
 
 
 def _folder(
@@ -202,7 +188,7 @@ def _folder(
         perturb.whitened([pictures[i] for i in indices], changes),
         [data[i] for i in indices],
         f"{len(paths)} pictures{changes.tag}",
-        _source(called, indices, len(paths)) + _changed(changes),
+        _source(called, indices, len(paths), changes),
         (*notes, *choice.notes(indices)),
         frames=ChosenFrames(tuple(indices), len(paths)),
     )
@@ -215,6 +201,7 @@ def _repeated(what: str, indices: Sequence[int], count: int) -> Iterator[str]:
         yield f"The {what} has {frames} and the model is shown {len(indices)}: frames repeat."
 
 
-def _source(what: str, indices: Sequence[int], count: int) -> str:
+def _source(what: str, indices: Sequence[int], count: int, changes: Changes) -> str:
     numbers = ", ".join(str(i) for i in indices[:_SHOWN_INDICES])
-    return f"{what}: frame{'s'[: len(indices) > 1]} {numbers} of {count:,}"
+    changed = f", perturbed by {changes}" if changes else ""
+    return f"{what}: frame{'s'[: len(indices) > 1]} {numbers} of {count:,}{changed}"

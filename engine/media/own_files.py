@@ -10,14 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import BadInput, MediaError
-from engine.media import dataset, events, images, media_sources, readers, video
-from engine.media.media_files import content, large
+from engine.media import events, images, kinds, media_sources, readers, video
+from engine.media.dataset import OWN
+from engine.media.media_files import by_number, content, large
 from engine.media_options import Window
 from engine.plain_files import reason
 from engine.quoting import quoted
 from engine.types import FRAME_RULES, Sample
 
 CHECKED = Window(0, 1_000_000)  # of a recording that is longer
+OWN_KINDS = (
+    "MP4, MOV, MKV, WebM, AVI, TS, GIF, PNG, JPG, or event files (NPY, NPZ, RAW, DAT, AEDAT4, "
+    "HDF5, BIN, CSV, TXT)"
+)
+_UNUSED = "The clip is shown, the pictures are not: remove one or the other."
 _ONE_ONLY = {"clip": "clip", "events": "event file"}
 
 
@@ -36,7 +42,7 @@ def fault(name: str, path: Path, event_images: bool = False) -> str:
     try:
         if not path.stat().st_size:
             return f"{called} is empty (0 bytes): export it again."
-        field = dataset.field_of(name, path)
+        field = field_of(name, path)
         _READERS["event images" if event_images and field == "images" else field](path, called)
     except BadInput as error:  # MediaError is one
         return str(error)
@@ -45,27 +51,62 @@ def fault(name: str, path: Path, event_images: bool = False) -> str:
     return ""
 
 
+def field_of(name: str, path: Path) -> str:
+    """The use of a user's file: "clip", "events" or "images"; BadInput for another kind.  The
+    content decides, then the name."""
+    kind = kinds.of_file(path, name)
+    if kind is None:
+        raise BadInput(f"The kind of {quoted(name)} is not known: give {OWN_KINDS}.")
+    if not kind.field:
+        raise BadInput(kind.refusal(quoted(name), f"a supported file ({OWN_KINDS})"))
+    return kind.field
+
+
 def gather(
     files: Sequence[tuple[str, Path]], faults: Sequence[str], event_images: bool = False
 ) -> OwnFiles:
-    """The sample of the files without a fault; a second clip or event file is not used."""
-    rejected, used = [sentence for sentence in faults if sentence], list[tuple[str, Path]]()
-    first: dict[str, str] = {}
+    """One sample of the files, each given as (its name, where it was saved), that have no fault.
+
+    One clip (or animated GIF), one event file and any number of pictures, which are event images if
+    `event_images` is set.  A second clip or event file is not used.
+    """
+    rejected, names = [sentence for sentence in faults if sentence], list[str]()
+    used: dict[str, list[tuple[str, Path]]] = {"clip": [], "events": [], "images": []}
     for (name, path), sentence in zip(files, faults, strict=True):
         if sentence:
             continue
-        field = dataset.field_of(name, path)
-        if field in _ONE_ONLY and field in first:
+        field = field_of(name, path)
+        if field in _ONE_ONLY and used[field]:
             rejected.append(
-                f"{quoted(name)} is a second {_ONE_ONLY[field]}, and {quoted(first[field])} is "
-                "used: remove one of them."
+                f"{quoted(name)} is a second {_ONE_ONLY[field]}, and {quoted(used[field][0][0])} "
+                "is used: remove one of them."
             )
             continue
-        first.setdefault(field, name)
-        used.append((name, path))
-    if not used:
+        used[field].append((name, path))
+        names.append(name)
+    if not names:
         return OwnFiles(None, tuple(rejected))
-    return OwnFiles(dataset.own(used, event_images), tuple(rejected))
+    ordered = sorted(used["images"], key=lambda item: by_number(Path(item[0])))
+    pictures = tuple(path for _, path in ordered)
+    mp4, raw = (next((path for _, path in used[kind]), None) for kind in ("clip", "events"))
+    frames = () if event_images else pictures
+    as_events = pictures if event_images else ()
+    missing = {
+        "events": "" if raw or as_events else "Needs event images or a raw .npy.",
+        "video": "" if mp4 or len(frames) > 1 else "Needs a video or several frames.",
+        "image": "" if mp4 or frames else "Needs an image or a video.",
+    }
+    sample = Sample(
+        id=", ".join(names[:3]) + ("..." if len(names) > 3 else ""),
+        sequence=OWN,
+        event_images=as_events,
+        events=raw,
+        mp4=mp4,
+        images=frames,
+        missing={kind: reason for kind, reason in missing.items() if reason},
+        problems=(_UNUSED,) if mp4 and len(frames) > 1 else (),
+    )
+    return OwnFiles(sample, tuple(rejected))
 
 
 def _events(path: Path, name: str) -> None:

@@ -77,11 +77,13 @@ def stream(plain: Events, changes: Changes, name: str) -> Events:
     if not changes:
         return plain
     begin, after = int(plain.t.min()), int(plain.t.max()) + 1
-    times = _jittered(plain.t, changes)
     kept = _arrived(len(plain), changes)
-    found = replace(plain, t=times).take(kept)
-    if changes.strength("jitter"):
-        found = _ordered(found)
+    if deviation := changes.strength("jitter"):
+        noise = changes.generator("jitter").standard_normal(len(plain)) * deviation
+        moved = replace(plain, t=plain.t + np.rint(noise).astype(np.int64))
+        found = _ordered(moved.take(kept))
+    else:
+        found = plain.take(kept)
     found = _with_hot_pixels(found, changes, begin, after, name)
     if share := changes.strength("window"):
         low, high = middle(begin, after, share)
@@ -99,15 +101,6 @@ def _arrived(count: int, changes: Changes) -> Mask:
     """Each of `count` things arrives with probability 1 - strength of "drop"."""
     share = changes.strength("drop")
     return changes.generator("drop").random(count) >= share if share else np.ones(count, np.bool_)
-
-
-def _jittered(times: Times, changes: Changes) -> Times:
-    deviation = changes.strength("jitter")
-    if not deviation:
-        return times
-    noise = changes.generator("jitter").standard_normal(len(times)) * deviation
-    moved: Times = times + np.rint(noise).astype(np.int64)
-    return moved
 
 
 def _ordered(events: Events) -> Events:
@@ -135,14 +128,11 @@ def _with_hot_pixels(events: Events, changes: Changes, begin: int, after: int, n
     x = (hot[which] % events.width).astype(np.uint16)
     y = (hot[which] // events.width).astype(np.uint16)
     t = (begin + phases[which] + ticks * HOT_US).astype(np.int64)
-    joined = replace(
-        events,
-        x=np.concatenate([events.x, x]),
-        y=np.concatenate([events.y, y]),
-        t=np.concatenate([events.t, t]),
-        p=np.concatenate([events.p, polarity[which]]),
-    )
-    return _ordered(joined)
+    added = zip("xytp", (x, y, t, polarity[which]), strict=True)
+    joined: dict[str, Any] = {
+        key: np.concatenate([getattr(events, key), more]) for key, more in added
+    }
+    return _ordered(replace(events, **joined))
 
 
 def hot_pixels(generator: np.random.Generator, pixels: int, share: float) -> npt.NDArray[np.int64]:

@@ -46,16 +46,28 @@ def stamp_of(sample: Sample) -> str:
 def picture(sample: Sample, stamp: str, folder: Path | None) -> bytes | None:
     """The sample's WebP, from the folder if it is there; None if the sample has no picture.
     Without a folder nothing is kept."""
-    if folder is None:
-        return _made(sample)
     name = hashlib.blake2b(f"{media.READER} {stamp}".encode(), digest_size=16).hexdigest()
-    path = folder / f"{name}.webp"
-    with contextlib.suppress(OSError):  # a missing or damaged file is made again
-        data = read_limited(path, _MAX_BYTES, links=False)
-        if data.startswith(b"RIFF") and int.from_bytes(data[4:8], "little") == len(data) - 8:
-            return data
-    if made := _made(sample):
-        _keep(path, made)
+    path = folder / f"{name}.webp" if folder else None
+    if path:
+        with contextlib.suppress(OSError):  # a missing or damaged file is made again
+            data = read_limited(path, _MAX_BYTES, links=False)
+            if data.startswith(b"RIFF") and int.from_bytes(data[4:8], "little") == len(data) - 8:
+                return data
+    image = media.thumbnail(sample)
+    if image is None:
+        return None
+    small = Pictures.fromarray(image)
+    small.thumbnail(SIZE)
+    made = encode(small)
+    if path:
+        with contextlib.suppress(OSError, StageScopeError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, made)
+            if next(_writes) % _EVERY == 0:
+                every = path.parent.glob("*.webp")
+                newest = sorted(every, key=lambda one: one.stat().st_mtime_ns, reverse=True)
+                for old in newest[MAX_FILES:]:
+                    old.unlink(missing_ok=True)
     return made
 
 
@@ -63,23 +75,3 @@ def encode(picture: Pictures.Image) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, "WEBP", quality=_QUALITY, method=0)
     return buffer.getvalue()
-
-
-def _made(sample: Sample) -> bytes | None:
-    image = media.thumbnail(sample)
-    if image is None:
-        return None
-    found = Pictures.fromarray(image)
-    found.thumbnail(SIZE)
-    return encode(found)
-
-
-def _keep(path: Path, data: bytes) -> None:
-    with contextlib.suppress(OSError, StageScopeError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, data)
-        if next(_writes) % _EVERY == 0:
-            every = path.parent.glob("*.webp")
-            newest = sorted(every, key=lambda one: one.stat().st_mtime_ns, reverse=True)
-            for old in newest[MAX_FILES:]:
-                old.unlink(missing_ok=True)

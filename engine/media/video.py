@@ -17,7 +17,7 @@ import numpy as np
 from engine.errors import BadInput, MediaError
 from engine.media import decoding, frame_groups
 from engine.media.decoding import container
-from engine.media.h264 import Unsure
+from engine.media.frame_groups import Unsure
 from engine.media.media_files import Data, label, large, opened
 from engine.types import FRAME_RULES, Image
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from engine import media
-from engine.errors import BadInput, DatasetError
+from engine.errors import DatasetError
 from engine.media import dataset, dataset_files
 from engine.media.dataset import Dataset
 from engine.quoting import quoted
@@ -406,64 +406,6 @@ def test_finding_what_lines_name(tmp_path: Path) -> None:
         dataset.find_all(found, ["cccc", "dddd", "eeee"])
 
 
-def test_own_files(tmp_path: Path) -> None:
-    clip, raw = tmp_path / "0", tmp_path / "1"
-    sample = dataset.own([("trip.MP4", clip), ("rec.npy", raw)])
-    assert (sample.mp4, sample.events, sample.missing) == (clip, raw, {})
-    assert sample.id == "trip.MP4, rec.npy"
-    assert [dataset.own([(name, clip)]).mp4 for name in ("a.mkv", "b.TS")] == [clip, clip]
-    frames = [("f_10.png", tmp_path / "a"), ("f_2.jpeg", tmp_path / "b")]
-    sample = dataset.own(frames)
-    assert sample.images == (tmp_path / "b", tmp_path / "a")
-    assert set(sample.missing) == {"events"}
-    assert set(dataset.own(frames[:1]).missing) == {"events", "video"}
-    sample = dataset.own(frames, event_images=True)
-    assert (sample.event_images, sample.images) == ((tmp_path / "b", tmp_path / "a"), ())
-    assert set(sample.missing) == {"video", "image"}
-
-
-@pytest.mark.parametrize(
-    ("kind", "codec", "field"),
-    [
-        ("mov", "libx264", "mp4"),
-        ("webm", "libvpx", "mp4"),
-        ("avi", "mpeg4", "mp4"),
-        ("gif", "gif", "mp4"),
-    ],
-)
-def test_own_clips_of_every_kind_by_content(
-    tmp_path: Path, kind: str, codec: str, field: str
-) -> None:
-    path = tmp_path / "1"
-    path.write_bytes(clips.encoded(kind, codec, range(0, 500, 50)))
-    for name in (f"a.{kind}", "a.mp4", "a.png"):  # the content decides, whatever the name says
-        assert getattr(dataset.own([(name, path)]), field) == path
-
-
-def test_a_still_gif_is_a_picture(tmp_path: Path) -> None:
-    path = tmp_path / "1"
-    path.write_bytes(clips.encoded("gif", "gif", [0]))
-    sample = dataset.own([("a.gif", path)])
-    assert (sample.mp4, sample.images) == (None, (path,))
-    found = media.load(sample, "image")
-    np.testing.assert_array_equal(found.images[0], clips.decoded(path.read_bytes())[0])
-
-
-@pytest.mark.parametrize(
-    ("head", "called"),
-    [
-        (b"FLV\x01", "an FLV clip"),
-        (b"RIFF\0\0\0\0WEBP", "a WebP picture"),
-        (b"#ROSBAG V2.0\n", "a ROS bag"),
-        (b"#EXTM3U\n", "an HLS playlist"),
-    ],
-)
-def test_own_files_of_other_kinds_are_named(tmp_path: Path, head: bytes, called: str) -> None:
-    (tmp_path / "1").write_bytes(head + bytes(2000))
-    with pytest.raises(BadInput, match=rf"^'a\.mp4' is {called}, not a supported file .*: .*\.$"):
-        dataset.own([("a.mp4", tmp_path / "1")])
-
-
 @pytest.mark.parametrize("field", ["mp4_data", "video_data"])
 @pytest.mark.parametrize(
     ("kind", "codec"), [("webm", "libvpx"), ("mov", "libx264"), ("gif", "gif")]
@@ -520,23 +462,6 @@ def test_a_dataset_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(dataset_files, "MAX_LIST_BYTES", 10)
     with pytest.raises(DatasetError, match="10 bytes"):
         dataset.read(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("names", "sentence"),
-    [
-        ([], "No files were given"),
-        (["a.xyz"], "The kind of 'a.xyz' is not known"),
-        (["a.npy", "b.bin"], r"2 files of one kind were given \(a.npy, b.bin\)"),
-        (["a.aedat"], "'a.aedat' is an AEDAT recording older than version 4"),
-        (["a.gif", "b.mp4"], "2 files of one kind were given"),
-        (["mp4"], "The kind of 'mp4' is not known"),
-        (["a.mp4", "b.mp4"], r"2 files of one kind were given \(a.mp4, b.mp4\)"),
-    ],
-)
-def test_own_files_that_are_refused(tmp_path: Path, names: list[str], sentence: str) -> None:
-    with pytest.raises(BadInput, match=sentence):
-        dataset.own([(name, tmp_path / str(i)) for i, name in enumerate(names)])
 
 
 def test_the_real_recordings() -> None:

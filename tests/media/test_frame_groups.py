@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 import av
@@ -12,7 +11,7 @@ import pytest
 
 from engine.errors import MediaError
 from engine.media import decoding, frame_groups, video
-from engine.media.h264 import CodedPicture, Unsure
+from engine.media.frame_groups import CodedPicture, Unsure
 from tests.media import clips
 
 pytestmark = pytest.mark.slow
@@ -188,10 +187,8 @@ def test_frames_in_the_order_of_decoding_would_be_found_out(
 ) -> None:
     """The control: a fault in the choice of packets does not pass these tests."""
     data = clips.encoded(**X264["few B-frames"])
-    monkeypatch.setattr(
-        frame_groups.PacketTable, "shown", lambda table: list(range(len(table.times)))
-    )
-    monkeypatch.setattr(frame_groups, "_check_order", lambda table: None)
+    monkeypatch.setattr(frame_groups, "shown", lambda pictures: list(range(len(pictures))))
+    monkeypatch.setattr(frame_groups, "_check_order", lambda pictures: None)
     with pytest.raises(AssertionError):
         check_equal(data, CHOICES[0], quick=True)
 
@@ -207,7 +204,7 @@ def test_starting_at_any_keyframe_would_be_found_out(monkeypatch: pytest.MonkeyP
     needed = frame_groups.needed
 
     def from_keyframes(pictures: Sequence[CodedPicture], wanted: set[int]) -> set[int]:
-        called = [replace(p, idr=start) for p, start in zip(pictures, starts, strict=True)]
+        called = [p._replace(idr=start) for p, start in zip(pictures, starts, strict=True)]
         return needed(called, wanted) - {0}
 
     monkeypatch.setattr(frame_groups, "needed", from_keyframes)
@@ -217,7 +214,7 @@ def test_starting_at_any_keyframe_would_be_found_out(monkeypatch: pytest.MonkeyP
 
 def test_what_a_frame_needs() -> None:
     """I P b P I P b: lower case is no reference."""
-    pictures = [CodedPicture(c == "I", c != "b", i) for i, c in enumerate("IPbPIPb")]
+    pictures = [CodedPicture(i, c == "I", c != "b") for i, c in enumerate("IPbPIPb")]
     assert frame_groups.needed(pictures, {3}) == {0, 1, 3}
     assert frame_groups.needed(pictures, {2}) == {0, 1, 2}
     assert frame_groups.needed(pictures, {4}) == {0, 4}
@@ -248,24 +245,30 @@ def test_threads_change_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_array_equal(some(data, CHOICES[0])[0], before)
 
 
-def table(times: Sequence[int], orders: Sequence[int]) -> frame_groups.PacketTable:
-    pictures = [CodedPicture(i == 0, True, order) for i, order in enumerate(orders)]
-    return frame_groups.PacketTable(list(times), pictures)
+def pictures(times: Sequence[int], starts: Sequence[int] = (0,)) -> list[CodedPicture]:
+    return [CodedPicture(time, place in starts, True) for place, time in enumerate(times)]
 
 
 @pytest.mark.parametrize(
-    ("times", "orders"), [([0, 1, 1], [0, 1, 2]), ([0, 2, 1], [0, 1, 2]), ([0, 1, 2], [0, 2, 2])]
+    ("times", "starts", "why"),
+    [
+        ([0, 1, 1], [0], "times repeat"),
+        ([0, 2, 1], [0, 2], "groups overlap"),
+        ([0, 2, 3, 1], [0, 2], "groups overlap"),
+        ([0, 1, 2], [1], "begin with an IDR"),
+        ([], [], "begin with an IDR"),
+    ],
 )
-def test_times_that_cannot_be_trusted(times: list[int], orders: list[int]) -> None:
-    frame_groups._check_order(table([0, 2, 1], [0, 2, 1]))
-    with pytest.raises(Unsure, match="times disagree"):
-        frame_groups._check_order(table(times, orders))
+def test_times_that_cannot_be_trusted(times: list[int], starts: list[int], why: str) -> None:
+    frame_groups._check_order(pictures([0, 2, 1, 3, 5, 4], [0, 3]))
+    with pytest.raises(Unsure, match=why):
+        frame_groups._check_order(pictures(times, starts))
 
 
 def test_more_reordering_than_announced() -> None:
-    frame_groups._check_depth(table([0, 3, 1, 2], [0, 3, 1, 2]), 1)
+    frame_groups._check_depth(pictures([0, 3, 1, 2]), 1)
     with pytest.raises(Unsure, match="reordering"):
-        frame_groups._check_depth(table([0, 3, 2, 1], [0, 3, 2, 1]), 1)
+        frame_groups._check_depth(pictures([0, 3, 2, 1]), 1)
 
 
 @pytest.mark.parametrize("flaw", ["is_corrupt", "is_discard", "no time", "settings"])
@@ -282,4 +285,61 @@ def test_packets_that_cannot_be_trusted(flaw: str) -> None:
             return [Side()] if flaw == "settings" else []
 
     with pytest.raises(Unsure):
-        frame_groups._check_packet(Packet())
+        frame_groups._display_time(Packet())
+
+
+def counted(*parts: bytes) -> bytes:
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+
+
+IDR, REFERENCE, SETS = b"\x65\x88", b"\x41\x9a", (b"\x67\x42", b"\x68\xce")
+
+
+def test_the_units_of_a_packet_tell_its_picture() -> None:
+    read = frame_groups.coded_kind
+    assert read(counted(*SETS, IDR, IDR), 4) == (0x65, SETS)
+    assert read(counted(b"\x06\x05\x01\x00\x80", REFERENCE), 4) == (0x41, ())
+    assert read(counted(b"\x01\x9e"), 4) == (0x01, ())
+    between = b"\0\0\0\1" + b"\0\0\1".join([b"\x09\xf0", *SETS, IDR])
+    assert read(between, 0) == (0x65, SETS)
+
+
+@pytest.mark.parametrize(
+    ("packet", "length", "why"),
+    [
+        (counted(b"\x62" + bytes(9), IDR), 4, "unknown kind"),  # data partition
+        (counted(b"\xe5" + bytes(9), IDR), 4, "unknown kind"),  # the forbidden bit
+        (counted(b"\x6b", IDR), 4, "unknown kind"),  # the end of a stream
+        (counted(b"", IDR), 4, "unknown kind"),
+        (counted(b"\x06\x2f\x01\x00\x80", IDR), 4, "may change pictures"),  # which way up
+        (counted(b"\x06\xff\xff", IDR), 4, "message ends early"),
+        (counted(IDR)[:-1], 4, "longer than its packet"),
+        (counted(IDR, REFERENCE), 4, "not one picture"),
+        (counted(*SETS), 4, "not one picture"),
+        (b"", 4, "not one picture"),
+        (b"\5\0\0\1\x65", 0, "start code"),
+    ],
+)
+def test_packets_that_are_not_known(packet: bytes, length: int, why: str) -> None:
+    with pytest.raises(Unsure, match=why):
+        frame_groups.coded_kind(packet, length)
+
+
+@pytest.mark.parametrize("change", ["appear", "change", "vanish"])
+def test_parameter_sets_that_change(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the second group; the control is a clip that repeats them."""
+    data, numbers = clips.encoded(g="12"), iter(range(60))
+    first, later = {"appear": ((), SETS), "change": (SETS, SETS[::-1]), "vanish": (SETS, ())}[
+        change
+    ]
+    plain = frame_groups.coded_kind
+
+    def read(packet: bytes, length: int) -> tuple[int, tuple[bytes, ...]]:
+        kind, number = plain(packet, length)[0], next(numbers)
+        return kind, (first if number < 12 else later) if kind & 31 == frame_groups.IDR else ()
+
+    monkeypatch.setattr(frame_groups, "coded_kind", read)
+    with pytest.raises(Unsure, match="parameter sets change"):
+        frame_groups.frames(data, "a", CHOICES[0])
+    numbers, later = iter(range(60)), first
+    assert some(data, CHOICES[0])[2] == 60

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine import media
+from engine.errors import BadInput
 from engine.media import own_files
 from engine.media.recording import Whole
 from engine.media_options import Window
-from engine.types import Events
+from engine.types import Events, Sample
 from tests.conftest import picture
 from tests.media import clips
 
@@ -130,3 +132,89 @@ def test_a_recording_whose_reader_is_not_installed_is_a_sentence(
     sentence = own_files.fault(*file)
     assert sentence.startswith("'drive.h5'") and "pip install" in sentence
     assert str(tmp_path) not in sentence
+
+
+def own(files: list[tuple[str, Path]], event_images: bool = False) -> Sample:
+    """The sample of files of which none has a fault."""
+    found = own_files.gather(files, [""] * len(files), event_images)
+    assert found.sample is not None and found.rejected == ()
+    return found.sample
+
+
+def test_own_files(tmp_path: Path) -> None:
+    clip, raw = tmp_path / "0", tmp_path / "1"
+    sample = own([("trip.MP4", clip), ("rec.npy", raw)])
+    assert (sample.mp4, sample.events, sample.missing) == (clip, raw, {})
+    assert sample.id == "trip.MP4, rec.npy"
+    assert [own([(name, clip)]).mp4 for name in ("a.mkv", "b.TS")] == [clip, clip]
+    frames = [("f_10.png", tmp_path / "a"), ("f_2.jpeg", tmp_path / "b")]
+    sample = own(frames)
+    assert sample.images == (tmp_path / "b", tmp_path / "a")
+    assert set(sample.missing) == {"events"}
+    assert set(own(frames[:1]).missing) == {"events", "video"}
+    sample = own(frames, event_images=True)
+    assert (sample.event_images, sample.images) == ((tmp_path / "b", tmp_path / "a"), ())
+    assert set(sample.missing) == {"video", "image"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "codec", "field"),
+    [
+        ("mov", "libx264", "mp4"),
+        ("webm", "libvpx", "mp4"),
+        ("avi", "mpeg4", "mp4"),
+        ("gif", "gif", "mp4"),
+    ],
+)
+def test_own_clips_of_every_kind_by_content(
+    tmp_path: Path, kind: str, codec: str, field: str
+) -> None:
+    path = tmp_path / "1"
+    path.write_bytes(clips.encoded(kind, codec, range(0, 500, 50)))
+    for name in (f"a.{kind}", "a.mp4", "a.png"):  # the content decides, whatever the name says
+        assert getattr(own([(name, path)]), field) == path
+
+
+def test_a_still_gif_is_a_picture(tmp_path: Path) -> None:
+    path = tmp_path / "1"
+    path.write_bytes(clips.encoded("gif", "gif", [0]))
+    sample = own([("a.gif", path)])
+    assert (sample.mp4, sample.images) == (None, (path,))
+    found = media.load(sample, "image")
+    np.testing.assert_array_equal(found.images[0], clips.decoded(path.read_bytes())[0])
+
+
+@pytest.mark.parametrize(
+    ("head", "called"),
+    [
+        (b"FLV\x01", "an FLV clip"),
+        (b"RIFF\0\0\0\0WEBP", "a WebP picture"),
+        (b"#ROSBAG V2.0\n", "a ROS bag"),
+        (b"#EXTM3U\n", "an HLS playlist"),
+    ],
+)
+def test_own_files_of_other_kinds_are_named(tmp_path: Path, head: bytes, called: str) -> None:
+    (tmp_path / "1").write_bytes(head + bytes(2000))
+    with pytest.raises(BadInput, match=rf"^'a\.mp4' is {called}, not a supported file .*: .*\.$"):
+        own([("a.mp4", tmp_path / "1")])
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("a.xyz", "The kind of 'a.xyz' is not known"),
+        ("a.aedat", "'a.aedat' is an AEDAT recording older than version 4"),
+        ("mp4", "The kind of 'mp4' is not known"),
+    ],
+)
+def test_own_files_that_are_refused(tmp_path: Path, name: str, sentence: str) -> None:
+    with pytest.raises(BadInput, match=sentence):
+        own([(name, tmp_path / "0")])
+
+
+@pytest.mark.parametrize("names", [("a.npy", "b.bin"), ("a.gif", "b.mp4"), ("a.mp4", "b.mp4")])
+def test_a_second_file_of_one_kind_is_not_used(tmp_path: Path, names: tuple[str, str]) -> None:
+    found = own_files.gather([(name, tmp_path / name) for name in names], ["", ""])
+    assert found.sample is not None and found.sample.id == names[0]
+    assert len(found.rejected) == 1 and f"{names[1]!r} is a second" in found.rejected[0]
+    assert own_files.gather([], []).sample is None

@@ -6,6 +6,9 @@ stream, its size, and a compressed FlatBuffer.  The events of a packet have 16 b
 table at the end has the place, the number of events and the times of each packet: it is the index
 of the windows.  A recording that was interrupted has none; then each packet is read once.
 
+A table of a FlatBuffer (flatbuffers.dev, "FlatBuffer Internals") begins with the distance to its
+list of field offsets; a field that is not in the list has its default value.
+
 The packets must fill the file.  Times inside a packet may be in any order, but no packet may begin
 before the one in front of it.
 """
@@ -16,7 +19,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +27,6 @@ import numpy.typing as npt
 from engine.errors import MediaError
 from engine.media import media_files
 from engine.media.event_columns import MAX_SIDE, Columns, Times
-from engine.media.readers import flat_tables
 from engine.media.recording import Counts, Indexed, Recording
 from engine.quoting import count as counted
 
@@ -35,23 +37,14 @@ _PIECE = 1 << 20
 _MAGIC = b"#!AER-DAT4.0\r\n"
 _COMPRESSIONS = ("", "lz4", "lz4", "zstd", "zstd")
 _EVENT = np.dtype([("t", "<i8"), ("x", "<i2"), ("y", "<i2"), ("p", "u1"), ("gap", "V3")])
+# A packet: its stream, the place behind the bytes in front, and the times of its events.
+_PACKET = np.dtype([(key, "<i8") for key in ("stream", "at", "size", "count", "start", "end")])
 _STREAM = re.compile(r'<node name="([0-9]{1,9})"')
 _VALUE = re.compile(r'<attr key="([^"]{0,99})"[^>]{0,99}>([^<]{0,99})<')
 _SIDE = re.compile("[0-9]{1,9}")
 
 
-class Packets(NamedTuple):
-    """Packets in the order of the file, in columns; times are those of the events."""
-
-    streams: npt.NDArray[np.int64]
-    places: npt.NDArray[np.int64]  # behind the bytes in front of it
-    sizes: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
-
-    def take(self, part: npt.NDArray[Any]) -> Packets:
-        return Packets(*(column[part] for column in self))
+Places = npt.NDArray[np.int64]
 
 
 @contextmanager
@@ -83,20 +76,21 @@ class _Aedat4(Indexed):
         self.sensor, self.notes = sensors[self._stream], ()
         if len(streams) > 1:
             self.notes = (f"{name} has {len(streams)} streams of events; the first one is read.",)
-        packets = self._listed() or self._walked()
-        packets = packets.take((packets.streams == self._stream) & (packets.counts > 0))
-        if not len(packets.counts):
+        packets = self._listed()
+        packets = self._walked() if packets is None else packets
+        packets = packets[(packets["stream"] == self._stream) & (packets["count"] > 0)]
+        if not len(packets):
             raise MediaError(f"{name} holds 0 events: pick another recording.")
-        falls = np.diff(packets.starts)
+        falls = np.diff(packets["start"])
         if len(falls) and falls.min() < 0:
             raise ValueError(f"its time goes back by {-int(falls.min()):,} us")
         self._packets = packets
-        ends = [self._packet(place) for place in (0, int(packets.ends.argmax()))]
+        ends = [self._packet(place) for place in (0, int(packets["end"].argmax()))]
         self.first, self.last = int(ends[0].t.min()), int(ends[1].t.max())
 
     def parts(self, begin: int, end: int) -> Iterator[Columns]:
-        packets = self._packets
-        for place in np.flatnonzero((packets.ends >= begin) & (packets.starts < end)).tolist():
+        inside = (self._packets["end"] >= begin) & (self._packets["start"] < end)
+        for place in np.flatnonzero(inside).tolist():
             try:
                 yield self._packet(place).between(begin, end)
             except ValueError as error:
@@ -104,8 +98,8 @@ class _Aedat4(Indexed):
 
     def counted(self) -> tuple[Times, Counts]:
         """At the beginning of each packet."""
-        counts = np.append(0, np.cumsum(self._packets.counts))
-        return np.append(self._packets.starts, self.last + 1), counts
+        counts = np.append(0, np.cumsum(self._packets["count"]))
+        return np.append(self._packets["start"], self.last + 1), counts
 
     def _read_header(self) -> dict[int, tuple[int, int] | None]:
         """The streams of events by number, with the sensor's size where it is stated."""
@@ -116,16 +110,16 @@ class _Aedat4(Indexed):
         data = self._file.read(min(size, _MAX_HEADER))
         if not 8 <= size == len(data):
             raise ValueError(f"its header has {len(data):,} of {counted(size, 'byte')}")
-        table = flat_tables.root(data)
-        (compression,) = flat_tables.column(data, table, 0, "<i4").tolist()
+        table = root(data)
+        (compression,) = column(data, table, 0, "<i4").tolist()
         if not 0 <= compression < len(_COMPRESSIONS):
             raise ValueError(f"its compression is {compression}")
         self._compression = _COMPRESSIONS[compression]
         # The place of the table of packets; below 0 if there is none.
-        (self._table,) = flat_tables.column(data, table, 1, "<i8", default=-1).tolist()
+        (self._table,) = column(data, table, 1, "<i8", default=-1).tolist()
         self._begin = len(_MAGIC) + 4 + size  # of the packets
         # The recorder writes one form of XML only, so no parser is used.
-        at, length = flat_tables.vector(data, table, 2)
+        at, length = vector(data, table, 2)
         text = data[at : at + length].decode("utf-8", "replace")
         _, *parts = _STREAM.split(text)  # numbers of streams, and what follows each
         sensors: dict[int, tuple[int, int] | None] = {}
@@ -142,7 +136,7 @@ class _Aedat4(Indexed):
 
     def _packet(self, place: int) -> Columns:
         """The events of a packet; ValueError if they are not what the table says."""
-        _, at, size, count, start, end = (int(column[place]) for column in self._packets)
+        _, at, size, count, start, end = self._packets[place].tolist()
         events = self._events(at, size)
         times = events["t"].astype(np.int64)
         if len(times) != count or int(times.min()) < start or int(times.max()) > end:
@@ -155,7 +149,7 @@ class _Aedat4(Indexed):
         data = self._content(at, size)
         if data[8:12] != b"EVTS":
             raise ValueError("a packet of events has no events")
-        place, count = flat_tables.vector(data, flat_tables.root(data, 4), 0)
+        place, count = vector(data, root(data, 4), 0)
         return np.frombuffer(data, _EVENT, count, place) if count else np.empty(0, _EVENT)
 
     def _content(self, at: int, size: int) -> bytes:
@@ -167,24 +161,26 @@ class _Aedat4(Indexed):
             raise ValueError(f"it ends in the middle of a packet of {counted(size, 'byte')}")
         return _decompressed(data, self._compression)
 
-    def _listed(self) -> Packets | None:
+    def _listed(self) -> npt.NDArray[Any] | None:
         """The packets by the table; None if the file has none, or is cut off before it."""
         if not self._begin <= self._table < self._size:
             return None
         data = self._content(self._table, self._size - self._table)
         if data[8:12] != b"FTAB":
             raise ValueError("its table of packets is none")
-        entries = flat_tables.tables(data, flat_tables.root(data, 4), 0)
-        streams, pair = (flat_tables.column(data, entries, 1, form) for form in ("<i4", "<i8"))
-        places, *others = (flat_tables.column(data, entries, at, "<i8") for at in (0, 2, 3, 4))
-        found = Packets(streams, places, pair >> 32, *others)
-        found = found.take(np.argsort(found.places))
-        expected = np.append(self._begin, found.places + found.sizes) + PACKET
-        if not np.array_equal(np.append(found.places, self._table + PACKET), expected):
+        entries = tables(data, root(data, 4), 0)
+        streams, pair = (column(data, entries, 1, form) for form in ("<i4", "<i8"))
+        places, *others = (column(data, entries, at, "<i8") for at in (0, 2, 3, 4))
+        found: npt.NDArray[Any] = np.rec.fromarrays(
+            [streams, places, pair >> 32, *others], dtype=_PACKET
+        )
+        found = found[np.argsort(places)]
+        expected = np.append(self._begin, found["at"] + found["size"]) + PACKET
+        if not np.array_equal(np.append(found["at"], self._table + PACKET), expected):
             raise ValueError("its packets do not fill the file up to their table")
         return found
 
-    def _walked(self) -> Packets:
+    def _walked(self) -> npt.NDArray[Any]:
         """The packets one after another; a note says that the file is incomplete."""
         rows, at = list[tuple[int, ...]](), self._begin
         while at + PACKET <= self._size:
@@ -203,7 +199,7 @@ class _Aedat4(Indexed):
         if at < self._size:
             note += f" Its last {counted(self._size - at, 'byte')} are no whole packet: left out."
         self.notes = (*self.notes, note)
-        return Packets(*np.array(rows, np.int64).reshape(-1, len(Packets._fields)).T)
+        return np.array(rows, _PACKET)
 
 
 def _decompressed(data: bytes, compression: str) -> bytes:
@@ -223,3 +219,52 @@ def _decompressed(data: bytes, compression: str) -> bytes:
     except (OSError, pa.ArrowException) as error:
         raise ValueError("a packet cannot be decompressed") from error
     return b"".join(parts)
+
+
+# FlatBuffers; ValueError for an offset outside the buffer.
+def root(data: bytes, at: int = 0) -> Places:
+    """The place of the main table; `at` 4 skips the size in front of it."""
+    return at + _numbers(data, np.array([at]), "<u4")
+
+
+def column(data: bytes, tables: Places, number: int, form: str, default: int = 0) -> Places:
+    """The same field, a number, of many tables."""
+    places = _fields(data, tables, number)
+    values = np.full(len(tables), default, np.int64)
+    values[places > 0] = _numbers(data, places[places > 0], form)
+    return values
+
+
+def vector(data: bytes, table: Places, number: int) -> tuple[int, int]:
+    """(place, number) of the elements of a field of one table."""
+    place = _fields(data, table, number)
+    if not place[0]:
+        return 0, 0
+    begin = place + _numbers(data, place, "<u4")
+    return int(begin[0]) + 4, int(_numbers(data, begin, "<u4")[0])
+
+
+def tables(data: bytes, table: Places, number: int) -> Places:
+    """The places of the tables in a vector."""
+    place, count = vector(data, table, number)
+    if place + 4 * count > len(data):
+        raise ValueError(f"a vector of {count:,} tables in {len(data):,} bytes")
+    places: Places = place + 4 * np.arange(count)
+    return places + _numbers(data, places, "<u4")
+
+
+def _fields(data: bytes, tables: Places, number: int) -> Places:
+    """The places of a field of the tables; 0 where it has its default."""
+    lists, found = tables - _numbers(data, tables, "<i4"), np.zeros(len(tables), np.int64)
+    known = _numbers(data, lists, "<u2") >= 6 + 2 * number
+    found[known] = _numbers(data, lists[known] + 4 + 2 * number, "<u2")
+    return np.where(found > 0, tables + found, 0)
+
+
+def _numbers(data: bytes, places: Places, form: str) -> Places:
+    size = np.dtype(form).itemsize
+    if len(places) and not 0 <= int(places.min()) <= int(places.max()) <= len(data) - size:
+        raise ValueError(f"an offset outside {len(data):,} bytes")
+    found = np.frombuffer(data, np.uint8)[places[:, None] + np.arange(size)]
+    values: Places = found.view(form).reshape(len(places)).astype(np.int64)
+    return values

@@ -22,15 +22,7 @@ from engine.errors import MediaError
 from engine.media import media_files
 from engine.media.event_columns import Columns, Times
 from engine.media.readers import prophesee_format as form
-from engine.media.readers.prophesee_format import (
-    EVT3,
-    EVT21,
-    NO_ROW,
-    TIME_HIGH,
-    State,
-    Words,
-    decode,
-)
+from engine.media.readers.prophesee_format import EVT3, TIME_HIGH, State, Words
 from engine.media.recording import Counts, Indexed, Recording
 from engine.quoting import count as counted
 from engine.quoting import quoted
@@ -58,7 +50,7 @@ class _Raw(Indexed):
                 "convert it with Metavision Studio."
             )
         order = header.options.get("endianness", header.values.get("endianness", "little"))
-        if found is EVT21 and order == "legacy":
+        if found is form.EVT21 and order == "legacy":
             found = form.EVT21_LEGACY
         elif order != "little":
             raise MediaError(
@@ -85,7 +77,7 @@ class _Raw(Indexed):
         for data in self._pieces(first * BLOCK, min(stop * BLOCK, self._words), PIECE):
             odd += self._checked(self._encoding.control(data))
             try:
-                columns, state = decode(self._encoding, data, state)
+                columns, state = form.decode(self._encoding, data, state)
             except ValueError as error:
                 raise self._damaged(error) from error
             yield columns.between(begin, end)
@@ -190,14 +182,14 @@ class _Raw(Indexed):
             return State(time)
         place = block * BLOCK
         near = b"".join(self._pieces(place - BLOCK, place, PIECE))
-        _, state = decode(EVT3, near, State(int(self._before[block - 1]), NO_ROW))
+        _, state = form.decode(EVT3, near, State(int(self._before[block - 1]), form.NO_ROW))
         row, end = state.row, place - BLOCK
-        while row == NO_ROW and end > 0:
+        while row == form.NO_ROW and end > 0:
             begin = max(0, end - SCAN)
             control = EVT3.control(b"".join(self._pieces(begin, end, SCAN)))
             rows = control[control >> 12 == form.ROW]
-            row, end = int(rows[-1]) & 0x7FF if len(rows) else NO_ROW, begin
-        return State(time, 0 if row == NO_ROW else row, state.base)
+            row, end = int(rows[-1]) & 0x7FF if len(rows) else form.NO_ROW, begin
+        return State(time, 0 if row == form.NO_ROW else row, state.base)
 
 
 def _spans(coding: form.Encoding, control: Words) -> Times:

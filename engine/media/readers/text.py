@@ -1,6 +1,6 @@
 """Reads events from text: one event per line, and a line before them that names the columns.
 
-Format: names in any order and spelling of column_names.py, as in "t,x,y,p", also in a comment
+Format: names in any order and spelling of event_columns.py, as in "t,x,y,p", also in a comment
 ("# t x y p"); lines that begin with # or % before them are skipped.  Commas, semicolons, tabs or
 spaces separate the values.  The unit of times stands behind their name (t_s, t[us]); without one
 they are microseconds.  "x@640" (faery) states the sensor's width.
@@ -93,10 +93,7 @@ class _Text(ByPosition):
 
     def time(self, position: int) -> int:
         begin = self._line(position)
-        if begin >= self.size:
-            return NEVER
-        line = self._bytes(begin, min(begin + MAX_LINE, self.size)).split(b"\n", 1)[0]
-        return int(self._us(np.array([self._time(line)]))[0])
+        return NEVER if begin >= self.size else int(self.times(begin, begin + 1)[0])
 
     def _time(self, line: bytes) -> int | float:
         fields = line.decode("latin-1").strip().split(self._layout.separator or None)

@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import MediaError
 from engine.media import kinds, readers
-from engine.media.readers import flat_tables
+from engine.media.readers import aedat4
 from engine.media_options import Window
 from tests.media import event_files
 from tests.media.event_files import assert_equal, read, written
@@ -60,10 +60,10 @@ def test_a_recording_without_a_table_is_read_packet_by_packet(tmp_path: Path) ->
 def test_a_window_reads_its_packets_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, "aedat4", EVENTS)
     sizes: list[int] = []
-    plain = flat_tables.root
+    plain = aedat4.root
     with readers.opened(path, path.name) as recording:
         monkeypatch.setattr(
-            flat_tables, "root", lambda data, at=0: (sizes.append(len(data)), plain(data, at))[1]
+            aedat4, "root", lambda data, at=0: (sizes.append(len(data)), plain(data, at))[1]
         )
         recording.events(Window(500_000, 1_000))
         assert len(sizes) == 1

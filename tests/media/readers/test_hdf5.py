@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import MediaError
 from engine.media import events, readers
-from engine.media.readers import hdf5_file
+from engine.media.readers import hdf5
 from engine.media_options import Window
 from tests.media.readers.streams import COLUMNS, Table, refusal, same, table, windows_agree
 
@@ -84,9 +84,9 @@ def test_an_index_that_is_wrong_changes_nothing(tmp_path: Path, true: Table, ind
 def test_the_index_is_used(tmp_path: Path, true: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """With it a window looks at fewer times than bisection over the file does."""
     looked = []
-    plain = hdf5_file.Table.read
+    plain = hdf5.Table.read
     monkeypatch.setattr(
-        hdf5_file.Table, "read", lambda self, *place: looked.append(place) or plain(self, *place)
+        hdf5.Table, "read", lambda self, *place: looked.append(place) or plain(self, *place)
     )
     counts = []
     for index in (index_of(true["t"] - OFFSET), None):
@@ -410,7 +410,7 @@ def test_prophesees_own_compression(tmp_path: Path) -> None:
     rest = b"\x08\x00\x01\x00\x01\x00deflate"  # length of the name, flags, values, the name
     filters = b"\x01\x00" + rest
     assert data.count(filters) == 1
-    path.write_bytes(data.replace(filters, hdf5_file.ECF.to_bytes(2, "little") + rest))
+    path.write_bytes(data.replace(filters, hdf5.ECF.to_bytes(2, "little") + rest))
     assert "Prophesee .hdf5 recording (ECF compression)" in refused(path)
     assert "give the .raw it was made from, or convert it" in refused(path)
     path.write_bytes(data.replace(filters, (40_000).to_bytes(2, "little") + rest))
@@ -423,7 +423,7 @@ def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     def absent(name: str) -> Any:
         raise ImportError(f"No module named {name!r}")
 
-    monkeypatch.setattr(hdf5_file, "import_module", absent)
+    monkeypatch.setattr(hdf5, "import_module", absent)
     assert "needs the library h5py" in refusal(path)
     assert "run `pip install -r requirements-events.txt`" in refusal(path)
 

@@ -97,7 +97,7 @@ def test_a_row_lost_between_pieces_is_seen(tmp_path: Path, monkeypatch: pytest.M
     def lost(coding: Encoding, data: bytes, state: State) -> Any:
         return decode(coding, data, State(state.time, 0, state.base))
 
-    monkeypatch.setattr(prophesee, "decode", lost)
+    monkeypatch.setattr(prophesee.form, "decode", lost)
     with pytest.raises(AssertionError):
         assert_equal(read(path), STREAM[:4000])
 

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from engine.errors import MediaError
-from engine.media import mp4_boxes, video
+from engine.media import decoding, video
 from tests.media import clips
 
 FRAGMENTS = {"movflags": "frag_keyframe+empty_moov+default_base_moof"}
@@ -22,7 +22,7 @@ def patched(data: bytes, kind: bytes, place: int, *numbers: int) -> bytes:
 
 
 def check(data: bytes) -> None:
-    mp4_boxes.check(io.BytesIO(data), len(data))
+    decoding.check_tables(io.BytesIO(data), len(data))
 
 
 @pytest.mark.parametrize("kind", ["mp4", "mov"])
@@ -84,10 +84,10 @@ def test_headers_that_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     times = struct.pack(">I4sIIII", 24, b"stts", 0, 1, 900_000, 1)
     with pytest.raises(ValueError, match="an edit list of 1,000 entries"):
         check(struct.pack(">I4s", 8 + 12_040, b"moov") + edits + times)
-    monkeypatch.setattr(mp4_boxes, "MAX_BOXES", 100)
+    monkeypatch.setattr(decoding, "MAX_BOXES", 100)
     with pytest.raises(ValueError, match="over 100 boxes"):
         check(struct.pack(">I4s", 8, b"free") * 101)
-    monkeypatch.setattr(mp4_boxes, "MAX_TABLES", 100)
+    monkeypatch.setattr(decoding, "MAX_TABLES", 100)
     with pytest.raises(ValueError, match=r"a header of [0-9,]+ bytes"):
         check(clips.mp4(20))
 
