@@ -3,8 +3,7 @@
 Parts of the input are removed, the input is encoded again, and the loss of log-probability of the
 words is the score of a part (docs/attribution.md).
 
-    explained.py    options, request and result
-    cells.py        the cells of the maps, and what they cost before it runs
+    explained.py    options, request, the cells of the maps with their cost, and result
     occlusion.py    the pictures of a run, without boxes or events
     words.py        which tokens of an answer the words are
     chance.py       whether any part matters more than chance

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from msgspec.structs import replace as changed
 
-from engine.attribution import cells as grid
 from engine.attribution import chance as chances
 from engine.attribution import words as texts
 from engine.attribution.chance import Floats
@@ -26,6 +25,10 @@ from engine.attribution.explained import (
     ExplainRequest,
     ExplainWatcher,
     Explanation,
+    coarse_cells,
+    cost_of,
+    fine_cells,
+    measured_ms,
 )
 from engine.attribution.occlusion import Occlusion, shown
 from engine.attribution.words import ScoredWords
@@ -109,7 +112,7 @@ def explain(
             size = (size + 1) // 2
         else:
             halved = (HALVED.format(asked, size),) if size < asked else ()
-            return replace(found, notes=(*found.notes, *halved))
+            return changed(found, notes=(*found.notes, *halved))
 
 
 def _fitting(adapter: Adapter, request: ExplainRequest) -> int:
@@ -214,7 +217,7 @@ class Forcing:
             found = self._scored(group)
             self.encodings, self.prefills = self.encodings + len(group), self.prefills + 1
             self.spent += (time.perf_counter() - start) * 1000
-            grid.remember(self.adapter.info.name, self.spent / self.encodings)
+            measured_ms[self.adapter.info.name] = self.spent / self.encodings
             self.watcher.done(self.encodings, self.of)
             if not all(np.isfinite(values[:, 0]).all() for values in found):
                 raise NotFinite(NOT_FINITE.format(self.adapter.info.name))
@@ -245,11 +248,11 @@ class Forcing:
 
     def map(self, options: ExplainOptions) -> tuple[CellLoss, ...]:
         """The coarse map, and the fine cells where it lost most."""
-        coarse = self.cells(grid.coarse(options))
+        coarse = self.cells(coarse_cells(options))
         if not coarse:
-            return self.cells(grid.fine(options))
+            return self.cells(fine_cells(options))
         strongest = sorted(coarse, key=lambda cell: -cell.nats)[: options.refined]
-        fine = [cell for one in strongest for cell in grid.fine(options, one.box)]
+        fine = [cell for one in strongest for cell in fine_cells(options, one.box)]
         return (*coarse, *self.cells(fine))
 
     def moments(self) -> tuple[MomentLoss, ...]:
@@ -301,4 +304,4 @@ def _explained(
 
 def _cost(adapter: Adapter, request: ExplainRequest, hidden: Occlusion) -> Cost:
     batched, pictures = "batch" not in adapter.refuses, len(hidden.plain.images)
-    return grid.counted(request.options, pictures, hidden.raw, batched, adapter.info.name)
+    return cost_of(request.options, pictures, hidden.raw, batched, adapter.info.name)

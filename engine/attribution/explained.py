@@ -1,4 +1,4 @@
-"""The options, the request and the result of an explanation: what an answer rests on.
+"""The options, the request, the cells and the result of an explanation: what an answer rests on.
 
 All losses are in nats: log P(words | plain input) - log P(words | changed input), where P is the
 model's own probability of the words' tokens, given the tokens before them.  Boxes are shares of the
@@ -11,18 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any, Literal, get_args
 
 import msgspec
 
 from engine.errors import BadInput
+from engine.media_options import check_range
 from engine.pipeline.watcher import Watcher
-from engine.quoting import quoted, whole
-from engine.storage.explanations import CellLoss, Chance, Cost, MomentLoss
+from engine.quoting import quoted
+from engine.storage.explanations import KEPT, CellLoss, Cost, ExplainedWords, Removal
 from engine.types import Box, Image, RunRequest
 
 Fill = Literal["blur", "neutral"]  # of pictures and frames; events are dropped
-Removal = Literal["blur", "neutral", "events", "painted"]  # painted: drawn event pictures, white
+measured_ms: dict[str, float] = {}  # model -> milliseconds per changed input, newest
 FILLS: tuple[Fill, ...] = get_args(Fill)
 MIN_GRID, MAX_GRID = 2, 32
 MAX_BATCH = 64
@@ -35,11 +37,6 @@ REMOVED: dict[Removal, str] = {
     "events": "emptied of its events",
     "painted": "painted with the background",
 }
-# The fields of an Explanation that a run keeps under the same names.
-KEPT = (
-    *("answer", "words", "said", "token_ids", "scored", "logprob", "cells", "moments", "chance"),
-    *("cost", "ms", "removal", "notes"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +64,7 @@ class ExplainOptions:
             ("refined", self.refined, 0, MAX_GRID**2),
             ("batch", self.batch, 1, MAX_BATCH),
         ):
-            if not low <= value <= high:
-                raise BadInput(
-                    f"{name} is {whole(value)}: choose a value from {low:,} to {high:,}."
-                )
+            check_range(name, value, low, high)
         if self.fill not in FILLS:
             raise BadInput(f"fill is {quoted(self.fill)}: choose one of {', '.join(FILLS)}.")
         if self.coarse and self.grid % self.coarse:
@@ -79,6 +73,59 @@ class ExplainOptions:
                 f"coarse is {self.coarse}, which does not divide a grid of {self.grid}: choose "
                 f"one of {', '.join(fitting)}, or 0 for the whole fine map."
             )
+
+
+def coarse_cells(options: ExplainOptions) -> tuple[CellLoss, ...]:
+    """The cells of the first map, row by row, without their losses; () without such a map, or if
+    the fine map is no finer."""
+    return () if options.coarse in (0, options.grid) else _cells(options, options.coarse, False)
+
+
+def fine_cells(options: ExplainOptions, within: Box = (0.0, 0.0, 1.0, 1.0)) -> tuple[CellLoss, ...]:
+    """The cells of the fine map whose centres lie in a box, row by row."""
+    every = _cells(options, options.grid, True)
+    return tuple(cell for cell in every if contains(within, cell.box))
+
+
+def removed_cells(options: ExplainOptions) -> int:
+    """The number of cells that are removed, of both maps."""
+    first = coarse_cells(options)
+    if not first:
+        return options.grid**2
+    each = (options.grid // options.coarse) ** 2
+    return len(first) + min(options.refined, len(first)) * each
+
+
+def _cells(options: ExplainOptions, per_side: int, is_fine: bool) -> tuple[CellLoss, ...]:
+    """Each cell; removed with it is the larger of it and `side` fine cells around its centre,
+    within the picture."""
+    half = max(options.side / options.grid, 1 / per_side) / 2
+    found = []
+    for row, column in product(range(per_side), repeat=2):
+        x, y = (column + 0.5) / per_side, (row + 0.5) / per_side
+        left, top = column / per_side, row / per_side
+        box = (left, top, (column + 1) / per_side, (row + 1) / per_side)
+        low = max(x - half, 0.0), max(y - half, 0.0)
+        high = min(x + half, 1.0), min(y + half, 1.0)
+        found.append(CellLoss(box, (*low, *high), 0.0, is_fine))
+    return tuple(found)
+
+
+def cost_of(
+    options: ExplainOptions, pictures: int, raw: bool, batched: bool, model: str = ""
+) -> Cost:
+    """The cost for a sample with so many pictures; `raw`: they are drawn from raw events.
+
+    `batched`: whether the model takes several inputs at once.  The seconds are known once the
+    model was measured in this process.
+    """
+    first = len(coarse_cells(options))
+    moments = pictures * (2 if raw else 1) if options.time and pictures > 1 else 0
+    groups = (1, first, removed_cells(options) - first, moments)  # computed one after another
+    encodings = sum(groups)
+    passes = sum(math.ceil(size / options.batch) for size in groups) if batched else encodings
+    each = measured_ms.get(model)
+    return Cost(encodings, passes, None if each is None else encodings * each / 1000)
 
 
 @dataclass(frozen=True)
@@ -110,25 +157,14 @@ class ExplainRequest:
             ) from error
 
 
-@dataclass(frozen=True, eq=False)
-class Explanation:
-    """How much each part of the input carries the words."""
+class Explanation(ExplainedWords, frozen=True, kw_only=True, eq=False):
+    """The explanation that answers a request.
+
+    `pictures`: those of the plain input, event pictures on one canvas; a run does not keep them.
+    """
 
     request: ExplainRequest
-    answer: str
-    words: str  # as they stand in the answer
-    said: bool  # False: scored as if the model had said them after the prompt
-    token_ids: tuple[int, ...]  # of the answer, or of the words if they were not said
-    scored: tuple[int, int]  # the words' tokens among these: first, and the one after the last
-    logprob: float  # of the words on the plain input, in nats
-    cells: tuple[CellLoss, ...]
-    moments: tuple[MomentLoss, ...]
-    chance: Chance | None
-    cost: Cost  # what was computed; seconds are measured
-    ms: float
-    removal: Removal
-    pictures: tuple[Image, ...] = ()  # of the plain input, event pictures on one canvas; not kept
-    notes: tuple[str, ...] = ()
+    pictures: tuple[Image, ...] = ()
 
     @property
     def shown_cells(self) -> tuple[CellLoss, ...]:

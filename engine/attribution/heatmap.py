@@ -114,7 +114,6 @@ def png(explanation: Explanation) -> bytes:
 
 
 def _panel(picture: Image, explanation: Explanation) -> Picture:
-    """One picture under the map, SIDE wide."""
     from PIL import Image as Pictures
 
     height, width = picture.shape[:2]

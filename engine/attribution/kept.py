@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 
 from engine.attribution.explained import (
-    KEPT,
     ExplainOptions,
     ExplainRequest,
     Explanation,
@@ -85,4 +84,5 @@ def restored(stored: StoredExplanation, run: RunRequest) -> Explanation:
             f"An explanation of the run cannot be used ({cut(str(error).rstrip('.'))}): explain "
             "the words again."
         ) from error
-    return Explanation(request, **{name: getattr(stored, name) for name in KEPT})
+    kept = {name: getattr(stored, name) for name in explanations.KEPT}
+    return Explanation(request=request, **kept)

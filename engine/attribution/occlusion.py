@@ -17,9 +17,9 @@ from functools import cached_property
 import numpy as np
 
 from engine import media
-from engine.attribution.explained import Fill, Removal
+from engine.attribution.explained import Fill
 from engine.errors import MediaError
-from engine.storage.explanations import MomentLoss
+from engine.storage.explanations import MomentLoss, Removal
 from engine.types import Box, Image, Media, MediaKind, RunRequest
 
 BLUR_SHARE = 0.08  # standard deviation of the blur, as a share of the picture's longer side

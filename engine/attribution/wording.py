@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import re
 
-from engine.attribution.explained import (
-    REMOVED,
-    Explanation,
-    nats_text,
-    place,
-)
+from engine.attribution.explained import REMOVED, Explanation, nats_text, place
 from engine.quoting import count
 from engine.storage.explanations import MomentLoss
 from engine.types import Box

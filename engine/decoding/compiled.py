@@ -93,7 +93,9 @@ class CompiledStep(nn.Module):
         except Exception as error:  # noqa: BLE001 - any compiler error; eager still works
             self.failure = _reason(error)
             memory.forget(error)
-            self._close()
+            self._rooms.clear()
+            self._room = self._step = None
+            memory.release()
             return 0.0
         while len(self._rooms) > BUCKETS:
             self._rooms.popitem(last=False)
@@ -113,14 +115,16 @@ class CompiledStep(nn.Module):
         if llama is None or type(head) is not nn.Linear or getattr(head, "bias", None) is not None:
             raise TypeError("its language model is not a plain LLaMA on one device")
         if self._step is None or self._compiles():
-            self._step = _built(llama, head.weight, list(self._decoder.eos_ids), self._limit)
+            given = llama, head.weight, list(self._decoder.eos_ids), self._limit
+            # On CUDA it is compiled in parts, one of which is a layer: all layers share that graph
+            # and its tuned kernels, and replaying a CUDA graph costs nothing per part.  On the CPU
+            # every part would check its arguments for every token, so there it is one graph.
+            if device.type == "cuda":
+                self._step = step_parts.step(*given, lambda part: _compile(part, device))
+            else:
+                self._step = _compile(step_parts.step(*given), device)
         with torch.random.fork_rng([device] if device.type == "cuda" else []):  # for tuning
             return _furnish(self._step, llama, size, device)
-
-    def _close(self) -> None:
-        self._rooms.clear()
-        self._room = self._step = None
-        memory.release()
 
     @torch.inference_mode()
     def start(self, kept: DynamicCache, rules: AnswerRules) -> None:
@@ -152,20 +156,6 @@ class CompiledStep(nn.Module):
         assert self._room is not None  # start() comes first
         self._room.token.fill_(token)
         return self._room.call()
-
-
-def _built(llama: Llama, head: torch.Tensor, eos: list[int], limit: int) -> Step:
-    """The compiled step.
-
-    On CUDA it is compiled in parts, one of which is a layer: all layers share that graph and its
-    tuned kernels, and replaying a CUDA graph costs nothing per part.  On the CPU every part would
-    check its arguments for every token, so there it is one graph.
-    """
-    device = head.device
-    if device.type == "cuda":
-        return step_parts.step(llama, head, eos, limit, lambda part: _compile(part, device))
-    step: Step = _compile(step_parts.step(llama, head, eos, limit), device)
-    return step
 
 
 def _compile(part: Any, device: torch.device) -> Any:

@@ -52,13 +52,11 @@ class Decoder:
     def prefill(
         self, prompt: Prompt, past: DynamicCache | None
     ) -> tuple[torch.Tensor, DynamicCache]:
-        """As the function prefill()."""
         cache = llama.cache(self.text_config) if past is None else past
         out = self.language_model(inputs_embeds=prompt, past_key_values=cache, use_cache=True)
         return self.head(out.last_hidden_state[:, -1]).float(), cache
 
     def step(self, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
-        """As the function step()."""
         if self.llama is not None and self.llama.takes(token, cache):
             hidden = self.llama.token(token, cache)
         else:
@@ -92,19 +90,17 @@ class WholeModel(Decoder):
         self, prompt: Prompt, past: DynamicCache | None
     ) -> tuple[torch.Tensor, DynamicCache]:
         assert isinstance(prompt, ModelInputs)
-        cache = self._empty() if past is None else past
-        out = self.model(**prompt.values, past_key_values=cache, use_cache=True)
+        if past is None:
+            made = llama.cache(self.text_config)  # grows without copies
+            plain = all(isinstance(one, llama.RoomyLayer) for one in made.layers)
+            past = made if plain else None  # the model creates one of its own kind
+        out = self.model(**prompt.values, past_key_values=past, use_cache=True)
         return out.logits[:, -1].float(), out.past_key_values
 
     def step(self, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
         out = self.model(input_ids=token, past_key_values=cache, use_cache=True)
         scores: torch.Tensor = out.logits[:, -1].float()
         return scores
-
-    def _empty(self) -> DynamicCache | None:
-        """A cache that grows without copies; None if the model must create one of its own kind."""
-        made = llama.cache(self.text_config)
-        return made if all(isinstance(one, llama.RoomyLayer) for one in made.layers) else None
 
 
 def prefill(
@@ -163,17 +159,16 @@ class Steps(Protocol):
     def next(self, ids: list[int]) -> int: ...
 
 
+@dataclass
 class EagerSteps:
     """Computes one step at a time."""
 
-    def __init__(self, decoder: Decoder) -> None:
-        self._decoder = decoder
+    _decoder: Decoder
 
     def start(self, kept: DynamicCache, rules: AnswerRules) -> None:
         self._kept, self._rules = kept, rules
 
     def next(self, ids: list[int]) -> int:
-        """The id that follows these new ones."""
         token = torch.tensor([[ids[-1]]], device=self._decoder.device)
         return choose(step(self._decoder, token, self._kept), ids, self._rules)
 

@@ -18,33 +18,16 @@ if TYPE_CHECKING:
     import torch
 
 FOLLOWED = (
-    "sequence_bias",
-    "repetition_penalty",
-    "no_repeat_ngram_size",
-    "bad_words_ids",
-    "min_length",
-    "min_new_tokens",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "exponential_decay_length_penalty",
-    "suppress_tokens",
-    "begin_suppress_tokens",
+    *("sequence_bias", "repetition_penalty", "no_repeat_ngram_size", "bad_words_ids"),
+    *("min_length", "min_new_tokens", "forced_bos_token_id", "forced_eos_token_id"),
+    *("exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens"),
 )
-_NO_EFFECT: dict[str, Any] = {"repetition_penalty": 1, "guidance_scale": 1}
-_NO_EFFECT["encoder_repetition_penalty"] = 1
+_NO_EFFECT = {"repetition_penalty": 1, "guidance_scale": 1, "encoder_repetition_penalty": 1}
 # Settings that change a greedy answer and are not supported.
 _REFUSED = (
-    "guidance_scale",
-    "encoder_repetition_penalty",
-    "encoder_no_repeat_ngram_size",
-    "penalty_alpha",
-    "stop_strings",
-    "token_healing",
-    "watermarking_config",
-    "constraints",
-    "force_words_ids",
-    "dola_layers",
-    "custom_generate",
+    *("guidance_scale", "encoder_repetition_penalty", "encoder_no_repeat_ngram_size"),
+    *("penalty_alpha", "stop_strings", "token_healing", "watermarking_config", "constraints"),
+    *("force_words_ids", "dola_layers", "custom_generate"),
 )
 _SAMPLING = ("temperature", "top_p", "top_k")
 
@@ -105,16 +88,15 @@ class GenerationRules:
     def ids(self) -> list[int]:
         """Every token id that a setting names."""
         found = list[int]()
-        for name in FOLLOWED:
-            value = self.values.get(name)
+        for name, value in self.values.items():
             if name.endswith("_id"):
-                found += value if isinstance(value, list) else [value] if value is not None else []
-            elif name in ("suppress_tokens", "begin_suppress_tokens"):
-                found += value or []
+                found += value if isinstance(value, list) else [value]
+            elif name.endswith("suppress_tokens"):
+                found += value
             elif name == "bad_words_ids":
-                found += [token for word in value or [] for token in word]
+                found += [token for word in value for token in word]
             elif name == "sequence_bias":
-                found += [token for word, _ in value or [] for token in word]
+                found += [token for word, _ in value for token in word]
         return found
 
 

@@ -10,7 +10,6 @@ and the model's own forward() is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -204,7 +203,8 @@ def _layer(layer: Any) -> Layer:
 
 def _is_plain(model: Any) -> bool:
     config = model.config
-    inner = list(_inner(model))
+    inner = [model.embed_tokens, model.norm, model.rotary_emb]
+    inner += [part for layer in model.layers for part in layer.modules()]
     linear = [one for one in inner if hasattr(one, "in_features")]
     return (
         config._attn_implementation == "sdpa"
@@ -217,12 +217,6 @@ def _is_plain(model: Any) -> bool:
         and not any(one._forward_pre_hooks for one in inner)
         and len({weight.device for one in inner for weight in one.parameters(recurse=False)}) == 1
     )
-
-
-def _inner(model: Any) -> Iterator[nn.Module]:
-    yield from (model.embed_tokens, model.norm, model.rotary_emb)
-    for layer in model.layers:
-        yield from layer.modules()
 
 
 def _is_changed(module: nn.Module) -> bool:

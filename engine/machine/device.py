@@ -27,26 +27,23 @@ def choose(name: str | None = None) -> torch.device:
     here = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     if wanted == "auto":
         return here or torch.device("cpu")
+    absent: Exception | None = None
     try:
         device = torch.device(wanted)
         torch.empty(1, device=device)
+        if device.type in ("cpu", here.type if here else "cpu"):
+            return device
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
-        raise _absent(wanted) from error
-    if device.type not in ("cpu", here.type if here else "cpu"):
-        raise _absent(wanted)
-    return device
+        absent = error
+    raise SettingsError(
+        f"STAGESCOPE_DEVICE is {quoted(wanted)}, which this machine does not have: use auto or cpu."
+    ) from absent
 
 
 def check() -> None:
     """SettingsError if the settings name a device that this machine does not have."""
     if settings.load().device not in ("auto", "cpu"):
         choose()
-
-
-def _absent(wanted: str) -> SettingsError:
-    return SettingsError(
-        f"STAGESCOPE_DEVICE is {quoted(wanted)}, which this machine does not have: use auto or cpu."
-    )
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,18 @@ class Memory:
 
 
 def memories() -> tuple[Memory, ...]:
-    """The system's memory, and that of every CUDA device torch already runs on."""
-    total, free = _system()
+    """The system's memory, and that of every CUDA device torch already runs on.
+
+    Without psutil the system's is that of POSIX, which does not count caches.
+    """
+    try:
+        import psutil
+
+        system = psutil.virtual_memory()
+        total, free = int(system.total), int(system.available)
+    except ImportError:
+        page = os.sysconf("SC_PAGE_SIZE")
+        total, free = page * os.sysconf("SC_PHYS_PAGES"), page * os.sysconf("SC_AVPHYS_PAGES")
     found = [Memory("cpu", "system memory", total, free)]
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "cuda") and torch.cuda.is_available():
@@ -101,19 +108,7 @@ def memory() -> Memory:
 
 
 def free_bytes() -> int:
-    """Free memory for weights, in bytes."""
     return memory().free
-
-
-def _system() -> tuple[int, int]:
-    """Total and available bytes; without psutil from POSIX, which does not count caches."""
-    try:
-        import psutil
-    except ImportError:
-        page = os.sysconf("SC_PAGE_SIZE")
-        return page * os.sysconf("SC_PHYS_PAGES"), page * os.sysconf("SC_AVPHYS_PAGES")
-    found = psutil.virtual_memory()
-    return int(found.total), int(found.available)
 
 
 def environment(device: torch.device) -> dict[str, str]:

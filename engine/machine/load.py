@@ -1,13 +1,18 @@
 """How busy the machine was during a run, and the one rule that decides when it was too busy.
 
-None means "not known", never 0.
+None means "not known", never 0.  Linux is read from /proc, other systems through psutil.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
 
+from engine.machine import clocks
 from engine.plain_files import Positive, Rate, Time
 
 WAITED = 0.10  # of a run's time, ready but without a core
@@ -52,11 +57,6 @@ class MachineLoad:
         """Cores used by other processes and by other guests of the host, together."""
         return None if self.others is None else self.others + (self.steal or 0.0)
 
-    @property
-    def known(self) -> bool:
-        """Whether enough is known for `busy` to decide."""
-        return self.waited_ms is not None or self.others is not None
-
 
 def _busy(load: MachineLoad) -> str:
     """Why the run was disturbed, if it was.
@@ -89,25 +89,24 @@ def together(loads: Sequence[MachineLoad]) -> MachineLoad | None:
         return None
     wall = sum(load.wall_ms for load in loads)
 
-    def mean(values: Sequence[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        if len(known) < len(loads) or not wall:
+    def mean(name: str) -> float | None:
+        values = [getattr(load, name) for load in loads]
+        if None in values or not wall:
             return None
-        times = (value * load.wall_ms for value, load in zip(known, loads, strict=True))
-        return sum(times) / wall
+        times = (value * load.wall_ms for value, load in zip(values, loads, strict=True))
+        return float(sum(times) / wall)
 
-    waited = [load.waited for load in loads]
-    share = mean(waited)
+    waits = [load.waited_ms for load in loads if load.waited_ms is not None]
     return MachineLoad(
         began_s=min(load.began_s for load in loads),
         wall_ms=wall,
         cpu_ms=sum(load.cpu_ms for load in loads),
         cores=loads[0].cores,
         threads=loads[0].threads,
-        waited_ms=None if share is None else share * wall,
-        others=mean([load.others for load in loads]),
-        steal=mean([load.steal for load in loads]),
-        runnable=mean([load.runnable for load in loads]),
+        waited_ms=sum(waits) if wall and len(waits) == len(loads) else None,
+        others=mean("others"),
+        steal=mean("steal"),
+        runnable=mean("runnable"),
     )
 
 
@@ -136,10 +135,109 @@ def shares(load: MachineLoad, who: str) -> list[str]:
 
 
 def words(load: MachineLoad) -> str:
-    """The figures of a load as text."""
     parts = shares(load, "the run")
     if load.runnable is not None:
         parts.append(f"{load.runnable:.1f} other threads wanted a core")
     if not parts:
         return "the machine's load is not known"
     return f"{', '.join(parts)}; CPU time {load.cpu_ms:,.0f} ms in {load.wall_ms:,.0f} ms"
+
+
+_STAT = Path("/proc/stat")
+_BUSY, _STEAL = (0, 1, 2, 5, 6), 7  # user, nice, system, irq, softirq; steal
+_TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+class _Counters(NamedTuple):
+    """CPU milliseconds of the whole machine since it started, and threads that want a core now."""
+
+    busy_ms: float | None = None
+    steal_ms: float | None = None
+    runnable: int | None = None
+
+
+class Meter:
+    """Starts when it is created, in the thread that runs the stages; `read` may be called once."""
+
+    def __init__(self, threads: int) -> None:
+        self._cpus, self._threads = _own_cpus(), threads
+        self._wait = clocks.ThreadWait()
+        self._began_s = time.time()
+        self._counters = _counters(self._cpus)
+        self._start_s, self._cpu_ms = time.perf_counter(), clocks.cpu_ms()
+        self._waited_ms = self._wait.ms()
+
+    def read(self) -> MachineLoad:
+        waited = clocks.since(self._waited_ms, self._wait.ms())
+        wall = (time.perf_counter() - self._start_s) * 1000
+        cpu = clocks.cpu_ms() - self._cpu_ms
+        now, before = _counters(self._cpus), self._counters
+        self._wait.close()
+        everyone = clocks.since(before.busy_ms, now.busy_ms)
+        steal = clocks.since(before.steal_ms, now.steal_ms)
+        runnable = (before.runnable, now.runnable)
+        beside = [max(0, threads - 1) for threads in runnable if threads is not None]
+        cores = len(self._cpus)
+        return MachineLoad(
+            began_s=self._began_s,
+            wall_ms=wall,
+            cpu_ms=cpu,
+            cores=cores,
+            threads=self._threads,
+            waited_ms=waited,
+            others=_cores(None if everyone is None else everyone - cpu, wall, cores),
+            steal=_cores(steal, wall, cores),
+            # The mean of the readings, without the thread that reads.
+            runnable=sum(beside) / 2 if len(beside) == 2 else None,
+        )
+
+
+def _cores(cpu_ms: float | None, wall_ms: float, cores: int) -> float | None:
+    """CPU time as a number of cores, clipped: the counters have a resolution of 10 ms."""
+    if cpu_ms is None or not wall_ms:
+        return None
+    return min(max(0.0, cpu_ms / wall_ms), float(cores))
+
+
+def _own_cpus() -> frozenset[int]:
+    """The cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
+def _counters(cpus: frozenset[int]) -> _Counters:
+    try:
+        return _from_proc(_STAT.read_text(encoding="ascii").splitlines(), cpus)
+    except (OSError, ValueError, IndexError):
+        return _from_psutil(cpus)
+
+
+def _from_proc(lines: Iterable[str], cpus: frozenset[int]) -> _Counters:
+    """The counters in the lines of /proc/stat; ValueError or IndexError for another format."""
+    wanted, busy, steal = {f"cpu{one}" for one in cpus}, 0, 0
+    runnable = None
+    for line in lines:
+        name, *values = line.split()
+        if name in wanted:
+            wanted.discard(name)
+            busy += sum(int(values[place]) for place in _BUSY)
+            steal += int(values[_STEAL])
+        elif name == "procs_running":
+            runnable = int(values[0])
+    if wanted:
+        raise ValueError(f"/proc/stat lacks {min(wanted)}")
+    return _Counters(busy * 1000 / _TICK, steal * 1000 / _TICK, runnable)
+
+
+def _from_psutil(cpus: frozenset[int]) -> _Counters:
+    """User and system time of all cores; steal and runnable threads are unknown."""
+    if len(cpus) < (os.cpu_count() or 1):  # psutil does not say which cores others used
+        return _Counters()
+    try:
+        import psutil
+
+        found = psutil.cpu_times()
+    except (ImportError, OSError):
+        return _Counters()
+    return _Counters(1000 * (found.user + found.system + getattr(found, "nice", 0.0)))

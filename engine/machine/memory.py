@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.errors import OutOfMemory
 from engine.machine import device
+from engine.quoting import gib
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +42,6 @@ _FULL = (
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
 )
-_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 @contextmanager
@@ -58,11 +58,15 @@ def guard(name: str, on: torch.device) -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         failure = error
-    message = _message(name, on)  # before anything is freed
+    room = device.memory_of(on)  # before anything is freed
     forget(failure)
     del failure
     release()
-    raise OutOfMemory(message)
+    raise OutOfMemory(
+        f"{name} ran out of memory on {on} ({gib(room.free)} of {gib(room.total)} were free then). "
+        "The memory of this run is free again: lower max_new_tokens, unload other models, or "
+        "choose a smaller dtype or model."
+    )
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -73,23 +77,6 @@ def is_out_of_memory(error: BaseException) -> bool:
     if torch is not None and isinstance(error, torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in _FULL)
-
-
-def _message(name: str, on: torch.device) -> str:
-    one = device.memory_of(on)
-    return (
-        f"{name} ran out of memory on {on} ({gib(one.free)} of {gib(one.total)} were free then). "
-        "The memory of this run is free again: lower max_new_tokens, unload other models, or "
-        "choose a smaller dtype or model."
-    )
-
-
-def gib(size: int) -> str:
-    """Bytes in the unit that fits: "13.2 GiB", "41.0 MiB", "8.2 KiB", "12 bytes"."""
-    for unit, name in _UNITS:
-        if size >= unit:
-            return f"{size / unit:.1f} {name}"
-    return f"{size} bytes"
 
 
 def forget(error: BaseException) -> None:
@@ -111,7 +98,6 @@ def add_reserve(reserve: Reserve) -> None:
 
 
 def reserved_bytes() -> int:
-    """Bytes of all reserves."""
     return sum(one.bytes for one in list(_reserves))
 
 

@@ -27,9 +27,8 @@ from engine.decoding.compiled import CompiledStep
 from engine.decoding.decode import Decoder, Prompt
 from engine.decoding.generation_rules import AnswerRules, GenerationRules
 from engine.errors import BadInput, ModelUnavailable
-from engine.models import pixels, processors, supported
+from engine.models import auto_processor, pixels, supported
 from engine.models.checkpoint import ModelEntry
-from engine.models.shape import Form
 from engine.prompts import refuse_markers
 from engine.types import (
     DecodeConfig,
@@ -100,14 +99,12 @@ class Adapter(ABC):
         """A copy with another card, or another image processor, that shares the model."""
         made = copy.copy(self)
         made.info, made.device = info, torch.device(info.device)
-        if image_processor is not None:
-            made.image_processor = image_processor
-            made._plain = pixels.known_settings(image_processor)
+        made.image_processor = image_processor or self.image_processor
+        made._plain = pixels.known_settings(made.image_processor)
         made._processor = made.processor_digest()
         return made
 
     def processor_digest(self) -> str:
-        """A digest of the class and settings of the image processor."""
         made = self.image_processor
         return _digest(json.dumps([type(made).__name__, made.to_dict()], default=str))
 
@@ -120,7 +117,6 @@ class Adapter(ABC):
 
     @property
     def runs(self) -> int:
-        """The number of runs since the weights were loaded."""
         return self._use.runs
 
     @runs.setter
@@ -137,7 +133,7 @@ class Adapter(ABC):
 
     @classmethod
     @abstractmethod
-    def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
+    def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
         """Loads the folder's model on the device in the settings, or raises ModelUnavailable."""
 
     @property
@@ -165,9 +161,19 @@ class Adapter(ABC):
     def embed(self, prepared: Prepared, features: Features) -> Prompt:
         """What the decoder takes for the prefill: the prompt with its features in place."""
 
-    @abstractmethod
+    def visual_inputs(self, prepared: Prepared) -> dict[str, Any]:
+        """What the model's own generate() takes besides the ids, as it calls it."""
+        return {prepared.pixel_name: prepared.pixels}
+
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
         """The model's own generate() on pixels.  Returns what the family returns."""
+        out: torch.Tensor = self.model.generate(
+            input_ids=prepared.input_ids,
+            attention_mask=torch.ones_like(prepared.input_ids),
+            **self.visual_inputs(prepared),
+            **options,
+        )
+        return out
 
     def counted_ids(self, prepared: Prepared) -> list[int]:
         """The prompt's ids as the model's own generate() counts them for a repetition penalty."""
@@ -196,12 +202,13 @@ class Adapter(ABC):
         """The modules whose time is stage 3, none inside another."""
 
     @property
-    @abstractmethod
-    def decoder(self) -> Decoder: ...
+    def decoder(self) -> Decoder:
+        model, head = self.model.get_decoder(), self.model.get_output_embeddings()
+        return Decoder(model, head, self.text_config, self.eos_ids)
 
     @property
-    @abstractmethod
-    def text_config(self) -> Any: ...
+    def text_config(self) -> Any:
+        return self.model.config.get_text_config()
 
     @property
     def context_limit(self) -> int:
@@ -239,7 +246,6 @@ class Adapter(ABC):
         )
 
     def shown(self, media: Media) -> str:
-        """What the model is shown, in words."""
         return media.shown
 
     def pixels_of(self, media: Media, setting: Pixels = "exact") -> torch.Tensor:
@@ -248,8 +254,8 @@ class Adapter(ABC):
 
     def pixels(self, images: Sequence[Image], setting: Pixels = "exact") -> torch.Tensor:
         """T images [H, W, 3] -> [T, 3, S, S] float32, by the given setting."""
-        found = self._plain.pixels(images, setting) if self._plain else None
-        return self.processed(images) if found is None else found
+        plain = self._plain.pixels(images, setting) if self._plain else None
+        return self.processed(images) if plain is None else plain
 
     def grey_levels(self, one: torch.Tensor, other: torch.Tensor) -> float:
         """The largest difference of pixels [T, 3, S, S], in grey levels of the picture."""
@@ -260,7 +266,7 @@ class Adapter(ABC):
 
     def processed(self, images: Sequence[Image]) -> torch.Tensor:
         """The same, computed by the checkpoint's own image processor."""
-        return processors.values(self.image_processor, images)
+        return auto_processor.values(self.image_processor, images)
 
     def visual_places(self, ids: torch.Tensor) -> torch.Tensor:
         """Which of these ids stand for visual rows."""
@@ -331,7 +337,6 @@ class Adapter(ABC):
         return rows is not None and tuple(rows.shape) == shape and rows.is_floating_point()
 
     def text(self, ids: Sequence[int]) -> str:
-        """New token ids as text, without special tokens."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
 
 
@@ -347,30 +352,26 @@ def vocabulary_digest(tokenizer: Any) -> str:
     """A digest of the ids of all pieces that an answer can contain: without the markers that a
     family adds to its prompt (<image>, <ev_patch> ...), which differ."""
     own = {tokenizer.bos_token, tokenizer.eos_token, tokenizer.unk_token}
-    markers = {
-        str(token)
-        for token in tokenizer.added_tokens_decoder.values()
-        if token.special and str(token) not in own
-    }
-    pieces = sorted(
-        (i, piece) for piece, i in tokenizer.get_vocab().items() if piece not in markers
-    )
-    return hashlib.blake2b(json.dumps(pieces).encode(), digest_size=16).hexdigest()
+    added = tokenizer.added_tokens_decoder.values()
+    markers = {str(token) for token in added if token.special} - own
+    pieces = tokenizer.get_vocab().items()
+    kept = sorted((place, piece) for piece, place in pieces if piece not in markers)
+    return hashlib.blake2b(json.dumps(kept).encode(), digest_size=16).hexdigest()
 
 
 def refuse_other_vocabulary(draft: Adapter, target: Adapter) -> None:
     """BadInput unless both share the vocabulary and the ids that end an answer."""
     one, two = vocabulary_digest(draft.tokenizer), vocabulary_digest(target.tokenizer)
+    refused = f"{draft.info.name} cannot draft for {target.info.name}"
     if one != two:
         raise BadInput(
-            f"{draft.info.name} cannot draft for {target.info.name}: their vocabularies differ "
-            f"({one[:8]} and {two[:8]}), so their token ids do not match; choose models that "
-            "share a tokenizer, or lookup."
+            f"{refused}: their vocabularies differ ({one[:8]} and {two[:8]}), so their token ids "
+            "do not match; choose models that share a tokenizer, or lookup."
         )
     if set(draft.eos_ids) != set(target.eos_ids):
         raise BadInput(
-            f"{draft.info.name} cannot draft for {target.info.name}: their answers end with "
-            f"different ids ({draft.eos_ids} and {target.eos_ids}); choose another draft or lookup."
+            f"{refused}: their answers end with different ids ({draft.eos_ids} and "
+            f"{target.eos_ids}); choose another draft or lookup."
         )
 
 
@@ -389,14 +390,13 @@ def _rules(info: ModelInfo, model: Any) -> GenerationRules:
 
 
 def _eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
-    found = getattr(model.generation_config, "eos_token_id", None)
-    if found is None:
-        found = tokenizer.eos_token_id
-    ids = found if isinstance(found, list) else [found]
+    stated = getattr(model.generation_config, "eos_token_id", None)
+    stated = tokenizer.eos_token_id if stated is None else stated
+    ids = stated if isinstance(stated, list) else [stated]
     known = model.get_input_embeddings().num_embeddings
     if not ids or not all(isinstance(one, int) and 0 <= one < known for one in ids):
         raise ModelUnavailable(
-            f"The end-of-answer token of {model.name_or_path} is {found!r}: "
+            f"The end-of-answer token of {model.name_or_path} is {stated!r}: "
             "correct eos_token_id in its generation_config.json."
         )
     return tuple(ids)

@@ -11,18 +11,22 @@ from __future__ import annotations
 import importlib
 import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import PIL.Image
+import torch
 from transformers import (
+    AutoImageProcessor,
     AutoTokenizer,
     AutoVideoProcessor,
+    CLIPImageProcessorPil,
     PreTrainedTokenizerFast,
     ProcessorMixin,
+    VideoLlavaImageProcessor,
 )
 from transformers.models.auto.image_processing_auto import get_image_processor_class_from_name
 from transformers.models.auto.processing_auto import (
@@ -33,7 +37,7 @@ from transformers.models.smolvlm import processing_smolvlm
 from transformers.video_utils import VideoMetadata
 
 from engine.errors import ModelUnavailable
-from engine.models import checkpoint_files, loading, processors
+from engine.models import checkpoint_files, loading
 from engine.quoting import cut, first_line
 from engine.types import Image, ModelInfo
 
@@ -43,6 +47,12 @@ _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 _NOT_FOR_PICTURES = ("video_processor", "feature_extractor")
 _ABOUT_PARTS = ("image_processor", "video_processor", "feature_extractor", "tokenizer")
+# transformers 5.21 and later need this argument to return the usual name.
+_ASK = "return_legacy_image_output"
+_CAN_ASK = _ASK in inspect.signature(VideoLlavaImageProcessor.preprocess).parameters
+_PLAIN_NAME = {_ASK: False} if _CAN_ASK else {}
+FILES = ("processor_config.json", "preprocessor_config.json")
+_TRIED = ((60, 80), (80, 60))  # height and width of the test pictures
 
 
 @cache
@@ -60,11 +70,11 @@ def load(info: ModelInfo, folder: Path) -> Any:
 
     `processor(text=[...], images=[...], return_tensors="pt")` returns the model's inputs.
     """
-    loading.refuse_absent(info, folder, processors.FILES)
+    loading.refuse_absent(info, folder, FILES)
     loading.refuse_absent(info, folder, _TOKENIZERS)
     kind = _class(info, folder)
     parts = [_part(name, kind, info, folder) for name in kind.get_attributes()]
-    stored = checkpoint_files.read_if_there(folder / processors.FILES[0], info.name)
+    stored = checkpoint_files.read_if_there(folder / FILES[0], info.name)
     options = {key: value for key, value in stored.items() if key not in _ABOUT_PARTS}
     try:
         if kind is processing_smolvlm.SmolVLMProcessor and not processing_smolvlm.num2words:
@@ -122,7 +132,6 @@ class _ForPictures(ProcessorMixin):
 
 
 def _class(info: ModelInfo, folder: Path) -> Any:
-    """The processor's class, named by the folder or found by its model_type."""
     files = [checkpoint_files.read_if_there(folder / file, info.name) for file in _NAMED_IN]
     name = next((one["processor_class"] for one in files if one.get("processor_class")), None)
     if name is None:
@@ -157,9 +166,15 @@ def _class(info: ModelInfo, folder: Path) -> Any:
 def _part(name: str, kind: Any, info: ModelInfo, folder: Path) -> Any:
     """One argument of the processor; None for what pictures do not need."""
     if name == "image_processor":
-        _refuse_torchvision_only(info, folder)
-        return processors.load(info, folder)
-    if name == "feature_extractor" or (name == "video_processor" and not _takes_videos(kind)):
+        stated = (fields(folder, info.name) or {}).get("image_processor_type")
+        if stated and not can_video():
+            made = get_image_processor_class_from_name(str(stated).removesuffix("Fast"))
+            if getattr(made, "is_dummy", False):  # it has no Pillow form
+                raise _needs_torchvision(info, f"image processor {stated}")
+        return load_image(info, folder)
+    without_words = processing_smolvlm.num2words in (None, str)
+    no_videos = not can_video() or (kind is processing_smolvlm.SmolVLMProcessor and without_words)
+    if name == "feature_extractor" or (name == "video_processor" and no_videos):
         return None
     # the question encoder's tokenizer has a folder of its own, as in InstructBLIP
     where = name if name.endswith("_tokenizer") else ""
@@ -174,23 +189,74 @@ def _part(name: str, kind: Any, info: ModelInfo, folder: Path) -> Any:
         raise loading.unreadable(info, folder, name.replace("_", " "), error) from error
 
 
-def _takes_videos(kind: Any) -> bool:
-    without_words = processing_smolvlm.num2words in (None, str)
-    return can_video() and not (kind is processing_smolvlm.SmolVLMProcessor and without_words)
-
-
-def _refuse_torchvision_only(info: ModelInfo, folder: Path) -> None:
-    """ModelUnavailable for an image processor that has no Pillow form, without torchvision."""
-    named = (processors.fields(folder, info.name) or {}).get("image_processor_type")
-    if not named or can_video():
-        return
-    kind = get_image_processor_class_from_name(str(named).removesuffix("Fast"))
-    if getattr(kind, "is_dummy", False):
-        raise _needs_torchvision(info, f"image processor {named}")
-
-
 def _needs_torchvision(info: ModelInfo, what: str) -> ModelUnavailable:
     return ModelUnavailable(
         f"{info.name}: its {what} needs torchvision, which cannot be imported here: install the "
         "torchvision that belongs to your torch, or choose another model."
     )
+
+
+def fields(folder: Path, name: str) -> Mapping[str, Any] | None:
+    """The image processor's settings, the nested form first as in transformers; None if absent."""
+    nested = checkpoint_files.read_if_there(folder / FILES[0], name).get("image_processor")
+    plain = checkpoint_files.read_if_there(folder / FILES[1], name) or None
+    return plain if nested is None else dict(nested)
+
+
+def load_image(info: ModelInfo, folder: Path, unnamed: Any = None) -> Any:
+    """The image processor that the folder names, with its Pillow backend, or ModelUnavailable.
+
+    `unnamed` is the class for settings without a class name; with None transformers chooses it by
+    the model_type in config.json.
+    """
+    stated = fields(folder, info.name)
+    if stated is None:
+        raise ModelUnavailable(
+            f"{info.name} has no {' and no '.join(FILES)} in {folder}: copy one there."
+        )
+    named = stated.get("image_processor_type") or stated.get("feature_extractor_type")
+    try:
+        if named is None and unnamed is not None:
+            return unnamed.from_pretrained(folder, local_files_only=True)
+        return AutoImageProcessor.from_pretrained(folder, backend="pil", **_LOCAL)
+    except Exception as error:
+        raise ModelUnavailable(
+            f"{info.name}: its image processor {named or ''} in {folder} cannot be used "
+            f"({first_line(error)}): name a class that transformers has, or copy the file again."
+        ) from error
+
+
+def values(processor: Any, images: Sequence[Image]) -> torch.Tensor:
+    """T images [H, W, 3] -> the processor's own pixels, [T, 3, S, S] float32."""
+    plain = _PLAIN_NAME if type(processor) is VideoLlavaImageProcessor else {}
+    out = processor(
+        images=list(images), return_tensors="pt", input_data_format="channels_last", **plain
+    )
+    pixels: torch.Tensor = out["pixel_values" if "pixel_values" in out else "pixel_values_images"]
+    return pixels
+
+
+def published_clip(size: int) -> Any:
+    """The processor of clip-vit-large-patch14-336, at another tower's size."""
+    crop = {"height": size, "width": size}
+    return CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size=crop)
+
+
+def refuse_other_sizes(info: ModelInfo, processor: Any, pixels: Any, size: int) -> None:
+    """ModelUnavailable unless `pixels` returns [T, 3, size, size] for pictures of any shape."""
+    wanted = (1, 3, size, size)
+    for height, width in _TRIED:
+        picture = np.full((height, width, 3), 127, np.uint8)
+        try:
+            with np.errstate(all="raise"):
+                found = tuple(pixels([picture]).shape)
+        except Exception as error:
+            raise ModelUnavailable(
+                f"{info.name}: its image processor {type(processor).__name__} fails on a picture "
+                f"({first_line(error)}): correct its settings in preprocessor_config.json."
+            ) from error
+        if found != wanted:
+            raise ModelUnavailable(
+                f"{info.name}: its image processor {type(processor).__name__} makes pixels of "
+                f"{found}, but its vision tower takes {wanted}: copy both from one checkpoint."
+            )

@@ -1,16 +1,21 @@
-"""Reads one file of a checkpoint: its JSON, or the header of its tensors.
+"""The files of a checkpoint: its JSON, the headers of its weights, their digest.
 
 Nothing is unpickled, and every error is a ModelUnavailable that names the file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import math
 import os
+import re
 import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from safetensors import SafetensorError, safe_open
 
@@ -21,6 +26,7 @@ from engine.quoting import cut
 
 JSON_BYTES = 16 * 2**20  # of one settings file; published ones have a few kilobytes
 LARGE_BYTES = 128 * 2**20  # of a tokenizer, or of any other JSON file in the folder
+MAX_MEMO = 2**24  # bytes of the list of hashes
 # The files that transformers opens beside the weights, even if they are not used here.
 READ = (
     *checkpoint_schema.FILES,
@@ -29,14 +35,42 @@ READ = (
 TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 POINTER = b"version https://git-lfs"  # the first bytes of a git-lfs pointer
 AGAIN = "copy or download it again"
+FORMS = (("model", "safetensors"), ("pytorch_model", "bin"))  # in the order of preference
+# Buffers of older library versions that releases contain besides the weights.
+STRAY = re.compile(r"rotary_emb\.inv_freq$|embeddings\.position_ids$")
+_SHARD = re.compile(r"(model|pytorch_model)-\d+-of-\d+\.(safetensors|bin)")
+
+Step = Literal["hash", "weights"]
+Listener = Callable[[Step, int, int], None]  # (step, amount done, total amount)
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextlib.contextmanager
+def reported_to(listener: Listener) -> Iterator[None]:
+    """Sends every report of this thread to the listener, which may raise Cancelled."""
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+def report(step: Step, done: int, total: int) -> None:
+    """Reports progress: bytes hashed, or weights loaded, out of `total`."""
+    if listener := _listener.get():
+        listener(step, done, total)
 
 
 def read_json(path: Path, name: str) -> dict[str, Any]:
     """A JSON object of a checkpoint, its values checked for their types, or ModelUnavailable."""
+
+    def no_number(text: str) -> None:
+        raise ValueError(f"{text} is not a number in JSON")
+
     refuse_unreadable(path, name)
     data = read_bytes(path, JSON_BYTES, name)
     try:
-        content = json.loads(data, parse_constant=_no_number)
+        content = json.loads(data, parse_constant=no_number)
     except (ValueError, RecursionError) as error:
         raise ModelUnavailable(
             f"{name}: {path} cannot be read ({cut(str(error))}): copy it again."
@@ -64,21 +98,14 @@ def read_bytes(path: Path, limit: int, name: str) -> bytes:
 def check_settings(folder: Path, name: str) -> None:
     """ModelUnavailable if a file that transformers would open is not a regular file, is too large,
     or holds a value of a wrong type."""
-    for file in READ:
+    for file in (*READ, *TOKENIZERS):
         path = folder / file
         if not os.path.lexists(path):
             continue
-        if path.suffix == ".json":
+        if file in READ and path.suffix == ".json":
             read_json(path, name)
         else:
-            refuse_unreadable(path, name, JSON_BYTES)
-    for file in TOKENIZERS:
-        if os.path.lexists(folder / file):
-            refuse_unreadable(folder / file, name, LARGE_BYTES)
-
-
-def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is not a number in JSON")
+            refuse_unreadable(path, name, JSON_BYTES if file in READ else LARGE_BYTES)
 
 
 def refuse_unreadable(path: Path, name: str, limit: int | None = None) -> None:
@@ -108,7 +135,45 @@ def refuse_unreadable(path: Path, name: str, limit: int | None = None) -> None:
         )
 
 
-def shapes(file: Path, name: str) -> dict[str, tuple[int, ...]]:
+def weight_files(folder: Path, name: str) -> list[Path]:
+    """The weight files, safetensors first; ModelUnavailable names a missing shard."""
+    for single, form in FORMS:
+        index = folder / f"{single}.{form}.index.json"
+        if index.is_file():
+            return _indexed(folder, index, form, name)
+        if (folder / f"{single}.{form}").is_file():
+            return [folder / f"{single}.{form}"]
+        if stray := sorted(folder.glob(f"{single}-*-of-*.{form}")):
+            raise ModelUnavailable(
+                f"{name}: {stray[0]} is one of several shards, but their index {index.name} is "
+                f"missing: {AGAIN}."
+            )
+    return []
+
+
+def _indexed(folder: Path, index: Path, form: str, name: str) -> list[Path]:
+    table = read_json(index, name).get("weight_map")
+    if not isinstance(table, dict) or not table:
+        raise ModelUnavailable(f"{name}: {index} lists no weights: copy it again.")
+    shards = [folder / shard for shard in sorted({str(shard) for shard in table.values()})]
+    for shard in shards:
+        if shard.parent.resolve() != folder.resolve():
+            raise ModelUnavailable(
+                f"{name}: {index} lists {shard}, which lies outside its folder, and is refused: "
+                f"{AGAIN}."
+            )
+        if not shard.is_file():
+            raise ModelUnavailable(f"{name} lacks {shard}, which its index lists: {AGAIN}.")
+    for file in sorted(folder.glob(f"*-of-*.{form}")):
+        if _SHARD.fullmatch(file.name) and file not in shards:
+            raise ModelUnavailable(
+                f"{name}: {index} does not list {file.name}, which lies beside it: copy the index "
+                "and all shards from one checkpoint."
+            )
+    return shards
+
+
+def _shapes(file: Path, name: str) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor of a safetensors file, or ModelUnavailable if it is incomplete."""
     refuse_unreadable(file, name)
     try:
@@ -120,25 +185,8 @@ def shapes(file: Path, name: str) -> dict[str, tuple[int, ...]]:
         ) from error
 
 
-def tensor_bytes(file: Path, name: str) -> int:
-    """Bytes of tensors in a .bin file, which is a zip archive, or ModelUnavailable."""
-    found = sum(info.file_size for info in _archive(file, name) if "/data/" in info.filename)
-    return found or file.stat().st_size
-
-
-def header_digest(file: Path, name: str) -> str:
-    """A digest of the names, shapes and sizes in a weights file; its tensors are not read."""
-    total = hashlib.blake2b(str(file.stat().st_size).encode(), digest_size=16)
-    if file.suffix == ".safetensors":
-        for key, shape in sorted(shapes(file, name).items()):
-            total.update(f"{key}:{shape}".encode())
-    else:
-        for info in _archive(file, name):
-            total.update(f"{info.filename}:{info.file_size}:{info.CRC}".encode())
-    return total.hexdigest()
-
-
 def _archive(file: Path, name: str) -> list[zipfile.ZipInfo]:
+    """The parts of a .bin file, which is a zip archive, or ModelUnavailable."""
     refuse_unreadable(file, name)
     try:
         with zipfile.ZipFile(file) as archive:
@@ -147,3 +195,94 @@ def _archive(file: Path, name: str) -> list[zipfile.ZipInfo]:
         raise ModelUnavailable(
             f"{name}: {file} is not a complete file of PyTorch weights ({error}): {AGAIN}."
         ) from error
+
+
+def weight_count(folder: Path, name: str) -> int:
+    """The number of weights in the files; an upper bound for .bin files, which are not read."""
+    total = 0
+    for file in weight_files(folder, name):
+        if file.suffix == ".safetensors":
+            stored = _shapes(file, name).items()
+            total += sum(math.prod(shape) for key, shape in stored if not STRAY.search(key))
+        else:
+            parts = _archive(file, name)
+            size = sum(part.file_size for part in parts if "/data/" in part.filename)
+            total += (size or file.stat().st_size) // 2  # 16 bits are assumed, as in releases
+    return total
+
+
+def header_digest(folder: Path, name: str) -> str:
+    """A digest of the names, shapes and sizes of all weights and of the JSON files; fast."""
+    total = _configuration(folder, name)
+    for file in weight_files(folder, name):
+        own = hashlib.blake2b(str(file.stat().st_size).encode(), digest_size=16)
+        if file.suffix == ".safetensors":
+            for key, shape in sorted(_shapes(file, name).items()):
+                own.update(f"{key}:{shape}".encode())
+        else:
+            for part in _archive(file, name):
+                own.update(f"{part.filename}:{part.file_size}:{part.CRC}".encode())
+        total.update(f"{file.name}:{own.hexdigest()}".encode())
+    return total.hexdigest()
+
+
+def digest(folder: Path, name: str, memo: Path) -> str:
+    """A digest of all bytes of the checkpoint's configuration and weights.
+
+    Hashes are kept in the JSON file `memo` by path, size, times and inode, because reading 14 GB
+    takes as long as loading them.
+    """
+    total, known = _configuration(folder, name), _read_memo(memo)
+    files = {_identity(file): file for file in weight_files(folder, name)}
+    hashes = _hashes({key: file for key, file in files.items() if key not in known})
+    for key, file in files.items():
+        total.update(f"{file.name}:{(known | hashes)[key]}".encode())
+    if hashes:
+        with contextlib.suppress(OSError):  # hashed again the next time
+            memo.parent.mkdir(parents=True, exist_ok=True)
+            plain_files.write_whole(memo, json.dumps(known | hashes).encode())
+    return total.hexdigest()
+
+
+def digest_if_known(folder: Path, name: str, memo: Path) -> str | None:
+    """The digest if the hashes of all files are already known."""
+    known = _read_memo(memo)
+    if all(_identity(file) in known for file in weight_files(folder, name)):
+        return digest(folder, name, memo)
+    return None
+
+
+def _configuration(folder: Path, name: str) -> hashlib.blake2b:
+    """A hash of the other files that decide an answer: JSON, templates, sentencepiece."""
+    total = hashlib.blake2b(digest_size=16)
+    others = (folder / "chat_template.jinja", folder / "tokenizer.model")
+    for path in (*sorted(folder.glob("*.json")), *(one for one in others if one.exists())):
+        total.update(path.name.encode() + read_bytes(path, LARGE_BYTES, name))
+    return total
+
+
+def _identity(file: Path) -> str:
+    state = file.stat()
+    times = f"{state.st_mtime_ns}:{state.st_ctime_ns}"
+    return f"{file.resolve()}:{state.st_size}:{times}:{state.st_ino}"
+
+
+def _hashes(files: Mapping[str, Path]) -> dict[str, str]:
+    whole, done = sum(file.stat().st_size for file in files.values()), 0
+    hashes = {}
+    for key, file in files.items():
+        total = hashlib.blake2b(digest_size=16)
+        with file.open("rb") as stream:
+            while piece := stream.read(2**22):
+                total.update(piece)
+                done += len(piece)
+                report("hash", done, whole)
+        hashes[key] = total.hexdigest()
+    return hashes
+
+
+def _read_memo(memo: Path) -> dict[str, str]:
+    try:
+        return plain_files.read_json(memo, MAX_MEMO, "The list of hashes", dict[str, str])
+    except BadInput:
+        return {}  # hashed again

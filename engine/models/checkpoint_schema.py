@@ -1,6 +1,7 @@
 """The types and bounds of the values in a checkpoint's JSON files.
 
-Only keys that this project or transformers acts on are listed; others are free.
+Only keys that this project or transformers acts on are listed; others are free.  null means the
+class's default.
 """
 
 from __future__ import annotations
@@ -33,178 +34,116 @@ Area = Annotated[int, Meta(ge=1, le=2**26)]
 Ids = Annotated[list[TokenId], Meta(min_length=1)]
 Inner = Annotated[int, Meta(ge=1, le=2**20)]
 Templates = str | list[dict[str, str]] | dict[str, str]  # several have names
+Token = str | dict[str, Any]
+Mean = Number | Annotated[list[Number], Meta(min_length=3, max_length=3)]
+Deviation = Positive | Annotated[list[Positive], Meta(min_length=3, max_length=3)]
 
 
-class TextConfig(Struct):
-    """The language model in config.json; None means the class's default."""
-
-    model_type: str | None = None
-    hidden_size: Width | None = None
-    intermediate_size: Inner | Annotated[list[Inner], Meta(min_length=1)] | None = None
-    num_hidden_layers: Depth | None = None
-    num_attention_heads: Depth | None = None
-    num_key_value_heads: Depth | None = None
-    head_dim: Width | None = None
-    vocab_size: Tokens | None = None
-    max_position_embeddings: Tokens | None = None
-    hidden_act: str | None = None
-    rms_norm_eps: Above | None = None
-    rope_theta: Above | None = None
-    attention_dropout: Number | None = None
-    attention_bias: bool | None = None
-    mlp_bias: bool | None = None
-    tie_word_embeddings: bool | None = None
-    is_encoder_decoder: bool | None = None
+def several(kind: Any) -> Any:
+    """A value, or one for each layer or level."""
+    return kind | Annotated[list[kind], Meta(min_length=1)]
 
 
-class Vision(Struct):
-    """The vision tower in config.json; families have different names for its sizes."""
-
-    model_type: str | None = None
-    hidden_size: Width | None = None
-    embed_dim: Width | Annotated[list[Width], Meta(min_length=1)] | None = None
-    intermediate_size: Inner | None = None
-    num_hidden_layers: Depth | None = None
-    depth: Depth | Annotated[list[Depth], Meta(min_length=1)] | None = None
-    num_attention_heads: Depth | None = None
-    num_heads: Depth | Annotated[list[Depth], Meta(min_length=1)] | None = None
-    attention_heads: Depth | None = None
-    image_size: Sided | None = None
-    patch_size: Sided | None = None
-    num_channels: Depth | None = None
-    projection_dim: Width | None = None
-    hidden_act: str | None = None
-    layer_norm_eps: Above | None = None
-    attention_dropout: Number | None = None
+def record(name: str, *rows: tuple[str, Any], base: Any = Struct) -> Any:
+    """A struct with the names of each row, which are optional and have the row's type."""
+    fields = [(field, kind | None, None) for names, kind in rows for field in names.split()]
+    return msgspec.defstruct(name, fields, bases=(base,))
 
 
-class ModelConfig(TextConfig):
-    """config.json as a whole; EventGPT keeps its language model's fields here."""
-
-    architectures: list[str] | None = None
-    text_config: TextConfig | None = None
-    llm_config: TextConfig | None = None
-    language_config: TextConfig | None = None
-    quantization_config: dict[str, Any] | None = None
-    auto_map: dict[str, Any] | None = None
-    vision_config: Vision | None = None
-    vision_feature_layer: int | Annotated[list[int], Meta(min_length=1)] | None = None
-    vision_feature_select_strategy: str | None = None
-    projector_hidden_act: str | None = None
-    multimodal_projector_bias: bool | None = None
-    image_token_index: TokenId | None = None
-    image_token_id: TokenId | None = None
-    video_token_index: TokenId | None = None
-    video_token_id: TokenId | None = None
-    mm_vision_tower: Any = None
-    mm_image_tower: Any = None
-    mm_video_tower: Any = None
-
-
-class GenerationSettings(Struct):
-    """generation_config.json: the settings for greedy answers and the defaults for sampling."""
-
-    eos_token_id: TokenId | Ids | None = None
-    repetition_penalty: Positive | None = None
-    no_repeat_ngram_size: Length | None = None
-    bad_words_ids: Annotated[list[Ids], Meta(min_length=1)] | None = None
-    sequence_bias: list[tuple[Ids, Number]] | None = None
-    min_length: Length | None = None
-    min_new_tokens: Length | None = None
-    forced_bos_token_id: TokenId | None = None
-    forced_eos_token_id: TokenId | Ids | None = None
-    suppress_tokens: list[TokenId] | None = None
-    begin_suppress_tokens: list[TokenId] | None = None
-    exponential_decay_length_penalty: tuple[Length, Positive] | None = None
-    remove_invalid_values: bool | None = None
-    do_sample: bool | None = None
-    temperature: Number | None = None
-    top_p: Number | None = None
-    top_k: int | None = None
-    num_beams: Annotated[int, Meta(ge=1, le=2**16)] | None = None
-    guidance_scale: Number | None = None
-    encoder_repetition_penalty: Number | None = None
-    encoder_no_repeat_ngram_size: Length | None = None
-    penalty_alpha: Number | None = None
-    stop_strings: str | list[str] | None = None
-    token_healing: bool | None = None
-    watermarking_config: Any = None
-    constraints: Any = None
-    force_words_ids: Any = None
-    dola_layers: Any = None
-    custom_generate: Any = None
-
-
-class TokenizerConfig(Struct):
-    """tokenizer_config.json."""
-
-    tokenizer_class: str | None = None
-    bos_token: str | dict[str, Any] | None = None
-    eos_token: str | dict[str, Any] | None = None
-    chat_template: Templates | None = None
-    unk_token: str | dict[str, Any] | None = None
-    pad_token: str | dict[str, Any] | None = None
-    model_max_length: int | float | None = None
-    padding_side: str | None = None
-    legacy: bool | None = None
-    add_bos_token: bool | None = None
-    added_tokens_decoder: dict[str, dict[str, Any]] | None = None
-    extra_special_tokens: dict[str, Any] | list[Any] | None = None
-
-
-class ImageProcessor(Struct):
-    """preprocessor_config.json, or `image_processor` in processor_config.json."""
-
-    image_processor_type: str | None = None
-    feature_extractor_type: str | None = None
-    size: Sides | None = None
-    crop_size: Sides | None = None
-    pad_size: Sides | None = None
-    resample: Annotated[int, Meta(ge=0, le=5)] | None = None
-    rescale_factor: Annotated[float, Meta(gt=0, le=1e3)] | None = None
-    image_mean: Number | Annotated[list[Number], Meta(min_length=3, max_length=3)] | None = None
-    image_std: Positive | Annotated[list[Positive], Meta(min_length=3, max_length=3)] | None = None
-    do_resize: bool | None = None
-    do_center_crop: bool | None = None
-    do_rescale: bool | None = None
-    do_normalize: bool | None = None
-    do_pad: bool | None = None
-    do_convert_rgb: bool | None = None
-
-
-class AreaImageProcessor(ImageProcessor):
-    """The settings of a class in AREAS: `size` bounds the pixels of a picture, not its sides."""
-
-    size: dict[str, Area | None] | None = None
-    min_pixels: Area | None = None
-    max_pixels: Area | None = None
-
-
-class VideoProcessor(ImageProcessor):
-    """video_preprocessor_config.json, which transformers reads if it has a video processor."""
-
-    size: Side | dict[str, Area | None] | None = None
-
-
-class Processor(Struct):
-    """processor_config.json."""
-
-    image_processor: ImageProcessor | None = None
-    chat_template: Templates | None = None
-    processor_class: str | None = None
-
-
-class AreaProcessor(Processor):
-    """processor_config.json with the settings of a class in AREAS."""
-
-    image_processor: AreaImageProcessor | None = None
-
-
-class ChatTemplate(Struct):
-    """chat_template.json."""
-
-    chat_template: Templates
-
+TextConfig = record(
+    "TextConfig",
+    ("model_type hidden_act", str),
+    ("hidden_size head_dim", Width),
+    ("intermediate_size", several(Inner)),
+    ("num_hidden_layers num_attention_heads num_key_value_heads", Depth),
+    ("vocab_size max_position_embeddings", Tokens),
+    ("rms_norm_eps rope_theta", Above),
+    ("attention_dropout", Number),
+    ("attention_bias mlp_bias tie_word_embeddings is_encoder_decoder", bool),
+)
+# Families have different names for the sizes of their towers.
+Vision = record(
+    "Vision",
+    ("model_type hidden_act", str),
+    ("hidden_size projection_dim", Width),
+    ("embed_dim", several(Width)),
+    ("intermediate_size", Inner),
+    ("num_hidden_layers num_attention_heads attention_heads num_channels", Depth),
+    ("depth num_heads", several(Depth)),
+    ("image_size patch_size", Sided),
+    ("layer_norm_eps", Above),
+    ("attention_dropout", Number),
+)
+# The whole file; EventGPT keeps its language model's fields here.
+ModelConfig = record(
+    "ModelConfig",
+    ("architectures", list[str]),
+    ("text_config llm_config language_config", TextConfig),
+    ("vision_config", Vision),
+    ("quantization_config auto_map", dict[str, Any]),
+    ("vision_feature_layer", several(int)),
+    ("vision_feature_select_strategy projector_hidden_act", str),
+    ("multimodal_projector_bias", bool),
+    ("image_token_index image_token_id video_token_index video_token_id", TokenId),
+    base=TextConfig,
+)
+# The settings for greedy answers and the defaults for sampling.
+GenerationSettings = record(
+    "GenerationSettings",
+    ("eos_token_id forced_eos_token_id", TokenId | Ids),
+    ("forced_bos_token_id", TokenId),
+    ("repetition_penalty", Positive),
+    ("no_repeat_ngram_size min_length min_new_tokens encoder_no_repeat_ngram_size", Length),
+    ("bad_words_ids", Annotated[list[Ids], Meta(min_length=1)]),
+    ("sequence_bias", list[tuple[Ids, Number]]),
+    ("suppress_tokens begin_suppress_tokens", list[TokenId]),
+    ("exponential_decay_length_penalty", tuple[Length, Positive]),
+    ("remove_invalid_values do_sample token_healing", bool),
+    ("temperature top_p guidance_scale encoder_repetition_penalty penalty_alpha", Number),
+    ("top_k", int),
+    ("num_beams", Annotated[int, Meta(ge=1, le=2**16)]),
+    ("stop_strings", str | list[str]),
+)
+TokenizerConfig = record(
+    "TokenizerConfig",
+    ("tokenizer_class padding_side", str),
+    ("bos_token eos_token unk_token pad_token", Token),
+    ("chat_template", Templates),
+    ("model_max_length", int | float),
+    ("legacy add_bos_token", bool),
+    ("added_tokens_decoder", dict[str, dict[str, Any]]),
+    ("extra_special_tokens", dict[str, Any] | list[Any]),
+)
+# preprocessor_config.json, or `image_processor` in processor_config.json
+ImageProcessor = record(
+    "ImageProcessor",
+    ("image_processor_type feature_extractor_type", str),
+    ("size crop_size pad_size", Sides),
+    ("resample", Annotated[int, Meta(ge=0, le=5)]),
+    ("rescale_factor", Annotated[float, Meta(gt=0, le=1e3)]),
+    ("image_mean", Mean),
+    ("image_std", Deviation),
+    ("do_resize do_center_crop do_rescale do_normalize do_pad do_convert_rgb", bool),
+)
+# Of a class in AREAS: `size` bounds the pixels of a picture, not its sides.
+AreaImageProcessor = record(
+    "AreaImageProcessor",
+    ("size", dict[str, Area | None]),
+    ("min_pixels max_pixels", Area),
+    base=ImageProcessor,
+)
+# transformers reads it if it has a video processor
+VideoProcessor = record(
+    "VideoProcessor", ("size", Side | dict[str, Area | None]), base=ImageProcessor
+)
+Processor = record(
+    "Processor",
+    ("image_processor", ImageProcessor),
+    ("chat_template", Templates),
+    ("processor_class", str),
+)
+AreaProcessor = record("AreaProcessor", ("image_processor", AreaImageProcessor), base=Processor)
+ChatTemplate = msgspec.defstruct("ChatTemplate", [("chat_template", Templates)])
 
 FILES: dict[str, type[Struct]] = {
     "config.json": ModelConfig,
@@ -242,11 +181,10 @@ def check(content: Any, kind: type[Struct], path: Path, name: str) -> None:
     try:
         msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        message = str(error)
-        found = _KEY.search(message)
-        key = found.group(1) if found else ""
-        wanted = message[: found.start()] if found else message
-        shown = f"{key} is {_shown(content, key)}" if key else "it holds no such object"
+        wanted, shown = str(error), "it holds no such object"
+        if match := _KEY.search(wanted):
+            key, wanted = match.group(1), wanted[: match.start()]
+            shown = f"{key} is {_shown(content, key)}" if key else shown
         raise ModelUnavailable(
             f"{name}: {path}: {shown} ({wanted[:1].lower()}{wanted[1:].replace('`', '')}): "
             "correct it, or copy the file again."

@@ -14,9 +14,7 @@ from typing import Any
 import torch
 from transformers import CLIPImageProcessorPil
 
-from engine.decoding.decode import Decoder
-from engine.errors import ModelUnavailable
-from engine.models import checkpoint_files, processors
+from engine.models import auto_processor, checkpoint_files
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
@@ -27,7 +25,6 @@ from engine.models.loading import (
     load_weights,
     refuse_larger_tokenizer,
 )
-from engine.models.shape import Form
 from engine.types import Features, ModelInfo, Prepared
 
 SYSTEM = (
@@ -45,18 +42,18 @@ class EventGPTAdapter(Adapter):
     prompt = SYSTEM + " USER: <ev_start><event><ev_end>\n{question} ASSISTANT:"
 
     @classmethod
-    def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
-        info = info_of(entry, folder, form)
+    def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
+        info = info_of(entry, folder)
         tokenizer = _tokenizer(info, folder)
         model, info = load_weights(EventGPT, info, folder)
         size = model.config.tower_config().image_size
-        if processors.fields(folder, info.name) is None:
-            processor, notes = processors.published_clip(size), [PUBLISHED_PROCESSOR]
+        if auto_processor.fields(folder, info.name) is None:
+            processor, notes = auto_processor.published_clip(size), [PUBLISHED_PROCESSOR]
         else:
-            processor, notes = processors.load(info, folder, CLIPImageProcessorPil), []
+            processor, notes = auto_processor.load_image(info, folder, CLIPImageProcessorPil), []
         _add_markers(info, folder, model, tokenizer)
         adapter = cls(info, model, tokenizer, processor, notes)
-        processors.refuse_other_sizes(info, processor, adapter.pixels, size)
+        auto_processor.refuse_other_sizes(info, processor, adapter.pixels, size)
         return adapter
 
     @property
@@ -68,12 +65,9 @@ class EventGPTAdapter(Adapter):
         head = self.tokenizer(before, add_special_tokens=False)["input_ids"]
         tail = self.tokenizer(after, add_special_tokens=False)["input_ids"]
         ids = [self.tokenizer.bos_token_id, *head, EVENT_TOKEN_ID, *tail]
-        return ids, len(ids) - 1 + images + self._tokens_per_image
-
-    @property
-    def _tokens_per_image(self) -> int:
         tower = self.model.config.tower_config()
-        return int(tower.image_size // tower.patch_size) ** 2 + 1
+        patches = int(tower.image_size // tower.patch_size) ** 2
+        return ids, len(ids) - 1 + images + patches + 1
 
     def encode(self, prepared: Prepared) -> Features:
         return Features({"rows": self.model.encode_events(prepared.pixels)})
@@ -107,14 +101,6 @@ class EventGPTAdapter(Adapter):
         model = self.model.model
         return [model.visual_tower, model.visual_projector, model.feature_adaptor]
 
-    @property
-    def decoder(self) -> Decoder:
-        return Decoder(self.model.model, self.model.lm_head, self.text_config, self.eos_ids)
-
-    @property
-    def text_config(self) -> Any:
-        return self.model.config
-
 
 def _tokenizer(info: ModelInfo, folder: Path) -> Any:
     """The checkpoint's tokenizer; a sentencepiece model is read as in the published code.
@@ -123,11 +109,7 @@ def _tokenizer(info: ModelInfo, folder: Path) -> Any:
     a special token.
     """
     if not (folder / "tokenizer.model").is_file():
-        if (folder / "tokenizer.json").is_file():
-            return load_tokenizer(info, folder)
-        raise ModelUnavailable(
-            f"{info.name} has no tokenizer.json and no tokenizer.model in {folder}: copy one there."
-        )
+        return load_tokenizer(info, folder)
     stated = checkpoint_files.read_if_there(folder / "tokenizer_config.json", info.name)
     return load_sentencepiece(info, folder, legacy=stated.get("legacy") is not False)
 

@@ -1,30 +1,44 @@
-"""The families of models: the adapter of each, what it is shown, and its form of config.json.
+"""The families of models, and what is known of each kind of model that transformers has.
 
-The registry imports an adapter at its first use.
+Listing models imports neither torch nor transformers: the registry imports an adapter at its first
+use, and transformers' own tables are read from the text of its module.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ast
+import importlib.util
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from engine.models import shape
-from engine.models.shape import Form
-from engine.models.supported import ANY_FAMILY
-from engine.types import MediaKind
+from engine.types import MediaKind, Tower
+
+ANY_FAMILY = "transformers"
+CLIP_L_336 = Tower(hidden=1024, layers=24, heads=16, image_size=336, patch_size=14)
+CLIP_L_224 = Tower(hidden=1024, layers=24, heads=16, image_size=224, patch_size=14)
+# The usual number of pictures of a sample.
+PICTURES: dict[MediaKind, int] = {"events": 5, "video": 8, "image": 1}
+Rows = Callable[[Tower, int, Mapping[str, Any]], int]
 
 
-@dataclass(frozen=True)
-class Family:
-    """A family's adapter, its kind of media, its model_type, its form of config.json, and whether
-    batches and a compiled step are proved to give its own answers (`lean`).
+class Family(NamedTuple):
+    """A family's adapter, its kind of media, and how it writes its config.json.
 
-    The family "transformers" has any model_type that transformers knows, and no form of its own.
+    `text`: the field of the language model ("" if it is the whole file).  `tower`: the default
+    tower.  `rows` gives the number of visual rows from the tower, the number of pictures and
+    config.json.  The family "transformers" has any model_type that transformers knows: sizes are
+    found by their usual names, and only the checkpoint's processor knows the number of rows.
+    `lean`: batches and a compiled step are proved to give its own answers.
     """
 
     adapter: str
     kind: MediaKind
-    model_type: str
-    form: Form
+    model_type: str = ""
+    text: str = ""
+    tower: Tower | None = None
+    rows: Rows | None = None
     lean: bool = True
 
 
@@ -33,23 +47,75 @@ FAMILIES: dict[str, Family] = {
         "engine.models.eventgpt:EventGPTAdapter",
         "events",
         "EventChat_llama",
-        Form(5, "", shape.CLIP_L_336, shape.pooled),
+        tower=CLIP_L_336,
+        # one row per picture, then one per patch and one for CLS, averaged over pictures
+        rows=lambda tower, images, _: images + tower.patches + 1,
     ),
     "video_llava": Family(
         "engine.models.llava:VideoLlavaAdapter",
         "video",
         "video_llava",
-        Form(8, "text_config", shape.CLIP_L_224, shape.all_rows),
+        "text_config",
+        CLIP_L_224,
+        rows=lambda tower, images, _: images * (tower.patches + 1),
     ),
     "llava": Family(
         "engine.models.llava:LlavaAdapter",
         "image",
         "llava",
-        Form(1, "text_config", shape.CLIP_L_336, shape.patch_rows),
+        "text_config",
+        CLIP_L_336,
+        rows=lambda tower, images, config: (
+            images * (tower.patches + (config.get("vision_feature_select_strategy") == "full"))
+        ),
     ),
     ANY_FAMILY: Family(
-        "engine.models.transformers_adapter:TransformersAdapter", "image", "", Form(), False
+        "engine.models.transformers_adapter:TransformersAdapter", "image", lean=False
     ),
 }
 # The families with an adapter of their own, by model_type.
 OWN = {known.model_type: family for family, known in FAMILIES.items() if known.model_type}
+
+# Models that generate() cannot give what an encoder made (mm_encoder_outputs) instead of pixels:
+# forward() does not take it, or generate() cannot be called without pixels.  Hooked mode only.
+HOOKED_ONLY = {
+    *("blip", "blip-2", "evolla", "florence2", "git", "idefics", "instructblip"),
+    *("instructblipvideo", "kosmos-2", "kosmos-2.5", "mistral4", "mllama", "pi0", "pix2struct"),
+    *("pp_formulanet", "t5gemma2", "udop", "vision-encoder-decoder"),
+}
+# Answers after a reused prefix were found equal (tests/verify/test_families.py); add one with its
+# test.
+PREFIX_PROVED = {
+    *("aya_vision", "glm46v", "glm4v", "idefics2", "idefics3", "internvl", "lighton_ocr", "llava"),
+    *("llava_next", "llava_next_video", "llava_onevision", "qwen2_5_vl", "qwen2_vl", "qwen3_vl"),
+    *("smolvlm", "video_llama_3", "video_llava", "vipllava"),
+}
+# Their processors take several pictures without an error, and their prompts have room for one.
+ONE_PICTURE = {"blip", "blip-2", "git", "instructblip"}
+
+
+@cache
+def _model_types(task: str) -> frozenset[str]:
+    """The model_types in one of transformers' tables of auto classes."""
+    package = importlib.util.find_spec("transformers")
+    assert package is not None and package.origin is not None
+    path = Path(package.origin).parent / "models" / "auto" / "modeling_auto.py"
+    tables = {
+        ast.unparse(node.targets[0]): node.value
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign)
+    }
+    made = tables[f"MODEL_FOR_{task}_MAPPING_NAMES"]
+    assert isinstance(made, ast.Call)  # OrderedDict([(model_type, class), ...])
+    return frozenset(dict(ast.literal_eval(made.args[0])))
+
+
+def known() -> frozenset[str]:
+    """Every model_type that AutoModelForImageTextToText can load."""
+    return _model_types("IMAGE_TEXT_TO_TEXT")
+
+
+def reads_text_only(model_type: str) -> bool:
+    """Whether transformers has it as a language model without pictures."""
+    reads_pictures = {"phi4_multimodal"}  # but not through the auto class
+    return model_type in _model_types("CAUSAL_LM") - known() - reads_pictures

@@ -13,7 +13,7 @@ from typing import Any
 from engine.errors import BadInput, DownloadFailed
 from engine.models import supported
 from engine.models.checkpoint import ModelEntry
-from engine.models.families import OWN
+from engine.models.families import ANY_FAMILY
 from engine.plain_files import advice
 from engine.quoting import first_line
 
@@ -111,5 +111,5 @@ def _refuse_useless(
             "checkpoint in models.toml."
         )
     supported.refuse_packed(entry.name, where, config)
-    if entry.family == supported.ANY_FAMILY and "model_type" in config:
-        supported.refuse_type(entry.name, entry.checkpoint, where, config, OWN)
+    if entry.family == ANY_FAMILY and "model_type" in config:
+        supported.refuse_type(entry.name, entry.checkpoint, where, config)

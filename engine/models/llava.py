@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 import torch
 from transformers import LlavaForConditionalGeneration, VideoLlavaForConditionalGeneration
 
-from engine.decoding.decode import Decoder
 from engine.errors import ModelUnavailable
-from engine.models import processors, templates
+from engine.models import auto_processor, templates
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.loading import (
@@ -22,7 +21,6 @@ from engine.models.loading import (
     load_weights,
     refuse_larger_tokenizer,
 )
-from engine.models.shape import Form
 from engine.types import Features, Prepared
 
 OWN_PROMPT = "The prompt comes from the checkpoint's chat template."
@@ -32,21 +30,20 @@ class PlaceholderAdapter(Adapter):
     """A transformers model whose prompt holds one placeholder token per visual row."""
 
     model_class: ClassVar[Any]
-    pixel_name: ClassVar[str]  # of generate()'s argument; clips have a dimension more
     placeholder: ClassVar[str]
     markers: ClassVar[tuple[str, ...]]  # tokens that sentencepiece lacks, in the order of their ids
     one_each = False  # whether each picture has its own placeholder in the prompt
     has_template = False  # whether the prompt comes from the checkpoint's chat template
 
     @classmethod
-    def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
-        info = info_of(entry, folder, form)
+    def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
+        info = info_of(entry, folder)
         tokenizer = load_tokenizer(info, folder)
         if not (folder / "tokenizer.json").is_file():
             known = tokenizer.get_vocab()  # a release has these besides its tokenizer.model
             if absent := [marker for marker in cls.markers if marker not in known]:
                 tokenizer.add_tokens(absent, special_tokens=True)
-        processor = processors.load(info, folder)
+        processor = auto_processor.load_image(info, folder)
         model, info = load_weights(cls.model_class, info, folder)
         rows = model.get_input_embeddings().num_embeddings
         refuse_larger_tokenizer(info, folder, len(tokenizer), rows)
@@ -68,8 +65,8 @@ class PlaceholderAdapter(Adapter):
                     f"{info.name}: the vision_feature_layer of its config.json is {layer}, "
                     f"but its tower has {deep} layers: copy both from one checkpoint."
                 )
-        size = int(model.config.vision_config.image_size)
-        processors.refuse_other_sizes(info, processor, adapter.pixels, size)
+        size = int(config.vision_config.image_size)
+        auto_processor.refuse_other_sizes(info, processor, adapter.pixels, size)
         return adapter
 
     @property
@@ -83,8 +80,10 @@ class PlaceholderAdapter(Adapter):
         return int(vision.image_size // vision.patch_size) ** 2
 
     def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
-        marks = images if self.one_each else 1
-        text, bos = self._marked(marks).format(question=question), self.tokenizer.bos_token
+        marks, line = images if self.one_each else 1, f"{self.placeholder}\n"
+        mark = line if line in self.prompt else self.placeholder  # each on its own line
+        text = self.prompt.replace(mark, mark * marks).format(question=question)
+        bos = self.tokenizer.bos_token
         # as in transformers' processors: no second BOS if the template writes one
         own = bool(bos) and text.startswith(bos)
         ids: list[int] = self.tokenizer(text, add_special_tokens=not own)["input_ids"]
@@ -93,12 +92,6 @@ class PlaceholderAdapter(Adapter):
         rows = [self.visual_id] * (self.rows_per_image * images // marks)
         ids = [new for one in ids for new in (rows if one == self.visual_id else (one,))]
         return ids, len(ids)
-
-    def _marked(self, count: int) -> str:
-        """The prompt with `count` placeholders, each on its own line if the first one is."""
-        line = f"{self.placeholder}\n"
-        mark = line if line in self.prompt else self.placeholder
-        return self.prompt.replace(mark, mark * count)
 
     def embed(self, prepared: Prepared, features: Features) -> torch.Tensor:
         rows = features.rows
@@ -111,26 +104,6 @@ class PlaceholderAdapter(Adapter):
 
     def encode(self, prepared: Prepared) -> Features:
         return self.encode_batch([prepared])[0]
-
-    def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
-        pixels = prepared.pixels[None] if "videos" in self.pixel_name else prepared.pixels
-        out: torch.Tensor = self.model.generate(
-            input_ids=prepared.input_ids,
-            attention_mask=torch.ones_like(prepared.input_ids),
-            **{self.pixel_name: pixels},
-            **options,
-        )
-        return out
-
-    @property
-    def decoder(self) -> Decoder:
-        return Decoder(
-            self.model.model.language_model, self.model.lm_head, self.text_config, self.eos_ids
-        )
-
-    @property
-    def text_config(self) -> Any:
-        return self.model.config.text_config
 
     def use_template(self, template: templates.Template) -> None:
         """Uses the checkpoint's chat template instead of the published prompt."""
@@ -171,7 +144,6 @@ class LlavaAdapter(PlaceholderAdapter):
     markers = ("<image>",)
     one_each = True
     model_class = LlavaForConditionalGeneration
-    pixel_name = "pixel_values"
 
     @property
     def visual_id(self) -> int:
@@ -205,7 +177,6 @@ class VideoLlavaAdapter(PlaceholderAdapter):
     placeholder = "<video>"
     markers = ("<image>", "<video>")
     model_class = VideoLlavaForConditionalGeneration
-    pixel_name = "pixel_values_videos"
 
     @property
     def visual_id(self) -> int:
@@ -214,6 +185,9 @@ class VideoLlavaAdapter(PlaceholderAdapter):
     @property
     def rows_per_image(self) -> int:
         return self.patches + 1
+
+    def visual_inputs(self, prepared: Prepared) -> dict[str, Any]:
+        return {"pixel_values_videos": prepared.pixels[None]}  # clips have a dimension more
 
     def encode_batch(self, prepared: Sequence[Prepared]) -> list[Features]:
         if len({len(one.pixels) for one in prepared}) > 1:  # lengths must be equal

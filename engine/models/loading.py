@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,15 +21,9 @@ from engine import settings
 from engine.errors import Cancelled, ModelUnavailable
 from engine.machine import device as devices
 from engine.machine import memory
-from engine.models import (
-    checkpoint_files,
-    model_card,
-    quantization,
-    weights,
-)
+from engine.models import checkpoint_files, model_card, quantization
 from engine.models.checkpoint import ModelEntry
-from engine.models.shape import Form
-from engine.quoting import first_line
+from engine.quoting import first_line, gib
 from engine.types import ModelInfo
 
 transformers_logging.disable_progress_bar()
@@ -49,11 +43,10 @@ def ordinary_tensors() -> Iterator[None]:
         yield
 
 
-def info_of(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
+def info_of(entry: ModelEntry, folder: Path) -> ModelInfo:
     """The entry's model card, with the digest of its files and its device."""
-    card = model_card.card(entry, folder, form)
     digest = model_card.full_digest(entry, folder)
-    return replace(card, digest=digest, device=str(devices.choose()))
+    return replace(model_card.card(entry, folder), digest=digest, device=str(devices.choose()))
 
 
 def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, ModelInfo]:
@@ -77,12 +70,23 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
                 weights_only=True,
                 **quantization.options(info),
             )
-            refuse_incomplete(info.name, folder, report)
+            _refuse_incomplete(info.name, folder, report)
             model = model if info.quantization else model.to(info.device)
     except (ModelUnavailable, Cancelled):
         raise
     except CANNOT_LOAD as error:
-        raise _cannot_load(info, folder, error) from error
+        line = first_line(error)
+        if memory.is_out_of_memory(error):
+            left = devices.memory_of(torch.device(info.device))
+            raise ModelUnavailable(
+                f"{info.name} does not fit into the memory of {info.device}: "
+                f"{gib(left.free)} of {gib(left.total)} are free ({line}): "
+                "close other programs, or choose a smaller dtype or model."
+            ) from error
+        raise ModelUnavailable(
+            f"{info.name}: the weights in {folder} cannot be loaded ({line}): "
+            "copy or download the checkpoint again."
+        ) from error
     finally:
         transformers_logging.set_tqdm_hook(before)
     count = info.parameters if info.quantization else _count(model)
@@ -92,29 +96,15 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
 
 def _bar(factory: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Instead of transformers' progress bar: reports of the weights loaded."""
+
+    def reported(parts: Any) -> Iterator[Any]:
+        for done, part in enumerate(parts):
+            checkpoint_files.report("weights", done, len(parts))
+            yield part
+
     if options.get("desc") == "Loading weights" and args and hasattr(args[0], "__len__"):
-        return _with_progress(args[0], len(args[0]))
+        return reported(args[0])
     return factory(*args, **options)
-
-
-def _with_progress(parts: Iterable[Any], total: int) -> Iterator[Any]:
-    for done, part in enumerate(parts):
-        weights.report("weights", done, total)
-        yield part
-
-
-def _cannot_load(info: ModelInfo, folder: Path, error: Exception) -> ModelUnavailable:
-    if memory.is_out_of_memory(error):
-        left = devices.memory_of(torch.device(info.device))
-        return ModelUnavailable(
-            f"{info.name} does not fit into the memory of {info.device}: "
-            f"{memory.gib(left.free)} of {memory.gib(left.total)} are free ({first_line(error)}): "
-            "close other programs, or choose a smaller dtype or model."
-        )
-    return ModelUnavailable(
-        f"{info.name}: the weights in {folder} cannot be loaded ({first_line(error)}): "
-        "copy or download the checkpoint again."
-    )
 
 
 def _count(model: Any) -> int:
@@ -123,14 +113,18 @@ def _count(model: Any) -> int:
 
 def _refuse_code(info: ModelInfo, folder: Path) -> None:
     """ModelUnavailable if a .bin file holds anything except tensors; does not read the tensors."""
-    for file in weights.weight_files(folder, info.name):
+    for file in checkpoint_files.weight_files(folder, info.name):
         if file.suffix == ".safetensors":
             continue
         try:
             torch.load(file, map_location="meta", weights_only=True, mmap=True)
         except pickle.UnpicklingError as error:
+            # the name that weights_only refused, from torch's long message
+            lines = str(error).splitlines()
+            what = next((x for x in lines if "GLOBAL" in x or "Unsupported" in x), "a pickle")
+            what = what.split("WeightsUnpickler error:")[-1].strip()[:120]
             raise ModelUnavailable(
-                f"{info.name}: {file} holds more than tensors ({_refused(error)}) and is not "
+                f"{info.name}: {file} holds more than tensors ({what}) and is not "
                 "opened, as this could run code: use a safetensors copy of the checkpoint."
             ) from error
         except (RuntimeError, OSError, EOFError, ValueError, KeyError) as error:
@@ -140,18 +134,12 @@ def _refuse_code(info: ModelInfo, folder: Path) -> None:
             ) from error
 
 
-def _refused(error: pickle.UnpicklingError) -> str:
-    """The name that weights_only refused, taken from torch's long message."""
-    lines = [line for line in str(error).splitlines() if "GLOBAL" in line or "Unsupported" in line]
-    return lines[0].split("WeightsUnpickler error:")[-1].strip()[:120] if lines else "a pickle"
-
-
 def _refuse_larger_than_its_weights(model_class: Any, info: ModelInfo, folder: Path) -> None:
     """ModelUnavailable if config.json describes more weights than the files hold."""
     config = model_class.config_class.from_pretrained(folder, local_files_only=True)
     with torch.device("meta"):
         described = _count(model_class(config))
-    held = weights.weight_count(folder, info.name)
+    held = checkpoint_files.weight_count(folder, info.name)
     if described > held * 1.5:
         raise ModelUnavailable(
             f"{info.name}: {folder / 'config.json'} describes {described:,} weights, but the files "
@@ -159,7 +147,7 @@ def _refuse_larger_than_its_weights(model_class: Any, info: ModelInfo, folder: P
         )
 
 
-def refuse_incomplete(name: str, folder: Path, report: Mapping[str, Any]) -> None:
+def _refuse_incomplete(name: str, folder: Path, report: Mapping[str, Any]) -> None:
     """ModelUnavailable if a parameter got no weight from the files."""
     absent = sorted(report["missing_keys"])
     mismatched = report["mismatched_keys"]
@@ -173,7 +161,6 @@ def refuse_incomplete(name: str, folder: Path, report: Mapping[str, Any]) -> Non
 
 
 def load_tokenizer(info: ModelInfo, folder: Path) -> Any:
-    """The checkpoint's tokenizer, or ModelUnavailable."""
     refuse_absent(info, folder, ("tokenizer.json", "tokenizer.model"))
     try:
         if (folder / "tokenizer.json").is_file():

@@ -15,9 +15,8 @@ from typing import Any
 
 from engine import settings
 from engine.errors import BadInput, SettingsError
-from engine.models import checkpoint, model_rows, registry, shape, supported
+from engine.models import checkpoint, model_card, registry, supported
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
-from engine.models.shape import Form
 from engine.plain_files import read_text, reason, write_whole
 from engine.quoting import quoted, shown
 
@@ -58,7 +57,7 @@ def make(where: str, **chosen: str | None) -> NewEntry:
     """
     path = settings.load().models_file
     text = read_text(path, settings.MAX_TOML, "The list of models", error=SettingsError)
-    known = model_rows.of_table(settings.parse_toml(text, path), path)
+    known = checkpoint.read_entries(settings.parse_toml(text, path), path)
     place, folder = _place(where, path)
     short = Path(place).name
     row = {"name": short.lower(), "label": short, "checkpoint": place}
@@ -73,11 +72,12 @@ def make(where: str, **chosen: str | None) -> NewEntry:
     if folder is None:
         row["revision"] = "main"
         folder = checkpoint.hub_folder(place, "main")
+    stored = None
     if folder is not None:
         entry = _added(text, row, known, path)
         row["family"] = entry.family
         registry.check(entry)
-    stored = shape.read(Form(), folder, row["name"]).stored_dtype if folder else None
+        stored = model_card.read(entry, folder).stored_dtype
     row.setdefault("dtype", stored if stored in DTYPE_BYTES else _DTYPE)
     entry, lines = _added(text, row, known, path), _lines(row)
     return NewEntry(entry, lines, folder is not None, path, _with(text, lines))
@@ -104,7 +104,7 @@ def _place(where: str, path: Path) -> tuple[str, Path | None]:
 
 def _added(text: str, row: dict[str, str], known: tuple[ModelEntry, ...], path: Path) -> ModelEntry:
     """The row as an entry, read back from the whole text of the new file."""
-    found = model_rows.of_table(settings.parse_toml(_with(text, _lines(row)), path), path)
+    found = checkpoint.read_entries(settings.parse_toml(_with(text, _lines(row)), path), path)
     if found[:-1] != known:
         raise SettingsError(
             f"{shown(path)} would be read differently with another entry at its end: add the entry "

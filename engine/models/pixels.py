@@ -75,15 +75,12 @@ class ProcessorSettings:
             return None
         fast = setting == "fast" and self.has_fast
         small = np.stack([self._resized(image, fast) for image in images])
-        if fast:
-            return self._scaled(small)
-        channels = [self.table[c].take(small[..., c]) for c in range(3)]
-        return torch.from_numpy(np.stack(channels, axis=1))
-
-    def _scaled(self, small: npt.NDArray[np.uint8]) -> torch.Tensor:
-        """Applies the table as a linear function: faster, and equal up to rounding."""
-        channels = torch.from_numpy(small).permute(0, 3, 1, 2)
-        values = channels.to(torch.float32, memory_format=torch.contiguous_format)
+        if not fast:
+            channels = [self.table[c].take(small[..., c]) for c in range(3)]
+            return torch.from_numpy(np.stack(channels, axis=1))
+        # the table as a linear function: faster, and equal up to rounding
+        values = torch.from_numpy(small).permute(0, 3, 1, 2)
+        values = values.to(torch.float32, memory_format=torch.contiguous_format)
         lowest = torch.from_numpy(self.table[:, :1, None])
         steps = torch.from_numpy(self.table[:, 255:] - self.table[:, :1])[..., None] / 255
         return values.mul_(steps).add_(lowest)
@@ -109,30 +106,21 @@ class ProcessorSettings:
         target = self._target(image.shape)
         top, left = self._corner(image.shape) or (0, 0)
         height, width = self.crop or target
+        bottom, right = top + height, left + width
         if fast:
-            large = self._by_torch(image, target)
-            return large[top : top + height, left : left + width]
-        columns = self._by_pillow(image, target, left, width)
-        return columns[top : top + height]
-
-    def _by_pillow(
-        self, image: Image, target: tuple[int, int], left: int, width: int
-    ) -> npt.NDArray[np.uint8]:
-        """With rows first, columns that the crop removes are skipped."""
+            given = torch.from_numpy(image).permute(2, 0, 1)[None]
+            mode = _TORCH[self.resample]
+            out = torch.nn.functional.interpolate(given, target, mode=mode, antialias=True)
+            large: Image = out[0].permute(1, 2, 0).numpy()
+            return large[top:bottom, left:right]
+        whole = Pillow.fromarray(image)
         if not rows_first():
-            whole = Pillow.fromarray(image).resize(target[::-1], self.resample)
-            return np.asarray(whole)[:, left : left + width]
-        height = len(image)
-        rows = Pillow.fromarray(image).resize((target[1], height), self.resample)
-        columns = rows.crop((left, 0, left + width, height))
-        return np.asarray(columns.resize((width, target[0]), self.resample))
-
-    def _by_torch(self, image: Image, target: tuple[int, int]) -> Image:
-        given = torch.from_numpy(image).permute(2, 0, 1)[None]
-        mode = _TORCH[self.resample]
-        out = torch.nn.functional.interpolate(given, target, mode=mode, antialias=True)
-        found: Image = out[0].permute(1, 2, 0).numpy()
-        return found
+            resized = np.asarray(whole.resize(target[::-1], self.resample))
+            return resized[top:bottom, left:right]
+        # with rows first, columns that the crop removes are skipped
+        rows = whole.resize((target[1], len(image)), self.resample)
+        columns = rows.crop((left, 0, right, len(image)))
+        return np.asarray(columns.resize((width, target[0]), self.resample))[top:bottom]
 
 
 @cache

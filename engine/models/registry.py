@@ -22,26 +22,22 @@ from engine.models import (
     checkpoint,
     checkpoint_files,
     model_card,
-    model_rows,
     quantization,
-    shape,
     supported,
     variants,
 )
 from engine.models.checkpoint import ModelEntry
+from engine.models.families import ANY_FAMILY, HOOKED_ONLY, OWN
 from engine.models.families import FAMILIES as FAMILIES  # re-exported
-from engine.models.families import OWN
-from engine.models.shape import NEW_TOKENS, Form, Need, Shape
-from engine.quoting import listed, quoted
-from engine.types import VARIANT_MARK, MediaKind, ModelInfo, Sample
+from engine.models.model_card import NEW_TOKENS, Need, Shape
+from engine.quoting import gib, listed, quoted, shown
+from engine.types import VARIANT_MARK, ModelInfo, Sample
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
 
 # Letters in a name that mean a family: a model must not carry another family's name.
 _TELLING = {"videollava": "video_llava", "eventgpt": "eventgpt"}
-# The usual number of pictures of a sample, for memory estimates.
-PICTURES: dict[MediaKind, int] = {"events": 5, "video": 8, "image": 1}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,24 +46,21 @@ class View:
 
     adapter: Adapter
     shape: Shape
-
-
-@dataclass(frozen=True, eq=False)
-class Resident(View):
-    """A loaded model, and how its variants use it."""
-
-    views: dict[ModelEntry, View] = field(default_factory=dict)
+    others: dict[ModelEntry, View] = field(default_factory=dict)  # how variants use it
 
 
 # The loaded models, the least recently used first, by the entries whose weights they hold
 # (variants.loaded).  Changed only under the lock.
-_held: OrderedDict[ModelEntry, Resident] = OrderedDict()
+_held: OrderedDict[ModelEntry, View] = OrderedDict()
 _lock = threading.Lock()
 
 
 def entries() -> tuple[ModelEntry, ...]:
     """All entries of models.toml in file order; SettingsError says what is wrong."""
-    return model_rows.read(settings.load().models_file)
+    path = settings.load().models_file
+    if not (rows := checkpoint.read_entries(settings.read_toml(path), path)):
+        raise SettingsError(f"{shown(path)} holds no [[model]] entry: add one.")
+    return rows
 
 
 def entry(name: str) -> ModelEntry:
@@ -80,7 +73,7 @@ def entry(name: str) -> ModelEntry:
     if base is not None:
         return variants.parsed(name, base) if VARIANT_MARK in name else base
     name = variants.base_name(name)
-    near = difflib.get_close_matches(name[: model_rows.MAX_TEXT], known, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(name[: checkpoint.MAX_TEXT], known, n=1, cutoff=0.4)
     hint = f"did you mean {quoted(near[0])}?" if near else f"known are {listed(known)}."
     raise UnknownModel(f"{quoted(name)} is not a known model: {hint}")
 
@@ -120,7 +113,6 @@ def unavailable(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> str | None:
 
 
 def cannot_run(item: ModelEntry, sample: Sample) -> str | None:
-    """Why this model cannot run on this sample, or None."""
     return sample.missing.get(item.kind) or unavailable(item)
 
 
@@ -132,29 +124,24 @@ def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
     """
     with _lock:
         own = variants.loaded(item)
-        if (found := _held.get(own)) is None:
-            return _view(item, own, _into_memory(item, own, new_tokens)).adapter
-        _held.move_to_end(own)
-        view = _view(item, own, found)
-        _make_room(shape.of_run(item, view.shape, new_tokens).total, own)
-        return view.adapter
-
-
-def _into_memory(item: ModelEntry, own: ModelEntry, new_tokens: int) -> Resident:
-    """Loads the weights of `own`, with room for a run of `item`."""
-    folder = _checked(own)
-    device.choose()  # imports torch, so that the accelerator's memory is asked, not the system's
-    wanted = shape.needed(item, folder, _sizes(item, folder), new_tokens)
-    _refuse_too_large(item, wanted)
-    free = _make_room(wanted.total, own)
-    if wanted.total > free:  # a model that was unloaded is still running
-        raise ModelUnavailable(
-            f"{item.name} needs {wanted}, but only {memory.gib(free)} are free on "
-            f"{device.memory().device} while another model is running: try again when it has "
-            "finished."
-        )
-    _held[own] = Resident(_load(own, folder), _sizes(own, folder))
-    return _held[own]
+        if own in _held:
+            _held.move_to_end(own)
+            view = _view(item, own, _held[own])
+            _make_room(model_card.of_run(item, view.shape, new_tokens).total, own)
+            return view.adapter
+        folder = _checked(own)
+        device.choose()  # imports torch: the accelerator's memory is asked, not the system's
+        wanted = needed(item, new_tokens, folder)
+        _refuse_too_large(item, wanted)
+        free = _make_room(wanted.total, own)
+        if wanted.total > free:  # a model that was unloaded is still running
+            raise ModelUnavailable(
+                f"{item.name} needs {wanted}, but only {gib(free)} are free on "
+                f"{device.memory().device} while another model is running: try again when it has "
+                "finished."
+            )
+        _held[own] = View(_load(own, folder), model_card.read(own, folder))
+        return _view(item, own, _held[own]).adapter
 
 
 def _make_room(needed: int, keep: ModelEntry) -> int:
@@ -171,48 +158,36 @@ def _make_room(needed: int, keep: ModelEntry) -> int:
     return free
 
 
-def _view(item: ModelEntry, own: ModelEntry, found: Resident) -> View:
+def _view(item: ModelEntry, own: ModelEntry, base: View) -> View:
     """The loaded model as this entry uses it; made once."""
-    any_kind = item.family == supported.ANY_FAMILY  # no input is unusual for it
+    any_kind = item.family == ANY_FAMILY  # no input is unusual for it
     usual = item.kind if any_kind else FAMILIES[item.family].kind
     trained = model_card.trained_inputs(checkpoint.locate(item), item.name) if item.demo else ()
     notes = variants.notes(item, usual, trained)
     if item == own and not notes:
-        return found
-    if item not in found.views:
-        sizes = found.shape if item.kind == own.kind else _sizes(item, checkpoint.locate(item))
-        card = replace(
-            found.adapter.info,
+        return base
+    if item not in base.others:
+        sizes = base.shape
+        if item.kind != own.kind:
+            sizes = model_card.read(item, checkpoint.locate(item))
+        info = replace(
+            base.adapter.info,
             name=item.name,
             shows=item.kind,
             images=sizes.images,
             visual_tokens=sizes.visual_tokens,
         )
-        found.views[item] = View(found.adapter.variant(card, notes), sizes)
-    return found.views[item]
-
-
-def _form(item: ModelEntry) -> Form:
-    """The family's form, with the number of pictures that this entry is shown."""
-    family = FAMILIES[item.family]
-    usual = item.kind == family.kind
-    return family.form if usual else replace(family.form, images=PICTURES[item.kind])
-
-
-def _sizes(item: ModelEntry, folder: Path) -> Shape:
-    return shape.read(_form(item), folder, item.name)
+        base.others[item] = View(base.adapter.variant(info, notes), sizes)
+    return base.others[item]
 
 
 def _load(item: ModelEntry, folder: Path) -> Adapter:
     from engine.models.loading import ordinary_tensors
 
-    family = FAMILIES[item.family]
-    module, name = family.adapter.split(":")
+    module, name = FAMILIES[item.family].adapter.split(":")
     try:
         with ordinary_tensors():
-            adapter: Adapter = getattr(importlib.import_module(module), name).load(
-                item, folder, _form(item)
-            )
+            adapter: Adapter = getattr(importlib.import_module(module), name).load(item, folder)
     except Exception as error:
         memory.forget(error)  # its frames hold the part that was loaded
         memory.release()
@@ -238,14 +213,14 @@ def resident_bytes() -> dict[ModelEntry, int]:
     """Bytes of the weights of each loaded model on its device."""
     return {
         item: sum(part.nbytes for part in (*model.parameters(), *model.buffers()))
-        for item, model in [(one, found.adapter.model) for one, found in list(_held.items())]
+        for item, model in [(one, view.adapter.model) for one, view in list(_held.items())]
     }
 
 
 def needed(item: ModelEntry, new_tokens: int = NEW_TOKENS, folder: Path | None = None) -> Need:
     """The memory for an answer of `new_tokens`, with weights, or ModelUnavailable."""
     folder = folder or checkpoint.locate(item)
-    return shape.needed(item, folder, _sizes(item, folder), new_tokens)
+    return model_card.needed(item, folder, model_card.read(item, folder), new_tokens)
 
 
 @dataclass(frozen=True)
@@ -273,16 +248,19 @@ def combined_memory(items: Sequence[ModelEntry], new_tokens: int) -> CombinedMem
 def card(item: ModelEntry) -> ModelInfo:
     """The model's card: of the loaded model, else read from its folder; or ModelUnavailable."""
     own = variants.loaded(item)
-    if (found := _held.get(own)) is not None and (item == own or item in found.views):
-        return found.views.get(item, found).adapter.info
-    return model_card.card(item, _checked(item), _form(item))
+    if (base := _held.get(own)) is not None and (item == own or item in base.others):
+        return base.others.get(item, base).adapter.info
+    return model_card.card(item, _checked(item))
 
 
 def hooked_only(item: ModelEntry) -> str | None:
     """Why only the hooked mode can run this model, or None; ModelUnavailable without its files."""
-    if item.family != supported.ANY_FAMILY:
+    if item.family != ANY_FAMILY:
         return None
-    return supported.hooked_only(item.name, checkpoint.locate(item))
+    config = checkpoint_files.read_json(checkpoint.locate(item) / "config.json", item.name)
+    if (model_type := str(config.get("model_type"))) not in HOOKED_ONLY:
+        return None
+    return f"hooked mode only: transformers' {model_type} takes no features"
 
 
 def full_digest(item: ModelEntry) -> str:
@@ -294,7 +272,16 @@ def check(item: ModelEntry) -> Path:
     """The checkpoint's folder, if it holds a model that the entry's family can run; or
     ModelUnavailable.  Neither the memory nor the device is asked."""
     folder = checkpoint.locate(item)
-    _check_family(item, folder)
+    supported.refuse(item.name, item.family, item.checkpoint, folder)
+    config = checkpoint_files.read_json(folder / "config.json", item.name)
+    base = item.of or item  # "shown video" must not be read as the name of Video-LLaVA
+    letters = "".join(c for c in f"{base.name} {base.label}".lower() if c.isalnum())
+    for telling, family in _TELLING.items():
+        if telling in letters and family != OWN.get(config["model_type"]):
+            raise ModelUnavailable(
+                f"{item.name} ({item.label}) has the name of {family}, but {folder} holds a "
+                f"{item.family} model: give its entry in models.toml another name."
+            )
     return folder
 
 
@@ -305,23 +292,6 @@ def _checked(item: ModelEntry) -> Path:
     return folder
 
 
-def _check_family(item: ModelEntry, folder: Path) -> None:
-    if item.family == supported.ANY_FAMILY:
-        supported.refuse(item.name, item.checkpoint, folder, OWN)
-    else:
-        model_types = {family: known.model_type for family, known in FAMILIES.items()}
-        supported.refuse_other(item.name, item.family, folder, model_types)
-    config = checkpoint_files.read_json(folder / "config.json", item.name)
-    base = item.of or item  # "shown video" must not be read as the name of Video-LLaVA
-    letters = "".join(c for c in f"{base.name} {base.label}".lower() if c.isalnum())
-    for telling, family in _TELLING.items():
-        if telling in letters and family != OWN.get(config["model_type"]):
-            raise ModelUnavailable(
-                f"{item.name} ({item.label}) has the name of {family}, but {folder} holds a "
-                f"{item.family} model: give its entry in models.toml another name."
-            )
-
-
 def _refuse_too_large(item: ModelEntry, wanted: Need) -> None:
     """ModelUnavailable if the model would not fit even after all others were unloaded."""
     here = device.memory()
@@ -329,7 +299,7 @@ def _refuse_too_large(item: ModelEntry, wanted: Need) -> None:
     could = device.free_bytes() + sum(others.values()) + memory.reserved_bytes()
     if wanted.total > could:
         raise ModelUnavailable(
-            f"{item.name} needs {wanted}, but {memory.gib(could)} are free on {here.device} "
+            f"{item.name} needs {wanted}, but {gib(could)} are free on {here.device} "
             f"({here.label}): close other programs, lower max_new_tokens, or choose a smaller "
             "dtype or model."
         )

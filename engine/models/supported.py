@@ -13,24 +13,26 @@ from typing import Any
 
 from engine.decoding import generation_rules
 from engine.errors import ModelUnavailable
-from engine.models import checkpoint_files, image_text_models, templates
+from engine.models import checkpoint_files, families, templates
+from engine.models.families import ANY_FAMILY, FAMILIES, OWN
 from engine.quoting import quoted, shown
 
-ANY_FAMILY = "transformers"
-TOWER, TEXT = "clip_vision_model", "llama"
 # The repository or folder whose format each family's adapter reads.
 USE = {
     "llava": "llava-hf/llava-1.5-7b-hf",
     "video_llava": "LanguageBind/Video-LLaVA-7B-hf",
     "eventgpt": "the EventGPT-7b folder of its authors",
 }
-_ANY = 'write family = "transformers" in models.toml'
+# The parts of config.json, and the only model_type of each that these families support.
+_PARTS = (
+    ("vision tower", "vision_config", "clip_vision_model"),
+    ("language model", "text_config", "llama"),
+)
 _ORIGINAL = ("LlavaLlamaForCausalLM", "LlavaLlama", "VideoLlavaLlamaForCausalLM")
 _PICTURE_IDS = ("image_token_id", "image_token_index", "video_token_id", "video_token_index")
 # Of the tokenizer that the built-in prompts were published with.
 _TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 _EXAMPLE = "HuggingFaceTB/SmolVLM2-500M-Video-Instruct"
-_PROCESSOR = ("preprocessor_config.json", "processor_config.json")
 _TOKENIZER = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model")
 # model_types of code in a repository, and where the same weights are for transformers itself.
 _CONVERTED = {
@@ -40,57 +42,56 @@ _CONVERTED = {
 }
 _INTERNVL = {"OpenGVLab/InternVL3-": "-hf", "OpenGVLab/InternVL3_5-": "-HF"}
 _LORA = "adapter_config.json"
-# Fields of config.json that say how the stored weights are packed.
-_PACKED = ("quantization_config", "compression_config")
 
 
-def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, str]) -> None:
-    """ModelUnavailable unless the folder has the format that the family's adapter reads.
+def refuse(name: str, family: str, checkpoint: str, folder: Path) -> None:
+    """ModelUnavailable unless the family's adapter can read the folder.
 
-    `model_types`: the model_type of each family.
+    `checkpoint` is as models.toml states it.
     """
-    path = folder / "config.json"
-    stated = checkpoint_files.read_json(path, name)
-    model_type = stated.get("model_type")
-    if family != "eventgpt":
-        _refuse_original(name, path, stated)
-    other = f", or {_ANY}" if str(model_type) in image_text_models.known() else ""
-    if model_type != model_types[family]:
-        meant = "video_llava" if "video" in str(model_type) else family
-        fix = f"use {USE[meant]} instead{other}"
-        if model_type in model_types.values():
-            fix = "correct its entry in models.toml"
-        raise ModelUnavailable(
-            f"{name} is entered as {family}, but {path} says its model_type is "
-            f"{quoted(model_type)} (not {model_types[family]!r}): {fix}."
-        )
-    for what, found, wanted in _parts(stated):
-        if found not in (None, wanted):
-            raise ModelUnavailable(
-                f"{name}: the {what} in {path} is {quoted(found)}, and only "
-                f"{wanted!r} is supported: use {USE[family]} instead{other}."
-            )
-    if family != "eventgpt":
-        _refuse_odd_values(name, path, stated)
+    config = checkpoint_files.read_json(folder / "config.json", name)
+    if family == ANY_FAMILY:
+        _refuse_unknown(name, checkpoint, folder, config)
+    else:
+        _refuse_other(name, family, folder / "config.json", config)
     refuse_generation(name, checkpoint_files.read_if_there(folder / "generation_config.json", name))
-    if family != "eventgpt" and templates.find(folder, name) is None:
+    if family in ("llava", "video_llava") and templates.find(folder, name) is None:
         _refuse_unknown_prompt(name, family, folder / "tokenizer_config.json")
 
 
-def _parts(config: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
-    """Each part's name, its model_type in config.json, and the only one that is supported."""
-    tower, text = config.get("vision_config") or {}, config.get("text_config") or {}
-    return [
-        ("vision tower", tower.get("model_type"), TOWER),
-        ("language model", text.get("model_type"), TEXT),
-    ]
+def _refuse_other(name: str, family: str, path: Path, config: Mapping[str, Any]) -> None:
+    """ModelUnavailable for a config.json of another form than the family's adapter reads."""
+    model_type, wanted_type = config.get("model_type"), FAMILIES[family].model_type
+    if family != "eventgpt":
+        _refuse_original(name, path, config)
+    other = ""
+    if str(model_type) in families.known():
+        other = f', or write family = "{ANY_FAMILY}" in models.toml'
+    if model_type != wanted_type:
+        meant = "video_llava" if "video" in str(model_type) else family
+        fix = f"use {USE[meant]} instead{other}"
+        if model_type in OWN:
+            fix = "correct its entry in models.toml"
+        raise ModelUnavailable(
+            f"{name} is entered as {family}, but {path} says its model_type is "
+            f"{quoted(model_type)} (not {wanted_type!r}): {fix}."
+        )
+    for what, field, wanted in _PARTS:
+        stated = (config.get(field) or {}).get("model_type")
+        if stated not in (None, wanted):
+            raise ModelUnavailable(
+                f"{name}: the {what} in {path} is {quoted(stated)}, and only "
+                f"{wanted!r} is supported: use {USE[family]} instead{other}."
+            )
+    if family != "eventgpt":
+        _refuse_odd_values(name, path, config)
 
 
-def _refuse_original(name: str, path: Path, stated: Mapping[str, Any]) -> None:
+def _refuse_original(name: str, path: Path, config: Mapping[str, Any]) -> None:
     """LLaVA's and Video-LLaVA's first releases, whose folders transformers cannot read."""
-    of_video = stated.get("mm_video_tower") or stated.get("mm_image_tower")
-    named = any(one in _ORIGINAL for one in stated.get("architectures") or ())
-    if named or of_video or stated.get("mm_vision_tower"):
+    of_video = config.get("mm_video_tower") or config.get("mm_image_tower")
+    named = any(one in _ORIGINAL for one in config.get("architectures") or ())
+    if named or of_video or config.get("mm_vision_tower"):
         video = of_video or "languagebind" in str(path).lower()
         raise ModelUnavailable(
             f"{name}: {path} describes a checkpoint in its authors' own format, which transformers "
@@ -98,16 +99,16 @@ def _refuse_original(name: str, path: Path, stated: Mapping[str, Any]) -> None:
         )
 
 
-def _refuse_odd_values(name: str, path: Path, stated: Mapping[str, Any]) -> None:
+def _refuse_odd_values(name: str, path: Path, config: Mapping[str, Any]) -> None:
     """ModelUnavailable for values that transformers fails on, such as layer 0 or no image id."""
-    layers = stated.get("vision_feature_layer")
+    layers = config.get("vision_feature_layer")
     layers = layers if isinstance(layers, list) else [layers]
     odd = ["vision_feature_layer"] if 0 in layers else []
-    odd += ["is_encoder_decoder"] if stated.get("is_encoder_decoder") else []
-    odd += [key for key in _PICTURE_IDS if key in stated and stated[key] is None]
+    odd += ["is_encoder_decoder"] if config.get("is_encoder_decoder") else []
+    odd += [key for key in _PICTURE_IDS if key in config and config[key] is None]
     if odd:
         raise ModelUnavailable(
-            f"{name}: {path}: {odd[0]} is {quoted(stated[odd[0]])}, which no model "
+            f"{name}: {path}: {odd[0]} is {quoted(config[odd[0]])}, which no model "
             "can use: correct it, or copy the file again."
         )
 
@@ -136,47 +137,49 @@ def refuse_generation(name: str, settings: Mapping[str, Any]) -> None:
         )
 
 
-def refuse(name: str, checkpoint: str, folder: Path, own: Mapping[str, str]) -> None:
-    """ModelUnavailable unless transformers has the folder's model and can build its processor.
-
-    `checkpoint` is as models.toml states it; `own`: the family of each model_type that this project
-    reads by an adapter of its own.
-    """
-    path = folder / "config.json"
-    config = checkpoint_files.read_json(path, name)
+def _refuse_unknown(name: str, checkpoint: str, folder: Path, config: Mapping[str, Any]) -> None:
+    """ModelUnavailable unless transformers has the folder's model and can build its processor."""
     if config.get("model_type") not in _CONVERTED:
-        _refuse_original(name, path, config)
-    refuse_type(name, checkpoint, str(path), config, own)
-    nested = checkpoint_files.read_if_there(folder / _PROCESSOR[1], name).get("image_processor")
-    if not nested and not checkpoint_files.read_if_there(folder / _PROCESSOR[0], name):
-        raise ModelUnavailable(
-            f"{name}: its image processor is missing ({folder} has no {_PROCESSOR[0]}, and no "
-            f"{_PROCESSOR[1]} with an image_processor): copy it from the checkpoint's repository."
-        )
-    if not any((folder / file).is_file() for file in _TOKENIZER):
-        raise ModelUnavailable(
-            f"{name}: its tokenizer is missing ({folder} has no tokenizer.json and no "
-            "tokenizer.model): copy it from the checkpoint's repository."
-        )
-    if templates.find(folder, name) is None:
-        raise ModelUnavailable(
-            f"{name}: its chat template is missing ({folder} has no chat_template.jinja and no "
-            "chat_template in its JSON files): copy it from the checkpoint's repository, or use "
-            "an instruction-tuned version if this is a base model."
-        )
-    refuse_generation(name, checkpoint_files.read_if_there(folder / "generation_config.json", name))
+        _refuse_original(name, folder / "config.json", config)
+    refuse_type(name, checkpoint, str(folder / "config.json"), config)
+    stated = [
+        checkpoint_files.read_if_there(folder / file, name)
+        for file in ("processor_config.json", "preprocessor_config.json")
+    ]
+    parts = (
+        (
+            stated[0].get("image_processor") or stated[1],
+            "image processor",
+            "no preprocessor_config.json, and no processor_config.json with an image_processor",
+        ),
+        (
+            any((folder / file).is_file() for file in _TOKENIZER),
+            "tokenizer",
+            "no tokenizer.json and no tokenizer.model",
+        ),
+        (
+            templates.find(folder, name),
+            "chat template",
+            "no chat_template.jinja and no chat_template in its JSON files",
+        ),
+    )
+    for there, what, lacking in parts:
+        if not there:
+            base = ", or use an instruction-tuned version if this is a base model"
+            raise ModelUnavailable(
+                f"{name}: its {what} is missing ({folder} has {lacking}): copy it from the "
+                f"checkpoint's repository{base if what == 'chat template' else ''}."
+            )
 
 
-def refuse_type(
-    name: str, checkpoint: str, where: str, config: Mapping[str, Any], own: Mapping[str, str]
-) -> None:
+def refuse_type(name: str, checkpoint: str, where: str, config: Mapping[str, Any]) -> None:
     """ModelUnavailable unless AutoModelForImageTextToText knows the model_type in `config`."""
     model_type = str(config.get("model_type"))
-    if model_type in image_text_models.known():
+    if model_type in families.known():
         return
     says = f"{name}: {where} says its model_type is {quoted(config.get('model_type'))}"
-    if model_type in own:
-        raise ModelUnavailable(f'{says}: write family = "{own[model_type]}" in models.toml.')
+    if model_type in OWN:
+        raise ModelUnavailable(f'{says}: write family = "{OWN[model_type]}" in models.toml.')
     if config.get("auto_map") or model_type in _CONVERTED:
         any_form = f"a checkpoint in transformers' own form, such as {_EXAMPLE}"
         instead = _CONVERTED.get(model_type, any_form)
@@ -187,7 +190,7 @@ def refuse_type(
             f"{says}, whose code is in its repository and not in transformers, and StageScope runs "
             f"no code from repositories: use {instead} instead."
         )
-    if image_text_models.reads_text_only(model_type):
+    if families.reads_text_only(model_type):
         raise ModelUnavailable(
             f"{says}, a language model that answers text only: use a checkpoint that also reads "
             f"pictures, such as {_EXAMPLE}."
@@ -198,19 +201,12 @@ def refuse_type(
     )
 
 
-def hooked_only(name: str, folder: Path) -> str | None:
-    """Why only the hooked mode can run the folder's model, or None."""
-    model_type = str(checkpoint_files.read_json(folder / "config.json", name).get("model_type"))
-    if model_type not in image_text_models.known() or image_text_models.facts(model_type).seam:
-        return None
-    return f"hooked mode only: transformers' {model_type} takes no features"
-
-
-def family_of(config: Mapping[str, Any], own: Mapping[str, str]) -> str:
-    """The family of a config.json that models.toml does not name: one of `own` if its adapter reads
+def family_of(config: Mapping[str, Any]) -> str:
+    """The family of a config.json that models.toml does not name: the one whose adapter reads
     exactly this form, else transformers."""
-    known = all(found in (None, wanted) for _, found, wanted in _parts(config))
-    return own.get(str(config.get("model_type")), ANY_FAMILY) if known else ANY_FAMILY
+    stated = [((config.get(field) or {}).get("model_type"), wanted) for _, field, wanted in _PARTS]
+    known = all(part in (None, wanted) for part, wanted in stated)
+    return OWN.get(str(config.get("model_type")), ANY_FAMILY) if known else ANY_FAMILY
 
 
 def refuse_gguf_file(name: str, path: Path) -> None:
@@ -224,11 +220,8 @@ def refuse_gguf_file(name: str, path: Path) -> None:
 
 def refuse_without_weights(name: str, folder: Path) -> None:
     """ModelUnavailable if a folder without weights holds one of the other forms."""
-    files = {path.name for path in folder.iterdir()}
-    base = None
-    if _LORA in files:
-        base = checkpoint_files.read_json(folder / _LORA, name).get("base_model_name_or_path")
-    refuse_listed(name, shown(folder), files, base)
+    base = checkpoint_files.read_if_there(folder / _LORA, name).get("base_model_name_or_path")
+    refuse_listed(name, shown(folder), {path.name for path in folder.iterdir()}, base)
 
 
 def refuse_listed(name: str, where: str, files: Collection[str], base: object = None) -> None:
@@ -249,10 +242,11 @@ def refuse_listed(name: str, where: str, files: Collection[str], base: object = 
 def refuse_packed(name: str, where: object, config: Mapping[str, Any]) -> None:
     """ModelUnavailable if the weights are stored quantized, by GPTQ, AWQ or another method."""
     parts = [config, *(part for part in config.values() if isinstance(part, dict))]
-    found = next((part[key] for part in parts for key in _PACKED if part.get(key)), None)
-    if found is None:
+    fields = ("quantization_config", "compression_config")
+    packed = next((part[key] for part in parts for key in fields if part.get(key)), None)
+    if packed is None:
         return
-    method = found.get("quant_method") if isinstance(found, dict) else None
+    method = packed.get("quant_method") if isinstance(packed, dict) else None
     how = f"quantized ({quoted(method)})" if method else "quantized"
     raise ModelUnavailable(
         f"{name}: {where} says that its weights are stored {how}, which is not supported: use the "

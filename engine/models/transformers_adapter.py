@@ -5,7 +5,7 @@ model, stage 4 its forward() on `input_ids` and `mm_encoder_outputs`, which tran
 5.18.  Embeddings alone would not do: models with M-RoPE compute positions from `input_ids` and
 grids; without them they give other logits and raise no error.
 
-What is only true of some families is a row of image_text_models.py.  A model without the seam runs
+What is only true of some families is a row of families.py.  A model without the seam runs
 in hooked mode only.
 """
 
@@ -25,12 +25,11 @@ from engine.decoding import llama
 from engine.decoding.decode import ModelInputs, WholeModel
 from engine.errors import BadInput, ModelUnavailable
 from engine.media_options import MAX_PARTS
-from engine.models import auto_processor, encoder_outputs, image_text_models, templates
+from engine.models import auto_processor, encoder_outputs, families, templates
 from engine.models.adapter import Adapter, Way
 from engine.models.checkpoint import ModelEntry
 from engine.models.llava import OWN_PROMPT
 from engine.models.loading import CANNOT_LOAD, info_of, load_weights, unreadable
-from engine.models.shape import Form
 from engine.prompts import refuse_markers
 from engine.quoting import first_line
 from engine.types import (
@@ -40,7 +39,6 @@ from engine.types import (
     Image,
     Media,
     MediaKind,
-    ModelInfo,
     Pixels,
     Prepared,
 )
@@ -71,8 +69,8 @@ class TransformersAdapter(Adapter):
     }
 
     @classmethod
-    def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
-        info = info_of(entry, folder, form)
+    def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
+        info = info_of(entry, folder)
         template = templates.find(folder, info.name)
         if template is None:
             raise ModelUnavailable(
@@ -80,7 +78,14 @@ class TransformersAdapter(Adapter):
                 "there; a checkpoint that was never published with one answers no questions."
             )
         processor = auto_processor.load(info, folder)
-        model, info = load_weights(_model_class(info, folder), info, folder)
+        try:
+            config = AutoConfig.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
+            model_class = AutoModelForImageTextToText._model_mapping[type(config)]
+        except CANNOT_LOAD as error:
+            raise unreadable(info, folder, "config.json", error) from error
+        model, info = load_weights(model_class, info, folder)
         adapter = cls(info, model, processor.tokenizer, processor.image_processor, (OWN_PROMPT,))
         adapter.kind = entry.kind
         adapter.begin(processor, template)
@@ -145,7 +150,7 @@ class TransformersAdapter(Adapter):
         if kind == "paligemma":
             return found | {"prefix": ATTENDS.format(kind=kind)}
         # A prefix can be cut if each layer keeps the keys and values of all tokens.
-        if self._seam and image_text_models.facts(kind).prefix:
+        if self._seam and kind in families.PREFIX_PROVED:
             layers = llama.cache(self.text_config).layers
             if all(isinstance(one, llama.RoomyLayer) for one in layers):
                 return found
@@ -154,15 +159,19 @@ class TransformersAdapter(Adapter):
     # stage 2
     def preprocess(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
         refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
-        inputs = self._placed(self._of_media(media, question))
+        inputs = self._of_media(media, question)
         inputs.pop("attention_mask", None)  # nothing is padded
+        for name, value in inputs.items():
+            if isinstance(value, torch.Tensor):
+                scaled = name.startswith("pixel_values") and value.is_floating_point()
+                inputs[name] = value.to(self.device, self.dtype if scaled else value.dtype)
         name = _pixel_name(inputs)
         ids, pixels = inputs.pop("input_ids"), inputs.pop(name)
         words = self.without_pixels(media, ids, ids.shape[1], setting)
         return replace(words, pixels=pixels, pixel_name=name, inputs=inputs)
 
     def _of_media(self, media: Media, question: str) -> dict[str, Any]:
-        if len(media.images) > 1 and not image_text_models.facts(self.family).several:
+        if len(media.images) > 1 and self.family in families.ONE_PICTURE:
             raise BadInput(ONE_PICTURE.format(self.info.name, self.family, len(media.images)))
         rate = self.clip_rate(media)
         text = self.prompt_text(question, *((1, "video") if rate else (len(media.images), "image")))
@@ -210,22 +219,10 @@ class TransformersAdapter(Adapter):
                 "it one picture, or a larger one."
             ) from error
 
-    def _placed(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """On the device; pixels in the model's dtype."""
-        placed = {}
-        for name, value in inputs.items():
-            if not isinstance(value, torch.Tensor):
-                placed[name] = value
-            elif name.startswith("pixel_values") and value.is_floating_point():
-                placed[name] = value.to(self.device, self.dtype)
-            else:
-                placed[name] = value.to(self.device)
-        return placed
-
     def pixels_of(self, media: Media, setting: Pixels = "exact") -> torch.Tensor:
         """What the processor makes of the pictures, in a shape of its own."""
-        found = self._of_media(media, "What is it?")
-        pixels: torch.Tensor = found[_pixel_name(found)]
+        inputs = self._of_media(media, "What is it?")
+        pixels: torch.Tensor = inputs[_pixel_name(inputs)]
         return pixels
 
     def shown(self, media: Media) -> str:
@@ -239,16 +236,15 @@ class TransformersAdapter(Adapter):
 
     # stage 3
     def encode(self, prepared: Prepared) -> Features:
-        encoder = self._encoder(encoder_outputs.modality(prepared))
-        wanted = _parameters(encoder)
-        given = {
-            name: value for name, value in self._all_inputs(prepared).items() if name in wanted
-        }
-        out = encoder(**given, return_dict=True)
-        return encoder_outputs.features(out)
+        encoder = self._encoder(prepared)
+        wanted, inputs = _parameters(encoder), self.visual_inputs(prepared)
+        given = {name: value for name, value in inputs.items() if name in wanted}
+        return encoder_outputs.features(encoder(**given, return_dict=True))
 
-    def _encoder(self, modality: str) -> Any:
-        return getattr(self.model.base_model, f"get_{modality}_features")
+    def _encoder(self, prepared: Prepared) -> Any:
+        """get_image_features() or get_video_features(); None for a model without the seam."""
+        name = f"get_{encoder_outputs.modality(prepared)}_features"
+        return getattr(self.model.base_model, name, None)
 
     def see(self, prepared: Prepared) -> None:
         if self._seam:
@@ -256,8 +252,7 @@ class TransformersAdapter(Adapter):
         else:  # only the model's own generate() encodes
             self.generate(prepared, max_new_tokens=1)
 
-    def _all_inputs(self, prepared: Prepared) -> dict[str, Any]:
-        """What generate() takes besides the ids, as the processor named it."""
+    def visual_inputs(self, prepared: Prepared) -> dict[str, Any]:
         return {**prepared.inputs, prepared.pixel_name: prepared.pixels}
 
     # stage 4
@@ -284,7 +279,7 @@ class TransformersAdapter(Adapter):
         first = next((n for n, one in enumerate(ids) if one in stand_for), len(ids))
         ids = ids[: first + 1]  # only an untrained model answers with visual tokens
         tokens = torch.tensor([list(ids[:-1])], dtype=torch.long, device=self.device)
-        inputs = self._all_inputs(prepared)  # pixels, so that a fault of embed() stands out
+        inputs = self.visual_inputs(prepared)  # pixels, so that a fault of embed() stands out
         values = {name: value for name, value in inputs.items() if name in self._takes}
         values["input_ids"] = torch.cat([prepared.input_ids, tokens], dim=1)
         for name in (name for name in _TYPES if name in values):
@@ -299,15 +294,6 @@ class TransformersAdapter(Adapter):
 
     def _last_logits(self, count: int) -> dict[str, int]:
         return {"logits_to_keep": count} if "logits_to_keep" in self._takes else {}
-
-    def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
-        out: torch.Tensor = self.model.generate(
-            input_ids=prepared.input_ids,
-            attention_mask=torch.ones_like(prepared.input_ids),
-            **self._all_inputs(prepared),
-            **options,
-        )
-        return out
 
     def generate_from_features(
         self, prepared: Prepared, features: Features, **options: Any
@@ -327,10 +313,9 @@ class TransformersAdapter(Adapter):
 
     def _token(self, modality: str) -> int:
         """The placeholder's id, -1 if the model has none."""
-        config = self.model.config
         names = (f"{modality}_token_id", f"{modality}_token_index")
-        found = (getattr(config, name, None) for name in names)
-        return next((int(one) for one in found if one is not None), -1)
+        ids = (getattr(self.model.config, name, None) for name in names)
+        return next((int(one) for one in ids if one is not None), -1)
 
     def visual_places(self, ids: torch.Tensor) -> torch.Tensor:
         return (ids == self._token("image")) | (ids == self._token("video"))
@@ -340,25 +325,13 @@ class TransformersAdapter(Adapter):
 
     @property
     def decoder(self) -> WholeModel:
-        model = self.model
-        return WholeModel(
-            model.get_decoder(),
-            model.get_output_embeddings(),
-            self.text_config,
-            self.eos_ids,
-            model,
-        )
-
-    @property
-    def text_config(self) -> Any:
-        return self.model.config.get_text_config()
+        model, head = self.model, self.model.get_output_embeddings()
+        return WholeModel(model.get_decoder(), head, self.text_config, self.eos_ids, model)
 
     # keys
     def feature_spec(self, prepared: Prepared) -> FeatureSpec:
         spec = replace(super().feature_spec(prepared), model=f"transformers {self.family}")
-        encoder = getattr(
-            self.model.base_model, f"get_{encoder_outputs.modality(prepared)}_features", None
-        )
+        encoder = self._encoder(prepared)
         if encoder is None or not set(_QUESTION) & _parameters(encoder):
             return spec
         return replace(spec, question=str(prepared.input_ids[0].tolist()))
@@ -368,15 +341,6 @@ class TransformersAdapter(Adapter):
         floating = all(one.is_floating_point() for one in features.tensors.values())
         wanted = int(self.visual_places(prepared.input_ids).sum())
         return floating and encoder_outputs.rows(features) == wanted
-
-
-def _model_class(info: ModelInfo, folder: Path) -> Any:
-    """The class for the folder's config.json, or ModelUnavailable."""
-    try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        return AutoModelForImageTextToText._model_mapping[type(config)]
-    except CANNOT_LOAD as error:
-        raise unreadable(info, folder, "config.json", error) from error
 
 
 def _parameters(function: Callable[..., Any]) -> set[str]:

@@ -8,42 +8,24 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from engine.decoding import batched, compiled
+from engine.decoding import batched, compiled, decode
 from engine.decoding.batched import BatchAnswer
-from engine.decoding.generation_rules import AnswerRules
+from engine.decoding.decode import Prompt
 from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.machine import device, memory
-from engine.machine.load_meter import Meter
 from engine.models.adapter import Adapter
 from engine.pipeline import letter_scores, single_run
-from engine.pipeline.run_stages import (
-    StagedRun,
-    answer_rules,
-    feature_specs,
-    picture_specs,
-    pixel_notes,
-    tensor_spec,
-)
+from engine.pipeline.prefix_reuse import PrefixReuse
+from engine.pipeline.run_stages import Asked, StagedRun, feature_specs
 from engine.pipeline.watcher import Watcher
-from engine.timing import Timeline, Usage, total
-from engine.types import (
-    Batch,
-    Extent,
-    Features,
-    Generation,
-    Media,
-    Prepared,
-    RunRequest,
-    RunResult,
-    Span,
-    TensorSpec,
-)
+from engine.timing import Usage, total
+from engine.types import Batch, Features, Generation, RunRequest, RunResult, Span
 
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import FeatureCache
@@ -99,24 +81,11 @@ def _answer(
     return [member.result or member.error or None for member in batch.members]
 
 
-@dataclass(eq=False)
-class _Member:
-    """The state of one sample of the batch."""
-
-    request: RunRequest
-    notes: list[str]
-    tensors: list[TensorSpec] = field(default_factory=list)
-    shown: str = ""
-    extent: Extent | None = None
-    rules: AnswerRules | None = None
-    prepared: Prepared | None = None
-    features: Features | None = None
-    answer: BatchAnswer = field(default_factory=BatchAnswer)
+class _Member(Asked):
+    features: Features  # after stage 3
+    answer: BatchAnswer  # after stage 4
     error: str = ""
     result: RunResult | None = None
-
-    def record(self, name: str, tensor: torch.Tensor, shape: tuple[int, ...] = ()) -> None:
-        self.tensors.append(tensor_spec(name, tensor, shape))
 
 
 class _BatchRun(StagedRun):
@@ -129,21 +98,16 @@ class _BatchRun(StagedRun):
         cache: FeatureCache | None,
         watcher: Watcher,
     ) -> None:
-        self.adapter, self.cache, self.watcher = adapter, cache, watcher
-        self.config = requests[0].decode
-        self.policy = requests[0].cache
-        self.members = [_Member(request, list(adapter.notes)) for request in requests]
-        self.cold = adapter.runs == 0
+        self.config, self.policy = requests[0].decode, requests[0].cache
+        self.members = [_Member(adapter, request) for request in requests]
         self.cached = 0
         self.step_ms: list[float] = []
         self.lost_ms = 0.0
         self.step_usage: list[Usage] = []
-        self.meter = Meter(torch.get_num_threads())
-        self.timeline = Timeline(adapter.device)
+        super().__init__(adapter, cache, watcher, PrefixReuse(adapter, None))
 
     @property
     def remaining(self) -> list[_Member]:
-        """The members without an error."""
         return [member for member in self.members if not member.error]
 
     # stages 1 and 2, one sample at a time, so that memory holds one sample's raw pictures
@@ -158,7 +122,7 @@ class _BatchRun(StagedRun):
     def _reason(self, member: _Member) -> str:
         """Reads and prepares one sample; returns the reason of a failure, or ""."""
         try:
-            self._preprocess(member, self._load(member))
+            self._prepare(member, self._read(member))
         except Cancelled:
             raise
         except StageScopeError as error:
@@ -170,53 +134,37 @@ class _BatchRun(StagedRun):
             return f"{self.adapter.info.name}: {type(error).__name__}: {error}"
         return ""
 
-    def _load(self, member: _Member) -> Media:
-        loaded = self._load_media(member.request)
-        member.notes += loaded.notes
-        member.shown, member.extent = self.adapter.shown(loaded), loaded.extent
-        member.tensors += picture_specs(loaded.images)
-        return loaded
-
-    def _preprocess(self, member: _Member, loaded: Media) -> None:
-        with self._stage("preprocess"):
-            request = member.request
-            prepared = self.adapter.preprocess(loaded, request.prompt, request.pixels)
-            member.notes += pixel_notes(self.adapter, request)
-            member.rules, limited = answer_rules(self.adapter, prepared, request.decode)
-            member.notes += limited
-        member.prepared = prepared
-        member.record("pixels", prepared.pixels)
-        member.record("input_ids", prepared.input_ids)
-
     # stage 3: features that the cache lacks, in one pass
     def encode(self) -> None:
         self._enter("vision")
+        missing = []
         for member in self.remaining:
-            member.features = self._stored(member) if self.policy == "use" else None
-        missing = [member for member in self.remaining if member.features is None]
+            stored = None
+            if self.policy == "use":
+                stored = self._cached_features(member.prepared, member.notes)
+            if stored is None:
+                missing.append(member)
+            else:
+                member.features = stored.features
         self.cached = len(self.remaining) - len(missing)
         if missing:
             with self.timeline.span("vision"):
-                found = self.adapter.encode_batch([_prepared(member) for member in missing])
-            for member, features in zip(missing, found, strict=True):
+                encoded = self.adapter.encode_batch([member.prepared for member in missing])
+            for member, features in zip(missing, encoded, strict=True):
                 member.features = features
         for member in self.remaining:
-            member.tensors += feature_specs(_features(member))
-
-    def _stored(self, member: _Member) -> Features | None:
-        stored = self._cached_features(_prepared(member), member.notes)
-        device = self.adapter.device
-        return None if stored is None else stored.features.changed(lambda one: one.to(device))
+            member.tensors += feature_specs(member.features)
 
     # stage 4
     def decode(self) -> None:
         with self._stage("decode"):
             start, before = self.timeline.mark()
-            prompts = [_embeddings(self.adapter, member) for member in self.remaining]
+            # embeddings [1, context, hidden]: families without them refuse batches
+            prompts: list[Any] = [self._prompt(member) for member in self.remaining]
             answers = batched.generate(
                 self.adapter.decoder,
                 prompts,
-                [_rules(member) for member in self.remaining],
+                [member.rules for member in self.remaining],
                 self._step,
                 self.watcher.cancelled,
             )
@@ -253,10 +201,35 @@ class _BatchRun(StagedRun):
             tokens=sum(len(member.answer.ids) for member in self.remaining),
             cached=self.cached,
         )
-        environment, notes = device.environment(self.adapter.device), tuple(self._notes())
+        adapter, notes = self.adapter, tuple(self._notes())
+        environment = device.environment(adapter.device)
         for member in self.remaining:
-            result = self._result(member, batch, notes, environment)
-            member.result = replace(result, machine_load=load)
+            scores = partial(self._first_scores, member)
+            letters = letter_scores.read(adapter, member.request, scores)
+            member.notes += notes
+            generation = Generation(
+                token_ids=tuple(member.answer.ids),
+                text=adapter.text(member.answer.ids),
+                stop=member.answer.stop or "length",
+                prompt_tokens=member.prepared.context_tokens,
+                token_ms=(),
+            )
+            member.result = self._result(
+                member,
+                generation,
+                letters,
+                spans=(),
+                total_ms=total_ms,
+                environment=environment,
+                batch=batch,
+                machine_load=load,
+            )
+
+    def _first_scores(self, member: _Member) -> torch.Tensor:
+        return decode.prefill(self.adapter.decoder, self._prompt(member))[0]
+
+    def _prompt(self, member: _Member) -> Prompt:
+        return self.adapter.embed(member.prepared, member.features)
 
     def _spans(self) -> tuple[Span, ...]:
         """One span per name: its first start and the sum of all samples' times."""
@@ -284,62 +257,3 @@ class _BatchRun(StagedRun):
             yield CACHED.format(cached=self.cached, size=len(self.remaining))
         if self.policy == "use" and self.cached < len(self.remaining):
             yield NOT_KEPT
-
-    def _result(
-        self,
-        member: _Member,
-        batch: Batch,
-        notes: tuple[str, ...],
-        environment: Mapping[str, str],
-    ) -> RunResult:
-        answer, request = member.answer, member.request
-        letters = letter_scores.read(
-            self.adapter,
-            request,
-            lambda: letter_scores.prefill(self.adapter, _embeddings(self.adapter, member)),
-        )
-        generation = Generation(
-            token_ids=tuple(answer.ids),
-            text=self.adapter.text(answer.ids),
-            stop=answer.stop or "length",
-            prompt_tokens=_prepared(member).context_tokens,
-            token_ms=(),
-        )
-        return RunResult(
-            request=request,
-            model=self.adapter.info,
-            spans=(),
-            generation=generation,
-            total_ms=batch.total_ms,
-            cold=self.cold,
-            shown=member.shown,
-            tensors=tuple(member.tensors),
-            notes=(*member.notes, *notes, *letters.notes),
-            environment=environment,
-            batch=batch,
-            extent=member.extent,
-            token_limit=_rules(member).config.max_new_tokens,
-            letter_logprobs=letters.values,
-        )
-
-
-def _prepared(member: _Member) -> Prepared:
-    assert member.prepared is not None
-    return member.prepared
-
-
-def _rules(member: _Member) -> AnswerRules:
-    assert member.rules is not None
-    return member.rules
-
-
-def _features(member: _Member) -> Features:
-    assert member.features is not None
-    return member.features
-
-
-def _embeddings(adapter: Adapter, member: _Member) -> torch.Tensor:
-    """The prompt's embeddings [1, context, hidden]; families without them refuse batches."""
-    prompt = adapter.embed(_prepared(member), _features(member))
-    assert isinstance(prompt, torch.Tensor)
-    return prompt

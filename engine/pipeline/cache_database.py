@@ -11,7 +11,7 @@ import errno
 import sqlite3
 import stat
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 DATABASE = "cache.db"
@@ -65,33 +65,20 @@ SETTINGS: Mapping[str, int | str | None] = {
 
 def check(folder: Path) -> None:
     """Raises ValueError, OSError or sqlite3.Error if this folder's database must not be opened."""
-    for name in FILES:
-        _refuse_odd_file(folder / name)
+    for path in map(folder.joinpath, FILES):
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG(path.lstat().st_mode):
+                raise OSError(errno.EINVAL, f"{path.name} is not a regular file", str(path))
     if not (folder / DATABASE).exists():
         return
     with closing(sqlite3.connect(folder / DATABASE, timeout=TIMEOUT_S)) as database:
-        for item, text in _rows(database, "SELECT name, sql FROM sqlite_master", len(SCHEMA)):
-            if item not in SCHEMA or text != SCHEMA[str(item)]:
-                raise ValueError("its tables are not those that StageScope writes")
-        table = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchone()
-        if table is not None:
-            for key, value in _rows(database, "SELECT key, value FROM Settings", len(SETTINGS)):
-                if key not in SETTINGS or not _fits(value, SETTINGS[str(key)]):
-                    raise ValueError("its settings are not those that StageScope writes")
-
-
-def _refuse_odd_file(path: Path) -> None:
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, f"{path.name} is not a regular file", str(path))
-
-
-def _rows(database: sqlite3.Connection, query: str, most: int) -> list[tuple[object, object]]:
-    """The rows, cut off after `most` + 1."""
-    return database.execute(query).fetchmany(most + 1)
+        made = database.execute("SELECT name, sql FROM sqlite_master").fetchmany(len(SCHEMA) + 1)
+        if any(item not in SCHEMA or text != SCHEMA[item] for item, text in made):
+            raise ValueError("its tables are not those that StageScope writes")
+        if "Settings" in dict(made):
+            rows = database.execute("SELECT key, value FROM Settings").fetchmany(len(SETTINGS) + 1)
+            if any(key not in SETTINGS or not _fits(value, SETTINGS[key]) for key, value in rows):
+                raise ValueError("its settings are not those that StageScope writes")
 
 
 def _fits(value: object, wanted: int | str | None) -> bool:

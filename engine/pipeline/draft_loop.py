@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Protocol
 
 import torch
@@ -79,7 +80,8 @@ class ModelDrafter:
         """Nothing once the target has said an id that this model has no embedding for."""
         if max(ids) >= self._rows:
             return []
-        same = _common_prefix(self._read, ids[:-1])  # leaves at least one id to read
+        pairs = zip(self._read, ids[:-1], strict=False)  # leaves at least one id to read
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         crop(self._cache, len(self._read) - same)
         self._read = self._read[:same]
         scores, drafted = self._advance(ids[same:]), list[int]()
@@ -95,16 +97,6 @@ class ModelDrafter:
         return read(self._decoder, ids, self._cache)[-1:]
 
 
-def _common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    """The number of equal ids at the start."""
-    count = 0
-    for a, b in zip(first, second, strict=False):
-        if a != b:
-            break
-        count += 1
-    return count
-
-
 def read(decoder: Decoder, ids: Sequence[int], cache: DynamicCache) -> torch.Tensor:
     """ids -> scores [ids, vocabulary] of the token after each; the cache grows by all ids."""
     tokens = torch.tensor([list(ids)], device=decoder.device)
@@ -116,7 +108,6 @@ def read(decoder: Decoder, ids: Sequence[int], cache: DynamicCache) -> torch.Ten
 
 
 def crop(cache: DynamicCache, count: int) -> None:
-    """Removes the last `count` tokens."""
     if count:
         cache.crop(-count)
 
@@ -147,22 +138,17 @@ def generate(
     return loop.answer
 
 
+@dataclass
 class _Loop:
     """The answer so far and the target's KV cache, which lacks only the last token."""
 
-    def __init__(
-        self,
-        target: Decoder,
-        rules: AnswerRules,
-        cache: DynamicCache,
-        on_token: Callable[[int], None],
-        vocabulary: int,
-    ) -> None:
-        self.answer, self.ended = DraftedAnswer(), False
-        self._target, self._rules, self._cache, self._on_token = target, rules, cache, on_token
-        self._most = rules.config.max_new_tokens
-        self._vocabulary = vocabulary
-        self._sync = synchronizer(target.device)
+    _target: Decoder
+    _rules: AnswerRules
+    _cache: DynamicCache
+    _on_token: Callable[[int], None]
+    _vocabulary: int
+    answer: DraftedAnswer = field(default_factory=DraftedAnswer)
+    ended: bool = False
 
     def add(self, scores: torch.Tensor) -> int:
         """Adds the target's next token from scores [1, vocabulary]."""
@@ -172,7 +158,7 @@ class _Loop:
         self._on_token(token)
         if token in self._rules.eos_ids:
             self.answer.stop, self.ended = "eos", True
-        elif len(ids) == self._most:
+        elif len(ids) == self._rules.config.max_new_tokens:
             self.answer.stop, self.ended = "length", True
         return token
 
@@ -192,7 +178,8 @@ class _Loop:
 
     def _draft(self, drafter: Drafter, gamma: int) -> list[int]:
         """A draft without surplus tokens, cut at the first id outside the target's vocabulary."""
-        most = min(gamma, self._most - len(self.answer.ids) - 1)
+        room = self._rules.config.max_new_tokens - len(self.answer.ids)
+        most = min(gamma, room - 1)
         drafted = drafter.draft(self.answer.ids, most)[:most] if most > 0 else []
         valid = [0 <= token < self._vocabulary for token in drafted]
         return drafted[: valid.index(False)] if False in valid else drafted
@@ -210,7 +197,7 @@ class _Loop:
         return accepted
 
     def _now(self) -> float:
-        self._sync()
+        synchronizer(self._target.device)()
         return time.perf_counter() * 1000
 
 

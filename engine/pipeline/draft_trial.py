@@ -8,7 +8,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import torch
 
@@ -32,9 +31,8 @@ from engine.pipeline.draft_loop import DraftedAnswer, Drafter, ModelDrafter, Pro
 from engine.pipeline.run_stages import answer_rules
 from engine.pipeline.watcher import DraftWatcher
 from engine.timing import Timeline
-from engine.types import Sample, Stop, pixels_of
+from engine.types import Sample, pixels_of
 
-A = TypeVar("A")
 CANCELLED = "The drafting was cancelled."
 
 
@@ -58,7 +56,7 @@ class TimedAnswer:
 
     ids: tuple[int, ...]
     timing: Timing
-    cycles: tuple[Cycle, ...] = ()
+    cycles: tuple[Cycle, ...]
 
 
 def try_sample(
@@ -70,26 +68,22 @@ def try_sample(
 ) -> SampleTrial:
     """Runs a warm-up and then the pairs of one sample; `draft` None means prompt lookup.
 
-    `draft` must share the target's vocabulary (refuse_other).  Raises BadInput (or its MediaError)
-    for an unusable sample, Cancelled between two tokens.
+    `draft` must share the target's vocabulary (refuse_other_vocabulary).  Raises BadInput (or its
+    MediaError) for an unusable sample, Cancelled between two tokens.
     """
     with memory.guard(target.info.name, target.device):
         return _Trial(sample, request, target, draft, watcher).run()
 
 
+@dataclass
 class _Trial:
     """The state of one trial: the sample and both models."""
 
-    def __init__(
-        self,
-        sample: Sample,
-        request: DraftRequest,
-        target: Adapter,
-        draft: Adapter | None,
-        watcher: DraftWatcher,
-    ) -> None:
-        self.sample, self.request, self.watcher = sample, request, watcher
-        self.adapter, self.draft_adapter = target, draft
+    sample: Sample
+    request: DraftRequest
+    adapter: Adapter
+    draft_adapter: Adapter | None
+    watcher: DraftWatcher
 
     @torch.inference_mode()
     def run(self) -> SampleTrial:
@@ -124,55 +118,48 @@ class _Trial:
 
     def _pair(self, drafted_first: bool) -> tuple[TimedAnswer, TimedAnswer]:
         """Alone and drafted; the order alternates, so that a slowing machine affects both alike."""
-        if drafted_first:
-            drafted = self._drafted()
-            return self._alone(self.target), drafted
-        return self._alone(self.target), self._drafted()
+        drafted = self._drafted() if drafted_first else None
+        return self._alone(self.target), drafted or self._drafted()
 
     def _alone(self, ready: PreparedModel) -> TimedAnswer:
-        def answer(on_token: Callable[[int], None]) -> tuple[list[int], Stop]:
-            decoder, cancelled = ready.adapter.decoder, self.watcher.cancelled
-            return decode.generate(decoder, ready.embeds, ready.rules, on_token, cancelled)
-
-        (ids, stop), times = self._timed(ready, answer)
-        self._refuse_cancelled(stop)
-        return TimedAnswer(tuple(ids), Timing(times[0], times[-1] - times[0]))
+        given = ready.adapter.decoder, ready.embeds, ready.rules
+        return self._timed(
+            ready,
+            lambda on_token: DraftedAnswer(
+                *decode.generate(*given, on_token, self.watcher.cancelled)
+            ),
+        )
 
     def _drafted(self) -> TimedAnswer:
+        ready, draft = self.target, self.draft
+
         def answer(on_token: Callable[[int], None]) -> DraftedAnswer:
+            drafter: Drafter = PromptLookup(ready.question)
+            if draft is not None:
+                drafter = ModelDrafter(draft.adapter.decoder, draft.embeds, draft.rules)
             return draft_loop.generate(
-                self.target.adapter.decoder,
-                self.target.embeds,
-                self.target.rules,
-                self._drafter(),
+                ready.adapter.decoder,
+                ready.embeds,
+                ready.rules,
+                drafter,
                 self.request.gamma,
                 on_token,
                 self.watcher.cancelled,
             )
 
-        drafted, times = self._timed(self.target, answer)
-        self._refuse_cancelled(drafted.stop)
-        timing = Timing(times[0], times[-1] - times[0], drafted.draft_ms, drafted.target_ms)
-        return TimedAnswer(tuple(drafted.ids), timing, tuple(drafted.cycles))
-
-    def _drafter(self) -> Drafter:
-        if self.draft is None:
-            return PromptLookup(self.target.question)
-        return ModelDrafter(self.draft.adapter.decoder, self.draft.embeds, self.draft.rules)
+        return self._timed(ready, answer)
 
     @staticmethod
     def _timed(
-        ready: PreparedModel, answer: Callable[[Callable[[int], None]], A]
-    ) -> tuple[A, list[float]]:
+        ready: PreparedModel, answer: Callable[[Callable[[int], None]], DraftedAnswer]
+    ) -> TimedAnswer:
         """The result of `answer`, and the times of its tokens in ms since its start."""
         timeline, times = Timeline(ready.adapter.device), list[float]()
-        result = answer(lambda _: times.append(timeline.now()))
-        return result, times
-
-    @staticmethod
-    def _refuse_cancelled(stop: Stop) -> None:
-        if stop == "cancelled":
+        made = answer(lambda _: times.append(timeline.now()))
+        if made.stop == "cancelled":
             raise Cancelled(CANCELLED)
+        timing = Timing(times[0], times[-1] - times[0], made.draft_ms, made.target_ms)
+        return TimedAnswer(tuple(made.ids), timing, tuple(made.cycles))
 
     def _result(self, alone: Sequence[TimedAnswer], drafted: Sequence[TimedAnswer]) -> SampleTrial:
         own = None if self.draft is None else [self._alone(self.draft) for _ in range(3)]
@@ -191,14 +178,13 @@ class _Trial:
             draft_ms=statistics.median(o.timing.steps_ms for o in own) if own else None,
             difference=self._difference(ids, other.ids) if other else None,
             shown=self.target.shown,
-            off_script=self._off_script(),
+            off_script=tuple(  # the models that were not trained on the question
+                adapter.info.name
+                for adapter in (self.adapter, self.draft_adapter)
+                if adapter and adapter.info.off_script(self.request.prompt)
+            ),
             notes=self.notes,
         )
-
-    def _off_script(self) -> tuple[str, ...]:
-        """The models that were not trained on the question."""
-        models = [adapter.info for adapter in (self.adapter, self.draft_adapter) if adapter]
-        return tuple(info.name for info in models if info.off_script(self.request.prompt))
 
     def _difference(self, ids: Sequence[int], other: Sequence[int]) -> Difference:
         """The first difference of two answers; if one is shorter, its end, which is no tie."""

@@ -113,7 +113,6 @@ class CacheState:
 
 
 def key(spec: FeatureSpec) -> str:
-    """Hex digest of all fields of the spec."""
     return hashlib.blake2b(_text_of(spec).encode(), digest_size=20).hexdigest()
 
 
@@ -158,16 +157,12 @@ class FeatureCache:
         with self._guard("read"):
             self._open()
 
-    def entries(self) -> tuple[int, int]:
-        """Number of entries and bytes on disk."""
-        with self._guard("read"):
-            cache = self._open()
-            return len(cache), cache.volume()
-
     def state(self) -> CacheState:
         """The entries per checkpoint, and the hits and misses; raises CacheError."""
         with self._guard("read"):
             cache = self._open()
+            # diskcache has no method for it
+            counts = cache._sql("SELECT tag, COUNT(*), SUM(size) FROM Cache GROUP BY tag")
             return CacheState(
                 folder=self.folder,
                 entries=len(cache),
@@ -175,14 +170,12 @@ class FeatureCache:
                 limit_bytes=cache.size_limit,
                 hits=self.hits,
                 misses=self.misses,
-                checkpoints=self._per_checkpoint(cache),
+                checkpoints={
+                    tag: (int(count), int(size))
+                    for tag, count, size in counts.fetchall()
+                    if isinstance(tag, str)
+                },
             )
-
-    @staticmethod
-    def _per_checkpoint(cache: diskcache.Cache) -> dict[str, tuple[int, int]]:
-        """Read from diskcache's table, because diskcache has no method for it."""
-        rows = cache._sql("SELECT tag, COUNT(*), SUM(size) FROM Cache GROUP BY tag").fetchall()
-        return {tag: (int(count), int(size)) for tag, count, size in rows if isinstance(tag, str)}
 
     def clear(self, checkpoint: str | None = None) -> int:
         """Removes the entries of one checkpoint (ModelInfo.digest) or all; returns their number."""
@@ -246,6 +239,5 @@ def _text_of(spec: FeatureSpec) -> str:
 
 @lru_cache(maxsize=1)
 def shared() -> FeatureCache:
-    """The cache of this process, in the folder of the settings."""
     chosen = settings.load()
     return FeatureCache(chosen.features_dir, chosen.cache_limit_mb)

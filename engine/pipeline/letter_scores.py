@@ -18,10 +18,8 @@ from string import ascii_uppercase
 from typing import Any
 
 import torch
-from transformers import DynamicCache, PreTrainedModel
+from transformers import PreTrainedModel
 
-from engine.decoding import decode
-from engine.decoding.decode import Prompt
 from engine.models.adapter import Adapter
 from engine.types import RunRequest
 
@@ -63,11 +61,6 @@ def read(adapter: Adapter, request: RunRequest, scores: Scores) -> LetterLogprob
     }
     known = all(map(math.isfinite, values.values()))  # -infinity: a token that the model excludes
     return LetterLogprobs(values) if known else LetterLogprobs(notes=(NO_SCORES,))
-
-
-def prefill(adapter: Adapter, prompt: Prompt, past: DynamicCache | None = None) -> torch.Tensor:
-    """The scores [1, vocabulary] of the first new token, by the prefill of stage 4."""
-    return decode.prefill(adapter.decoder, prompt, past)[0]
 
 
 def letter_tokens(tokenizer: Any, letter: str) -> tuple[int, ...]:

@@ -52,17 +52,12 @@ class Prefix:
 
     def begin(self, config: Any) -> DynamicCache:
         """A new KV cache that starts with a copy of the prefix; the stored prefix never changes."""
-        cache = empty(config)
+        from engine.decoding import llama
+
+        cache = llama.cache(config)
         for index, (keys, values) in enumerate(self.layers):
             cache.update(keys, values, index)  # copies them
         return cache
-
-
-def empty(config: Any) -> DynamicCache:
-    """An empty KV cache."""
-    from engine.decoding import llama
-
-    return llama.cache(config)
 
 
 def cut(cache: DynamicCache, tokens: int, stage_ms: Mapping[str, float], cold: bool) -> Prefix:
@@ -87,23 +82,12 @@ def key(adapter: Adapter, prepared: Prepared) -> str:
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=20).hexdigest()
 
 
-def tokens(adapter: Adapter, prepared: Prepared) -> int:
-    """Number of the prefix's positions in the context, with the visual rows."""
-    return prepared.context_tokens - int(adapter.question_ids(prepared).shape[1])
-
-
-@dataclass(frozen=True, eq=False)
-class _Entry:
-    prefix: Prefix
-    owner: weakref.ref[Any]
-
-
 class Prefixes:
     """A store of prefixes with a limit in bytes; the least recently used are removed first."""
 
     def __init__(self, limit_mb: int) -> None:
         self.limit_bytes = limit_mb * 2**20
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[Prefix, weakref.ref[Any]]] = OrderedDict()
         self._lock = threading.RLock()  # _drop may run in a thread that holds it
 
     def __len__(self) -> int:
@@ -112,15 +96,15 @@ class Prefixes:
     @property
     def bytes(self) -> int:
         with self._lock:
-            return sum(entry.prefix.bytes for entry in self._entries.values())
+            return sum(prefix.bytes for prefix, _ in self._entries.values())
 
     def find(self, name: str) -> Prefix | None:
         """The prefix with this key, which becomes the most recently used."""
         with self._lock:
-            entry = self._entries.get(name)
-            if entry is not None:
-                self._entries.move_to_end(name)
-            return entry.prefix if entry else None
+            if name not in self._entries:
+                return None
+            self._entries.move_to_end(name)
+            return self._entries[name][0]
 
     def keep(self, name: str, prefix: Prefix, owner: object) -> bool:
         """Stores it until its owner is deleted or room is needed; False if it is too large."""
@@ -128,7 +112,7 @@ class Prefixes:
             return False
         with self._lock:
             self._entries.pop(name, None)
-            self._entries[name] = _Entry(prefix, weakref.ref(owner, lambda _: self._drop(name)))
+            self._entries[name] = prefix, weakref.ref(owner, lambda _: self._drop(name))
             while self.bytes > self.limit_bytes:
                 self._entries.popitem(last=False)
         return True
@@ -143,14 +127,12 @@ class Prefixes:
     def _drop(self, name: str) -> None:
         """Removes a deleted owner's entry, unless another owner has replaced it."""
         with self._lock:
-            entry = self._entries.get(name)
-            if entry is not None and entry.owner() is None:
+            if name in self._entries and self._entries[name][1]() is None:
                 del self._entries[name]
 
 
 @lru_cache(maxsize=1)
 def store() -> Prefixes:
-    """The store of this process."""
     prefixes = Prefixes(settings.load().prefix_limit_mb)
     memory.add_reserve(prefixes)
     return prefixes

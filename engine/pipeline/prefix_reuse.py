@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.decoding import llama
 from engine.machine import memory
 from engine.models.adapter import Adapter
 from engine.pipeline import prefix_cache
 from engine.pipeline.prefix_cache import Prefix, Prefixes
+from engine.quoting import gib
 from engine.timing import Timeline
-from engine.types import Media, Pixels, PrefixUse, Prepared, Span
+from engine.types import Media, Pixels, PrefixUse, Prepared
 
 if TYPE_CHECKING:
     from transformers import DynamicCache
@@ -42,7 +44,8 @@ class PrefixReuse:
             return None
         prepared = self._adapter.words(shown, question, setting)
         self._key = prefix_cache.key(self._adapter, prepared)
-        self._tokens = prefix_cache.tokens(self._adapter, prepared)
+        length = self._adapter.question_ids(prepared).shape[1]
+        self._tokens = prepared.context_tokens - int(length)
         self.prefix = self._store.find(self._key)
         return prepared if self.prefix or prepared.pixels.numel() else None
 
@@ -51,7 +54,7 @@ class PrefixReuse:
         if self._store is None:
             return None
         config = self._adapter.text_config
-        self._past = self.prefix.begin(config) if self.prefix else prefix_cache.empty(config)
+        self._past = self.prefix.begin(config) if self.prefix else llama.cache(config)
         return self._past
 
     def finish(self, timeline: Timeline, cold: bool) -> None:
@@ -62,24 +65,22 @@ class PrefixReuse:
             self._keep(self._store, timeline, cold)
             return
         self.use = PrefixUse("reused", self.prefix.tokens)
-        self._mark(timeline, self.prefix)
+        for name in ("preprocess", "vision"):
+            timeline.recalled(name, self.prefix.stage_ms[name])
+        for name in ("decode", "decode.prefill"):  # these depend on the question
+            timeline.recalled(name, None)
         self.notes.append(FIRST_PREFILL.format(self.prefix.stage_ms["decode.prefill"]))
         if self.prefix.cold:
             self.notes.append(COLD)
 
-    @staticmethod
-    def _mark(timeline: Timeline, prefix: Prefix) -> None:
-        for name in ("preprocess", "vision"):
-            timeline.recalled(name, prefix.stage_ms[name])
-        for name in ("decode", "decode.prefill"):  # these depend on the question
-            timeline.recalled(name, None)
-
     def _keep(self, store: Prefixes, timeline: Timeline, cold: bool) -> None:
         past, self._past = self._past, None
         assert past is not None  # begin() was called in the decode stage
-        spans = {span.name: span for span in timeline.spans}
-        names = ("preprocess", "vision", "decode.prefill")
-        stage_ms = {name: _computed_ms(spans[name]) for name in names}
+        stage_ms = {  # of the computation, also for features that were read from the cache
+            span.name: span.ms if span.original_ms is None else span.original_ms
+            for span in timeline.spans
+            if span.name in ("preprocess", "vision", "decode.prefill")
+        }
         try:
             prefix = prefix_cache.cut(past, self._tokens, stage_ms, cold)
         except (RuntimeError, MemoryError) as error:
@@ -91,11 +92,6 @@ class PrefixReuse:
             self.use = PrefixUse("kept", prefix.tokens)
         else:
             self.notes.append(
-                f"The prompt's prefix takes {memory.gib(prefix.bytes)} and was not kept: "
+                f"The prompt's prefix takes {gib(prefix.bytes)} and was not kept: "
                 "raise STAGESCOPE_PREFIX_LIMIT_MB."
             )
-
-
-def _computed_ms(span: Span) -> float:
-    """The time of the computation, also for features that were read from the cache."""
-    return span.ms if span.original_ms is None else span.original_ms

@@ -1,30 +1,35 @@
-"""What a single run and a batch run share: entering a stage, loading media, cached features."""
+"""What a single run and a batch run share: entering a stage, stages 1 and 2, cached features, and
+what a result says."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from engine import media
-from engine.decoding.decode import ModelInputs, Prompt
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import CacheError, Cancelled, ContextTooLong
+from engine.machine.load import Meter
 from engine.models.adapter import Adapter
+from engine.pipeline.letter_scores import LetterLogprobs
+from engine.pipeline.prefix_reuse import PrefixReuse
 from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline
 from engine.types import (
     DecodeConfig,
+    Extent,
     Features,
-    Image,
+    Generation,
     Media,
     Prepared,
     RunRequest,
+    RunResult,
     StageName,
     TensorSpec,
 )
@@ -46,13 +51,33 @@ LIMITED = (
 )
 
 
+class Asked:
+    """A request, and what the stages have made of it so far."""
+
+    prepared: Prepared  # after stage 2
+    rules: AnswerRules  # after stage 2
+
+    def __init__(self, adapter: Adapter, request: RunRequest) -> None:
+        self.request = request
+        self.notes = list(adapter.notes)
+        self.tensors: list[TensorSpec] = []
+        self.shown = ""
+        self.extent: Extent | None = None
+
+    def record(self, name: str, tensor: torch.Tensor, shape: tuple[int, ...] = ()) -> None:
+        self.tensors.append(tensor_spec(name, tensor, shape))
+
+
 class StagedRun:
     """Announces and times each stage of one run or one batch; starts none after a cancel."""
 
-    adapter: Adapter
-    cache: FeatureCache | None
-    watcher: Watcher
-    timeline: Timeline
+    def __init__(
+        self, adapter: Adapter, cache: FeatureCache | None, watcher: Watcher, reuse: PrefixReuse
+    ) -> None:
+        self.adapter, self.cache, self.watcher, self.reuse = adapter, cache, watcher, reuse
+        self.cold = adapter.runs == 0
+        self.meter = Meter(torch.get_num_threads())
+        self.timeline = Timeline(adapter.device)
 
     @contextmanager
     def _stage(self, name: StageName) -> Iterator[None]:
@@ -65,12 +90,35 @@ class StagedRun:
             raise Cancelled(f"{self.adapter.info.name} was cancelled before its {name} stage.")
         self.watcher.stage(name)
 
-    def _load_media(self, request: RunRequest) -> Media:
+    def _read(self, asked: Asked) -> Media:
         with self._stage("load"):
-            return media.load(request.sample, self.adapter.kind, request)
+            loaded = media.load(asked.request.sample, self.adapter.kind, asked.request)
+        asked.notes += loaded.notes
+        asked.shown, asked.extent = self.adapter.shown(loaded), loaded.extent
+        sizes = Counter(image.shape for image in loaded.images)
+        for shape, count in sizes.items():  # pictures [N, H, W, 3] of one size
+            spec = TensorSpec("images", (count, *shape), "uint8", count * prod(shape))
+            asked.tensors.append(spec)
+        return loaded
+
+    def _prepare(self, asked: Asked, loaded: Media) -> Prepared:
+        adapter, request = self.adapter, asked.request
+        with self._stage("preprocess"):
+            given = (loaded, request.prompt, request.pixels)
+            prepared = self.reuse.prompt_only(*given) or adapter.preprocess(*given)
+            asked.rules, limited = answer_rules(adapter, prepared, request.decode)
+        if request.pixels == "fast" and not adapter.has_fast_pixels:
+            asked.notes.append(OWN_PIXELS)
+        asked.notes += limited
+        if self.reuse.prefix is None:
+            asked.record("pixels", prepared.pixels)
+        asked.record("input_ids", prepared.input_ids)
+        asked.prepared = prepared
+        return prepared
 
     def _cached_features(self, prepared: Prepared, notes: list[str]) -> StoredFeatures | None:
-        """The cache's entry for this input; None, with a note if an entry cannot be used."""
+        """The cache's entry for this input, on the device; None, with a note if an entry cannot be
+        used."""
         if self.cache is None:
             return None
         try:
@@ -80,13 +128,29 @@ class StagedRun:
             return None
         if stored is not None and not self.adapter.takes(prepared, stored.features):
             notes.append(NO_FEATURES)
-            return None
-        return stored
+            stored = None
+        device = self.adapter.device
+        return stored and replace(
+            stored, features=stored.features.changed(lambda one: one.to(device))
+        )
 
-
-def pixel_notes(adapter: Adapter, request: RunRequest) -> tuple[str, ...]:
-    """A note where the requested pixel setting was not used."""
-    return () if request.pixels == "exact" or adapter.has_fast_pixels else (OWN_PIXELS,)
+    def _result(
+        self, asked: Asked, generation: Generation, letters: LetterLogprobs, **rest: Any
+    ) -> RunResult:
+        """The result, with what only a single run or only a batch knows."""
+        return RunResult(
+            request=asked.request,
+            model=self.adapter.info,
+            generation=generation,
+            cold=self.cold,
+            shown=asked.shown,
+            tensors=tuple(asked.tensors),
+            notes=(*asked.notes, *self.reuse.notes, *letters.notes),
+            extent=asked.extent,
+            token_limit=asked.rules.config.max_new_tokens,
+            letter_logprobs=letters.values,
+            **rest,
+        )
 
 
 def answer_rules(
@@ -115,26 +179,11 @@ def answer_rules(
     )
 
 
-def picture_specs(images: Sequence[Image]) -> list[TensorSpec]:
-    """Stage 1's pictures [N, H, W, 3]; one entry for each size."""
-    counts = Counter(image.shape for image in images)
-    return [
-        TensorSpec("images", (n, *shape), "uint8", n * prod(shape)) for shape, n in counts.items()
-    ]
-
-
 def feature_specs(features: Features) -> list[TensorSpec]:
     """The specs of features; a single tensor is called "features"."""
     found = features.tensors
     names = {name: f"features.{name}" if len(found) > 1 else "features" for name in found}
     return [tensor_spec(names[name], tensor) for name, tensor in found.items()]
-
-
-def prompt_spec(prompt: Prompt) -> TensorSpec:
-    """The spec of a decoder's prompt: its embeddings, or its ids where the model embeds them."""
-    if isinstance(prompt, ModelInputs):
-        return tensor_spec("prompt", prompt.values["input_ids"])
-    return tensor_spec("embeddings", prompt)
 
 
 def tensor_spec(name: str, tensor: torch.Tensor, shape: tuple[int, ...] = ()) -> TensorSpec:

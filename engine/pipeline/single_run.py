@@ -19,38 +19,18 @@ import torch
 from engine import media
 from engine.decoding import decode
 from engine.decoding.compiled import CompiledStep
-from engine.decoding.generation_rules import AnswerRules
+from engine.decoding.decode import ModelInputs
 from engine.errors import CacheError, OutOfMemory
 from engine.machine import device, memory
-from engine.machine.load_meter import Meter
 from engine.models.adapter import Adapter
 from engine.pipeline import letter_scores
 from engine.pipeline.letter_scores import FirstLogits, LetterLogprobs
 from engine.pipeline.prefix_reuse import PrefixReuse
-from engine.pipeline.run_stages import (
-    StagedRun,
-    answer_rules,
-    feature_specs,
-    picture_specs,
-    pixel_notes,
-    prompt_spec,
-    tensor_spec,
-)
+from engine.pipeline.run_stages import Asked, StagedRun, feature_specs
 from engine.pipeline.text_ends import text_ends
 from engine.pipeline.watcher import Watcher
-from engine.timing import UNKNOWN, Timeline, Usage, VisionProbe, profiler_range, total
-from engine.types import (
-    Extent,
-    Features,
-    Generation,
-    Media,
-    Prepared,
-    Ran,
-    RunRequest,
-    RunResult,
-    Stop,
-    TensorSpec,
-)
+from engine.timing import UNKNOWN, Usage, VisionProbe, profiler_range, total
+from engine.types import Features, Generation, Media, Prepared, Ran, RunRequest, RunResult, Stop
 
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import FeatureCache
@@ -145,10 +125,8 @@ def prepare(cache: FeatureCache | None) -> None:
         cache.prepare()
 
 
-class _Run(StagedRun):
+class _Run(StagedRun, Asked):
     """The state of one run: its clock, its tokens, its notes."""
-
-    rules: AnswerRules  # after stage 2
 
     def __init__(
         self,
@@ -159,47 +137,25 @@ class _Run(StagedRun):
         reuse: PrefixReuse,
         step: CompiledStep | None,
     ) -> None:
-        self.adapter, self.request, self.cache, self.watcher = adapter, request, cache, watcher
-        self.reuse, self.step = reuse, step
-        self.notes = list(adapter.notes)
-        self.tensors: list[TensorSpec] = []
+        Asked.__init__(self, adapter, request)
+        self.step = step
         self.ids: list[int] = []
         self.token_ms: list[float] = []
-        self.cold = adapter.runs == 0
-        self.context = 0
-        self.shown = ""
-        self.extent: Extent | None = None
         self.stop: Stop = "eos"
         self.backend: Ran = "generate" if request.mode == "hooked" else "eager"
         self.to_store: Callable[[], None] | None = None
-        self.asked: tuple[Prepared, Features | None] | None = None  # of a decoupled run
+        self.features: Features | None = None  # of a decoupled run without a reused prefix
         self.first_logits = FirstLogits()
         self.first_usage = self.last_usage = UNKNOWN
-        self.meter = Meter(torch.get_num_threads())
-        self.timeline = Timeline(adapter.device)
+        StagedRun.__init__(self, adapter, cache, watcher, reuse)  # the clock starts
 
     # stage 1
     def load(self) -> Media:
-        loaded = self._load_media(self.request)
-        self.notes += loaded.notes
-        self.shown, self.extent = self.adapter.shown(loaded), loaded.extent
-        self.tensors += picture_specs(loaded.images)
-        return loaded
+        return self._read(self)
 
     # stage 2
     def preprocess(self, loaded: Media) -> Prepared:
-        with self._stage("preprocess"):
-            setting, prompt = self.request.pixels, self.request.prompt
-            prepared = self.reuse.prompt_only(loaded, prompt, setting)
-            if prepared is None:
-                prepared = self.adapter.preprocess(loaded, prompt, setting)
-            self.rules, limited = answer_rules(self.adapter, prepared, self.request.decode)
-        self.context = prepared.context_tokens
-        self.notes += (*pixel_notes(self.adapter, self.request), *limited)
-        if self.reuse.prefix is None:
-            self._record("pixels", prepared.pixels)
-        self._record("input_ids", prepared.input_ids)
-        return prepared
+        return self._prepare(self, loaded)
 
     # stage 3
     def encode(self, prepared: Prepared) -> Features | None:
@@ -212,8 +168,12 @@ class _Run(StagedRun):
         if found is None:
             with self.timeline.span("vision"):
                 found = self.adapter.encode(prepared)
-            self._plan_to_store(prepared, found)
+            if (cache := self.cache) is not None and self.request.cache != "off":
+                spec, ms = self.adapter.feature_spec(prepared), self.timeline.spans[-1].ms
+                # after the answer, because writing belongs to no stage
+                self.to_store = lambda: cache.write(spec, found, ms, self.cold)
         self.tensors += feature_specs(found)
+        self.features = found
         return found
 
     def _read_features(self, prepared: Prepared) -> Features | None:
@@ -221,26 +181,15 @@ class _Run(StagedRun):
         stored = self._cached_features(prepared, self.notes)
         if stored is None:
             return None
-        device = self.adapter.device
-        features = stored.features.changed(lambda one: one.to(device))
-        end, after = self.timeline.settled()  # the copies may still be queued
+        end, after = self.timeline.settled()  # copies to the device may still be queued
         used = after.since(before)
         self.timeline.add("vision", start, end - start, "cached", stored.encode_ms, used)
         if stored.cold:
             self.notes.append("The cached features were computed in a model's first (cold) run.")
-        return features
-
-    def _plan_to_store(self, prepared: Prepared, features: Features) -> None:
-        """Features are written after the answer, because writing belongs to no stage."""
-        cache = self.cache
-        if cache is None or self.request.cache == "off":
-            return
-        spec, ms = self.adapter.feature_spec(prepared), self.timeline.spans[-1].ms
-        self.to_store = lambda: cache.write(spec, features, ms, self.cold)
+        return stored.features
 
     # stage 4
     def decode(self, prepared: Prepared, features: Features | None) -> None:
-        self.asked = prepared, features
         compiled_step = self._compiled_step()
         with self._stage("decode"):
             start, before = self.timeline.mark()
@@ -248,7 +197,10 @@ class _Run(StagedRun):
                 prompt = self.adapter.embed_question(prepared)
             else:
                 prompt = self.adapter.embed(prepared, features)
-            self.tensors.append(prompt_spec(prompt))
+            if isinstance(prompt, ModelInputs):  # the model embeds its ids
+                self.record("prompt", prompt.values["input_ids"])
+            else:
+                self.record("embeddings", prompt)
             _, self.stop = decode.generate(
                 self.adapter.decoder,
                 prompt,
@@ -262,19 +214,14 @@ class _Run(StagedRun):
 
     def _first_scores(self) -> torch.Tensor | None:
         """The scores of the first new token, after the clock: kept, or from one more prefill."""
-        if self.asked is None:
+        adapter = self.adapter
+        if self.request.mode == "hooked":
             return self.first_logits.scores()
-        adapter, (prepared, features) = self.adapter, self.asked
-        if features is not None:
-            return letter_scores.prefill(adapter, adapter.embed(prepared, features))
-        assert self.reuse.prefix is not None
-        past = self.reuse.prefix.begin(adapter.text_config)
-        return letter_scores.prefill(adapter, adapter.embed_question(prepared), past)
-
-    def _letters(self) -> LetterLogprobs:
-        if self.stop == "cancelled":
-            return LetterLogprobs()
-        return letter_scores.read(self.adapter, self.request, self._first_scores)
+        if self.reuse.prefix is not None:
+            past = self.reuse.prefix.begin(adapter.text_config)
+            return decode.prefill(adapter.decoder, adapter.embed_question(self.prepared), past)[0]
+        assert self.features is not None
+        return decode.prefill(adapter.decoder, adapter.embed(self.prepared, self.features))[0]
 
     def _compiled_step(self) -> CompiledStep | None:
         """The compiled step if it was requested and compiles; None for the eager step."""
@@ -282,7 +229,9 @@ class _Run(StagedRun):
         if step is None:
             return None
         start = self.timeline.now()
-        if seconds := step.ready(self.context + self.rules.config.max_new_tokens):  # usually 0
+        if seconds := step.ready(
+            self.prepared.context_tokens + self.rules.config.max_new_tokens
+        ):  # usually 0
             self.timeline.add("compile", start, seconds * 1000)
             self.notes.append(COMPILED_WITHIN.format(seconds))
         if step.failure:
@@ -334,52 +283,41 @@ class _Run(StagedRun):
             self.timeline.add("decode.prefill", start, first - start, source, used=prefill)
             self.timeline.add("decode.steps", first, last - first, source, used=steps)
 
-    def _record(self, name: str, tensor: torch.Tensor) -> None:
-        self.tensors.append(tensor_spec(name, tensor))
-
     def result(self) -> RunResult:
         total_ms = self.timeline.end()
         load = self.meter.read()
         self.adapter.runs += 1
-        if self.to_store is not None:
-            self._store(self.to_store)
+        try:
+            if self.to_store is not None:
+                self.to_store()
+        except CacheError as error:
+            self.notes.append(f"{error} The features were not kept.")
         self.reuse.finish(self.timeline, self.cold)
-        letters = self._letters()
+        letters = LetterLogprobs()
+        if self.stop != "cancelled":
+            letters = letter_scores.read(self.adapter, self.request, self._first_scores)
         generation = Generation(
             token_ids=tuple(self.ids),
             text=self.adapter.text(self.ids),
             stop=self.stop,
-            prompt_tokens=self.context,
+            prompt_tokens=self.prepared.context_tokens,
             token_ms=tuple(self.token_ms),
             text_ends=text_ends(
                 partial(self.adapter.tokenizer.decode, skip_special_tokens=True), self.ids
             ),
         )
-        return RunResult(
-            request=self.request,
-            model=self.adapter.info,
+        return self._result(
+            self,
+            generation,
+            letters,
             spans=tuple(self.timeline.spans),
-            generation=generation,
             total_ms=total_ms,
-            cold=self.cold,
             backend=self.backend,
-            shown=self.shown,
-            tensors=tuple(self.tensors),
-            notes=(*self.notes, *self.reuse.notes, *letters.notes),
             environment=device.environment(self.adapter.device),
             prefix=self.reuse.use,
-            extent=self.extent,
             clocks=(self.timeline.began, self.timeline.ended),
             machine_load=load,
-            token_limit=self.rules.config.max_new_tokens,
-            letter_logprobs=letters.values,
         )
-
-    def _store(self, write: Callable[[], None]) -> None:
-        try:
-            write()
-        except CacheError as error:
-            self.notes.append(f"{error} The features were not kept.")
 
 
 @contextmanager

@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from engine import media
-from engine.attribution import cells, wording
 from engine.attribution import explain as explaining
+from engine.attribution import explained as cells
+from engine.attribution import wording
 from engine.attribution.explain import explain, occlusion
 from engine.attribution.explained import (
     ExplainOptions,
@@ -22,7 +23,7 @@ from engine.attribution.explained import (
 )
 from engine.decoding import forced
 from engine.demo.demo_dataset import write_dataset
-from engine.demo.demo_questions import DEFAULT_QUESTION
+from engine.demo.wordings import DEFAULT_QUESTION
 from engine.errors import BadInput, Cancelled, ContextTooLong, NotFinite, OutOfMemory
 from engine.machine import device
 from engine.media import dataset
@@ -144,7 +145,7 @@ def test_the_cost_is_stated_before_and_kept(adapter: Adapter, sample: Sample) ->
     count, of = watcher.steps[-1]
     assert count == of == found.cost.encodings and watcher.steps[0] == (1, of)
     assert found.cost.seconds == pytest.approx(found.ms / 1000)
-    assert cells.measured(adapter.info.name) is not None
+    assert adapter.info.name in cells.measured_ms
 
 
 def test_a_dry_run_measures_the_plain_input(llava: Adapter, sample: Sample) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 from PIL import Image as Pictures
 
 from engine.attribution import heatmap

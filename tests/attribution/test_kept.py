@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace as changed
 
-from engine.attribution import cells, kept
+from engine.attribution import explained as cells
+from engine.attribution import kept
 from engine.attribution.explained import ExplainOptions, Explanation, as_json
 from engine.errors import BadInput, StoreError
 from engine.storage import explanations
@@ -21,12 +22,12 @@ from tests.attribution.test_explained import cell, explained, run
 
 def whole() -> Explanation:
     options = ExplainOptions(grid=6, side=2, coarse=3, fill="neutral")
-    first = cells.coarse(options)
-    fine = cells.fine(options, first[4].box)
+    first = cells.coarse_cells(options)
+    fine = cells.fine_cells(options, first[4].box)
     found = explained(
         *(changed(cell, nats=nats) for nats, cell in enumerate((*first, *fine))),
     )
-    return replace(
+    return changed(
         found,
         request=replace(found.request, options=options),
         moments=(MomentLoss(1, "frame 3", "replaced", 0.25),),
@@ -50,9 +51,9 @@ def test_all_maps_can_be_kept(tmp_path: Path) -> None:
     folder, found = fabricate.run(tmp_path / "run", []).folder, whole()
     for side in (2, 3, 7, 8, 12, 30, 31, 32):
         options = ExplainOptions(grid=side, side=1, coarse=0)
-        cells_of = tuple(changed(cell, nats=0.5) for cell in cells.fine(options))
+        cells_of = tuple(changed(cell, nats=0.5) for cell in cells.fine_cells(options))
         request = replace(found.request, options=options)
-        kept.keep(folder, replace(found, request=request, cells=cells_of), side)
+        kept.keep(folder, changed(found, request=request, cells=cells_of), side)
     for stored in explanations.read(folder):
         assert len(kept.restored(stored, run()).cells) == stored.repeat**2
 
@@ -68,7 +69,7 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
 
 def test_cells_that_hold_no_place_of_the_map_are_refused(tmp_path: Path) -> None:
     folder, found = fabricate.run(tmp_path / "run", []).folder, whole()
-    kept.keep(folder, replace(found, cells=(*found.cells, cell((0, 0, 0.02, 1), 1.0))), 0)
+    kept.keep(folder, changed(found, cells=(*found.cells, cell((0, 0, 0.02, 1), 1.0))), 0)
     (stored,) = explanations.read(folder)
     with pytest.raises(StoreError, match="its cells are not those of its options"):
         kept.restored(stored, run())

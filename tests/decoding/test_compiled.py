@@ -30,7 +30,7 @@ from engine.storage.result_rows import AskedAndRan, ResultRow
 from engine.types import Backend, DecodeConfig, RunRequest, RunResult, Sample
 from engine.verify import certificates
 from engine.verify import runner as verification
-from engine.verify.verdict import VerifyRequest
+from engine.verify.verdict import ModelVerdicts, VerifyRequest
 from tests.models.test_equality import FAMILIES
 from tests.ui.verify import made
 from tests.verify.conftest import Notes
@@ -312,17 +312,11 @@ def certify(result: RunResult, backend: Any) -> None:
     found = made.verdicts(model.name)
     reached = {"new_tokens": tokens, "positions": 4096, "pictures": _pictures(result)}
     found = [structs.replace(one, evidence=reached | {"rules": ["arange"]}) for one in found]
-    entry = certificates.model_entry(
-        model.name,
-        model.digest,
-        model.precision,
-        result.environment,
-        found,
-        backend,
-        model.shows or "",
-    )
+    known = (model.name, model, result.environment, tuple(found))
     request = VerifyRequest((model.name,), (result.request.sample,), backend=backend)
-    certificates.store(certificates.make(request, [entry], found, "/data"))
+    certificates.store(
+        certificates.make(request, [ModelVerdicts(*known, backend=backend)], "/data")
+    )
     assert certificates.stored_certificates()
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from engine.machine import clocks
+from engine.machine import load as meter
 from engine.machine.load import MachineLoad, different, together, words
 
 
@@ -58,7 +63,6 @@ def test_several_runs_together() -> None:
 def test_one_unknown_makes_the_whole_unknown_and_not_zero() -> None:
     found = together([load(), load(others=None, waited_ms=None)])
     assert found is not None and found.others is None and found.waited_ms is None
-    assert not found.known and load().known
     assert "others used" not in words(found)
     assert words(load(others=None, waited_ms=None, runnable=None)).endswith("is not known")
 
@@ -68,3 +72,58 @@ def test_loads_differ_by_more_than_the_margin() -> None:
     assert different(load(waited_ms=400.0), load(waited_ms=20.0))
     assert not different(load(others=0.2), load(others=0.1))
     assert not different(load(others=1.4), load(others=None))
+
+
+STAT = """cpu  900 0 100 5000 0 0 0 30 0 0
+cpu0 400 10 50 2500 7 1 2 10 0 0
+cpu1 500 0 50 2500 0 0 0 20 0 0
+procs_running 5
+procs_blocked 0
+"""
+
+
+def test_only_the_cores_of_this_process_are_counted() -> None:
+    both = meter._from_proc(STAT.splitlines(), frozenset({0, 1}))
+    tick = 1000 / meter._TICK
+    assert (both.busy_ms, both.steal_ms, both.runnable) == (1013 * tick, 30 * tick, 5)
+    one = meter._from_proc(STAT.splitlines(), frozenset({0}))
+    assert (one.busy_ms, one.steal_ms) == (463 * tick, 10 * tick)
+    with pytest.raises(ValueError, match="lacks cpu7"):
+        meter._from_proc(STAT.splitlines(), frozenset({0, 7}))
+
+
+def test_elsewhere_psutil_is_asked_and_the_rest_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import psutil
+
+    monkeypatch.setattr(meter, "_STAT", tmp_path / "absent")
+    monkeypatch.setattr(psutil, "cpu_times", lambda: SimpleNamespace(user=2.0, system=1.0))
+    every = frozenset(range(os.cpu_count() or 1))
+    found = meter._counters(every)
+    assert (found.busy_ms, found.steal_ms, found.runnable) == (3000.0, None, None)
+    assert meter._counters(frozenset()) == meter._Counters()
+
+
+def test_a_load_that_nobody_tells_is_none_and_never_zero(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(meter, "_counters", lambda cpus: meter._Counters())
+    monkeypatch.setattr(clocks.ThreadWait, "ms", lambda self: None)
+    found = meter.Meter(2).read()
+    assert (found.others, found.steal, found.runnable, found.waited_ms) == (None,) * 4
+    assert found.threads == 2 and found.wall_ms > 0
+
+
+def test_others_are_what_this_process_did_not_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = iter([meter._Counters(1000.0, 50.0, 4), meter._Counters(2500.0, 150.0, 6)])
+    monkeypatch.setattr(meter, "_counters", lambda cpus: next(counters))
+    monkeypatch.setattr(meter, "_own_cpus", lambda: frozenset({0, 1}))
+    cpu, wall = iter([0.0, 300.0]), iter([10.0, 11.0])
+    monkeypatch.setattr(clocks, "cpu_ms", lambda: next(cpu))
+    clock = SimpleNamespace(perf_counter=lambda: next(wall), time=lambda: 5.0)
+    monkeypatch.setattr(meter, "time", clock)
+    found = meter.Meter(1).read()
+    assert found.wall_ms == pytest.approx(1000) and found.cpu_ms == 300 and found.began_s == 5.0
+    assert found.others == pytest.approx(1.2) and found.steal == pytest.approx(0.1)
+    assert found.runnable == 4.0  # the mean of 3 and 5, this thread taken off

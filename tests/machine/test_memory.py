@@ -165,8 +165,11 @@ def test_the_cuda_device_that_is_meant_is_asked(
     monkeypatch.setattr(device, "choose", lambda: torch.device("cuda", 1))
     assert [one.device for one in device.memories()] == ["cpu", "cuda:0", "cuda:1"]
     assert (device.memory().label, device.free_bytes()) == ("card 1", 70 * GIB)
-    message = memory._message("EventGPT-7b", torch.device("cuda:0"))
-    assert "(3.0 GiB of 24.0 GiB were free then)" in message
+    with (
+        pytest.raises(OutOfMemory, match=r"\(3.0 GiB of 24.0 GiB were free then\)"),
+        memory.guard("EventGPT-7b", torch.device("cuda:0")),
+    ):
+        raise MemoryError
     monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")
     assert device.memory().device == "cpu"
 
@@ -201,11 +204,3 @@ def test_the_queue_goes_on_after_a_run_without_memory(
     while not other.ended:
         pass
     assert failed.state == "failed" and other.state == "done"
-
-
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [(12, "12 bytes"), (2**10, "1.0 KiB"), (42 * 2**20, "42.0 MiB"), (14 * 10**9, "13.0 GiB")],
-)
-def test_bytes_are_told_in_the_unit_that_fits(size: int, words: str) -> None:
-    assert memory.gib(size) == words

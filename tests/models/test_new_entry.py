@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.__main__ import main
-from engine.models import model_rows, new_entry, registry
+from engine.models import checkpoint, new_entry, registry
 from tests.models import published_folders
 
 HUB = "Qwen/Qwen2.5-VL-3B-Instruct"
@@ -169,8 +169,8 @@ def test_a_missing_and_a_read_only_file_are_said(
 def test_an_entry_that_is_read_differently_is_not_written(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    read = model_rows.of_table
-    monkeypatch.setattr(new_entry.model_rows, "of_table", lambda *given: read(*given)[:1])
+    read = checkpoint.read_entries
+    monkeypatch.setattr(new_entry.checkpoint, "read_entries", lambda *given: read(*given)[:1])
     assert "would be read differently" in refused(capsys, HUB)
 
 

@@ -14,7 +14,7 @@ from transformers import AutoImageProcessor
 from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 
 from engine.errors import ModelUnavailable
-from engine.models import pixels, processors, registry
+from engine.models import auto_processor, pixels, registry
 from engine.models.adapter import Adapter
 from engine.types import Sample
 from engine.verify import runner
@@ -77,7 +77,7 @@ def test_pixels_are_the_named_processors(form: str, checkpoint: Callable[..., Pa
     assert type(adapter.image_processor) is type(named(folder))
     for size in SIZES:
         images = pictures(1, *size)
-        wanted = processors.values(named(folder), images)
+        wanted = auto_processor.values(named(folder), images)
         assert torch.equal(adapter.pixels(images), wanted), size
 
 
@@ -99,7 +99,7 @@ def test_llavas_own_class_without_padding_is_computed_exactly(name: str) -> None
     for size in [(96, 128), (300, 301)]:
         images = pictures(1, *size)
         found = plain.pixels(images, "exact")
-        assert found is not None and torch.equal(found, processors.values(processor, images))
+        assert found is not None and torch.equal(found, auto_processor.values(processor, images))
 
 
 def test_a_setting_that_is_not_followed_is_left_to_the_processor() -> None:
@@ -147,7 +147,7 @@ def test_eventgpt_follows_a_named_processor_too(checkpoint: Callable[..., Path])
     folder = checkpoint(FORMS["padded"], "eventgpt")
     adapter = loaded(folder, "eventgpt")
     images = pictures(2, 96, 128)
-    wanted = processors.values(LlavaImageProcessorPil.from_pretrained(folder), images)
+    wanted = auto_processor.values(LlavaImageProcessorPil.from_pretrained(folder), images)
     assert torch.equal(adapter.pixels(images), wanted)
 
 
@@ -191,7 +191,7 @@ def test_verify_fails_where_another_processor_ran(
     def always_clip(info: Any, folder: Path, unnamed: Any = None) -> Any:
         return CLIPImageProcessorPil.from_pretrained(folder, local_files_only=True, do_pad=False)
 
-    monkeypatch.setattr(processors, "load", always_clip)
+    monkeypatch.setattr(auto_processor, "load_image", always_clip)
     found = verified(FORMS["padded"])
     assert found.outcome == "failed" and "grey levels" in found.sentence
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from engine.errors import ModelUnavailable, SettingsError, UnknownModel
 from engine.machine import device, memory
-from engine.models import checkpoint, registry, weights
+from engine.models import checkpoint, checkpoint_files, registry
 from engine.types import Sample
 from tests.models.conftest import entry_for
 
@@ -193,29 +193,32 @@ def test_a_broken_folder_is_refused_by_name(folder: Path, damage, message: str) 
 
 def test_the_digest_sees_one_changed_weight_past_its_memo(folder: Path, tmp_path: Path) -> None:
     memo = tmp_path / "memo" / "hashes.json"
-    before = weights.digest(folder, "copy", memo)
-    assert memo.is_file() and weights.digest(folder, "copy", memo) == before
+    before = checkpoint_files.digest(folder, "copy", memo)
+    assert memo.is_file() and checkpoint_files.digest(folder, "copy", memo) == before
     file = folder / "model.safetensors"
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
-    assert weights.digest(folder, "copy", memo) != before
+    assert checkpoint_files.digest(folder, "copy", memo) != before
 
 
 def test_a_file_is_hashed_once(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memo = tmp_path / "hashes.json"
-    before = weights.digest(folder, "copy", memo)
-    monkeypatch.setattr(weights, "_hashes", lambda todo: pytest.fail("read again") if todo else {})
-    assert weights.digest(folder, "copy", memo) == before
+    before = checkpoint_files.digest(folder, "copy", memo)
+    monkeypatch.setattr(
+        checkpoint_files, "_hashes", lambda todo: todo and pytest.fail("read again")
+    )
+    assert checkpoint_files.digest(folder, "copy", memo) == before
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "[" * 5000])
 def test_a_damaged_memo_costs_only_time(folder: Path, tmp_path: Path, text: str) -> None:
     memo = tmp_path / "hashes.json"
     memo.write_text(text)
-    assert weights.digest(folder, "copy", memo) == weights.digest(folder, "copy", tmp_path)
+    before = checkpoint_files.digest(folder, "copy", tmp_path)
+    assert checkpoint_files.digest(folder, "copy", memo) == before
 
 
 def _larger_config(folder: Path) -> None:

@@ -15,7 +15,7 @@ import transformers
 from engine.errors import ModelUnavailable
 from engine.jobs.model_jobs import ModelJob
 from engine.machine import device
-from engine.models import registry, shape, weights
+from engine.models import checkpoint_files, model_card, registry
 from engine.models.checkpoint import ModelEntry
 from engine.types import Tower
 from tests.tiny import unload_all
@@ -138,7 +138,7 @@ def test_load_and_unload_as_jobs(entries: dict[str, ModelEntry]) -> None:
 
 def test_the_kv_cache_of_a_7b_model() -> None:
     """2 x 32 layers x 4096 x 2 bytes: half a MiB per token."""
-    text = shape.of_config(registry.FAMILIES["llava"].form, {}).text
+    text = model_card.of_config("llava", registry.FAMILIES["llava"].kind, {}).text
     assert text.kv_bytes(1, 2) == 2 * 32 * 4096 * 2 == 2**19
     assert text.linear_weights == 32 * (4 * 4096**2 + 3 * 4096 * 11008) == 6_476_005_376
     assert text.kv_bytes(2048, 2) == 2**30
@@ -148,8 +148,8 @@ def test_the_kv_cache_of_a_7b_model() -> None:
     ("family", "tokens"), [("eventgpt", 582), ("video_llava", 2056), ("llava", 576)]
 )
 def test_visual_tokens_of_the_published_sizes(family: str, tokens: int) -> None:
-    form = registry.FAMILIES[family].form
-    assert shape.of_config(form, {}).visual_tokens == tokens
+    kind = registry.FAMILIES[family].kind
+    assert model_card.of_config(family, kind, {}).visual_tokens == tokens
 
 
 def test_absent_fields_have_transformers_values() -> None:
@@ -166,11 +166,14 @@ def test_absent_fields_have_transformers_values() -> None:
             config.patch_size,
         )
 
-    absent = {name: shape.of_config(registry.FAMILIES[name].form, {}) for name in registry.FAMILIES}
+    absent = {
+        name: model_card.of_config(name, registry.FAMILIES[name].kind, {})
+        for name in registry.FAMILIES
+    }
     assert absent["llava"].tower == tower(LlavaConfig().vision_config)
     assert absent["video_llava"].tower == tower(VideoLlavaConfig().vision_config)
     assert absent["eventgpt"].tower == tower(EventGPTConfig().tower_config())
-    stated = shape.of_config(registry.FAMILIES["llava"].form, {"vision_config": {}})
+    stated = model_card.of_config("llava", registry.FAMILIES["llava"].kind, {"vision_config": {}})
     assert stated.tower == tower(CLIPVisionConfig())
     llama, text = LlamaConfig(), absent["llava"].text
     assert (text.hidden, text.intermediate, text.layers) == (4096, 11008, 32)
@@ -191,8 +194,8 @@ def test_quantized_weights_need_less(
     linear = 2 * (2 * 32 * 8 * (4 + 4) + 3 * 32 * 64)
     assert whole.weights - small.weights == pytest.approx(linear * (2 - bytes_each), abs=1)
     assert whole.run == small.run
-    sizes = shape.of_config(registry.FAMILIES["llava"].form, {})
-    assert shape.of_run(item, sizes, 1).total == shape.of_run(item, sizes, 1).run
+    sizes = model_card.of_config("llava", registry.FAMILIES["llava"].kind, {})
+    assert model_card.of_run(item, sizes, 1).total == model_card.of_run(item, sizes, 1).run
 
 
 def test_memory_that_a_run_still_holds_is_not_counted_as_free(
@@ -236,11 +239,11 @@ def test_a_24_gib_card_holds_one_7b_model_at_a_time(
     counts = {"eventgpt": 7_080_000_000, "video_llava": 7_370_000_000, "llava": 7_063_000_000}
     needs = {}
     for family, item in entries.items():
-        monkeypatch.setattr(weights, "weight_count", lambda *_, n=counts[family]: n)
-        sizes = shape.of_config(registry.FAMILIES[family].form, {})
+        monkeypatch.setattr(checkpoint_files, "weight_count", lambda *_, n=counts[family]: n)
+        sizes = model_card.of_config(family, registry.FAMILIES[family].kind, {})
         chosen = replace(item, dtype="float16")
-        needs[family] = shape.needed(chosen, Path("unused"), sizes)
-        quantized = shape.needed(replace(chosen, quantization="4bit"), Path("unused"), sizes)
+        needs[family] = model_card.needed(chosen, Path("unused"), sizes)
+        quantized = model_card.needed(replace(chosen, quantization="4bit"), Path("unused"), sizes)
         assert 5 * 2**30 < quantized.total < 6.2 * 2**30
     gib = {family: one.total / 2**30 for family, one in needs.items()}
     assert all(13.1 < size < 15 for size in gib.values()), gib

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from engine.errors import ModelUnavailable
-from engine.models import registry, shape
-from engine.models.shape import Form, LanguageShape
+from engine.models import model_card, registry
+from engine.models.model_card import LanguageShape
 from engine.types import Tower
 from tests.models import published_folders
 from tests.models.published_folders import CONFIGS, change, entry
@@ -33,8 +33,8 @@ LANGUAGES = {
 }
 
 
-def sizes(config: dict[str, Any]) -> shape.Shape:
-    return shape.of_config(Form(), config)
+def sizes(config: dict[str, Any]) -> model_card.Shape:
+    return model_card.of_config("transformers", "image", config)
 
 
 @pytest.mark.parametrize("model", CONFIGS)
@@ -65,16 +65,16 @@ def test_what_is_not_stated_is_not_invented() -> None:
 @pytest.mark.parametrize("value", [0, -4, "wide", 1.5, True, [0, 0]])
 def test_a_size_that_is_none_is_refused(value: object, tmp_path: Path) -> None:
     folder = published_folders.build(tmp_path)
-    assert shape.read(Form(), folder, "x").tower is not None  # control
+    assert model_card.read(entry(folder), folder).tower is not None  # control
     change(folder, "config.json", vision_config={"hidden_size": value})
     with pytest.raises(ModelUnavailable, match="hidden_size"):
-        shape.read(Form(), folder, "x")
+        model_card.read(entry(folder), folder)
 
 
 def test_absent_sizes_have_transformers_values() -> None:
     from transformers import CONFIG_MAPPING
 
-    for model_type in shape.DEFAULTS:
+    for model_type in model_card.DEFAULTS:
         wanted = CONFIG_MAPPING[model_type]()
         found = sizes({"text_config": {"model_type": model_type}}).text
         head_dim = getattr(wanted, "head_dim", None) or found.hidden // found.heads
@@ -101,8 +101,8 @@ def test_the_card_and_the_memory_say_what_is_unknown(tmp_path: Path) -> None:
     assert (card.visual_tokens, card.images, card.context_limit) == (None, None, 128000)
     assert card.tower == TOWERS["qwen2_5_vl"] and card.parameters == 8
     need = registry.needed(item, 100)
-    assert need.assumed == shape.PICTURE_TOKENS
-    assert need.context == shape.PROMPT_TOKENS + need.assumed + 100
+    assert need.assumed == model_card.PICTURE_TOKENS
+    assert need.context == model_card.PROMPT_TOKENS + need.assumed + 100
     # 36 layers, 2 heads of 128 for keys and for values, 2 bytes each
     assert need.kv_cache == 2 * 36 * 2 * 128 * 2 * need.context
     assert need.features == need.assumed * 2048 * 2

@@ -11,8 +11,7 @@ import pytest
 
 from engine.__main__ import main
 from engine.errors import ModelUnavailable
-from engine.models import registry, shape, supported
-from engine.models.shape import Form
+from engine.models import model_card, registry, supported
 from tests.models import family_checkpoints, published_folders
 from tests.models.published_folders import CONFIGS, change, entry
 
@@ -189,10 +188,7 @@ def test_a_gguf_file_is_no_folder(tmp_path: Path) -> None:
 def test_the_converted_repository_is_named(checkpoint: str, advice: str) -> None:
     config = {"model_type": "internvl_chat", "auto_map": {"AutoModel": "x.Y"}}
     with pytest.raises(ModelUnavailable, match=f"use {advice} instead"):
-        supported.refuse_type("m", checkpoint, "config.json", config, {})
-
-
-OWN = {"llava": "llava", "EventChat_llama": "eventgpt"}
+        supported.refuse_type("m", checkpoint, "config.json", config)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +204,7 @@ OWN = {"llava": "llava", "EventChat_llama": "eventgpt"}
     ],
 )
 def test_the_family_follows_from_the_config(config: dict[str, object], family: str) -> None:
-    assert supported.family_of(config, OWN) == family
+    assert supported.family_of(config) == family
 
 
 def test_a_llava_may_run_as_transformers(tiny_models: Path, tmp_path: Path) -> None:
@@ -236,7 +232,7 @@ def test_every_small_checkpoint_is_accepted_and_described(
     item = entry(family_folder(family))
     assert registry.unavailable(item) is None
     card, text = registry.card(item), AutoConfig.from_pretrained(item.folder).get_text_config()
-    found = shape.read(Form(), family_folder(family), family).text
+    found = model_card.read(item, family_folder(family)).text
     assert card.parameters and card.context_limit == text.max_position_embeddings
     assert (found.hidden, found.heads) == (text.hidden_size, text.num_attention_heads)
     kv_heads = getattr(text, "num_key_value_heads", None) or found.heads

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.demo.demo_questions import ASKED
 from engine.demo.evaluate import DEMO_MODELS
+from engine.demo.wordings import ASKED
 from engine.errors import ModelUnavailable
 from engine.models import model_card, registry
 from engine.pipeline import batch_run, single_run

@@ -204,7 +204,7 @@ def test_vision_time_covers_only_what_was_computed(
     batch = found[0].batch
     assert seen == [1] and batch is not None and batch.cached == 2 and batch.span("vision")
     assert any("2 of 3 samples were read from the cache" in note for note in found[0].notes)
-    assert batch_run.NOT_KEPT in found[0].notes and cache.entries()[0] == 2
+    assert batch_run.NOT_KEPT in found[0].notes and cache.state().entries == 2
     for one, own in zip(found, alone, strict=False):
         assert one.generation.token_ids == own.generation.token_ids
 

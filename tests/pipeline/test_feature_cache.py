@@ -252,9 +252,9 @@ def test_the_folder_is_the_users_alone(cache: FeatureCache) -> None:
 
 def test_clear_and_count(cache: FeatureCache) -> None:
     cache.write(SPEC, _features(torch.ones(300, 40)), 1.0, cold=False)
-    count, size = cache.entries()
+    count, size = cache.state().entries, cache.state().bytes
     assert count == 1 and size > 300 * 40 * 4
-    assert cache.clear() == 1 and cache.entries()[0] == 0
+    assert cache.clear() == 1 and cache.state().entries == 0
 
 
 def test_the_state_counts_entries_bytes_and_hits(cache: FeatureCache) -> None:

@@ -202,7 +202,7 @@ def test_the_caches_stay_as_they_are(tiny_models: Path, tmp_path: Path, cache_di
     )
     assert first.prefix is not None and first.prefix.state == "kept"
     assert again.prefix is not None and again.prefix.state == "reused"
-    assert cache.entries()[0] == len(kept) == 1
+    assert cache.state().entries == len(kept) == 1
     assert again.letter_logprobs == pytest.approx(first.letter_logprobs, abs=1e-4)
     cached = single_run.run(adapter, request(adapter, sample, cache="use"), cache)
     assert cached.cached and cached.letter_logprobs == first.letter_logprobs

@@ -10,6 +10,7 @@ import pytest
 import torch
 from transformers import LlamaConfig
 
+from engine.decoding import llama
 from engine.models import registry
 from engine.pipeline import prefix_cache
 from engine.pipeline.prefix_cache import Prefix, Prefixes
@@ -90,7 +91,7 @@ def test_going_on_from_a_prefix_leaves_it_as_it_was() -> None:
 
 
 def test_a_cut_has_the_first_tokens_and_memory_of_its_own() -> None:
-    cache = prefix_cache.empty(CONFIG)
+    cache = llama.cache(CONFIG)
     keys = torch.arange(2 * 5 * 8, dtype=torch.float32).reshape(1, 2, 5, 8)
     for index in range(2):
         cache.update(keys, -keys, index)

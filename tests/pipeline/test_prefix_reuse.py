@@ -10,7 +10,6 @@ import torch
 
 from engine import media
 from engine.errors import BadInput, OutOfMemory
-from engine.machine import memory
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import prefix_cache, single_run
@@ -259,7 +258,6 @@ def test_a_run_without_memory_gives_the_prefixes_up(
     def full(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(memory, "_message", lambda *_: "full")
     monkeypatch.setattr(adapter, "embed_question", full)
     with pytest.raises(OutOfMemory):
         ask(adapter, sample, SECOND, store)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from engine import media
 from engine.errors import BadInput, Cancelled, ContextTooLong, MediaError
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.pipeline import batch_run, single_run
+from engine.pipeline import batch_run, run_stages, single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.watcher import Watcher
 from engine.storage.result_rows import AskedAndRan, ResultRow
@@ -53,6 +55,24 @@ def test_stages_follow_one_another_and_cover_the_run(
     assert stages[3].start_ms < times[0] and times[-1] <= result.total_ms
 
 
+def test_files_are_read_within_the_load_stage(
+    adapter: Adapter, sample: Sample, cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load, moments = media.load, list[float]()
+
+    def recorded(*given: object) -> object:
+        moments.append(time.perf_counter())
+        loaded = load(*given)
+        moments.append(time.perf_counter())
+        return loaded
+
+    monkeypatch.setattr(media, "load", recorded)
+    result = go(adapter, sample, cache)
+    stage = result.span("load")
+    begun, read = ((moment - result.clocks[0].first_s) * 1000 for moment in moments)
+    assert stage.start_ms <= begun < read <= stage.start_ms + stage.ms
+
+
 def test_prefill_and_steps_make_up_the_decode_stage(
     adapter: Adapter, sample: Sample, cache: FeatureCache
 ) -> None:
@@ -74,7 +94,7 @@ def test_use_refresh_off(adapter: Adapter, sample: Sample, cache: FeatureCache) 
         sources.append(span.source)
         assert (span.original_ms is not None) == (span.source == "cached")
     assert sources == ["measured", "measured", "cached", "measured", "cached", "measured"]
-    assert cache.entries()[0] == 1
+    assert cache.state().entries == 1
 
 
 def test_another_question_reuses_the_features(
@@ -95,7 +115,7 @@ def test_hooked_mode_says_where_its_times_are_from(
         "hook",
         "derived",
     ]
-    assert result.generation.stop == "length" and cache.entries()[0] == 0
+    assert result.generation.stop == "length" and cache.state().entries == 0
 
 
 def test_the_first_run_is_cold(sample: Sample, tiny_models: Path, cache: FeatureCache) -> None:
@@ -149,10 +169,10 @@ def test_the_cache_is_open_before_the_clock_starts(
     adapter: Adapter, sample: Sample, cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    opened, started = FeatureCache.prepare, single_run.Timeline.__init__
+    opened, started = FeatureCache.prepare, run_stages.Timeline.__init__
     monkeypatch.setattr(FeatureCache, "prepare", lambda s: (order.append("open"), opened(s)))
     monkeypatch.setattr(
-        single_run.Timeline, "__init__", lambda s, d: (order.append("clock"), started(s, d))[1]
+        run_stages.Timeline, "__init__", lambda s, d: (order.append("clock"), started(s, d))[1]
     )
     go(adapter, sample, cache)
     assert order == ["open", "clock"]
