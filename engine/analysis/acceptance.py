@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from operator import eq
@@ -115,9 +115,17 @@ def analyse(
     matched = np.array([pair.matched for pair in pairs], dtype=np.int64)
     compared = np.array([pair.compared for pair in pairs], dtype=np.int64)
     clips = [pair.source for pair in pairs]
-    timed = _timed(pairs)
-    sums = timed.sum(axis=0) if timed is not None else None
-    per_token = None if sums is None else (float(sums[0] / sums[1]), float(sums[2] / sums[3]))
+    timed, per_token = None, None
+    if all(pair.draft_ms and pair.target_ms and pair.draft and pair.target for pair in pairs):
+        # [pairs, 4] draft ms, draft tokens, target ms, target tokens
+        rows = [
+            (pair.draft_ms, pair.draft_tokens or len(pair.draft),
+             pair.target_ms, pair.target_tokens or len(pair.target))
+            for pair in pairs
+        ]  # fmt: skip
+        timed = np.array(rows, dtype=np.float64)
+        sums = timed.sum(axis=0)
+        per_token = float(sums[0] / sums[1]), float(sums[2] / sums[3])
     windows = {g: float(np.mean(np.minimum(prefixes, g) / g)) for g in sorted({4, 5, gamma})}
     return Acceptance(
         draft=draft,
@@ -156,21 +164,6 @@ def position_rate(matched: Array, compared: Array, clips: Sequence[Hashable]) ->
     return Range(value, min(value, low), max(value, high))
 
 
-def _timed(pairs: Sequence[Pair]) -> Weights | None:
-    """[pairs, 4] draft ms, draft tokens, target ms, target tokens; None if any is unknown."""
-    rows = [
-        (
-            pair.draft_ms,
-            pair.draft_tokens or len(pair.draft),
-            pair.target_ms,
-            pair.target_tokens or len(pair.target),
-        )
-        for pair in pairs
-        if pair.draft_ms and pair.target_ms and pair.draft and pair.target
-    ]
-    return np.array(rows, dtype=np.float64) if len(rows) == len(pairs) else None
-
-
 def _speedup(timed: Weights, prefixes: Array, gamma: int, clips: Sequence[str]) -> Range | None:
     """Predicted speed-up; accepted lengths and times of one clip are resampled together."""
     tokens = 1.0 + np.minimum(prefixes, gamma)
@@ -207,36 +200,32 @@ class Range:
 def shuffled(pairs: Sequence[Pair], seed: int = 0) -> Range | None:
     """The position match of drafts with other clips' targets, within a question.
 
-    The value is sum of matches / sum compared over every such pair of a draft and a target.  The
-    interval holds 95 % of random shuffles that give each draft the target of one other clip (the
-    same for all questions), and the value.  None if no question has two clips.
+    The value is sum of matches / sum compared over every such pair of a draft and a target, counted
+    by position over whole groups, minus the pairs of one clip.  The interval holds 95 % of random
+    shuffles that give each draft the target of one other clip (the same for all questions), and the
+    value.  None if no question has two clips.
     """
     groups: dict[str, list[int]] = {}
     for index, pair in enumerate(pairs):
         groups.setdefault(pair.question, []).append(index)
     usable = [g for g in groups.values() if len({pairs[i].source for i in g}) > 1]
-    value = _mismatched([[pairs[i] for i in group] for group in usable])
-    if value is None:
+    matched = compared = 0
+    for group in usable:
+        clips: dict[str, list[Pair]] = {}
+        for index in group:
+            clips.setdefault(pairs[index].source, []).append(pairs[index])
+        whole, own = (
+            _crossed([pairs[i] for i in group]),
+            [_crossed(clip) for clip in clips.values()],
+        )
+        matched += whole[0] - sum(one[0] for one in own)
+        compared += whole[1] - sum(one[1] for one in own)
+    if not compared:
         return None
+    value = matched / compared
     rates = _shuffles(pairs, usable, np.random.default_rng(seed))
     low, high = np.quantile(rates, TAILS) if rates else (value, value)
     return Range(value, min(value, float(low)), max(value, float(high)))
-
-
-def _mismatched(groups: Sequence[Sequence[Pair]]) -> float | None:
-    """The rate over all pairs of different clips within a group; None without any.
-
-    Counted by position over whole groups, minus the pairs of one clip.
-    """
-    matched = compared = 0
-    for group in groups:
-        clips: dict[str, list[Pair]] = {}
-        for pair in group:
-            clips.setdefault(pair.source, []).append(pair)
-        whole, own = _crossed(group), [_crossed(clip) for clip in clips.values()]
-        matched += whole[0] - sum(one[0] for one in own)
-        compared += whole[1] - sum(one[1] for one in own)
-    return matched / compared if compared else None
 
 
 def _crossed(pairs: Sequence[Pair]) -> tuple[int, int]:
@@ -244,50 +233,38 @@ def _crossed(pairs: Sequence[Pair]) -> tuple[int, int]:
     if len(pairs) == 1:
         return pairs[0].matched, pairs[0].compared
     matched = compared = 0
-    drafts = [Counter(ids) for ids in _columns([pair.draft for pair in pairs])]
-    targets = [Counter(ids) for ids in _columns([pair.target for pair in pairs])]
-    for mine, others in zip(drafts, targets, strict=False):
+    width = min(max(len(pair.draft) for pair in pairs), max(len(pair.target) for pair in pairs))
+    for place in range(width):
+        mine = Counter(pair.draft[place] for pair in pairs if place < len(pair.draft))
+        others = Counter(pair.target[place] for pair in pairs if place < len(pair.target))
         matched += sum(count * others[token] for token, count in mine.items())
         compared += mine.total() * others.total()
     return matched, compared
 
 
-def _columns(answers: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """The ids at each position, of the answers that are long enough."""
-    for place in range(max(map(len, answers), default=0)):
-        yield [ids[place] for ids in answers if place < len(ids)]
-
-
 def _shuffles(
     pairs: Sequence[Pair], groups: Sequence[Sequence[int]], generator: np.random.Generator
 ) -> list[float]:
+    """The rates of random pairs.  One random cycle of clips for all groups gives each draft its new
+    target, so that drafts never keep their clip and questions about a clip stay together."""
     drafts, targets = _padded(pairs, "draft", _NO_DRAFT), _padded(pairs, "target", _NO_TARGET)
     sizes = np.array([[len(pair.draft), len(pair.target)] for pair in pairs], dtype=np.int64)
     clips = np.unique([pair.source for pair in pairs], return_inverse=True)[1]
     rates = []
     for _ in range(max(FEWEST, min(SHUFFLES, PAIRS_SHUFFLED // len(pairs)))):
-        left, right = _mixed(groups, clips, generator)
+        rank = generator.permutation(int(clips.max()) + 1)
+        orders = []
+        for group in groups:
+            members = generator.permutation(np.asarray(group, dtype=np.int64))
+            orders.append(members[np.argsort(rank[clips[members]], kind="stable")])
+        left = np.concatenate(orders)
+        right = np.concatenate([np.roll(order, 1) for order in orders])
+        other = clips[left] != clips[right]
+        left, right = left[other], right[other]
         compared = np.minimum(sizes[left, 0], sizes[right, 1]).sum()
         if compared:
             rates.append(float((drafts[left] == targets[right]).sum() / compared))
     return rates
-
-
-def _mixed(
-    groups: Sequence[Sequence[int]], clips: Array, generator: np.random.Generator
-) -> tuple[Array, Array]:
-    """Drafts and their new targets: one random cycle of clips for all groups, so that drafts never
-    keep their clip and questions about a clip stay together."""
-    left, right = [], []
-    rank = generator.permutation(int(clips.max()) + 1)
-    for group in groups:
-        members = generator.permutation(np.asarray(group, dtype=np.int64))
-        order = members[np.argsort(rank[clips[members]], kind="stable")]
-        left.append(order)
-        right.append(np.roll(order, 1))
-    drafts, targets = np.concatenate(left), np.concatenate(right)
-    other = clips[drafts] != clips[targets]
-    return drafts[other], targets[other]
 
 
 def _padded(pairs: Sequence[Pair], side: str, empty: int) -> Array:
@@ -338,28 +315,3 @@ class Pair:
     @property
     def matched(self) -> int:
         return sum(map(eq, self.draft, self.target))
-
-
-@dataclass(frozen=True)
-class Painted:
-    """One id of a draft and its state.  matched: equal to the target's, but after the prefix."""
-
-    position: int
-    id: int
-    target: int | None
-    state: str  # "accepted", "matched", "rejected", "beyond"
-
-
-def paint(pair: Pair) -> tuple[Painted, ...]:
-    """Each id of the draft with the target's id at the same position."""
-    prefix, found = pair.prefix, []
-    for position, token in enumerate(pair.draft):
-        other = pair.target[position] if position < len(pair.target) else None
-        if position < prefix:
-            state = "accepted"
-        elif other is None:
-            state = "beyond"
-        else:
-            state = "matched" if token == other else "rejected"
-        found.append(Painted(position, token, other, state))
-    return tuple(found)

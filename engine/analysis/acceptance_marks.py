@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.analysis.acceptance import Painted, Pair, paint
+from engine.analysis.acceptance import Pair
 
 ORDER = ("rejected", "beyond", "matched", "accepted")  # a piece has the worst state of its ids
 MOST_IDS = 6  # of one word
@@ -57,18 +57,36 @@ class Painting:
         return "".join(piece.text for piece in self.pieces)
 
 
+def states(pair: Pair) -> list[str]:
+    """Of each id of the draft.  matched: equal to the target's, but after the prefix."""
+    prefix, found = pair.prefix, []
+    for position, token in enumerate(pair.draft):
+        if position < prefix:
+            found.append("accepted")
+        elif position >= len(pair.target):
+            found.append("beyond")
+        else:
+            found.append("matched" if token == pair.target[position] else "rejected")
+    return found
+
+
 def from_text(pair: Pair, text: str, spelling: Spelling | None = None) -> Painting:
     """From the answer's text only, and what other answers of the file show (see `learn`)."""
-    painted = [one for one in paint(pair) if one.id not in _SPECIAL]
-    ids, words, known = [one.id for one in painted], split(text), spelling or Spelling()
+    of_ids, known = states(pair), spelling or Spelling()
+    places = [place for place, token in enumerate(pair.draft) if token not in _SPECIAL]
+    ids, words = [pair.draft[place] for place in places], split(text)
+
+    def piece(word: str, first: int, end: int) -> MarkedPiece:
+        worst = min((of_ids[place] for place in places[first:end]), key=ORDER.index)
+        return MarkedPiece(word, places[first], places[end - 1] + 1, worst)
+
     spans = align(ids, words, known)
     if spans is None:
-        return Painting(_by_id(painted, text), _undivided(len(ids), len(words)))
-    pieces, doubts = [], []
-    for word, (first, end) in zip(words, spans, strict=True):
-        part = painted[first:end]
-        pieces.append(MarkedPiece(word, part[0].position, part[-1].position + 1, _worst(part)))
-        doubts.append(_doubt(ids[first:end], word, known))
+        return Painting(
+            (piece(text, 0, len(ids)),) if ids else (), _undivided(len(ids), len(words))
+        )
+    doubts = (_cost(ids[a:b], word, known)[1] for word, (a, b) in zip(words, spans, strict=True))
+    pieces = (piece(word, *span) for word, span in zip(words, spans, strict=True))
     return Painting(tuple(pieces), next(filter(None, doubts), ""))
 
 
@@ -82,37 +100,6 @@ def _undivided(ids: int, words: int) -> str:
     if ids > LONGEST:
         return f"{whole} and {ids:,} ids, more than the {LONGEST:,} that are divided"
     return f"{whole} and {ids:,} ids, more than {MOST_IDS} for each"
-
-
-def _doubt(ids: Sequence[int], piece: str, spelling: Spelling) -> str:
-    """Why these ids may not belong to this piece; the branches are those of `_cost`."""
-    word = piece.strip()
-    if _cost(ids, piece, spelling) < CONFLICT:
-        return ""
-    if len(ids) == 1 and ids[0] in spelling.pieces:
-        known = spelling.pieces[ids[0]].strip()
-        return f"they contradict each other: the id of {word!r} is that of {known!r} elsewhere"
-    if len(ids) == 1:
-        return f"they contradict each other: {word!r} has another id elsewhere"
-    if len(ids) > len(word) + 1:
-        return f"{word!r} would have {len(ids)} ids, more than it has letters"
-    other = [spelling.pieces[token].strip() for token in ids if token in spelling.pieces]
-    if strange := [known for known in other if known not in word]:
-        return f"an id of {word!r} is that of {strange[0]!r} elsewhere"
-    if piece in spelling.ids:
-        return f"{word!r} takes {len(ids)} ids, and a single one elsewhere"
-    return f"{word!r} takes {len(ids)} ids, and nothing else shows which letters each has"
-
-
-def _worst(painted: Sequence[Painted]) -> str:
-    return min((one.state for one in painted), key=ORDER.index)
-
-
-def _by_id(painted: Sequence[Painted], text: str) -> tuple[MarkedPiece, ...]:
-    """The whole text as one piece, if it cannot be divided."""
-    if not painted:
-        return ()
-    return (MarkedPiece(text, painted[0].position, painted[-1].position + 1, _worst(painted)),)
 
 
 def split(text: str) -> list[str]:
@@ -130,25 +117,22 @@ def learn(answers: Sequence[tuple[Sequence[int], str]]) -> Spelling:
         if len(distinct) < LEARNT_FROM and len(ids) <= LONGEST:
             distinct.setdefault(text, tuple(i for i in ids if i not in _SPECIAL))
     rows = [(ids, split(text)) for text, ids in distinct.items()]
-    spelling = _improved([row for row in rows if len(row[0]) == len(row[1])], Spelling())
-    for _ in range(ROUNDS):
-        spelling = _improved(rows, spelling)
+    spelling = Spelling()
+    for rounds in range(1 + ROUNDS):
+        votes: Counter[tuple[int, str]] = Counter()
+        for ids, pieces in rows:
+            if rounds or len(ids) == len(pieces):
+                spans = align(ids, pieces, spelling) or ()
+                for piece, (first, end) in zip(pieces, spans, strict=False):
+                    if end == first + 1:
+                        votes[ids[first], piece] += 1
+        letters: dict[int, str] = {}
+        tokens: dict[str, int] = {}
+        for (token, piece), _ in votes.most_common():
+            if token not in letters and piece not in tokens:
+                letters[token], tokens[piece] = piece, token
+        spelling = Spelling(letters, tokens)
     return spelling
-
-
-def _improved(rows: Sequence[tuple[Sequence[int], list[str]]], spelling: Spelling) -> Spelling:
-    votes: Counter[tuple[int, str]] = Counter()
-    for ids, pieces in rows:
-        spans = align(ids, pieces, spelling)
-        for piece, (first, end) in zip(pieces, spans or (), strict=False):
-            if end == first + 1:
-                votes[ids[first], piece] += 1
-    letters: dict[int, str] = {}
-    tokens: dict[str, int] = {}
-    for (token, piece), _ in votes.most_common():
-        if token not in letters and piece not in tokens:
-            letters[token], tokens[piece] = piece, token
-    return Spelling(letters, tokens)
 
 
 def align(
@@ -171,7 +155,8 @@ def align(
             for size in range(1, min(MOST_IDS, count - token) + 1):
                 rest = costs[piece + 1][token + size]
                 if rest < math.inf:
-                    cost = rest + _cost(ids[token : token + size], pieces[piece], spelling)
+                    part = ids[token : token + size]
+                    cost = rest + _cost(part, pieces[piece], spelling)[0]
                     if cost < costs[piece][token]:
                         costs[piece][token], sizes[piece][token] = cost, size
     spans, token = [], 0
@@ -182,18 +167,27 @@ def align(
     return spans if costs[0][0] < math.inf else None
 
 
-def _cost(ids: Sequence[int], piece: str, spelling: Spelling) -> float:
+def _cost(ids: Sequence[int], piece: str, spelling: Spelling) -> tuple[float, str]:
+    """The cost of giving these ids to this piece, and why they may not belong to it."""
     word = piece.strip()
     if len(ids) == 1:
-        known, other = spelling.pieces.get(ids[0]), spelling.ids.get(piece)
-        if known is not None and known.strip() == word:  # a text begins without its space
-            return -1.0
-        if known is not None or other is not None:
-            return CONFLICT
-        return 0.05 * max(len(word) - 6, 0)
+        if (known := spelling.pieces.get(ids[0])) is not None:
+            if known.strip() == word:  # a text begins without its space
+                return -1.0, ""
+            other = f"the id of {word!r} is that of {known.strip()!r} elsewhere"
+            return CONFLICT, f"they contradict each other: {other}"
+        if piece in spelling.ids:
+            return CONFLICT, f"they contradict each other: {word!r} has another id elsewhere"
+        return 0.05 * max(len(word) - 6, 0), ""
     if len(ids) > len(word) + 1:
-        return 20.0
-    known_ids = [spelling.pieces[token] for token in ids if token in spelling.pieces]
-    wrong = sum(1 for known in known_ids if known.strip() not in word)
-    settled = CONFLICT if piece in spelling.ids else 0.0
-    return len(ids) - 1 + 2.0 / len(word) + CONFLICT * wrong + settled
+        return 20.0, f"{word!r} would have {len(ids)} ids, more than it has letters"
+    others = [spelling.pieces[token].strip() for token in ids if token in spelling.pieces]
+    strange, settled = [known for known in others if known not in word], piece in spelling.ids
+    cost = len(ids) - 1 + 2.0 / len(word) + CONFLICT * (len(strange) + settled)
+    if cost < CONFLICT:
+        return cost, ""
+    if strange:
+        return cost, f"an id of {word!r} is that of {strange[0]!r} elsewhere"
+    if settled:
+        return cost, f"{word!r} takes {len(ids)} ids, and a single one elsewhere"
+    return cost, f"{word!r} takes {len(ids)} ids, and nothing else shows which letters each has"

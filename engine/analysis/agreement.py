@@ -1,4 +1,4 @@
-"""Scores of answers: attribute accuracy for demo scenes, word overlap for other references.
+"""Answers against known content and against each other, and the samples where they differ most.
 
 Only the content of demo scenes is known, so only they have an accuracy; a word overlap is not an
 accuracy.
@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from engine.analysis import pairs
 from engine.analysis.answer_reading import (
     ATTRIBUTES,
     asked_content,
@@ -23,7 +25,8 @@ from engine.analysis.answer_reading import (
     read_statements,
     score,
 )
-from engine.analysis.results_table import labels
+from engine.analysis.metrics import BY_NAME
+from engine.analysis.results_table import answered, labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,44 +61,40 @@ class OverlapScore:
 
 
 def attributes(table: pd.DataFrame) -> tuple[AttributeScore, ...]:
-    """Per label and attribute over demo scenes; the first measured answer of each sample counts."""
+    """Per label and attribute over demo scenes, without questions that a model was not trained
+    on; the first measured answer of each sample counts."""
     found = []
-    lines = _answers(table)
+    lines = _first_answers(table[~table["off_script"].astype(bool)])
     lines = lines[lines["truth"].map(is_scene).astype(bool)]
     for label in labels(lines):
         some = lines[lines["label"] == label]
         claims = [read_attributes(text) for text in some["text"]]
         asked = map(asked_content, some["truth"], some["question_task"])
         for name, row in score(list(asked), claims, ATTRIBUTES).items():
-            accuracy = row["accuracy"] if row["claimed"] else None
-            rates = (accuracy, row["claimed"], row["majority"])
-            found.append(AttributeScore(label, name, int(row["n"]), *rates))
+            right = row["accuracy"] if row["claimed"] else None
+            shares = right, row["claimed"], row["majority"]
+            found.append(AttributeScore(label, name, int(row["n"]), *shares))
     return tuple(found)
 
 
 def overlaps(table: pd.DataFrame) -> tuple[OverlapScore, ...]:
     """Per label, over samples with a reference that are not demo scenes."""
     found = []
-    lines = _answers(table)
+    lines = _first_answers(table[~table["off_script"].astype(bool)])
     lines = lines[(lines["reference"] != "") & ~lines["truth"].map(is_scene).astype(bool)]
     for label in labels(lines):
         some = lines[lines["label"] == label]
-        pairs = zip(some["text"], some["reference"], strict=True)
-        values = [value for pair in pairs if (value := word_f1(*pair)) is not None]
+        texts = zip(some["text"], some["reference"], strict=True)
+        values = [value for both in texts if (value := word_f1(*both)) is not None]
         if values:
             low, middle, high = (float(q) for q in np.percentile(values, [25, 50, 75]))
             found.append(OverlapScore(label, len(values), middle, low, high))
     return tuple(found)
 
 
-def _answers(table: pd.DataFrame) -> pd.DataFrame:
-    """One answer per label and sample; a cold run gives the same answer as a warm one.
-
-    Answers to questions that a demo model was not trained on are left out.
-    """
-    lines = table[(table["phase"] == "measured") & (table["error"] == "")]
-    lines = lines[~lines["off_script"].astype(bool)]
-    return lines.drop_duplicates(["label", "sample"])
+def _first_answers(table: pd.DataFrame) -> pd.DataFrame:
+    """One answer per label and sample; a cold run gives the same answer as a warm one."""
+    return answered(table).drop_duplicates(["label", "sample"])
 
 
 NAME = "word F1"
@@ -175,9 +174,14 @@ def compare(
     Contradictions come first.  `truth` and `asked` are empty where not known.
     """
     said = [read_statements(answer) for answer in answers]
-    rows = [_row(name, said, truth.get(name), name in asked) for name in ATTRIBUTES]
-    shown = [row for row in rows if row is not None]
-    return tuple(sorted(shown, key=lambda row: not row.contradicted))
+    rows = []
+    for name in ATTRIBUTES:
+        values, right, wanted = [one.get(name, ()) for one in said], truth.get(name), name in asked
+        if any(values) or (wanted and right is not None):
+            cells = tuple(Statement(some, _verdict(some, right, wanted)) for some in values)
+            contradicted = len({some for some in values if len(some) == 1}) > 1
+            rows.append(AttributeRow(name, right, cells, contradicted))
+    return tuple(sorted(rows, key=lambda row: not row.contradicted))
 
 
 def contradictions(answers: Sequence[str]) -> dict[str, tuple[str | None, ...]]:
@@ -190,16 +194,6 @@ def contradictions(answers: Sequence[str]) -> dict[str, tuple[str | None, ...]]:
     return {name: said for name, said in values.items() if len({*said} - {None}) > 1}
 
 
-def _row(
-    name: str, said: Sequence[Mapping[str, tuple[str, ...]]], truth: str | None, asked: bool
-) -> AttributeRow | None:
-    values = [statements.get(name, ()) for statements in said]
-    if not any(values) and not (asked and truth is not None):
-        return None
-    cells = tuple(Statement(some, _verdict(some, truth, asked)) for some in values)
-    return AttributeRow(name, truth, cells, len({some for some in values if len(some) == 1}) > 1)
-
-
 def _verdict(values: tuple[str, ...], truth: str | None, asked: bool) -> Judgement:
     if not values:
         return "not said" if asked else "not asked"
@@ -208,3 +202,73 @@ def _verdict(values: tuple[str, ...], truth: str | None, asked: bool) -> Judgeme
     if truth is None or not asked:
         return "not judged"
     return "right" if values[0] == truth else "wrong"
+
+
+# Which samples to look at first.
+@dataclass(frozen=True)
+class DeckCard:
+    """A sample that two labels answered.
+
+    contradictions: (attribute, the value of a, the value of b).  overlap: word F1, None if neither
+    answer has a word.
+    """
+
+    sample: str
+    contradictions: tuple[tuple[str, str, str], ...]
+    overlap: float | None
+
+
+def deck(table: pd.DataFrame, a: str, b: str) -> tuple[DeckCard, ...]:
+    """Samples where a and b answered the same question: most contradictions first, then the least
+    overlap, then by id.  The first measured answer of each counts.
+
+    An answer to a question that a demo model was not trained on contradicts nothing.
+    """
+    lines = _first_answers(table)
+    columns = ["sample", "prompt", "text", "off_script"]
+    sides = [lines.loc[lines["label"] == label, columns] for label in (a, b)]
+    both = sides[0].merge(sides[1], on=["sample", "prompt"]).drop(columns="prompt")
+    cards = []
+    for sample, first, first_off, second, second_off in both.itertuples(index=False):
+        differ = {} if first_off or second_off else contradictions((first, second))
+        values = tuple((name, str(one), str(other)) for name, (one, other) in differ.items())
+        cards.append(DeckCard(sample, values, word_f1(first, second)))
+    # Cards without an overlap come last: it is at most 1.
+    least = {card.sample: 2.0 if card.overlap is None else card.overlap for card in cards}
+    order = sorted(cards, key=lambda card: (least[card.sample], card.sample))
+    return tuple(sorted(order, key=lambda card: -len(card.contradictions)))
+
+
+def answered_by_both(table: pd.DataFrame, a: str, b: str) -> int:
+    """The number of samples that a and b answered, with the same question or not."""
+    lines = answered(table)
+    sides = [{*lines.loc[lines["label"] == label, "sample"]} for label in (a, b)]
+    return len(sides[0] & sides[1])
+
+
+def by_disagreement(table: pd.DataFrame) -> pd.DataFrame:
+    """Columns sample, sequence, overlap (mean word F1 over all pairs of labels), answers.
+
+    Labels whose inputs were not perturbed alike form no pair.  Lowest overlap first, without
+    samples that fewer than two labels answered.
+    """
+    import pandas as pd
+
+    rows = []
+    for sample, some in _first_answers(table).groupby("sample", sort=False):
+        groups = (same["text"] for _, same in some.groupby("perturb", sort=False))
+        scores = [word_f1(*pair) for texts in groups for pair in combinations(texts, 2)]
+        known = [score for score in scores if score is not None]
+        if known:
+            overlap = sum(known) / len(known)
+            rows.append((sample, some["sequence"].iloc[0], overlap, len(some)))
+    found = pd.DataFrame(rows, columns=["sample", "sequence", "overlap", "answers"])
+    return found.sort_values("overlap", kind="stable", ignore_index=True)
+
+
+def by_ratio(table: pd.DataFrame, a: str, b: str, metric: str = "total") -> pd.DataFrame:
+    """Columns sample, sequence, a, b, ratio (a / b), the greatest ratio first."""
+    both = pairs.paired(table, a, b, BY_NAME[metric])
+    both = both[both["b"] > 0]
+    found = both.assign(ratio=both["a"] / both["b"])
+    return found.sort_values("ratio", ascending=False, kind="stable", ignore_index=True)

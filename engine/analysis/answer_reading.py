@@ -1,6 +1,29 @@
-"""Reads the attributes that an answer about a demo scene claims, and scores them.
+"""Reads what answers state: attributes of a demo scene, and options of multiple-choice questions.
 
-It looks for key words only, so that slightly different wordings are read too.
+Attributes are looked for by key words only, so that slightly different wordings are read too.
+
+Which option the answer to a lettered question names.  Text up to the last "</think>" is no part of
+the answer.
+1.  A letter is named by
+    - an answer that is only this letter, with or without brackets and punctuation; only here the
+      letter may be small: "B", "(b)", "**B**.";
+    - a capital letter at the start that is followed by a bracket, a full stop, a colon, a comma, a
+      line end or a dash: "B. The car", "B) the car", "B: the car", "B - the car".  A letter that
+      only a space follows is a word: "A car is ahead" does not name A;
+    - a capital letter in brackets anywhere: "it is (B)";
+    - "answer is B", "answer: B", "option B", "choice B", "B is correct" (or right, or the best);
+      after a colon a sentence may begin, so "Answer: A car" does not name A;
+    - a list of letters: "A and B" names both.
+    What directly follows "not" is not named.
+2.  If exactly one letter is named and the question has this option, it is the answer.  Two
+    different letters, and a letter that the question does not have, are unreadable.
+3.  If no letter is named, the answer is the only option whose text occurs as whole words, whatever
+    the case, and does not directly follow "no" or "not".  A text that is part of a longer option's
+    text counts for the longer one.  No option, or two of them: unreadable.
+
+The rule for questions that are answered in words: of an attribute of the demo scenes, its value as
+answer_reading reads it, or the value alone; no value, and two values, are unreadable.  Every other
+question: step 3.
 """
 
 from __future__ import annotations
@@ -8,6 +31,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from string import ascii_uppercase
 
 MOTION_ASKED = "motion, asked"  # from the answer to the question about it
 Claims = dict[str, str]
@@ -118,3 +142,105 @@ def asked_content(truth: Mapping[str, str], task: str) -> dict[str, str]:
 def is_scene(truth: object) -> bool:
     """Whether this is the ground truth of a demo scene."""
     return isinstance(truth, dict) and bool(truth) and set(truth) <= set(ATTRIBUTES)
+
+
+# Which option of a multiple-choice question an answer names.
+UNREADABLE = ""
+_MARKS = re.compile(r"[*_`\"“”]+")
+_ALONE = re.compile(r"[(\[{]?\s*([A-Za-z])\s*[)\]}]?\s*[.:,;!]?")
+# "D.C." is an abbreviation, and "A-frame" is a word.
+_START = re.compile(
+    r"[(\[{]?([A-Z])(?:\s*[)\]}:]|[.,;](?!\w\.)|\s*$|\s*\n|\s+[-–—]\s)", re.MULTILINE
+)
+_LETTER = r"[(\[{]?([A-Z])(?![\w'’])(?!\s+[A-Z]{2})[)\]}]?"
+_CALLED = (
+    re.compile(r"[(\[{]([A-Z])[)\]}]"),
+    re.compile(rf"\b(?:[Aa]nswer|ANSWER)\s+(?:is|IS|would be|should be|must be)\s*:?\s*{_LETTER}"),
+    re.compile(r"\b(?i:answer|option|choice)\s*(?i:is)?\s*[:=]\s*[(\[{]?([A-Z])(?:[)\]}.,;]|\s*$|\s*\n)"),
+    re.compile(rf"\b(?i:option|choice|letter)\s+{_LETTER}"),
+    re.compile(r"\b([A-Z])[)\]}]?\s+is\s+(?:the\s+)?(?:correct|right|best)\b"),
+)  # fmt: skip
+_LIST = re.compile(
+    r"(?<![\w'’])\(?([A-Z])\)?\s*(?:,|/|&|\bor\b|\band\b)\s*\(?([A-HJ-Z])\)?(?![\w'’])"
+)
+_NEGATED = re.compile(
+    r"(?:\bnot|\bno|n['’]t|\bnever|\bwithout)\s+(?:an?\s+|the\s+)?$", re.IGNORECASE
+)
+
+
+def read_choice(text: str, choices: Sequence[str], form: str = "letters", task: str = "") -> str:
+    """The letter of the option that the answer names, or UNREADABLE."""
+    plain = _MARKS.sub("", text.rpartition("</think>")[2])
+    # Single spaces: the patterns would need quadratic time for a long run of them.
+    lines = (" ".join(line.split()) for line in plain.splitlines())
+    answer = "\n".join(filter(None, lines)).strip(" \n'‘’")
+    if form == "words":
+        return _by_words(answer, choices, task)
+    named = _named(answer)
+    if named:
+        letter = next(iter(named))
+        return letter if len(named) == 1 and letter in letters(len(choices)) else UNREADABLE
+    return _by_text(answer, choices)
+
+
+def letters(count: int) -> str:
+    """The letters of so many options."""
+    return ascii_uppercase[:count]
+
+
+def likeliest(logprobs: Mapping[str, float] | None, count: int) -> str:
+    """The letter with the highest log-probability; "" if a letter has none, or two share it."""
+    known = {letter: (logprobs or {}).get(letter) for letter in letters(count)}
+    values = {letter: value for letter, value in known.items() if value is not None}
+    if not values or len(values) < count:
+        return ""
+    best = [letter for letter, value in values.items() if value == max(values.values())]
+    return best[0] if len(best) == 1 else ""
+
+
+def _named(answer: str) -> set[str]:
+    """Every letter that the answer names."""
+    if alone := _ALONE.fullmatch(answer):
+        return {alone[1].upper()}
+    start = _START.match(answer)
+    found = {start[1]} if start else set()
+    for pattern in _CALLED:
+        found |= {one[1] for one in pattern.finditer(answer) if not _negated(answer, one.start())}
+    return found | {letter for one in _LIST.finditer(answer) for letter in one.groups()}
+
+
+def _negated(answer: str, start: int) -> bool:
+    return bool(_NEGATED.search(answer, max(0, start - 16), start))
+
+
+def _by_words(answer: str, choices: Sequence[str], task: str) -> str:
+    known = [_plain(choice) for choice in choices]
+    if not set(known) <= set(ATTRIBUTES.get(task, ())):
+        return _by_text(answer, choices)
+    # "The time of day cannot be told" names no value, so the words are not searched.
+    values = read_statements(answer).get(task, ()) or (_plain(answer),)
+    if len(values) != 1 or known.count(_plain(values[0])) != 1:
+        return UNREADABLE
+    return ascii_uppercase[known.index(_plain(values[0]))]
+
+
+def _by_text(answer: str, choices: Sequence[str]) -> str:
+    """The only option whose text occurs; longer texts are looked for first."""
+    rest, found = _plain(answer), set()
+    known = [_plain(choice) for choice in choices]
+    for place in sorted(range(len(known)), key=lambda place: -len(known[place])):
+        if not known[place]:
+            continue
+        # The text as whole words; "3" is no part of "3.5", "13" or "-3".
+        sign = r"(?<![-−])" if known[place][0].isdigit() else ""
+        text = re.escape(known[place])
+        pattern = re.compile(rf"(?<!\w)(?<!\d[.,]){sign}{text}(?!\w|[.,]\d)")
+        if any(not _negated(rest, one.start()) for one in pattern.finditer(rest)):
+            found |= {other for other, name in enumerate(known) if name == known[place]}
+        rest = pattern.sub(lambda one: "\0" * len(one[0]), rest)
+    return ascii_uppercase[found.pop()] if len(found) == 1 else UNREADABLE
+
+
+def _plain(text: str) -> str:
+    """Small letters, single spaces, no punctuation at the ends."""
+    return " ".join(text.casefold().split()).strip(" .,;:!?\"'")

@@ -96,10 +96,16 @@ def accuracies(table: pd.DataFrame) -> tuple[ChoiceAccuracy, ...]:
 def compare_all(table: pd.DataFrame) -> tuple[ChoicePair, ...]:
     """Each pair of labels with common questions and inputs perturbed alike, over all tasks."""
     scored = {label: _right(lines) for label, lines in _judged(_asked(table)).groupby("label")}
-    names = [label for label in labels(table) if label in scored]
-    alike = [pair for pair in combinations(names, 2) if perturbed_alike(table, *pair)]
-    pairs = (_pair(a, b, scored[a], scored[b]) for a, b in alike)
-    return tuple(pair for pair in pairs if pair is not None)
+    found = []
+    for a, b in combinations([label for label in labels(table) if label in scored], 2):
+        both = scored[a].join(scored[b][["value"]], how="inner", rsuffix="_b")
+        if both.empty or not perturbed_alike(table, a, b):
+            continue
+        values = both["value"] - both["value_b"]
+        difference = clustered_difference(values.tolist(), _clusters(both))
+        only = float(values.clip(lower=0).sum()), float((-values).clip(lower=0).sum())
+        found.append(ChoicePair(a, b, difference, *only, _verdict(difference, 0.0)))
+    return tuple(found)
 
 
 def _asked(table: pd.DataFrame) -> pd.DataFrame:
@@ -124,7 +130,12 @@ def _accuracy(label: str, task: str, lines: pd.DataFrame) -> ChoiceAccuracy:
     if accuracy is not None:
         questions = judged.drop_duplicates("sample")
         chance = float((1 / questions["choices"].astype(float)).mean())
-        commonest, always = _commonest(questions)
+        if (questions["choice_form"] == "words").all():
+            texts = questions.groupby("question_task")["right_choice"]
+            always = sum(int(some.value_counts().iloc[0]) for _, some in texts) / len(questions)
+        else:
+            counts = questions["right_letter"].value_counts().sort_index()
+            commonest, always = str(counts.idxmax()), float(counts.max() / len(questions))
     weighed = judged[judged["likeliest"] != ""]
     same = (weighed["choice"] == weighed["likeliest"]).astype(float)
     return ChoiceAccuracy(
@@ -155,26 +166,6 @@ def _clusters(values: pd.DataFrame) -> list[str]:
     """The sequence of each question; a question without one is on its own."""
     pairs = zip(values.index, values["sequence"], strict=True)
     return [str(sequence or f"\0{sample}") for sample, sequence in pairs]
-
-
-def _commonest(questions: pd.DataFrame) -> tuple[str, float]:
-    """The right letter or text that is most frequent ("" for texts), and its share."""
-    if (questions["choice_form"] == "words").all():
-        texts = questions.groupby("question_task")["right_choice"]
-        most = sum(int(values.value_counts().iloc[0]) for _, values in texts)
-        return "", most / len(questions)
-    counts = questions["right_letter"].value_counts().sort_index()
-    return str(counts.idxmax()), float(counts.max() / len(questions))
-
-
-def _pair(a: str, b: str, first: pd.DataFrame, second: pd.DataFrame) -> ChoicePair | None:
-    both = first.join(second[["value"]], how="inner", rsuffix="_b")
-    if both.empty:
-        return None
-    values = both["value"] - both["value_b"]
-    difference = clustered_difference(values.tolist(), _clusters(both))
-    only = float(values.clip(lower=0).sum()), float((-values).clip(lower=0).sum())
-    return ChoicePair(a, b, difference, *only, _verdict(difference, 0.0))
 
 
 def _verdict(share: ClusteredShare | None, equal: float | None) -> Verdict:

@@ -8,7 +8,7 @@ from the cache are left out, and the reason is given.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -16,16 +16,14 @@ from statistics import median
 from engine.palette import UNACCOUNTED
 from engine.types import STAGES, RunResult, Span, StageName
 
-TIMES: Mapping[str, Callable[[RunResult], float | None]] = {
-    "total": lambda result: result.total_ms,
-    "uncached_total": lambda result: result.uncached_total_ms,
-    "ttft": lambda result: result.ttft_ms,
-    "tpot": lambda result: result.tpot_ms,
-    "unaccounted": lambda result: result.unaccounted_ms,
-}
-
+TIMES = ("total", "uncached_total", "ttft", "tpot", UNACCOUNTED)
 CANCELLED = "cancelled before the end"
-PARTS_OF_DECODE = ("decode.prefill", "decode.steps")
+PARTS: tuple[str, ...] = (*STAGES, UNACCOUNTED)
+DECODE: StageName = "decode"
+PREFILL, STEPS, REST = "decode.prefill", "decode.steps", "decode.rest"
+_WHOLE: tuple[str, ...] = tuple(stage for stage in STAGES if stage != DECODE)
+RUN_PARTS: tuple[str, ...] = (*_WHOLE, PREFILL, STEPS, REST, UNACCOUNTED)
+StageTimes = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
 
 
 @dataclass(frozen=True)
@@ -35,14 +33,6 @@ class RunRange:
     median: float
     low: float
     high: float
-    runs: int
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """How many runs are in no median, and why."""
-
-    reason: str
     runs: int
 
 
@@ -68,64 +58,70 @@ class ComparedModel:
     @cached_property
     def counted(self) -> tuple[RunResult, ...]:
         """The runs in the state of the newest complete and warm run, if there is one."""
-        newest = max(reversed(self.results), key=lambda one: (not _cancelled(one), not one.cold))
+        newest = max(reversed(self.results), key=lambda one: (not cancelled(one), not one.cold))
         return tuple(one for one in self.results if _state(one) == _state(newest))
 
     @property
-    def left_out(self) -> tuple[LeftOut, ...]:
-        """The runs that do not count, by reason."""
-        counted = {id(one) for one in self.counted}
-        reasons = [self._reason(one) for one in self.results if id(one) not in counted]
-        reasons += [CANCELLED] * self.unfinished + ["failed"] * len(self.failures)
-        return tuple(LeftOut(reason, runs) for reason, runs in Counter(reasons).items())
+    def complete(self) -> bool:
+        """Whether a run was not cancelled; if so, only such runs count."""
+        return not cancelled(self.last)
 
-    def _reason(self, result: RunResult) -> str:
-        if _cancelled(result):
-            return CANCELLED
-        if result.cold and not self.last.cold:
-            return "cold, the first run after loading"
+    @property
+    def total(self) -> RunRange:
+        spread = self.time("total")
+        assert spread is not None  # every result has a total
+        return spread
+
+    @property
+    def per_token(self) -> RunRange | None:
+        return self.time("tpot")
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """The fewest and the most new tokens of its runs."""
+        numbers = [result.new_tokens for result in self.counted]
+        return min(numbers), max(numbers)
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """The number of runs that do not count, by reason."""
+        counted, reasons = {id(one) for one in self.counted}, Counter[str]()
         usual = {(span.name, span.source) for span in self.last.spans}
-        others = [span for span in result.spans if (span.name, span.source) not in usual]
-        return ", ".join(f"{span.name} {span.source}" for span in others) or "other stages"
+        for result in (one for one in self.results if id(one) not in counted):
+            others = [span for span in result.spans if (span.name, span.source) not in usual]
+            reason = ", ".join(f"{span.name} {span.source}" for span in others) or "other stages"
+            if result.cold and not self.last.cold:
+                reason = "cold, the first run after loading"
+            reasons[CANCELLED if cancelled(result) else reason] += 1
+        reasons += Counter({CANCELLED: self.unfinished, "failed": len(self.failures)})
+        return dict(reasons)
 
     def time(self, name: str) -> RunRange | None:
         """The spread of a time of TIMES or of a span ("vision", "decode.prefill", ...).
 
         None if no run that counts has it; runs without it do not count.
         """
-        values = [self._value(result, name) for result in self.counted]
+        if name in TIMES:
+            values = [getattr(result, f"{name}_ms") for result in self.counted]
+        else:
+            values = [span and span.ms for span in (one.span(name) for one in self.counted)]
         known = [value for value in values if value is not None]
         return RunRange(median(known), min(known), max(known), len(known)) if known else None
 
     def times(self) -> dict[str, RunRange]:
         """The spread of each time that a run has: TIMES, the stages and the parts of decode."""
-        names = (*TIMES, *STAGES, *PARTS_OF_DECODE)
-        found = {name: self.time(name) for name in names}
-        return {name: spread for name, spread in found.items() if spread is not None}
-
-    def _value(self, result: RunResult, name: str) -> float | None:
-        if name in TIMES:
-            return TIMES[name](result)
-        span = result.span(name)
-        return span.ms if span else None
+        names = (*TIMES, *STAGES, PREFILL, STEPS)
+        return {name: spread for name in names if (spread := self.time(name)) is not None}
 
 
-def _cancelled(result: RunResult) -> bool:
+def cancelled(result: RunResult) -> bool:
     return result.generation.stop == "cancelled"
 
 
 def _state(result: RunResult) -> tuple[object, ...]:
     """What makes two runs of one request comparable: warmth, backend, and every span's source."""
     sources = frozenset((span.name, span.source) for span in result.spans)
-    return _cancelled(result), result.cold, result.backend, sources
-
-
-PARTS: tuple[str, ...] = (*STAGES, UNACCOUNTED)
-DECODE: StageName = "decode"
-PREFILL, STEPS, REST = "decode.prefill", "decode.steps", "decode.rest"
-_WHOLE: tuple[str, ...] = tuple(stage for stage in STAGES if stage != DECODE)
-RUN_PARTS: tuple[str, ...] = (*_WHOLE, PREFILL, STEPS, REST, UNACCOUNTED)
-StageTimes = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
+    return cancelled(result), result.cold, result.backend, sources
 
 
 @dataclass(frozen=True)
@@ -160,13 +156,12 @@ def run_times(model: ComparedModel) -> dict[str, float]:
     """
     names = (*_WHOLE, PREFILL, STEPS, UNACCOUNTED)
     known = {name: found.median for name in names if (found := model.time(name))}
-    rests = [rest for result in model.counted if (rest := _rest(result)) is not None]
+    rests = []
+    for result in model.counted:
+        decode, *parts = (result.span(name) for name in (DECODE, PREFILL, STEPS))
+        if decode:
+            rests.append(max(0.0, decode.ms - sum(part.ms for part in parts if part)))
     return known | ({REST: median(rests)} if rests else {})
-
-
-def _rest(result: RunResult) -> float | None:
-    decode, *parts = (result.span(name) for name in (DECODE, PREFILL, STEPS))
-    return max(0.0, decode.ms - sum(part.ms for part in parts if part)) if decode else None
 
 
 def uncached_times(model: ComparedModel) -> dict[str, float] | None:

@@ -207,6 +207,23 @@ def report(
     sequences = {sample.id: sample.sequence for sample in request.samples}
     groups = [sequences.get(trial.sample, trial.sample) for trial in trials]
     whole = _interval(groups, [trial.whole_ratios() for trial in trials])
+    predicted = None  # from both models' separate answers
+    if all(trial.draft_ids is not None for trial in trials):
+        pairs = [
+            Pair(
+                trial.sample,
+                ids,
+                trial.ids,
+                request.prompt,
+                draft_ms=trial.draft_ms,
+                target_ms=_total([[timing.steps_ms for timing in trial.alone]]),
+                draft_tokens=len(ids) - 1,  # an answer has one token step fewer than tokens
+                target_tokens=len(trial.ids) - 1,
+            )
+            for trial in trials
+            if (ids := trial.draft_ids) is not None
+        ]
+        predicted = acceptance.analyse(pairs, request.draft, request.target, request.gamma)
     assert whole is not None  # each sample has at least one pair
     return DraftReport(
         request=request,
@@ -218,7 +235,7 @@ def report(
         rates=tuple(_mean([c.accepted > at for c in some]) for at, some in enumerate(longer)),
         measured=_interval(groups, [trial.ratios() for trial in trials]),
         whole=whole,
-        predicted=_predicted(request, trials),
+        predicted=predicted,
         own_prediction=tokens / (drafting_ms / one_each + 1) if tokens and one_each else None,
         pass_cost=passes_ms / one_each if one_each else None,
         off_script=tuple(dict.fromkeys(name for trial in trials for name in trial.off_script)),
@@ -241,27 +258,6 @@ def _interval(groups: Sequence[str], ratios: Sequence[list[float]]) -> statistic
     alone = sum(bool(some) for some in ratios) == 1
     found = None if alone else several
     return statistics.median_interval(values, found, ratios=True) if values else None
-
-
-def _predicted(request: DraftRequest, trials: Sequence[SampleTrial]) -> Acceptance | None:
-    """From both models' separate answers; an answer has one token step fewer than tokens."""
-    pairs = [
-        Pair(
-            trial.sample,
-            trial.draft_ids,
-            trial.ids,
-            request.prompt,
-            draft_ms=trial.draft_ms,
-            target_ms=_total([[timing.steps_ms for timing in trial.alone]]),
-            draft_tokens=len(trial.draft_ids) - 1,
-            target_tokens=len(trial.ids) - 1,
-        )
-        for trial in trials
-        if trial.draft_ids is not None
-    ]
-    if len(pairs) < len(trials):
-        return None
-    return acceptance.analyse(pairs, request.draft, request.target, request.gamma)
 
 
 def sentence(report: DraftReport) -> str:

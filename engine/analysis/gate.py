@@ -22,18 +22,18 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from engine.analysis import clustered_shares, gate_checks, one_sided_tests, statistics
+from engine.analysis import clustered_shares, gate_values, statistics
 from engine.analysis.acceptance import Pair
 from engine.analysis.clustered_shares import clustered_difference
 from engine.analysis.gate_values import DIGITS, GATED, TOKENS
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.one_sided_tests import above, below, holm
+from engine.analysis.statistics import above, below, holm
 from engine.errors import BadInput
 from engine.quoting import count, quoted
 from engine.storage.run_values import ModelValues, RunValues, SampleValues
@@ -53,6 +53,7 @@ APART = (
 )
 DEFAULT = ("total", "ttft", "tpot", TOKENS, ACCURACY)
 KNOWN = (*(metric.name for metric in GATED), ACCURACY, ANSWERS)
+Pairs = Sequence[tuple[SampleValues, SampleValues]]  # of BASE and NEW
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,16 @@ class GateResult:
     label: str
     metric: str
     unit: Literal["ratio", "points"]
-    verdict: Verdict
     n: int
     sequences: int
     base: float
     new: float
     change: float
-    low: float | None
-    high: float | None
-    p_no_worse: float
-    p_worse: float
+    low: float | None = None
+    high: float | None = None
+    verdict: Verdict = "undecided"
+    p_no_worse: float = 1.0
+    p_worse: float = 1.0
     reason: str = ""
 
     @property
@@ -176,7 +177,7 @@ def gate(
     timed = any(name in BY_NAME and BY_NAME[name].timed for name in names)
     together = bool(base.header.together) and base.header.together == new.header.together
     comparable = together or min(len(base.runs), len(new.runs)) >= MIN_RUNS
-    gate_checks.refuse(runs, labels, timed and comparable)
+    gate_values.refuse(runs, labels, timed and comparable)
     tested: list[GateResult] = []
     apart: list[GateResult] = []
     missing: list[NotCompared] = []
@@ -202,7 +203,7 @@ def gate(
         (*_decided(tested), *apart),
         key=lambda one: (labels.index(one.label), names.index(one.metric)),
     )
-    notes = [*gate_checks.changes(base, new, labels), *([APART] if apart else [])]
+    notes = [*gate_values.changes(base, new, labels), *([APART] if apart else [])]
     return GateReport(
         base=base,
         new=new,
@@ -236,16 +237,13 @@ def _verdict(
 
 def _answers(label: str, base: ModelValues, new: ModelValues) -> AnswersCompared:
     same, unknown, changed = 0, 0, []
-    for sample, first in base.samples.items():
-        second = new.samples.get(sample)
-        if second is None:
-            continue
-        if first.token_ids is None or second.token_ids is None:
+    for sample in (name for name in base.samples if name in new.samples):
+        ours, theirs = base.samples[sample].token_ids, new.samples[sample].token_ids
+        if ours is None or theirs is None:
             unknown += 1
-        elif first.token_ids == second.token_ids:
+        elif ours == theirs:
             same += 1
         else:
-            ours, theirs = first.token_ids, second.token_ids
             at = Pair(sample, ours, theirs).prefix
             a, b = (side[at] if at < len(side) else None for side in (ours, theirs))
             changed.append(AnswerChange(sample, at, a, b, len(ours), len(theirs)))
@@ -284,25 +282,22 @@ def _test(
     logs = np.log(medians)
     low, high = None, None
     if len(logs) >= statistics.MIN_CLUSTERS:
-        ends = one_sided_tests.interval(logs, (1 - statistics.LEVEL) / 2)
+        ends = statistics.interval(logs, (1 - statistics.LEVEL) / 2)
         low, high = map(math.exp, ends)
     result = GateResult(
         label=label,
         metric=metric,
         unit="ratio",
-        verdict="undecided",
         n=len(pairs),
         sequences=len(logs),
         base=float(np.median(first)),
         new=float(np.median(second)),
-        change=math.exp(one_sided_tests.centre(logs)),
+        change=math.exp(statistics.centre(logs)),
         low=low,
         high=high,
-        p_no_worse=1.0,
-        p_worse=1.0,
     )
     if metric == TOKENS:
-        if all(a.token_ids and a.token_ids == b.token_ids for a, b in both):
+        if _same(both):
             why = "every answer is the same"
             return replace(result, low=None, high=None, p_no_worse=0.0, reason=why)
         # Within the margin in both directions, or beyond it in one.
@@ -366,9 +361,12 @@ def _ratio(base: SampleValues, new: SampleValues, metric: str) -> float:
     return statistics.median_interval(ratios, ratios=True).median
 
 
-def _accuracy(
-    label: str, both: Sequence[tuple[SampleValues, SampleValues]], margin: float, asked: bool
-) -> GateResult | NotCompared:
+def _same(both: Pairs) -> bool:
+    """Whether every answer is the same."""
+    return all(a.token_ids and a.token_ids == b.token_ids for a, b in both)
+
+
+def _accuracy(label: str, both: Pairs, margin: float, asked: bool) -> GateResult | NotCompared:
     lacking = sum(a.right is not None and b.right is None for a, b in both)
     if lacking:
         reason = f"{count(lacking, 'sample')} with a known right answer in BASE, but not in NEW"
@@ -376,51 +374,44 @@ def _accuracy(
     judged = [(a, b) for a, b in both if a.right is not None and b.right is not None]
     if not judged:
         return NotCompared(label, ACCURACY, "no sample has a known right answer", asked)
-    ours = np.array([a.right for a, _ in judged], dtype=float)
-    theirs = np.array([b.right for _, b in judged], dtype=float)
+    ours, theirs = np.array([(a.right, b.right) for a, b in judged], dtype=float).T
     values, sequences = (theirs - ours).tolist(), [a.sequence for a, _ in judged]
-    found = clustered_difference(values, sequences)
-    same = not any(values) and all(a.token_ids and a.token_ids == b.token_ids for a, b in judged)
-    return GateResult(
+    share = clustered_difference(values, sequences)
+    result = GateResult(
         label=label,
         metric=ACCURACY,
         unit="points",
-        verdict="undecided",
-        n=found.n,
-        sequences=found.clusters,
+        n=share.n,
+        sequences=share.clusters,
         base=float(ours.mean()),
         new=float(theirs.mean()),
-        change=found.share,
-        low=None if same else found.low,
-        high=None if same else found.high,
-        p_no_worse=0.0
-        if same
-        else clustered_shares.chance(values, sequences, -margin, upwards=True),
-        p_worse=1.0 if same else clustered_shares.chance(values, sequences, -margin, upwards=False),
-        reason="every answer is the same" if same else "",
+        change=share.share,
+        low=share.low,
+        high=share.high,
     )
+    if not any(values) and _same(judged):
+        why = "every answer is the same"
+        return replace(result, low=None, high=None, p_no_worse=0.0, reason=why)
+    fine, bad = (clustered_shares.chance(values, sequences, -margin, up) for up in (True, False))
+    return replace(result, p_no_worse=fine, p_worse=bad)
 
 
-def _decided(tested: Sequence[GateResult]) -> tuple[GateResult, ...]:
+def _decided(tested: Sequence[GateResult]) -> Iterator[GateResult]:
     """The verdicts after Holm's adjustment of each direction."""
-    fine = holm([one.p_no_worse for one in tested])
-    bad = holm([one.p_worse for one in tested])
-    found = []
+    fine, bad = holm([one.p_no_worse for one in tested]), holm([one.p_worse for one in tested])
     for one, p_no_worse, p_worse in zip(tested, fine, bad, strict=True):
         verdict: Verdict = "undecided"
+        reason = one.reason
         if p_no_worse <= TAIL:
             verdict = "no worse"
         elif p_worse <= TAIL:
             verdict = "changed" if one.metric == TOKENS else "worse"
-        reason = one.reason
-        if verdict == "undecided" and not reason and one.sequences < statistics.MIN_CLUSTERS:
+        elif not reason and one.sequences < statistics.MIN_CLUSTERS:
             reason = (
                 f"a verdict needs at least {statistics.MIN_CLUSTERS} sequences, and the "
                 f"{count(one.n, 'sample')} are of {count(one.sequences, 'sequence')}"
             )
-        found.append(replace(one, verdict=verdict, p_no_worse=p_no_worse, p_worse=p_worse,
-                             reason=reason))  # fmt: skip
-    return tuple(found)
+        yield replace(one, verdict=verdict, p_no_worse=p_no_worse, p_worse=p_worse, reason=reason)
 
 
 def limits(result: GateResult, margin: float) -> tuple[float, ...]:

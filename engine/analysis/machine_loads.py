@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from engine.analysis.results_table import labels, measured
+from engine.analysis.results_table import LOAD, answered, labels, measured
 from engine.machine.load import MachineLoad, different, shares, words
 
 if TYPE_CHECKING:
@@ -21,32 +21,29 @@ NEAR_S = 10.0  # lower limit of that time
 
 def of(lines: pd.DataFrame) -> MachineLoad | None:
     """The load over all these results; None if a result lacks it, or without results."""
-    wall = lines["load_wall_ms"]
-    total = float(wall.sum())
-    if lines[[f"load_{name}" for name in ALWAYS]].isna().any(axis=None) or total <= 0:
+    load = lines[[f"load_{name}" for name in LOAD]].rename(columns=lambda name: name[5:])
+    wall, total = load["wall_ms"], float(load["wall_ms"].sum())
+    if load[list(ALWAYS)].isna().any(axis=None) or total <= 0:
         return None
-
-    def mean(name: str) -> float | None:
-        values = lines[f"load_{name}"]
-        return None if values.isna().any() else float((values * wall).sum()) / total
-
-    waited = lines["load_waited_ms"]
+    known: dict[str, float] = {}  # over all results, if each has it
+    for name in ("others", "steal", "runnable"):
+        if load[name].notna().all():
+            known[name] = float((load[name] * wall).sum()) / total
+    if load["waited_ms"].notna().all():
+        known["waited_ms"] = float(load["waited_ms"].sum())
     return MachineLoad(
-        began_s=float(lines["load_began_s"].min()),
+        began_s=float(load["began_s"].min()),
         wall_ms=total,
-        cpu_ms=float(lines["load_cpu_ms"].sum()),
-        cores=int(lines["load_cores"].max()),
-        threads=int(lines["load_threads"].max()),
-        waited_ms=None if waited.isna().any() else float(waited.sum()),
-        others=mean("others"),
-        steal=mean("steal"),
-        runnable=mean("runnable"),
+        cpu_ms=float(load["cpu_ms"].sum()),
+        cores=int(load["cores"].max()),
+        threads=int(load["threads"].max()),
+        **known,
     )
 
 
 def by_label(table: pd.DataFrame) -> dict[str, MachineLoad | None]:
     """The load of each label's answers, with batches and without warm-up."""
-    lines = table[(table["phase"] == "measured") & (table["error"] == "")]
+    lines = answered(table)
     return {label: of(lines[lines["label"] == label]) for label in labels(table)}
 
 
@@ -68,7 +65,8 @@ def incomparable_loads(a: str, one: MachineLoad | None, b: str, other: MachineLo
     if not any(disturbed) and not different(one, other):
         return ""
     why = "the machine was busy" if all(disturbed) else "the load differed"
-    return f"{why}: {a} ran while {_while(one)}, and {b} while {_while(other)}"
+    first, second = (" and ".join(shares(load, "it")) for load in (one, other))
+    return f"{why}: {a} ran while {first}, and {b} while {second}"
 
 
 def couple(table: pd.DataFrame, a: str, b: str) -> str:
@@ -79,7 +77,9 @@ def couple(table: pd.DataFrame, a: str, b: str) -> str:
     unknown = [label for label, side in zip((a, b), sides, strict=True) if of(side) is None]
     if unknown:
         return f"Load unknown: {' and '.join(unknown)} ran without a record of the machine's load."
-    if _near(*sides):
+    first, second = (side.groupby("sample")["load_began_s"].median() for side in sides)
+    longest = max(float(side["load_wall_ms"].median()) for side in sides) / 1000
+    if float((first - second).abs().median()) <= max(NEAR_S, NEAR * longest):
         return ""
     return (
         f"{a} and {b} did not run in turns but one after the other. If the machine changed in "
@@ -103,15 +103,3 @@ def _sides(table: pd.DataFrame, a: str, b: str) -> tuple[pd.DataFrame, pd.DataFr
     one, other = lines[lines["label"] == a], lines[lines["label"] == b]
     shared = set(one["sample"]) & set(other["sample"])
     return one[one["sample"].isin(shared)], other[other["sample"].isin(shared)]
-
-
-def _near(one: pd.DataFrame, other: pd.DataFrame) -> bool:
-    """Whether most samples were measured by both at nearly the same time."""
-    first, second = (side.groupby("sample")["load_began_s"].median() for side in (one, other))
-    apart = float((first - second).abs().median())
-    longest = max(float(side["load_wall_ms"].median()) for side in (one, other)) / 1000
-    return apart <= max(NEAR_S, NEAR * longest)
-
-
-def _while(load: MachineLoad) -> str:
-    return " and ".join(shares(load, "it"))

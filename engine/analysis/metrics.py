@@ -44,14 +44,14 @@ class Metric:
         return f"{self.name}_ms" if self.unit == "ms" else self.name
 
 
-_STAGES: Mapping[str, str] = {
+STAGE_MEANING: Mapping[str, str] = {
     "load": "read the files, choose the frames",
     "preprocess": "resize, normalise, tokenise",
     "vision": "vision tower and projector",
     "decode": "embed, prefill, token steps",
 }
 METRICS: tuple[Metric, ...] = (
-    *(Metric(name, name, "ms", f"stage {number}: {_STAGES.get(name, name)}", name != "load")
+    *(Metric(name, name, "ms", f"stage {number}: {STAGE_MEANING.get(name, name)}", name != "load")
       for number, name in enumerate(STAGES, 1)),
     Metric("prefill", "decode: prefill", "ms", "start of stage 4 to the first token", True),
     Metric("steps", "decode: token steps", "ms", "first to last token"),

@@ -2,26 +2,39 @@
 
 Values of different sources (measured, cached, hook, derived) or groups (measured, cold, warm-up,
 after a pause) are never in one figure.  p90 needs 10 values, p99 needs 100.
+
+Throughput is new tokens and samples per second of batches.  A batch is one value, whatever its
+size.  Batches of different sizes, or with different numbers of cached samples, are never in one
+figure.  Single runs count as batches of one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from engine.analysis import metrics
+from engine.analysis import metrics, statistics
 from engine.analysis.compared import PARTS, StageTimes
-from engine.analysis.metrics import METRICS, Metric
-from engine.analysis.results_table import GROUPS, Group, labels
+from engine.analysis.metrics import METRICS
+from engine.analysis.results_table import GROUPS, IN_A_BATCH, Group, answered, labels, measured
+from engine.analysis.statistics import Spread
 
 if TYPE_CHECKING:
     import pandas as pd
 
 P90_FROM, P99_FROM = 10, 100
+APART = (
+    "Samples that were answered in a batch are not timed separately: only the batch is measured. "
+    "They are in no figure, comparison or chart of single samples."
+)
+MEANING = (
+    "Throughput: new tokens, or samples, of a whole batch divided by its seconds from start to "
+    "end, all four stages included. It is not tok/s, which excludes the time to the first token."
+)
 
 
 @dataclass(frozen=True)
@@ -65,80 +78,72 @@ class Count:
 
 def counts(table: pd.DataFrame) -> tuple[Count, ...]:
     """One per label; results, answered and failed count the measured phase only."""
-    return tuple(_count(label, table[table["label"] == label]) for label in labels(table))
-
-
-def _count(label: str, lines: pd.DataFrame) -> Count:
-    asked = lines[lines["phase"] == "measured"]
-    answered = asked[asked["error"] == ""]
-    return Count(
-        label=label,
-        results=len(asked),
-        answered=len(answered),
-        failed=len(asked) - len(answered),
-        cold=int((answered["group"] == "cold").sum()),
-        warm_up=int((lines["group"] == "warm-up").sum()),
-        after_pause=int((answered["group"] == "after a pause").sum()),
-        cached=int(answered["cached"].sum()),
-        capped=int(((answered["stop"] == "length") & ~answered["forced"].astype(bool)).sum()),
-        texts=int(answered["text"].nunique()) if "text" in answered else None,
-        samples=int(answered["sample"].nunique()),
-        batched=int((answered["batch"] > 1).sum()),
-        off_script=int(answered["off_script"].sum()),
-    )
+    found = []
+    for label in labels(table):
+        lines = table[table["label"] == label]
+        done, results = answered(lines), int((lines["phase"] == "measured").sum())
+        capped = (done["stop"] == "length") & ~done["forced"].astype(bool)
+        found.append(
+            Count(
+                label=label,
+                results=results,
+                answered=len(done),
+                failed=results - len(done),
+                cold=int((done["group"] == "cold").sum()),
+                warm_up=int((lines["group"] == "warm-up").sum()),
+                after_pause=int((done["group"] == "after a pause").sum()),
+                cached=int(done["cached"].sum()),
+                capped=int(capped.sum()),
+                texts=int(done["text"].nunique()) if "text" in done else None,
+                samples=int(done["sample"].nunique()),
+                batched=int((done["batch"] > 1).sum()),
+                off_script=int(done["off_script"].sum()),
+            )
+        )
+    return tuple(found)
 
 
 def figures(table: pd.DataFrame) -> tuple[Figure, ...]:
     """Every figure of every label, in the order of METRICS, groups and labels."""
+    parts = dict(iter(table[table["error"] == ""].groupby(["label", "group"], sort=False)))
     found = []
-    for (label, group), lines in _parts(table):
-        for metric in METRICS:
-            if metric.name == "uncached_total" and not lines["cached"].any():
-                continue  # it equals the total
-            for source, some in lines.groupby(metrics.sources(lines, metric), sort=True):
-                values = metrics.values(some, metric)
-                if len(values):
-                    found.append(_figure(label, metric, group, str(source), values))
+    keys = [key for key in product(labels(table), GROUPS) if key in parts]
+    for (label, group), metric in product(keys, METRICS):
+        lines = parts[label, group]
+        if metric.name == "uncached_total" and not lines["cached"].any():
+            continue  # it equals the total
+        for source, some in lines.groupby(metrics.sources(lines, metric), sort=True):
+            values = metrics.values(some, metric)
+            if not (n := len(values)):
+                continue
+            spread = statistics.spread(values)
+            found.append(
+                Figure(
+                    label=label,
+                    metric=metric.name,
+                    unit=metric.unit,
+                    group=group,
+                    source=str(source),
+                    n=n,
+                    median=spread.median,
+                    mean=float(values.mean()),
+                    sd=float(values.std(ddof=1)) if n > 1 else None,
+                    mad=spread.mad,
+                    p90=float(np.percentile(values, 90)) if n >= P90_FROM else None,
+                    p99=float(np.percentile(values, 99)) if n >= P99_FROM else None,
+                    low=spread.low,
+                    high=spread.high,
+                )
+            )
     return tuple(found)
-
-
-def _parts(table: pd.DataFrame) -> list[tuple[tuple[str, Group], pd.DataFrame]]:
-    answered = table[table["error"] == ""]
-    parts = dict(iter(answered.groupby(["label", "group"], sort=False)))
-    keys = [(label, group) for label in labels(table) for group in GROUPS]
-    return [(key, parts[key]) for key in keys if key in parts]
-
-
-def _figure(
-    label: str, metric: Metric, group: Group, source: str, values: npt.NDArray[np.float64]
-) -> Figure:
-    n, middle = len(values), float(np.median(values))
-    return Figure(
-        label=label,
-        metric=metric.name,
-        unit=metric.unit,
-        group=group,
-        source=source,
-        n=n,
-        median=middle,
-        mean=float(values.mean()),
-        sd=float(values.std(ddof=1)) if n > 1 else None,
-        mad=float(np.median(np.abs(values - middle))),
-        p90=float(np.percentile(values, 90)) if n >= P90_FROM else None,
-        p99=float(np.percentile(values, 99)) if n >= P99_FROM else None,
-        low=float(values.min()),
-        high=float(values.max()),
-    )
 
 
 def stage_medians(found: tuple[Figure, ...], names: Sequence[str]) -> StageTimes:
     """By label, the medians in ms of the parts of a bar that were not read from the cache."""
-    fresh = [one for one in found if one.source != "cached" and one.group == "measured"]
+    parts = {name: {part: find(found, name, part) for part in PARTS} for name in names}
     return {
-        label: {
-            one.metric: one.median for one in fresh if one.label == label and one.metric in PARTS
-        }
-        for label in names
+        name: {part: figure.median for part, figure in own.items() if figure is not None}
+        for name, own in parts.items()
     }
 
 
@@ -146,12 +151,88 @@ def find(
     found: tuple[Figure, ...], label: str, metric: str, group: Group = "measured"
 ) -> Figure | None:
     """The figure of a metric that was not read from the cache, if there is one."""
-    return next(
-        (
-            one
-            for one in found
-            if (one.label, one.metric, one.group) == (label, metric, group)
-            and one.source != "cached"
-        ),
-        None,
-    )
+    wanted = label, metric, group
+    for one in found:
+        if (one.label, one.metric, one.group) == wanted and one.source != "cached":
+            return one
+    return None
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """n batches of one size by one model, in each of which `cached` samples had their features
+    from the cache.
+
+    `samples` and `tokens` are those of the results that were kept: a batch that ended with the
+    run's process may have lost some.  The rates are of whole batches.
+    """
+
+    label: str
+    batch: int
+    cached: int
+    n: int
+    samples: int
+    tokens: int
+    ms: Spread
+    tokens_per_s: Spread
+    samples_per_s: Spread
+
+
+def throughputs(table: pd.DataFrame) -> tuple[Throughput, ...]:
+    """By label, size and cache, the smallest first; empty without batches.  A single run is a batch
+    of one."""
+    import pandas as pd
+
+    together = table[(table["group"] == IN_A_BATCH) & (table["error"] == "")]
+    batch = together.groupby(["number", "batch_id"])
+    together = together.assign(
+        kept=batch["sample"].transform("size"),
+        kept_tokens=batch["new_tokens"].transform("sum"),
+        ms=together["batch_ms"],
+        tokens=together["batch_tokens"],
+        cached=together["batch_cached"],
+    ).drop_duplicates(["number", "batch_id"])
+    if not (together["ms"] > 0).any():
+        return ()
+    alone = measured(table)
+    tokens = alone["new_tokens"]
+    alone = alone.assign(kept=1, kept_tokens=tokens, ms=alone["total_ms"], tokens=tokens)
+    batches = pd.concat([together, alone]) if len(alone) else together
+    batches = batches[batches["ms"] > 0].astype({"cached": int})
+    order = labels(table)
+    found = []
+    for _, lines in batches.groupby(["label", "batch", "cached"], sort=False):
+        first, seconds = lines.iloc[0], lines["ms"] / 1000
+        found.append(
+            Throughput(
+                label=str(first["label"]),
+                batch=int(first["batch"]),
+                cached=int(first["cached"]),
+                n=len(lines),
+                samples=int(lines["kept"].sum()),
+                tokens=int(lines["kept_tokens"].sum()),
+                ms=statistics.spread(lines["ms"].tolist()),
+                tokens_per_s=statistics.spread((lines["tokens"] / seconds).tolist()),
+                samples_per_s=statistics.spread((lines["batch"] / seconds).tolist()),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (order.index(one.label), one.batch, one.cached)))
+
+
+def alone(table: pd.DataFrame) -> dict[str, str]:
+    """By label, a sentence on the results outside of batches, which alone are in its figures of
+    single samples; empty if the run has no batches."""
+    found = {}
+    for _, lines in answered(table).groupby(["number", "model"], sort=False):
+        if (lines["batch"] > 1).any():
+            for label, n in measured(lines)["label"].value_counts(sort=False).items():
+                found[str(label)] = (
+                    f"{label}: {n:,} of {len(lines):,} answers ran alone, the others in batches; "
+                    f"figures and charts of single samples are of {n:,} alone."
+                )
+    return found
+
+
+def batched(table: pd.DataFrame) -> list[str]:
+    """The labels with results of batches, in their order."""
+    return labels(table[table["batch"] > 1])

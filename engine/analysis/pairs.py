@@ -2,7 +2,7 @@
 
 A sample's value is the median of its repeats.  Clips of one sequence overlap in time, so each
 sequence counts once, by the median of its samples.  The figure is the median over sequences with
-the exact interval of the sign test (statistics.median_interval).  Fewer than MIN_SEQUENCES
+the exact interval of the sign test (statistics.median_interval).  Fewer than MIN_CLUSTERS
 sequences give no 95 % interval.
 """
 
@@ -15,15 +15,14 @@ import numpy as np
 
 from engine.analysis import machine_loads, metrics, statistics
 from engine.analysis.metrics import BY_NAME, PAIRED, Metric
+from engine.analysis.model_summary import batched
 from engine.analysis.results_table import measured, perturbed_alike
-from engine.analysis.statistics import Interval
-from engine.analysis.throughput import batched
+from engine.analysis.statistics import MIN_CLUSTERS, Interval
 from engine.quoting import count
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MIN_SEQUENCES = statistics.MIN_CLUSTERS
 Verdict = Literal["less", "more", "equal", "undecided", "unknown"]
 
 
@@ -56,47 +55,56 @@ def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
     """One metric of two labels, over the samples that both answered."""
     kind = BY_NAME[metric]
     both = paired(table, a, b, kind)
-    if both.empty:
-        return _unknown(kind, a, b, both, _no_pair(table, (a, b)))
-    if kind.timed and (why := machine_loads.incomparable(table, a, b)):
-        return _unknown(kind, a, b, both, why)
-    sequences = both["sequence"].tolist()
-    groups = len(set(sequences))
-    if groups < MIN_SEQUENCES:
-        reason = (
-            f"an interval needs at least {MIN_SEQUENCES} independent sequences, and the "
-            f"{count(len(both), 'sample')} are of {count(groups, 'sequence')}"
-        )
-        return _unknown(kind, a, b, both, reason)
     first, second = both["a"].to_numpy(), both["b"].to_numpy()
-    difference = statistics.median_interval(list(first - second), sequences)
-    positive = bool((first > 0).all() and (second > 0).all())
-    ratios = list(first / second) if positive else []
-    ratio = statistics.median_interval(ratios, sequences, ratios=True) if positive else None
-    verdict = _verdict(ratio, 1.0) if ratio else _verdict(difference, 0.0)
+    sequences = both["sequence"].tolist()
+    difference, ratio, more = None, None, None
+    verdict: Verdict = "unknown"
+    if not (reason := _no_interval(table, a, b, kind, both)):
+        difference = statistics.median_interval(list(first - second), sequences)
+        verdict = _verdict(difference, 0.0)
+        if (first > 0).all() and (second > 0).all():
+            ratios = list(first / second)
+            ratio = statistics.median_interval(ratios, sequences, ratios=True)
+            verdict = _verdict(ratio, 1.0)
+            if verdict == "undecided":
+                medians = statistics.cluster_medians(ratios, sequences, ratios=True)
+                more = statistics.more_clusters(medians, 1.0)
     return Comparison(
         metric=metric,
         unit=kind.unit,
         a=a,
         b=b,
         n=len(both),
-        sequences=groups,
-        median_a=float(np.median(first)),
-        median_b=float(np.median(second)),
+        sequences=len(set(sequences)),
+        median_a=float(np.median(first)) if len(both) else None,
+        median_b=float(np.median(second)) if len(both) else None,
         difference=difference,
         ratio=ratio,
         verdict=verdict,
-        more_samples=_more(ratios, sequences) if ratio and verdict == "undecided" else None,
+        more_samples=more,
+        reason=reason,
     )
 
 
-def _no_pair(table: pd.DataFrame, sides: tuple[str, str]) -> str:
-    if not perturbed_alike(table, *sides):
-        return "their inputs were not perturbed alike"
-    grouped = [label for label in batched(table) if label in sides]
-    if not grouped:
+def _no_interval(table: pd.DataFrame, a: str, b: str, kind: Metric, both: pd.DataFrame) -> str:
+    """Why a comparison has no interval, or ""."""
+    if both.empty:
+        if not perturbed_alike(table, a, b):
+            return "their inputs were not perturbed alike"
+        if grouped := [label for label in batched(table) if label in (a, b)]:
+            return (
+                f"{' and '.join(grouped)} answered in batches, where samples are not timed "
+                "separately"
+            )
         return "no sample has a measured value of both models"
-    return f"{' and '.join(grouped)} answered in batches, where samples are not timed separately"
+    if kind.timed and (why := machine_loads.incomparable(table, a, b)):
+        return why
+    if (groups := both["sequence"].nunique()) < MIN_CLUSTERS:
+        return (
+            f"an interval needs at least {MIN_CLUSTERS} independent sequences, and both models "
+            f"answered {count(len(both), 'sample')} of {count(groups, 'sequence')}"
+        )
+    return ""
 
 
 def compare_all(table: pd.DataFrame, a: str, b: str) -> tuple[Comparison, ...]:
@@ -126,25 +134,6 @@ def sample_medians(lines: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     return grouped.agg(sequence=("sequence", "first"), value=(metric.column, "median"))
 
 
-def _unknown(kind: Metric, a: str, b: str, both: pd.DataFrame, reason: str) -> Comparison:
-    some = len(both) > 0
-    return Comparison(
-        metric=kind.name,
-        unit=kind.unit,
-        a=a,
-        b=b,
-        n=len(both),
-        sequences=both["sequence"].nunique(),
-        median_a=float(both["a"].median()) if some else None,
-        median_b=float(both["b"].median()) if some else None,
-        difference=None,
-        ratio=None,
-        verdict="unknown",
-        more_samples=None,
-        reason=reason,
-    )
-
-
 def _verdict(interval: Interval, equal: float) -> Verdict:
     """By the printed interval: an end printed as 1 does not exclude equality."""
     if interval.low == interval.high == equal:
@@ -152,7 +141,3 @@ def _verdict(interval: Interval, equal: float) -> Verdict:
     if float(statistics.printed(interval.high)) < equal:
         return "less"
     return "more" if float(statistics.printed(interval.low)) > equal else "undecided"
-
-
-def _more(ratios: list[float], sequences: list[str]) -> int | None:
-    return statistics.more_clusters(statistics.cluster_medians(ratios, sequences, ratios=True), 1.0)

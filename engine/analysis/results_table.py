@@ -2,17 +2,21 @@
 
 Token ids and spans stay on disk: Run.row reads a row by its `offset`.  Times are milliseconds, NaN
 if not measured; a failed result has an error and no figures.
+
+A lens selects measured results at natural, first-min(N) or forced lengths.  Shorter answers take
+less time, so the lens "first" cuts all answers to a sample, forced ones too, to the length of the
+shortest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from engine.analysis.choice_reading import letters, likeliest, read_choice
+from engine.analysis.answer_reading import letters, likeliest, read_choice
 from engine.machine.load import MachineLoad
 from engine.media_options import COUNT_SPLIT
 from engine.storage.result_rows import SPANS, ResultRow
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Group = Literal["measured", "in a batch", "cold", "warm-up", "after a pause"]
+LensName = Literal["natural", "first", "forced"]
+LENSES: tuple[LensName, ...] = ("natural", "first", "forced")
 IN_A_BATCH: Group = "in a batch"
 GROUPS: tuple[Group, ...] = ("measured", IN_A_BATCH, "cold", "warm-up", "after a pause")
 TEXTS = ("text", "reference", "prompt")
@@ -111,6 +117,13 @@ def join(
 def _record(run: Run, title: str, offset: int, row: ResultRow) -> dict[str, Any]:
     """The values of a row by column."""
     spans, load = row.spans, row.machine_load
+    groups: dict[Group, bool] = {
+        "warm-up": row.phase == "warmup",
+        "cold": bool(row.cold),
+        "after a pause": bool(row.paused_ms),
+        IN_A_BATCH: row.batch > 1,
+        "measured": True,
+    }
     alone_on_cpu = row.batch == 1 and row.environment.get("device") == "cpu"
     return {
         "run": run.id,
@@ -119,7 +132,7 @@ def _record(run: Run, title: str, offset: int, row: ResultRow) -> dict[str, Any]
         "title": title,
         **{name: getattr(row, name) for name in (*OF_ROWS, *NUMBERS_OF_ROWS)},
         "error": row.error or "",
-        "group": _group(row),
+        "group": next(group for group, of_row in groups.items() if of_row),
         "verified": row.standing.certificate or None,
         "standing": row.standing.state,
         "missing": ", ".join(row.standing.missing),
@@ -163,96 +176,54 @@ def _choice(row: ResultRow) -> dict[str, Any]:
     }
 
 
-def _group(row: ResultRow) -> Group:
-    if row.phase == "warmup":
-        return "warm-up"
-    if row.cold:
-        return "cold"
-    if row.paused_ms:
-        return "after a pause"
-    return IN_A_BATCH if row.batch > 1 else "measured"
-
-
 def _labels(table: pd.DataFrame, ids: Sequence[str], titled: bool) -> pd.Series[str]:
-    """The model, with what distinguishes it; fast pixels and the compiled step are always named."""
-    models = _titles(table) if titled else table["model"].astype(str)
-    own = table["model"].astype(str).str.contains(r"[@+]fast$")  # the name says so already
-    models = models.mask((table["pixels"] == "fast") & ~own, models + " · fast pixels")
-    models = models + _backend_names(table) + _input_names(table)
-    pairs = table[["model", "number"]].drop_duplicates()
-    if pairs["model"].duplicated().any():
-        models = models + " · " + _run_names(table, ids)
-    return models + _device_names(table)
+    """The model, with what distinguishes it; fast pixels and the compiled step are always named.
 
-
-def _input_names(table: pd.DataFrame) -> pd.Series[str]:
-    """The suffix of each label for other event pictures than the usual ones, and for changes.
-
-    A window is named if a whole run has it; windows of single records are not.
+    A window is named if a whole run has it; windows of single records are not.  Devices are named
+    if there are several types, otherwise only whether the device was shared: so no mean contains
+    times of two types of devices.
     """
+    model = table["model"].astype(str)
+    own = model.str.contains(r"[@+]fast$")  # the name says so already
+    names = model
+    if titled:
+        title = table["title"].astype(str)
+        shared_titles = table.groupby("title")["model"].transform("nunique") > 1
+        names = title.mask(shared_titles, title + " (" + model + ")")
+    names = names.mask((table["pixels"] == "fast") & ~own, names + " · fast pixels")
+
+    backend, several = _of_model(table, "backend", "no answer")
+    named = backend.isin(["compiled", "no answer"]) | ((backend == "generate") & several)
+    names = names + (" · " + backend).where(named, "")
+
     window, split, perturb = (table[name].astype(str) for name in ("window", "split", "perturb"))
     own = table.groupby("number")["window"].transform("nunique") > 1
-    named = (" · window " + window).mask((window == "") | own, "")
-    named = named + (" · split " + split).mask(split == str(COUNT_SPLIT), "")
-    return named + (" · " + perturb).mask(perturb == "", "")
+    names = names + (" · window " + window).mask((window == "") | own, "")
+    names = names + (" · split " + split).mask(split == str(COUNT_SPLIT), "")
+    names = names + (" · " + perturb).mask(perturb == "", "")
 
+    if table[["model", "number"]].drop_duplicates()["model"].duplicated().any():
+        runs = [f"{i} ({n + 1})" if list(ids).count(i) > 1 else i for n, i in enumerate(ids)]
+        names = names + " · " + table["number"].map(dict(enumerate(runs)))
 
-def _titles(table: pd.DataFrame) -> pd.Series[str]:
-    """The models' titles, with the name where two models have one title."""
-    titles: pd.Series[str] = table["title"].astype(str)
-    shared = table.groupby("title")["model"].transform("nunique") > 1
-    return titles.mask(shared, titles + " (" + table["model"] + ")")
-
-
-def _with_others(table: pd.DataFrame, column: str) -> list[tuple[str, list[str]]]:
-    """Per result the value, and all values of its model in this run; "" is not known."""
-    known = table[table[column] != ""].groupby(["model", "number"])[column].unique().to_dict()
-    keys = zip(table["model"], table["number"], strict=True)
-    return [
-        (str(here), [str(name) for name in known.get(key, ())])
-        for key, here in zip(keys, table[column], strict=True)
-    ]
-
-
-def _backend_names(table: pd.DataFrame) -> pd.Series[str]:
-    """The suffix of each label for the backend; empty if only the eager step or generate() ran.
-
-    A failed result gets its model's backend, or "no answer" if the model had several.
-    """
-    import pandas as pd
-
-    names = []
-    for ran, every in _with_others(table, "backend"):
-        name = ran or ("".join(every) if len(every) < 2 else "no answer")
-        told = name in ("compiled", "no answer") or (name == "generate" and len(every) > 1)
-        names.append(f" · {name}" if told else "")
-    return pd.Series(names, index=table.index, dtype="object")
-
-
-def _device_names(table: pd.DataFrame) -> pd.Series[str]:
-    """The suffix of each label for the device: its type if there are several types, otherwise only
-    whether it was shared.  So no mean contains times of two types of devices.
-
-    A result without a known device gets its model's, or "no device" if the model had several.
-    """
-    import pandas as pd
-
+    device, _ = _of_model(table, "device", "no device")
     known = table[table["device"] != ""]
-    shared = dict(zip(known["device"], known["shared"], strict=True))
-    suffixes = dict(zip(shared, shared, strict=True)) if len(shared) > 1 else shared
-    names = []
-    for here, every in _with_others(table, "device"):
-        several = not here and len(every) > 1
-        name = "no device" if several else suffixes.get(here or "".join(every), "")
-        names.append(f" · {name}" if name else "")
-    return pd.Series(names, index=table.index, dtype="object")
+    words = dict(zip(known["device"], known["shared"], strict=True))
+    words = dict(zip(words, words, strict=True)) if len(words) > 1 else words
+    place = device.map(words | {"no device": "no device"}).fillna("").astype(str)
+    return names + (" · " + place).mask(place == "", "")
 
 
-def _run_names(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
-    """The run's id of each line, numbered if one run was given twice."""
-    names = [f"{i} ({n + 1})" if list(ids).count(i) > 1 else i for n, i in enumerate(ids)]
-    found: pd.Series[str] = table["number"].map(dict(enumerate(names)))
-    return found
+def _of_model(
+    table: pd.DataFrame, column: str, several: str
+) -> tuple[pd.Series[str], pd.Series[bool]]:
+    """Each result's value, and whether its model has several in this run.  A failed result has no
+    value: it gets its model's, or `several`."""
+    values = table[column].astype(object).mask(table[column] == "")
+    by_model = values.groupby([table["model"], table["number"]])
+    many = by_model.transform("nunique") > 1
+    others = by_model.transform("first").fillna("").mask(many, several)
+    return values.fillna(others), many
 
 
 def labels(table: pd.DataFrame) -> list[str]:
@@ -283,6 +254,83 @@ def devices(table: pd.DataFrame) -> dict[str, str]:
     return {label: str(types.get(label, "")) for label in labels(table)}
 
 
+def answered(table: pd.DataFrame) -> pd.DataFrame:
+    """The answers of the measured phase, of batches, cold and paused ones too."""
+    return table[(table["phase"] == "measured") & (table["error"] == "")]
+
+
 def measured(table: pd.DataFrame) -> pd.DataFrame:
     """The results that means use: answered, not in a batch, cold, warm-up or after a pause."""
     return table[(table["group"] == "measured") & (table["error"] == "")]
+
+
+@dataclass(frozen=True)
+class Lens:
+    """The results that a lens selects, and a sentence about them."""
+
+    name: LensName
+    table: pd.DataFrame
+    note: str
+
+
+def look(table: pd.DataFrame, name: LensName) -> Lens:
+    """The measured results that the lens selects; the table may be empty."""
+    lines = measured(table)
+    forced = lines["forced"].astype(bool)
+    if name == "natural":
+        note = "Natural lengths: each answer ends when its model ends it, or at the limit."
+        return Lens(name, lines[~forced], note)
+    if name == "forced":
+        forced_results = lines[forced]
+        sizes = sorted({int(n) for n in forced_results["new_tokens"].dropna()})
+        lengths = ", ".join(map(str, sizes)) or "no"
+        note = f"Forced lengths: results of {lengths} tokens; the end-of-text id is ignored."
+        return Lens(name, forced_results, note)
+    return _first(lines)
+
+
+def _first(lines: pd.DataFrame) -> Lens:
+    """Each answer up to token N, the length of the shortest answer to the sample.
+
+    A sample with perturbed inputs is another sample.
+    """
+    # A model of a run whose results have several labels answers each sample under one of them.
+    lines = lines.assign(asked=lines["sample"] + "\n" + lines["perturb"])
+    whole = lines[["model", "number", "perturb"]].drop_duplicates().groupby("perturb").size()
+    timed = lines["token_ms"].map(len) >= lines["new_tokens"]  # a time of each token is known
+    answered = lines[(lines["new_tokens"] > 0) & timed]
+    models = answered[["asked", "model", "number"]].drop_duplicates().groupby("asked").size()
+    shared = answered[answered["asked"].map(models) == answered["perturb"].map(whole)]
+    least = shared.groupby("asked")["new_tokens"].min()
+    cut = shared.assign(new_tokens=shared["asked"].map(least)).drop(columns="asked")
+    samples = cut["sample"].nunique()
+    note = f"The first min(N) tokens of each sample, over {samples:,} samples."
+    if dropped := len(lines) - len(cut):
+        note += f" {dropped:,} results are left out, because not every model answered their sample."
+    return Lens("first", _cut(cut), note)
+
+
+def _cut(lines: pd.DataFrame) -> pd.DataFrame:
+    """Times of the first `new_tokens` tokens; the run ends with the last of them."""
+    times = lines["token_ms"].tolist()
+    counts = lines["new_tokens"].astype(int).tolist()
+    short = [ms[:n] for ms, n in zip(times, counts, strict=True)]
+    first = np.array([ms[0] for ms in short], dtype=np.float64)
+    last = np.array([ms[-1] for ms in short], dtype=np.float64)
+    steps = last - first
+    gaps = np.array(counts, dtype=np.float64) - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tpot = np.where(gaps > 0, steps / gaps, np.nan)
+        rate = np.where(steps > 0, 1000 * gaps / steps, np.nan)
+    stages = lines[["load_ms", "preprocess_ms", "vision_ms"]].sum(axis=1)
+    decode = lines["prefill_ms"] + steps
+    return lines.assign(
+        token_ms=short,
+        steps_ms=steps,
+        decode_ms=decode,
+        tpot_ms=tpot,
+        tokens_per_s=rate,
+        total_ms=last,
+        uncached_total_ms=last + (lines["uncached_total_ms"] - lines["total_ms"]),
+        unaccounted_ms=last - stages - decode,
+    )

@@ -1,7 +1,9 @@
 """How long a planned run takes, how large it is, and which differences it can detect.
 
-Every figure comes from an earlier run (earlier_run.py).  What that run does not have is None, with
-the reason; nothing is assumed in its place.
+Every figure comes from an earlier run.  What that run does not have is None, with the reason;
+nothing is assumed in its place.  The spread of differences comes from values that the run really
+has, one per sequence: the ratio of two models' values, as pairs.compare() uses it, centred on the
+median, because only the spread is needed.
 """
 
 from __future__ import annotations
@@ -9,27 +11,179 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.analysis import one_sided_tests
-from engine.analysis.earlier_run import EarlierRun, ModelCost, RatioSpread, ShareSpread
-from engine.analysis.statistics import LEVEL, MAX_MORE, MIN_CLUSTERS
+from engine.analysis import pairs, statistics
+from engine.analysis.clustered_shares import clustered_difference
+from engine.analysis.gate import ACCURACY
+from engine.analysis.gate_values import accuracy
+from engine.analysis.machine_loads import by_label
+from engine.analysis.metrics import BY_NAME
+from engine.analysis.results_table import answered, frame, labels, measured
+from engine.analysis.statistics import LEVEL, MAX_MORE, MIN_CLUSTERS, POWER, POWER_Z, TWO_SIDED
 from engine.storage import plan_words
 from engine.storage.plan import Plan
+from engine.storage.run_store import Run, RunInfo
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = npt.NDArray[np.float64]
-POWER = one_sided_tests.POWER
+FEATURES = "features"  # the name, or its beginning, of the tensors that the feature cache stores
+COSTS = ("result_ms", "warmup_ms", "load_ms", "row_bytes", "feature_bytes")
 DRAWS = 200  # of the bootstrap
 MANY = 200  # values of a smoothed spread
 _KERNEL = np.array([NormalDist().inv_cdf(share) for share in (0.1, 0.3, 0.5, 0.7, 0.9)])
 _HALVINGS = 20
 MOST_DIFFERENT = 1e6  # where the search for a detected difference ends
-_TWO_SIDED, _POWER_Z = 1.959964, 0.841621
 # statistics.printed() shows a ratio between these two as 1, so a verdict needs one outside.
 _PRINTED_LESS, _PRINTED_MORE = 0.9995, 1.005
+
+
+@dataclass(frozen=True)
+class PairSpread:
+    """How the values of two labels vary.  `reason`: why this is not known.
+
+    ratios: of their values per sequence, divided by the median: ascending, positive.  error: the
+    standard error of the difference of their accuracies, times the root of the sequences.
+    """
+
+    a: str
+    b: str
+    sequences: int = 0
+    ratios: tuple[float, ...] = ()
+    error: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """A run as a source for planning.  `busy`: labels whose results ran on a busy machine.
+
+    costs: a line per model with the means COSTS, NaN if the run does not have them: result_ms and
+    warmup_ms per sample, also of a batch; load_ms to load the checkpoint, the longest; row_bytes of
+    a line of results.jsonl; feature_bytes of a sample in the feature cache.
+    """
+
+    run: Run
+    results: int
+    device: str
+    costs: pd.DataFrame
+    spreads: tuple[PairSpread, ...] = ()
+    busy: tuple[str, ...] = ()
+
+
+def newest(plan: Plan, root: Path, runs: Sequence[RunInfo]) -> RunInfo | None:
+    """The newest of `runs` (newest first) with results of the plan's models on this dataset; one
+    with the same settings first."""
+    wanted = {**plan_words.settings(plan), "repeat": ""}
+    fitting = [
+        info
+        for info in runs
+        if info.state in ("finished", "stopped")
+        and info.results
+        and info.settings.get("kind") == wanted["kind"]
+        and set(plan.models) <= set(info.models)
+        and Path(info.dataset) == root
+    ]
+    same = [info for info in fitting if {**info.settings, "repeat": ""} == wanted]
+    return next(iter((*same, *fitting)), None)
+
+
+def measure(run: Run, models: Sequence[str], metric: str = "total") -> EarlierRun:
+    """What the run tells about these models; one label of each, that with the most results."""
+    table = frame([run], answers=metric == ACCURACY)
+    lines = table[table["model"].isin(list(models))]
+    known = []
+    for model in models:
+        own = lines[lines["model"] == model]
+        sizes = own["label"].value_counts().to_dict()
+        if len(own) and (names := labels(own)):
+            known.append(max(names, key=sizes.__getitem__))
+    loads = by_label(lines) if len(lines) else {}
+    spread = _shares if metric == ACCURACY else _ratios
+    return EarlierRun(
+        run=run,
+        results=len(measured(lines)),
+        device=", ".join(dict.fromkeys(filter(None, lines["device"].astype(str)))),
+        costs=_costs(run, lines).reindex(list(models)),
+        spreads=tuple(spread(lines, a, b, metric) for a, b in combinations(known, 2)),
+        busy=tuple(label for label in known if (load := loads.get(label)) and load.busy),
+    )
+
+
+def _costs(run: Run, lines: pd.DataFrame) -> pd.DataFrame:
+    """COSTS of each model that has some."""
+    import pandas as pd  # slow to import
+
+    rows = []
+    for offset, row in run.results():
+        features = [one.bytes for one in row.tensors if one.name.startswith(FEATURES)]
+        rows.append((row.model, float(offset), float(sum(features)) or None))
+    sizes = pd.DataFrame(rows, columns=["model", "offset", "feature_bytes"]).astype(
+        {"offset": float, "feature_bytes": float}
+    )
+    sizes["row_bytes"] = -sizes["offset"].diff(-1)  # to the next row; the last has none
+    sizes = sizes.groupby("model").mean()
+    loads = [event for event in run.journal if event.get("event") == "loaded"]
+    loaded = pd.DataFrame(loads, columns=["model", "ms"])
+    times = loaded["ms"].where(loaded["ms"].map(lambda ms: isinstance(ms, int | float)))
+    answers = lines[lines["error"] == ""]
+    # A sample of a batch has its share of the batch.
+    each = answers["total_ms"].fillna(answers["batch_ms"] / answers["batch"])
+    measured_ms, warm = (each[answers["phase"] == name] for name in ("measured", "warmup"))
+    return pd.DataFrame(
+        {
+            "result_ms": measured_ms.groupby(answers["model"]).mean(),
+            "warmup_ms": warm.groupby(answers["model"]).mean(),
+            "load_ms": times.astype(float).groupby(loaded["model"]).max(),
+            "row_bytes": sizes["row_bytes"],
+            "feature_bytes": sizes["feature_bytes"],
+        },
+        columns=list(COSTS),
+    )
+
+
+def _ratios(lines: pd.DataFrame, a: str, b: str, metric: str) -> PairSpread:
+    both = pairs.paired(lines, a, b, BY_NAME[metric])
+    if both.empty:
+        return PairSpread(a, b, reason="no sample has a measured value of both")
+    if min(both["a"].min(), both["b"].min()) <= 0:
+        return PairSpread(a, b, reason="some values are 0, so that there is no ratio")
+    ratios, sequences = (both["a"] / both["b"]).tolist(), both["sequence"].tolist()
+    medians = statistics.cluster_medians(ratios, sequences, ratios=True)
+    if len(medians) < MIN_CLUSTERS:
+        return PairSpread(a, b, reason=_too_few(len(medians)))
+    middle = statistics.median_interval(medians.tolist(), ratios=True).median
+    return PairSpread(a, b, len(medians), tuple((medians / middle).tolist()))
+
+
+def _shares(lines: pd.DataFrame, a: str, b: str, metric: str) -> PairSpread:
+    """The error of a difference from its interval, which shrinks with the root of the sequences."""
+    answers = answered(lines)
+    sequences = dict(zip(answers["sample"], answers["sequence"], strict=True))
+    first, second = (accuracy(answers[answers["label"] == label]) for label in (a, b))
+    both = [sample for sample in first if sample in second]
+    if not both:
+        return PairSpread(a, b, reason="no sample of both has a known right answer")
+    share = clustered_difference(
+        [first[sample] - second[sample] for sample in both],
+        [str(sequences[sample] or sample) for sample in both],
+    )
+    if share.low is None or share.high is None:
+        return PairSpread(a, b, reason=_too_few(share.clusters))
+    error = (share.high - share.low) / (2 * TWO_SIDED)
+    return PairSpread(a, b, share.clusters, error=error * share.clusters**0.5)
+
+
+def _too_few(sequences: int) -> str:
+    return f"it has {sequences:,} sequences of both, and {MIN_CLUSTERS} are needed"
 
 
 @dataclass(frozen=True)
@@ -90,18 +244,20 @@ def forecast(
 ) -> RunForecast:
     """`sequences`: of each planned sample; `difference`: a share, 0.05 for 5 %; `intervals`: of the
     needed numbers, which take most of the time."""
-    costs = earlier.costs if earlier else ()
-    known = {cost.model: cost for cost in costs}
-    every = [known.get(model, ModelCost(model)) for model in plan.models]
+    import pandas as pd  # slow to import
+
+    costs = earlier.costs if earlier else pd.DataFrame(columns=list(COSTS), dtype=float)
+    costs = costs.reindex(list(plan.models))
     planned = len({sequences[sample] for sample in plan.samples})
     each = len(plan.samples) * plan.repeat
     warm = plan.warmup * min(plan.batch, len(plan.samples))
-    timed = [cost for cost in every if cost.result_ms is not None]
-    loads = [cost.load_ms for cost in timed if cost.load_ms is not None]
-    warmup_s = sum(warm * (cost.warmup_ms or cost.result_ms or 0.0) for cost in timed) / 1000
-    result_s = sum(each * (cost.result_ms or 0.0) for cost in timed) / 1000
-    sized = [cost.row_bytes for cost in every if cost.row_bytes is not None]
-    features = [cost.feature_bytes for cost in every if cost.feature_bytes is not None]
+    timed = costs[costs["result_ms"].notna()]
+    warmup_s = warm * float(timed["warmup_ms"].fillna(timed["result_ms"]).sum()) / 1000
+    result_s = each * float(timed["result_ms"].sum()) / 1000
+    load_s, row_bytes, feature_bytes = (
+        float(known.sum()) if len(known := column.dropna()) else None
+        for column in (timed["load_ms"] / 1000, costs["row_bytes"], costs["feature_bytes"])
+    )
     stored = plan.cache != "off" and plan.batch == 1
     return RunForecast(
         results=plan.planned * runs,
@@ -111,16 +267,21 @@ def forecast(
         metric=metric,
         difference=difference,
         # Models stay in memory between the runs of a sweep.
-        seconds=runs * (result_s + warmup_s) + sum(loads) / 1000 if timed else None,
-        load_s=sum(loads) / 1000 if loads else None,
-        warmup_s=runs * warmup_s if timed else None,
-        row_bytes=runs * (each + warm) * sum(sized) if sized else None,
-        feature_bytes=runs * len(plan.samples) * sum(features) if stored and features else None,
-        without_time=tuple(cost.model for cost in every if cost.result_ms is None),
-        without_load=tuple(cost.model for cost in timed if cost.load_ms is None),
-        without_size=tuple(cost.model for cost in every if cost.row_bytes is None),
-        detections=(
-            _detections(earlier, planned, difference, plan.batch, intervals) if earlier else ()
+        seconds=runs * (result_s + warmup_s) + (load_s or 0.0) if len(timed) else None,
+        load_s=load_s,
+        warmup_s=runs * warmup_s if len(timed) else None,
+        row_bytes=row_bytes and runs * (each + warm) * row_bytes,
+        feature_bytes=feature_bytes and runs * len(plan.samples) * feature_bytes
+        if stored
+        else None,
+        without_time=tuple(costs.index[costs["result_ms"].isna()]),
+        without_load=tuple(timed.index[timed["load_ms"].isna()]),
+        without_size=tuple(costs.index[costs["row_bytes"].isna()]),
+        detections=tuple(
+            Detection(one.a, one.b, reason="samples of a batch are not timed separately")
+            if plan.batch > 1 and metric != ACCURACY
+            else detection(one, planned, difference, intervals)
+            for one in (earlier.spreads if earlier else ())
         ),
         other_settings=tuple(plan_words.differing(plan, earlier.run.header.plan).values())
         if earlier
@@ -128,40 +289,41 @@ def forecast(
     )
 
 
-def alike(plan: Plan, other: Plan) -> bool:
-    """Whether two plans have the same settings, apart from models, samples and repeats."""
-    return not plan_words.differing(plan, other)
-
-
-def _detections(
-    earlier: EarlierRun, planned: int, difference: float, batch: int, intervals: bool
-) -> tuple[Detection, ...]:
-    if batch > 1 and earlier.spreads:
-        why = "samples of a batch are not timed separately"
-        return tuple(Detection(one.a, one.b, reason=why) for one in earlier.spreads)
-    ratios = (of_ratios(one, planned, difference, intervals) for one in earlier.spreads)
-    return (*ratios, *(of_shares(one, planned, difference) for one in earlier.shares))
-
-
-def of_ratios(
-    spread: RatioSpread, planned: int, difference: float, intervals: bool = True
+def detection(
+    spread: PairSpread, planned: int, difference: float, intervals: bool = True
 ) -> Detection:
-    """By one ratio per sequence and the sign test."""
+    """Of ratios: by one per sequence and the sign test.  Of accuracies: by the interval of a
+    difference, whose width shrinks with the root of the number of sequences; a normal form."""
     if spread.reason:
         return Detection(spread.a, spread.b, reason=spread.reason)
+    if spread.error is not None:
+        from scipy.special import ndtr  # slow to import
+
+        least = spread.error * (TWO_SIDED + POWER_Z)
+        needed = math.ceil((least / difference) ** 2)
+        reached = difference * math.sqrt(planned) / spread.error - TWO_SIDED
+        enough = planned >= MIN_CLUSTERS
+        return Detection(
+            a=spread.a,
+            b=spread.b,
+            earlier=spread.sequences,
+            needed=max(MIN_CLUSTERS, needed) if needed <= MAX_MORE else None,
+            power=float(ndtr(reached)) if enough else 0.0,
+            smallest=least / math.sqrt(planned) if enough else None,
+        )
     logs = np.log(np.array(spread.ratios))
     values, low, high = smoothed(logs), None, None
-    found = _in_comparison(values, planned, difference)
+    count, power = _in_comparison(values, planned, difference)
     if intervals:
         low, high = _range(logs, lambda drawn: _in_comparison(drawn, planned, difference)[0])
     return Detection(
         a=spread.a,
         b=spread.b,
         earlier=len(logs),
-        needed=found[0],
+        needed=count,
         low=low,
         high=high,
-        power=found[1],
+        power=power,
         smallest=_smallest(lambda size: _in_comparison(values, planned, size)[1], planned),
     )
 
@@ -173,7 +335,7 @@ def _in_comparison(values: Floats, planned: int, difference: float) -> tuple[int
     less = math.log1p(difference) + math.log(_PRINTED_LESS)
     places = (np.arange(len(values)) + 0.5) / len(values)
     share = 1 - float(np.interp(-min(more, less), values, places, left=0.0, right=1.0))
-    return one_sided_tests.needed(share), one_sided_tests.power(planned, share)
+    return statistics.needed(share), statistics.power(planned, share)
 
 
 def smoothed(logs: Floats) -> Floats:
@@ -221,26 +383,6 @@ def _smallest(power: Callable[[float], float], planned: int) -> float | None:
         middle = (low + high) / 2
         low, high = (low, middle) if power(middle) >= POWER else (middle, high)
     return high
-
-
-def of_shares(spread: ShareSpread, planned: int, difference: float) -> Detection:
-    """By the interval of a difference of accuracies, whose width shrinks with the root of the
-    number of sequences; a normal form."""
-    if spread.reason:
-        return Detection(spread.a, spread.b, reason=spread.reason)
-    from scipy.special import ndtr  # slow to import
-
-    needed = math.ceil((spread.error * (_TWO_SIDED + _POWER_Z) / difference) ** 2)
-    reached = difference * math.sqrt(planned) / spread.error - _TWO_SIDED
-    enough = planned >= MIN_CLUSTERS
-    return Detection(
-        a=spread.a,
-        b=spread.b,
-        earlier=spread.sequences,
-        needed=max(MIN_CLUSTERS, needed) if needed <= MAX_MORE else None,
-        power=float(ndtr(reached)) if enough else 0.0,
-        smallest=spread.error * (_TWO_SIDED + _POWER_Z) / math.sqrt(planned) if enough else None,
-    )
 
 
 def worst(detections: Sequence[Detection]) -> Detection | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -77,18 +77,21 @@ def split(table: pd.DataFrame, a: str, b: str) -> Split | None:
     shared = set(sides[0]["sample"]) & set(sides[1]["sample"])
     if not shared or not perturbed_alike(table, a, b):
         return None
-    first, second = (_factors(side[side["sample"].isin(shared)]) for side in sides)
-    return split_of(a, b, len(shared), first, second)
-
-
-def _factors(lines: pd.DataFrame) -> tuple[float, ...]:
-    """Values in the order of FACTORS, such that total_of() gives the mean total exactly."""
     columns = [*_COLUMNS, "new_tokens"]
-    means = lines.groupby("sample")[columns].mean().mean()
-    load, preprocess, vision, decode, prefill, steps, total = (
-        float(means[name]) for name in _COLUMNS
+    means = (
+        side[side["sample"].isin(shared)].groupby("sample")[columns].mean().mean() for side in sides
     )
-    gaps = float(means["new_tokens"]) - 1
+    return split_of(a, b, len(shared), *(factors_of([*map(float, side)]) for side in means))
+
+
+def factors_of(means: Sequence[float]) -> tuple[float, ...]:
+    """Values in the order of FACTORS, such that total_of() gives the mean total exactly.
+
+    `means`: milliseconds of load, preprocess, vision, decode, prefill, steps and the total, and
+    the number of new tokens.
+    """
+    load, preprocess, vision, decode, prefill, steps, total, tokens = means
+    gaps = tokens - 1
     per_token = steps / gaps if gaps > 0 else 0.0
     around = decode - prefill - gaps * per_token
     unaccounted = total - load - preprocess - vision - decode
@@ -112,11 +115,12 @@ def split_of(a: str, b: str, n: int, first: Sequence[float], second: Sequence[fl
         raise ValueError("a total time must be positive")
     logs = shapley(first, second, lambda chosen: math.log(max(total_of(chosen), 1e-12)))
     times = shares(first, second)
-    parts = tuple(
-        _part(name, *values)
-        for name, *values in zip(FACTORS, first, second, logs, times, strict=True)
-    )
-    return Split(a, b, n, a_ms, b_ms, b_ms / a_ms, parts)
+    parts = []
+    for name, one, other, log, ms in zip(FACTORS, first, second, logs, times, strict=True):
+        unit, more = ("tokens", 1) if name == TOKENS else ("ms", 0)  # the prefill gives the first
+        ratio = other / one if one > 0 and other > 0 else None
+        parts.append(SpeedupFactor(name, unit, one + more, other + more, ratio, math.exp(log), ms))
+    return Split(a, b, n, a_ms, b_ms, b_ms / a_ms, tuple(parts))
 
 
 def shares(first: Sequence[float], second: Sequence[float]) -> list[float]:
@@ -127,13 +131,6 @@ def shares(first: Sequence[float], second: Sequence[float]) -> list[float]:
     for one, other in ((gaps, per_token), (per_token, gaps)):
         found[one] *= (first[other] + second[other]) / 2
     return found
-
-
-def _part(name: str, a: float, b: float, log: float, ms: float) -> SpeedupFactor:
-    unit = "tokens" if name == TOKENS else "ms"
-    ratio = b / a if a > 0 and b > 0 else None
-    shown = (a + 1, b + 1) if name == TOKENS else (a, b)  # the first token is the prefill's
-    return SpeedupFactor(name, unit, *shown, ratio, math.exp(log), ms)
 
 
 def shapley(
@@ -147,29 +144,20 @@ def shapley(
         for chosen in map(frozenset, combinations(range(n), size))
     }
     weights = [1 / (n * math.comb(n - 1, size)) for size in range(n)]
-    return [
-        float(
-            np.sum(
-                [
-                    weights[len(chosen)] * (worth[chosen | {player}] - worth[chosen])
-                    for chosen in worth
-                    if player not in chosen
-                ]
-            )
-        )
-        for player in range(n)
-    ]
+    found = []
+    for player in range(n):
+        others = [chosen for chosen in worth if player not in chosen]
+        gains = [weights[len(one)] * (worth[one | {player}] - worth[one]) for one in others]
+        found.append(float(np.sum(gains)))
+    return found
 
 
 def supported(found: Split, total: Comparison) -> bool:
     """Whether the paired comparison of total times supports the ratio of means; if not, the means
     hold for these samples only."""
-    agrees = {
-        "less": found.ratio > 1,
-        "more": found.ratio < 1,
-        "equal": round(found.ratio, 2) == 1,
-    }
-    return agrees.get(total.verdict, False)
+    if total.verdict == "equal":
+        return round(found.ratio, 2) == 1
+    return total.verdict == ("less" if found.ratio > 1 else "more") and found.ratio != 1
 
 
 def sentence(found: Split, decided: bool) -> str:
@@ -181,7 +169,11 @@ def sentence(found: Split, decided: bool) -> str:
     parts, means = list(found.parts), (found.a_ms, found.b_ms)
     if ratio < 1:
         fast, slow, ratio, means = slow, fast, 1 / ratio, means[::-1]
-        parts = [_turned(part) for part in parts]
+        parts = [
+            replace(part, a=part.b, b=part.a, ratio=part.ratio and 1 / part.ratio,
+                    factor=1 / part.factor, ms=-part.ms)
+            for part in parts
+        ]  # fmt: skip
     if decided:
         samples = count(found.n, "sample")
         return f"{fast} is {ratio:.2f}x as fast as {slow} in the mean of {samples}{_listed(parts)}"
@@ -195,29 +187,20 @@ def sentence(found: Split, decided: bool) -> str:
 
 def _listed(parts: Sequence[SpeedupFactor]) -> str:
     """The end of the sentence: the factors that are not 1, the largest first."""
-    texts = [_words(part) for part in sorted(parts, key=lambda part: -abs(math.log(part.factor)))]
-    if not any(texts):
+    texts = []
+    for part in sorted(parts, key=lambda part: -abs(math.log(part.factor))):
+        if abs(math.log(part.factor)) < 0.005:  # it would read x1.00
+            continue
+        if part.name == TOKENS:
+            times = max(part.a, part.b) / max(min(part.a, part.b), 1e-12)
+            text = f"{times:.2f}x {'more' if part.a > part.b else 'fewer'} tokens"
+        elif part.ratio is None:
+            text = f"{part.name} {part.a:.1f} ms against {part.b:.1f} ms"
+        elif part.ratio >= 1:
+            text = f"{part.name} {part.ratio:.2f}x faster"
+        else:
+            text = f"{part.name} {1 / part.ratio:.2f}x slower"
+        texts.append(f"{text} (x{part.factor:.2f})")
+    if not texts:
         return "."
-    listed = "; ".join(word for word in texts if word)
-    return f": {listed}. The product of the factors in brackets is the whole ratio."
-
-
-def _turned(part: SpeedupFactor) -> SpeedupFactor:
-    ratio = 1 / part.ratio if part.ratio else None
-    return SpeedupFactor(part.name, part.unit, part.b, part.a, ratio, 1 / part.factor, -part.ms)
-
-
-def _words(part: SpeedupFactor) -> str:
-    if abs(math.log(part.factor)) < 0.005:  # it would read x1.00
-        return ""
-    if part.name == TOKENS:
-        more = part.a > part.b
-        times = max(part.a, part.b) / max(min(part.a, part.b), 1e-12)
-        text = f"{times:.2f}x {'more' if more else 'fewer'} tokens"
-    elif part.ratio is None:
-        text = f"{part.name} {part.a:.1f} ms against {part.b:.1f} ms"
-    else:
-        faster = part.ratio >= 1
-        times = part.ratio if faster else 1 / part.ratio
-        text = f"{part.name} {times:.2f}x {'faster' if faster else 'slower'}"
-    return f"{text} (x{part.factor:.2f})"
+    return f": {'; '.join(texts)}. The product of the factors in brackets is the whole ratio."

@@ -1,14 +1,23 @@
-"""A median with its spread, and the exact interval of a median.
+"""A median with its spread and exact interval; p-values against a limit, Holm, and planning.
 
 The caller makes the pairs: one ratio or difference per sample, never two means.
+
+below() and above() are Wilcoxon's signed-rank test (F. Wilcoxon, 1945) of independent values, one
+per sequence, which it assumes to be symmetric about their centre.  Ratios of two runs of the same
+code are, on a log scale: exchanging the runs changes their sign.
+
+power() and needed() plan with the exact sign test.  A comparison has a conclusion if the interval
+of median_interval excludes equality.  That depends only on how many sequences are on one side of
+equality, so the power follows from the `share` that a real difference puts there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +27,11 @@ MIN_CLUSTERS = 6  # by chance five signs are equal in 1 of 16 cases, six in 1 of
 MAX_MORE = 1_000_000
 Floats = npt.NDArray[np.float64]
 _STEPS = 500  # numbers of clusters tried one by one
-_NORMAL = 1.96
+EXACT = 60  # values; the distribution of more is close to the normal one
+POWER = 0.8
+MOST = 1000  # numbers of sequences whose power is computed exactly; above, by the normal form
+TWO_SIDED, POWER_Z = 1.959964, 0.841621  # normal quantiles of LEVEL and POWER
+_HALVINGS = 24  # of the range of the values: finer than any printed figure
 
 
 @dataclass(frozen=True)
@@ -46,10 +59,6 @@ class Interval:
     n: int
     clusters: int = 0
 
-    @property
-    def width(self) -> float:
-        return self.high - self.low
-
 
 @dataclass(frozen=True)
 class WinShare:
@@ -61,7 +70,7 @@ class WinShare:
     n: int
 
 
-def spread(values: Sequence[float]) -> Spread:
+def spread(values: Sequence[float] | Floats) -> Spread:
     """The spread of at least one value; ValueError for none."""
     if not len(values):
         raise ValueError("a spread needs at least one value")
@@ -123,11 +132,9 @@ def interval_rank(count: int) -> int:
 
     The greatest k with 2 P(B < k) <= 0.05 for B binomial (count, 1/2); 0 below MIN_CLUSTERS.
     """
-    numbers = np.arange(count + 1)
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
-    logs = factorials[count] - factorials[numbers] - factorials[count - numbers]
-    tails = np.cumsum(np.exp(logs - count * math.log(2)))
-    return int(np.sum(2 * tails <= 1 - LEVEL))
+    from scipy.special import bdtr  # slow to import
+
+    return int(np.sum(2 * bdtr(np.arange(count + 1), count, 0.5) <= 1 - LEVEL))
 
 
 def share_interval(wins: int, count: int) -> WinShare:
@@ -165,10 +172,131 @@ def more_clusters(medians: Floats, equal: float) -> int | None:
         if total - (side * total) // count < interval_rank(total):
             return more
     # n p - n / 2 = 1.96 sqrt(n) / 2, the normal form of the sign test
-    many = math.ceil((_NORMAL / (2 * side / count - 1)) ** 2) - count
+    many = math.ceil((1.96 / (2 * side / count - 1)) ** 2) - count
     return many if many <= MAX_MORE else None
 
 
 def printed(value: float) -> str:
     """An end of an interval as reports print it; verdicts use this value."""
     return f"{value:.3g}"
+
+
+def below(values: Floats) -> float:
+    """p of "the centre is 0 or above": small if the values lie below 0.
+
+    Zeros count as if they spoke against it, so that equal values give no false verdict.
+    """
+    ranks, negative = _ranks(values)
+    total, count = float(ranks[~negative].sum()), len(ranks)
+    if not count:
+        return 1.0
+    # P(sum of the ranks with sign + <= total), each sign by a fair coin
+    if count <= EXACT:
+        doubled = tuple(sorted(int(2 * rank) for rank in ranks))  # mean ranks are halves
+        return float(_distribution(doubled)[: round(2 * total) + 1].sum())
+    mean, variance = float(ranks.sum()) / 2, float((ranks**2).sum()) / 4
+    return NormalDist().cdf((total + 0.5 - mean) / math.sqrt(variance))
+
+
+def above(values: Floats) -> float:
+    """p of "the centre is 0 or below"."""
+    return below(-values)
+
+
+def _ranks(values: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """The ranks of the sizes, equal sizes by their mean, and which values are below 0."""
+    sizes = np.abs(values)
+    _, place, counts = np.unique(sizes, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[place], values < 0
+
+
+@lru_cache(maxsize=512)
+def _distribution(doubled: tuple[int, ...]) -> Floats:
+    """P(sum = s) of doubled ranks, s from 0 on."""
+    chances = np.zeros(sum(doubled) + 1)
+    chances[0] = 1.0
+    for rank in doubled:
+        with_it = np.zeros_like(chances)
+        with_it[rank:] = chances[: len(chances) - rank]
+        chances = (chances + with_it) / 2
+    return chances
+
+
+def centre(values: Floats) -> float:
+    """Hodges and Lehmann's estimate: where the signed-rank sums are equal."""
+
+    def surplus(shift: float) -> bool:
+        ranks, negative = _ranks(values - shift)
+        return float(ranks[negative].sum()) < float(ranks.sum()) / 2
+
+    return _crossing(surplus, values)
+
+
+def interval(values: Floats, tail: float) -> tuple[float, float]:
+    """The centres that neither test rejects at `tail`; all values' range if there are too few."""
+    low = _crossing(lambda shift: above(values - shift) <= tail, values)
+    high = _crossing(lambda shift: below(values - shift) > tail, values)
+    return low, high
+
+
+def _crossing(holds: Callable[[float], bool], values: Floats) -> float:
+    """Where `holds` ends to be true, between the least and the greatest value."""
+    low, high = float(values.min()), float(values.max())
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """p-values adjusted by Holm (1979): those <= a have an error rate of a for all together."""
+    order = sorted(range(len(chances)), key=chances.__getitem__)
+    found, least = [0.0] * len(chances), 0.0
+    for place, index in enumerate(order):
+        least = max(least, min(1.0, (len(chances) - place) * chances[index]))
+        found[index] = least
+    return found
+
+
+def power(sequences: int, share: float) -> float:
+    """The probability that the interval of so many sequences excludes equality on the right side.
+
+    0 for fewer than MIN_CLUSTERS sequences, which give no interval.
+    """
+    from scipy.special import betainc
+
+    if sequences < MIN_CLUSTERS:
+        return 0.0
+    rank = interval_rank(sequences)  # so many on the other side give an interval with equality
+    return float(betainc(sequences - rank + 1, rank, share))
+
+
+def needed(share: float) -> int | None:
+    """The fewest sequences from which on the power is at least POWER.
+
+    None if no practical number suffices: the share is one half or less, or too near to it.
+    """
+    from scipy.special import betainc
+
+    if share <= 0.5:
+        return None
+    counts, ranks = _ranks_of_counts()
+    short = np.flatnonzero(betainc(counts - ranks + 1, ranks, share) < POWER)
+    if not len(short):
+        return int(counts[0])
+    if short[-1] + 1 < len(counts):
+        return int(counts[short[-1] + 1])
+    spread = TWO_SIDED / 2 + POWER_Z * math.sqrt(share * (1 - share))
+    many = math.ceil((spread / (share - 0.5)) ** 2)
+    return max(many, MOST + 1) if many <= MAX_MORE else None
+
+
+@lru_cache(maxsize=1)
+def _ranks_of_counts() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Numbers of sequences from MIN_CLUSTERS to MOST, and interval_rank() of each."""
+    counts = np.arange(MIN_CLUSTERS, MOST + 1)
+    return counts, np.array([interval_rank(int(count)) for count in counts])

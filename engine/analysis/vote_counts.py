@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
@@ -83,52 +83,32 @@ def tally(votes: Iterable[Vote], table: pd.DataFrame) -> tuple[VoteCount, ...]:
     Votes on answers that are not in the table do not count.
     """
     known = [vote for vote in votes if vote.choice]
-    where = _where(table, {vote.sample for vote in known})
-    grouped: dict[tuple[frozenset[str], bool], list[tuple[str, str, str]]] = {}
+    lines = table[(table["phase"] == "measured") & table["sample"].isin({v.sample for v in known})]
+    columns = lines[["run", "model", "repeat", "sample", "label", "sequence"]]
+    where = {  # -> label and sequence
+        (line["sample"], voted_answer(line)): (line["label"], str(line["sequence"] or ""))
+        for line in columns.to_dict("records")
+    }
+    # Per pair and kind: the preferred label, or the choice, and the sequence of each vote.
+    grouped: dict[tuple[frozenset[str], bool], list[tuple[str, str]]] = {}
     for vote in known:
         sides = [where.get((vote.sample, answer)) for answer in (vote.first, vote.second)]
         if sides[0] is not None and sides[1] is not None:
             (first, sequence), (second, _) = sides[0], sides[1]
-            winner = {"first": first, "second": second}.get(vote.choice, vote.choice)
-            kind = "better" if vote.choice in ("first", "second") else "same"
-            grouped.setdefault((frozenset((first, second)), vote.blind), []).append(
-                (kind, winner, sequence)
-            )
-    return tuple(
-        _count(a, b, blind, grouped[key])
-        for a, b in combinations(labels(table), 2)
-        for blind in (True, False)
-        if (key := (frozenset((a, b)), blind)) in grouped
-    )
-
-
-def _where(
-    table: pd.DataFrame, samples: set[str]
-) -> dict[tuple[str, VotedAnswer], tuple[str, str]]:
-    """(sample, answer) -> (label, sequence), of measured results."""
-    lines = table[(table["phase"] == "measured") & table["sample"].isin(samples)]
-    columns = lines[["run", "model", "repeat", "sample", "label", "sequence"]]
-    return {
-        (line["sample"], voted_answer(line)): (line["label"], str(line["sequence"] or ""))
-        for line in columns.to_dict("records")
-    }
-
-
-def _count(a: str, b: str, blind: bool, votes: list[tuple[str, str, str]]) -> VoteCount:
-    """`votes`: (kind, winning label or choice, sequence)."""
-    numbers = Counter((kind, winner) for kind, winner, _ in votes)
-    lead: Counter[str] = Counter()
-    for kind, winner, sequence in votes:
-        lead[sequence] += (kind == "better") * (1 if winner == a else -1)
-    decided = [value for value in lead.values() if value]
-    wins = sum(value > 0 for value in decided)
-    return VoteCount(
-        a,
-        b,
-        blind,
-        a_better=numbers["better", a],
-        b_better=numbers["better", b],
-        both=numbers["same", "both"],
-        neither=numbers["same", "neither"],
-        share=statistics.share_interval(wins, len(decided)) if decided else None,
-    )
+            winner = {"first": first, "second": second}.get(vote.choice, f"\0{vote.choice}")
+            key = frozenset((first, second)), vote.blind
+            grouped.setdefault(key, []).append((winner, sequence))
+    found = []
+    for (a, b), blind in product(combinations(labels(table), 2), (True, False)):
+        if not (pair := grouped.get((frozenset((a, b)), blind))):
+            continue
+        numbers = Counter(winner for winner, _ in pair)
+        lead = Counter[str]()
+        for winner, sequence in pair:
+            lead[sequence] += (winner == a) - (winner == b)
+        decided = [value for value in lead.values() if value]
+        wins = sum(value > 0 for value in decided)
+        share = statistics.share_interval(wins, len(decided)) if decided else None
+        both, neither = numbers["\0both"], numbers["\0neither"]
+        found.append(VoteCount(a, b, blind, numbers[a], numbers[b], both, neither, share))
+    return tuple(found)

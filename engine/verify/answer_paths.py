@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +29,7 @@ from engine.pipeline.prefix_cache import Prefixes
 from engine.pipeline.run_stages import answer_rules
 from engine.pipeline.single_run import seeded
 from engine.pipeline.watcher import Watcher
-from engine.types import (
-    DecodeConfig,
-    Media,
-    Prepared,
-    Ran,
-    RunRequest,
-    RunResult,
-    Sample,
-)
-from engine.verify import named_processor as named
+from engine.types import DecodeConfig, Media, Prepared, Ran, RunRequest, RunResult, Sample
 from engine.verify.verdict import VerifyRequest
 
 # way of answering -> what it needs that a model may refuse (Adapter.refuses)
@@ -51,17 +43,8 @@ WAYS: dict[str, tuple[Way, ...]] = {
 }
 ANOTHER_QUESTION = "Anything else?"  # asked first, to create the prefix
 # The generation settings that the user decides: length, and how tokens are drawn.
-_DRAWN = (
-    "max_length",
-    "num_beams",
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "typical_p",
-    "epsilon_cutoff",
-    "eta_cutoff",
-)
+_DRAWN = ("max_length", "num_beams", "temperature", "top_k", "top_p", "min_p", "typical_p",
+          "epsilon_cutoff", "eta_cutoff")  # fmt: skip
 BRIEF = 48  # tokens
 LEAST_ROOM = 16  # new tokens that the context must have room for: some checks need them
 PREFIXES_MB = 2**20  # large enough to never be the limit
@@ -100,40 +83,34 @@ class RecordedAnswer:
         reused = prefix.tokens if prefix and prefix.state == "reused" else 0
         return reused + int(self.embeds.shape[1])
 
-    @property
-    def encodings(self) -> int:
-        """Calls of the vision tower, the first vision module."""
-        return self.seen[0].calls
-
 
 class AnswerRecorder:
     """Hooks on head, language model and vision modules inside a `with`."""
 
     def __init__(self, adapter: Adapter) -> None:
-        self._adapter = adapter
+        self._adapter, self._hooks = adapter, ExitStack()
+        self._vision = adapter.vision_modules()
         self._rows: list[torch.Tensor] = []
         self._times: list[float] = []  # seconds of the second clock
-        self._embeds: torch.Tensor | None = None
-        self._calls: dict[int, int] = {}
-        self._pictures: dict[int, int] = {}
-        self._hooks = ExitStack()
+        self._embeds = torch.empty(0)
+        self._pictures: list[list[int]] = [[] for _ in self._vision]  # of each call
 
     def __enter__(self) -> AnswerRecorder:
-        decoder = self._adapter.decoder
-        self._add(decoder.head.register_forward_hook(self._scores))
-        if self._adapter.compiled is not None:  # its graph contains the head
-            self._add(self._adapter.compiled.register_forward_hook(self._compiled_scores))
-        self._add(decoder.language_model.register_forward_pre_hook(self._first, with_kwargs=True))
-        for index, module in enumerate(self._adapter.vision_modules()):
-            hook = self._count(index)
-            self._add(module.register_forward_pre_hook(hook, with_kwargs=True))
+        decoder, compiled = self._adapter.decoder, self._adapter.compiled
+        handles = [decoder.head.register_forward_hook(self._scores)]
+        if compiled is not None:  # its graph contains the head
+            handles.append(compiled.register_forward_hook(self._compiled_scores))
+        first = decoder.language_model.register_forward_pre_hook(self._first, with_kwargs=True)
+        handles.append(first)
+        for module, pictures in zip(self._vision, self._pictures, strict=True):
+            count = partial(_count, pictures)
+            handles.append(module.register_forward_pre_hook(count, with_kwargs=True))
+        for handle in handles:
+            self._hooks.callback(handle.remove)
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._hooks.close()
-
-    def _add(self, handle: torch.utils.hooks.RemovableHandle) -> None:
-        self._hooks.callback(handle.remove)
 
     def _scores(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
         row = out.detach().reshape(-1, out.shape[-1])[-1]
@@ -144,43 +121,38 @@ class AnswerRecorder:
         self._scores(module, arguments, out[0])
 
     def _first(self, module: Any, arguments: Any, named: dict[str, Any]) -> None:
-        if self._embeds is not None:
-            return
-        if named.get("inputs_embeds") is not None:
-            self._embeds = named["inputs_embeds"].detach()
+        if self._embeds.numel():
             return
         ids = named.get("input_ids", arguments[0] if arguments else None)
-        if ids is not None:  # a model whose pictures do not stand among the prompt's tokens
+        if named.get("inputs_embeds") is not None:
+            self._embeds = named["inputs_embeds"].detach()
+        elif ids is not None:  # a model whose pictures do not stand among the prompt's tokens
             self._embeds = ids.detach()[..., None]
-
-    def _count(self, index: int) -> Callable[..., None]:
-        def hook(module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-            tensors = (t for t in (*arguments, *named.values()) if isinstance(t, torch.Tensor))
-            self._calls[index] = self._calls.get(index, 0) + 1
-            self._pictures[index] = self._pictures.get(index, 0) + len(next(tensors))
-
-        return hook
 
     def answer(
         self, way: str, ids: tuple[int, ...], result: RunResult | None = None
     ) -> RecordedAnswer:
-        names = [type(module).__name__ for module in self._adapter.vision_modules()]
         seen = tuple(
-            ModuleCalls(name, self._calls.get(index, 0), self._pictures.get(index, 0))
-            for index, name in enumerate(names)
+            ModuleCalls(type(module).__name__, len(pictures), sum(pictures))
+            for module, pictures in zip(self._vision, self._pictures, strict=True)
         )
         logits = torch.stack(self._rows) if self._rows else torch.empty(0)
-        embeds = torch.empty(0) if self._embeds is None else self._embeds
         head_ms: tuple[float, ...] = ()
         if result is not None and result.clocks is not None:
             zero = result.clocks[0].second_s
             head_ms = tuple((moment - zero) * 1000 for moment in self._times)
-        return RecordedAnswer(way, ids, logits, embeds, seen, result, head_ms)
+        return RecordedAnswer(way, ids, logits, self._embeds, seen, result, head_ms)
 
     @property
     def steps(self) -> int:
         """Tokens computed so far: the head is called once per token."""
         return len(self._rows)
+
+
+def _count(pictures: list[int], module: Any, arguments: Any, named: dict[str, Any]) -> None:
+    """A hook that counts the pictures of a call."""
+    tensors = (t for t in (*arguments, *named.values()) if isinstance(t, torch.Tensor))
+    pictures.append(len(next(tensors)))
 
 
 class Subject:
@@ -205,13 +177,11 @@ class Subject:
         rules, self.notes = answer_rules(adapter, self.prepared, asked)
         most = min(most, rules.config.max_new_tokens)
         self.greedy = replace(rules.config, max_new_tokens=most, min_new_tokens=0)
-        self.judged: RecordedAnswer | None = (
-            None  # plain, if the checkpoint's settings change scores
-        )
+        # plain, if the checkpoint's settings change scores
+        self.judged: RecordedAnswer | None = None
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """The ways of answering that the model offers."""
         refused = self.adapter.refuses
         return tuple(way for way, needs in WAYS.items() if not refused.keys() & set(needs))
 
@@ -226,12 +196,7 @@ class Subject:
     @property
     def brief(self) -> DecodeConfig:
         """Greedy and short, for repeated runs; other checks compare the full length."""
-        config = self.greedy
-        return replace(config, max_new_tokens=min(BRIEF, config.max_new_tokens))
-
-    @property
-    def sampled(self) -> DecodeConfig:
-        return replace(self.brief, temperature=0.8, top_p=0.95, seed=1)
+        return replace(self.greedy, max_new_tokens=min(BRIEF, self.greedy.max_new_tokens))
 
     @torch.inference_mode()
     def plain(self, config: DecodeConfig) -> RecordedAnswer:
@@ -242,8 +207,7 @@ class Subject:
             out = self.adapter.generate(self.prepared, **options)
         answer = watch.answer("plain", self.new_ids(out, watch.steps))
         if self.adapter.rules.values and config.greedy:
-            self.judged = replace(answer, scores=torch.stack(seen.rows))
-            return self.judged
+            answer = self.judged = replace(answer, scores=torch.stack(seen.rows))
         return answer
 
     @torch.inference_mode()
@@ -287,28 +251,13 @@ class Subject:
         request = RunRequest(self.sample, name, prompt, decode=config, cache=cache, mode=mode)
         return replace(request, pixels=self.request.pixels, **vars(self.request.media))
 
-    def pixels(self) -> tuple[float, bool]:
-        """(difference from the named processor's pixels in grey levels, whether ours were used).
-
-        Compared on the sample's pictures, and on a wide and a tall one.
-        """
-        prepared = self.prepared.pixels
-        others = (Media("image", (one,), "", "noise") for one in named.pictures())
-        levels = max(self._levels(shown) for shown in (self.media, *others))
-        ours = self.adapter.pixels_of(self.media, self.request.pixels)
-        return levels, torch.equal(prepared, ours.to(prepared.device, prepared.dtype))
-
-    def _levels(self, shown: Media) -> float:
-        ours = self.adapter.pixels_of(shown, self.request.pixels)
-        return self.adapter.grey_levels(ours, named.pixels(self.adapter, shown))
-
     def prepare(self, shown: Media) -> Prepared:
-        """Stage 2 with the pixel setting that is verified."""
         return self.adapter.preprocess(shown, self.request.prompt, self.request.pixels)
 
     def run(self, request: RunRequest) -> RunResult:
         """Runs the project's pipeline with caches that only this verification uses."""
-        watcher = _Cancelling(self.cancelled)
+        watcher = Watcher()
+        watcher.cancelled = self.cancelled  # type: ignore[method-assign]
         return single_run.run(self.adapter, request, self.cache, watcher, self.kept)
 
     def options(self, config: DecodeConfig) -> dict[str, Any]:
@@ -369,11 +318,6 @@ class _ScoreRecorder(LogitsProcessor):
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         self.rows.append(scores[0].detach().float().cpu())
         return scores
-
-
-class _Cancelling(Watcher):
-    def __init__(self, cancelled: Callable[[], bool]) -> None:
-        self.cancelled = cancelled  # type: ignore[method-assign]
 
 
 @torch.inference_mode()

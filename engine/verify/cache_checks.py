@@ -32,7 +32,7 @@ from engine.types import (
     Pixels,
     Sample,
 )
-from engine.verify import named_processor
+from engine.verify import pictures
 from engine.verify.answer_paths import ANOTHER_QUESTION, RecordedAnswer, Subject
 from engine.verify.verdict import CheckFinding, judged
 
@@ -41,15 +41,17 @@ KeyChange = tuple[str, bool, bool]  # what was changed, whether the key must cha
 
 def keys(subject: Subject, folder: Path) -> CheckFinding:
     """Changes every ingredient, one at a time: the key must change exactly when it must."""
-    shown, faults = [], []
     changes = (_feature_changes(subject), _prefix_changes(subject), _file_changes(subject, folder))
-    for what, must_change, changed in chain(*changes):
-        right = must_change == changed
-        change = {"what": what, "must_change": must_change, "changed": changed, "right": right}
-        shown.append(change)
-        if not right:
-            did = "changed" if changed else "did not change"
-            faults.append(f"{what}: the key {did}, but the opposite is required.")
+    shown = [
+        {"what": what, "must_change": must, "changed": changed, "right": must == changed}
+        for what, must, changed in chain(*changes)
+    ]
+    faults = [
+        f"{change['what']}: the key {'changed' if change['changed'] else 'did not change'}, but "
+        "the opposite is required."
+        for change in shown
+        if not change["right"]
+    ]
     good = f"{len(shown)} changes, one at a time: each key changed if and only if it must."
     return judged(faults, good, "wrong keys", {"changes": shown})
 
@@ -139,37 +141,31 @@ def _copies(subject: Subject, folder: Path) -> dict[str, dict[str, Sample]]:
     first, last = ([image.copy() for image in images] for _ in range(2))
     first[0][0, 0] = 255 - first[0][0, 0]
     last[-1][-1, -1] = 255 - last[-1][-1, -1]
-    wide = [named_processor.pictures()[0]] * len(images)
+    wide = [pictures.noise()[0]] * len(images)
     tall = [image.reshape(image.shape[1], image.shape[0], 3) for image in wide]
+    changed = {"first pixel of the first picture": first, "last pixel of the last picture": last}
     forms: dict[str, dict[str, Sequence[Image]]] = {
-        "pictures": {
-            "copy": images,
-            "renamed": images,
-            "first pixel of the first picture": first,
-            "last pixel of the last picture": last,
-        },
+        "pictures": {"copy": images, "renamed": images, **changed},
         "wide pictures": {
-            "copy": wide,
-            "renamed": wide,
+            **dict.fromkeys(("copy", "renamed"), wide),
             "tall pictures with the same values": tall,
         },
     }
-    found = {
+    copies = {
         form: {
-            what: copy_of(kind, f"{index}", write_pictures(folder / form, f"{index}", pictures))
-            for index, (what, pictures) in enumerate(versions.items())
+            what: copy_of(kind, f"{index}", write_pictures(folder / form, f"{index}", shown))
+            for index, (what, shown) in enumerate(versions.items())
         }
         for form, versions in forms.items()
     }
     if kind == "events" and subject.sample.events is not None:
-        found["events"] = _event_copies(events.read(subject.sample.events), folder)
-    return found
+        copies["events"] = _event_copies(events.read(subject.sample.events), folder)
+    return copies
 
 
 def copy_of(kind: MediaKind, name: str, paths: tuple[Path, ...]) -> Sample:
-    if kind == "events":
-        return Sample(name, "copy", event_images=paths)
-    return Sample(name, "copy", frames=paths)
+    events, frames = (paths, ()) if kind == "events" else ((), paths)
+    return Sample(name, "copy", event_images=events, frames=frames)
 
 
 def write_pictures(folder: Path, name: str, images: Any) -> tuple[Path, ...]:
@@ -191,9 +187,8 @@ def _event_copies(stream: Events, folder: Path) -> dict[str, Sample]:
     found = {}
     for index, (what, one) in enumerate(versions.items()):
         columns = {key: getattr(one, key) for key in "xytp"}
-        table = np.empty(len(one), dtype=[(key, value.dtype) for key, value in columns.items()])
-        for key, value in columns.items():
-            table[key] = value
+        types = [(key, column.dtype) for key, column in columns.items()]
+        table = np.rec.fromarrays(list(columns.values()), dtype=types)
         path = folder / f"events_{index}.npy"
         np.save(path, table, allow_pickle=False)
         found[what] = Sample(str(index), "copy", events=path)

@@ -5,36 +5,43 @@ SHA-256 of the rest, written with sorted keys and no spaces.  "models" lists for
 of the checkpoint, dtype, device, hardware, whether it is verified, what that covers ("coverage")
 and what it does not prove ("unproved").  "engine" is the digest of the code that answers and
 verifies, and of its libraries.  "verdicts" holds all checks.
+
+Whether one is still valid is found without hashing weights, and with torch only if it is already
+imported: a checkpoint counts as changed if its current files have not been hashed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
+import platform
 import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from engine import settings
-from engine.errors import BadInput
+from engine.errors import BadInput, ModelUnavailable, SettingsError
+from engine.machine import device
 from engine.media_options import COUNT_SPLIT
+from engine.models import checkpoint, checkpoint_files, variants
+from engine.models.checkpoint import ModelEntry
+from engine.models.families import FAMILIES
 from engine.plain_files import JSON_FAULTS, Count, Name, advice, read_limited, reason, write_whole
 from engine.quoting import quoted, shown
 from engine.storage import provenance
-from engine.storage.result_rows import ResultRow
+from engine.storage.result_rows import ResultRow, plain_value
 from engine.storage.schemas import SHOWN, UNVERIFIED, Standing, Texts, checked
-from engine.types import Ran, RunResult
+from engine.types import RunRequest, RunResult
 from engine.verify import coverage
 from engine.verify.coverage import Coverage
-from engine.verify.verdict import Verdict, VerifyRequest, verified
+from engine.verify.verdict import ModelVerdicts, Verdict, VerifyRequest, verified
 
 __all__ = ["SHOWN"]
 FORMAT = 3
@@ -100,27 +107,12 @@ def engine_digest() -> str:
 
 
 def libraries() -> dict[str, str]:
-    """The versions of the packages that compute; "" for one that is not installed."""
-    return {name: _version(name) for name in _LIBRARIES}
+    return {name: provenance.installed(name) for name in _LIBRARIES}
 
 
-def _version(name: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version  # a list of samples needs none
-
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
-
-
-def make(
-    request: VerifyRequest,
-    models: Sequence[Mapping[str, Any]],
-    verdicts: Sequence[Verdict],
-    dataset: str,
-) -> dict[str, Any]:
-    """The certificate of a finished verification; `models` as returned by `model_entry`."""
-    content: dict[str, Any] = {
+def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) -> dict[str, Any]:
+    names = VerifiedRequest.__struct_fields__[2:]
+    content = {
         "format": FORMAT,
         "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "engine": engine_digest(),
@@ -128,16 +120,10 @@ def make(
         "request": {
             "dataset": dataset,
             "samples": [sample.id for sample in request.samples],
-            "prompt": request.prompt,
-            "max_new_tokens": request.max_new_tokens,
-            "runs": request.runs,
-            "backend": request.backend,
-            "pixels": request.pixels,
-            "extent": request.extent,
-            "batch": request.batch,
+            **{name: getattr(request, name) for name in names},
         },
-        "models": list(models),
-        "verdicts": [structs.asdict(verdict) for verdict in verdicts],
+        "models": [_entry(model) for model in models],
+        "verdicts": [verdict for model in models for verdict in model.verdicts],
     }
     plain: dict[str, Any] = _plain(content)
     return plain | {"hash": content_hash(plain)}
@@ -145,39 +131,23 @@ def make(
 
 def _plain(value: Any) -> Any:
     """The value as JSON gives it back: tuples become lists, NaN and infinity become null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain_value))
 
 
-def model_entry(
-    name: str,
-    digest: str,
-    dtype: str,
-    environment: Mapping[str, str],
-    verdicts: Sequence[Verdict],
-    backend: Ran = "eager",
-    shows: str = "",
-    pixels: str = "",
-) -> dict[str, Any]:
-    """One model of a certificate; `dtype` is its precision, `digest` is "" if it did not load.
-
-    `backend` decoded the decoupled way; other backends, inputs and pixels are not covered.
-    """
-    rows = [verdict for verdict in verdicts if verdict.model == name]
+def _entry(model: ModelVerdicts) -> dict[str, Any]:
+    """One model of a certificate; its digest is "" if it did not load."""
+    info = model.info
     return {
-        "name": name,
-        "digest": digest,
-        "dtype": dtype,
-        "environment": dict(environment),
-        "backend": backend,
-        "verified": bool(digest) and verified(verdicts, name),
-        "coverage": _plain(asdict(coverage.of(rows))),
-        "unproved": coverage.unproved(rows),
-        "shows": shows,
-        "pixels": pixels,
+        "name": model.name,
+        "digest": info.digest if info else "",
+        "dtype": info.precision if info else "",
+        "environment": model.environment,
+        "backend": model.backend,
+        "verified": bool(info and info.digest) and verified(model.verdicts, model.name),
+        "coverage": coverage.of(model.verdicts),
+        "unproved": coverage.unproved(model.verdicts),
+        "shows": (info.shows or "") if info else "",
+        "pixels": model.pixels,
     }
 
 
@@ -202,21 +172,15 @@ def store(certificate: Mapping[str, Any]) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class UnusableFile:
+class UnusableFile(NamedTuple):
     """A file in the certificates folder that cannot be used, and why."""
 
     name: str
     reason: str
 
 
-def read(path: Path) -> dict[str, Any] | None:
-    """A certificate, or None if the file is not one or its hash does not match."""
-    found = _looked_at(path)
-    return None if isinstance(found, UnusableFile) else found
-
-
-def _looked_at(path: Path) -> dict[str, Any] | UnusableFile:
+def read(path: Path) -> dict[str, Any] | UnusableFile:
+    """A certificate, or why the file is not one; its hash must match."""
     try:
         state = path.stat()
     except OSError as error:
@@ -227,39 +191,33 @@ def _looked_at(path: Path) -> dict[str, Any] | UnusableFile:
 @lru_cache(maxsize=256)
 def _read(path: Path, changed: int, size: int) -> dict[str, Any] | UnusableFile:
     try:
-        found = checked(read_limited(path, MAX_BYTES), Certificate)
-        if found["hash"] != content_hash(found):
-            return UnusableFile(path.name, "its content does not match its hash")
-        wrong = _contradiction(found)
+        certificate = checked(read_limited(path, MAX_BYTES), Certificate)
+        wrong = _contradiction(certificate)
     except (OSError, ValueError, *JSON_FAULTS) as error:
-        return UnusableFile(path.name, reason(error))
-    return UnusableFile(path.name, wrong) if wrong else found
+        wrong = reason(error)
+    return UnusableFile(path.name, wrong) if wrong else certificate
 
 
-def _contradiction(found: Mapping[str, Any]) -> str:
+def _contradiction(certificate: Mapping[str, Any]) -> str:
     """Why a certificate of the right form is not accepted, or ""; ValueError for a bad date.
 
-    A model that is marked verified must be so by its own verdicts.  The hash only detects
+    What it states about a model must follow from its own verdicts.  The hash only detects
     accidents; it is not a signature.
     """
-    if found["format"] != FORMAT:
-        return f"it has format {quoted(found['format'])}, but this program reads {FORMAT}"
-    datetime.fromisoformat(found["made"])
-    names = [model["name"] for model in found["models"]]
-    if len(set(names)) < len(names):
+    if certificate["hash"] != content_hash(certificate):
+        return "its content does not match its hash"
+    if certificate["format"] != FORMAT:
+        return f"it has format {quoted(certificate['format'])}, but this program reads {FORMAT}"
+    datetime.fromisoformat(certificate["made"])
+    models = certificate["models"]
+    if len({model["name"] for model in models}) < len(models):
         return "it names a model twice"
-    for model in found["models"]:
-        if not _bears_out(found, model):
+    for model in models:
+        rows = [row for row in verdicts_in(certificate) if row.model == model["name"]]
+        good = bool(model["digest"]) and verified(rows, model["name"])
+        if (model["verified"], model["coverage"]) != (good, _plain(coverage.of(rows))):
             return "its own checks do not support what it states about a model"
     return ""
-
-
-def _bears_out(found: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
-    """Whether the verdicts support the model's entry: verified or not, and its coverage."""
-    rows = [row for row in verdicts_in(found) if row.model == model["name"]]
-    good = bool(model["digest"]) and verified(rows, model["name"])
-    same = model["coverage"] == _plain(asdict(coverage.of(rows)))
-    return model["verified"] is good and same
 
 
 def verdicts_in(certificate: Mapping[str, Any]) -> tuple[Verdict, ...]:
@@ -268,20 +226,18 @@ def verdicts_in(certificate: Mapping[str, Any]) -> tuple[Verdict, ...]:
 
 def stored_certificates() -> list[dict[str, Any]]:
     """All certificates, the newest first."""
-    found = [one for one in _all() if not isinstance(one, UnusableFile)]
-    return sorted(found, key=lambda one: str(one["made"]), reverse=True)
+    usable = [one for one in _all() if isinstance(one, dict)]
+    return sorted(usable, key=lambda one: str(one["made"]), reverse=True)
 
 
 def unusable_files() -> list[UnusableFile]:
     """The files in the folder that are not usable certificates, by name."""
-    return sorted(
-        (one for one in _all() if isinstance(one, UnusableFile)), key=lambda one: one.name
-    )
+    return sorted(one for one in _all() if isinstance(one, UnusableFile))
 
 
 def _all() -> list[dict[str, Any] | UnusableFile]:
     try:
-        return [_looked_at(path) for path in folder().glob("*.json")]
+        return [read(path) for path in folder().glob("*.json")]
     except OSError:
         return []
 
@@ -304,13 +260,13 @@ def certificate_status(result: RunResult) -> Standing:
     certificate of the checkpoint is named.
     """
     closest = UNVERIFIED
-    for certificate, model in _fresh(result.model.digest):
+    for certificate, model in fresh(result.model.digest):
         elsewhere = tuple(_other_setting(certificate, model, result))
         if not model["verified"]:
             if not elsewhere and failed(certificate, model):
                 break
             continue
-        lacking = (*elsewhere, *coverage.missing(coverage_in(model), result))
+        lacking = (*elsewhere, *coverage.missing(_coverage(model), result))
         if not lacking:
             return Standing("verified", str(certificate["hash"]))
         if closest is UNVERIFIED or len(lacking) < len(closest.missing):
@@ -318,14 +274,13 @@ def certificate_status(result: RunResult) -> Standing:
     return closest
 
 
-def coverage_in(model: Mapping[str, Any]) -> Coverage:
-    """The coverage of a certificate's model."""
+def _coverage(model: Mapping[str, Any]) -> Coverage:
     return msgspec.convert(model["coverage"], Coverage)
 
 
 def covers(model: Mapping[str, Any]) -> str:
-    """The same in a sentence."""
-    return coverage_in(model).sentence()
+    """The coverage of a certificate's model in a sentence."""
+    return _coverage(model).sentence()
 
 
 def command(model: str, ran: str, pixels: str) -> str:
@@ -336,7 +291,7 @@ def command(model: str, ran: str, pixels: str) -> str:
     return " ".join(words)
 
 
-def _fresh(digest: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def fresh(digest: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """Certificates of the current code with each entry for a checkpoint, the newest first.
 
     Variants of a model have one checkpoint.  The digest "" matches none.
@@ -349,7 +304,7 @@ def _fresh(digest: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]
 
 def pixels_of(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> str:
     """The pixel setting with which a model was verified."""
-    return str(model.get("pixels") or certificate["request"].get("pixels", ""))
+    return str(model["pixels"] or certificate["request"]["pixels"])
 
 
 def failed(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
@@ -366,20 +321,20 @@ def _other_setting(
 
     Results of the model's own generate() are covered with any backend.
     """
-    there, here = model["environment"], result.environment
+    request, there, here = result.request, model["environment"], result.environment
+    wanted, whole = certificate["request"], "whole recordings"
     pairs = [
-        ("shown", result.model.shows or "", model.get("shows", "")),
+        ("shown", result.model.shows or "", model["shows"]),
         ("dtype", result.model.precision, model["dtype"]),
-        ("device", here.get("device", ""), there.get("device", "")),
-        ("hardware", here.get("hardware", ""), there.get("hardware", "")),
-        ("pixels", result.request.pixels, pixels_of(certificate, model)),
+        *((name, here.get(name, ""), there.get(name, "")) for name in ("device", "hardware")),
+        ("pixels", request.pixels, pixels_of(certificate, model)),
     ]
-    request = result.request
     if result.extent is not None:  # pictures drawn from raw events
-        whole = "whole recordings"
-        pairs.append(("extent", result.extent, certificate["request"].get("extent", "")))
-        pairs.append(("window", str(request.window or whole), whole))
-        pairs.append(("split", str(request.split), str(COUNT_SPLIT)))
+        pairs += [
+            ("extent", result.extent, wanted["extent"]),
+            ("window", str(request.window or whole), whole),
+            ("split", str(request.split), str(COUNT_SPLIT)),
+        ]
     if request.perturbed:
         yield f"perturbed by {request.perturbed}"
     if result.backend != "generate":
@@ -387,3 +342,85 @@ def _other_setting(
     for name, ran, proved in pairs:
         if ran != proved:
             yield f"{name} {ran} ({proved or 'unknown'} verified)"
+
+
+def covering(entry: ModelEntry) -> Mapping[str, Any] | None:
+    """The newest certificate that verified this entry with its current files and device, or None.
+
+    Only certificates for the entry's own input and pixels (exact, unless it is a variant) and the
+    device's default backend count here.
+    """
+    for certificate, model in fresh(digest_now(entry) or ""):
+        pixels = pixels_of(certificate, model)
+        same = (model["dtype"], model["shows"]) == (entry.precision, entry.kind)
+        usual = certificate["request"]["extent"] == RunRequest.extent and _usual(model, entry)
+        if not (same and usual and pixels == (entry.pixels or "exact")):
+            continue
+        if here(model["environment"]) and model["verified"]:
+            return certificate
+        if here(model["environment"]) and failed(certificate, model):
+            return None
+    return None
+
+
+def _usual(model: Mapping[str, Any], entry: ModelEntry) -> bool:
+    """Whether the verified backend is the one that "auto" selects on the model's device."""
+    if not FAMILIES[entry.family].lean:  # a model without a seam only has its own generate()
+        return model["backend"] in ("eager", "generate")
+    on_cuda = str(model["environment"].get("device", "")).startswith("cuda")
+    return bool(model["backend"] == ("compiled" if on_cuda else "eager"))
+
+
+def digest_now(entry: ModelEntry) -> str | None:
+    """The digest of the entry's files, or None if they are missing or not hashed since a change."""
+    try:
+        folder = checkpoint.locate(entry)
+        return checkpoint_files.digest_if_known(folder, entry.name, settings.load().hashes_file)
+    except (ModelUnavailable, OSError):
+        return None
+
+
+def here(environment: Mapping[str, str]) -> bool:
+    """Whether a certificate's device may be the current one.
+
+    "auto" is only known after torch is imported; until then it may mean any accelerator.
+    """
+    name = environment.get("device", "")
+    if name == "cpu" and environment.get("hardware") != platform.machine():
+        return False
+    try:
+        wanted = settings.load().device
+        if wanted == "auto" and "torch" in sys.modules:
+            wanted = str(device.choose())
+    except SettingsError:
+        return False
+    return wanted in ("auto", name)
+
+
+def why_stale(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> str:
+    """Why a certificate does not apply to the current code, models or device; or ""."""
+    if stale(certificate):
+        then = certificate["libraries"]
+        for name, now in libraries().items():
+            if then.get(name) != now:
+                return f"{name} was {then.get(name)} then and is {now} now."
+        return "The engine's code has changed since."
+    by_name = {entry.name: entry for entry in entries}
+    reasons = (
+        _other_model(model, variants.named(model["name"], by_name))
+        for model in certificate["models"]
+    )
+    return next(filter(None, reasons), "")
+
+
+def _other_model(model: Mapping[str, Any], entry: ModelEntry | None) -> str:
+    name = model["name"]
+    if not model["digest"]:
+        return ""  # it did not load, so the certificate does not cover it
+    if entry is None:
+        return f"{name} is no longer in models.toml."
+    if entry.precision != model["dtype"]:
+        return f"{name} ran in {model['dtype']} then and runs in {entry.precision} now."
+    if digest_now(entry) != model["digest"]:
+        return f"The checkpoint of {name} has changed since, or its files have not been hashed."
+    return "" if here(model["environment"]) else f"{name} runs on another device now."

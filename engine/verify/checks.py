@@ -1,57 +1,162 @@
-"""Checks that only need recorded answers: pixels, greedy, counted, encodings, what is left, and the
-comparison itself, which must find differences planted in a recorded answer.
+"""Compares two answers token by token: exact, a tie within rounding, or a mismatch.
+
+Also checks what recorded answers show: pixels, greedy, counted, encodings, and what is left behind.
+The comparison must itself find differences that are planted in a recorded answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
+from typing import Any, Literal
 
 import torch
 
+from engine import quoting
 from engine.models.adapter import Adapter
+from engine.storage.schemas import Outcome
 from engine.types import Pixels
-from engine.verify import equality
-from engine.verify.answer_paths import RecordedAnswer
+from engine.verify.answer_paths import RecordedAnswer, Subject
 from engine.verify.verdict import CheckFinding, judged
+
+Result = Literal["EXACT", "NUMERIC TIE", "DRIFT", "MISMATCH"]
+OUTCOMES: dict[Result, Outcome] = {
+    "EXACT": "passed",
+    "NUMERIC TIE": "tie",
+    "DRIFT": "failed",
+    "MISMATCH": "failed",
+}
+Pieces = Callable[[Sequence[int]], list[str]]
 
 
 @dataclass(frozen=True)
-class ModelState:
+class AnswerComparison:
+    """plain compared with another way; `position`: the first difference from 0, or None."""
+
+    way: str
+    result: Result
+    length: int
+    position: int | None
+    logit_difference: float
+    rounding: float
+
+    @property
+    def sentence(self) -> str:
+        if self.result == "EXACT":
+            return (
+                f"EXACT: all {self.length} tokens are equal; logits differ by at most "
+                f"{self.logit_difference:.3g}."
+            )
+        if self.result == "DRIFT":
+            return (
+                f"DRIFT: all {self.length} tokens are equal, but logits differ by "
+                f"{self.logit_difference:.3g}; rounding explains only {self.rounding:.3g}, so "
+                "the computation is not the same."
+            )
+        where = f"token {(self.position or 0) + 1} of {self.length} differs"
+        figures = f"{self.logit_difference:.3g} apart, rounding explains {self.rounding:.3g}"
+        if self.result == "NUMERIC TIE":
+            return f"NUMERIC TIE: {where}, and both tokens are equally good (logits {figures})."
+        return f"MISMATCH: {where} (logits {figures})."
+
+
+def compare(plain: RecordedAnswer, other: RecordedAnswer, rounding: float) -> AnswerComparison:
+    """Compares two answers; in a tie both margins and the logits' difference are within rounding.
+
+    Equal tokens are not enough.  If logits differ by more than twice the rounding, the computation
+    is a different one and could give other tokens on another sample.
+    """
+    at = first_difference(plain.ids, other.ids)
+    reached = len(plain.ids) if at is None else at + 1
+    apart = _apart(plain, other, slice(0, reached) if at is None else slice(at, at + 1))
+    result: Result = "EXACT" if apart <= 2 * rounding else "DRIFT"
+    if at is not None:
+        result = "NUMERIC TIE" if _tied(plain, other, at, apart, rounding) else "MISMATCH"
+    return AnswerComparison(other.way, result, len(plain.ids), at, apart, rounding)
+
+
+def first_difference(one: Sequence[int], two: Sequence[int]) -> int | None:
+    """The first position where two lists of ids differ, or None; may be the end of the shorter."""
+    ends = None if len(one) == len(two) else min(len(one), len(two))
+    return next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), ends)
+
+
+def _apart(plain: RecordedAnswer, other: RecordedAnswer, rows: slice) -> float:
+    """The largest difference of logits; infinite if one side has none."""
+    one, two = plain.logits[rows], other.logits[rows]
+    return float((one - two).abs().max()) if one.shape == two.shape and len(one) else inf
+
+
+def _tied(
+    plain: RecordedAnswer, other: RecordedAnswer, at: int, apart: float, rounding: float
+) -> bool:
+    if at >= min(len(plain.ids), len(other.ids)) or apart > rounding:
+        return False
+    a, b = plain.ids[at], other.ids[at]
+    if plain.scores is not None:  # the tokens were not chosen by the raw logits
+        return 0 <= float(plain.scores[at, a] - plain.scores[at, b]) <= rounding
+    margins = (plain.logits[at, a] - plain.logits[at, b], other.logits[at, b] - other.logits[at, a])
+    return all(0 <= float(margin) <= rounding for margin in margins)
+
+
+def finding(
+    pairs: Sequence[tuple[RecordedAnswer, RecordedAnswer]], rounding: float, pieces: Pieces
+) -> tuple[CheckFinding, AnswerComparison]:
+    """The worst comparison of plain with another way, as a finding with evidence: both answers as
+    tokens, and both sides' two best logits at the first difference."""
+    found = [(compare(*pair, rounding), *pair) for pair in pairs]
+    order = list(OUTCOMES)
+    worst, plain, other = max(found, key=lambda one: order.index(one[0].result))
+    at, embeddings = worst.position, None
+    if plain.embeds.shape == other.embeds.shape and plain.embeds.numel():
+        embeddings = float((plain.embeds.float() - other.embeds.float()).abs().max())
+    sides: dict[str, dict[str, Any]] = {}
+    for side, answer in (("plain", plain), ("other", other)):
+        sides[side] = {"ids": list(answer.ids), "pieces": pieces(answer.ids)}
+        if at is not None:
+            best = zip(*answer.logits[at].topk(2), strict=True) if at < len(answer.logits) else ()
+            sides[side]["best"] = [
+                {"id": int(i), "piece": pieces([int(i)])[0], "logit": float(v)} for v, i in best
+            ]
+    evidence = {
+        "way": worst.way,
+        "result": worst.result,
+        "position": at,
+        "logit_difference": None if worst.logit_difference == inf else worst.logit_difference,
+        "rounding": worst.rounding,
+        "first_embeddings_difference": embeddings,
+        **sides,
+    }
+    equal = worst.length if at is None else at
+    shown = (equal, worst.length, "equal tokens", evidence)
+    return CheckFinding(OUTCOMES[worst.result], worst.sentence, *shown), worst
+
+
+def not_the_best(answer: RecordedAnswer) -> list[int]:
+    """Positions whose token does not have the highest logit of its step."""
+    logits = answer.logits if answer.scores is None else answer.scores
+    steps = min(len(answer.ids), len(logits))
+    best = logits[:steps].max(dim=-1).values if steps else torch.empty(0)
+    return [i for i in range(steps) if not logits[i, answer.ids[i]] >= best[i]]  # NaN too
+
+
+def state(adapter: Adapter) -> dict[str, object]:
     """The state that inference must not change.
 
-    `weights`: the sum of torch's in-place change counters of all parameters.  `generator`: the
+    "weights": the sum of torch's in-place change counters of all parameters.  "generator": the
     state of torch's global random generator.
     """
-
-    hooks: int
-    training: bool
-    weights: int
-    generation_config: str
-    generator: bytes
-    threads: int
-
-    def changed(self, later: ModelState) -> list[str]:
-        """The names of the fields that differ."""
-        return [name for name in vars(self) if getattr(self, name) != getattr(later, name)]
-
-
-def state(adapter: Adapter) -> ModelState:
     model = adapter.model
-    return ModelState(
-        hooks=sum(_hooks(model)),
-        training=any(module.training for module in model.modules()),
-        weights=sum(weight._version for weight in model.parameters()),
-        generation_config=model.generation_config.to_json_string(),
-        generator=bytes(torch.get_rng_state().tolist()),
-        threads=torch.get_num_threads(),
-    )
-
-
-def _hooks(model: torch.nn.Module) -> Iterator[int]:
     kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    for module in model.modules():
-        yield from (len(getattr(module, kind)) for kind in kinds)
+    return {
+        "hooks": sum(len(getattr(module, kind)) for module in model.modules() for kind in kinds),
+        "training": any(module.training for module in model.modules()),
+        "weights": sum(weight._version for weight in model.parameters()),
+        "generation_config": model.generation_config.to_json_string(),
+        "generator": bytes(torch.get_rng_state().tolist()),
+        "threads": torch.get_num_threads(),
+    }
 
 
 ENCODING = ("hooked", "computed")  # ways that encode, like plain
@@ -61,10 +166,11 @@ LEVELS: dict[Pixels, int] = {"exact": 0, "fast": 2}  # explained in models/pixel
 
 def pixels(setting: Pixels, levels: float, used: bool) -> CheckFinding:
     """The difference from the image processor's pixels, and whether these pixels were used."""
-    bound = LEVELS[setting]
-    faults = [f"Pixels differ from the named image processor's by {levels:.2f} grey levels."]
-    faults = faults if levels > bound + 0.01 else []
-    faults += [] if used else ["The run used other pixels than the setting gives."]
+    bound, faults = LEVELS[setting], []
+    if levels > bound + 0.01:
+        faults = [f"Pixels differ from the named image processor's by {levels:.2f} grey levels."]
+    if not used:
+        faults.append("The run used other pixels than the setting gives.")
     relation = "equal" if not levels else f"are within {levels:.2f} grey levels of"
     good = f"The pixels {relation} those of the image processor that the checkpoint names."
     found = judged(faults, good, "", {"setting": setting})
@@ -74,7 +180,7 @@ def pixels(setting: Pixels, levels: float, used: bool) -> CheckFinding:
 def greedy(answers: Iterable[RecordedAnswer]) -> CheckFinding:
     """Each token has the highest logit of its step."""
     found = list(answers)
-    wrong = {a.way: places for a in found if (places := equality.not_the_best(a))}
+    wrong = {a.way: places for a in found if (places := not_the_best(a))}
     steps = {a.way: len(a.ids) for a in found}
     faults = [
         f"{way}: not the highest logit of its step at {len(places)} of {steps[way]} tokens."
@@ -127,15 +233,9 @@ def prefix(found: CheckFinding, reused: RecordedAnswer) -> CheckFinding:
     return replace(found, outcome="failed", sentence=sentence)
 
 
-def encoded_once(
-    answers: Mapping[str, RecordedAnswer], pictures: int, units: int | None = None
-) -> CheckFinding:
-    """Every picture is encoded once, and none if features were given.
-
-    `units`: what the tower takes for these pictures in one encoding, where that is not a batch of
-    pictures but of tiles or patches; None if it is the pictures.
-    """
-    plain = answers["plain"]
+def encoded_once(answers: Mapping[str, RecordedAnswer], subject: Subject) -> CheckFinding:
+    """Every picture is encoded once, and none if features were given."""
+    plain, pictures, units = answers["plain"], len(subject.media.images), subject.units()
     tower, *after = plain.seen
     faults = []
     if units is None and tower.pictures != pictures:
@@ -154,19 +254,18 @@ def encoded_once(
         calls = sum(seen.calls for seen in answer.seen)
         if way in GIVEN and calls:
             faults.append(f"{way}: {calls} calls of vision modules, though features were given.")
-    shown = "1 picture" if pictures == 1 else f"{pictures} pictures"
     good = (
-        f"plain, hooked and computed each encode {shown} once; with cached features, given "
-        "features or a reused prefix nothing is encoded."
+        f"plain, hooked and computed each encode {quoting.count(pictures, 'picture')} once; with "
+        "cached features, given features or a reused prefix nothing is encoded."
     )
     by_way = {way: [vars(seen) for seen in answer.seen] for way, answer in answers.items()}
     return judged(faults, good, "ways", {"calls": by_way, "pictures": pictures, "faults": faults})
 
 
 def left_as_found(
-    before: ModelState, after: ModelState, again: equality.AnswerComparison
+    before: dict[str, object], after: dict[str, object], again: AnswerComparison
 ) -> CheckFinding:
-    faults = [f"{name} has changed." for name in before.changed(after)]
+    faults = [f"{name} has changed." for name in before if before[name] != after[name]]
     if again.result in ("DRIFT", "MISMATCH"):
         faults.append(f"plain gives another answer afterwards. {again.sentence}")
     good = "plain gives the same answer as before; no hook or changed setting remains."
@@ -190,13 +289,13 @@ def planted(plain: RecordedAnswer) -> Iterator[tuple[str, RecordedAnswer]]:
 def comparison(plain: RecordedAnswer, rounding: float) -> CheckFinding:
     """The comparison must find each planted difference, and none in an unchanged copy."""
     found = {
-        what: equality.OUTCOMES[equality.compare(plain, copy, rounding).result] == "failed"
+        what: OUTCOMES[compare(plain, copy, rounding).result] == "failed"
         for what, copy in planted(plain)
     }
     worse = replace(plain, ids=(*plain.ids[:-1], int(plain.logits[-1].argmin())))
     found["a last token that is not the best"] = greedy([worse]).outcome == "failed"
     faults = [f"The comparison does not find {what}." for what, seen in found.items() if not seen]
-    if equality.compare(plain, replace(plain, way="copy"), rounding).result != "EXACT":
+    if compare(plain, replace(plain, way="copy"), rounding).result != "EXACT":
         faults.append("The comparison finds a difference between equal answers.")
     good = f"All {len(found)} planted differences in {len(plain.ids):,} tokens were found."
     return judged(faults, good, "differences missed", {"planted": found})

@@ -5,6 +5,7 @@ Coverage is computed from a certificate's verdicts, so it includes only what the
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,7 +45,6 @@ class Coverage:
     frames: tuple[str, ...] = ()
 
     def sentence(self) -> str:
-        """The coverage in one sentence, for the certificate."""
         ends = "an answer to its natural end" if self.natural_end else "no answer to its end"
         parts = [
             f"answers of up to {self.new_tokens:,} tokens",
@@ -61,36 +61,34 @@ class Coverage:
 
 def of(verdicts: Iterable[Verdict]) -> Coverage:
     """What the verdicts of one model cover."""
-    rows: dict[str, list[Verdict]] = {check: [] for check in CHECKS}
+    every: dict[str, list[Verdict]] = defaultdict(list)
+    good: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for verdict in verdicts:
-        rows.setdefault(verdict.check, []).append(verdict)
-    good = {check: [one.evidence for one in rows[check] if one.outcome in PASSED] for check in rows}
+        every[verdict.check].append(verdict)
+        if verdict.outcome in PASSED:
+            good[verdict.check].append(verdict.evidence)
     settled = {
         check
-        for check, some in rows.items()
-        if some and all(one.outcome in (*PASSED, "skipped") for one in some)
+        for check, rows in every.items()
+        if all(row.outcome in (*PASSED, "skipped") for row in rows)
     }
     answers = [*good["answer"], *good["long"]]
     lists = [one["rules"] for one in good["frames"] if isinstance(one.get("rules"), list | tuple)]
     return Coverage(
-        new_tokens=_most(answers, "new_tokens"),
-        positions=_most(answers, "positions"),
+        new_tokens=max(_whole(answers, "new_tokens")),
+        positions=max(_whole(answers, "positions")),
         natural_end=bool(good["ends"]),
         sampling={"equal_sampled", "settings"} <= settled,
         prefix="equal_prefix" in settled,
-        batch=max(1, _most(good["equal_batch"], "size")),
-        pictures=tuple(sorted({_whole(one, "pictures") for one in good["answer"]} - {0})),
+        batch=max(1, *_whole(good["equal_batch"], "size")),
+        pictures=tuple(sorted({*_whole(good["answer"], "pictures")} - {0})),
         frames=tuple(dict.fromkeys(str(rule) for rules in lists for rule in rules)),
     )
 
 
-def _whole(evidence: Mapping[str, Any], name: str) -> int:
-    value = evidence.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def _most(evidence: Iterable[Mapping[str, Any]], name: str) -> int:
-    return max((_whole(one, name) for one in evidence), default=0)
+def _whole(evidence: Iterable[Mapping[str, Any]], name: str) -> list[int]:
+    """The whole numbers of this name, and 0."""
+    return [0, *(one[name] for one in evidence if type(one.get(name)) is int)]
 
 
 def unproved(verdicts: Sequence[Verdict]) -> list[str]:
@@ -106,12 +104,8 @@ def unproved(verdicts: Sequence[Verdict]) -> list[str]:
     return [*gaps, *ALWAYS]
 
 
-def missing(cover: Coverage, result: RunResult) -> tuple[str, ...]:
+def missing(cover: Coverage, result: RunResult) -> Iterator[str]:
     """What a result has that was not verified, e.g. "96 tokens (48 verified)"."""
-    return tuple(_missing(cover, result))
-
-
-def _missing(cover: Coverage, result: RunResult) -> Iterator[str]:
     request, answer = result.request, result.generation
     positions = answer.prompt_tokens + result.new_tokens
     if not request.decode.greedy and not cover.sampling:

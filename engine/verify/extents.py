@@ -1,9 +1,15 @@
-"""Compares answers up to their natural end, past position 256, and in a batch."""
+"""Compares answers to their natural end, past position 256, in batches and under other settings.
+
+A trained model's best token is often so likely that no sampling setting changes the answer.
+Therefore a hook on the language model's head flattens the logits of every way, so that temperature,
+top_p, seed and minimum length change the tokens.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,19 +17,18 @@ import torch
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run
 from engine.types import DecodeConfig, RunResult
-from engine.verify import equality
-from engine.verify.answer_paths import RecordedAnswer, Subject
-from engine.verify.equality import Pieces
+from engine.verify import checks
+from engine.verify.answer_paths import AnswerRecorder, RecordedAnswer, Subject
+from engine.verify.checks import Pieces
 from engine.verify.verdict import CheckFinding, judged
 
 PAST = 256  # tokens; the default limit of an ordinary run
 LONG = 272  # tokens of the forced long answer
 
 
-def forced(subject: Subject, length: int = 0) -> DecodeConfig:
-    """Greedy with exactly `length` (default LONG) tokens, or fewer if the context is too short."""
-    room = subject.adapter.context_limit - subject.prepared.context_tokens
-    length = min(length or LONG, room)
+def forced(subject: Subject) -> DecodeConfig:
+    """Greedy with exactly LONG tokens, or fewer if the context is too short."""
+    length = min(LONG, subject.adapter.context_limit - subject.prepared.context_tokens)
     return replace(subject.greedy, max_new_tokens=length, min_new_tokens=length)
 
 
@@ -31,15 +36,15 @@ def long(
     plain: RecordedAnswer, others: Sequence[RecordedAnswer], rounding: float, pieces: Pieces
 ) -> CheckFinding:
     """Compares a forced answer; open if the context ends before its position 256."""
-    found, worst = equality.finding(plain, others, rounding, pieces)
-    length = len(plain.ids)
-    reached = {"new_tokens": length, "positions": plain.context + length}
+    found, worst = checks.finding([(plain, other) for other in others], rounding, pieces)
+    length, outcome = len(plain.ids), found.outcome
     sentence = f"Forced to {length:,} tokens. {worst.sentence}"
-    found = replace(found, sentence=sentence, evidence={**found.evidence, **reached})
-    if found.outcome in ("passed", "tie") and length <= PAST:
+    if outcome in ("passed", "tie") and length <= PAST:
         sentence += f" The context is too short for an answer of more than {PAST} tokens."
-        return replace(found, outcome="unresolved", sentence=sentence)
-    return found
+        outcome = "unresolved"
+    reached = {"new_tokens": length, "positions": plain.context + length}
+    evidence = {**found.evidence, **reached}
+    return replace(found, outcome=outcome, sentence=sentence, evidence=evidence)
 
 
 def ends(answers: Mapping[str, RecordedAnswer], eos_ids: Sequence[int]) -> CheckFinding:
@@ -50,18 +55,11 @@ def ends(answers: Mapping[str, RecordedAnswer], eos_ids: Sequence[int]) -> Check
     for way, answer in answers.items():
         if natural and (not answer.ids or answer.ids[-1] not in eos_ids):
             faults.append(f"{way}: the end token of plain's answer is missing.")
-    evidence = {
-        "natural_end": natural,
-        "new_tokens": {way: len(answer.ids) for way, answer in answers.items()},
-        "faults": faults,
-    }
-    found = judged(
-        faults, f"All ways end after {len(plain.ids):,} tokens, with one end token.", "", evidence
-    )
-    if natural or faults:
-        return found
-    sentence = f"It does not end within {len(plain.ids):,} tokens, so its end is not covered."
-    return replace(found, outcome="unresolved", sentence=sentence)
+    counts = {way: len(answer.ids) for way, answer in answers.items()}
+    evidence = {"natural_end": natural, "new_tokens": counts, "faults": faults}
+    good = f"All ways end after {len(plain.ids):,} tokens, with one end token."
+    endless = f"It does not end within {len(plain.ids):,} tokens, so its end is not covered."
+    return judged(faults, good, "", evidence, () if natural else (endless,))
 
 
 def ends_wrong(answer: RecordedAnswer, eos_ids: Sequence[int]) -> Iterator[str]:
@@ -70,82 +68,54 @@ def ends_wrong(answer: RecordedAnswer, eos_ids: Sequence[int]) -> Iterator[str]:
         yield f"{answer.way}: there is an end token before the last token."
     if answer.result is None or not answer.ids:
         return
-    right = "eos" if answer.ids[-1] in eos_ids else "length"
-    if answer.result.generation.stop != right:
-        stop = answer.result.generation.stop
+    right, stop = "eos" if answer.ids[-1] in eos_ids else "length", answer.result.generation.stop
+    if stop != right:
         yield f"{answer.way}: it reports a stop by {stop!r}, but stopped by {right!r}."
 
 
-@dataclass(frozen=True, eq=False)
-class Batched:
-    """The answers of a batch, each with plain's answer to the same question."""
-
-    rows: tuple[tuple[RecordedAnswer, RecordedAnswer], ...]  # (plain, the batch's row)
-    results: tuple[RunResult, ...]
-
-
-def batch(subjects: Sequence[Subject], plains: Sequence[RecordedAnswer], size: int) -> Batched:
-    """Answers `size` requests together: the subjects in turn, with their known plain answers."""
+def batch(
+    subjects: Sequence[Subject],
+    plains: Sequence[RecordedAnswer],
+    size: int,
+    rounding: float,
+    pieces: Pieces,
+) -> CheckFinding:
+    """Answers `size` requests together, the subjects in turn, and compares with their plain
+    answers; open if another dtype than float32 rounds a batch differently."""
     order = [place % len(subjects) for place in range(size)]
     requests = [subjects[i].run_request(subjects[i].greedy, "off") for i in order]
-    adapter = subjects[0].adapter
-    with _BatchScores(adapter) as seen:
+    adapter, steps = subjects[0].adapter, list[torch.Tensor]()  # scores [B, vocabulary] per step
+    handle = adapter.decoder.head.register_forward_hook(
+        lambda module, given, out: steps.append(out.detach().to("cpu", torch.float32, copy=True))
+    )
+    try:
         found = batch_run.run(adapter, requests, None)
-    results = tuple(one for one in found if isinstance(one, RunResult))
-    rows = []
+    finally:
+        handle.remove()
+    results = [one for one in found if isinstance(one, RunResult)]
+    if len(results) < size:
+        return CheckFinding("failed", f"{len(results):,} of {size:,} rows of a batch answered.")
+    pairs = []
     for row, result in enumerate(results):
         plain, ids = plains[order[row]], result.generation.token_ids
-        logits = torch.stack([scores[row] for scores in seen.steps[: len(ids)]])
-        rows.append((plain, replace(plain, way=f"row {row + 1}", ids=ids, logits=logits)))
-    return Batched(tuple(rows), results)
-
-
-class _BatchScores:
-    """Records the head's scores [B, vocabulary] of every step inside a `with`."""
-
-    def __init__(self, adapter: Adapter) -> None:
-        self._head = adapter.decoder.head
-        self.steps: list[torch.Tensor] = []
-
-    def __enter__(self) -> _BatchScores:
-        self._handle = self._head.register_forward_hook(self._see)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._handle.remove()
-
-    def _see(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
-        self.steps.append(out.detach().to("cpu", torch.float32, copy=True))
-
-
-def equal_batch(
-    found: Batched, size: int, adapter: Adapter, rounding: float, pieces: Pieces
-) -> CheckFinding:
-    """Compares rows with plain; open if another dtype than float32 rounds a batch differently."""
-    if len(found.results) < size:
-        return CheckFinding(
-            "failed", f"{len(found.results):,} of {size:,} rows of a batch answered."
-        )
-    compared = [
-        (equality.compare(plain, row, 4 * rounding), plain, row) for plain, row in found.rows
-    ]
-    order = list(equality.OUTCOMES)
-    worst, plain, row = max(compared, key=lambda one: order.index(one[0].result))
-    evidence = equality.evidence(worst, plain, row, pieces) | {"size": size}
-    outcome = equality.OUTCOMES[worst.result]
-    sentence = f"A batch of {size:,}. {row.way}: {worst.sentence}"
+        logits = torch.stack([scores[row] for scores in steps[: len(ids)]])
+        pairs.append((plain, replace(plain, way=f"row {row + 1}", ids=ids, logits=logits)))
+    compared, worst = checks.finding(pairs, 4 * rounding, pieces)
+    outcome, sentence = compared.outcome, f"A batch of {size:,}. {worst.way}: {worst.sentence}"
     if outcome == "failed" and adapter.dtype != torch.float32:
         outcome, sentence = "unresolved", f"{sentence} Batches are not covered in this dtype."
-    if faults := list(_batch_misreported(found)):
+    if faults := list(_batch_misreported([plain for plain, _ in pairs], results)):
         outcome, sentence = "failed", faults[0]
-    equal = worst.length if worst.position is None else worst.position
-    return CheckFinding(outcome, sentence, equal, worst.length, "equal tokens", evidence)
+    evidence = {**compared.evidence, "size": size}
+    return replace(compared, outcome=outcome, sentence=sentence, evidence=evidence)
 
 
-def _batch_misreported(found: Batched) -> Iterator[str]:
+def _batch_misreported(
+    plains: Sequence[RecordedAnswer], results: Sequence[RunResult]
+) -> Iterator[str]:
     """Faults in what a batch reports besides its rows' ids."""
-    tokens = sum(len(result.generation.token_ids) for result in found.results)
-    for number, ((plain, _), result) in enumerate(zip(found.rows, found.results, strict=True), 1):
+    tokens = sum(len(result.generation.token_ids) for result in results)
+    for number, (plain, result) in enumerate(zip(plains, results, strict=True), 1):
         if result.generation.prompt_tokens != plain.context:
             yield f"Row {number} reports a context that did not enter the language model."
         if result.batch is None:
@@ -154,3 +124,110 @@ def _batch_misreported(found: Batched) -> Iterator[str]:
             yield f"The batch reports {result.batch.tokens:,} tokens, but its rows have {tokens:,}."
         elif result.generation.token_ms or result.spans:
             yield f"Row {number} of a batch has its own times, which a batch cannot have."
+
+
+TOKENS = 16  # of the answers under other settings
+RANGE = 3.0  # of the flattened logits, from their mean to their largest
+SETTINGS: dict[str, dict[str, Any]] = {
+    "sampled": {"temperature": 1.0, "seed": 11},
+    "temperature": {"temperature": 0.4, "seed": 11},
+    "top_p": {"temperature": 1.0, "top_p": 0.3, "seed": 11},
+    "temperature and top_p": {"temperature": 2.5, "top_p": 0.8, "seed": 11},
+    "seed": {"temperature": 1.0, "seed": 2**31 + 5},
+}
+ENDING: dict[str, dict[str, Any]] = {  # used with logits that favour the end token
+    "end token": {},
+    "minimum length": {"min_new_tokens": 5},
+}
+LogitsChange = Callable[[torch.Tensor], torch.Tensor]
+
+
+@contextmanager
+def changed(adapter: Adapter, change: LogitsChange) -> Iterator[None]:
+    """Changes the head's logits in the eager and in the compiled step."""
+
+    def compiled(module: Any, arguments: Any, out: tuple[torch.Tensor, Any]) -> tuple[Any, Any]:
+        scores = change(out[0])
+        return scores, scores.argmax(-1)
+
+    with ExitStack() as stack:
+        head = adapter.decoder.head.register_forward_hook(lambda module, given, out: change(out))
+        stack.callback(head.remove)
+        if adapter.compiled is not None:
+            stack.callback(adapter.compiled.register_forward_hook(compiled).remove)
+        yield
+
+
+def flat(plain: RecordedAnswer) -> LogitsChange:
+    """Scales logits so that the largest is RANGE above their mean."""
+    height = float((plain.logits.max(dim=-1).values - plain.logits.mean(dim=-1)).mean())
+    scale = RANGE / max(height, 1e-6)
+    return lambda logits: logits * scale
+
+
+def ending(plain: RecordedAnswer, eos_ids: tuple[int, ...]) -> LogitsChange:
+    lift = 2 * float(plain.logits.abs().max()) + 1
+
+    def change(logits: torch.Tensor) -> torch.Tensor:
+        logits = logits.clone()
+        logits[..., eos_ids[0]] = lift
+        return logits
+
+    return change
+
+
+@torch.inference_mode()
+def own(subject: Subject, config: DecodeConfig) -> RecordedAnswer:
+    """The model's own generate() with the request's settings, the checkpoint's rules and the same
+    seed; the settings are built without engine.decoding.decode."""
+    adapter = subject.adapter
+    options = subject.options(config)
+    devices = [] if adapter.device.type == "cpu" else [adapter.device]
+    with AnswerRecorder(adapter) as watch, torch.random.fork_rng(devices):
+        torch.manual_seed(config.seed)
+        out = adapter.generate(subject.prepared, **options)
+    return watch.answer("plain", subject.new_ids(out, watch.steps))
+
+
+def settings(
+    subject: Subject,
+    plain: RecordedAnswer,
+    rounding: float,
+    text: Callable[[Sequence[int]], str],
+    doing: Callable[[str], None],
+) -> CheckFinding:
+    """The hooked and decoupled ways must give the tokens of generate() under every setting, and
+    settings must change the tokens.
+
+    Results must also report why they stopped, and the text that `text` gives for their ids.  Open
+    if logits differ by rounding: one random number may then draw different tokens.
+    """
+    adapter, answers = subject.adapter, dict[str, tuple[int, ...]]()
+    unequal, misreported, open_ = list[str](), list[str](), list[str]()
+    favoured = ENDING if subject.backend == "eager" else {}  # a graph has its own minimum length
+    tried = [(name, values, flat(plain)) for name, values in SETTINGS.items()]
+    tried += [(name, more, ending(plain, adapter.eos_ids)) for name, more in favoured.items()]
+    for name, values, change in tried:
+        doing(f"sampling on flattened logits: {name}")
+        config = replace(subject.greedy, max_new_tokens=TOKENS, **values)
+        with changed(adapter, change):
+            wanted = own(subject, config)
+            ways = [way for way in ("hooked", "decoupled") if way in subject.ways]
+            others = [getattr(subject, way)(config) for way in ways]
+        answers[name] = wanted.ids
+        for other in others:
+            compared = checks.compare(wanted, other, rounding)
+            if compared.result != "EXACT":
+                close = 0 < compared.logit_difference <= rounding and name in SETTINGS
+                kept = open_ if close else unequal
+                kept.append(f"With another {name}, {other.way}: {compared.sentence}")
+            wrong = (*checks.misreported(other, text), *ends_wrong(other, adapter.eos_ids))
+            misreported += [f"With another {name}: {fault}" for fault in wrong]
+    idle = [name for name in SETTINGS if name != "sampled" and answers[name] == answers["sampled"]]
+    open_ += [
+        f"Another {name} does not change the tokens, so this was not compared." for name in idle
+    ]
+    faults = unequal + misreported
+    good = f"All ways give plain's tokens with {len(answers)} settings, on flattened logits."
+    evidence = {"tokens": {name: list(ids) for name, ids in answers.items()}, "faults": faults}
+    return judged(faults, good, "settings", evidence, open_)

@@ -14,14 +14,12 @@ import torch
 
 from engine.analysis import statistics
 from engine.machine.clocks import ThreadWait, since
-from engine.machine.load import MachineLoad, together
-from engine.machine.load_meter import Meter
+from engine.machine.load import MachineLoad, Meter, together
 from engine.storage.schemas import Outcome
 from engine.timing import VisionProbe, synchronizer
 from engine.types import DecodeConfig
 from engine.verify.answer_paths import Subject
-from engine.verify.busy_checks import BEYOND
-from engine.verify.verdict import CheckFinding
+from engine.verify.verdict import BEYOND, CheckFinding
 
 OBSERVER, OBSERVER_MS = 0.01, 0.5  # of a whole answer's generate(); too slow if above both
 SLOW_PROBE = 0.25  # of a short answer, without waits for a core: a fault under any load
@@ -60,12 +58,10 @@ def pairs(subject: Subject, number: int, budget_s: float) -> Pairs:
     end = time.monotonic() + budget_s
     least = statistics.MIN_CLUSTERS
     while len(ms) < number and (len(ms) < least or time.monotonic() < end):
-        probed_second = len(ms) % 2 == 0
-        first = _generate_ms(subject, wait, short, probed=not probed_second)
-        second = _generate_ms(subject, wait, short, probed=probed_second)
-        bare, probed = (first, second) if probed_second else (second, first)
-        ms.append((bare[0], probed[0]))
-        net.append((bare[1], probed[1]))
+        order = (False, True) if len(ms) % 2 == 0 else (True, False)
+        times = {probed: _generate_ms(subject, wait, short, probed) for probed in order}
+        ms.append((times[False][0], times[True][0]))
+        net.append((times[False][1], times[True][1]))
     known = wait.ms() is not None
     wait.close()
     return Pairs(tuple(ms), tuple(net) if known else (), (answer_ms,), meter.read())
@@ -97,13 +93,10 @@ def observer(found: Pairs) -> CheckFinding:
     most = max(OBSERVER_MS, OBSERVER * answer)
     net = [probed - bare - max(most, SLOW_PROBE * bare) for bare, probed in found.net_ms]
     clear = len(net) >= MANY and statistics.median_interval(net).low > 0
-    outcome: Outcome
-    if clear or (added.low > most and added.n >= statistics.MIN_CLUSTERS):
+    few = added.n < statistics.MIN_CLUSTERS
+    outcome: Outcome = "unresolved" if few or added.high > most else "passed"
+    if clear or (added.low > most and not few):
         outcome = "failed"  # if clear without the waits, despite noise in the raw times
-    elif added.high > most or added.n < statistics.MIN_CLUSTERS:
-        outcome = "unresolved"
-    else:
-        outcome = "passed"
     middle, low, high = added.median / answer, added.low / answer, added.high / answer
     sentence = (
         f"The probe adds {1000 * added.median:,.0f} us (95 % interval {1000 * added.low:,.0f} to "

@@ -1,4 +1,8 @@
-"""Checks of what the model is shown: the frames that each rule names, and pictures of other shapes.
+"""Checks of what the model is shown: pixels, the frames that each rule names, and other shapes.
+
+Pixels are compared with those of the image processor that a checkpoint names, which is loaded
+independently of the adapter: from engine/models only the folder's path is used, so a wrong class or
+setting there shows up as a difference here.
 
 The frame rules are computed and the files read a second time, only with PyAV and Pillow.  If that
 cannot be compared pixel by pixel (for example a rotated clip), the check stays open.
@@ -11,21 +15,25 @@ processor that the checkpoint names.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import av
 import numpy as np
 import torch
 from PIL import Image as Pictures
 from PIL import ImageOps
+from transformers import AutoImageProcessor, CLIPImageProcessorPil
+from transformers.video_utils import VideoMetadata
 
 from engine import media
 from engine.errors import BadInput
+from engine.models import auto_processor, checkpoint, registry
 from engine.models.adapter import Adapter
-from engine.storage.schemas import Outcome
 from engine.types import (
     DEFAULT_MEDIA,
     FRAME_RULES,
@@ -33,16 +41,97 @@ from engine.types import (
     Image,
     Media,
     MediaOptions,
+    ModelInfo,
     Sample,
 )
-from engine.verify import equality, named_processor
+from engine.verify import checks
 from engine.verify.answer_paths import Subject, rounding
-from engine.verify.equality import Pieces
-from engine.verify.stage_work import instead
-from engine.verify.verdict import CheckFinding
+from engine.verify.checks import Pieces
+from engine.verify.verdict import CheckFinding, judged
 
 FRAMES = 8
+TOKENS = 8  # of the answers to other shapes
 MANY_BYTES = 2**29  # frames that need more memory are not compared
+_NAMING = ('"image_processor_type"', '"feature_extractor_type"')
+_SHAPES = ((60, 180), (180, 60))  # height and width: padding and cropping differ between them
+
+
+def pixels(subject: Subject) -> tuple[float, bool]:
+    """(difference from the named processor's pixels in grey levels, whether ours were used).
+
+    Compared on the sample's pictures, and on a wide and a tall one.
+    """
+    adapter, setting = subject.adapter, subject.request.pixels
+    levels = []
+    for shown in (subject.media, *(Media("image", (one,), "", "noise") for one in noise())):
+        named = inputs(adapter, shown, "What?")
+        wanted = next(made for name, made in named.items() if name.startswith("pixel_values"))
+        levels.append(adapter.grey_levels(adapter.pixels_of(shown, setting), wanted))
+    ours, used = adapter.pixels_of(subject.media, setting), subject.prepared.pixels
+    return max(levels), torch.equal(used, ours.to(used.device, used.dtype))
+
+
+def inputs(adapter: Adapter, shown: Media, question: str) -> dict[str, torch.Tensor]:
+    """What the named processor makes of the pictures: pixels, and grids, sizes or masks of them."""
+    info, images = adapter.info, shown.images
+    if info.family == "transformers":
+        return _of_a_prompt(adapter, shown, question)
+    return dict(
+        _processor(info)(list(images), return_tensors="pt", input_data_format="channels_last")
+    )
+
+
+def _of_a_prompt(adapter: Any, shown: Media, question: str) -> dict[str, torch.Tensor]:
+    """Those that the processor makes with a prompt of the checkpoint's own chat template."""
+    info, images = adapter.info, shown.images
+    processor = auto_processor.load(info, checkpoint.locate(registry.entry(info.name)))
+    given: dict[str, Any]
+    if rate := adapter.clip_rate(shown):
+        text = adapter.prompt_text(question, 1, "video")
+        clip = VideoMetadata(len(images), fps=rate, frames_indices=list(range(len(images))))
+        given = {"videos": [np.stack(images)], "video_metadata": [clip], "do_sample_frames": False}
+    else:
+        text = adapter.prompt_text(question, len(images))
+        given = {"images": [[Pictures.fromarray(image) for image in images]]}
+    with warnings.catch_warnings():
+        # PaliGemma's class converts a tensor in a way that numpy has deprecated.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        made = processor(text=[text], return_tensors="pt", **given)
+    each_token = made["input_ids"].shape  # what has one value per token belongs to the prompt
+    return {name: value for name, value in made.items() if value.shape[:2] != each_token}
+
+
+def noise() -> list[Image]:
+    """A wide and a tall picture of noise, which processors treat differently."""
+    random = np.random.default_rng(0)
+    return [random.integers(0, 256, (*shape, 3), dtype=np.uint8) for shape in _SHAPES]
+
+
+def _processor(info: ModelInfo) -> Any:
+    folder = checkpoint.locate(registry.entry(info.name))
+    if info.family == "eventgpt" and (made := _published(info, folder)) is not None:
+        return made
+    return AutoImageProcessor.from_pretrained(
+        folder, backend="pil", local_files_only=True, trust_remote_code=False
+    )
+
+
+def _published(info: ModelInfo, folder: Path) -> Any:
+    """CLIP's processor at the tower's size if an EventGPT folder names none; otherwise None.
+
+    transformers knows no processor for EventGPT's model_type.
+    """
+    files = [folder / name for name in ("preprocessor_config.json", "processor_config.json")]
+    texts = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
+    if any(key in text for text in texts for key in _NAMING):
+        return None
+    if texts:
+        return CLIPImageProcessorPil.from_pretrained(folder, local_files_only=True)
+    assert info.tower is not None  # read from config.json
+    side = info.tower.image_size
+    return CLIPImageProcessorPil(
+        size={"shortest_edge": side}, crop_size={"height": side, "width": side}
+    )
 
 
 def named(count: int, rule: str) -> list[int]:
@@ -64,12 +153,10 @@ def frames(adapter: Adapter, sample: Sample) -> CheckFinding:
     """Compares the pictures of every rule with the files; only videos have several rules."""
     video = adapter.kind == "video"
     rules = {"events": ("all",), "image": ("middle",), "video": FRAME_RULES}[adapter.kind]
-    faults: list[str] = []
-    open_: list[str] = []
+    faults, open_ = list[str](), list[str]()
     for rule in rules:
-        shown = media.load(
-            sample, adapter.kind, MediaOptions(frames=rule) if video else DEFAULT_MEDIA
-        )
+        how = MediaOptions(frames=rule) if video else DEFAULT_MEDIA
+        shown = media.load(sample, adapter.kind, how)
         if shown.source.startswith("raw events"):
             continue  # pictures drawn from events are listed as not proved
         pictures = _pictures(sample, shown)
@@ -80,9 +167,8 @@ def frames(adapter: Adapter, sample: Sample) -> CheckFinding:
         faults += wrong
         open_ += unlike
     evidence = {"rules": list(rules) if video else [], "faults": faults, "open": open_}
-    outcome: Outcome = "failed" if faults else "unresolved" if open_ else "passed"
     good = f"The pictures equal the frames that the rule names ({', '.join(rules)}), read again."
-    return CheckFinding(outcome, (*faults, *open_, good)[0], len(faults), 0, "faults", evidence)
+    return judged(faults, good, "faults", evidence, open_)
 
 
 def _pictures(sample: Sample, shown: Media) -> Sequence[Image] | None:
@@ -94,13 +180,12 @@ def _pictures(sample: Sample, shown: Media) -> Sequence[Image] | None:
         paths = sample.event_images
     elif shown.source.startswith("frame folder"):
         paths = sample.frames
-    return [_opened(path) for path in paths] if paths else None
-
-
-def _opened(path: Path) -> Image:
-    with Pictures.open(path) as picture:
-        upright = ImageOps.exif_transpose(picture) if picture.format == "JPEG" else picture
-        return np.asarray(upright.convert("RGB"))
+    found = []
+    for path in paths:
+        with Pictures.open(path) as picture:
+            upright = ImageOps.exif_transpose(picture) if picture.format == "JPEG" else picture
+            found.append(np.asarray(upright.convert("RGB")))
+    return found or None
 
 
 def _decoded(path: Path) -> list[Image] | None:
@@ -134,9 +219,6 @@ def _compare(
     return wrong, unlike
 
 
-TOKENS = 8
-
-
 def shapes(
     subject: Subject, folder: Path, pieces: Pieces, doing: Callable[[str], None]
 ) -> CheckFinding:
@@ -145,7 +227,7 @@ def shapes(
     for shown in _shown(subject):
         doing(f"answering about {shown.source}")
         given = (subject.sample, subject.request, folder / shown.source, subject.cancelled)
-        with instead(media, "load", lambda *_, shown=shown: shown):
+        with patch.object(media, "load", lambda *_, shown=shown: shown):
             try:
                 shaped = Subject(subject.adapter, *given)
             except BadInput as error:
@@ -153,13 +235,13 @@ def shapes(
                 return CheckFinding("unresolved", sentence)
             found.append(_compared(shaped, pieces))
             shaped.cache.close()
-    worst = max(found, key=lambda one: list(equality.OUTCOMES.values()).index(one.outcome))
+    worst = max(found, key=lambda one: list(checks.OUTCOMES.values()).index(one.outcome))
     return replace(worst, sentence=" ".join(one.sentence for one in found))
 
 
 def _shown(subject: Subject) -> Iterator[Media]:
     """Both in one prompt if the model is shown several; the frames of a clip have one shape."""
-    kind, (wide, tall) = subject.adapter.kind, named_processor.pictures()
+    kind, (wide, tall) = subject.adapter.kind, noise()
     if kind == "events":
         yield Media(kind, (wide, tall), "wide and tall", "a wide and a tall picture")
         return
@@ -181,23 +263,19 @@ def _compared(subject: Subject, pieces: Pieces) -> CheckFinding:
         received.update(inputs)
         return own(*given, **inputs)
 
-    with instead(adapter.model, "generate", generate):
+    with patch.object(adapter.model, "generate", generate):
         plain = subject.plain(config)
-    others = [getattr(subject, way)(config) for way in subject.ways if way != "plain"]
-    noise = rounding(adapter, subject.prepared, plain)
-    found, _ = equality.finding(plain, others, noise, pieces)
+    pairs = [(plain, getattr(subject, way)(config)) for way in subject.ways if way != "plain"]
+    found, _ = checks.finding(pairs, rounding(adapter, subject.prepared, plain), pieces)
     found = replace(found, sentence=f"With {name}: {found.sentence}")
     if adapter.info.family != "transformers":  # the others give the model pixels alone
         return found
-    wanted = named_processor.inputs(adapter, subject.media, subject.request.prompt)
-    wrong = [key for key, value in wanted.items() if not _same(received.get(key), value)]
-    if not wrong:
-        return found
-    sentence = f"With {name}: the model gets another {wrong[0]} than its processor makes."
-    return replace(found, outcome="failed", sentence=sentence)
-
-
-def _same(received: Any, wanted: torch.Tensor) -> bool:
-    if not isinstance(received, torch.Tensor):
-        return False
-    return torch.equal(received, wanted.to(received.device, received.dtype))
+    wanted = inputs(adapter, subject.media, subject.request.prompt)
+    for key, value in wanted.items():
+        got = received.get(key)
+        if not isinstance(got, torch.Tensor) or not torch.equal(
+            got, value.to(got.device, got.dtype)
+        ):
+            sentence = f"With {name}: the model gets another {key} than its processor makes."
+            return replace(found, outcome="failed", sentence=sentence)
+    return found

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,16 +31,12 @@ EXACT = 1e-9  # for the same modules run in float64
 NOT_PLAIN = "Its projector has other layers than linear ones, so its rows were not recomputed."
 
 
-def gelu(x: Array) -> Array:
-    return np.asarray(0.5 * x * (1 + erf(x / np.sqrt(2))))
-
-
 def gelu_tanh(x: Array) -> Array:
     return np.asarray(0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
 
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "gelu": gelu,
+    "gelu": lambda x: np.asarray(0.5 * x * (1 + erf(x / np.sqrt(2)))),
     "gelu_pytorch_tanh": gelu_tanh,
     "gelu_new": gelu_tanh,
     "quick_gelu": lambda x: np.asarray(x * expit(1.702 * x)),
@@ -49,8 +45,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class ProjectionParts:
+class ProjectionParts(NamedTuple):
     """The modules that make a model's rows.
 
     tower: the module whose output is projected; layers: linear layers, each with the activation
@@ -66,22 +61,22 @@ class ProjectionParts:
 
 def parts(adapter: Adapter) -> ProjectionParts | None:
     """The model's parts; None if its projector has another form."""
-    model = adapter.model.model
-    if type(adapter).kind == "events":
-        first, _, second = model.visual_projector
-        layers = [(first, "gelu"), (second, "")]
-        if type(model.feature_adaptor) is not torch.nn.Identity:
-            layers.append((model.feature_adaptor, ""))
-        modules = (model.visual_projector, model.feature_adaptor)
-        found: ProjectionParts | None = ProjectionParts(
-            model.visual_tower, tuple(layers), modules, True, True
-        )
-    else:
-        found = _placeholder_parts(adapter)
+    eventgpt = type(adapter).kind == "events"  # another family may be shown event pictures too
+    found = _event_parts(adapter) if eventgpt else _placeholder_parts(adapter)
     if found is None:
         return None
     plain = all(type(layer) is torch.nn.Linear for layer, _ in found.layers)
     return found if plain and all(act in ("", *ACTIVATIONS) for _, act in found.layers) else None
+
+
+def _event_parts(adapter: Adapter) -> ProjectionParts:
+    model = adapter.model.model
+    first, _, second = model.visual_projector
+    layers = [(first, "gelu"), (second, "")]
+    if type(model.feature_adaptor) is not torch.nn.Identity:
+        layers.append((model.feature_adaptor, ""))
+    modules = (model.visual_projector, model.feature_adaptor)
+    return ProjectionParts(model.visual_tower, tuple(layers), modules, True, True)
 
 
 def _placeholder_parts(adapter: Adapter) -> ProjectionParts | None:
@@ -90,7 +85,7 @@ def _placeholder_parts(adapter: Adapter) -> ProjectionParts | None:
     projector: Any = getattr(model, "multi_modal_projector", None)
     if not hasattr(projector, "linear_2") or isinstance(config.vision_feature_layer, list | tuple):
         return None
-    if adapter.model.config.model_type not in ("llava", "video_llava"):
+    if config.model_type not in ("llava", "video_llava"):
         return None
     tower: Any = adapter.vision_modules()[0]
     blocks, chosen = tower.encoder.layers, config.vision_feature_layer
@@ -130,10 +125,7 @@ def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
         again = copy.deepcopy(module).cpu().double()(again)
     tensors = [t for name, t in got.tensors.items() if not name.startswith("deepstack")]
     made = torch.cat([one.reshape(-1, one.shape[-1]) for one in tensors])  # [V, hidden]
-    apart = {
-        "rows": _apart(_array(made), wanted),
-        "in float64": _apart(_array(again), expected),
-    }
+    apart = {"rows": _apart(_array(made), wanted), "in float64": _apart(_array(again), expected)}
     bounds = {"rows": ROUNDS.get(adapter.dtype, 0.0), "in float64": EXACT}
     faults = [
         f"Visual rows ({name}) differ from the float64 computation by {apart[name]:.2g} of their "
@@ -210,30 +202,26 @@ def sight(subject: Subject, other: Prepared | None, rounding: float) -> CheckFin
         shown: adapter.encode(replace(prepared, pixels=pixels)),
         "zeros": features.changed(torch.zeros_like),
     }
-    moved: dict[str, float] = {}
-    ids: dict[str, tuple[int, ...]] = {}
+    changes: list[dict[str, Any]] = []
     for shown, others in replaced.items():
-        changed, ids[shown] = _decode(subject, others)
-        moved[shown] = float((changed - scores).abs().max())
-    still = [shown for shown in replaced if not moved[shown] > rounding]  # NaN too
-    same = [shown for shown in replaced if ids[shown] == own]
-    least = min(moved.values())
+        changed, ids = _decode(subject, others)
+        moved = float((changed - scores).abs().max())
+        changes.append({"shown": shown, "moved": moved, "ids": ids, "text": adapter.text(ids)})
+    still = [change["shown"] for change in changes if not change["moved"] > rounding]  # NaN too
+    same = [change["shown"] for change in changes if change["ids"] == own]
+    least = min(change["moved"] for change in changes)
     outcome: Outcome = "passed"
     sentence = f"Other features change its logits by {least:.3g} or more"
     sentence += f" (the answer stays the same with {same[0]})." if same else "."
     if still:
         outcome = "failed"
         sentence = f"Its logits do not change with {' or '.join(still)} as input."
-    elif len(same) == len(replaced):
+    elif len(same) == len(changes):
         outcome = "unresolved"
         sentence = (
             f"Its logits change by {least:.3g} or more, but it gives the same answer with "
             f"{' and with '.join(same)}: its answer does not depend on its input."
         )
-    changes = [
-        {"shown": shown, "moved": moved[shown], "ids": ids[shown], "text": adapter.text(ids[shown])}
-        for shown in replaced
-    ]
     evidence = {"own": adapter.text(own), "changes": changes}
     unit = "change of logits, at least"
     return CheckFinding(outcome, sentence, least, rounding, unit, evidence)

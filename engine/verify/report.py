@@ -5,10 +5,12 @@ A claim is made only if all its checks passed on every sample.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from itertools import product
+from typing import Any, Literal, NamedTuple
 
 from engine.quoting import count
 from engine.storage.schemas import PASSED
@@ -20,19 +22,10 @@ WORST_FIRST = ("failed", "unresolved", "skipped", "refused", "tie", "passed")
 OTHER_VERSION = "A check from another version of StageScope."
 NAMED = 5  # missing checks that are listed by name
 State = Literal["verified", "refused", "unfinished", "checking", "waiting"]
-WORDS: dict[State, str] = {
-    "verified": "✓ Verified",
-    "refused": "✕ Not verified",
-    "unfinished": "– Not finished",
-    "checking": "… Checking",
-    "waiting": "Queued",
-}
-NAMED_OUTCOMES = {
-    "failed": "Failed",
-    "unresolved": "Open",
-    "skipped": "Cannot run",
-    "refused": "Not offered",
-}
+WORDS: dict[State, str] = {"verified": "✓ Verified", "refused": "✕ Not verified",
+    "unfinished": "– Not finished", "checking": "… Checking", "waiting": "Queued"}  # fmt: skip
+NAMED_OUTCOMES = {"failed": "Failed", "unresolved": "Open", "skipped": "Cannot run",
+    "refused": "Not offered"}  # fmt: skip
 # checks -> what they prove if all of them passed on all samples
 CLAIMS: dict[tuple[str, ...], str] = {
     ("answer", "equal_hooked", "equal_decoupled", "equal_features", "greedy", "counted"): (
@@ -65,8 +58,7 @@ CLAIMS: dict[tuple[str, ...], str] = {
 }
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(NamedTuple):
     """A verified model.  verified is None while it is not decided."""
 
     name: str
@@ -115,15 +107,14 @@ class Report:
 
     def not_done(self, model: str) -> list[str]:
         """Checks without a finding on some sample."""
-        found, taken = {(row.check, row.sample) for row in self.of(model)}, self.taken(model)
-        return [
-            check
-            for check in CHECKS
-            if any((check, sample) not in found for sample in (("",) if check in ONCE else taken))
-        ]
+        left = []
+        for check in CHECKS:
+            done = {row.sample for row in self.of(model, check)}
+            if not done.issuperset(("",) if check in ONCE else self.taken(model)):
+                left.append(check)
+        return left
 
     def title(self, check: str) -> tuple[str, str]:
-        """A check's title and question."""
         if check in CHECKS:
             return CHECKS[check].title, CHECKS[check].question
         return next(row.title for row in self.rows if row.check == check), OTHER_VERSION
@@ -148,24 +139,19 @@ class Report:
 
 
 def running(
-    request: VerifyRequest,
-    verdicts: tuple[Verdict, ...],
-    doing: tuple[str, str, str],
-    ended: bool,
+    request: VerifyRequest, verdicts: tuple[Verdict, ...], doing: tuple[str, str, str], ended: bool
 ) -> Report:
     """A verification without a certificate; one that has ended verifies no model."""
-    names = request.models
+    names, models = request.models, []
     current = names.index(doing[0]) if doing[0] in names else 0
-    models = (
-        Model(name, False if ended else verified(verdicts, name) if place < current else None)
-        for place, name in enumerate(names)
-    )
+    for place, name in enumerate(names):
+        proved = verified(verdicts, name) if place < current else None
+        models.append(Model(name, False if ended else proved))
     samples = tuple(sample.id for sample in request.samples)
     return Report(tuple(models), samples, request.runs, verdicts, ended, doing)
 
 
 def of_certificate(certificate: Mapping[str, Any]) -> Report:
-    """The report in a certificate."""
     models = []
     for one in certificate["models"]:
         where = one["environment"]
@@ -178,8 +164,7 @@ def of_certificate(certificate: Mapping[str, Any]) -> Report:
     return Report(tuple(models), samples, request["runs"], rows, True, certificate=certificate)
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """One model in sentences for any reader."""
 
     state: State
@@ -193,43 +178,35 @@ class Summary:
 
 
 def summary(report: Report, model: Model) -> Summary:
-    """The summary of one model from its rows so far."""
     name, rows, left = model.name, report.of(model.name), report.not_done(model.name)
     state, headline = _state(report, model, rows, left)
     open_ = {row.check for row in rows if row.outcome not in (*PASSED, "skipped")} | set(left)
     proved = [claim for checks, claim in CLAIMS.items() if not open_ & set(checks)]
     ended = state not in ("waiting", "checking")
-    return Summary(
-        state,
-        headline,
-        tuple(proved) if report.passed_by(name) else (),
-        (*_bad(report, rows), *(_missing(report, model, left) if ended else ())),
-    )
+    proved = proved if report.passed_by(name) else []
+    not_proved = (*_bad(report, rows), *(_missing(report, model, left) if ended else ()))
+    return Summary(state, headline, tuple(proved), not_proved)
 
 
 def _state(
     report: Report, model: Model, rows: Sequence[Verdict], left: Sequence[str]
 ) -> tuple[State, str]:
-    """The state and its headline."""
-    failed = sum(row.outcome == "failed" for row in rows)
+    counts = Counter(row.outcome for row in rows)
+    failed, ties = counts["failed"], counts["tie"]
     if report.ended and report.certificate is None and not failed:
         return "unfinished", "The verification did not finish, so there is no certificate."
+    done = count(len(rows), "check")
     if model.verified:
-        ties = sum(row.outcome == "tie" for row in rows)
-        tied = f", except for {count(ties, 'numeric tie')}" if ties else ""
         on = count(len(report.taken(model.name)), "sample")
-        return "verified", (
-            f"Verified: decoupled inference equals its own generate() on {on}{tied}."
-        )
+        on += f", except for {count(ties, 'numeric tie')}" if ties else ""
+        return "verified", f"Verified: decoupled inference equals its own generate() on {on}."
     if failed:
-        return "refused", f"Not verified: {failed} of {count(len(rows), 'check')} failed."
-    if model.verified is False and left:
-        missing = f"{len(left)} of {count(len(CHECKS), 'check')}"
-        return "refused", f"Not verified: {missing} were not done on every sample."
+        return "refused", f"Not verified: {failed} of {done} failed."
     if model.verified is False:
-        return "refused", "Not verified: a required check stayed open."
+        missing = f"{len(left)} of {count(len(CHECKS), 'check')} were not done on every sample"
+        return "refused", f"Not verified: {missing if left else 'a required check stayed open'}."
     if report.doing[0] == model.name:
-        return "checking", f"{count(len(rows), 'check')} done, none failed so far."
+        return "checking", f"{done} done, none failed so far."
     return "waiting", "Not started yet."
 
 
@@ -237,14 +214,12 @@ def _bad(report: Report, rows: Sequence[Verdict]) -> Iterator[str]:
     """Failed checks, open ones, samples it cannot run on, ways it refuses; each with the number of
     samples and the first sentence."""
     samples = len(report.samples)
-    for outcome, word in NAMED_OUTCOMES.items():
-        for check in report.checks:
-            bad = [row for row in rows if (row.check, row.outcome) == (check, outcome)]
-            if bad:
-                where = f", on {len(bad)} of {samples} samples" if bad[0].sample else ""
-                first = "First: " if len(bad) > 1 else ""
-                where = where if samples > 1 else ""
-                yield f"{word}: {bad[0].title}{where}. {first}{bad[0].sentence}"
+    for outcome, check in product(NAMED_OUTCOMES, report.checks):
+        if bad := [row for row in rows if (row.check, row.outcome) == (check, outcome)]:
+            everywhere = samples == 1 or not bad[0].sample
+            where = "" if everywhere else f", on {len(bad)} of {samples} samples"
+            first = "First: " if len(bad) > 1 else ""
+            yield f"{NAMED_OUTCOMES[outcome]}: {bad[0].title}{where}. {first}{bad[0].sentence}"
 
 
 def _missing(report: Report, model: Model, left: Sequence[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,17 +16,14 @@ from engine import media
 from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.types import ModelInfo, Prepared, Ran, Sample, pixels_of
+from engine.types import Prepared, Ran, Sample, pixels_of
 from engine.verify import (
-    busy_checks,
     cache_checks,
     checks,
-    equality,
     extents,
     observer,
     pictures,
     projection,
-    sampling,
     stage_times,
     stage_work,
 )
@@ -34,26 +31,17 @@ from engine.verify.answer_paths import ANOTHER_QUESTION, RecordedAnswer, Subject
 from engine.verify.verdict import (
     CHECKS,
     ONCE,
+    Attempt,
     CheckFinding,
+    ModelVerdicts,
     Verdict,
     VerifyRequest,
     VerifyWatcher,
+    final_finding,
+    needs_retry,
 )
 
 PAIRS, PAIRS_S = 40, 1.0  # of the observer's cost, per sample
-
-
-@dataclass(frozen=True)
-class ModelVerdicts:
-    """One model (None if it did not load) and all its verdicts."""
-
-    name: str
-    info: ModelInfo | None
-    environment: dict[str, str]
-    verdicts: tuple[Verdict, ...]
-    known: bool = True
-    backend: Ran = "eager"  # of the decoupled way
-    pixels: str = ""
 
 
 def verify(request: VerifyRequest, watcher: VerifyWatcher) -> list[ModelVerdicts]:
@@ -77,9 +65,9 @@ def _model(name: str, request: VerifyRequest, watcher: VerifyWatcher) -> ModelVe
     for verdict in model.verdicts():
         watcher.found(verdict)
         verdicts.append(verdict)
-    environment = device.environment(adapter.device)
-    found = (adapter.info, environment, tuple(verdicts))
-    return ModelVerdicts(name, *found, backend=model.backend, pixels=request.pixels)
+    where = device.environment(adapter.device)
+    ran = (True, model.backend, request.pixels)
+    return ModelVerdicts(name, adapter.info, where, tuple(verdicts), *ran)
 
 
 class _ModelChecks:
@@ -95,43 +83,38 @@ class _ModelChecks:
         # Letters are scored by one more prefill after a run, which is no part of its answer.
         samples = [replace(sample, choices=()) for sample in self.request.samples]
         for index, sample in enumerate(samples):
-            other = samples[(index + 1) % len(samples)]
-            yield from self._sample(sample, other)
+            yield from self._sample(sample, samples[(index + 1) % len(samples)])
             self.watcher.give_way()
         if self.pairs.ms:
-            found = busy_checks.final_finding([_observed(self.pairs)])
-            yield Verdict.of("observer", self.adapter.info.name, "", found)
+            cost = final_finding([_observed(self.pairs)])
+            yield Verdict.of("observer", self.adapter.info.name, "", cost)
 
     def _sample(self, sample: Sample, other: Sample) -> Iterator[Verdict]:
-        examination = None
+        name, now = self.adapter.info.name, None
         try:
             with tempfile.TemporaryDirectory(prefix="stagescope-verify-") as folder:
                 try:
-                    examination = SampleChecks(self, sample, other, Path(folder))
+                    now = SampleChecks(self, sample, other, Path(folder))
                 except BadInput as error:  # after this point it is a fault
-                    finding = CheckFinding("skipped", str(error))
-                    yield Verdict.of("answer", self.adapter.info.name, sample.id, finding)
+                    skipped = CheckFinding("skipped", str(error))
+                    yield Verdict.of("answer", name, sample.id, skipped)
                     return
-                yield from examination.verdicts()
-                self.pairs += examination.pairs
+                yield from now.verdicts()
+                self.pairs += now.pairs
                 self.once = False
-                self.backend = examination.subject.backend
-                examination.subject.cache.close()
+                self.backend = now.subject.backend
+                now.subject.cache.close()
         except Cancelled:
             raise
         except Exception as error:  # noqa: BLE001 - any error becomes the model's row
-            yield self._raised(sample, examination.now if examination else "", error)
-
-    def _raised(self, sample: Sample, now: str, error: Exception) -> Verdict:
-        sentence = str(error)
-        if not isinstance(error, StageScopeError):
-            sentence = f"{type(error).__name__} while {now}: {error}"
-        finding = CheckFinding("failed", sentence)
-        return Verdict.of("answer", self.adapter.info.name, sample.id, finding)
+            sentence = str(error)
+            if not isinstance(error, StageScopeError):
+                sentence = f"{type(error).__name__} while {now.now if now else ''}: {error}"
+            yield Verdict.of("answer", name, sample.id, CheckFinding("failed", sentence))
 
 
-def _observed(found: observer.Pairs) -> busy_checks.Attempt:
-    return busy_checks.Attempt(observer.observer(found), found.load)
+def _observed(pairs: observer.Pairs) -> Attempt:
+    return Attempt(observer.observer(pairs), pairs.load)
 
 
 class SampleChecks:
@@ -154,26 +137,24 @@ class SampleChecks:
             yield Verdict.of(check, self.adapter.info.name, sample, finding)
 
     def _findings(self) -> Iterator[tuple[str, CheckFinding]]:
-        for check, what, run in STEPS:
+        for check, run in STEPS.items():
             if check in ONCE and not self.once:
                 continue
-            found = self.refused(check)
-            if found is None:
-                if what:
-                    self.doing(what)
-                found = run(self)
-            yield check, found
+            finding = self.refused(check)
+            if finding is None:
+                if check in DOING:
+                    self.doing(DOING[check])
+                finding = run(self)
+            yield check, finding
             if check == "encoded_once":
                 yield from self._timings()
 
     def refused(self, check: str) -> CheckFinding | None:
         """The finding of a check about something that the model does not offer, else None."""
-        needs, refuses = (
-            CHECKS[check].needs,
-            {str(n): why for n, why in self.adapter.refuses.items()},
-        )
-        why = refuses.get("decoupled") if needs in ("decoupled", "prefix") else None
-        why = why or refuses.get(needs)
+        needs = CHECKS[check].needs
+        reasons = {str(way): why for way, why in self.adapter.refuses.items()}
+        why = reasons.get("decoupled") if needs == "prefix" else None
+        why = why or reasons.get(needs)
         return CheckFinding("refused", why) if why else None
 
     def doing(self, what: str) -> None:
@@ -185,13 +166,13 @@ class SampleChecks:
     @cached_property
     def answers(self) -> dict[str, RecordedAnswer]:
         """The answers of all ways; "computed" is the decoupled way while it fills the cache."""
-        found = {}
+        answers = {}
         for way in self.subject.ways:
             self.doing(f"answering the {way} way")
-            found[way] = getattr(self.subject, way)(self.subject.greedy)
+            answers[way] = getattr(self.subject, way)(self.subject.greedy)
             if way == "plain":  # transformers adds its hooks in a model's first call
                 self.before = checks.state(self.adapter)
-        return found
+        return answers
 
     @property
     def plain(self) -> RecordedAnswer:
@@ -224,8 +205,8 @@ class SampleChecks:
         return CheckFinding("passed", sentence, len(plain.ids), None, "new tokens", evidence)
 
     def equal(self, *ways: str) -> CheckFinding:
-        others = [self.answers[way] for way in ways]
-        return equality.finding(self.plain, others, self.rounding, self.pieces)[0]
+        pairs = [(self.plain, self.answers[way]) for way in ways]
+        return checks.finding(pairs, self.rounding, self.pieces)[0]
 
     def text(self, ids: Sequence[int]) -> str:
         """Ids as text: special tokens are removed first, then the tokenizer decodes the rest."""
@@ -241,20 +222,21 @@ class SampleChecks:
 
     def sampled(self) -> CheckFinding:
         """Open if logits differ by rounding: one random number may then draw different tokens."""
-        subject, config = self.subject, self.subject.sampled
+        subject = self.subject
+        config = replace(subject.brief, temperature=0.8, top_p=0.95, seed=1)
         plain = subject.plain(config)
         drawn = ("hooked", "decoupled", "features", "reused")
-        others = [getattr(subject, way)(config) for way in drawn if way in subject.ways]
-        found, worst = equality.finding(plain, others, self.rounding, self.pieces)
+        pairs = [(plain, getattr(subject, way)(config)) for way in drawn if way in subject.ways]
+        finding, worst = checks.finding(pairs, self.rounding, self.pieces)
         if worst.result == "EXACT" or not 0 < worst.logit_difference <= self.rounding:
-            return found
-        sentence = f"{found.sentence} The draws cannot be compared beyond rounding."
-        return replace(found, outcome="unresolved", sentence=sentence)
+            return finding
+        sentence = f"{finding.sentence} The draws cannot be compared beyond rounding."
+        return replace(finding, outcome="unresolved", sentence=sentence)
 
     def _timings(self) -> Iterator[tuple[str, CheckFinding]]:
         """The checks of repeated runs; on a busy machine failed ones are repeated."""
-        tries: dict[str, list[busy_checks.Attempt]] = {"clock": [], "accounted": [], "stage3": []}
-        while any(map(busy_checks.needs_retry, tries.values())):
+        tries: dict[str, list[Attempt]] = {"clock": [], "accounted": [], "stage3": []}
+        while any(map(needs_retry, tries.values())):
             late, rounds = self._late(), self._rounds()
             load = stage_times.load_of(rounds)
             looks = (
@@ -262,22 +244,22 @@ class SampleChecks:
                 stage_times.accounted(rounds),
                 self.refused("stage3") or stage_times.stage3(rounds),
             )
-            for attempts, found in zip(tries.values(), looks, strict=True):
-                if busy_checks.needs_retry(attempts):
-                    attempts.append(busy_checks.Attempt(found, load))
-        for check, some in tries.items():
-            yield check, busy_checks.final_finding(some)
+            for attempts, look in zip(tries.values(), looks, strict=True):
+                if needs_retry(attempts):
+                    attempts.append(Attempt(look, load))
+        for check, attempts in tries.items():
+            yield check, final_finding(attempts)
         yield "figures", stage_times.figures(rounds)
 
     def _late(self) -> list[stage_times.Fault]:
         """Faults of token times; a way answers again if its fault may be due to a pause."""
         faults: list[stage_times.Fault] = []
         for way, answer in self.answers.items():
-            found = list(stage_times.token_faults(answer))
-            if any(not fault.sure for fault in found):
+            late = list(stage_times.token_faults(answer))
+            if any(not fault.sure for fault in late):
                 again: RecordedAnswer = getattr(self.subject, way)(self.subject.greedy)
-                found = list(stage_times.token_faults(again))
-            faults += found
+                late = list(stage_times.token_faults(again))
+            faults += late
         return faults
 
     def _rounds(self) -> list[list[stage_times.TimedRun]]:
@@ -286,13 +268,6 @@ class SampleChecks:
             self.doing(f"timing the stages, round {len(rounds) + 1} of {self.request.runs + 1}")
             rounds.append(round_)
         return rounds
-
-    def settings(self) -> CheckFinding:
-        tried = []
-        for one in sampling.try_settings(self.subject, self.plain):
-            self.doing(f"sampling on flattened logits: {one.name}")
-            tried.append(one)
-        return sampling.settings(tried, self.rounding, self.adapter.eos_ids, self.text)
 
     def batch(self) -> CheckFinding:
         """Answers the subject's question and another question about another sample, in turn."""
@@ -307,9 +282,9 @@ class SampleChecks:
         except BadInput:  # the sample's own row reports it
             other = Subject(self.adapter, subject.sample, *given, subject.cancelled)
         plains = (self.plain, other.plain(other.greedy))
-        found = extents.batch((subject, other), plains, size)
+        finding = extents.batch((subject, other), plains, size, self.rounding, self.pieces)
         other.cache.close()
-        return extents.equal_batch(found, size, self.adapter, self.rounding, self.pieces)
+        return finding
 
     def long(self) -> CheckFinding:
         noise = max(self.rounding, rounding(self.adapter, self.subject.prepared, self.forced))
@@ -321,86 +296,61 @@ class SampleChecks:
         return stage_work.runs(self.subject, self.folder / "work")
 
     def sight(self) -> CheckFinding:
-        return projection.sight(self.subject, self._shown_otherwise(), self.rounding)
-
-    def _shown_otherwise(self) -> Prepared | None:
-        if self.other is self.sample or self.adapter.kind in self.other.missing:
-            return None
-        with contextlib.suppress(BadInput):  # its own row reports it
-            shown = media.load(self.other, self.adapter.kind, self.request)
-            return self.subject.prepare(shown)
-        return None
+        other: Prepared | None = None
+        if self.other is not self.sample and self.adapter.kind not in self.other.missing:
+            with contextlib.suppress(BadInput):  # its own row reports it
+                shown = media.load(self.other, self.adapter.kind, self.request)
+                other = self.subject.prepare(shown)
+        return projection.sight(self.subject, other, self.rounding)
 
     def left_as_found(self) -> CheckFinding:
         """Before that, the cost of the probe: the pairs of the quietest attempt, repeated while the
         probe seems slow and the machine is busy."""
-        found: list[observer.Pairs] = []
-        while busy_checks.needs_retry([_observed(one) for one in found]):
-            found.append(observer.pairs(self.subject, PAIRS, PAIRS_S))
-        self.pairs = min(found, key=lambda one: (one.load.waited or 0.0) if one.load else 0.0)
+        tries: list[observer.Pairs] = []
+        while needs_retry([_observed(one) for one in tries]):
+            tries.append(observer.pairs(self.subject, PAIRS, PAIRS_S))
+        self.pairs = min(tries, key=lambda one: (one.load.waited or 0.0) if one.load else 0.0)
         self.doing("checking that the model is unchanged")
-        again = equality.compare(self.plain, self.subject.plain(self.subject.greedy), self.rounding)
+        again = checks.compare(self.plain, self.subject.plain(self.subject.greedy), self.rounding)
         return checks.left_as_found(self.before, checks.state(self.adapter), again)
 
 
-# check, what begins ("" if nothing long does), how it is done; the checks of repeated runs follow
-# encoded_once, and a model's last check is the observer's
-STEPS: tuple[tuple[str, str, Callable[[SampleChecks], CheckFinding]], ...] = (
-    ("answer", "", SampleChecks.answer),
-    ("pixels", "", lambda c: checks.pixels(c.request.pixels, *c.subject.pixels())),
-    ("equal_hooked", "", lambda c: c.equal("hooked")),
-    ("equal_decoupled", "", lambda c: c.equal("decoupled", "computed")),
-    ("equal_features", "", lambda c: c.equal("features")),
-    ("equal_prefix", "", lambda c: checks.prefix(c.equal("reused"), c.answers["reused"])),
-    ("equal_sampled", "sampling with one seed", SampleChecks.sampled),
-    ("ends", "", lambda c: extents.ends(c.answers, c.adapter.eos_ids)),
-    ("greedy", "", lambda c: checks.greedy(c.answers.values())),
-    ("counted", "", lambda c: checks.counted(c.answers.values(), c.text)),
-    (
-        "encoded_once",
-        "",
-        lambda c: checks.encoded_once(c.answers, len(c.subject.media.images), c.subject.units()),
-    ),
-    (
-        "frames",
-        "reading the frames a second time",
-        lambda c: pictures.frames(c.adapter, c.sample),
-    ),
-    ("settings", "", SampleChecks.settings),
-    ("equal_batch", "", SampleChecks.batch),
-    (
-        "shapes",
-        "",
-        lambda c: pictures.shapes(c.subject, c.folder / "shapes", c.pieces, c.doing),
-    ),
-    (
-        "comparison",
-        "forcing a long answer",
-        lambda c: checks.comparison(c.forced, c.rounding),
-    ),
-    ("long", "", SampleChecks.long),
-    (
-        "rows",
-        "computing visual rows in float64",
-        lambda c: projection.rows(c.adapter, c.subject.prepared),
-    ),
-    ("probe", "", lambda c: projection.probe(c.adapter, c.subject.prepared)),
-    ("work", "recording what each stage does", lambda c: stage_work.work(*c.work)),
-    ("synchronised", "", lambda c: stage_work.synchronised(c.work[0][-1])),
-    (
-        "keys",
-        "changing the ingredients of cache keys",
-        lambda c: cache_checks.keys(c.subject, c.folder),
-    ),
-    (
-        "damage",
-        "changing a byte in the cache",
-        lambda c: cache_checks.damage(c.subject, c.plain),
-    ),
-    ("sight", "answering with other features", SampleChecks.sight),
-    (
-        "left_as_found",
-        "timing generate() with and without the probe",
-        SampleChecks.left_as_found,
-    ),
-)
+# The checks of repeated runs follow encoded_once, and a model's last check is the observer's.
+STEPS: dict[str, Callable[[SampleChecks], CheckFinding]] = {
+    "answer": SampleChecks.answer,
+    "pixels": lambda c: checks.pixels(c.request.pixels, *pictures.pixels(c.subject)),
+    "equal_hooked": lambda c: c.equal("hooked"),
+    "equal_decoupled": lambda c: c.equal("decoupled", "computed"),
+    "equal_features": lambda c: c.equal("features"),
+    "equal_prefix": lambda c: checks.prefix(c.equal("reused"), c.answers["reused"]),
+    "equal_sampled": SampleChecks.sampled,
+    "ends": lambda c: extents.ends(c.answers, c.adapter.eos_ids),
+    "greedy": lambda c: checks.greedy(c.answers.values()),
+    "counted": lambda c: checks.counted(c.answers.values(), c.text),
+    "encoded_once": lambda c: checks.encoded_once(c.answers, c.subject),
+    "frames": lambda c: pictures.frames(c.adapter, c.sample),
+    "settings": lambda c: extents.settings(c.subject, c.plain, c.rounding, c.text, c.doing),
+    "equal_batch": SampleChecks.batch,
+    "shapes": lambda c: pictures.shapes(c.subject, c.folder / "shapes", c.pieces, c.doing),
+    "comparison": lambda c: checks.comparison(c.forced, c.rounding),
+    "long": SampleChecks.long,
+    "rows": lambda c: projection.rows(c.adapter, c.subject.prepared),
+    "probe": lambda c: projection.probe(c.adapter, c.subject.prepared),
+    "work": lambda c: stage_work.work(*c.work),
+    "synchronised": lambda c: stage_work.synchronised(c.work[0][-1]),
+    "keys": lambda c: cache_checks.keys(c.subject, c.folder),
+    "damage": lambda c: cache_checks.damage(c.subject, c.plain),
+    "sight": SampleChecks.sight,
+    "left_as_found": SampleChecks.left_as_found,
+}
+DOING = {  # what begins with a check, if it takes long
+    "equal_sampled": "sampling with one seed",
+    "frames": "reading the frames a second time",
+    "comparison": "forcing a long answer",
+    "rows": "computing visual rows in float64",
+    "work": "recording what each stage does",
+    "keys": "changing the ingredients of cache keys",
+    "damage": "changing a byte in the cache",
+    "sight": "answering with other features",
+    "left_as_found": "timing generate() with and without the probe",
+}

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,16 +22,15 @@ from engine.storage.result_rows import ResultRow
 from engine.storage.schemas import Outcome
 from engine.types import STAGES, RunResult, Span
 from engine.verify.answer_paths import RecordedAnswer, Subject
-from engine.verify.busy_checks import BEYOND
-from engine.verify.verdict import CheckFinding, judged
+from engine.verify.verdict import BEYOND, CheckFinding, judged
 
 DRIFT = 0.001  # of a run: the system may adjust clocks
 ROUNDING_MS = 0.05
+NEAR_MS, EDGE_MS = 1e-6, 0.001  # equal figures; edges of spans
 TOKEN_MS, TOKEN_SHARE = 1.0, 0.25  # the share is of the median time between two tokens
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """What is wrong with a time; `sure` if a busy machine cannot explain it."""
 
     text: str
@@ -69,24 +67,20 @@ def token_faults(answer: RecordedAnswer) -> Iterator[Fault]:
     result = answer.result
     if result is None or not answer.ids or len(answer.head_ms) != len(answer.ids):
         return
-    reported, seen = np.array(result.generation.token_ms), np.array(answer.head_ms)
+    way, reported, seen = answer.way, np.array(result.generation.token_ms), np.array(answer.head_ms)
     if len(reported) != len(seen):
-        yield Fault(
-            f"{answer.way}: {len(reported)} token times are reported for {len(seen)} tokens"
-        )
+        yield Fault(f"{way}: {len(reported)} token times are reported for {len(seen)} tokens")
         return
-    lag, gaps = reported - seen, np.diff(seen)
-    slack = uncertainty_ms(result)
+    lag, gaps, slack = reported - seen, np.diff(seen), uncertainty_ms(result)
     if (lag < -slack).any():
-        yield Fault(f"{answer.way}: a token is reported before it was computed")
-    bound = max(TOKEN_MS, TOKEN_SHARE * float(np.median(gaps)) if len(gaps) else 0.0)
-    if float(np.median(lag)) > bound + slack:
+        yield Fault(f"{way}: a token is reported before it was computed")
+    bound, middle = TOKEN_MS, float(np.median(lag))
+    bound = max(bound, TOKEN_SHARE * float(np.median(gaps))) if len(gaps) else bound
+    if middle > bound + slack:
         passed = float(np.mean(lag[:-1] > gaps + slack)) if len(gaps) else 0.0
-        text = (
-            f"{answer.way}: tokens are reported {np.median(lag):.1f} ms (median) after they were "
-            "computed"
-        )
-        yield Fault(text, sure=passed > 0.5 and "mps" not in result.environment.get("device", ""))
+        sure = passed > 0.5 and "mps" not in result.environment.get("device", "")
+        text = f"{way}: tokens are reported {middle:.1f} ms (median) after they were computed"
+        yield Fault(text, sure)
 
 
 # A share of what is measured, and ms that readings and calls take on a fast processor or in a small
@@ -99,8 +93,7 @@ ENOUGH = 5  # pairs: all five exceed a bound by chance in 1 of 32 cases
 FEW = 3  # pairs needed to judge even a factor of two
 
 
-@dataclass(frozen=True)
-class TimedRun:
+class TimedRun(NamedTuple):
     """One run of the pipeline, and its length on a second clock."""
 
     kind: str
@@ -149,12 +142,10 @@ def clock(rounds: Sequence[Sequence[TimedRun]], more: Sequence[Fault] = ()) -> C
         faults.append(Fault("this system's performance counter can be set back"))
     texts = [fault.text for fault in faults]
     evidence = {"runs": len(runs), "faults": texts[:10], "monotonic": monotonic}
-    if faults:
-        evidence |= {BEYOND: any(fault.sure for fault in faults)}
-        sentence = f"{len(faults)} faults in {len(runs)} runs; the first: {texts[0]}."
-        return CheckFinding("failed", sentence, len(faults), 0, "faults", evidence)
-    sentence = f"In {len(runs)} runs time only goes forward, and a second clock agrees."
-    return CheckFinding("passed", sentence, 0, 0, "faults", evidence)
+    evidence |= {BEYOND: any(fault.sure for fault in faults)} if faults else {}
+    worst = [f"{len(faults)} faults in {len(runs)} runs; the first: {text}." for text in texts]
+    good = f"In {len(runs)} runs time only goes forward, and a second clock agrees."
+    return judged(worst, good, "faults", evidence)
 
 
 def _backwards(result: RunResult) -> Iterator[str]:
@@ -162,19 +153,23 @@ def _backwards(result: RunResult) -> Iterator[str]:
     for span in result.spans:
         if span.ms < 0:
             yield f"{span.name} lasts {span.ms:.3f} ms"
-        if not -0.001 <= span.start_ms <= span.start_ms + span.ms <= result.total_ms + 0.001:
+        if not -EDGE_MS <= span.start_ms <= span.start_ms + span.ms <= result.total_ms + EDGE_MS:
             yield f"{span.name} is not within the run"
     for before, after in pairwise(spans):
-        if after.start_ms < before.start_ms + before.ms - 0.001:
+        if after.start_ms < before.start_ms + before.ms - EDGE_MS:
             yield f"{after.name} starts before {before.name} ends"
-    times = result.generation.token_ms
-    if any(b < a for a, b in pairwise(times)):
+    if any(b < a for a, b in pairwise(result.generation.token_ms)):
         yield "a token comes before the previous one"
-    decode = result.span("decode")
-    if decode is not None and times:
-        end = decode.start_ms + decode.ms
-        if not decode.start_ms - 0.001 <= min(times) <= max(times) <= end + 0.001:
-            yield "a token is not within stage 4"
+    if _outside_decode(result):
+        yield "a token is not within stage 4"
+
+
+def _outside_decode(result: RunResult) -> bool:
+    decode, times = result.span("decode"), result.generation.token_ms
+    if decode is None or not times:
+        return False
+    start, end = decode.start_ms - EDGE_MS, decode.start_ms + decode.ms + EDGE_MS
+    return not start <= min(times) <= max(times) <= end
 
 
 def _clocks_apart(runs: Sequence[TimedRun]) -> Iterator[Fault]:
@@ -200,26 +195,25 @@ def _clocks_apart(runs: Sequence[TimedRun]) -> Iterator[Fault]:
 
 def accounted(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
     """Checks the median share of a run outside its stages, for the worst kind of run."""
-    warm = rounds[1:]
     shares: dict[str, float] = {}
     most: dict[str, float] = {}
     spreads: dict[str, Any] = {}
-    for index, first in enumerate(rounds[0]):
-        results = [round_[index].result for round_ in warm]
-        share = statistics.spread([_share(r, abs(r.unaccounted_ms)) for r in results])
-        shares[first.kind] = share.median
-        most[first.kind] = statistics.spread([_allowed(r) for r in results]).median
-        spreads[first.kind] = _spreads(results) | {"first_run_ms": _stages(first.result)}
+    clear, n = False, len(rounds) - 1
+    for index, timed in enumerate(rounds[0]):
+        warm = [round_[index].result for round_ in rounds[1:]]
+        share = statistics.spread([_share(r, abs(r.unaccounted_ms)) for r in warm])
+        shares[timed.kind] = share.median
+        most[timed.kind] = statistics.spread([_allowed(r) for r in warm]).median
+        spreads[timed.kind] = _spreads(warm) | {"first_run_ms": _stages(timed.result)}
+        clear = clear or _clearly_open(warm)
     worst = max(shares, key=lambda kind: shares[kind] / most[kind])
     sentence = (
         f"{shares[worst]:.2%} of a run is not covered by its stages (median of the warm {worst} "
-        f"runs, the worst of three kinds, n = {len(warm)})."
+        f"runs, the worst of three kinds, n = {n})."
     )
-    clear = any(_clearly_open([round_[i].result for round_ in warm]) for i in range(len(shares)))
-    evidence = {"shares": shares, "kinds": spreads, "n": len(warm), BEYOND: clear}
-    outcome: Outcome = "passed" if shares[worst] <= most[worst] else "failed"
-    if outcome == "failed" and len(warm) < ENOUGH:
-        outcome = "unresolved"
+    evidence = {"shares": shares, "kinds": spreads, "n": n, BEYOND: clear}
+    outcome: Outcome = "failed" if n >= ENOUGH else "unresolved"
+    outcome = "passed" if shares[worst] <= most[worst] else outcome
     if wrong := _misquoted(rounds):
         outcome, sentence = "failed", wrong
         evidence |= {BEYOND: True}
@@ -247,7 +241,6 @@ def _share(result: RunResult, ms: float) -> float:
 
 
 def _allowed(result: RunResult) -> float:
-    """The share of the run that may be outside its stages."""
     return max(UNACCOUNTED, _share(result, UNACCOUNTED_MS))
 
 
@@ -288,14 +281,18 @@ def stage3(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
     outcome = _within(interval, bound)
     more = f"; not resolved with n = {interval.n}, more warm runs may decide"
     open_note = more if outcome == "unresolved" else ""
+    low, high = f"{interval.low:.3f}", f"{interval.high:.3f}"
+    reach = f"between {low} and {high}"
+    if interval.n >= statistics.MIN_CLUSTERS:
+        reach = f"95 % interval {low} to {high}"
     sentence = (
         f"The probe measures {interval.median:.3f} times the time that stage 3 takes alone "
-        f"({_range(interval)}{open_note})."
+        f"({reach}{open_note})."
     )
     net = [_net_ratio(round_) for round_ in warm]
-    known = [ratio for ratio in net if ratio is not None]
-    clear = len(known) == len(warm) >= FEW and _far(
-        statistics.median_interval(known, ratios=True), bound
+    ratios = [ratio for ratio in net if ratio is not None]
+    clear = len(ratios) == len(warm) >= FEW and _far(
+        statistics.median_interval(ratios, ratios=True), bound
     )
     outcome = "failed" if clear else outcome
     evidence = {"alone_ms": alone, "probe_ms": probed, BEYOND: clear, **vars(interval)}
@@ -306,25 +303,15 @@ def stage3(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
 
 def _net_ratio(round_: Sequence[TimedRun]) -> float | None:
     """The probe's time over that of the encoder alone, minus the thread's waits for a core."""
-    probed, alone = (_net(_vision(round_, kind)) for kind in ("hooked", "computed"))
-    return None if probed is None or not alone else probed / alone
-
-
-def _net(span: Span) -> float | None:
-    if span.waited_ms is None:
+    probed, alone = (_vision(round_, kind) for kind in ("hooked", "computed"))
+    if probed.waited_ms is None or alone.waited_ms is None or alone.ms <= alone.waited_ms:
         return None
-    return max(span.ms - span.waited_ms, 0.0)
+    return max(probed.ms - probed.waited_ms, 0.0) / (alone.ms - alone.waited_ms)
 
 
 def _far(interval: statistics.Interval, bound: float) -> bool:
     """Whether a ratio is clearly outside a factor of two, and outside the bound."""
     return interval.high < min(0.5, 1 - bound) or interval.low > max(2, 1 + bound)
-
-
-def _range(interval: statistics.Interval) -> str:
-    if interval.n >= statistics.MIN_CLUSTERS:
-        return f"95 % interval {interval.low:.3f} to {interval.high:.3f}"
-    return f"between {interval.low:.3f} and {interval.high:.3f}"
 
 
 def _within(interval: statistics.Interval, bound: float) -> Outcome:
@@ -342,10 +329,6 @@ def _vision(round_: Sequence[TimedRun], kind: str) -> Span:
     span = result.span("vision")
     assert span is not None  # both kinds of run encode
     return span
-
-
-NEAR_MS = 1e-6
-EDGE_MS = 0.001
 
 
 def figures(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
@@ -401,11 +384,9 @@ def _tokens(result: RunResult) -> Iterator[str]:
         yield f"{count} tokens have {len(times)} times."
     if any(after <= before for before, after in pairwise(times)):
         yield "Two tokens have the same time, or a token's time is before that of the previous one."
-    decode = result.span("decode")
-    if decode is None or not times:
+    if result.span("decode") is None or not times:
         return
-    end = decode.start_ms + decode.ms
-    if not decode.start_ms - EDGE_MS <= times[0] <= times[-1] <= end + EDGE_MS:
+    if _outside_decode(result):
         yield "A token's time is not within the decode stage."
     prefill = result.span("decode.prefill")
     if prefill is None or abs(prefill.start_ms + prefill.ms - times[0]) > EDGE_MS:

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -72,11 +73,11 @@ def watched(adapter: Adapter, log: WorkLog) -> Iterator[None]:
             log.work("reading files")
             return load(*given)
 
-        stack.enter_context(instead(media, "load", reading))
+        stack.enter_context(patch.object(media, "load", reading))
         for maker, kinds in adapter.makers.items():
-            stack.enter_context(instead(adapter, maker, _making(adapter, log, maker, kinds)))
+            stack.enter_context(patch.object(adapter, maker, _making(adapter, log, maker, kinds)))
         recorder = lambda _: lambda: log.events.append(("sync", ""))  # noqa: E731
-        stack.enter_context(instead(timing, "synchronizer", recorder))
+        stack.enter_context(patch.object(timing, "synchronizer", recorder))
         hooked = {
             "the vision tower": adapter.vision_modules()[0],
             "the language model's head": adapter.decoder.head,
@@ -98,18 +99,6 @@ def _making(adapter: Adapter, log: WorkLog, maker: str, kinds: Sequence[str]) ->
         return getattr(type(adapter), maker)(adapter, first, *given)
 
     return made
-
-
-@contextmanager
-def instead(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Replaces an attribute inside a `with`, then restores it."""
-    own = name in vars(owner)
-    before = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before) if own else delattr(owner, name)
 
 
 def runs(subject: Subject, folder: Path) -> tuple[list[WorkLog], Contents]:
@@ -188,7 +177,7 @@ def _drill() -> Iterator[str]:
         calls.append("sync")
 
     module = torch.nn.Identity()
-    with instead(torch.accelerator, "synchronize", wait):
+    with patch.object(torch.accelerator, "synchronize", wait):
         timeline = timing.Timeline(FAKE)
         with timeline.span("drill"):
             calls.append("work")

@@ -1,26 +1,34 @@
 """The checks, and the result of one: an outcome, a sentence, a figure with its bound, the evidence.
 
 Evidence is plain JSON, so that a certificate can store it and a page can show it.  No torch here.
+
+Timing checks on a busy machine are repeated, and left open if load may be the reason.  A finding
+with "beyond_load" in its evidence is a failure under any load: it remains after the thread's waits
+for a core are subtracted, or it concerns the order of events, not their length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 from msgspec import Struct
 
 from engine import quoting
 from engine.errors import BadInput
-from engine.media_options import same_option
+from engine.machine.load import MachineLoad, together, words
+from engine.media_options import check_range, same_option
 from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.storage.schemas import PASSED, Outcome
-from engine.types import Backend, DecodeConfig, MediaOptions, Pixels, RunOptions, Sample
+from engine.types import Backend, DecodeConfig, MediaOptions, ModelInfo, Pixels, RunOptions, Sample
 
 MAX_RUNS = 100
 MIN_TOKENS, MAX_TOKENS = 8, 512  # one token would not reach the decode loop
+MAX_BATCH = 64
+TRIES = 3  # of a timing check
+BEYOND = "beyond_load"  # a key of the evidence
 
 
 class Check(NamedTuple):
@@ -39,162 +47,69 @@ class Check(NamedTuple):
 
 # Tables use this order.
 CHECKS: dict[str, Check] = {
-    "answer": Check(
-        "Answers",
-        "Does the model load, accept the sample and answer?",
-    ),
-    "pixels": Check(
-        "Pixels",
-        "Are the pixels those of the checkpoint's image processor, within the setting's limit?",
-    ),
-    "equal_hooked": Check(
-        "Hooked = plain",
-        "Does generate() under the probe give the same tokens?",
-    ),
-    "equal_decoupled": Check(
-        "Decoupled = plain",
+    "answer": Check("Answers", "Does the model load, accept the sample and answer?"),
+    "pixels": Check("Pixels",
+        "Are the pixels those of the checkpoint's image processor, within the setting's limit?"),
+    "equal_hooked": Check("Hooked = plain",
+        "Does generate() under the probe give the same tokens?"),
+    "equal_decoupled": Check("Decoupled = plain",
         "Do features from disk and the project's decode loop give the same tokens?",
-        needs="decoupled",
-    ),
-    "equal_features": Check(
-        "Features = plain",
+        needs="decoupled"),
+    "equal_features": Check("Features = plain",
         "Does generate() on the features, without pixels, give the same tokens?",
-        needs="decoupled",
-    ),
-    "equal_prefix": Check(
-        "Prefix = plain",
-        "Does an answer that continues from a cached prefix have the same tokens?",
-        needs="prefix",
-    ),
-    "equal_sampled": Check(
-        "Equal with sampling",
-        "Do all ways draw the same tokens with the same seed?",
-        may_stay_open=True,
-    ),
-    "settings": Check(
-        "Sampling settings",
+        needs="decoupled"),
+    "equal_prefix": Check("Prefix = plain",
+        "Does an answer that continues from a cached prefix have the same tokens?", needs="prefix"),
+    "equal_sampled": Check("Equal with sampling",
+        "Do all ways draw the same tokens with the same seed?", may_stay_open=True),
+    "settings": Check("Sampling settings",
         "Do temperature, top_p, seed and minimum length act as in the model's own generate()?",
-        once=True,
-        may_stay_open=True,
-    ),
-    "equal_batch": Check(
-        "Batch = plain",
-        "Does each answer of a batch equal its single run?",
-        needs="batch",
-        once=True,
-        may_stay_open=True,
-    ),
-    "shapes": Check(
-        "Picture shapes",
+        once=True, may_stay_open=True),
+    "equal_batch": Check("Batch = plain", "Does each answer of a batch equal its single run?",
+        needs="batch", once=True, may_stay_open=True),
+    "shapes": Check("Picture shapes",
         "Are the answers to wide and tall pictures equal, and are their shapes given to the model?",
-        once=True,
-        may_stay_open=True,
-    ),
-    "long": Check(
-        "Long answers",
-        "Are the tokens equal if the answer is forced past position 256?",
-        needs="decoupled",
-        once=True,
-        may_stay_open=True,
-    ),
-    "ends": Check(
-        "Natural end",
-        "Does each way end where generate() does, with one end token?",
-        may_stay_open=True,
-    ),
-    "comparison": Check(
-        "Comparison",
-        "Does the comparison find planted differences, also at the last token?",
-        once=True,
-    ),
-    "greedy": Check(
-        "Greedy",
-        "Is each token the one with the highest logit?",
-    ),
-    "counted": Check(
-        "Tokens counted",
-        "Does the result hold exactly the computed tokens?",
-    ),
-    "encoded_once": Check(
-        "Encoded once",
-        "Does the vision tower encode every picture once, and none if features are cached?",
-    ),
-    "rows": Check(
-        "Visual rows",
+        once=True, may_stay_open=True),
+    "long": Check("Long answers", "Are the tokens equal if the answer is forced past position 256?",
+        needs="decoupled", once=True, may_stay_open=True),
+    "ends": Check("Natural end", "Does each way end where generate() does, with one end token?",
+        may_stay_open=True),
+    "comparison": Check("Comparison",
+        "Does the comparison find planted differences, also at the last token?", once=True),
+    "greedy": Check("Greedy", "Is each token the one with the highest logit?"),
+    "counted": Check("Tokens counted", "Does the result hold exactly the computed tokens?"),
+    "encoded_once": Check("Encoded once",
+        "Does the vision tower encode every picture once, and none if features are cached?"),
+    "rows": Check("Visual rows",
         "Do the visual rows equal a float64 computation from the tower's output and the weights?",
-        needs="decoupled",
-        once=True,
-        may_stay_open=True,
-    ),
-    "probe": Check(
-        "Probe covers stage 3",
-        "Does the probe time every layer of stage 3?",
-        needs="decoupled",
-        once=True,
-    ),
-    "frames": Check(
-        "Frames shown",
-        "Is the model shown the frames that each rule names?",
-        may_stay_open=True,
-    ),
-    "work": Check(
-        "Work in its stage",
-        "Does each stage do exactly its own work in every run?",
-        needs="decoupled",
-        once=True,
-    ),
-    "synchronised": Check(
-        "Device synchronised",
+        needs="decoupled", once=True, may_stay_open=True),
+    "probe": Check("Probe covers stage 3", "Does the probe time every layer of stage 3?",
+        needs="decoupled", once=True),
+    "frames": Check("Frames shown", "Is the model shown the frames that each rule names?",
+        may_stay_open=True),
+    "work": Check("Work in its stage", "Does each stage do exactly its own work in every run?",
+        needs="decoupled", once=True),
+    "synchronised": Check("Device synchronised",
         "Does the clock wait for the device at both ends of every stage?",
-        needs="decoupled",
-        once=True,
-    ),
-    "figures": Check(
-        "Figures recomputed",
-        "Do TTFT, TPOT, totals and token times follow from the raw spans?",
-    ),
-    "clock": Check(
-        "Clock",
-        "Does time only go forward, and do two clocks agree?",
-    ),
-    "accounted": Check(
-        "Stages add up",
-        "Do the four stages cover the whole run?",
-    ),
-    "stage3": Check(
-        "Stage 3, two ways",
+        needs="decoupled", once=True),
+    "figures": Check("Figures recomputed",
+        "Do TTFT, TPOT, totals and token times follow from the raw spans?"),
+    "clock": Check("Clock", "Does time only go forward, and do two clocks agree?"),
+    "accounted": Check("Stages add up", "Do the four stages cover the whole run?"),
+    "stage3": Check("Stage 3, two ways",
         "Does the probe measure the time that stage 3 takes alone?",
-        needs="decoupled",
-        may_stay_open=True,
-    ),
-    "observer": Check(
-        "Cost of the probe",
-        "Is generate() as fast with the probe as without?",
-        once=True,
-        may_stay_open=True,
-    ),
-    "left_as_found": Check(
-        "Model unchanged",
-        "Does the model give the same answer afterwards, with no hook or setting changed?",
-    ),
-    "keys": Check(
-        "Cache keys",
-        "Does the key change exactly when it must?",
-        needs="decoupled",
-    ),
-    "damage": Check(
-        "Damaged cache",
-        "Is a changed byte detected, and are features recomputed?",
-        needs="decoupled",
-    ),
-    "sight": Check(
-        "Effect of the input",
-        "Does the visual input change the logits and the answer?",
-        needs="decoupled",
-    ),
-}
+        needs="decoupled", may_stay_open=True),
+    "observer": Check("Cost of the probe", "Is generate() as fast with the probe as without?",
+        once=True, may_stay_open=True),
+    "left_as_found": Check("Model unchanged",
+        "Does the model give the same answer afterwards, with no hook or setting changed?"),
+    "keys": Check("Cache keys", "Does the key change exactly when it must?", needs="decoupled"),
+    "damage": Check("Damaged cache", "Is a changed byte detected, and are features recomputed?",
+        needs="decoupled"),
+    "sight": Check("Effect of the input", "Does the visual input change the logits and the answer?",
+        needs="decoupled"),
+}  # fmt: skip
 ONCE = frozenset(name for name, check in CHECKS.items() if check.once)
-MAX_BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -210,11 +125,52 @@ class CheckFinding:
 
 
 def judged(
-    faults: Sequence[str], good: str, unit: str, evidence: Mapping[str, Any]
+    faults: Sequence[str],
+    good: str,
+    unit: str,
+    evidence: Mapping[str, Any],
+    open_: Sequence[str] = (),
 ) -> CheckFinding:
-    """Passed with the sentence `good` if there are no faults, else failed with the first fault."""
-    outcome: Outcome = "failed" if faults else "passed"
-    return CheckFinding(outcome, faults[0] if faults else good, len(faults), 0, unit, evidence)
+    """Failed with the first fault, or open with the first of `open_`, or passed with `good`."""
+    outcome: Outcome = "failed" if faults else "unresolved" if open_ else "passed"
+    return CheckFinding(outcome, [*faults, *open_, good][0], len(faults), 0, unit, evidence)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt at a timing check, and the machine's load (None: not measured)."""
+
+    finding: CheckFinding
+    load: MachineLoad | None
+
+    @property
+    def excused(self) -> bool:
+        """Whether it failed and load may be the reason."""
+        failed = self.finding.outcome == "failed" and not self.finding.evidence.get(BEYOND)
+        return failed and self.load is not None and bool(self.load.busy)
+
+
+def needs_retry(tries: Sequence[Attempt]) -> bool:
+    return not tries or (len(tries) < TRIES and all(one.excused for one in tries))
+
+
+def final_finding(tries: Sequence[Attempt]) -> CheckFinding:
+    """The last finding, or an open one if every attempt failed on a busy machine."""
+    last, load = tries[-1].finding, tries[-1].load
+    evidence = dict(last.evidence) | {"tries": len(tries)}
+    evidence |= {"machine_load": vars(load)} if load is not None else {}
+    busy = all(one.excused for one in tries)
+    times = len(tries) if busy else len(tries) - 1
+    often = "once" if times == 1 else f"{times} times"
+    outcome, sentence = last.outcome, last.sentence
+    if busy:
+        loads = together([one.load for one in tries if one.load is not None])
+        load_text = words(loads) if loads is not None else ""
+        outcome = "unresolved"
+        sentence = f"Open: machine busy ({load_text}). Tried {often}; the last result: {sentence}"
+    elif times:
+        sentence += f" (Repeated: it had failed {often} on a busy machine.)"
+    return replace(last, outcome=outcome, sentence=sentence, evidence=evidence)
 
 
 class Verdict(Struct, frozen=True):
@@ -233,12 +189,28 @@ class Verdict(Struct, frozen=True):
 
     @classmethod
     def of(cls, check: str, model: str, sample: str, found: CheckFinding) -> Self:
-        who = (check, CHECKS[check].title, model, sample, found.outcome, found.sentence)
-        return cls(*who, found.figure, found.bound, found.unit, dict(found.evidence))
+        return cls(check, CHECKS[check].title, model, sample, *vars(found).values())
 
     @property
     def passed(self) -> bool:
         return self.outcome in PASSED
+
+
+@dataclass(frozen=True)
+class ModelVerdicts:
+    """One model (`info` is None if it did not load) and all its verdicts.
+
+    `known`: it is in models.toml.  `backend` decoded the decoupled way; other backends, inputs and
+    pixels are not covered.
+    """
+
+    name: str
+    info: ModelInfo | None
+    environment: Mapping[str, str]
+    verdicts: tuple[Verdict, ...]
+    known: bool = True
+    backend: str = "eager"
+    pixels: str = ""
 
 
 class VerifyWatcher(Watcher):
@@ -268,20 +240,13 @@ class VerifyRequest(MediaOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "prompt", check_question(self.prompt))
-        _check("runs", self.runs, MAX_RUNS)
-        _check("batch", self.batch, MAX_BATCH)
-        _check("max_new_tokens", self.max_new_tokens, MAX_TOKENS, MIN_TOKENS)
+        check_range("runs", self.runs, 1, MAX_RUNS)
+        check_range("batch", self.batch, 1, MAX_BATCH)
+        check_range("max_new_tokens", self.max_new_tokens, MIN_TOKENS, MAX_TOKENS)
         if not self.models:
             raise BadInput("No model is named: name at least one.")
         if not self.samples:
             raise BadInput("No sample is chosen: choose at least one.")
-
-
-def _check(name: str, value: int, high: int, low: int = 1) -> None:
-    if not low <= value <= high:
-        raise BadInput(
-            f"{name} is {quoting.whole(value)}: choose a value from {low:,} to {high:,}."
-        )
 
 
 def choose(samples: Sequence[Sample], number: int) -> tuple[Sample, ...]:
@@ -303,13 +268,12 @@ def verified(verdicts: Iterable[Verdict], model: str) -> bool:
     own = [(v.check, v.outcome) for v in verdicts if v.model == model and v.outcome != "skipped"]
     settled = {check for check, outcome in own if outcome in (*PASSED, "refused")}
     needed = {name for name, check in CHECKS.items() if not check.may_stay_open}
-    complete = settled >= needed and any(one in PASSED for _, one in own)
+    complete = settled >= needed and any(outcome in PASSED for _, outcome in own)
     return complete and not any(_spoils(*pair) for pair in own)
 
 
 def _spoils(check: str, outcome: str) -> bool:
-    known = CHECKS.get(check)
+    known = CHECKS.get(check, Check("", ""))
     if outcome == "refused":
-        return known is None or not known.needs
-    may_stay_open = known is not None and known.may_stay_open
-    return outcome not in PASSED and (outcome == "failed" or not may_stay_open)
+        return not known.needs
+    return outcome not in PASSED and (outcome == "failed" or not known.may_stay_open)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from engine.analysis import compared
-from engine.analysis.compared import ComparedModel, LeftOut, RunRange
+from engine.analysis.compared import ComparedModel, RunRange
 from engine.types import RunResult
 from tests.ui.answers import CACHED, result, reused
 
@@ -37,31 +37,31 @@ def test_the_cold_run_is_left_out_and_said() -> None:
     model = ComparedModel("One", "llava", runs)
     assert model.counted == runs[1:]
     assert model.time("total") == RunRange(175.0, 175.0, 175.0, 2)
-    assert model.left_out == (LeftOut("cold, the first run after loading", 1),)
+    assert model.left_out == {"cold, the first run after loading": 1}
 
 
 def test_a_computed_stage_is_not_mixed_with_cached_ones() -> None:
     runs = (result(), result(vision=CACHED), result(vision=CACHED))
     model = ComparedModel("One", "llava", runs)
     assert model.time("vision") == RunRange(2.0, 2.0, 2.0, 2)
-    assert model.left_out == (LeftOut("vision measured", 1),)
+    assert model.left_out == {"vision measured": 1}
     computed = ComparedModel("One", "llava", (result(), result(), result()))  # control
-    assert computed.left_out == () and len(computed.counted) == 3
+    assert computed.left_out == {} and len(computed.counted) == 3
 
 
 def test_cancelled_and_failed_runs_do_not_count() -> None:
     runs = (result(), result(), cancelled(result(tokens=1)))
     model = ComparedModel("One", "llava", runs, failures=("Out of memory.",))
     assert model.last is runs[1]
-    assert model.left_out == (LeftOut("cancelled before the end", 1), LeftOut("failed", 1))
+    assert model.left_out == {"cancelled before the end": 1, "failed": 1}
     queued = replace(model, unfinished=2)
-    assert queued.left_out == (LeftOut("cancelled before the end", 3), LeftOut("failed", 1))
+    assert queued.left_out == {"cancelled before the end": 3, "failed": 1}
 
 
 def test_a_single_run_counts_whatever_its_state() -> None:
     for run in (result(cold=True), cancelled(result(tokens=2)), result(vision=CACHED)):
         model = ComparedModel("One", "llava", (run,))
-        assert model.last is run and model.left_out == ()
+        assert model.last is run and model.left_out == {}
 
 
 def test_a_warm_run_counts_even_if_a_cold_one_came_later() -> None:

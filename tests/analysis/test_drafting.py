@@ -132,9 +132,9 @@ def test_whole_runs_are_counted_by_sample_as_the_steps_are() -> None:
     found = drafting.report(REQUEST, tried)
     ratios = [one.whole_ratios()[0] for one in (quick[0], slow[0])]
     assert (found.whole.low, found.whole.high) == (min(ratios), max(ratios))
-    assert found.measured.width == 1.5
+    assert found.measured.high - found.measured.low == 1.5
     apart = statistics.median_interval([ratio for one in tried for ratio in one.whole_ratios()])
-    assert apart.width == 0
+    assert apart.high == apart.low
 
 
 @pytest.mark.parametrize(("ms", "word"), [(35, "is faster"), (140, "is slower")])

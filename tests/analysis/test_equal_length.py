@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.analysis import equal_length, speedup
+from engine.analysis import results_table, speedup
 from engine.analysis.results_table import frame
 from tests import fabricate
 
 
-def look(tmp_path: Path, name: Any, rows: list[dict[str, Any]]) -> equal_length.Lens:
-    return equal_length.look(frame([fabricate.run(tmp_path / "r", rows)]), name)
+def look(tmp_path: Path, name: Any, rows: list[dict[str, Any]]) -> results_table.Lens:
+    return results_table.look(frame([fabricate.run(tmp_path / "r", rows)]), name)
 
 
 BOTH = [

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from engine.analysis import gate as gates
-from engine.analysis import one_sided_tests
+from engine.analysis import statistics
 from engine.analysis.gate import GateReport, GateResult, gate, metric_names
 from engine.analysis.gate_values import values_of
 from engine.errors import BadInput
@@ -224,7 +224,7 @@ def test_the_interval_is_one_of_95_percent(count: int, rank: int) -> None:
     """The ranks of Walsh averages in tables of the signed-rank interval (at 90 %: 3, 11, 26)."""
     logs = np.sort(np.random.default_rng(count).normal(size=count))
     walsh = sorted((logs[i] + logs[j]) / 2 for i in range(count) for j in range(i, count))
-    low, high = one_sided_tests.interval(logs, 0.025)
+    low, high = statistics.interval(logs, 0.025)
     assert low == pytest.approx(walsh[rank - 1], abs=1e-5)
     assert high == pytest.approx(walsh[-rank], abs=1e-5)
 
@@ -457,7 +457,7 @@ def test_holm_leaves_chance_findings_undecided(make: Make) -> None:
         found = result(gate(base, new, [metric]), metric)
         tested.append(replace(found, p_no_worse=0.9, p_worse=chance))
     assert [one.verdict for one in gates._decided(tested)] == ["undecided"] * 4
-    assert gates._decided(tested[:1])[0].verdict == "worse"
+    assert next(gates._decided(tested[:1])).verdict == "worse"
 
 
 @pytest.mark.slow

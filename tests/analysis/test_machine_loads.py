@@ -7,8 +7,9 @@ from typing import Any
 
 from engine.analysis import machine_loads, pairs, speedup
 from engine.analysis.results_table import frame
+from engine.report import drawers
 from engine.report.comparison_part import sentence
-from engine.report.document import as_text
+from engine.report.document import summary
 from engine.report.report_figures import figures, gather
 from tests import fabricate
 
@@ -82,7 +83,9 @@ def test_models_that_ran_one_after_the_other_say_so(tmp_path: Path) -> None:
 
 def test_reports_say_which_model_ran_on_a_busy_machine(tmp_path: Path) -> None:
     lines = table(tmp_path, LOADED, QUIET)
-    assert "ev ran on a busy machine (others used 1.4 of 2 cores" in as_text(lines)
+    assert "ev ran on a busy machine (others used 1.4 of 2 cores" in drawers.terminal(
+        summary(lines)
+    )
     told = figures(lines)["machine_load"]
     assert told["ev"].busy and told["ev"].others == 1.4 and told["vl"].busy == ""
 

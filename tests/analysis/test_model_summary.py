@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
-from engine.analysis import model_summary
+from engine.analysis import model_summary, pairs, results_table, speedup
 from engine.analysis.model_summary import Figure, find
-from engine.analysis.results_table import frame
+from engine.analysis.results_table import frame, measured
+from engine.report import drawers, report_figures
+from engine.report.document import document, summary, together
+from engine.report.export import write
+from engine.report.perfetto_trace import events
+from engine.storage.run_store import Run
 from tests import fabricate
 
 
@@ -112,3 +117,165 @@ def test_an_answer_of_one_token_has_no_rate(tmp_path: Path) -> None:
     found = figures(tmp_path, [fabricate.row(gaps=[])])
     assert find(found, "ev", "tpot") is None and find(found, "ev", "itl") is None
     assert find(found, "ev", "ttft") is not None
+
+
+# Throughput of batches, and that nothing else takes their times for a sample's.
+
+
+def run(tmp_path: Path, rows: list[dict[str, Any]]) -> Run:
+    return fabricate.run(tmp_path / "r", rows)
+
+
+def grouped(tokens: int = 4) -> list[dict[str, Any]]:
+    """Two batches of three and one of two, 100, 200 and 50 ms."""
+    return [
+        *fabricate.batch(["s0", "s1", "s2"], ms=100.0, tokens=tokens),
+        *fabricate.batch(["s3", "s4", "s5"], ms=200.0, tokens=tokens),
+        *fabricate.batch(["s6", "s7"], ms=50.0, tokens=tokens),
+    ]
+
+
+def mixed() -> list[dict[str, Any]]:
+    return [*grouped(), *(fabricate.row("vl", f"s{i}") for i in range(8))]
+
+
+def test_throughput_by_hand(tmp_path: Path) -> None:
+    two, three = model_summary.throughputs(frame([run(tmp_path, grouped())]))
+    assert (three.batch, three.n, three.samples, three.tokens) == (3, 2, 6, 24)
+    assert (three.ms.median, three.ms.low, three.ms.high) == (150, 100, 200)
+    assert (three.tokens_per_s.low, three.tokens_per_s.high) == (60, 120)
+    assert (three.samples_per_s.low, three.samples_per_s.high) == (15, 30)
+    assert (two.batch, two.n, two.samples_per_s.median) == (2, 1, 40)
+
+
+def test_single_runs_stand_beside_by_the_same_formula(tmp_path: Path) -> None:
+    found = model_summary.throughputs(frame([run(tmp_path, mixed())]))
+    alone = next(one for one in found if one.label == "vl")
+    row = fabricate.row("vl")
+    assert (alone.batch, alone.n) == (1, 8)
+    assert alone.tokens_per_s.median == pytest.approx(1000 * row["new_tokens"] / row["total_ms"])
+
+
+def test_a_batch_that_was_cut_counts_the_results_that_were_kept(tmp_path: Path) -> None:
+    rows = [*grouped()[:2], *grouped()[3:]]  # one of three was not written
+    two, three = model_summary.throughputs(frame([run(tmp_path, rows)]))
+    assert (three.n, three.samples, three.tokens, two.samples) == (2, 5, 20, 2)
+    assert three.samples_per_s.high == 30  # all three were answered in that time
+
+
+def test_what_ran_alone_is_not_the_headline_of_a_batched_run(tmp_path: Path) -> None:
+    table = frame([run(tmp_path, [*grouped(), fabricate.row(sample="s8")])])
+    (sentence,) = model_summary.alone(table).values()
+    assert sentence.startswith("ev: 1 of 9 answers ran alone")
+    told = drawers.terminal(summary(table))
+    assert (
+        told.index("batch of 3")
+        < told.index("ev: 1 of 9 answers ran alone")
+        < (told.index("total"))
+    )
+    remarks = document(
+        report_figures.gather([run(tmp_path / "b", [*grouped(), fabricate.row(sample="s8")])])
+    )
+    assert "1 of 9 answers ran alone" in str(remarks)
+
+
+def test_nothing_ran_alone_where_all_did_or_none_has_a_figure(tmp_path: Path) -> None:
+    rows = [*grouped(), fabricate.row(sample="s8", cold=True), *fabricate.pair(3)[1::2]]
+    table = frame([run(tmp_path, rows)])
+    assert model_summary.alone(table) == {} and "ran alone" not in drawers.terminal(summary(table))
+
+
+def test_single_runs_alone_have_no_throughput(tmp_path: Path) -> None:
+    table = frame([run(tmp_path, fabricate.pair(3))])
+    assert model_summary.throughputs(table) == ()
+    found = report_figures.outline((), table)
+    assert list(together(found)) == []
+
+
+@pytest.mark.parametrize("more", [{"cold": True}, {"paused_ms": 5.0}, {"phase": "warmup"}])
+def test_what_stays_out_of_means_stays_out_here(tmp_path: Path, more: dict[str, Any]) -> None:
+    rows = [*grouped(), *fabricate.batch(["s8", "s9", "sa"], ms=9000.0, **more)]
+    found = model_summary.throughputs(frame([run(tmp_path, rows)]))
+    assert [one.n for one in found] == [1, 2] and max(one.ms.high for one in found) == 200
+
+
+def test_cached_features_are_a_figure_of_their_own(tmp_path: Path) -> None:
+    rows = [*grouped(), *fabricate.batch(["s8", "s9", "sa"], ms=20.0, cached=3)]
+    found = model_summary.throughputs(frame([run(tmp_path, rows)]))
+    assert [(one.batch, one.cached, one.n) for one in found] == [(2, 0, 1), (3, 0, 2), (3, 3, 1)]
+
+
+def test_a_batch_counts_once_in_each_run(tmp_path: Path) -> None:
+    """Two runs that happen to name a batch alike."""
+    first = fabricate.run(tmp_path / "a", grouped())
+    second = fabricate.run(tmp_path / "b", grouped())
+    found = model_summary.throughputs(frame([first, second]))
+    assert [one.n for one in found] == [1, 2] * 2 and len({one.label for one in found}) == 2
+
+
+def test_batches_are_in_no_figure_of_single_samples(tmp_path: Path) -> None:
+    table = frame([run(tmp_path, mixed())])
+    assert set(measured(table)["label"]) == {"vl"} and len(measured(table)) == 8
+    named = {
+        (one.label, one.metric) for one in model_summary.figures(table) if one.group == "measured"
+    }
+    assert {label for label, _ in named} == {"vl"}
+    apart = {one.metric for one in model_summary.figures(table) if one.label == "ev"}
+    assert apart == {"new_tokens", "context_tokens"}  # what is a sample's own
+    assert (
+        model_summary.counts(table)[0].batched == 8 and model_summary.counts(table)[1].batched == 0
+    )
+    assert speedup.split(table, "ev", "vl") is None
+    for name in results_table.LENSES:
+        assert set(results_table.look(table, name).table["label"]) <= {"vl"}
+
+
+def test_a_batch_taken_for_single_samples_would_be_in_them(tmp_path: Path) -> None:
+    """The control: the same rows without the word batch, their times filled in."""
+    rows = [row | {"batch": 1, "total_ms": row["batch_ms"]} for row in grouped()]
+    table = frame([run(tmp_path, rows)])
+    assert model_summary.find(model_summary.figures(table), "ev", "total") is not None
+
+
+def test_a_comparison_says_why_it_has_no_figure(tmp_path: Path) -> None:
+    found = pairs.compare(frame([run(tmp_path, mixed())]), "ev", "vl", "total")
+    assert (found.verdict, found.n) == ("unknown", 0)
+    assert found.reason == "ev answered in batches, where samples are not timed separately"
+
+
+def test_two_runs_of_one_model_side_by_side(tmp_path: Path) -> None:
+    single = fabricate.run(tmp_path / "a", [fabricate.row(sample=f"s{i}") for i in range(6)])
+    batches = fabricate.run(tmp_path / "b", grouped())
+    table = frame([single, batches])
+    first, second = table["label"].unique()
+    assert pairs.compare(table, first, second, "total").n == 0
+    assert model_summary.batched(table) == [second]
+    assert [one.batch for one in model_summary.throughputs(table)] == [1, 2, 3]
+
+
+@pytest.mark.slow
+def test_a_report_keeps_them_apart_and_says_so(tmp_path: Path) -> None:
+    one = run(tmp_path, mixed())
+    text = "".join(write([one], "md"))
+    assert "Throughput of batches" in text and model_summary.APART in text
+    assert model_summary.MEANING in text and "or in a batch" in text and "samples at once" in text
+    assert "ev answered in batches" in text
+    for form in ("html", "csv", "json"):
+        assert "".join(write([one], form))
+    lonely = report_figures.gather([fabricate.run(tmp_path / "only", grouped())])
+    assert document(lonely)
+    terminal = drawers.terminal(summary(lonely.table))
+    assert "batch of 3" in terminal and "new tokens/s" in terminal and "TTFT" not in terminal
+
+
+def test_a_trace_lays_a_batch_once(tmp_path: Path) -> None:
+    rows = grouped()
+    rows.insert(1, fabricate.failed(sample="s9"))  # beside it, in the middle of a batch
+    found = list(events([run(tmp_path, rows)]))
+    batches = [one for one in found if one["name"].startswith("batch of")]
+    assert [one["dur"] for one in batches] == [100_000, 200_000, 50_000]
+    first, second = batches[:2]
+    assert first["ts"] + first["dur"] <= second["ts"]
+    answered = [one for one in found if one["name"].endswith(": answered")]
+    assert len(answered) == 8 and answered[0]["ts"] == answered[1]["ts"] == 100_000
+    assert sum(one["name"] == "decode" for one in found) == 3

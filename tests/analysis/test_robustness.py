@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.analysis import equal_length, pairs, ranking, results_table, robustness, speedup
+from engine.analysis import agreement, pairs, results_table, robustness, speedup
 from engine.analysis.robustness import Curve, Measure, Point, Robustness
 from engine.media_options import perturbations
 from engine.storage import run_store
@@ -280,7 +280,7 @@ def test_labels_of_other_strengths_form_no_pair(tmp_path: Path) -> None:
     assert pairs.compare(table, ev, vl, "total").n == 12
     assert speedup.split(table, plain_ev, vl) is None
     assert speedup.split(table, ev, vl) is not None
-    assert len(ranking.by_ratio(table, plain_ev, vl)) == 0
+    assert len(agreement.by_ratio(table, plain_ev, vl)) == 0
 
 
 def test_answers_are_cut_to_those_of_equal_inputs(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_answers_are_cut_to_those_of_equal_inputs(tmp_path: Path) -> None:
         return {"gaps": [2.0]}
 
     table = results_table.frame([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.1", short)])
-    seen = equal_length.look(table, "first")
+    seen = results_table.look(table, "first")
     assert set(seen.table.groupby("perturb")["new_tokens"].first()) == {4, 2}
     assert len(seen.table) == 48 and "over 12 samples" in seen.note
 
@@ -300,7 +300,7 @@ def test_disagreement_is_between_equal_inputs(tmp_path: Path) -> None:
         return {"text": "No word in common"}
 
     table = results_table.frame([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.1", other)])
-    assert set(ranking.by_disagreement(table)["overlap"]) == {1.0}
+    assert set(agreement.by_disagreement(table)["overlap"]) == {1.0}
 
 
 def test_failed_results_have_the_label_of_their_run(tmp_path: Path) -> None:

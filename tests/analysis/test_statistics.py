@@ -8,6 +8,7 @@ from scipy import stats as scipy_stats
 
 from benchmarks import intervals
 from engine.analysis import statistics
+from engine.analysis.statistics import above, below, centre, holm, interval
 
 COUNTS = (*range(6, 41), 99, 100, 200, 1_000, 5_000)
 
@@ -47,7 +48,8 @@ def test_five_values_carry_no_interval_of_95_percent() -> None:
 
 
 def test_equal_values_leave_no_doubt_and_widen_no_conclusion() -> None:
-    assert statistics.median_interval([2.0] * 9).width == 0
+    equal = statistics.median_interval([2.0] * 9)
+    assert equal.low == equal.high
     ties = statistics.median_interval([0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     assert ties.low == 0.0  # two of nine at the tested value: not excluded
 
@@ -112,7 +114,7 @@ def test_control_the_percentile_bootstrap_decides_more() -> None:
 
 def test_many_values_are_no_burden() -> None:
     found = statistics.median_interval(list(np.random.default_rng(4).normal(size=100_000)))
-    assert found.low < found.median < found.high and found.width < 0.02
+    assert found.low < found.median < found.high and found.high - found.low < 0.02
 
 
 @pytest.mark.parametrize(("wins", "count"), [(0, 1), (1, 1), (7, 9), (5, 10), (60, 100), (0, 40)])
@@ -135,3 +137,73 @@ def test_no_case_has_no_share() -> None:
     for wins, count in ((0, 0), (2, 1), (-1, 3)):
         with pytest.raises(ValueError, match="at least one case"):
             statistics.share_interval(wins, count)
+
+
+@pytest.mark.parametrize("count", [6, 14, 60, 61, 200])
+def test_the_test_is_wilcoxons(count: int) -> None:
+    from scipy.stats import wilcoxon
+
+    values = np.random.default_rng(count).normal(-0.3, size=count)
+    method = "exact" if count <= 60 else "asymptotic"
+    expected = wilcoxon(values, alternative="less", method=method, correction=count > 60)
+    assert below(values) == pytest.approx(expected.pvalue, rel=1e-6)
+    assert above(-values) == below(values)
+
+
+def test_equal_sizes_are_exact_and_zeros_speak_against_a_verdict() -> None:
+    assert below(np.full(5, -0.1)) == 1 / 32
+    assert above(np.full(5, -0.1)) == 1.0
+    assert below(np.zeros(9)) == 1.0 and above(np.zeros(9)) == 1.0
+    assert below(np.array([-1.0, -1.0, 1.0])) == 0.5  # 4 of the 8 signs have at most one +
+
+
+def test_the_interval_holds_what_the_tests_do_not_reject() -> None:
+    values = np.random.default_rng(1).normal(0.2, 0.1, size=20)
+    low, high = interval(values, 0.025)
+    assert low < centre(values) < high
+    assert above(values - (low - 1e-4)) <= 0.025 < above(values - (low + 1e-4))
+    assert below(values - (high + 1e-4)) <= 0.025 < below(values - (high - 1e-4))
+    assert interval(np.ones(9), 0.025) == (1.0, 1.0)
+
+
+def test_too_few_values_give_their_range() -> None:
+    low, high = interval(np.array([1.0, 2.0, 4.0]), 0.025)
+    assert low == pytest.approx(1.0) and high == pytest.approx(4.0)
+
+
+def test_holm_is_the_step_down() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([]) == [] and holm([0.6, 0.9]) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(("sequences", "shift"), [(14, 1.0), (40, 0.4)])
+def test_the_closed_form_is_the_share_of_simulated_conclusions(
+    sequences: int, shift: float
+) -> None:
+    generator = np.random.default_rng(1)
+    drawn = generator.normal(shift, 1, size=(1500, sequences))
+    decided = np.mean([statistics.median_interval(list(values)).low > 0 for values in drawn])
+    share = float((generator.normal(shift, 1, size=200_000) > 0).mean())
+    assert abs(statistics.power(sequences, share) - decided) < 0.04
+    assert abs(statistics.power(sequences, share - 0.1) - decided) > 0.1  # control
+
+
+@pytest.mark.parametrize("share", [0.6, 0.8, 0.95, 1.0])
+def test_the_needed_number_has_the_power_and_one_less_does_not(share: float) -> None:
+    found = statistics.needed(share)
+    assert found is not None
+    later = [statistics.power(found + more, share) for more in range(20)]
+    assert min(later) >= statistics.POWER
+    assert found == 6 or statistics.power(found - 1, share) < statistics.POWER
+
+
+def test_large_numbers_are_by_the_normal_form() -> None:
+    found = statistics.needed(0.53)
+    assert found is not None and found > statistics.MOST
+    assert abs(statistics.power(found, 0.53) - statistics.POWER) < 0.02
+
+
+def test_no_number_is_enough_without_a_larger_side() -> None:
+    assert statistics.needed(0.5) is None and statistics.needed(0.3) is None
+    assert statistics.needed(0.5001) is None  # more than a million
+    assert statistics.power(5, 1.0) == 0.0  # no interval

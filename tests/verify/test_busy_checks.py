@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 
 from engine.machine.load import MachineLoad
-from engine.verify import busy_checks, runner
-from engine.verify.busy_checks import BEYOND, TRIES, Attempt, final_finding, needs_retry
-from engine.verify.verdict import CheckFinding, Outcome
+from engine.verify import runner
+from engine.verify.verdict import (
+    BEYOND,
+    TRIES,
+    Attempt,
+    CheckFinding,
+    Outcome,
+    final_finding,
+    needs_retry,
+)
 
 QUIET = MachineLoad(0.0, 1000.0, 900.0, 2, 1, waited_ms=2.0, others=0.1, steal=0.0, runnable=0.0)
 BUSY = MachineLoad(0.0, 1000.0, 450.0, 2, 1, waited_ms=500.0, others=1.5, steal=0.0, runnable=4.0)
@@ -56,7 +63,7 @@ def test_a_later_pass_says_that_it_is_not_the_first_try() -> None:
 
 def test_what_passes_at_once_is_left_as_it_is() -> None:
     assert final_finding([tried("passed", BUSY)]).sentence == "It passed."
-    assert busy_checks.needs_retry([])
+    assert needs_retry([])
 
 
 TIMINGS = ("clock", "accounted", "stage3")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from engine import settings
-from engine.models import checkpoint, registry, weights
+from engine.models import checkpoint, checkpoint_files, registry
 from engine.models.checkpoint import ModelEntry
-from engine.verify import certificate_status, certificates
+from engine.verify import certificates
 from tests.ui.verify.made import PLACE, certificate, verdicts
 
 HERE = PLACE | {"hardware": platform.machine()}
@@ -22,14 +22,14 @@ HERE = PLACE | {"hardware": platform.machine()}
 def entry(tiny_models: Path) -> ModelEntry:
     """A tiny model whose files have been hashed, as loading does."""
     found = registry.entry("tiny-llava")
-    weights.digest(checkpoint.locate(found), found.name, settings.load().hashes_file)
+    checkpoint_files.digest(checkpoint.locate(found), found.name, settings.load().hashes_file)
     return found
 
 
 def proof(entry: ModelEntry, **changes: Any) -> dict[str, Any]:
     """A certificate for the entry as it is, but for what is changed."""
     as_is = {
-        "digest": certificate_status.digest_now(entry),
+        "digest": certificates.digest_now(entry),
         "name": entry.name,
         "environment": HERE,
         "shows": entry.kind,
@@ -41,32 +41,32 @@ def test_a_variant_needs_a_certificate_of_its_own(entry: ModelEntry) -> None:
     shown, fast = (registry.entry(f"{entry.name}@{word}") for word in ("events", "fast"))
     kept = proof(entry)
     certificates.store(kept)
-    assert certificate_status.covering(entry) is not None  # the control
-    assert certificate_status.covering(shown) is None
-    assert certificate_status.covering(fast) is None
+    assert certificates.covering(entry) is not None  # the control
+    assert certificates.covering(shown) is None
+    assert certificates.covering(fast) is None
     certificates.store(proof(shown))
     certificates.store(proof(fast, pixels="fast"))
-    assert certificate_status.covering(shown) is not None
-    assert certificate_status.covering(fast) is not None
-    assert certificate_status.why_stale(proof(shown), [entry]) == ""
+    assert certificates.covering(shown) is not None
+    assert certificates.covering(fast) is not None
+    assert certificates.why_stale(proof(shown), [entry]) == ""
     gone = proof(shown, name="nobody@events")
-    assert "no longer in models.toml" in certificate_status.why_stale(gone, [entry])
+    assert "no longer in models.toml" in certificates.why_stale(gone, [entry])
 
 
 def test_a_digest_is_known_only_after_the_files_were_hashed(tiny_models: Path) -> None:
     entry = registry.entry("tiny-eventgpt")
-    assert certificate_status.digest_now(entry) is None
+    assert certificates.digest_now(entry) is None
     folder = checkpoint.locate(entry)
-    hashed = weights.digest(folder, entry.name, settings.load().hashes_file)
-    assert certificate_status.digest_now(entry) == hashed
+    hashed = checkpoint_files.digest(folder, entry.name, settings.load().hashes_file)
+    assert certificates.digest_now(entry) == hashed
 
 
 def test_a_certificate_covers_the_entry_it_verified(entry: ModelEntry) -> None:
-    assert certificate_status.covering(entry) is None
+    assert certificates.covering(entry) is None
     kept = proof(entry)
     certificates.store(kept)
-    assert certificate_status.covering(entry) == kept
-    assert certificate_status.why_stale(kept, [entry]) == ""
+    assert certificates.covering(entry) == kept
+    assert certificates.why_stale(kept, [entry]) == ""
 
 
 def test_what_was_verified_with_other_settings_does_not_cover_the_usual_run(
@@ -74,9 +74,9 @@ def test_what_was_verified_with_other_settings_does_not_cover_the_usual_run(
 ) -> None:
     certificates.store(proof(entry, pixels="fast"))
     certificates.store(proof(entry, backend="compiled"))
-    assert certificate_status.covering(entry) is None
+    assert certificates.covering(entry) is None
     certificates.store(proof(entry, backend="eager"))  # the control
-    assert certificate_status.covering(entry) is not None
+    assert certificates.covering(entry) is not None
 
 
 def test_each_change_takes_the_cover_away_and_says_why(entry: ModelEntry) -> None:
@@ -88,10 +88,10 @@ def test_each_change_takes_the_cover_away_and_says_why(entry: ModelEntry) -> Non
     }
     for words, change in changes.items():
         kept = proof(entry, **change)
-        assert words in certificate_status.why_stale(kept, [entry])
+        assert words in certificates.why_stale(kept, [entry])
         if "name" not in change:  # what counts is the checkpoint, not what it is called
             certificates.store(kept)
-    assert certificate_status.covering(entry) is None
+    assert certificates.covering(entry) is None
 
 
 def test_other_code_and_other_libraries_are_told_apart(
@@ -100,20 +100,20 @@ def test_other_code_and_other_libraries_are_told_apart(
     kept = proof(entry)
     certificates.store(kept)
     monkeypatch.setattr(certificates, "engine_digest", lambda: "another")
-    assert certificate_status.covering(entry) is None
-    assert "engine's code" in certificate_status.why_stale(kept, [entry])
+    assert certificates.covering(entry) is None
+    assert "engine's code" in certificates.why_stale(kept, [entry])
     kept["libraries"] = kept["libraries"] | {"torch": "0.1"}
-    assert "torch was 0.1 then" in certificate_status.why_stale(kept, [entry])
+    assert "torch was 0.1 then" in certificates.why_stale(kept, [entry])
 
 
 def test_a_refused_model_is_not_covered(entry: ModelEntry) -> None:
     kept = proof(entry, found=verdicts(entry.name, {("observer", ""): "failed"}))
     certificates.store(kept)
-    assert certificate_status.covering(entry) is None
+    assert certificates.covering(entry) is None
 
 
 def test_a_model_that_did_not_load_makes_no_certificate_stale(entry: ModelEntry) -> None:
-    assert certificate_status.why_stale(proof(entry, digest="", dtype=""), [entry]) == ""
+    assert certificates.why_stale(proof(entry, digest="", dtype=""), [entry]) == ""
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_a_certificate_counts_on_its_own_device(
     device: str, wanted: str, right: bool, cache_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STAGESCOPE_DEVICE", wanted)
-    assert certificate_status.here(HERE | {"device": device}) is right
+    assert certificates.here(HERE | {"device": device}) is right
 
 
 def test_a_checkpoint_that_is_gone_covers_nothing(entry: ModelEntry, tmp_path: Path) -> None:
     certificates.store(proof(entry))
-    assert certificate_status.covering(dataclasses.replace(entry, folder=tmp_path / "gone")) is None
+    assert certificates.covering(dataclasses.replace(entry, folder=tmp_path / "gone")) is None

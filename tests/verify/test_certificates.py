@@ -24,7 +24,15 @@ from engine.types import (
     TensorSpec,
 )
 from engine.verify import certificates, coverage
-from engine.verify.verdict import CHECKS, CheckFinding, Outcome, Verdict, VerifyRequest
+from engine.verify.certificates import UnusableFile
+from engine.verify.verdict import (
+    CHECKS,
+    CheckFinding,
+    ModelVerdicts,
+    Outcome,
+    Verdict,
+    VerifyRequest,
+)
 from tests.ui.verify.made import covering_hash
 
 HERE = {"device": "cpu", "hardware": "x86_64", "threads": "1"}
@@ -48,8 +56,9 @@ def certificate(good: bool = True, **outcomes: Outcome) -> dict[str, object]:
         )
         for check in CHECKS
     ]  # fmt: skip
-    models = [certificates.model_entry("m", "d1", "float32", HERE, verdicts)]
-    return certificates.make(REQUEST, models, verdicts, "/data")
+    info = ModelInfo("m", "llava", "c", None, "float32", False, digest="d1")
+    found = ModelVerdicts("m", info, HERE, tuple(verdicts))
+    return certificates.make(REQUEST, [found], "/data")
 
 
 def result(
@@ -208,7 +217,7 @@ def test_a_reused_prefix_needs_a_check_that_passed() -> None:
     certificates.store(certificate())
     assert standing(**reused).state == "verified"
     rows = [row for row in certificates.verdicts_in(certificate()) if row.check != "equal_prefix"]
-    assert coverage.missing(coverage.of(rows), result(**reused)) == ("reused prefix",)  # type: ignore[arg-type]
+    assert [*coverage.missing(coverage.of(rows), result(**reused))] == ["reused prefix"]  # type: ignore[arg-type]
 
 
 def test_another_checkpoint_is_unverified() -> None:
@@ -241,7 +250,7 @@ def test_coverage_that_the_verdicts_contradict_is_no_certificate() -> None:
     for model in made["models"]:  # type: ignore[attr-defined]
         model["coverage"]["new_tokens"] = 4096
     sealed = made | {"hash": certificates.content_hash(made)}
-    assert certificates.read(certificates.store(sealed)) is None
+    assert isinstance(certificates.read(certificates.store(sealed)), UnusableFile)
 
 
 def test_what_is_not_proved_stands_on_the_certificate() -> None:
@@ -264,11 +273,11 @@ def test_a_certificate_that_its_verdicts_contradict_is_none() -> None:
         for model in forged["models"]:  # type: ignore[attr-defined]
             model["verified"] = True
         sealed = forged | {"hash": certificates.content_hash(forged)}
-        assert certificates.read(certificates.store(sealed)) is None
+        assert isinstance(certificates.read(certificates.store(sealed)), UnusableFile)
     twice = certificate()
     twice["models"] = twice["models"] * 2  # type: ignore[operator]
     sealed = twice | {"hash": certificates.content_hash(twice)}
-    assert certificates.read(certificates.store(sealed)) is None
+    assert isinstance(certificates.read(certificates.store(sealed)), UnusableFile)
 
 
 def test_changed_code_makes_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +292,7 @@ def test_what_is_no_number_is_null() -> None:
     odd = Verdict.of(
         "sight", "m", "s", CheckFinding("failed", "So.", float("nan"), 1.0, "", {"a": (1,)})
     )
-    made = certificates.make(REQUEST, [], [odd], "/data")
+    made = certificates.make(REQUEST, [ModelVerdicts("m", None, {}, (odd,))], "/data")
     (row,) = made["verdicts"]
     assert row["figure"] is None and row["evidence"] == {"a": [1]}
 
@@ -293,7 +302,7 @@ def test_a_sealed_file_of_another_form_is_no_certificate(lost: str) -> None:
     made = certificate()
     for odd in ({k: v for k, v in made.items() if k != lost}, made | {lost: 7}):
         sealed = odd | {"hash": certificates.content_hash(odd)}
-        assert certificates.read(certificates.store(sealed)) is None
+        assert isinstance(certificates.read(certificates.store(sealed)), UnusableFile)
     assert certificates.stored_certificates() == [] and covering_hash(result()) is None
 
 
@@ -307,7 +316,10 @@ def test_what_was_tampered_with_is_no_certificate(damage: str) -> None:
     changed = {"verdict": made, "hash": made | {"hash": "0"}, "format": made | {"format": 1}}
     texts = {"garbage": "{", "list": "[]"}
     path.write_text(texts.get(damage) or json.dumps(changed[damage]))
-    assert certificates.read(path) is None and certificates.stored_certificates() == []
+    assert (
+        isinstance(certificates.read(path), UnusableFile)
+        and certificates.stored_certificates() == []
+    )
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from engine.verify import equality
+from engine.verify import checks
 from engine.verify.answer_paths import ModuleCalls, RecordedAnswer
 
 ROUNDING = 0.01
@@ -23,48 +23,48 @@ PLAIN = answer("plain", [0.0, 3.0, 1.0], [2.0, 1.999, 0.0], [0.0, 0.0, 5.0])
 
 def test_equal_ids_are_exact_only_if_the_logits_are_equal_up_to_rounding() -> None:
     other = answer("other", [0.0, 3.0, 1.25], [2.0, 1.999, 0.0], [0.0, 0.0, 5.0])
-    found = equality.compare(PLAIN, other, ROUNDING)
+    found = checks.compare(PLAIN, other, ROUNDING)
     assert (found.result, found.position, found.logit_difference) == ("DRIFT", None, 0.25)
-    near = equality.compare(PLAIN, other, 0.2)
+    near = checks.compare(PLAIN, other, 0.2)
     assert (near.result, near.position) == ("EXACT", None)
 
 
 def test_a_margin_within_rounding_on_both_sides_is_a_tie() -> None:
     other = answer("other", [0.0, 3.0, 1.0], [2.0, 2.001, 0.0], [9.0, 0.0, 0.0])
-    found = equality.compare(PLAIN, other, ROUNDING)
+    found = checks.compare(PLAIN, other, ROUNDING)
     assert (found.result, found.position) == ("NUMERIC TIE", 1)
     assert "token 2 of 3 differs" in found.sentence
 
 
 def test_a_margin_beyond_rounding_is_a_mismatch() -> None:
     other = answer("other", [0.0, 3.0, 1.0], [2.0, 2.5, 0.0], [0.0, 0.0, 5.0])
-    assert equality.compare(PLAIN, other, ROUNDING).result == "MISMATCH"
-    assert equality.compare(PLAIN, other, 0.6).result == "NUMERIC TIE"
+    assert checks.compare(PLAIN, other, ROUNDING).result == "MISMATCH"
+    assert checks.compare(PLAIN, other, 0.6).result == "NUMERIC TIE"
 
 
 def test_equal_logits_with_another_choice_are_no_tie() -> None:
     """A sampler that takes the second best of equal logits has no rounding to excuse it."""
     other = answer("other", *PLAIN.logits.tolist(), ids=(1, 1, 2))
-    assert equality.compare(PLAIN, other, 1e-6).result == "MISMATCH"
+    assert checks.compare(PLAIN, other, 1e-6).result == "MISMATCH"
 
 
 def test_logits_that_lie_apart_elsewhere_are_no_tie() -> None:
     other = answer("other", [0.0, 3.0, 1.0], [2.0, 2.001, 1.5], [0.0, 0.0, 5.0])
-    assert equality.compare(PLAIN, other, ROUNDING).result == "MISMATCH"
+    assert checks.compare(PLAIN, other, ROUNDING).result == "MISMATCH"
 
 
 def test_a_shorter_answer_is_a_mismatch_where_it_ends() -> None:
     other = answer("other", [0.0, 3.0, 1.0], [2.0, 1.999, 0.0])
-    found = equality.compare(PLAIN, other, ROUNDING)
+    found = checks.compare(PLAIN, other, ROUNDING)
     assert (found.result, found.position) == ("MISMATCH", 2)
     none = answer("none", [0.0, 1.0, 0.0], ids=())
-    assert equality.compare(PLAIN, none, ROUNDING).position == 0
+    assert checks.compare(PLAIN, none, ROUNDING).position == 0
 
 
 def test_the_worst_way_decides_and_its_best_logits_are_shown() -> None:
     wrong = answer("wrong", [0.0, 3.0, 1.0], [0.0, 1.0, 4.0], [0.0, 0.0, 5.0])
-    found, worst = equality.finding(
-        PLAIN, [PLAIN, wrong], ROUNDING, lambda ids: [f"<{i}>" for i in ids]
+    found, worst = checks.finding(
+        [(PLAIN, PLAIN), (PLAIN, wrong)], ROUNDING, lambda ids: [f"<{i}>" for i in ids]
     )
     assert worst.way == "wrong" and found.outcome == "failed"
     assert (found.figure, found.bound) == (1, 3)
@@ -75,8 +75,8 @@ def test_the_worst_way_decides_and_its_best_logits_are_shown() -> None:
 
 
 def test_ids_that_are_not_the_best_are_found() -> None:
-    assert equality.not_the_best(PLAIN) == []
+    assert checks.not_the_best(PLAIN) == []
     nothing = answer("nothing", [float("nan")] * 3)
-    assert equality.not_the_best(nothing) == [0]
-    assert equality.compare(PLAIN, nothing, float("nan")).result == "MISMATCH"
-    assert equality.not_the_best(answer("odd", *PLAIN.logits.tolist(), ids=(1, 1, 2))) == [1]
+    assert checks.not_the_best(nothing) == [0]
+    assert checks.compare(PLAIN, nothing, float("nan")).result == "MISMATCH"
+    assert checks.not_the_best(answer("odd", *PLAIN.logits.tolist(), ids=(1, 1, 2))) == [1]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Stop
-from engine.verify import checks, equality, extents
+from engine.verify import checks, extents
 from engine.verify.answer_paths import ModuleCalls, RecordedAnswer
 
 EOS = (2,)
@@ -74,7 +74,7 @@ def test_the_comparison_is_tried_on_planted_differences(monkeypatch: pytest.Monk
     long = answer("plain", (5,) * 40)
     found = checks.comparison(long, 1e-5)
     assert found.outcome == "passed" and len(found.evidence["planted"]) == 9
-    whole = equality.first_difference
-    monkeypatch.setattr(equality, "first_difference", lambda one, two: whole(one[:8], two[:8]))
+    whole = checks.first_difference
+    monkeypatch.setattr(checks, "first_difference", lambda one, two: whole(one[:8], two[:8]))
     found = checks.comparison(long, 1e-5)
     assert found.outcome == "failed" and "does not find another token" in found.sentence

@@ -1,6 +1,6 @@
 """Every small family through the real registry: each way of verify answers as plain, or is refused.
 
-What these tests find equal is what image_text_models.py calls proved; nothing else is offered.
+What these tests find equal is what families.py calls proved; nothing else is offered.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from engine.attribution import explain
 from engine.attribution.explained import ExplainRequest
 from engine.decoding import decode, forced
 from engine.errors import BadInput
-from engine.models import auto_processor, image_text_models, registry
+from engine.models import auto_processor, families, registry
 from engine.models.adapter import Adapter
 from engine.models.families import OWN
 from engine.types import RunOptions, Sample
-from engine.verify import equality, pictures, runner, stage_times
+from engine.verify import checks, pictures, runner, stage_times
 from engine.verify.answer_paths import WAYS, AnswerRecorder, RecordedAnswer, Subject, rounding
-from engine.verify.equality import AnswerComparison
+from engine.verify.checks import AnswerComparison
 from engine.verify.verdict import CHECKS, Verdict, VerifyRequest
 from tests.conftest import shaped_sample
 from tests.models import family_checkpoints
@@ -37,9 +37,9 @@ from tests.verify.test_faults import UNSTEADY
 
 pytestmark = pytest.mark.slow
 PICTURES, TOKENS = 3, 12
-SEAM = tuple(one for one in FAMILIES if image_text_models.facts(one).seam)
+SEAM = tuple(one for one in FAMILIES if one not in families.HOOKED_ONLY)
 NO_SEAM = tuple(one for one in FAMILIES if one not in SEAM)
-PREFIX = tuple(one for one in FAMILIES if image_text_models.facts(one).prefix)
+PREFIX = tuple(one for one in FAMILIES if one in families.PREFIX_PROVED)
 # Layers with a window forget tokens, so a prefix cannot be cut from their cache.
 WINDOWS = ("llava_next", "idefics2", "aya_vision")
 DTYPES = {"float32": ("EXACT",), "bfloat16": ("EXACT", "NUMERIC TIE")}
@@ -60,7 +60,7 @@ class Asked:
         return self.subject.adapter
 
     def compared(self, way: str) -> AnswerComparison:
-        return equality.compare(self.plain, self.answer(way), self.rounding)
+        return checks.compare(self.plain, self.answer(way), self.rounding)
 
     def answer(self, way: str) -> RecordedAnswer:
         found: RecordedAnswer = getattr(self.subject, way)(self.subject.greedy)
@@ -135,7 +135,7 @@ def test_every_way_answers_as_plain(
     with asked(
         f"{models(family)}@{dtype}" if dtype != "float32" else models(family), tmp_path
     ) as a:
-        several = image_text_models.facts(family).several
+        several = family not in families.ONE_PICTURE
         assert several is (family_checkpoints.most_images(family) != 1)
         assert len(a.subject.media.images) == (PICTURES if several else 1)
         assert str(a.adapter.dtype) == f"torch.{dtype}" and len(a.plain.ids) == TOKENS
@@ -163,7 +163,7 @@ def test_every_way_answers_as_the_model_without_the_adapter(
             out = adapter.model.generate(**inputs, generation_config=config)
         alone = watch.answer("alone", subject.new_ids(out, watch.steps))
         for answer in (a.plain, a.answer("decoupled" if family in SEAM else "hooked")):
-            compared = equality.compare(alone, answer, a.rounding)
+            compared = checks.compare(alone, answer, a.rounding)
             assert compared.result == "EXACT", f"{answer.way}: {compared.sentence}"
 
 
@@ -183,11 +183,10 @@ def test_wide_and_tall_pictures_pass_the_check_of_shapes(
 def test_the_ways_are_those_that_the_table_names(
     family: str, models: Models, tmp_path: Path
 ) -> None:
-    facts = image_text_models.facts(family)
     with asked(models(family), tmp_path) as a:
         refuses = a.adapter.refuses
-        assert ("decoupled" not in refuses) is facts.seam
-        assert ("prefix" not in refuses) is (facts.prefix and family not in WINDOWS)
+        assert ("decoupled" not in refuses) is (family not in families.HOOKED_ONLY)
+        assert ("prefix" not in refuses) is (family in PREFIX and family not in WINDOWS)
         left = {way for way, needs in WAYS.items() if not refuses.keys() & set(needs)}
         assert set(a.subject.ways) == left >= {"plain", "hooked"}
         if family in OWN:
@@ -219,7 +218,7 @@ def test_other_pictures_give_other_logits(family: str, models: Models, tmp_path:
     with asked(models(family), tmp_path) as a:
         sample = pictured(tmp_path / "other", 30)
         other = Subject(a.adapter, sample, a.subject.request, tmp_path / "f", lambda: False)
-        moved = equality.compare(a.plain, other.plain(other.greedy), a.rounding)
+        moved = checks.compare(a.plain, other.plain(other.greedy), a.rounding)
         other.cache.close()
         assert moved.result in ("DRIFT", "MISMATCH"), moved.sentence
 
@@ -265,7 +264,7 @@ def test_features_are_encoded_once_and_then_read(
 ) -> None:
     with asked(models(family), tmp_path) as a:
         computed, read = a.answer("computed"), a.answer("decoupled")
-        assert computed.encodings >= 1 and sum(one.calls for one in read.seen) == 0
+        assert computed.seen[0].calls >= 1 and sum(one.calls for one in read.seen) == 0
         assert read.result is not None
         spans = {span.name: span.source for span in read.result.spans}
         assert spans["vision"] == "cached" and spans["decode"] == "measured"

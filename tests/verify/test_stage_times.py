@@ -13,8 +13,8 @@ from engine.machine.load import MachineLoad
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Source, Span
 from engine.verify import observer, stage_times
 from engine.verify.answer_paths import RecordedAnswer
-from engine.verify.busy_checks import BEYOND, Attempt, final_finding
 from engine.verify.stage_times import TimedRun, clocks_differ, token_faults
+from engine.verify.verdict import BEYOND, Attempt, final_finding
 
 INFO = ModelInfo("m", "llava", "c", None, "float32", False)
 REQUEST = RunRequest(Sample("s", "q"), "m", "Why?")

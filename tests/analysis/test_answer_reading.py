@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.analysis.choice_reading import UNREADABLE, likeliest, read_choice
+from engine.analysis.answer_reading import UNREADABLE, likeliest, read_choice
 
 FOUR = ("a truck", "a car", "a bus", "nothing")
 
