@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import altair as alt
@@ -151,14 +152,11 @@ def stage_bars(times: StageTimes, what: str = "median") -> alt.Chart:
 
 
 def stage_words(times: StageTimes, what: str = "median") -> str:
-    parts = {
-        label: ", ".join(f"{part} {ms(found[part])}" for part in PARTS if part in found)
-        for label, found in times.items()
-    }
-    return " ".join(
-        [f"Bars of stage {what}s."]
-        + [f"{label}: {text or 'not measured'}." for label, text in parts.items()]
-    )
+    sentences = [f"Bars of stage {what}s."]
+    for label, known in times.items():
+        parts = ", ".join(f"{part} {ms(known[part])}" for part in PARTS if part in known)
+        sentences.append(f"{label}: {parts or 'not measured'}.")
+    return " ".join(sentences)
 
 
 def distribution(
@@ -241,8 +239,8 @@ def scatter_words(both: pd.DataFrame, a: str, b: str, metric: Metric) -> str:
     above = int((both["a"] > both["b"]).sum())
     thin = f" ({MOST_POINTS:,} drawn, thinned evenly)" if len(both) > MOST_POINTS else ""
     return (
-        f"{metric.title} of {len(both):,} samples{thin}: {a} vertical, {b} horizontal. "
-        f"{above:,} are above the line, where {a} has the larger value."
+        f"{metric.title} of {count(len(both), 'sample')}{thin}: {a} vertical, {b} horizontal. "
+        f"Above the line, where {a} has the larger value: {above:,}."
     )
 
 
@@ -259,7 +257,7 @@ _STAGE_OF_PART = {  # where the name of a part is not that of its stage
 
 def split_steps(split: Split) -> list[Step]:
     """From the mean total of a to that of b."""
-    parts = [(part.name, part.ms) for part in split.parts]
+    parts = ((part.name, part.ms) for part in split.parts)
     return [(split.a, split.a_ms), *parts, (split.b, split.b_ms)]
 
 
@@ -302,9 +300,10 @@ def falls(steps: Sequence[Step]) -> list[dict[str, Any]]:
         level = start + length
         part = name.split(",")[0].removeprefix("decode: ")
         stage = "total" if whole else _STAGE_OF_PART.get(part, part)
-        words = ms(length) if whole else f"{'+' if length >= 0 else '−'}{ms(abs(length))}"
-        line = {"name": name, "stage": stage, "start": start, "end": level, "ms": length}
-        lines.append(line | {"place": place, "words": words})
+        sign = "−" if length < 0 and ms(-length) != ms(0.0) else "+"
+        words = ms(length) if whole else f"{sign}{ms(abs(length))}"
+        lines.append({"name": name, "stage": stage, "start": start, "end": level, "ms": length,
+                      "place": place, "words": words})  # fmt: skip
     return lines
 
 
@@ -360,18 +359,17 @@ def stage_lines(answer: AnswerTimes) -> Iterator[dict[str, Any]]:
 
 
 def token_lines(answer: AnswerTimes) -> Iterator[dict[str, Any]]:
-    before = None
-    for position, at in enumerate(map(float, answer.row["token_ms"]), start=1):
-        gap = None if before is None else at - before
+    times = [*map(float, answer.row["token_ms"])]
+    gaps = [None, *(later - before for before, later in pairwise(times))]
+    for position, (at, gap) in enumerate(zip(times, gaps, strict=False), start=1):
         yield {"label": answer.label, "token": position, "ms": at, "gap": gap}
-        before = at
 
 
 def timeline_words(answers: Sequence[AnswerTimes]) -> str:
     sentences = ["Timeline of stages and tokens."]
     for answer in answers:
-        row, stages = answer.row, stage_lines(answer)
-        parts = ", ".join(f"{line['stage']} {ms(line['ms'])}" for line in stages)
+        row = answer.row
+        parts = ", ".join(f"{line['stage']} {ms(line['ms'])}" for line in stage_lines(answer))
         sentences.append(
             f"{answer.label}: {parts}; {len(row['token_ms']):,} tokens, the first after "
             f"{ms(row['ttft_ms'])}, the last after {ms(row['total_ms'])}."
@@ -400,8 +398,8 @@ def intervals(
     names = list(dict.fromkeys(row["name"] for row in rows))
     empty = dict.fromkeys(("value", "low", "high", "colour", "hollow"))
     table = pd.DataFrame([{**empty, **row} for row in rows])
-    x = alt.X("value:Q", title=title, scale=scale or alt.Scale(zero=False, padding=16))
-    x = x if axis is None else x.axis(axis)
+    scale = scale or alt.Scale(zero=False, padding=16)
+    x = alt.X("value:Q", title=title, scale=scale, axis=axis or alt.Undefined)
     base: Any = alt.Chart(table).encode(y=_rows("name", names), tooltip=_tips(tips))
     colour = alt.Color("colour:N", scale=None)
     square = alt.condition("datum.hollow", alt.value("square"), alt.value("circle"))
@@ -432,15 +430,10 @@ def intervals(
         domain=False,
         grid=False,
     )
-    layers = [
-        chart,
-        rules.mark_rule(strokeDash=[6, 4], strokeWidth=2, color=LIMIT).encode(
-            x=alt.X("at:Q", axis=above)
-        ),
-    ]
-    drawn: Any = alt.LayerChart(layer=layers)
-    found: alt.LayerChart = drawn.resolve_axis(x="independent")
-    return found
+    lines = rules.mark_rule(strokeDash=[6, 4], strokeWidth=2, color=LIMIT)
+    both: Any = alt.LayerChart(layer=[chart, lines.encode(x=alt.X("at:Q", axis=above))])
+    drawn: alt.LayerChart = both.resolve_axis(x="independent")
+    return drawn
 
 
 def _equal(at: float | None, channel: str = "x") -> Iterator[Any]:
@@ -565,18 +558,16 @@ def choices(
     A published figure is a hollow square, because it was not measured here.
     """
     rows = choice_rows(found, baselines, families)
-    title = "accuracy (share of questions) with 95 % interval; upright mark: chance"
-    titles = ("Model", "Task", "Accuracy", "Questions", "Source")
-    fields = ("label:N", "task:N", "words:N", "n:N", "source:N")
     return intervals(
         rows,
-        title,
-        dict(zip(fields, titles, strict=True)),
+        "accuracy (share of questions) with 95 % interval; upright mark: chance",
+        {"label:N": "Model", "task:N": "Task", "words:N": "Accuracy", "n:N": "Questions",
+         "source:N": "Source"},
         marks=[{"name": row["name"], "at": row["chance"]} for row in rows if row.get("chance")],
         mark_colour=NEUTRAL,
         scale=alt.Scale(domain=[0, 1], nice=False),
         axis=alt.Axis(format="%"),
-    )
+    )  # fmt: skip
 
 
 def choice_rows(

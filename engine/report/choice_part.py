@@ -47,57 +47,59 @@ def choosing(found: Findings) -> Iterator[Block]:
     yield Heading(2, TITLE)
     yield Paragraph(MEANING)
     yield from conclusions(found)
-    from engine.report import charts
-
     published = found.baselines.lines
     if published or any(one.accuracy for one in found.choices):
-        yield ChartBlock(
-            charts.choice_words(found.choices, published),
-            lambda: charts.choices(found.choices, published, _families(found)),
-        )
+        from engine.report import charts
+
+        lines = found.table.drop_duplicates("label")
+        families = dict(zip(lines["label"], lines["family"].astype(str), strict=True))
+        tones = toned({label: families[label] for label in labels(found.table)})
+        words = charts.choice_words(found.choices, published)
+        yield ChartBlock(words, lambda: charts.choices(found.choices, published, tones))
     yield from tables(found.choices, published)
-
-
-def _families(found: Findings) -> dict[str, str]:
-    lines = found.table.drop_duplicates("label")
-    families = dict(zip(lines["label"], lines["family"].astype(str), strict=True))
-    return toned({label: families[label] for label in labels(found.table)})
 
 
 def conclusions(found: Findings) -> Iterator[Block]:
     """One line per model and pair over all questions, then what limits them."""
     whole = [one for one in found.choices if one.task == ALL]
     texts = [*map(sentence, whole), *map(pair_sentence, found.choice_pairs)]
-    texts += [text for one in whole for text in _limits(one)]
+    for one in whole:
+        if one.unreadable:
+            texts.append(
+                f"Unreadable: {one.unreadable:,} of {one.answers:,} answers of {one.label} "
+                f"({percent(one.unreadable / one.answers)}) name no option or several. They count "
+                "as wrong."
+            )
+        if one.failed:
+            texts.append(
+                f"Failed and in no accuracy: {count(one.failed, 'result')} of {one.label}. "
+                "Failures do not count as wrong."
+            )
+        if one.left_out:
+            texts.append(
+                f"Not judged: {count(one.left_out, 'answer')} of {one.label}, because the right "
+                "option is not known or the model was not trained on the question."
+            )
     texts += [OF_PUBLISHED] if found.baselines.lines else []
     yield Bullets((*texts, *found.baselines.problems))
 
 
 def sentence(one: ChoiceAccuracy) -> str:
     """The accuracy over all questions, and whether it differs from chance."""
-    share = one.accuracy
+    share, chance = one.accuracy, percent(one.chance)
     if share is None:
         return f"{one.label}: no accuracy, because no answer can be judged."
     amount = f"{count(share.n, 'question')} of {count(share.clusters, 'sequence')}"
-    always = f"always answering {_commonest(one)} gives {percent(one.always)}"
+    commonest = one.commonest or "with the commonest option of each task"
+    always = f"always answering {commonest} gives {percent(one.always)}"
     head = f"{one.label}: {percent(share.share)} right on {amount}"
     if (ends := share.ends) is None:
         return (
-            f"{head}, chance {percent(one.chance)}, {always}; no interval and no conclusion, "
-            f"because it needs at least {MIN_CLUSTERS} sequences."
+            f"{head}, chance {chance}, {always}; no interval and no conclusion, because it needs "
+            f"at least {MIN_CLUSTERS} sequences."
         )
-    return (
-        f"{head} (95 % interval {_interval(ends)}): {_VERDICTS[one.verdict]} "
-        f"({percent(one.chance)}); {always}."
-    )
-
-
-def _commonest(one: ChoiceAccuracy) -> str:
-    return one.commonest or "with the commonest option of each task"
-
-
-def _interval(ends: tuple[float, float]) -> str:
-    return f"{percent(ends[0])} to {percent(ends[1])}"
+    interval = f"95 % interval {percent(ends[0])} to {percent(ends[1])}"
+    return f"{head} ({interval}): {_VERDICTS[one.verdict]} ({chance}); {always}."
 
 
 def pair_sentence(pair: ChoicePair) -> str:
@@ -109,28 +111,9 @@ def pair_sentence(pair: ChoicePair) -> str:
     )
     if share.low is None or share.high is None:
         return f"{head}: no conclusion, because an interval needs {MIN_CLUSTERS} sequences."
-    interval = f"95 % interval {share.low:+.1%} to {share.high:+.1%}"
-    ends = {"above": f"{pair.a} is more often right", "below": f"{pair.b} is more often right"}
-    return f"{head}, {interval}: {ends.get(pair.verdict, 'no conclusion')}."
-
-
-def _limits(one: ChoiceAccuracy) -> Iterator[str]:
-    if one.unreadable:
-        yield (
-            f"Unreadable: {one.unreadable:,} of {one.answers:,} answers of {one.label} "
-            f"({percent(one.unreadable / one.answers)}) name no option or several. They count as "
-            "wrong."
-        )
-    if one.failed:
-        yield (
-            f"Failed and in no accuracy: {count(one.failed, 'result')} of {one.label}. Failures do "
-            "not count as wrong."
-        )
-    if one.left_out:
-        yield (
-            f"Not judged: {count(one.left_out, 'answer')} of {one.label}, because the right option "
-            "is not known or the model was not trained on the question."
-        )
+    better = {"above": pair.a, "below": pair.b}.get(pair.verdict)
+    end = f"{better} is more often right" if better else "no conclusion"
+    return f"{head}, 95 % interval {share.low:+.1%} to {share.high:+.1%}: {end}."
 
 
 def finding(found: Findings) -> tuple[str, ...]:
@@ -148,9 +131,9 @@ def text_line(one: ChoiceAccuracy) -> str:
     share, task = one.accuracy, f" {one.task}" if one.task else ""
     failed = f", failed {one.failed:,}" if one.failed else ""
     if share is None:
-        return f"  {'accuracy':12s}{task} not known{failed}"
+        return f"{'accuracy':12s}{task} not known{failed}"
     return (
-        f"  {'accuracy':12s}{task} {percent(share.share, share.ends)} "
+        f"{'accuracy':12s}{task} {percent(share.share, share.ends)} "
         f"(n {share.n:,}, chance {percent(one.chance)}, unreadable {one.unreadable:,} of "
         f"{one.answers:,}{failed})"
     )
@@ -161,11 +144,14 @@ def tables(found: Sequence[ChoiceAccuracy], published: Sequence[Baseline]) -> li
 
     Columns without any value are left out.
     """
-    columns = ("model", "task", "questions", "sequences", "accuracy (95 % interval)", "chance",
-               "commonest answer", "unreadable", "failed", "by log-probability",
-               "same letter")  # fmt: skip
-    rows = [*map(_row, found), *(_published_row(one, len(columns)) for one in published)]
-    whole = ReportTable("Accuracy by model and task.", *_filled(columns, rows), 2)
+    rows = [dict(zip(_COLUMNS, _row(one), strict=True)) for one in found]
+    for other in published:
+        n = NONE if other.n is None else f"{other.n:,}"
+        values = (f"{other.model} ({PUBLISHED})", other.task or "all", n, NONE, other.percent)
+        rows.append(dict(zip(_COLUMNS, values, strict=False)))
+    columns = tuple(c for c in _COLUMNS if any(row.get(c, NONE) != NONE for row in rows))
+    cells = tuple(tuple(row.get(name, NONE) for name in columns) for row in rows)
+    whole = ReportTable("Accuracy by model and task.", columns, cells, 2)
     if not published:
         return [whole]
     sources = tuple((one.model, one.task or "all", one.paper, one.table, one.url)
@@ -174,38 +160,20 @@ def tables(found: Sequence[ChoiceAccuracy], published: Sequence[Baseline]) -> li
     return [whole, ReportTable(f"Sources of the figures {PUBLISHED}.", head, sources, 5)]
 
 
-def _filled(
-    columns: Sequence[str], rows: Sequence[Sequence[str]]
-) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """The columns in which a row has a value, and the rows of these."""
-    kept = [at for at in range(len(columns)) if any(row[at] != NONE for row in rows)]
-    return tuple(columns[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows)
+_COLUMNS = ("model", "task", "questions", "sequences", "accuracy (95 % interval)", "chance",
+            "commonest answer", "unreadable", "failed", "by log-probability",
+            "same letter")  # fmt: skip
 
 
 def _row(one: ChoiceAccuracy) -> tuple[str, ...]:
     share = one.accuracy
     unreadable = percent(one.unreadable / one.answers) if one.answers else NONE
     always = f"{percent(one.always)} ({one.commonest or 'per task'})" if share else NONE
-    return (
-        one.label,
-        one.task or "all",
-        f"{one.questions:,}",
-        f"{share.clusters:,}" if share else NONE,
-        _share(share),
-        percent(one.chance),
-        always,
-        f"{one.unreadable:,} ({unreadable})",
-        f"{one.failed:,}",
-        _share(one.likeliest),
-        percent(one.agree),
-    )
+    sequences = f"{share.clusters:,}" if share else NONE
+    return (one.label, one.task or "all", f"{one.questions:,}", sequences, _share(share),
+            percent(one.chance), always, f"{one.unreadable:,} ({unreadable})", f"{one.failed:,}",
+            _share(one.likeliest), percent(one.agree))  # fmt: skip
 
 
 def _share(share: ClusteredShare | None) -> str:
     return percent(share.share, share.ends) if share else percent(None)
-
-
-def _published_row(one: Baseline, columns: int) -> tuple[str, ...]:
-    n = NONE if one.n is None else f"{one.n:,}"
-    known = (f"{one.model} ({PUBLISHED})", one.task or "all", n, NONE, one.percent)
-    return (*known, *[NONE] * (columns - len(known)))

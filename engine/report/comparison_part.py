@@ -28,29 +28,65 @@ def comparing(found: Findings) -> Iterator[Block]:
     for a, b in couples:
         yield Heading(3, f"{a} and {b}")
         yield from _couple(found, a, b)
-    yield from _lenses(found)
+    if not found.lenses or len(found.counts) < 2:
+        return
+    yield Heading(2, "Equal lengths")
+    yield Bullets(found.lens_notes)
+    rows = tuple(
+        (row.lens, row.label, f"{row.n:,}", *map(number, (row.tokens, row.total_ms, row.tpot_ms)))
+        for row in found.lenses
+    )
+    columns = ("lengths", "model", "n", "new tokens", "total (ms)", "TPOT (ms)")
+    yield ReportTable(
+        "Medians for each choice of lengths, without results with a cached stage.", columns, rows, 2
+    )
 
 
 def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
     from engine.report import charts
 
     compared = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
-    if note := device_notes.couple(found.table, a, b):
-        yield Paragraph(note)
-    if note := machine_loads.couple(found.table, a, b):
-        yield Paragraph(note)
+    for note in (device_notes.couple(found.table, a, b), machine_loads.couple(found.table, a, b)):
+        if note:
+            yield Paragraph(note)
     yield Bullets(tuple(sentence(one) for one in compared if one.metric in IN_WORDS))
     yield paired_table(a, b, compared)
-    both = pairs.paired(found.table, a, b, BY_NAME["total"])
+    total = BY_NAME["total"]
+    both = pairs.paired(found.table, a, b, total)
     if len(both):
-        total = BY_NAME["total"]
-        yield ChartBlock(
-            charts.scatter_words(both, a, b, total), lambda: charts.scatter(both, a, b, total)
-        )
+        words = charts.scatter_words(both, a, b, total)
+        yield ChartBlock(words, lambda: charts.scatter(both, a, b, total))
     split = next((one for one in found.splits if (one.a, one.b) == (a, b)), None)
     if split is not None:
         totals = [one for one in compared if one.metric == "total"]
-        yield from _made_of(split, any(speedup.supported(split, one) for one in totals))
+        yield from speedup_parts(split, any(speedup.supported(split, one) for one in totals))
+
+
+def speedup_parts(split: Split, decided: bool) -> Iterator[Block]:
+    """What the difference in total time is made of: a sentence, a chart, a table."""
+    from engine.report import charts
+
+    steps = charts.split_steps(split)
+    yield Paragraph(speedup.sentence(split, decided))
+    yield ChartBlock(charts.waterfall_words(steps), lambda: charts.waterfall(steps))
+    rows = [
+        (part.name, *(f"{number(value)} {part.unit}" for value in (part.a, part.b)),
+         NONE if part.ratio is None else f"{part.ratio:.3g}", f"{part.factor:.3f}",
+         f"{part.ms:+,.1f} ms")
+        for part in split.parts
+    ]  # fmt: skip
+    rows += [
+        ("total", *(f"{number(value)} ms" for value in (split.a_ms, split.b_ms)),
+         f"{split.ratio:.3g}", f"{split.ratio:.3f}", f"{split.b_ms - split.a_ms:+,.1f} ms")
+    ]  # fmt: skip
+    columns = ("factor", f"{split.a}, mean", f"{split.b}, mean", "own ratio", "share, as a factor",
+               "share, in ms")  # fmt: skip
+    caption = (
+        "The factors of the ratio of mean totals (Shapley's split, which does not depend on an "
+        "order). The product of the factors is the whole ratio, the sum of the milliseconds is the "
+        "whole difference. Time per token is the time of the steps divided by new tokens - 1."
+    )
+    yield ReportTable(caption, columns, tuple(rows))
 
 
 def paired_table(a: str, b: str, compared: Iterable[Comparison]) -> ReportTable:
@@ -61,23 +97,36 @@ def paired_table(a: str, b: str, compared: Iterable[Comparison]) -> ReportTable:
         f"{a} minus {b} and {a} divided by {b}: the median of each sequence's samples, then the "
         "median over sequences with its exact interval (sign test)."
     )
-    return ReportTable(caption, columns, tuple(map(_row, compared)))
+    rows = []
+    for one in compared:
+        ratio = NONE if one.ratio is None else f"{one.ratio.median:.3g}"
+        difference = number(one.difference.median) if one.difference else NONE
+        rows.append((
+            BY_NAME[one.metric].title, f"{one.n:,}", f"{one.sequences:,}", number(one.median_a),
+            number(one.median_b), difference, _interval(one.difference), ratio,
+            _interval(one.ratio),
+        ))  # fmt: skip
+    return ReportTable(caption, columns, tuple(rows))
 
 
 def sentence(one: Comparison) -> str:
     """A comparison in words."""
-    kind = BY_NAME[one.metric]
+    name = BY_NAME[one.metric].label
     if one.verdict == "unknown":
-        medians = (
-            f" The medians are {number(one.median_a)} and {number(one.median_b)} {one.unit}."
-            if one.median_a is not None
-            else ""
-        )
-        return f"{kind.label}: no conclusion, because {one.reason}.{medians}"
-    figure, interval = _best(one)
+        text = f"{name}: no conclusion, because {one.reason}."
+        if one.median_a is not None:
+            medians = f"{number(one.median_a)} and {number(one.median_b)} {one.unit}"
+            text += f" The medians are {medians}."
+        return text
+    if one.ratio is not None:
+        figure = f"{one.a} has {one.ratio.median:.3g}x that of {one.b}"
+    else:
+        assert one.difference is not None  # a verdict has one of the two
+        size = f"{number(one.difference.median)} {one.unit}"
+        figure = f"{one.a} differs by {size} from {one.b}"
     statement = (
-        f"{kind.label}: {figure}, with a 95 % interval of {interval} over {one.n:,} samples of "
-        f"{one.sequences:,} sequences"
+        f"{name}: {figure}, with a 95 % interval of {_interval(one.ratio or one.difference)} over "
+        f"{one.n:,} samples of {one.sequences:,} sequences"
     )
     if one.verdict != "undecided":
         return f"{statement}: {one.verdict}."
@@ -89,81 +138,7 @@ def sentence(one: Comparison) -> str:
     )
 
 
-def _best(one: Comparison) -> tuple[str, str]:
-    if one.ratio is not None:
-        return f"{one.a} has {one.ratio.median:.3g}x that of {one.b}", _interval(one.ratio)
-    assert one.difference is not None  # a verdict has one of the two
-    size = f"{number(one.difference.median)} {one.unit}"
-    return f"{one.a} differs by {size} from {one.b}", _interval(one.difference)
-
-
 def _interval(interval: Interval | None) -> str:
     if interval is None:
         return NONE
     return f"{statistics.printed(interval.low)} to {statistics.printed(interval.high)}"
-
-
-def _row(one: Comparison) -> tuple[str, ...]:
-    kind = BY_NAME[one.metric]
-    return (
-        kind.title,
-        f"{one.n:,}",
-        f"{one.sequences:,}",
-        number(one.median_a),
-        number(one.median_b),
-        NONE if one.difference is None else number(one.difference.median),
-        _interval(one.difference),
-        NONE if one.ratio is None else f"{one.ratio.median:.3g}",
-        _interval(one.ratio),
-    )
-
-
-def _made_of(split: Split, decided: bool) -> Iterator[Block]:
-    from engine.report import charts
-
-    steps = charts.split_steps(split)
-    yield Paragraph(speedup.sentence(split, decided))
-    yield ChartBlock(charts.waterfall_words(steps), lambda: charts.waterfall(steps))
-    yield split_table(split)
-
-
-def split_table(split: Split) -> ReportTable:
-    """One row per factor, and the total."""
-    rows = tuple(
-        (
-            part.name,
-            f"{number(part.a)} {part.unit}",
-            f"{number(part.b)} {part.unit}",
-            NONE if part.ratio is None else f"{part.ratio:.3g}",
-            f"{part.factor:.3f}",
-            f"{part.ms:+,.1f} ms",
-        )
-        for part in split.parts
-    )
-    whole = ("total", f"{number(split.a_ms)} ms", f"{number(split.b_ms)} ms")
-    last = (*whole, f"{split.ratio:.3g}", f"{split.ratio:.3f}",
-            f"{split.b_ms - split.a_ms:+,.1f} ms")  # fmt: skip
-    columns = ("factor", f"{split.a}, mean", f"{split.b}, mean", "own ratio", "share, as a factor",
-               "share, in ms")  # fmt: skip
-    caption = (
-        "The factors of the ratio of mean totals (Shapley's split, which does not depend on an "
-        "order). The product of the factors is the whole ratio, the sum of the milliseconds is the "
-        "whole difference. Time per token is the time of the steps divided by new tokens - 1."
-    )
-    return ReportTable(caption, columns, (*rows, last))
-
-
-def _lenses(found: Findings) -> Iterator[Block]:
-    if not found.lenses or len(found.counts) < 2:
-        return
-    yield Heading(2, "Equal lengths")
-    yield Bullets(found.lens_notes)
-    rows = tuple(
-        (row.lens, row.label, f"{row.n:,}", number(row.tokens), number(row.total_ms),
-         number(row.tpot_ms))
-        for row in found.lenses
-    )  # fmt: skip
-    columns = ("lengths", "model", "n", "new tokens", "total (ms)", "TPOT (ms)")
-    yield ReportTable(
-        "Medians for each choice of lengths, without results with a cached stage.", columns, rows, 2
-    )

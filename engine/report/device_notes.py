@@ -28,22 +28,30 @@ class LabelDevice:
     shared: str
     machines: frozenset[str]
 
+    @property
+    def whole(self) -> str:
+        return f"{self.kind}, {self.shared}" if self.shared else self.kind
+
+    @property
+    def share(self) -> str:
+        """In words: "a shared device", "shared cores", both, or neither."""
+        if not self.shared:
+            return "a device for itself"
+        return self.shared if self.shared == "shared cores" else f"a {self.shared}"
+
 
 def label_devices(table: pd.DataFrame) -> dict[str, LabelDevice]:
     """By label; kind is "" if no result names a device."""
     few = table[["label", "device", "shared", "host", "address"]].drop_duplicates()
-    lines = dict(iter(few.groupby("label", sort=False)))
-    return {
-        name: _label_device(device, lines[name])
-        for name, device in results_table.devices(table).items()
-    }
-
-
-def _label_device(device: str, lines: pd.DataFrame) -> LabelDevice:
-    shared = " ".join(lines[lines["device"] == device]["shared"].unique()[:1]) if device else ""
-    named = zip(lines["host"], lines["address"], strict=True)
-    machines = frozenset(f"{host} {address}".strip() for host, address in named if host or address)
-    return LabelDevice(device.removesuffix(f", {shared}") if shared else device, shared, machines)
+    known = {}
+    for name, device in results_table.devices(table).items():
+        lines = few[few["label"] == name]
+        shared = " ".join(lines[lines["device"] == device]["shared"].unique()[:1] if device else ())
+        named = zip(lines["host"], lines["address"], strict=True)
+        machines = frozenset(" ".join(filter(None, place)) for place in named if any(place))
+        kind = device.removesuffix(f", {shared}") if shared else device
+        known[name] = LabelDevice(kind, shared, machines)
+    return known
 
 
 def couple(table: pd.DataFrame, a: str, b: str) -> str:
@@ -51,37 +59,27 @@ def couple(table: pd.DataFrame, a: str, b: str) -> str:
     known = label_devices(table)
     if a not in known or b not in known or not known[a].kind or not known[b].kind:
         return ""
-    return _differ(_bare(a, known[a]), known[a], _bare(b, known[b]), known[b])
-
-
-def _differ(a: str, one: LabelDevice, b: str, other: LabelDevice) -> str:
+    one, other = known[a], known[b]
     if one.kind != other.kind:
-        note = f"Different devices: {a} ran on {_whole(one)}; {b} ran on {_whole(other)}."
-        return f"{note} So {MEANING.format('the device')}."
-    if one.shared != other.shared:
-        note = f"Shared differently: {a} had {_share(one)}; {b} had {_share(other)}."
-        return f"{note} So {MEANING.format('the sharing')}."
-    if one.machines and other.machines and not one.machines & other.machines:
-        on = [", ".join(sorted(place.machines)) for place in (one, other)]
-        note = f"Different machines: {a} ran on {on[0]}; {b} ran on {on[1]}."
-        return f"{note} So {MEANING.format('the machine')}."
-    return ""
-
-
-def _whole(place: LabelDevice) -> str:
-    return f"{place.kind}, {place.shared}" if place.shared else place.kind
-
-
-def _share(place: LabelDevice) -> str:
-    """In words: "a shared device", "shared cores", both, or neither."""
-    if not place.shared:
-        return "a device for itself"
-    return place.shared if place.shared == "shared cores" else f"a {place.shared}"
+        how, what, words = (
+            "Different devices",
+            "device",
+            [f"ran on {p.whole}" for p in (one, other)],
+        )
+    elif one.shared != other.shared:
+        how, what, words = "Shared differently", "sharing", [f"had {p.share}" for p in (one, other)]
+    elif one.machines and other.machines and not one.machines & other.machines:
+        how, what = "Different machines", "machine"
+        words = [f"ran on {', '.join(sorted(place.machines))}" for place in (one, other)]
+    else:
+        return ""
+    sides = f"{_bare(a, one)} {words[0]}; {_bare(b, other)} {words[1]}"
+    return f"{how}: {sides}. So {MEANING.format(f'the {what}')}."
 
 
 def _bare(label: str, place: LabelDevice) -> str:
     """The label without the device at its end."""
-    return label.removesuffix(f" · {_whole(place)}").removesuffix(f" · {place.shared}")
+    return label.removesuffix(f" · {place.whole}").removesuffix(f" · {place.shared}")
 
 
 def only_shared(known: Mapping[str, LabelDevice], a: str, b: str) -> bool:

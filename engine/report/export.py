@@ -8,8 +8,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 from engine.analysis.results_table import frame
@@ -17,7 +18,7 @@ from engine.errors import BadInput
 from engine.report import drawers, explanation_part, perfetto_trace, seen_part
 from engine.report.document import document, title
 from engine.report.named_baselines import PUBLISHED, Baselines
-from engine.report.report_figures import gather
+from engine.report.report_figures import certificate_text, gather
 from engine.storage import run_header
 from engine.storage.run_store import Run
 
@@ -39,9 +40,9 @@ def _markdown(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]
 
 def _html(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
     found = gather(runs, baselines=baselines)
-    parts = (explanation_part.explained(run, len(found.runs) > 1) for run in found.runs)
-    rests = (block for part in parts for block in part)
-    yield drawers.html(title(found), [*document(found), *rests, *seen_part.seen(found.runs[0])])
+    parts = [explanation_part.explained(run, len(runs) > 1) for run in found.runs]
+    blocks = chain(document(found), *parts, seen_part.seen(found.runs[0]))
+    yield drawers.html(title(found), list(blocks))
 
 
 def _csv(runs: Sequence[Run], _baselines: Baselines | None) -> Iterator[str]:
@@ -62,57 +63,48 @@ def _cell(value: Any) -> Any:
     """ "" for a missing value; no text that begins a formula."""
     if value is None or value != value:
         return ""
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def _json(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
     found = gather(runs, titled=False, baselines=baselines)
+    failures = found.failures.items()
     document = {
-        "runs": [_run(run) for run in found.runs],
-        "counts": found.counts,
-        "figures": found.figures,
-        "throughput": found.throughputs,
-        "comparisons": found.comparisons,
-        "speedups": found.splits,
-        "lenses": found.lenses,
-        "attributes": found.attributes,
-        "robustness": found.robustness,
-        "overlaps": found.overlaps,
-        "choice_accuracy": found.choices,
-        "choice_comparisons": found.choice_pairs,
-        "published": [asdict(one) | {"status": PUBLISHED} for one in found.baselines.lines],
-        "data_flow": found.passages,
-        "verified": found.verified,
-        "devices": found.devices,
-        "failures": [
-            {"label": label, "reason": reason, "n": n}
-            for (label, reason), n in found.failures.items()
+        "runs": [
+            {
+                **run_header.as_json(run.header),
+                "state": run.state,
+                "journal": list(run.journal),
+                "problems": list(run.problems),
+            }
+            for run in found.runs
         ],
+        **{key: getattr(found, name) for key, name in _JSON.items()},
+        "published": [asdict(one) | {"status": PUBLISHED} for one in found.baselines.lines],
+        "verified": {
+            label: {certificate_text(standing): n for standing, n in standings.items()}
+            for label, standings in found.verified.items()
+        },
+        "failures": [{"label": label, "reason": why, "n": n} for (label, why), n in failures],
     }
     yield drawers.as_json(document) + "\n"
 
 
-def _trace(runs: Sequence[Run], _baselines: Baselines | None) -> Iterator[str]:
-    return perfetto_trace.pieces(runs)
-
-
-def _run(run: Run) -> Mapping[str, Any]:
-    return {
-        **run_header.as_json(run.header),
-        "state": run.state,
-        "journal": list(run.journal),
-        "problems": list(run.problems),
-    }
-
-
+_JSON = {  # key -> field of Findings
+    **{name: name for name in ("counts", "figures", "comparisons", "lenses", "attributes")},
+    **{name: name for name in ("robustness", "overlaps", "devices")},
+    "throughput": "throughputs",
+    "speedups": "splits",
+    "choice_accuracy": "choices",
+    "choice_comparisons": "choice_pairs",
+    "data_flow": "passages",
+}
 FORMATS: dict[str, Callable[[Sequence[Run], Baselines | None], Iterator[str]]] = {
     "md": _markdown,
     "html": _html,
     "csv": _csv,
     "json": _json,
-    "trace": _trace,
+    "trace": lambda runs, _baselines: perfetto_trace.pieces(runs),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from engine.analysis.gate import (
@@ -19,7 +19,6 @@ from engine.analysis.gate_values import TOKENS
 from engine.analysis.metrics import BY_NAME
 from engine.quoting import NONE, count, number, precise
 from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
-from engine.storage.run_values import RunValues
 
 MOST = 10  # changed answers of a model that are listed
 COLUMNS = ("model", "metric", "verdict", "BASE", "NEW", "change (95 % interval)", "n")
@@ -27,31 +26,31 @@ COLUMNS = ("model", "metric", "verdict", "BASE", "NEW", "change (95 % interval)"
 
 def headline(report: GateReport) -> str:
     """The verdict in one sentence."""
-    every = count(report.tests, "tested metric")
+    by_ids = ANSWERS in report.metrics
     if report.verdict == "worse":
-        return f"Worse: {'; '.join(_bad(report))}."
+        bad = [
+            f"{name_of(one)} of {one.label} {change_text(one)}" for one in report.results if one.bad
+        ]
+        for answers in report.answers:
+            if answers.lost:
+                lost = count(len(answers.lost), "sample")
+                bad.append(f"{answers.label} answered {lost} in BASE that it did not answer in NEW")
+            if answers.changed and by_ids:
+                bad.append(f"{count(len(answers.changed), 'answer')} of {answers.label} changed")
+        return f"Worse: {'; '.join(bad)}."
     if report.verdict == "undecided":
-        parts = [f"{name_of(one)} of {one.label}" for one in report.results
-                 if one.verdict == "undecided"]  # fmt: skip
-        parts += [f"{name_of(one)} of {one.label}" for one in report.not_compared if one.undecided]
-        if any(one.unknown for one in report.answers) and ANSWERS in report.metrics:
+        unclear: list[GateResult | NotCompared] = [
+            *(one for one in report.results if one.verdict == "undecided"),
+            *(one for one in report.not_compared if one.undecided),
+        ]
+        parts = [f"{name_of(one)} of {one.label}" for one in unclear]
+        if by_ids and any(one.unknown for one in report.answers):
             parts.append("answers without token ids")
         return f"Undecided: {', '.join(parts) or 'no metric has values in both runs'}."
     if not report.results:
         return "No worse: all token ids are equal."
+    every = count(report.tests, "tested metric")
     return f"No worse: {every}, with a margin of {percent(report.margin)}."
-
-
-def _bad(report: GateReport) -> Iterator[str]:
-    for result in report.results:
-        if result.bad:
-            yield f"{name_of(result)} of {result.label} {change_text(result)}"
-    for answers in report.answers:
-        if answers.lost:
-            lost = count(len(answers.lost), "sample")
-            yield f"{answers.label} answered {lost} in BASE that it did not answer in NEW"
-        if answers.changed and ANSWERS in report.metrics:
-            yield f"{count(len(answers.changed), 'answer')} of {answers.label} changed"
 
 
 def name_of(result: GateResult | NotCompared) -> str:
@@ -70,48 +69,27 @@ def verdict_text(result: GateResult) -> str:
 
 def change_text(result: GateResult) -> str:
     """NEW / BASE as a change in percent, of accuracy in percentage points, with its interval."""
-    if result.unit == "points":
-        parts = [_signed(100 * value) for value in _figures(result)]
-        unit = " points"
-    else:
-        parts = [_signed(100 * (value - 1)) for value in _figures(result)]
-        unit = " %"
-    ends = f" ({parts[1]} to {parts[2]})" if len(parts) > 1 else ""
-    return f"{parts[0]}{unit}{ends}"
-
-
-def _figures(result: GateResult) -> list[float]:
-    if result.low is None or result.high is None:
-        return [result.change]
-    return [result.change, result.low, result.high]
-
-
-def _signed(value: float) -> str:
-    rounded = round(value, 1)
-    return f"{rounded:+.1f}" if rounded else "0.0"
-
-
-def _value(result: GateResult, value: float) -> str:
-    if result.metric == ACCURACY:
-        return percent(value)
-    unit = BY_NAME[result.metric].unit
-    return precise(value) if result.metric == TOKENS else f"{number(value)} {unit}"
+    equal, unit = (0, "points") if result.unit == "points" else (1, "%")
+    known = result.low is not None and result.high is not None
+    figures = (result.change, result.low, result.high) if known else (result.change,)
+    changes = [round(100 * (value - equal), 1) for value in figures if value is not None]
+    change, *ends = (f"{value:+.1f}" if value else "0.0" for value in changes)
+    return f"{change} {unit}" + (f" ({' to '.join(ends)})" if ends else "")
 
 
 def table(report: GateReport) -> ReportTable:
     """A row per model and metric."""
-    rows: list[tuple[str, ...]] = [
-        (
-            one.label,
-            name_of(one),
-            verdict_text(one),
-            _value(one, one.base),
-            _value(one, one.new),
-            change_text(one),
-            f"{one.n:,}" if one.n == one.sequences else f"{one.n:,} in {one.sequences:,}",
-        )
-        for one in report.results
-    ]
+    rows: list[tuple[str, ...]] = []
+    for one in report.results:
+        values = (one.base, one.new)
+        if one.metric == ACCURACY:
+            sides = [*map(percent, values)]
+        elif one.metric == TOKENS:
+            sides = [*map(precise, values)]
+        else:
+            sides = [f"{number(value)} {BY_NAME[one.metric].unit}" for value in values]
+        n = f"{one.n:,}" if one.n == one.sequences else f"{one.n:,} in {one.sequences:,}"
+        rows.append((one.label, name_of(one), verdict_text(one), *sides, change_text(one), n))
     rows += [
         (one.label, name_of(one), f"not compared: {one.reason}", *[NONE] * 4)
         for one in report.not_compared
@@ -121,18 +99,21 @@ def table(report: GateReport) -> ReportTable:
 
 def answers_of(one: AnswersCompared, listed: bool = True) -> Iterator[str]:
     """What became of the token ids of one model; `listed`: with its first changed answers."""
-    compared = one.same + len(one.changed)
-    if not one.changed:
+    compared, changed = one.same + len(one.changed), one.changed
+    if not changed:
         yield f"{one.label}: the token ids of all {count(compared, 'sample')} are equal."
     else:
+        shorter = sum(change.new_tokens < change.base_tokens for change in changed)
+        longer = sum(change.new_tokens > change.base_tokens for change in changed)
         yield (
-            f"{one.label}: {len(one.changed):,} of {count(compared, 'answer')} changed "
-            f"({_lengths(one.changed)})."
+            f"{one.label}: {len(changed):,} of {count(compared, 'answer')} changed "
+            f"({shorter:,} shorter, {longer:,} longer, {len(changed) - shorter - longer:,} of the "
+            "same length)."
         )
-    for change in one.changed[:MOST] if listed else ():
+    for change in changed[:MOST] if listed else ():
         yield f"{one.label}, {change.sample}: {change_of(change)}."
-    if listed and len(one.changed) > MOST:
-        yield f"{one.label}: {len(one.changed) - MOST:,} more answers changed."
+    if listed and len(changed) > MOST:
+        yield f"{one.label}: {len(changed) - MOST:,} more answers changed."
     if one.unknown:
         yield f"{one.label}: {count(one.unknown, 'sample')} without token ids."
     for samples, words in ((one.lost, "in BASE, but not in NEW"),
@@ -140,13 +121,6 @@ def answers_of(one: AnswersCompared, listed: bool = True) -> Iterator[str]:
         if samples:
             more = f" and {len(samples) - MOST:,} more" if len(samples) > MOST else ""
             yield f"{one.label}: answered {words}: {', '.join(samples[:MOST])}{more}."
-
-
-def _lengths(changes: Sequence[AnswerChange]) -> str:
-    shorter = sum(one.new_tokens < one.base_tokens for one in changes)
-    longer = sum(one.new_tokens > one.base_tokens for one in changes)
-    alike = len(changes) - shorter - longer
-    return f"{shorter:,} shorter, {longer:,} longer, {alike:,} of the same length"
 
 
 def change_of(change: AnswerChange) -> str:
@@ -178,13 +152,16 @@ def method(report: GateReport) -> str:
 
 def blocks(report: GateReport) -> list[Block]:
     """The report as a document."""
-    found: list[Block] = [Heading(2, f"Gate: {report.verdict}"), Paragraph(headline(report))]
-    rows = table(report)
-    found += [rows] if rows.rows else []
+    figures = table(report)
     answers = (line for one in report.answers for line in answers_of(one))
-    found += [Bullets((*answers, *reasons(report))), Paragraph(method(report))]
-    found += [Bullets((*sides(report), *report.notes))]
-    return found
+    return [
+        Heading(2, f"Gate: {report.verdict}"),
+        Paragraph(headline(report)),
+        *([figures] if figures.rows else []),
+        Bullets((*answers, *reasons(report))),
+        Paragraph(method(report)),
+        Bullets((*sides(report), *report.notes)),
+    ]
 
 
 def reasons(report: GateReport) -> Iterator[str]:
@@ -204,29 +181,15 @@ def sides(report: GateReport) -> Iterator[str]:
 
 def as_json(report: GateReport) -> dict[str, Any]:
     """For programs; shares from 0 to 1, times in milliseconds."""
-    return {
-        "verdict": report.verdict,
-        "headline": headline(report),
-        "margin": report.margin,
-        "errors": ERRORS,
-        "tests": report.tests,
-        "metrics": list(report.metrics),
-        "base": _side(report.base),
-        "new": _side(report.new),
-        "results": report.results,
-        "answers": report.answers,
-        "not_compared": report.not_compared,
-        "notes": list(report.notes),
+    names = ("metrics", "margin", "tests", "verdict", "results", "answers", "not_compared", "notes")
+    sides = {
+        name: {
+            **{key: getattr(side.header, key) for key in ("created", "code", "models")},
+            "id": side.id,
+            "pinned": side.pinned,
+            "environment": dict(side.header.environment),
+        }
+        for name, side in (("base", report.base), ("new", report.new))
     }
-
-
-def _side(side: RunValues) -> dict[str, Any]:
-    header = side.header
-    return {
-        "id": side.id,
-        "created": header.created,
-        "code": header.code,
-        "pinned": side.pinned,
-        "models": header.models,
-        "environment": dict(header.environment),
-    }
+    values = {name: getattr(report, name) for name in names}
+    return {"headline": headline(report), "errors": ERRORS} | values | sides

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ NAME = "baselines.csv"
 WHAT = "The file of published figures"
 NEEDED, MORE = ("model", "task", "accuracy", "paper", "table"), ("n", "url")
 MAX_BYTES, MAX_LINES, MAX_CHARS = 2**20, 1_000, 300
-ALL_WORDS = ("", "all")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -72,34 +73,15 @@ def read(path: Path) -> Baselines:
         )
     if len(rows) - 1 > MAX_LINES:
         raise BadInput(f"{WHAT} {shown(path)} has more than {MAX_LINES:,} lines: shorten it.")
-    return _checked(path, head, rows[1:])
-
-
-def of_runs(runs: Sequence[Run]) -> Baselines:
-    """Those of the files NAME in the roots of the runs' datasets, where they can be reached."""
-    roots = dict.fromkeys(run.header.dataset.root for run in runs)
-    found = [_found(Path(root) / NAME) for root in roots if root]
-    lines = dict.fromkeys(line for one in found for line in one.lines)
-    return Baselines(tuple(lines), tuple(text for one in found for text in one.problems))
-
-
-def _found(path: Path) -> Baselines:
-    try:
-        return read(path) if path.is_file() else Baselines()
-    except StageScopeError as error:
-        return Baselines(problems=(str(error),))
-    except (OSError, ValueError):  # a root that is not reachable, or no path at all
-        return Baselines()
-
-
-def _checked(path: Path, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Baselines:
     lines: dict[Baseline, None] = {}
     problems = []
-    for number, row in enumerate(rows, start=2):
-        if not any(cell.strip() for cell in row):
+    for number, row in enumerate(rows[1:], start=2):
+        cells = [cell.strip() for cell in row]
+        if not any(cells):
             continue
-        values = dict(zip(head, (cell.strip() for cell in row), strict=False))
-        wrong = next(_faults(values, len(row), len(head)), "")
+        values = dict(zip(head, cells, strict=False))
+        columns = f"has {len(row):,} cells instead of {len(head):,}: correct it"
+        wrong = columns if len(row) != len(head) else next(_faults(values), "")
         if not wrong and (line := _line(values)) in lines:
             wrong = "is there twice: remove one"
         if wrong:
@@ -109,20 +91,36 @@ def _checked(path: Path, head: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     return Baselines(tuple(lines), tuple(problems))
 
 
-def _faults(values: Mapping[str, str], cells: int, columns: int) -> Iterator[str]:
+def of_runs(runs: Sequence[Run]) -> Baselines:
+    """Those of the files NAME in the roots of the runs' datasets, where they can be reached."""
+    lines: dict[Baseline, None] = {}
+    problems: list[str] = []
+    for root in dict.fromkeys(run.header.dataset.root for run in runs):
+        path = Path(root) / NAME
+        try:
+            if root and path.is_file():
+                known = read(path)
+                lines |= dict.fromkeys(known.lines)
+                problems += known.problems
+        except StageScopeError as error:
+            problems.append(str(error))
+        except (OSError, ValueError):  # a root that is not reachable, or no path at all
+            continue
+    return Baselines(tuple(lines), tuple(problems))
+
+
+def _faults(values: Mapping[str, str]) -> Iterator[str]:
     """What is wrong with a line, the first fault first."""
-    if cells != columns:
-        yield f"has {cells:,} cells instead of {columns:,}: correct it"
+    accuracy, n, url = values["accuracy"], values.get("n", ""), values.get("url", "")
     for name in ("model", "paper", "table"):
-        if not values.get(name):
+        if not values[name]:
             yield f"has no {name}: add it"
     if long := next((name for name, text in values.items() if len(text) > MAX_CHARS), None):
         yield f"has a {long} of more than {MAX_CHARS} characters: shorten it"
-    accuracy, n, url = values["accuracy"], values.get("n", ""), values.get("url", "")
-    value = _number(accuracy)
-    if value is None or not 0 <= value <= 100:
+    percent = float(accuracy) if _NUMBER.fullmatch(accuracy) else math.nan
+    if not 0 <= percent <= 100:
         yield f"has the accuracy {quoted(accuracy)}: write percent from 0 to 100, as in 62.5"
-    elif 0 < value < 1:
+    if 0 < percent < 1:
         yield f"has the accuracy {quoted(accuracy)}, below 1 %: write percent, as in 62.5"
     if n and not (n.isascii() and n.isdecimal() and 0 < int(n) < 10**9):
         yield f"has {quoted(n)} for n: write a number of questions, or nothing"
@@ -130,22 +128,9 @@ def _faults(values: Mapping[str, str], cells: int, columns: int) -> Iterator[str
         yield f"has the url {quoted(url)}: begin it with https://"
 
 
-def _number(text: str) -> float | None:
-    try:
-        value = float(text) if text.isascii() and "_" not in text else math.nan
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
 def _line(values: Mapping[str, str]) -> Baseline:
-    task = values["task"]
-    return Baseline(
-        model=values["model"],
-        task="" if task.lower() in ALL_WORDS else task,
-        accuracy=float(values["accuracy"]) / 100,
-        n=int(values["n"]) if values.get("n") else None,
-        paper=values["paper"],
-        table=values["table"],
-        url=values.get("url", ""),
-    )
+    texts = {name: values.get(name, "") for name in ("model", "task", "paper", "table", "url")}
+    if texts["task"].lower() == "all":
+        texts["task"] = ""
+    n = values.get("n")
+    return Baseline(**texts, accuracy=float(values["accuracy"]) / 100, n=int(n) if n else None)

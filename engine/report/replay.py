@@ -7,7 +7,7 @@ speed is chosen, and where a browser cannot animate it, the finished answers are
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from html import escape
 from itertools import accumulate, pairwise
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from engine.analysis.results_table import labels, measured
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS, family_colour, tones
 from engine.quoting import count, ms, printable
+from engine.report.answer_part import stage_words
 from engine.report.blocks import Block, ChartBlock, Heading, Paragraph
 from engine.storage.result_rows import ResultRow
 from engine.types import STAGES, Span
@@ -28,27 +29,13 @@ Pieces = tuple[tuple[float, str], ...]
 PARTS = (*(name for name in STAGES if name != "decode"), "prefill", "steps")  # decode in two
 COLOURS = {**STAGE_COLOURS, **{name: DECODE_COLOURS[f"decode.{name}"] for name in PARTS[-2:]}}
 SPEEDS = {"1x": 1, "0.25x": 4, "0.1x": 10}  # label -> how many times slower than recorded
+WORDS = {"steps": "token steps"}
 LABEL = "Replay of recorded times"
 TOGETHER = "The models ran one after another; the replay starts them together."
 COLD = "Cold run: the first after loading includes start-up work."
 GROUPED = "Long answers: the words of {} tokens appear together, at the time of the last of them."
 MOST_PIECES = 1200  # of all models; a browser animates more of them too late
 NO_TEXT_TIMES = "The times of its words were not recorded: the text appears with the last token."
-_SOURCES = {
-    "cached": "read from the cache",
-    "hook": "timed by a hook",
-    "derived": "derived from the total",
-}
-
-
-@dataclass(frozen=True)
-class ReplayStage:
-    """A bar from start_ms on, which takes ms; `words` appear at its end."""
-
-    name: str
-    start_ms: float
-    ms: float
-    words: str
 
 
 @dataclass(frozen=True)
@@ -57,7 +44,7 @@ class ReplayLane:
 
     label: str
     family: str
-    stages: tuple[ReplayStage, ...]
+    stages: tuple[tuple[str, Span], ...]
     pieces: Pieces
     total_ms: float
     tokens: int
@@ -69,11 +56,8 @@ def lane(label: str, row: ResultRow) -> ReplayLane | None:
     times = row.token_ms or ()
     if row.error or row.total_ms is None or not times:
         return None
-    stages = tuple(
-        ReplayStage(name, span.start_ms, span.ms, _stage_words(name, span))
-        for name in (PARTS if row.prefill and row.steps else STAGES)
-        if (span := row.spans[name]) is not None
-    )
+    names = PARTS if row.prefill and row.steps else STAGES
+    stages = tuple((name, span) for name in names if (span := row.spans[name]) is not None)
     notes = (COLD,) if row.cold else ()
     text, ends = printable(row.text or ""), row.text_ends or ()
     if len(ends) == len(times):
@@ -86,95 +70,77 @@ def lane(label: str, row: ResultRow) -> ReplayLane | None:
     return ReplayLane(label, row.family or "", stages, pieces, row.total_ms, tokens, notes)
 
 
-def _stage_words(name: str, span: Span) -> str:
-    how = _SOURCES.get(span.source, "")
-    if span.source == "cached":
-        computed = "unknown" if span.original_ms is None else ms(span.original_ms)
-        how += f"; when computed: {computed}"
-    words = "token steps" if name == "steps" else name
-    return f"{words} {ms(span.ms)}" + (f" ({how})" if how else "")
-
-
 def replayed(found: Findings) -> Iterator[Block]:
-    """Nothing if no sample has measured times of every model."""
-    for sample, question, lanes in _samples(found):
-        words = (f"{one.label} {ms(one.total_ms)}, {count(one.tokens, 'token')}" for one in lanes)
-        yield Heading(2, "Replay of one sample")
-        yield Paragraph(
-            f"Sample {sample}: {question} Stages and tokens at their recorded times, in the first "
-            "measured run of each model."
-        )
-        yield ChartBlock(f"Total times: {'; '.join(words)}.", partial(section, lanes))
-        return
-
-
-def _samples(found: Findings) -> Iterator[tuple[str, str, tuple[ReplayLane, ...]]]:
-    """Each sample that all measured models can replay: its name, its question and the lanes."""
+    """The first sample with measured times of every model; nothing if there is none."""
     table = measured(found.table)
-    wanted = [label for label in labels(found.table) if label in set(table["label"])]
+    names = [label for label in labels(found.table) if label in set(table["label"])]
     for sample, lines in table.groupby("sample", sort=False):
-        first = lines.drop_duplicates("label")
-        places = dict(
-            zip(first["label"], first[["number", "offset"]].itertuples(index=False), strict=True)
-        )
-        if not wanted or not set(wanted) <= set(places):
+        first = lines.drop_duplicates("label").set_index("label")
+        if not names or not set(names) <= set(first.index):
             continue
-        rows = [
-            found.runs[number].row(offset) for number, offset in map(places.__getitem__, wanted)
-        ]
-        lanes = [lane(label, row) for label, row in zip(wanted, rows, strict=True)]
-        whole = tuple(one for one in lanes if one is not None)
-        if len(whole) == len(wanted):
-            yield str(sample), rows[0].prompt or "", whole
+        places = first.loc[names, ["number", "offset"]].itertuples(index=False)
+        rows = [found.runs[number].row(offset) for number, offset in places]
+        lanes = [lane(label, row) for label, row in zip(names, rows, strict=True)]
+        known = [one for one in lanes if one is not None]
+        if len(known) == len(names):
+            words = "; ".join(
+                f"{one.label} {ms(one.total_ms)}, {count(one.tokens, 'token')}" for one in known
+            )
+            yield Heading(2, "Replay of one sample")
+            yield Paragraph(
+                f"Sample {sample}: {rows[0].prompt or ''} Stages and tokens at their recorded "
+                "times, in the first measured run of each model."
+            )
+            yield ChartBlock(f"Total times: {words}.", partial(section, known))
+            return
 
 
 def section(lanes: Sequence[ReplayLane]) -> str:
     """The replay of at least one lane, with its controls and its style; one per document."""
-    colours = tones([lane.family for lane in lanes])
-    lanes = [replace(lane, family=tone) for lane, tone in zip(lanes, colours, strict=True)]
     longest = max(lane.total_ms for lane in lanes)
     size = ceil(sum(len(lane.pieces) for lane in lanes) / MOST_PIECES)
     remarks = [TOGETHER] * (len(lanes) > 1) + [GROUPED.format(size)] * (size > 1)
     together = "".join(f"<p>{remark}</p>" for remark in remarks)
-    body = "\n".join(_lane(lane, longest, size) for lane in lanes)
-    return (
-        f'<section class="replay" aria-label="{LABEL}"><style>{_style()}</style>\n'
-        f"{_controls(longest)}\n{together}\n{body}\n</section>"
+    colours = tones([lane.family for lane in lanes])
+    body = "\n".join(
+        _lane(lane, family_colour(tone), longest, size)
+        for lane, tone in zip(lanes, colours, strict=True)
     )
-
-
-def _controls(longest: float) -> str:
-    choices = {"Stop": 0} | SPEEDS
     speeds = "".join(
         f'<label><input type="radio" name="replay-speed" value="{slow}"'
         f"{'' if slow else ' checked'}>{name}</label>"
-        for name, slow in choices.items()
+        for name, slow in ({"Stop": 0} | SPEEDS).items()
     )
     return (
+        f'<section class="replay" aria-label="{LABEL}"><style>{_STYLE}</style>\n'
         f'<div class="replay-controls"><b>{LABEL}</b><span role="radiogroup" '
         f'aria-label="Speed of the replay">{speeds}</span>'
         '<label><input type="checkbox" name="replay-pause">Pause</label>'
         f'<span class="replay-clock" style="--end:{longest:.3f};--ms:{round(longest)}"></span>'
-        "</div>"
+        f"</div>\n{together}\n{body}\n</section>"
     )
 
 
-def _grouped(pieces: Pieces, size: int) -> Iterator[tuple[float, str]]:
-    """Groups of `size` pieces, each at the time of its last one, so that none is early."""
-    for start in range(0, len(pieces), size):
-        group = pieces[start : start + size]
-        yield group[-1][0], "".join(text for _, text in group)
-
-
-def _lane(lane: ReplayLane, longest: float, size: int) -> str:
-    bars = "".join(_bar(stage, longest) for stage in lane.stages)
-    words = "".join(_at("b", stage.start_ms + stage.ms, stage.words) for stage in lane.stages)
-    pieces = _grouped(lane.pieces, size)
-    text = "".join(_at("span", at, piece) for at, piece in pieces if piece)
+def _lane(lane: ReplayLane, colour: str, longest: float, size: int) -> str:
+    bars = "".join(
+        f'<i style="--at:{span.start_ms:.3f};--for:{span.ms:.3f};'
+        f"left:{100 * span.start_ms / longest:.3f}%;width:{100 * span.ms / longest:.3f}%;"
+        f'background:{COLOURS[name]}"></i>'
+        for name, span in lane.stages
+    )
+    # The words of a stage appear at its end.
+    words = "".join(
+        _at("b", span.start_ms + span.ms, stage_words(WORDS.get(name, name), span))
+        for name, span in lane.stages
+    )
+    # Groups of `size` pieces, each at the time of its last one, so that none is early.
+    groups = [lane.pieces[at : at + size] for at in range(0, len(lane.pieces), size)]
+    texts = [(group[-1][0], "".join(piece for _, piece in group)) for group in groups]
+    text = "".join(_at("span", at, piece) for at, piece in texts if piece)
     notes = "".join(f"<p>{escape(note)}</p>" for note in lane.notes)
     done = f"{ms(lane.total_ms)} · {count(lane.tokens, 'token')}"
     return (
-        f'<div class="replay-lane" style="border-color:{family_colour(lane.family)}">'
+        f'<div class="replay-lane" style="border-color:{colour}">'
         f'<div class="replay-head"><b>{escape(printable(lane.label))}</b>'
         f"{_at('i', lane.total_ms, done)}</div>"
         f'<div class="replay-track">{bars}</div><div class="replay-stages">{words}</div>{notes}'
@@ -182,30 +148,9 @@ def _lane(lane: ReplayLane, longest: float, size: int) -> str:
     )
 
 
-def _bar(stage: ReplayStage, longest: float) -> str:
-    left, wide = (f"{100 * ms / longest:.3f}%" for ms in (stage.start_ms, stage.ms))
-    return (
-        f'<i style="--at:{stage.start_ms:.3f};--for:{stage.ms:.3f};left:{left};width:{wide};'
-        f'background:{COLOURS[stage.name]}"></i>'
-    )
-
-
 def _at(tag: str, at_ms: float, text: str) -> str:
     """Text that appears at a time."""
     return f'<{tag} class="at" style="--at:{at_ms:.3f}">{escape(text)}</{tag}>'
-
-
-def _style() -> str:
-    """Each speed has keyframes of its own: another name starts the animations anew."""
-    speeds = "".join(
-        f'.replay:has([value="{slow}"]:checked) {{ --slow: {slow}; --appear: appear-{slow}; '
-        f"--grow: grow-{slow}; --count: count-{slow}; }}\n"
-        f"@keyframes appear-{slow} {{ from {{ visibility: hidden; }} }}\n"
-        f"@keyframes grow-{slow} {{ from {{ transform: scaleX(0); }} }}\n"
-        f"@keyframes count-{slow} {{ from {{ --ms: 0; }} }}\n"
-        for slow in SPEEDS.values()
-    )
-    return _STYLE + speeds
 
 
 # \3c is "<": a page's filter of HTML removes a style that has one.
@@ -240,4 +185,11 @@ _STYLE = """
 @media (prefers-reduced-motion: reduce) {
   .replay-track i { animation-timing-function: step-end; } }
 @media print { .replay-controls { display: none; } .replay * { animation: none !important; } }
-"""
+""" + "".join(  # each speed has keyframes of its own: another name starts the animations anew
+    f'.replay:has([value="{slow}"]:checked) {{ --slow: {slow}; --appear: appear-{slow}; '
+    f"--grow: grow-{slow}; --count: count-{slow}; }}\n"
+    f"@keyframes appear-{slow} {{ from {{ visibility: hidden; }} }}\n"
+    f"@keyframes grow-{slow} {{ from {{ transform: scaleX(0); }} }}\n"
+    f"@keyframes count-{slow} {{ from {{ --ms: 0; }} }}\n"
+    for slow in SPEEDS.values()
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,20 +16,24 @@ from engine.analysis import (
     pairs,
     robustness,
     speedup,
-    throughput,
     vote_counts,
 )
-from engine.analysis import equal_length as lens
 from engine.analysis import machine_loads as loads
 from engine.analysis.agreement import AttributeScore, OverlapScore
 from engine.analysis.choice_accuracy import ChoiceAccuracy, ChoicePair
-from engine.analysis.equal_length import LensName
-from engine.analysis.model_summary import Count, Figure
+from engine.analysis.model_summary import Count, Figure, Throughput
 from engine.analysis.pairs import Comparison
-from engine.analysis.results_table import devices, frame, labels, perturbed_alike
+from engine.analysis.results_table import (
+    LENSES,
+    LensName,
+    devices,
+    frame,
+    labels,
+    look,
+    perturbed_alike,
+)
 from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
-from engine.analysis.throughput import Throughput
 from engine.analysis.vote_counts import VoteCount
 from engine.machine.load import MachineLoad
 from engine.report import named_baselines
@@ -36,15 +41,12 @@ from engine.report.device_notes import label_devices, only_shared
 from engine.report.named_baselines import Baselines
 from engine.storage.annotations import votes
 from engine.storage.run_store import Run
+from engine.storage.schemas import Standing
 
 if TYPE_CHECKING:
     import pandas as pd
 
-UNVERIFIED = "unverified"
 NO_BASELINES = Baselines()
-NOT_COVERED = "not covered: "
-
-
 BETWEEN = {
     "images": "load -> preprocess",
     "pixels": "preprocess -> vision",
@@ -91,8 +93,8 @@ class Findings:
     table: pd.DataFrame
     counts: tuple[Count, ...]
     figures: tuple[Figure, ...]
-    verified: Mapping[str, Mapping[str, int]]
-    failures: Mapping[tuple[str, str], int]
+    verified: Mapping[str, Mapping[Standing, int]]
+    failures: Mapping[tuple[str, str], int]  # (label, reason) -> count, the most frequent first
     devices: Mapping[str, str] = field(default_factory=dict)
     throughputs: tuple[Throughput, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
@@ -157,15 +159,16 @@ def with_choices(found: Findings, baselines: Baselines | None = None) -> Finding
 
 def outline(runs: Sequence[Run], table: pd.DataFrame) -> Findings:
     """The figures that are quick to compute: counts, medians, certificates, failures."""
+    failed = table[table["error"] != ""]
     return Findings(
         runs=tuple(runs),
         table=table,
         counts=model_summary.counts(table),
         figures=model_summary.figures(table),
         verified=_verified(table),
-        failures=_failures(table),
+        failures=dict(Counter(zip(failed["label"], failed["error"], strict=True)).most_common()),
         devices=devices(table),
-        throughputs=throughput.throughputs(table),
+        throughputs=model_summary.throughputs(table),
         loads=loads.by_label(table),
     )
 
@@ -175,57 +178,46 @@ def figures(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "counts": model_summary.counts(table),
         "figures": model_summary.figures(table),
-        "throughput": throughput.throughputs(table),
+        "throughput": model_summary.throughputs(table),
         "choice_accuracy": choice_accuracy.accuracies(table),
         "machine_load": loads.by_label(table),
     }
 
 
 def _through_lenses(table: pd.DataFrame) -> tuple[tuple[LensRow, ...], tuple[str, ...]]:
-    rows, notes = [], []
-    for name in lens.LENSES:
-        seen = lens.look(table, name)
-        found = [_lens_row(name, label, seen.table) for label in labels(seen.table)]
-        rows += [row for row in found if row is not None]
-        if any(found):
-            notes.append(seen.note)
+    """A row per choice of lengths and label with uncached results, and a note per choice."""
+    rows, notes = list[LensRow](), dict[str, None]()
+    for name in LENSES:
+        seen = look(table, name)
+        for label in labels(seen.table):
+            lines = seen.table[(seen.table["label"] == label) & ~seen.table["cached"].astype(bool)]
+            if lines.empty:
+                continue
+            medians = lines[["new_tokens", "total_ms", "tpot_ms"]].astype(float).median()
+            tokens, total, tpot = map(float, medians)
+            known = None if math.isnan(tpot) else tpot
+            rows.append(LensRow(name, label, len(lines), tokens, total, known))
+            notes[seen.note] = None
     return tuple(rows), tuple(notes)
 
 
-def _lens_row(name: LensName, label: str, table: pd.DataFrame) -> LensRow | None:
-    some = table[(table["label"] == label) & ~table["cached"].astype(bool)]
-    if some.empty:
-        return None
-    tpot = some["tpot_ms"].median()
-    return LensRow(
-        name,
-        label,
-        len(some),
-        float(some["new_tokens"].median()),
-        float(some["total_ms"].median()),
-        None if tpot != tpot else float(tpot),
-    )
-
-
-def _verified(table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """By label: how many answers have each certificate, UNVERIFIED or "not covered: ..."."""
+def _verified(table: pd.DataFrame) -> dict[str, dict[Standing, int]]:
+    """By label: how many answers have each certificate, none, or one that does not cover them."""
     answered = table[(table["error"] == "") & table["label"].isin(labels(table))]
-    found: dict[str, dict[str, int]] = {}
-    columns = (answered[name] for name in ("label", "verified", "standing", "missing"))
-    for label, certificate, state, missing in zip(*columns, strict=True):
-        known = str(certificate) if state == "verified" else UNVERIFIED
-        if state == "not covered":
-            known = f"{NOT_COVERED}{missing}"
-        counter = found.setdefault(label, {})
-        counter[known] = counter.get(known, 0) + 1
-    return found
+    counted: dict[str, dict[Standing, int]] = {}
+    columns = (answered[name] for name in ("label", "standing", "verified", "missing"))
+    for label, state, certificate, missing in zip(*columns, strict=True):
+        lacking = tuple(missing.split(", ")) if state == "not covered" else ()
+        standing = Standing(state, certificate if state == "verified" else None, lacking)
+        counter = counted.setdefault(label, {})
+        counter[standing] = counter.get(standing, 0) + 1
+    return counted
 
 
-def _failures(table: pd.DataFrame) -> dict[tuple[str, str], int]:
-    """(label, reason) -> count, the most frequent first."""
-    failed = table[table["error"] != ""]
-    pairs_ = zip(failed["label"], failed["error"], strict=True)
-    return dict(Counter(pairs_).most_common())
+def certificate_text(standing: Standing) -> str:
+    """The whole hash of the certificate, or why none covers the results."""
+    verified = standing.state == "verified" and standing.certificate
+    return verified or standing.words
 
 
 def passages(runs: Sequence[Run], table: pd.DataFrame) -> tuple[Passage, ...]:
@@ -242,15 +234,10 @@ def passages(runs: Sequence[Run], table: pd.DataFrame) -> tuple[Passage, ...]:
                 counted.setdefault((str(label), one.name), Counter())[shape] += 1
     order = {name: place for place, name in enumerate(BETWEEN)}
     every = sorted(counted, key=lambda key: (key[0], order.get(key[1], len(order))))
-    return tuple(passage for key in every for passage in _listed(*key, counted[key]))
-
-
-def _listed(
-    label: str, name: str, counter: Counter[tuple[tuple[int, ...], str, int]]
-) -> list[Passage]:
-    between = BETWEEN.get(name, "")
-    others = max(0, len(counter) - SHOWN)
-    return [
-        Passage(label, name, between, shape, dtype, size, n, others)
-        for (shape, dtype, size), n in counter.most_common(SHOWN)
-    ]
+    return tuple(
+        Passage(
+            *key, BETWEEN.get(key[1], ""), shape, dtype, size, n, max(0, len(counted[key]) - SHOWN)
+        )
+        for key in every
+        for (shape, dtype, size), n in counted[key].most_common(SHOWN)
+    )

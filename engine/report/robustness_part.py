@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from engine.analysis.robustness import Curve, Measure, Point, Robustness
+from engine.analysis.robustness import Measure, Point, Robustness
 from engine.media_options import Change, Perturbation
 from engine.palette import toned
 from engine.quoting import NONE
@@ -45,11 +45,9 @@ SAME = (
 
 def robust(found: Findings) -> Iterator[Block]:
     """Nothing without perturbed runs; one sentence if they form no sweep."""
-    sweep = found.robustness
-    if sweep is None:
-        return
-    yield Heading(2, "Robustness")
-    yield from parts(sweep)
+    if found.robustness is not None:
+        yield Heading(2, "Robustness")
+        yield from parts(found.robustness)
 
 
 def parts(sweep: Robustness, charts: bool = True) -> Iterator[Block]:
@@ -81,11 +79,6 @@ def axis(change: Change) -> str:
     return f"{change} ({'ms' if change == 'jitter' else 'share'})"
 
 
-def shown_strength(change: Change, strength: float) -> float:
-    """In the unit of axis()."""
-    return strength / 1000 if change == "jitter" else strength
-
-
 def table(sweep: Robustness, measure: Measure) -> ReportTable:
     """A row per model and strength."""
     rows = tuple(
@@ -112,45 +105,34 @@ def _interval(point: Point) -> str:
 
 def words(sweep: Robustness, measure: Measure) -> str:
     """The chart as text."""
-    curves = [curve for curve in sweep.curves if curve.measure == measure]
-    told = (f"{curve.title}: {', '.join(_told(sweep, curve))}." for curve in curves)
-    return f"{NAMES[measure]} by strength, with 95 % intervals. {' '.join(told)}"
-
-
-def _told(sweep: Robustness, curve: Curve) -> Iterator[str]:
-    for point in curve.points:
-        ends = _interval(point)
-        yield f"{point.share:.2f} at {_strength(sweep, point)}" + (
-            f" ({ends})" if ends != NONE else ""
-        )
+    sentences = [f"{NAMES[measure]} by strength, with 95 % intervals."]
+    for curve in sweep.curves:
+        if curve.measure == measure:
+            values = ", ".join(
+                f"{point.share:.2f} at {_strength(sweep, point)}"
+                + (f" ({_interval(point)})" if _interval(point) != NONE else "")
+                for point in curve.points
+            )
+            sentences.append(f"{curve.title}: {values}.")
+    return " ".join(sentences)
 
 
 def chart(sweep: Robustness, measure: Measure) -> alt.LayerChart:
     from engine.report import charts
 
     assert sweep.change is not None
-    axes = axis(sweep.change), "share, with 95 % interval"
-    return charts.curves(lines(sweep, measure), *axes, colours(sweep))
-
-
-def colours(sweep: Robustness) -> dict[str, str]:
-    """The tone of each model's title."""
-    return toned({curve.title: curve.family for curve in sweep.curves})
+    colours = toned({curve.title: curve.family for curve in sweep.curves})
+    names = axis(sweep.change), "share, with 95 % interval"
+    return charts.curves(lines(sweep, measure), *names, colours)
 
 
 def lines(sweep: Robustness, measure: Measure) -> list[dict[str, str | float | None]]:
     """A line per point of charts.curves(); strengths are in the unit of axis()."""
-    assert sweep.change is not None
-    change = sweep.change
+    unit = 1000 if sweep.change == "jitter" else 1
     return [
-        {
-            "name": curve.title,
-            "at": shown_strength(change, point.strength),
-            "value": point.share,
-            "low": point.low,
-            "high": point.high,
-        }
+        {"name": curve.title, "at": point.strength / unit, "value": point.share,
+         "low": point.low, "high": point.high}
         for curve in sweep.curves
         if curve.measure == measure
         for point in curve.points
-    ]
+    ]  # fmt: skip

@@ -27,7 +27,15 @@ SAMPLES = 3  # of a run; each adds some hundred kilobytes to the file
 
 def seen(run: Run) -> Iterator[Block]:
     """A heading, then a time line per sample."""
-    plan, heads = run.header.plan, _heads(run.header)
+    heads = dict[MediaKind, RowHead]()  # the first model of a kind gives the colour
+    models, plan = run.header.models, run.header.plan
+    for model, tone in zip(models, tones([one.family for one in models]), strict=True):
+        if model.family in FAMILIES:  # otherwise the run is of another version
+            kind = model.shows or FAMILIES[model.family].kind
+            first = heads.get(kind, RowHead("", family_colour(tone)))
+            heads[kind] = RowHead(
+                ", ".join(filter(None, (first.models, model.label))), first.colour
+            )
     yield Heading(2, "What each model saw")
     try:
         samples = samples_of(run.header)[:SAMPLES]
@@ -37,13 +45,13 @@ def seen(run: Run) -> Iterator[Block]:
     if len(plan.samples) > SAMPLES:
         yield Paragraph(f"The first {SAMPLES} of the {len(plan.samples):,} samples of {run.id}.")
     for sample in samples:
-        found = seen_times.timeline(sample, tuple(heads), plan.media)
+        line = seen_times.timeline(sample, tuple(heads), plan.media)
         yield Heading(3, f"{sample.sequence} · {sample.id}")
-        if found.rows:
-            words = seen_markup.words(found, heads)
-            yield ChartBlock(words, partial(seen_markup.markup, found, heads))
-        if found.notes:
-            yield Bullets(found.notes)
+        if line.rows:
+            words = seen_markup.words(line, heads)
+            yield ChartBlock(words, partial(seen_markup.markup, line, heads))
+        if line.notes:
+            yield Bullets(line.notes)
 
 
 def samples_of(header: Header) -> list[Sample]:
@@ -53,16 +61,3 @@ def samples_of(header: Header) -> list[Sample]:
     if provenance.describe_dataset(found.root, samples).digest != header.dataset.digest:
         raise DatasetError(f"The samples in {found.root} have changed since the run.")
     return samples
-
-
-def _heads(header: Header) -> dict[MediaKind, RowHead]:
-    """The models of each kind in words, with the colour of the first one's family."""
-    heads = dict[MediaKind, RowHead]()
-    for model, tone in zip(header.models, tones([m.family for m in header.models]), strict=True):
-        if model.family not in FAMILIES:  # the run is of another version
-            continue
-        kind = model.shows or FAMILIES[model.family].kind
-        first = heads.get(kind)
-        words = f"{first.models}, {model.label}" if first else model.label
-        heads[kind] = RowHead(words, first.colour if first else family_colour(tone))
-    return heads

@@ -31,16 +31,17 @@ def voting(found: Findings) -> Iterator[Block]:
 
 def sentence(votes: VoteCount) -> str:
     """One pair's votes of one kind, with the interval and the conclusion."""
-    head = f"{_kind(votes)}: {count(votes.votes, 'vote')} between {votes.a} and {votes.b}"
-    if votes.share is None:
+    share, total = votes.share, count(votes.votes, "vote")
+    head = f"{_kind(votes)}: {total} between {votes.a} and {votes.b}"
+    if share is None:
         return f"{head}; no sequence has a majority: no conclusion."
-    wins = round(votes.share.share * votes.share.n)
-    sequences = count(votes.share.n, "sequence")
     better = {"a": votes.a, "b": votes.b}.get(votes.conclusion)
     end = f"{better} is preferred" if better else "no conclusion"
+    _, percents, interval = _share(share)
     return (
-        f"{head}; {votes.a} is preferred in {wins:,} of {sequences} with a majority "
-        f"({_percent(votes.share.share)}, 95 % interval {_interval(votes.share)}): {end}."
+        f"{head}; {votes.a} is preferred in {round(share.share * share.n):,} of "
+        f"{count(share.n, 'sequence')} with a majority "
+        f"({percents}, 95 % interval {interval}): {end}."
     )
 
 
@@ -51,7 +52,7 @@ def table(votes: Sequence[VoteCount]) -> ReportTable:
     rows = tuple(
         (one.a, one.b, _kind(one).lower(), f"{one.votes:,}",
          *(f"{n:,}" for n in (one.a_better, one.b_better, one.both, one.neither)),
-         *_share(one.share))
+         *(_share(one.share) if one.share else ("0", NONE, NONE)))
         for one in votes
     )  # fmt: skip
     return ReportTable("Votes by pair of models; blind and open votes apart.", columns, rows, 3)
@@ -61,16 +62,8 @@ def _kind(votes: VoteCount) -> str:
     return "Blind" if votes.blind else "Open"
 
 
-def _share(share: WinShare | None) -> tuple[str, str, str]:
-    if share is None:
-        return "0", NONE, NONE
-    return f"{share.n:,}", _percent(share.share), _interval(share)
-
-
-def _interval(share: WinShare) -> str:
-    return f"{_percent(share.low)} to {_percent(share.high)}"
-
-
-def _percent(share: float) -> str:
-    """With the digits by which a conclusion is drawn."""
-    return f"{100 * float(printed(share)):.3g} %"
+def _share(share: WinShare) -> tuple[str, str, str]:
+    """n, the share and its interval with the digits by which a conclusion is drawn."""
+    ends = (share.share, share.low, share.high)
+    middle, low, high = (f"{100 * float(printed(end)):.3g} %" for end in ends)
+    return f"{share.n:,}", middle, f"{low} to {high}"

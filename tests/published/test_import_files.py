@@ -144,7 +144,7 @@ def test_the_text_is_readable_and_safe(capsys: pytest.CaptureFixture[str], folde
     assert main(["import", str(folder)]) == 0
     out, _ = capsys.readouterr()
     assert "not measured" in out and "error: " in out and "\x1b" not in out
-    assert "stage3_time  mean 100 ms" not in out and "tokens  mean 617.0" in out
+    assert re.search(r" tokens +\d+ +617 ", out)
 
 
 class Page(HTMLParser):
@@ -315,4 +315,4 @@ def test_counts_that_cannot_be_corrected_are_not_known(
         row["sd_output_text"] = " ".join(["word"] * 90)
     (tmp_path / "a.json").write_bytes(made.to_bytes(value))
     assert main(["import", str(tmp_path / "a.json")]) == 0
-    assert "corrected mean not known, median not known" in capsys.readouterr().out
+    assert re.search(r"^ +sd +tokens .* –$", capsys.readouterr().out, re.MULTILINE)

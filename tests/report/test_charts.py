@@ -118,7 +118,7 @@ def test_a_scatter_selects_by_sample_and_both_axes_say_what_they_are() -> None:
     assert chart["params"][0]["select"]["fields"] == ["sample"]
     points = chart["layer"][1]["encoding"]
     assert points["x"]["title"] == "y: total (ms)" and points["y"]["title"] == "x: total (ms)"
-    assert "1 are above the line" in charts.scatter_words(both, "x", "y", TOTAL)
+    assert charts.scatter_words(both, "x", "y", TOTAL).endswith(" value: 1.")
 
 
 STEPS = [("Slow <b>", 1000.0), ("load, timed for one model only", -200.0),
@@ -132,6 +132,8 @@ def test_a_waterfall_goes_from_one_total_to_the_other_in_the_colours_of_the_stag
     assert [line["stage"] for line in lines] == ["total", "load", "decode", "decode", "total"]
     told = ["1,000 ms", "−200 ms", "−20.0 ms", "+50.0 ms", "830 ms"]
     assert [line["words"] for line in lines] == told
+    parts = charts.falls([("A", 9.0), ("load", -0.001), ("vision", -0.01), ("B", 8.989)])[1:3]
+    assert [line["words"] for line in parts] == ["+0.00 ms", "−0.01 ms"]
     bars, points = charts.waterfall(STEPS).to_dict()["layer"]
     known = bars["encoding"]["color"]["scale"]["domain"]
     assert {line["stage"] for line in lines} <= set(known)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.analysis import results_table
-from engine.report import charts, choice_part, document, export, report_figures
+from engine.report import charts, choice_part, document, drawers, export, report_figures
 from engine.report.named_baselines import PUBLISHED, Baseline, Baselines
 from engine.report.report_figures import gather
 from engine.storage.run_store import Run
@@ -111,8 +111,8 @@ def test_a_column_without_any_value_is_left_out(run: Run) -> None:
 
 def test_the_summary_of_bench_has_the_accuracy(run: Run, tmp_path: Path) -> None:
     table = results_table.frame([run])
-    told = document.as_text(table)
+    told = drawers.terminal(document.summary(table))
     assert "accuracy     79.2% (" in told and "chance 25.0%, unreadable 0 of 96)" in told
     assert len(report_figures.figures(table)["choice_accuracy"]) == 6
     plain = results_table.frame([fabricate.run(tmp_path / "b", fabricate.pair(3))])
-    assert "accuracy" not in document.as_text(plain)
+    assert "accuracy" not in drawers.terminal(document.summary(plain))

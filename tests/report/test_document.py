@@ -36,7 +36,9 @@ def test_answers_to_untrained_questions_are_said(tmp_path: Path) -> None:
     told = text(tmp_path, rows)
     assert "2 of 3 answers of ev are to questions that this demo model was not trained on" in told
     assert "not trained on" not in text(tmp_path / "b", [fabricate.row("ev", off_script=None)])
-    lines = document.as_text(results_table.frame([fabricate.run(tmp_path / "c", rows)]))
+    lines = drawers.terminal(
+        document.summary(results_table.frame([fabricate.run(tmp_path / "c", rows)]))
+    )
     assert "2 of 3 answers of ev are to questions" in lines
 
 
@@ -118,7 +120,9 @@ def test_models_on_different_devices_are_never_compared_without_a_word(tmp_path:
     assert "For some results other workers of the run shared the device, for some" in told
     assert "ifferent devices" not in told
     assert "ev · EPYC, shared device has 0.5" in told and "Such times may be longer than" in told
-    summary = document.as_text(gather([run_store.read(tmp_path / "a" / "r")]).table)
+    summary = drawers.terminal(
+        document.summary(gather([run_store.read(tmp_path / "a" / "r")]).table)
+    )
     assert "For some results other workers of the run shared" in summary
     shares = {"ev": ["cores"], "vl": []}
     runs = [fabricate.run(tmp_path / n, on(rows, n, shares=s)) for n, s in shares.items()]
@@ -201,7 +205,7 @@ def test_a_run_whose_device_was_always_shared_says_so(tmp_path: Path) -> None:
     rows = fabricate.pair(12)
     shared = on(rows, "ev", shares=["device"]) + on(rows, "vl", shares=["device"])
     told = text(tmp_path, shared)
-    summary = document.as_text(gather([run_store.read(tmp_path / "r")]).table)
+    summary = drawers.terminal(document.summary(gather([run_store.read(tmp_path / "r")]).table))
     for words in (told, summary):
         assert "ev · shared device" in words and "Shared device: another worker" in words
         assert "Different devices" not in words and "Shared cores" not in words

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from engine.analysis.earlier_run import EarlierRun
-from engine.analysis.run_planning import Detection, RunForecast
-from engine.report import planning_words
+from engine.analysis.run_planning import Detection, EarlierRun, RunForecast
+from engine.report import drawers, planning_words
 from tests import fabricate
 
 PAIR = Detection("ev", "vl", 14, 23, 12, None, 0.614, 0.0891)
@@ -23,11 +23,11 @@ KNOWN = RunForecast(
 
 @pytest.fixture
 def earlier(tmp_path: Path) -> EarlierRun:
-    return EarlierRun(fabricate.run(tmp_path / "r", [fabricate.row()]), 84, "cpu", ())
+    return EarlierRun(fabricate.run(tmp_path / "r", [fabricate.row()]), 84, "cpu", pd.DataFrame())
 
 
 def test_the_whole_forecast(earlier: EarlierRun) -> None:
-    told = "\n".join(planning_words.lines(KNOWN, earlier, found=True))
+    told = drawers.terminal(planning_words.blocks(KNOWN, earlier, found=True))
     assert told.startswith(
         "Planned: 140 results and 4 warm-up runs, 14 independent sequences.\n"
         f"From run {earlier.run.id} (84 results on cpu), the newest own run"
@@ -45,7 +45,9 @@ def test_the_whole_forecast(earlier: EarlierRun) -> None:
 def test_weak_sources_are_named(earlier: EarlierRun) -> None:
     weak = replace(KNOWN, other_settings=(("forced 9 tokens", "at most 64 new tokens"),),
                    without_load=("ev",), without_time=("vl",), feature_bytes=2048.0)  # fmt: skip
-    told = "\n".join(planning_words.lines(weak, replace(earlier, busy=("ev",)), found=False))
+    told = drawers.terminal(
+        planning_words.blocks(weak, replace(earlier, busy=("ev",)), found=False)
+    )
     assert "other settings (at most 64 new tokens, not forced 9 tokens)" in told
     assert "The machine was busy during that run" in told and "newest" not in told
     assert "Not included: the time to load ev, which that run did not record." in told
@@ -55,7 +57,7 @@ def test_weak_sources_are_named(earlier: EarlierRun) -> None:
 
 def test_what_is_not_known_has_no_figure(earlier: EarlierRun) -> None:
     none = replace(KNOWN, seconds=None, load_s=None, row_bytes=None, detections=(UNKNOWN,))
-    told = "\n".join(planning_words.lines(none, earlier, found=True))
+    told = drawers.terminal(planning_words.blocks(none, earlier, found=True))
     assert "Duration: not known" in told and "Disk: not known" in told
     assert "power of the" not in told and "Assumption" not in told
     short = planning_words.short(none, earlier)
@@ -71,14 +73,14 @@ def test_one_line(earlier: EarlierRun) -> None:
     )
     few = replace(KNOWN, sequences=5, detections=(replace(PAIR, power=0.0, smallest=None),))
     assert "5 sequences give no interval, which needs 6" in planning_words.short(few, earlier)
-    assert "nothing: an interval needs 6" in "\n".join(planning_words.table(few))
+    assert "nothing: an interval needs 6" in planning_words.table(few).rows[0][-1]
     busy = planning_words.short(KNOWN, replace(earlier, busy=("ev",)))
     assert busy.endswith(", on a busy machine).")
 
 
 def test_accuracy_is_in_points(earlier: EarlierRun) -> None:
     points = replace(KNOWN, metric="accuracy", detections=(PAIR,))
-    told = "\n".join(planning_words.lines(points, earlier, found=True))
+    told = drawers.terminal(planning_words.blocks(points, earlier, found=True))
     assert "To detect a difference of 5 points of accuracy" in told
     assert "9.0 points or more" in told and planning_words.ASSUMED_ACCURACY in told
     assert planning_words.SIGN_TEST not in told

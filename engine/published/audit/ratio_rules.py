@@ -10,10 +10,18 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
-from engine.published.audit.finding import AuditFinding, name_of, paths_of, share, verb
+from engine.published.audit.finding import (
+    Findings,
+    each_model,
+    finding,
+    name_of,
+    share,
+    timed,
+    verb,
+)
 from engine.published.audit.time_rules import MANY_STAGES, MOST, stages_ms
 from engine.published.audit.token_rules import row_of
 from engine.published.read import answer_pairs, lengths, plausible_units
@@ -33,38 +41,30 @@ _IDEAL = re.compile(r"ideal|theor|max|upper|bound|estim|predict|expect|prefill|v
 _COST_RATIO = re.compile(r"(^|[._])c_ratio$")
 
 
-def per_token(file: ResultFile, model: str) -> Iterator[AuditFinding]:
+@each_model
+@timed
+def per_token(file: ResultFile, model: str) -> Findings:
     """A rate or a time per token does not fit any time that includes decoding."""
     whole = file.whole(model)
     keys = dict.fromkeys(key for r in whole for key in (*r.times, *r.sizes))
     for key in keys if 1 <= len(file.stages_of(model)) <= MANY_STAGES else ():
-        if _TOKEN_RATE.search(key) or _EACH.search(key):
-            yield from _wrong_rate(file, key, whole)
-
-
-def _wrong_rate(
-    file: ResultFile, key: str, records: Sequence[AnswerRecord]
-) -> Iterator[AuditFinding]:
-    rows = [(r, spans) for r in records if (spans := _spans(file, r, key))]
-    timed = [(r, spans, times) for r, spans in rows if (times := _decodings(r))]
-    wrong = [
-        (r, spans)
-        for r, spans, times in timed
-        if not _any_close(spans, times, CLOSE if _partial(r, spans) else FAR)
-    ]
-    if len(wrong) < max(FEW, MOST * len(timed)):
-        return
-    record, spans = wrong[0]
-    stated = record.times.get(key, record.sizes.get(key, 0.0))
-    partial = _partial(record, spans)
-    fits = f"the time of {', '.join(partial)} only" if partial else "none of its times"
-    yield AuditFinding(
-        f"{share(len(wrong), len(timed), 'record')} {verb(len(wrong), 'has', 'have')} a {key} that "
-        f"does not fit the decoding; the first states {stated:.4g}, which means "
-        f"{precise_ms(spans[0])} for {record.tokens:,.0f} tokens: this is {fits}.",
-        paths_of(record for record, _ in wrong),
-        {"stated": stated, "implied_ms": spans[0]},
-    )
+        if not (_TOKEN_RATE.search(key) or _EACH.search(key)):
+            continue
+        rows = [(r, spans) for r in whole if (spans := _spans(file, r, key))]
+        judged = [(r, spans, fit) for r, spans in rows if (fit := _fit(r, spans))]
+        wrong = [row for row in judged if not row[2][0]]
+        if len(wrong) < max(FEW, MOST * len(judged)):
+            continue
+        record, spans, (_, partial) = wrong[0]
+        stated = record.times.get(key, record.sizes.get(key, 0.0))
+        fits = f"the time of {', '.join(partial)} only" if partial else "none of its times"
+        yield finding(
+            f"{share(len(wrong), len(judged), 'record')} {verb(len(wrong), 'has', 'have')} a {key} "
+            f"that does not fit the decoding; the first states {stated:.4g}, which means "
+            f"{precise_ms(spans[0])} for {record.tokens:,.0f} tokens: this is {fits}.",
+            [row[0] for row in wrong],
+            figures={"stated": stated, "implied_ms": spans[0]},
+        )
 
 
 def _spans(file: ResultFile, record: AnswerRecord, key: str) -> tuple[float, ...]:
@@ -73,81 +73,66 @@ def _spans(file: ResultFile, record: AnswerRecord, key: str) -> tuple[float, ...
     tokens = record.tokens or 0.0
     if value <= 0 or tokens < 2:
         return ()
+    each = 1000 / value
     if _EACH.search(key):
-        in_ms = key.endswith("_ms") or file.unit == "ms"
-        each = value if in_ms else 1000 * value
-    else:
-        each = 1000 / value
+        each = value if key.endswith("_ms") or file.unit == "ms" else 1000 * value
     return tokens * each, (tokens - 1) * each
 
 
-def _split(record: AnswerRecord) -> tuple[float, dict[str, float]]:
-    """The ms of decoding, and the other stages."""
+def _fit(record: AnswerRecord, spans: Sequence[float]) -> tuple[bool, tuple[str, ...]] | None:
+    """Whether a span is a sum of stages that includes decoding, or the total; and the stages
+    without decoding whose sum it is.  None without a decoding time."""
     stages = stages_ms(record)
     decodes = [key for key in stages if record.group.stages[key] in ("steps", "decode")]
-    others = {key: ms for key, ms in stages.items() if key not in decodes}
-    return math.fsum(stages[key] for key in decodes), others
+    decoding = math.fsum(stages[key] for key in decodes)
+    others = [key for key in stages if key not in decodes]
+    if not decoding:
+        return None
+    sums = [(some, math.fsum(stages[key] for key in some)) for size in range(len(others) + 1)
+            for some in combinations(others, size)]  # fmt: skip
+
+    def is_close(time: float, slack: float) -> bool:
+        return any(abs(span - time) <= slack * time for span in spans)
+
+    partial = next((some for some, time in sums if some and is_close(time, CLOSE)), ())
+    times = [decoding + time for _, time in sums]
+    if (total := record.ms("total")) is not None:
+        times.append(total)
+    return any(is_close(time, CLOSE if partial else FAR) for time in times), partial
 
 
-def _decodings(record: AnswerRecord) -> list[float]:
-    """Every sum of the record's stages that includes decoding, and its total."""
-    base, others = _split(record)
-    if not base:
-        return []
-    found = [base + math.fsum(some) for size in range(len(others) + 1)
-             for some in combinations(others.values(), size)]  # fmt: skip
-    total = record.ms("total")
-    return found if total is None else [*found, total]
-
-
-def _any_close(spans: Sequence[float], times: Sequence[float], slack: float) -> bool:
-    return any(abs(span - time) <= slack * time for span in spans for time in times)
-
-
-def _partial(record: AnswerRecord, spans: Sequence[float]) -> tuple[str, ...]:
-    """Stages without decoding whose sum is such a span."""
-    _, others = _split(record)
-    for size in range(1, len(others) + 1):
-        for some in combinations(others, size):
-            if _any_close(spans, [math.fsum(others[key] for key in some)], CLOSE):
-                return some
-    return ()
-
-
-def impossible(file: ResultFile) -> Iterator[AuditFinding]:
+def impossible(file: ResultFile) -> Findings:
     """A speed-up implies less time than the target's prefill and less than the draft's time."""
     if not file.draft or plausible_units.is_doubtful(file):
         return
     for name in sorted({figure.name for figure in file.figures}):
-        last = name.rsplit(".", 1)[-1].lower()
-        if _SPEEDUP.search(last) and not _IDEAL.search(last):
-            yield from _impossible(file, name)
-
-
-def _impossible(file: ResultFile, name: str) -> Iterator[AuditFinding]:
-    stated = {row_of(f.path): f for f in file.figures if f.name == name and f.value > 0}
-    rows: list[tuple[SampleFigure, tuple[float, float, float, float]]] = []
-    for mine, other in answer_pairs.matched(file, file.draft, file.target, corrected=False):
-        figure, alone = stated.get(row_of(other.path)), _longest(other)
-        prefill, draft = other.ms("prefill"), _longest(mine)
-        if figure and alone and prefill is not None and draft:
-            rows.append((figure, (alone / figure.value, prefill, draft, alone)))
-    found = [row for row in rows if row[1][0] < (1 - CLOSE) * min(row[1][1:3])]
-    if len(found) < max(FEW, MOST * len(rows)):
-        return
-    spent, prefill_ms, draft_ms, alone_ms = (
-        statistics.fmean(row[1][column] for row in found) for column in range(4)
-    )
-    mean = statistics.fmean(row[0].value for row in found)
-    speedup, figures = _stated_or_mean(file, name.rsplit(".", 1)[-1], name, mean)
-    yield AuditFinding(
-        f"The {speedup} implies {precise_ms(spent)} per answer on average. But "
-        f"{name_of(file, file.target)} alone takes {precise_ms(alone_ms)}, of which prefill "
-        f"takes {precise_ms(prefill_ms)}, and {name_of(file, file.draft)} takes "
-        f"{precise_ms(draft_ms)}. So the speed-up does not include all measured stages.",
-        tuple(row[0].path for row in found),
-        figures | {"implied_ms": spent, "prefill_ms": prefill_ms, "draft_ms": draft_ms},
-    )
+        last = name.rsplit(".", 1)[-1]
+        if not _SPEEDUP.search(last.lower()) or _IDEAL.search(last.lower()):
+            continue
+        stated = {row_of(f.path): f for f in file.figures if f.name == name and f.value > 0}
+        rows: list[tuple[SampleFigure, tuple[float, float, float, float]]] = []
+        for mine, other in answer_pairs.matched(file, file.draft, file.target, corrected=False):
+            figure, alone = stated.get(row_of(other.path)), _longest(other)
+            prefill, draft = other.ms("prefill"), _longest(mine)
+            if figure and alone and prefill is not None and draft:
+                rows.append((figure, (alone / figure.value, prefill, draft, alone)))
+        found = [row for row in rows if row[1][0] < (1 - CLOSE) * min(row[1][1:3])]
+        if len(found) < max(FEW, MOST * len(rows)):
+            continue
+        spent, prefill_ms, draft_ms, alone_ms = (
+            statistics.fmean(row[1][column] for row in found) for column in range(4)
+        )
+        mean = statistics.fmean(row[0].value for row in found)
+        speedup, figures = _stated_or_mean(file, last, name, mean)
+        yield finding(
+            f"The {speedup} implies {precise_ms(spent)} per answer on average. But "
+            f"{name_of(file, file.target)} alone takes {precise_ms(alone_ms)}, of which prefill "
+            f"takes {precise_ms(prefill_ms)}, and {name_of(file, file.draft)} takes "
+            f"{precise_ms(draft_ms)}. So the speed-up does not include all measured stages.",
+            [row[0] for row in found],
+            figures={**figures, "implied_ms": spent,
+                     "prefill_ms": prefill_ms, "draft_ms": draft_ms},
+        )  # fmt: skip
 
 
 def _longest(record: AnswerRecord) -> float | None:
@@ -167,15 +152,25 @@ def _stated_or_mean(
     return f"{name} of the rows, {mean:.2f} on average,", {"mean_of_rows": mean}
 
 
-def speedups(file: ResultFile) -> Iterator[AuditFinding]:
-    """A speed-up divides by the wrong time."""
+def speedups(file: ResultFile) -> Findings:
     yield from _both_models(file)
     yield from _without_draft(file)
 
 
-def _both_models(file: ResultFile) -> Iterator[AuditFinding]:
+def _both_models(file: ResultFile) -> Findings:
     """Group D: the speed-up is against both models one after the other, not the target alone."""
-    rows = _stated_speedups(file)
+    figures = {figure.path: figure.value for figure in file.figures}
+    drafts, targets = (
+        {r.path.rpartition(".")[0]: r.times.get("total_time") for r in file.of(model)}
+        for model in (file.draft, file.target)
+    )
+    rows = []
+    for place, alone in targets.items():
+        speedup = figures.get(f"{place}.parallel.parallel_speedup")
+        wall = figures.get(f"{place}.parallel.wall_clock_total")
+        first = drafts.get(place)
+        if speedup is not None and wall is not None and alone is not None and first is not None:
+            rows.append((speedup, wall, alone, alone + first))
     if not rows:
         return
     stated, wall, mean, both = (
@@ -186,37 +181,17 @@ def _both_models(file: ResultFile) -> Iterator[AuditFinding]:
     problem = "does not follow from the rows"
     if abs(stated / (both / wall) - 1) <= CLOSE:
         problem = "divides the time of both models in sequence by the parallel time"
-    quote, figures = _stated_or_mean(file, "parallel_speedup", "parallel speed-up", stated)
+    quote, named = _stated_or_mean(file, "parallel_speedup", "parallel speed-up", stated)
     alone = mean / wall
-    yield AuditFinding(
+    yield finding(
         f"The {quote} {problem}. Against {name_of(file, file.target)} alone it is {alone:.3f}.",
-        tuple(one.path for one in file.figures if one.name == "parallel.parallel_speedup"),
-        {**figures, "against_target_alone": alone},
+        [one for one in file.figures if one.name == "parallel.parallel_speedup"],
         f"{alone:.3f}",
+        figures={**named, "against_target_alone": alone},
     )
 
 
-def _stated_speedups(file: ResultFile) -> list[tuple[float, float, float, float]]:
-    """(speed-up, parallel time, target total, sum of both totals) of each row that has all four."""
-    figures = {figure.path: figure.value for figure in file.figures}
-    drafts, targets = (
-        {
-            record.path.rpartition(".")[0]: record.times.get("total_time")
-            for record in file.of(model)
-        }
-        for model in (file.draft, file.target)
-    )
-    found = []
-    for place, alone in targets.items():
-        stated = figures.get(f"{place}.parallel.parallel_speedup")
-        wall = figures.get(f"{place}.parallel.wall_clock_total")
-        first = drafts.get(place)
-        if stated is not None and wall is not None and alone is not None and first is not None:
-            found.append((stated, wall, alone, alone + first))
-    return found
-
-
-def _without_draft(file: ResultFile) -> Iterator[AuditFinding]:
+def _without_draft(file: ResultFile) -> Findings:
     """Token pairs with speculation: the speculative time does not include the draft's own time."""
     parts = ("vl_prefill_ms", "vl_verify_ms", "vl_decode_ms")
     means = _means(file, "sd_time_ms", "egpt_draft_ms", "egpt_prefill_ms", "vl_time_ms", *parts)
@@ -228,17 +203,22 @@ def _without_draft(file: ResultFile) -> Iterator[AuditFinding]:
         return
     if plausible_units.is_doubtful(file):
         return
-    full = spent + means["egpt_draft_ms"] + _warm_prefill(file, means.get("egpt_prefill_ms", 0.0))
+    prefill = means.get("egpt_prefill_ms", 0.0)
+    records = file.of(file.draft, corrected=True)
+    values = [r.times["prefill_ms"] for r in records if "prefill_ms" in r.times]
+    if prefill and any("cold:prefill_ms" in record.marks for record in records):
+        prefill = statistics.fmean(values)  # without the warm-up
+    full = spent + means["egpt_draft_ms"] + prefill
     stated = [figure for figure in file.figures if figure.name == "speedup"]
     mean = statistics.fmean(figure.value for figure in stated) if stated else alone / spent
     quote, figures = _stated_or_mean(file, "speedup", "speed-up", mean)
-    yield AuditFinding(
+    yield finding(
         f"The speculative time, {spent:,.0f} ms on average, does not include the "
         f"draft's own {full - spent:,.0f} ms. With it the sequential speed-up is "
         f"{alone / full:.2f}, not the {quote.removesuffix(',')}.",
-        tuple(figure.path for figure in stated),
-        {**figures, "mean_ms": spent, "with_draft_ms": full, "speedup": alone / full},
+        stated,
         f"{alone / full:.2f}",
+        figures={**figures, "mean_ms": spent, "with_draft_ms": full, "speedup": alone / full},
     )
 
 
@@ -252,61 +232,40 @@ def _means(file: ResultFile, *names: str) -> dict[str, float]:
     return {name: statistics.fmean(row[name] for row in whole) for name in names if whole}
 
 
-def _warm_prefill(file: ResultFile, recorded: float) -> float:
-    """The draft's corrected mean prefill in ms, without a warm-up."""
-    records = file.of(file.draft, corrected=True)
-    cold = any("cold:prefill_ms" in record.marks for record in records)
-    values = [r.times["prefill_ms"] for r in records if "prefill_ms" in r.times]
-    return statistics.fmean(values) if cold and recorded else recorded
-
-
-def cost_ratios(file: ResultFile) -> Iterator[AuditFinding]:
+def cost_ratios(file: ResultFile) -> Findings:
     """A cost ratio is that of whole answers instead of per token."""
+    claims = [claim for claim in file.claims if _COST_RATIO.search(claim.path)]
+    claims += [claim for claim in file.claims if claim.path.endswith(".avg_c_ratio")]
+    means = []  # totals of draft and target
+    for model in (file.draft, file.target):
+        keys = [key for key, part in file.group.stages.items() if part == "total"]
+        values = [r.times[k] for r in file.of(model) for k in keys if k in r.times]
+        means.append(sum(values) / len(values) if values else 0.0)
+    if not claims or min(means) <= 0:
+        return
     found = answer_pairs.acceptance(file)
     ratio = found.cost_ratio if found else None
     if ratio is None and (work := lengths.work(file)):
         ratio = 1 / work.per_token  # over the pairs that have both times
-    claims = [claim for claim in file.claims if _COST_RATIO.search(claim.path)]
-    claims += [claim for claim in file.claims if claim.path.endswith(".avg_c_ratio")]
-    whole = _whole_ratio(file)
-    if not claims or whole is None or not _is_whole(claims[0].stated, whole, ratio):
+    claim, whole = claims[0], means[0] / means[1]
+    if claim.stated <= 0 or abs(claim.stated / whole - 1) > (0.1 if ratio else CLOSE):
         return
-    claim = claims[0]
+    closer = ratio and abs(math.log(claim.stated / whole)) < abs(math.log(claim.stated / ratio))
+    if ratio and (abs(whole / ratio - 1) <= CLOSE or not closer):
+        return
     per_token = "unknown" if ratio is None else f"{ratio:.3f}"
     theory = next((c for c in file.claims if c.path.endswith("theoretical_speedup")), None)
     based = f"; the theoretical speed-up of {theory.stated:.3f} is based on it" if theory else ""
-    yield AuditFinding(
+    yield finding(
         f"{claim.path} of {claim.stated:.3f} is the ratio of whole answers of any length; per "
         f"token it is {per_token}{based}.",
-        tuple(one.path for one in (claim, theory) if one),
-        {"stated": claim.stated, **({} if ratio is None else {"per_token": ratio})},
+        [one for one in (claim, theory) if one],
         "" if ratio is None else per_token,
+        figures={"stated": claim.stated, **({} if ratio is None else {"per_token": ratio})},
     )
 
 
-def _is_whole(stated: float, whole: float, per_token: float | None) -> bool:
-    """Whether a cost ratio is closer to that of whole answers than to the one per token."""
-    if stated <= 0 or abs(stated / whole - 1) > 0.1:
-        return False
-    if not per_token:
-        return abs(stated / whole - 1) <= CLOSE
-    apart = abs(whole / per_token - 1) > CLOSE
-    return apart and abs(math.log(stated / whole)) < abs(math.log(stated / per_token))
-
-
-def _whole_ratio(file: ResultFile) -> float | None:
-    """The draft's mean total divided by the target's mean total, over the rows."""
-    means = []
-    for model in (file.draft, file.target):
-        keys = [key for key, part in file.group.stages.items() if part == "total"]
-        values = [r.times[k] for r in file.of(model) for k in keys if k in r.times]
-        if not values or sum(values) <= 0:
-            return None
-        means.append(sum(values) / len(values))
-    return means[0] / means[1]
-
-
-def unequal(file: ResultFile) -> Iterator[AuditFinding]:
+def unequal(file: ResultFile) -> Findings:
     """The compared models give answers of different length."""
     work = None if plausible_units.is_doubtful(file) else lengths.work(file)
     if work is None or abs(work.tokens - 1) <= UNEQUAL:
@@ -320,14 +279,14 @@ def unequal(file: ResultFile) -> Iterator[AuditFinding]:
         + (f" ({cut.named})" if cut.named else "")
         for model, cut in cuts
     )
-    yield AuditFinding(
+    yield finding(
         f"{doing} takes {slow} {work.ratio:.2f} times as long as {fast}: {work.tokens:.2f} times "
         f"the tokens and {work.per_token:.2f} times the time per token{cut_text}.",
-        paths_of([*file.of(file.draft), *file.of(file.target)]),
-        {
+        [*file.of(file.draft), *file.of(file.target)],
+        figures={
             "ratio": work.ratio,
             "tokens_ratio": work.tokens,
             "per_token_ratio": work.per_token,
-            **{f"cut_{model}": float(cut.tokens) for model, cut in cuts},
+            **{f"cut_{model}": cut.tokens for model, cut in cuts},
         },
     )

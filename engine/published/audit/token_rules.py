@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from engine.analysis.acceptance import Pair
 from engine.published.audit.finding import (
-    AuditFinding,
+    Findings,
+    Values,
     each_model,
     each_record,
+    finding,
     name_of,
-    paths_of,
     share,
     verb,
 )
@@ -35,7 +35,6 @@ NAMES = (
     ("acceptance_rate", "matched_tokens", "total_tokens"),
     ("acceptance_rate", "total_matches", "total_tokens"),
 )
-Values = Mapping[str, float | str]
 
 
 def _without_prompt(file: ResultFile, model: str) -> list[AnswerRecord]:
@@ -48,28 +47,25 @@ def _sliced_correction(file: ResultFile, model: str, found: Sequence[AnswerRecor
     """What was corrected, and the acceptance with and without these answers."""
     text = f"{SLICE} tokens, the number that these scripts cut off, were added to each such count"
     lost = {r.path for r in file.of(model, True) if "sliced" in r.marks and r.tokens is None}
-    left = [record for record in found if record.path in lost]
-    if left:
+    if left := [record for record in found if record.path in lost]:
+        why = "the number of missing ids is unknown"
+        if answer_tokens.is_of_the_scripts(left[0], file.identities[model]):
+            whole = count(int(left[0].tokens or 0) + SLICE, "token")
+            words = count(answer_tokens.words(left[0]), "word")
+            why = f"{SLICE} more, the number that these scripts cut off, would give {whole} for "
+            why += words
         text = f"{text} except {len(left):,}" if len(left) < len(found) else "Nothing was added"
-        text += f": {_why_uncorrected(left[0], file)}; such counts are left out"
+        text += f": {why}; such counts are left out"
     text += ". The ids cannot be restored"
     every = answer_pairs.variants(file)
-    kept, whole = every.get("main"), every.get("without_sliced")
+    kept, complete = every.get("main"), every.get("without_sliced")
     if model != file.draft or kept is None or kept.rate is None:
         return f"{text}."
     text += f" and are compared as recorded: {kept.rate.value:.1%} of the ids match by position"
-    if whole is None or whole.rate is None:
+    if complete is None or complete.rate is None:
         return f"{text}. Without these answers no pair is left."
-    return f"{text}, {whole.rate.value:.1%} in the {count(whole.pairs, 'pair')} without them."
-
-
-def _why_uncorrected(record: AnswerRecord, file: ResultFile) -> str:
-    """Why adding 60 would not correct this count."""
-    if not answer_tokens.is_of_the_scripts(record, file.identities.get(record.model)):
-        return "the number of missing ids is unknown"
-    whole = count(int(record.tokens or 0) + SLICE, "token")
-    words = count(answer_tokens.words(record), "word")
-    return f"{SLICE} more, the number that these scripts cut off, would give {whole} for {words}"
+    pairs = count(complete.pairs, "pair")
+    return f"{text}, {complete.rate.value:.1%} in the {pairs} without them."
 
 
 @each_record(
@@ -79,44 +75,40 @@ def _why_uncorrected(record: AnswerRecord, file: ResultFile) -> str:
     correction=_sliced_correction,
 )
 def sliced(_file: ResultFile, record: AnswerRecord) -> Values | None:
-    """An answer has fewer tokens than words: its first ids are missing."""
+    """An answer has fewer tokens than words."""
     if not answer_tokens.is_sliced(record):
         return None
     tokens, words = record.tokens or 0.0, answer_tokens.words(record)
-    stated = any(record.sizes.get(key) == tokens for key in COUNTS)
-    counted = f"{'states' if stated else 'has'} {count(int(tokens), 'token')}"
-    return {"tokens": tokens, "words": words, "text": f"{counted} for a text of "
-            f"{count(words, 'word')}"}  # fmt: skip
+    states = "states" if any(record.sizes.get(key) == tokens for key in COUNTS) else "has"
+    text = f"{states} {count(int(tokens), 'token')} for a text of {count(words, 'word')}"
+    return {"tokens": tokens, "words": words, "text": text}
 
 
-def prompt_counted(file: ResultFile, model: str) -> Iterator[AuditFinding]:
+@each_model
+def prompt_counted(file: ResultFile, model: str) -> Findings:
     """The ids of an answer begin with the prompt."""
     records = file.of(model)
     found = [record for record in records if answer_tokens.prompt_ids(record.ids)]
     if not found:
         return
     most = max(answer_tokens.prompt_ids(record.ids) for record in found)
-    paths = set(paths_of(found))
-    before, after = (
-        _mean([r.tokens for r in some if r.path in paths and r.tokens is not None])
-        for some in (records, _without_prompt(file, model))
-    )
+    paths = {record.path for record in found}
+    means = []
+    for every in (records, _without_prompt(file, model)):
+        counts = [r.tokens for r in every if r.path in paths and r.tokens is not None]
+        means.append(sum(counts) / len(counts) if counts else 0.0)
     where = ""
     if any(answer_tokens.is_open(record.ids) for record in found):
         where = (
             ', up to the last image placeholder (no "ASSISTANT:" marks the start of the answer),'
         )
-    yield AuditFinding(
+    yield finding(
         f"the prompt is counted as output in {share(len(found), len(records), 'answer')}; "
-        f"{before:.1f} tokens on average, of which {after:.1f} are new.",
-        paths_of(found),
-        {"prompt_ids": float(most), "tokens_recorded": before, "tokens_corrected": after},
+        f"{means[0]:.1f} tokens on average, of which {means[1]:.1f} are new.",
+        found,
         f"The first {most} ids{where} were removed.",
+        figures={"prompt_ids": most, "tokens_recorded": means[0], "tokens_corrected": means[1]},
     )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
 
 
 @each_record(
@@ -141,8 +133,7 @@ def beyond_limit(file: ResultFile, record: AnswerRecord) -> Values | None:
     "{count} {states|state} a token count that is not the number of ids; the first states "
     "{stated:,.0f} and has {ids:,} ids."
 )
-def count_and_ids(_file: ResultFile, record: AnswerRecord) -> Values | None:
-    """The stated token count is not the number of ids."""
+def uncounted(_file: ResultFile, record: AnswerRecord) -> Values | None:
     if record.ids is None or record.tokens is None or len(record.ids) == record.tokens:
         return None
     return {"stated": record.tokens, "ids": len(record.ids)}
@@ -158,41 +149,12 @@ def begins_with_bos(_file: ResultFile, record: AnswerRecord) -> Values | None:
     return {"first_id": BOS} if begins else None
 
 
-def bos_matched(file: ResultFile) -> Iterator[AuditFinding]:
-    """The matched tokens are one more per sample than the ids give."""
-    rows = _stated_matches(file)
-    counted = [row for row in rows if row[0] == row[2].matched + 1]
-    stated, compared = sum(row[0] for row in rows), sum(row[1] for row in rows)
-    if not counted or len(counted) < BOS_SHARE * len(rows) or compared <= len(rows):
-        return
-    real, left = sum(pair.matched for _, _, pair in rows), compared - len(counted)
-    found = answer_pairs.acceptance(file)
-    exact = len(counted) == len(rows)
-    where = "every sample" if exact else share(len(counted), len(rows), "sample")
-    yield AuditFinding(
-        f"The token-level matches of the rows, {stated:,.0f} of {compared:,.0f} or "
-        f"{stated / compared:.1%} in all, include the begin-of-text id of {where}. "
-        f"Without it {real:,} match.",
-        tuple(figure.path for figure in file.figures if figure.name == MATCHED),
-        {
-            "stated_matched": stated,
-            "matched": float(real),
-            "samples": float(len(rows)),
-            "samples_with_bos": float(len(counted)),
-            "stated_rate": stated / compared,
-            "rate_without_bos": real / left,
-            "position_rate": found.rate.value if found and found.rate else 0.0,
-        },
-        f"The rate without it is {real / left:.1%}.",
-    )
+def bos_matched(file: ResultFile) -> Findings:
+    """The matched tokens are one more per sample than the ids give.
 
-
-def _stated_matches(file: ResultFile) -> list[tuple[float, float, Pair]]:
-    """(stated matches, stated comparisons, its ids) of each row that has all three.
-
-    Matched by row, not by sample name: a sample may appear twice.
+    Rows are matched by place, not by sample name: a sample may appear twice.
     """
-    stated, totals = (
+    named, totals = (
         {row_of(figure.path): figure.value for figure in file.figures if figure.name == name}
         for name in (MATCHED, COMPARED)
     )
@@ -200,55 +162,67 @@ def _stated_matches(file: ResultFile) -> list[tuple[float, float, Pair]]:
         {row_of(r.path): r.ids for r in file.of(model, True) if r.ids is not None}
         for model in (file.draft, file.target)
     )
-    return [
-        (stated[row], totals[row], Pair(row, drafts[row], targets[row]))
-        for row in stated
+    rows = [
+        (named[row], totals[row], Pair(row, drafts[row], targets[row]).matched)
+        for row in named
         if row in totals and row in drafts and row in targets
     ]
-
-
-def capped(file: ResultFile) -> Iterator[AuditFinding]:
-    """Many answers stop at the same maximum length without an end-of-text id."""
-    cuts: dict[tuple[int, int, int, str], list[tuple[str, lengths.LengthCut]]] = {}
-    for model in file.models:
-        found = lengths.cut(file, model)
-        if found:
-            key = found.tokens, len(found.records), found.answers, found.named
-            cuts.setdefault(key, []).append((model, found))
-    for group in cuts.values():
-        for some in [group] if len(group) >= SAME_FROM else [[one] for one in group]:
-            yield _capped(file, [model for model, _ in some], [cut for _, cut in some])
-
-
-def _capped(
-    file: ResultFile, models: Sequence[str], cuts: Sequence[lengths.LengthCut]
-) -> AuditFinding:
-    cut, alone = cuts[0], len(models) == 1
-    at = f"{cut.tokens:,} tokens" + (f", the limit of {cut.named}," if cut.named else "")
-    end = "without an end-of-text id" if cut.ended else "and the file has no ids to show an end"
-    several = f"{len(models)} models ({', '.join(models[:2])}, ...), each"
-    stopped = len(cut.records)
-    return AuditFinding(
-        f"{name_of(file, models[0]) if alone else several}: "
-        f"{share(stopped, cut.answers, 'answer')} stop at {at} {end}. Their lengths and times "
-        "depend on the limit, not on the model.",
-        paths_of(record for one in cuts for record in one.records),
-        {
-            "tokens": float(cut.tokens),
-            "answers": float(cut.answers),
-            "share": stopped / cut.answers,
+    counted = sum(matched == real + 1 for matched, _, real in rows)
+    stated, compared = sum(row[0] for row in rows), sum(row[1] for row in rows)
+    if not counted or counted < BOS_SHARE * len(rows) or compared <= len(rows):
+        return
+    real, left = sum(row[2] for row in rows), compared - counted
+    found = answer_pairs.acceptance(file)
+    where = "every sample" if counted == len(rows) else share(counted, len(rows), "sample")
+    yield finding(
+        f"The token-level matches of the rows, {stated:,.0f} of {compared:,.0f} or "
+        f"{stated / compared:.1%} in all, include the begin-of-text id of {where}. "
+        f"Without it {real:,} match.",
+        [figure for figure in file.figures if figure.name == MATCHED],
+        f"The rate without it is {real / left:.1%}.",
+        figures={
+            "stated_matched": stated,
+            "matched": real,
+            "samples": len(rows),
+            "samples_with_bos": counted,
+            "stated_rate": stated / compared,
+            "rate_without_bos": real / left,
+            "position_rate": found.rate.value if found and found.rate else 0.0,
         },
-        model=models[0] if alone else "",
     )
 
 
-def _with_text(file: ResultFile, model: str) -> list[AnswerRecord]:
-    return [record for record in file.of(model) if record.text and record.text.strip()]
+def capped(file: ResultFile) -> Findings:
+    """Many answers stop at the same maximum length without an end-of-text id."""
+    groups: dict[tuple[int, int, int, str], list[tuple[str, lengths.LengthCut]]] = {}
+    for model in file.models:
+        if found := lengths.cut(file, model):
+            key = found.tokens, len(found.records), found.answers, found.named
+            groups.setdefault(key, []).append((model, found))
+    every = (
+        some
+        for group in groups.values()
+        for some in ([group] if len(group) >= SAME_FROM else [[one] for one in group])
+    )
+    for cuts in every:
+        (model, cut), alone = cuts[0], len(cuts) == 1
+        models = ", ".join(name for name, _ in cuts[:2])
+        who = name_of(file, model) if alone else f"{len(cuts)} models ({models}, ...), each"
+        at = f"{cut.tokens:,} tokens" + (f", the limit of {cut.named}," if cut.named else "")
+        end = "without an end-of-text id" if cut.ended else "and the file has no ids to show an end"
+        stopped = len(cut.records)
+        yield finding(
+            f"{who}: {share(stopped, cut.answers, 'answer')} stop at {at} {end}. Their lengths and "
+            "times depend on the limit, not on the model.",
+            [record for _, one in cuts for record in one.records],
+            model=model if alone else "",
+            figures={"tokens": cut.tokens, "answers": cut.answers, "share": stopped / cut.answers},
+        )
 
 
 @each_record(
     "{share} begin in the middle of a sentence ({text}): the first token is missing.",
-    of=_with_text,
+    of=lambda file, model: [r for r in file.of(model) if r.text and r.text.strip()],
     least=lambda records: max(3, 0.8 * records),
 )
 def begins_inside(_file: ResultFile, record: AnswerRecord) -> Values | None:
@@ -259,7 +233,8 @@ def begins_inside(_file: ResultFile, record: AnswerRecord) -> Values | None:
     return {"text": repr(text[:24])} if inside else None
 
 
-def shifted(file: ResultFile, model: str) -> Iterator[AuditFinding]:
+@each_model
+def shifted(file: ResultFile, model: str) -> Findings:
     """An adapter's draft matches the target better from its second id."""
     if model not in ("adapter", "adapted"):
         return
@@ -268,79 +243,59 @@ def shifted(file: ResultFile, model: str) -> Iterator[AuditFinding]:
         for by in (0, 1)
     )
     if later > SHIFT_GAIN * max(plain, 1):
-        yield AuditFinding(
+        yield finding(
             f"its ids match the target {count(later, 'time')} from the target's second id and "
             f"{count(plain, 'time')} from the first: its first token is missing.",
-            paths_of(file.of(model)),
-            {"matched": float(plain), "matched_shifted": float(later)},
+            file.of(model),
             "The shifted comparison is shown beside the plain one.",
+            figures={"matched": plain, "matched_shifted": later},
         )
 
 
-def first_token(file: ResultFile) -> Iterator[AuditFinding]:
-    yield from each_model(begins_inside)(file)
-    yield from each_model(shifted)(file)
+def first_token(file: ResultFile) -> Findings:
+    yield from begins_inside(file)
+    yield from shifted(file)
 
 
-def acceptance_rows(file: ResultFile) -> Iterator[AuditFinding]:
+def acceptance_rows(file: ResultFile) -> Findings:
     """A row's rate is not matches / comparisons, or its matches do not follow from its ids."""
-    every = _rows(file)
-    possible = _possible(file) if every else {}
-    wrong = {
-        row: reason
-        for row, (rate, matched, compared) in every.items()
-        if (reason := _contradiction(rate, matched, compared, possible.get(row)))
-    }
-    if wrong:
-        row = next(iter(wrong))
-        rate, matched, compared = every[row]
-        yield AuditFinding(
-            f"{share(len(wrong), len(every), 'row')} {verb(len(wrong), 'states', 'state')} "
-            f"an acceptance that contradicts {verb(len(wrong), 'its', 'their')} own counts or ids; "
-            f"the first {wrong[row]}. The summary's acceptance is not checked against such rows.",
-            tuple(every[row][0].path for row in wrong),
-            {"rows": float(len(wrong)), "stated_rate": rate.value,
-             "matched": matched.value, "compared": compared.value},
-        )  # fmt: skip
-
-
-def judged(file: ResultFile, path: str) -> bool:
-    """Whether a summary's figure can be checked against the rows.  An acceptance cannot if the
-    rows' own acceptance is wrong."""
-    key = path.rsplit(".", 1)[-1].lower()
-    return not re.search("accept|match", key) or not any(acceptance_rows(file))
-
-
-def _rows(file: ResultFile) -> dict[str, tuple[SampleFigure, SampleFigure, SampleFigure]]:
-    """(rate, matches, comparisons) of each row that has all three, by the row's path."""
     by_name: dict[str, dict[str, SampleFigure]] = {}
     for figure in file.figures:
         by_name.setdefault(figure.name, {})[row_of(figure.path)] = figure
     for names in NAMES:
         rates, *counts = (by_name.get(name, {}) for name in names)
-        found = {row: (rate, counts[0][row], counts[1][row]) for row, rate in rates.items()
+        every = {row: (rate, counts[0][row], counts[1][row]) for row, rate in rates.items()
                  if all(row in count for count in counts)}  # fmt: skip
-        if found:
-            return found
-    return {}
+        if every:
+            break
+    else:
+        return
+    possible = _possible(file)
+    wrong = {}
+    for row, (rate, matched, compared) in every.items():
+        right = matched.value / compared.value if compared.value > 0 else None
+        if right is not None and abs(rate.value - right) > SLACK:
+            of = f"{matched.value:,.0f} of {compared.value:,.0f}"
+            wrong[row] = f"states {rate.value:.1%} for {of}, which is {right:.1%}"
+        elif row in possible and matched.value not in possible[row]:
+            most = max(possible[row]) - 1  # the highest count includes the begin-of-text id
+            wrong[row] = f"counts {matched.value:,.0f} matches, but its ids give {most:,}"
+    if wrong:
+        row = next(iter(wrong))
+        rate, matched, compared = every[row]
+        yield finding(
+            f"{share(len(wrong), len(every), 'row')} {verb(len(wrong), 'states', 'state')} "
+            f"an acceptance that contradicts {verb(len(wrong), 'its', 'their')} own counts or ids; "
+            f"the first {wrong[row]}. The summary's acceptance is not checked against such rows.",
+            [every[row][0] for row in wrong],
+            figures={"rows": len(wrong), "stated_rate": rate.value,
+                     "matched": matched.value, "compared": compared.value},
+        )  # fmt: skip
 
 
 def row_of(path: str) -> str:
     """ "results[3" for "results[3].eventgpt": the same for all values of one row."""
     return path.partition("]")[0]
-
-
-def _contradiction(
-    rate: SampleFigure, matched: SampleFigure, compared: SampleFigure, possible: set[int] | None
-) -> str | None:
-    if compared.value > 0 and abs(rate.value - matched.value / compared.value) > SLACK:
-        counts = f"{matched.value:,.0f} of {compared.value:,.0f}"
-        right = matched.value / compared.value
-        return f"states {rate.value:.1%} for {counts}, which is {right:.1%}"
-    if possible is not None and matched.value not in possible:
-        most = max(possible) - 1  # the highest count includes the begin-of-text id
-        return f"counts {matched.value:,.0f} matches, but its ids give {most:,}"
-    return None
 
 
 def _possible(file: ResultFile) -> dict[str, set[int]]:

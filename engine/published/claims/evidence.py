@@ -131,7 +131,7 @@ def doubts(file: ResultFile, ratio: float) -> tuple[str, ...]:
     """
     if sentence := impossible(file):
         return sentence
-    for claim_time in (_any_total, decode):
+    for claim_time in (lambda record: record.ms("total"), decode):
         whole = ratio_of_means(file, claim_time, corrected=False)
         if whole is not None and (sentence := doubted(whole)):
             return sentence
@@ -142,10 +142,6 @@ def doubts(file: ResultFile, ratio: float) -> tuple[str, ...]:
         if lone is not None:
             return (f"units in doubt: totals of one model differ by {_times(lone)}",)
     return () if _adds_up(file) else doubted(ratio)
-
-
-def _any_total(record: AnswerRecord) -> float | None:
-    return record.ms("total")
 
 
 def impossible(file: ResultFile) -> tuple[str, ...]:

@@ -125,7 +125,11 @@ def _headline(
     absent = without([file for file, one in every if one is None], name)
     ratios = [one.ratio(corrected) or 0.0 for one in found if not one.doubted]
     verdict = _verdict(stated, ratios, len(found))
-    return Headline(name, claim, stated, found, verdict, absent, _outcome(stated, ratios))
+    held = {_held(ratio, stated) for ratio in ratios}
+    outcome: ClaimOutcome = "cannot be judged"
+    if len(held) == 1:
+        outcome = "supported" if True in held else "not supported"
+    return Headline(name, claim, stated, found, verdict, absent, outcome)
 
 
 def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> Evidence | None:
@@ -170,13 +174,6 @@ def _of_means(file: ResultFile) -> Evidence | None:
     return Evidence(
         file.name, "Video-LLaVA", 0, slow / fast, None, None, (*doubt, *notes), doubted=bool(doubt)
     )
-
-
-def _outcome(stated: float, ratios: Sequence[float]) -> ClaimOutcome:
-    held = {_held(ratio, stated) for ratio in ratios}
-    if len(held) != 1:
-        return "cannot be judged"
-    return "supported" if True in held else "not supported"
 
 
 def _held(ratio: float, stated: float) -> bool:

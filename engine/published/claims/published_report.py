@@ -8,8 +8,9 @@ from engine.analysis.acceptance import Acceptance, Range, amount
 from engine.published.audit import SEVERITIES, AuditFinding, audit
 from engine.published.claims.evidence import PER_TOKEN, both_denominators, unknowns
 from engine.published.claims.headlines import Headline, headlines
-from engine.published.claims.waterfall import Waterfall, waterfall
+from engine.published.claims.waterfall import waterfall
 from engine.published.read import answer_pairs, file_summary
+from engine.published.read.file_summary import AVERAGES, Figures
 from engine.published.read.record_types import ResultFile, milliseconds
 from engine.quoting import NONE, percent, precise, times
 from engine.report import drawers
@@ -55,7 +56,7 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
         Heading(2, "What cannot be known"),
         Bullets(unknowns(audited) or ("Nothing: no file has results.",)),
         Heading(2, "File by file"),
-        *(block for file, findings in audited for block in _file(file, findings)),
+        *(block for file, findings in audited for block in file_blocks(file, findings)),
     ]
 
 
@@ -140,23 +141,16 @@ def _waterfalls(files: Sequence[ResultFile]) -> list[Block]:
             'model only. "unaccounted" is the total minus the stages.'
         ),
         *_table(("file", "from", "to", "parts"), rows, 4),
-        *_definitions([fall for _, fall in falls]),
     ]
+    files_of: dict[str, list[str]] = {}  # by what "time per token" means
+    for _, fall in falls:
+        if fall.per_token_ratio is not None:
+            files_of.setdefault(fall.definition, []).append(fall.file)
+    for definition, names in files_of.items():
+        made.append(Paragraph(f"Time per token {definition}: {', '.join(names)}."))
     if lacking:
         made.append(Paragraph(f"Totals without loading: {', '.join(lacking)}."))
     return made
-
-
-def _definitions(falls: Sequence[Waterfall]) -> list[Paragraph]:
-    """What "time per token" means, and in which files."""
-    files: dict[str, list[str]] = {}
-    for fall in falls:
-        if fall.per_token_ratio is not None:
-            files.setdefault(fall.definition, []).append(fall.file)
-    return [
-        Paragraph(f"Time per token {definition}: {', '.join(names)}.")
-        for definition, names in files.items()
-    ]
 
 
 def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
@@ -227,7 +221,8 @@ def _unchecked(files: Sequence[ResultFile]) -> list[Block]:
     ]
 
 
-def _file(file: ResultFile, findings: Sequence[AuditFinding]) -> list[Block]:
+def file_blocks(file: ResultFile, findings: Sequence[AuditFinding]) -> list[Block]:
+    """A file's models, stages and findings, for the report and the terminal."""
     made: list[Block] = [Heading(3, file.name)]
     if file.status != "ok":
         made.append(Paragraph(file.message))
@@ -237,35 +232,33 @@ def _file(file: ResultFile, findings: Sequence[AuditFinding]) -> list[Block]:
     held = answers if "records" in answers else f"{answers} samples"
     made.append(Paragraph(f"Group {file.group}; {held}, {len(file.failures)} failed."))
     models = file_summary.models(file)
-    who = [(model.model, model.claimed, model.evidence) for model in models]
+    who = [(name, model["claimed"], model["evidence"]) for name, model in models.items()]
     made += _table(("name in the file", "claimed", "evidence"), who, 3)
     columns = ("model", "what", "n", "mean", "median", "mean without the first", "corrected mean")
-    made += _table(columns, [row for model in models for row in _model(model)], 2)
+    made += _table(columns, [row for name, one in models.items() for row in _model(name, one)], 2)
     if findings:
-        made.append(Bullets(tuple(map(_finding, findings))))
+        corrected = (f" Correction: {one.correction}" if one.correction else "" for one in findings)
+        both = zip(findings, corrected, strict=True)
+        made.append(Bullets(tuple(f"{one.severity}: {one.message}{end}" for one, end in both)))
     return made
 
 
-def _model(model: file_summary.ModelSummary) -> list[tuple[str, ...]]:
+def _model(name: str, model: Figures) -> list[tuple[str, ...]]:
     rows = []
-    for key, stage in model.stages.items():
-        values = [stage.recorded.mean, stage.recorded.median, stage.recorded.mean_without_first]
-        corrected = "not measured" if stage.corrected is None else _ms(key, stage.corrected.mean)
-        what = f"{key} ({stage.part}), ms" if stage.part else f"{key}, ms"
-        cells = [_ms(key, value) for value in values]
-        rows.append((model.model, what, str(stage.recorded.n), *cells, corrected))
-    recorded = model.tokens_recorded
-    if recorded.n:
-        averages = (recorded.mean, recorded.median, recorded.mean_without_first)
-        cells = [precise(value) for value in (*averages, model.tokens_corrected.mean)]
-        rows.append((model.model, "tokens", str(recorded.n), *cells))
+    for key, stage in model["stages"].items():
+        after = stage["corrected"]
+        corrected = "not measured" if after is None else _ms(key, after["mean"])
+        what = f"{key} ({stage['part']}), ms" if stage["part"] else f"{key}, ms"
+        cells = [_ms(key, stage[one]) for one in AVERAGES]
+        rows.append((name, what, str(stage["n"]), *cells, corrected))
+    recorded = model["token_averages"]["recorded"]
+    if recorded["n"]:
+        cells = [
+            precise(value) for value in (*map(recorded.get, AVERAGES), model["tokens_corrected"])
+        ]
+        rows.append((name, "tokens", str(recorded["n"]), *cells))
     return rows
 
 
 def _ms(key: str, value: float | None) -> str:
     return NONE if value is None else precise(milliseconds(key, value))
-
-
-def _finding(found: AuditFinding) -> str:
-    correction = f" Correction: {found.correction}" if found.correction else ""
-    return f"{found.severity}: {found.message}{correction}"

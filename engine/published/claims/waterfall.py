@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.palette import UNACCOUNTED
 from engine.published.read import file_summary, lengths
@@ -17,8 +18,7 @@ ONE_SIDED = ", timed for one model only"  # the end of such a part's name
 _HELD_BY = {"vision": ("prefill", "decode"), "prefill": ("decode",)}
 
 
-@dataclass(frozen=True)
-class WaterfallPart:
+class WaterfallPart(NamedTuple):
     """One bar: milliseconds per sample that EventGPT saves (negative: it takes longer)."""
 
     name: str
@@ -72,10 +72,12 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
     rest = (slow[0] - fast[0]) - math.fsum(part.ms for part in parts)
     if abs(rest) > ROUNDING_MS:
         parts.append(WaterfallPart(UNACCOUNTED, rest))
+    identities = [file.identities[model] for model in (file.target, file.draft)]
+    names = [shown(one, corrected) + disputed(one, corrected) for one in identities]
     return Waterfall(
         file=file.name,
-        slow=_name(file, file.target, corrected),
-        fast=_name(file, file.draft, corrected),
+        slow=names[0],
+        fast=names[1],
         slow_ms=slow[0],
         fast_ms=fast[0],
         parts=tuple(parts),
@@ -85,18 +87,16 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
     )
 
 
-def _name(file: ResultFile, model: str, corrected: bool) -> str:
-    identity = file.identities[model]
-    return shown(identity, corrected) + disputed(identity, corrected)
-
-
 def _parts(
     file: ResultFile, slow: Means, fast: Means
 ) -> tuple[float, float | None, list[WaterfallPart]]:
     """The ratios of tokens and of times per token, and the parts that both models have."""
     theirs, mine = _alike(slow[1], fast[1])
     parts = [
-        WaterfallPart(_of(name, theirs, mine), theirs.get(name, 0.0) - mine.get(name, 0.0))
+        WaterfallPart(
+            name if name in theirs and name in mine else f"{name}{ONE_SIDED}",
+            theirs.get(name, 0.0) - mine.get(name, 0.0),
+        )
         for name in dict.fromkeys([*theirs, *mine])
         if name != "decode" or name not in theirs or name not in mine
     ]
@@ -110,11 +110,6 @@ def _parts(
     parts.append(WaterfallPart("fewer tokens", (slow[2] - fast[2]) * each))
     parts.append(WaterfallPart("time per token", decode_slow - counts[0] * each))
     return slow[2] / fast[2], decode_slow / counts[0] / each, parts
-
-
-def _of(name: str, theirs: dict[str, float], mine: dict[str, float]) -> str:
-    """The name of a part, marked if only one model was timed."""
-    return name if name in theirs and name in mine else f"{name}{ONE_SIDED}"
 
 
 def _alike(
@@ -139,11 +134,13 @@ def _joined(parts: dict[str, float], part: str, held: str) -> dict[str, float]:
 def _means(file: ResultFile, model: str, corrected: bool) -> Means | None:
     """(mean total ms, mean ms by part, mean tokens)."""
     records = file.of(model, corrected)
-    tokens = file_summary.average([r.tokens for r in records if r.tokens is not None]).mean
+    tokens = [record.tokens for record in records if record.tokens is not None]
     parts: dict[str, float] = {}
     for key, part in file.group.stages.items():
-        mean = file_summary.average([r.times[key] for r in records if key in r.times]).mean
-        if mean is not None:
-            parts["decode" if part == "steps" else part] = milliseconds(key, mean)
+        if values := [record.times[key] for record in records if key in record.times]:
+            ms = milliseconds(key, file_summary.mean(values))
+            parts["decode" if part == "steps" else part] = ms
     total = parts.pop("total", 0.0)
-    return (total, parts, tokens) if total and parts and tokens else None
+    if not total or not parts or not any(tokens):
+        return None
+    return total, parts, file_summary.mean(tokens)

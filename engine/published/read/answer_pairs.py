@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Pair, analyse
@@ -11,8 +11,7 @@ from engine.analysis.acceptance_marks import Painting, Spelling, from_text, lear
 from engine.published.read.record_types import AnswerRecord, ResultFile
 
 
-@dataclass(frozen=True)
-class Stated:
+class Stated(NamedTuple):
     """An acceptance that the file states, beside the computed one (None without ids)."""
 
     path: str
@@ -135,15 +134,10 @@ def _analysed(
         mended, shift = way not in ("raw", "recorded"), int(way == "shifted")
         pairs = pairs_of(file, draft, target, mended, shift, timed=way != "raw")
         if way == "whole":
-            pairs = _whole(file, pairs)
+            cut = {record.key for record in file.corrected if "sliced" in record.marks}
+            pairs = tuple(pair for pair in pairs if (pair.sample, pair.question) not in cut)
         known[key] = analyse(pairs, draft, target, gamma) if pairs else None
     return known[key]
-
-
-def _whole(file: ResultFile, pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-    """Pairs of answers without missing first ids."""
-    cut = {record.key for record in file.corrected if "sliced" in record.marks}
-    return tuple(pair for pair in pairs if (pair.sample, pair.question) not in cut)
 
 
 def painting(
@@ -175,22 +169,13 @@ def _spelling(file: ResultFile) -> Spelling:
 def stated(file: ResultFile, corrected: bool = True) -> tuple[Stated, ...]:
     """The acceptance figures that the file states, beside the position match of its ids."""
     way = "" if corrected else "recorded"
-    ours = _rate(file, file.draft, way)
-    adapter = _adapter_rate(file, way)
+    # files with an adapter state the rate of its draft
+    names = [*(name for name in ("adapter", "adapted") if name in file.models), file.draft]
+    every = (_analysed(file, name, file.target, GAMMA, way) for name in names)
+    ours = next((found.rate.value for found in every if found and found.rate), None)
     rows = []
     for claim in file.claims:
         key = claim.path.rsplit(".", 1)[-1]
         if "accept" in key and ("rate" in key or "estimate" in key) and not key.endswith("_std"):
-            rows.append(Stated(claim.path, claim.stated, ours if adapter is None else adapter))
+            rows.append(Stated(claim.path, claim.stated, ours))
     return tuple(rows)
-
-
-def _adapter_rate(file: ResultFile, way: str) -> float | None:
-    """The rate of an adapter's draft; files with an adapter state this one."""
-    every = (_rate(file, name, way) for name in ("adapter", "adapted") if name in file.models)
-    return next((rate for rate in every if rate is not None), None)
-
-
-def _rate(file: ResultFile, draft: str, way: str) -> float | None:
-    found = _analysed(file, draft, file.target, GAMMA, way)
-    return found.rate.value if found and found.rate else None

@@ -31,10 +31,6 @@ def prompt_ids(ids: Sequence[int] | None) -> int:
     for start in range(len(ids) - size + 1):
         if tuple(ids[start : start + size]) == ASSISTANT:
             return start + size
-    return _placeholders(ids)
-
-
-def _placeholders(ids: Sequence[int]) -> int:
     places = [index for index, one in enumerate(ids) if one in PLACEHOLDERS]
     if len(places) < MANY_PLACEHOLDERS or places[0] > _EARLY:
         return 0

@@ -79,7 +79,7 @@ class Cells:
                         "type", f"{path}.{key}", f"{quoted(value)} is not a list of token ids"
                     )
                 continue
-            if not value or (_whole(value) and _in_range(value)):
+            if not value or (_whole(value) and -_ID_LIMIT < min(value) <= max(value) < _ID_LIMIT):
                 return tuple(map(int, value))
             self.note("type", f"{path}.{key}", "the list has an entry that is not a token id")
         return None
@@ -113,10 +113,6 @@ def _whole(ids: list[Any]) -> bool:
     return kinds == {int} or (kinds <= {int, float} and all(one == one // 1 for one in ids))
 
 
-def _in_range(ids: list[int]) -> bool:
-    return min(ids) > -_ID_LIMIT and max(ids) < _ID_LIMIT
-
-
 def is_number(value: object) -> bool:
     """Whether the value is a number; true and false are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -144,12 +140,8 @@ def flat(value: object, prefix: str = "", depth: int = 4, lists: bool = False) -
 
 def settings(value: object) -> dict[str, object]:
     """A file's settings, flat.  Numbers that are too large become text."""
-    return {key: inner if _is_setting(inner) else quoted(inner)
-            for key, inner in flat(value).items()}  # fmt: skip
-
-
-def _is_setting(value: object) -> bool:
-    return not isinstance(value, (int, float)) or abs(value) < MOST
+    return {key: quoted(inner) if isinstance(inner, (int, float)) and not abs(inner) < MOST
+            else inner for key, inner in flat(value).items()}  # fmt: skip
 
 
 def sample_name(item: Mapping[str, Any], index: int, *more: str) -> str:

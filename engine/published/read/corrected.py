@@ -50,8 +50,11 @@ def corrected(
     for record in records:
         identity = identities.get(record.model)
         better = with_missing_ids(stripped(record, record.model in prompted), identity)
-        better = _context(better, identity)
-        better = _without(better, empty.get(record.model, ()))
+        if is_doubled(better.context, identity) and better.context is not None:
+            better = mark(replace(better, context=better.context - EXPANSION), "context")
+        if keys := empty.get(record.model, ()):
+            times = {key: value for key, value in better.times.items() if key not in keys}
+            better = mark(replace(better, times=times), *(f"placeholder:{key}" for key in keys))
         better = _total(better)
         if (record.model, record.path) in cold:
             better = _warmed(better, _usual(records, record, cold))
@@ -94,12 +97,6 @@ def is_doubled(context: float | None, identity: Identity | None) -> bool:
     return 5 <= context - EXPANSION - CLIP_TOKENS <= 150
 
 
-def _context(record: AnswerRecord, identity: Identity | None) -> AnswerRecord:
-    if not is_doubled(record.context, identity) or record.context is None:
-        return record
-    return mark(replace(record, context=record.context - EXPANSION), "context")
-
-
 def placeholders(records: Sequence[AnswerRecord]) -> dict[str, tuple[str, ...]]:
     """By model, the stages that never took more than 10 microseconds: they were not measured."""
     longest: dict[tuple[str, str], float] = {}
@@ -113,13 +110,6 @@ def placeholders(records: Sequence[AnswerRecord]) -> dict[str, tuple[str, ...]]:
         if most <= PLACEHOLDER_MS and part != "total":
             found[model] = (*found.get(model, ()), key)
     return found
-
-
-def _without(record: AnswerRecord, keys: Sequence[str]) -> AnswerRecord:
-    if not keys:
-        return record
-    times = {key: value for key, value in record.times.items() if key not in keys}
-    return mark(replace(record, times=times), *(f"placeholder:{key}" for key in keys))
 
 
 def _total(record: AnswerRecord) -> AnswerRecord:
@@ -151,30 +141,27 @@ def cold_stages(records: Sequence[AnswerRecord]) -> dict[Place, dict[str, float]
             part = first.group.stages.get(key)
             values = [record.times[key] for record in rest if key in record.times]
             slow = part in (*_SAME, *_LENGTH) and is_warm_up(value, values)
-            if slow and (part in _SAME or _is_slow(key, first, rest)):
+            if slow and part in _LENGTH:
+                paces = [pace for record in rest if (pace := _pace(key, record)) is not None]
+                mine = _pace(key, first)
+                slow = mine is not None and is_warm_up(mine, paces)
+            if slow:
                 found.setdefault((first.model, first.path), {})[key] = statistics.median(values)
     return found
 
 
 def _is_thousandfold(first: AnswerRecord, rest: Sequence[AnswerRecord]) -> bool:
     """Whether a first record takes too long for a warm-up: its unit is probably different."""
-    totals = (record.part("total") for record in (first, *rest))
     mine, *others = (
-        total[1] if total else record.stage_sum
-        for total, record in zip(totals, (first, *rest), strict=True)
+        total[1] if (total := record.part("total")) else record.stage_sum
+        for record in (first, *rest)
     )
     known = [value for value in others if value]
     return bool(mine and known and mine > THOUSANDFOLD * statistics.median(known))
 
 
-def _is_slow(key: str, first: AnswerRecord, rest: Sequence[AnswerRecord]) -> bool:
-    """Whether a first decoding time per token is a warm-up, over records with known tokens."""
-    paces = [pace for record in rest if (pace := _pace(key, record)) is not None]
-    mine = _pace(key, first)
-    return mine is not None and is_warm_up(mine, paces)
-
-
 def _pace(key: str, record: AnswerRecord) -> float | None:
+    """The decoding time per token of a record with known tokens."""
     whole = stripped(record, prompted=False)
     if key not in record.times or not whole.tokens or is_sliced(whole):
         return None

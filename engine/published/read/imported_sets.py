@@ -64,7 +64,10 @@ def save(name: str, files: Sequence[tuple[str, bytes]]) -> Path:
     made = folder.with_name(f".{uuid.uuid4().hex}")
     try:
         made.mkdir(parents=True)
-        kept = [_keep(made, index, *file) for index, file in enumerate(files)]
+        kept = []
+        for index, (file, data) in enumerate(files):
+            kept.append({"file": parsing.shown(file), "kept": f"{index:03d}.json"})
+            (made / f"{index:03d}.json").write_bytes(data)
         when = datetime.now(timezone.utc).isoformat(timespec="seconds")
         content = {"format": FORMAT, "imported": when, "files": kept}
         (made / LIST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -73,12 +76,6 @@ def save(name: str, files: Sequence[tuple[str, bytes]]) -> Path:
         shutil.rmtree(made, ignore_errors=True)
         raise RecordsError(f"{folder} cannot be written ({error.strerror}): check it.") from error
     return folder
-
-
-def _keep(folder: Path, index: int, name: str, data: bytes) -> dict[str, str]:
-    kept = f"{index:03d}.json"
-    (folder / kept).write_bytes(data)
-    return {"file": parsing.shown(name), "kept": kept}
 
 
 def names() -> tuple[str, ...]:
@@ -92,16 +89,14 @@ def names() -> tuple[str, ...]:
 
 def listing() -> tuple[Kept, ...]:
     """The kept sets by name; a damaged one has a `problem`."""
-    return tuple(_glance(name) for name in names())
-
-
-def _glance(name: str) -> Kept:
-    folder = root() / name
-    try:
-        found = _listed(folder, check_name(name))
-    except RecordsError as error:
-        return Kept(name, "", 0, str(error))
-    return Kept(name, found.imported[:40], len(found.files))
+    every = []
+    for name in names():
+        try:
+            found = _listed(root() / name, check_name(name))
+            every.append(Kept(name, found.imported[:40], len(found.files)))
+        except RecordsError as error:
+            every.append(Kept(name, "", 0, str(error)))
+    return tuple(every)
 
 
 def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:

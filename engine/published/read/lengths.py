@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.published.read.answer_pairs import matched
 from engine.published.read.record_types import EOS, AnswerRecord, Part, ResultFile
@@ -15,8 +14,7 @@ _LIMIT = re.compile(r"max|limit|gamma", re.IGNORECASE)
 _LENGTH = re.compile(r"tok|draft|length|gamma", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class LengthCut:
+class LengthCut(NamedTuple):
     """Answers of a model that stop at the same length without an end-of-text id.
 
     answers: the number of records with a length.  named: the setting with this value, "" for none.
@@ -30,8 +28,7 @@ class LengthCut:
     ended: bool
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """Over `pairs` pairs, the target's time divided by the draft's: tokens x time per token.
 
     per_token counts the tokens that the time covers (see `covered`).  If this is one less than all
@@ -54,31 +51,21 @@ def cut(file: ResultFile, model: str) -> LengthCut | None:
     """
     records = file.of(model, corrected=True)
     with_ids = [record for record in records if record.ids]
-    return _by_ids(file, with_ids) if with_ids else _by_counts(file, records)
-
-
-def _by_ids(file: ResultFile, records: Sequence[AnswerRecord]) -> LengthCut | None:
-    most = max(len(record.ids or ()) for record in records)
-    found = [r for r in records if r.ids and len(r.ids) == most and r.ids[-1] != EOS]
+    most: float
+    if with_ids:
+        records = tuple(with_ids)
+        most = max(len(record.ids or ()) for record in records)
+        found = [r for r in records if r.ids and len(r.ids) == most and r.ids[-1] != EOS]
+    else:
+        records = tuple(record for record in records if record.tokens)
+        most = max((record.tokens or 0.0 for record in records), default=0.0)
+        found = [record for record in records if record.tokens == most]
     named = _setting(file, most)
     different = len({record.ids for record in found}) >= CUT_FROM
-    if not _enough(found, records) or not (named or different or len(found) == len(records)):
+    sure = named or (with_ids and (different or len(found) == len(records)))
+    if not sure or len(found) < max(CUT_FROM, CUT_SHARE * len(records)):
         return None
-    return LengthCut(most, tuple(found), len(records), named, True)
-
-
-def _by_counts(file: ResultFile, records: Sequence[AnswerRecord]) -> LengthCut | None:
-    counted = [record for record in records if record.tokens]
-    most = max((record.tokens or 0.0 for record in counted), default=0.0)
-    found = [record for record in counted if record.tokens == most]
-    named = _setting(file, most)
-    if not named or not _enough(found, counted):
-        return None
-    return LengthCut(int(most), tuple(found), len(counted), named, False)
-
-
-def _enough(found: Sequence[AnswerRecord], records: Sequence[AnswerRecord]) -> bool:
-    return len(found) >= max(CUT_FROM, CUT_SHARE * len(records))
+    return LengthCut(int(most), tuple(found), len(records), named, bool(with_ids))
 
 
 def _setting(file: ResultFile, tokens: float) -> str:

@@ -16,31 +16,30 @@ RUNS = Group("own", "runs of this project", {f"{name}_ms": name for name in _PAR
 
 def from_rows(rows: Sequence[ResultRow], name: str, draft: str, target: str) -> ResultFile:
     """The answers of one run to compare these two models; rows of failed runs are left out."""
-    records = tuple(_record(row, f"[{index}]") for index, row in enumerate(rows) if not row.error)
+    records = []
+    for index, row in enumerate(rows):
+        if row.error:
+            continue
+        times = {f"{part}_ms": span.ms for part, span in row.spans.items() if span is not None}
+        record = AnswerRecord(
+            model=row.model,
+            sample=row.sample,
+            path=f"[{index}]",
+            group=RUNS,
+            question=row.prompt or "",
+            times=times if row.total_ms is None else times | {"total_ms": row.total_ms},
+            tokens=row.new_tokens,
+            ids=row.token_ids,
+            text=row.text,
+        )
+        records.append(record)
     return ResultFile(
         name=name,
         group=RUNS,
         unit="ms",
         models=tuple(dict.fromkeys(record.model for record in records)),
-        records=records,
-        corrected=records,
+        records=tuple(records),
+        corrected=tuple(records),
         draft=draft,
         target=target,
-    )
-
-
-def _record(row: ResultRow, path: str) -> AnswerRecord:
-    times = {f"{name}_ms": span.ms for name, span in row.spans.items() if span is not None}
-    if row.total_ms is not None:
-        times["total_ms"] = row.total_ms
-    return AnswerRecord(
-        model=row.model,
-        sample=row.sample,
-        path=path,
-        group=RUNS,
-        question=row.prompt or "",
-        times=times,
-        tokens=row.new_tokens,
-        ids=row.token_ids,
-        text=row.text,
     )

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Middle = Literal["mean", "median"]
 # The parts that a stage may be timed as, the first one that a record has.
-_ALONE: Mapping[str, tuple[Part, ...]] = {name: (name,) for name in STAGES}
-PARTS: Mapping[str, tuple[Part, ...]] = {**_ALONE, "load": ("load", "load+preprocess")}
+PARTS: dict[str, tuple[Part, ...]] = {name: (name,) for name in STAGES}
+PARTS["load"] = ("load", "load+preprocess")
 
 
 @dataclass(frozen=True)
@@ -45,26 +45,24 @@ def frame(file: ResultFile, corrected: bool = True) -> pd.DataFrame:
     """
     import pandas as pd
 
-    return pd.DataFrame(
-        {
+    rows = []
+    for record in file.corrected if corrected else file.records:
+        time = record.ms("steps") or record.ms("decode")
+        rate = 1000 * record.tokens / time if time and record.tokens else None
+        row = {
             "sample": record.sample,
             "model": record.model,
             **{f"{name} (ms)": spent(record, name) for name in STAGES},
             "total (ms)": record.ms("total"),
             "new tokens": record.tokens,
-            "tok/s": _tokens_per_s(record),
+            "tok/s": rate,
             "context": record.context,
             "answer": record.text,
             "corrected for": ", ".join(sorted(record.marks)),
             "where": record.path,
         }
-        for record in (file.corrected if corrected else file.records)
-    )
-
-
-def _tokens_per_s(record: AnswerRecord) -> float | None:
-    time = record.ms("steps") or record.ms("decode")
-    return 1000 * record.tokens / time if time and record.tokens else None
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def bars(file: ResultFile, corrected: bool = True, middle: Middle = "mean") -> tuple[Bar, ...]:

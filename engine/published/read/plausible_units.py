@@ -9,20 +9,17 @@ a factor of 100, they are in different units.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from engine.published.read.record_types import AnswerRecord, ResultFile
+from engine.published.read.record_types import ResultFile
 
-TOKEN_MS = (0.1, 5_000.0)
-PREFILL_MS = (1.0, 30_000.0)
+POSSIBLE_MS = {"a token": (0.1, 5_000.0), "a prefill": (1.0, 30_000.0)}
 APART = 100.0
 MEANS = "stage_timing"  # means of both models, in files without their rows
 
 
-@dataclass(frozen=True)
-class Doubt:
+class Doubt(NamedTuple):
     """Why the times of a model cannot be in the file's unit.
 
     model: its name in the file, or the path of its means.  what: "a token" or "a prefill"; ms: the
@@ -36,8 +33,7 @@ class Doubt:
     high: float
 
 
-@dataclass(frozen=True)
-class Apart:
+class Apart(NamedTuple):
     """The times of draft and target, in ms, that are possible alone but too far from each other.
 
     what: "a token", "a prefill", or "an answer" if neither is known for both.
@@ -48,16 +44,25 @@ class Apart:
     target_ms: float
 
 
-_KNOWN: WeakKeyDictionary[ResultFile, tuple[Doubt, ...]] = (
-    WeakKeyDictionary()
-)  # several rules use it
+_KNOWN: WeakKeyDictionary[ResultFile, list[Doubt]] = WeakKeyDictionary()  # several rules use it
 
 
-def doubts(file: ResultFile) -> tuple[Doubt, ...]:
+def doubts(file: ResultFile) -> list[Doubt]:
     """The models whose times are impossible in the file's unit, at most one doubt each."""
-    if file not in _KNOWN:
-        every = [*((model, _middles(file, model)) for model in file.models), *_means(file)]
-        _KNOWN[file] = tuple(doubt for model, found in every if (doubt := _doubt(model, found)))
+    if file in _KNOWN:
+        return _KNOWN[file]
+    every = {model: _middles(file, model) for model in file.models}
+    stated = {claim.path: claim.stated for claim in file.claims if claim.path.startswith(MEANS)}
+    for place in (f"{MEANS}.eventgpt", f"{MEANS}.videollava"):  # models without rows
+        spent, tokens = (stated.get(f"{place}.{key}") for key in ("decode_ms", "avg_tokens"))
+        if spent and tokens:
+            every[place] = {"a token": spent / tokens}
+    _KNOWN[file] = []
+    for model, found in every.items():
+        for what, (low, high) in POSSIBLE_MS.items():
+            if what in found and not low <= found[what] <= high:
+                _KNOWN[file].append(Doubt(model, what, found[what], low, high))
+                break
     return _KNOWN[file]
 
 
@@ -87,35 +92,13 @@ def is_doubtful(file: ResultFile) -> bool:
     return apart(file) is not None or any(doubt.model in compared for doubt in doubts(file))
 
 
-def _doubt(model: str, found: dict[str, float]) -> Doubt | None:
-    for what, (low, high) in (("a token", TOKEN_MS), ("a prefill", PREFILL_MS)):
-        if what in found and not low <= found[what] <= high:
-            return Doubt(model, what, found[what], low, high)
-    return None
-
-
 def _middles(file: ResultFile, model: str) -> dict[str, float]:
     """The median ms of a token, a prefill and an answer, as far as known, in this order."""
-    records = file.of(model, corrected=True)
-    found = {
-        "a token": [_per_token(record) for record in records],
-        "a prefill": [record.ms("prefill") for record in records],
-        "an answer": [one[1] if (one := record.decoding()) else None for record in records],
-    }
+    found: dict[str, list[float]] = {"a token": [], "a prefill": [], "an answer": []}
+    for record in file.of(model, corrected=True):
+        _, spent = record.decoding() or ("", 0.0)
+        found["a token"].append(spent / record.tokens if record.tokens else 0.0)
+        found["a prefill"].append(record.ms("prefill") or 0.0)
+        found["an answer"].append(spent)
     known = {what: [ms for ms in values if ms] for what, values in found.items()}
     return {what: statistics.median(values) for what, values in known.items() if values}
-
-
-def _per_token(record: AnswerRecord) -> float | None:
-    spent = record.decoding()
-    return spent[1] / record.tokens if spent and record.tokens else None
-
-
-def _means(file: ResultFile) -> Iterator[tuple[str, dict[str, float]]]:
-    """The mean decode time per token that a file states for models without rows."""
-    stated = {claim.path: claim.stated for claim in file.claims if claim.path.startswith(MEANS)}
-    for model in ("eventgpt", "videollava"):
-        place = f"{MEANS}.{model}"
-        spent, tokens = (stated.get(f"{place}.{key}") for key in ("decode_ms", "avg_tokens"))
-        if spent and tokens:
-            yield place, {"a token": spent / tokens}

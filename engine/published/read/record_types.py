@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from engine.types import StageName
 
@@ -149,8 +149,7 @@ class Claim:
     of: str = ""
 
 
-@dataclass(frozen=True)
-class FailedSample:
+class FailedSample(NamedTuple):
     """A sample that the file lists as failed."""
 
     sample: str
@@ -158,8 +157,7 @@ class FailedSample:
     message: str
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """A value that was left out in reading: its kind, path and the reason."""
 
     kind: str
@@ -167,8 +165,7 @@ class Problem:
     message: str
 
 
-@dataclass(frozen=True)
-class SampleFigure:
+class SampleFigure(NamedTuple):
     """A number of a sample that belongs to no model, such as "parallel.overlap_window"."""
 
     name: str

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from engine.published.read.record_types import NAMES, AnswerRecord, Identity, ResultFile
 
@@ -60,7 +61,7 @@ def identify(
     found = [
         *_from_ids(records),
         *_from_config(model, config),
-        *_from_weights(wanted, records),
+        *(_from_weights(records) if wanted != "eventgpt" else []),
         *_from_context(wanted, records),
     ]
     if not found:
@@ -146,9 +147,12 @@ def _from_ids(records: Sequence[AnswerRecord]) -> list[Evidence]:
 
 def _from_config(model: str, config: Mapping[str, object]) -> list[Evidence]:
     """A path or hub name in the settings, by a key that names this model."""
+    names: tuple[str, ...] = ("videollava", "video_llava", "llava") if model in KEY_FAMILY else ()
+    if KEY_FAMILY.get(model) == "eventgpt":
+        names = ("eventgpt", "egpt")
     for key, value in config.items():
         low = key.lower()
-        named = any(name in low for name in _key_names(model))
+        named = any(name in low for name in names)
         if named and isinstance(value, str) and ("model" in low or "path" in low):
             family = family_of(value)
             if family:
@@ -156,16 +160,8 @@ def _from_config(model: str, config: Mapping[str, object]) -> list[Evidence]:
     return []
 
 
-def _key_names(model: str) -> tuple[str, ...]:
-    if KEY_FAMILY.get(model) == "eventgpt":
-        return ("eventgpt", "egpt")
-    return ("videollava", "video_llava", "llava") if model in KEY_FAMILY else ()
-
-
-def _from_weights(wanted: str | None, records: Sequence[AnswerRecord]) -> list[Evidence]:
+def _from_weights(records: Sequence[AnswerRecord]) -> list[Evidence]:
     """The memory of the weights; EventGPT's cannot be distinguished from LLaVA-1.5's."""
-    if wanted == "eventgpt":
-        return []
     for record in records:
         size = record.sizes.get("memory_model_mb")
         for family, (low, high) in WEIGHTS_MB.items():
@@ -177,18 +173,15 @@ def _from_weights(wanted: str | None, records: Sequence[AnswerRecord]) -> list[E
 def _from_context(wanted: str | None, records: Sequence[AnswerRecord]) -> list[Evidence]:
     """What the most frequent context fits, if all others fit the same family."""
     counts = Counter(int(record.context) for record in records if record.context)
-    found = {tokens: _fits(tokens, wanted) for tokens in counts}
-    families = {family for fits in found.values() for family, _ in fits}
+    fits = _event_context if wanted == "eventgpt" else partial(_other_context, wanted=wanted)
+    found = {tokens: fits(tokens) for tokens in counts}
+    families = {family for evidence in found.values() for family, _ in evidence}
     if len(families) != 1 or not all(found.values()):
         return []
     ((tokens, times),) = counts.most_common(1)
     ((family, sentence),) = found[tokens]
     where = "" if len(counts) == 1 else f" ({times:,} of {counts.total():,} records)"
     return [(family, sentence + where)]
-
-
-def _fits(tokens: int, wanted: str | None) -> list[Evidence]:
-    return _event_context(tokens) if wanted == "eventgpt" else _other_context(tokens, wanted)
 
 
 def _event_context(tokens: int) -> list[Evidence]:

@@ -115,7 +115,7 @@ def test_the_bars_and_gaps_of_a_file_do_not_count_a_lost_stage() -> None:
     _, broken = planted("A", "x")
     file = read(broken)
     assert bars(file)[0].parts["unaccounted"] == pytest.approx(0, abs=1e-6)
-    assert file_summary.models(file)[0].figures["max_total_minus_stages"] == pytest.approx(
+    assert file_summary.models(file)[file.models[0]]["max_total_minus_stages"] == pytest.approx(
         0, abs=1e-9
     )
 

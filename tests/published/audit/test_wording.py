@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.published.audit import AuditFinding, audit
-from engine.published.audit.finding import each_model, each_record, share, verb
+from engine.published.audit.finding import each_record, share, verb
 from engine.published.read import AnswerRecord, ResultFile, answer_pairs, file_summary
 from engine.quoting import count
 from tests.published.audit.test_published import PLANTED, sliced, twice
@@ -38,11 +38,11 @@ def test_a_sentence_of_records_has_their_numbers_and_verbs() -> None:
 
     value = made.flat()
     value[1]["egpt"] = "Car."
-    (one,) = each_model(one_word)(read(value))
+    (one,) = one_word(read(value))
     assert one.message == "EventGPT (egpt): 1 of 4 answers is one word; the first is Car. of 4."
     assert (one.figures, one.paths, one.model) == ({"letters": 4.0}, ("$[1]",), "egpt")
     value[3]["egpt"] = "Truck."
-    (both,) = each_model(one_word)(read(value))
+    (both,) = one_word(read(value))
     assert "2 of 4 answers are one word; the first is Car." in both.message
 
 

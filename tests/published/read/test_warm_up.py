@@ -60,9 +60,10 @@ def test_whatever_is_corrected_is_said(count: int) -> None:
     value = made.frames(count)
     value["eventgpt"]["samples"][0] |= {"s3_time": 0.13, "total_time": 0.29}
     file = read(value)
-    stage = next(m for m in file_summary.models(file) if m.model == "eventgpt").stages["s3_time"]
+    stage = file_summary.models(file)["eventgpt"]["stages"]["s3_time"]
     said = any(finding.rule == "warm_up" for finding in audit(file))
-    assert stage.corrected and said == (stage.corrected.mean != stage.recorded.mean) == (count < 9)
+    assert stage["corrected"]
+    assert said == (stage["corrected"]["mean"] != stage["mean"]) == (count < 9)
 
 
 def test_a_warm_up_belongs_to_one_model_of_a_row() -> None:

@@ -1,0 +1,115 @@
+"""The figures of an answer, worded once for the terminal, cards and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from engine.analysis.compared import ComparedModel, RunRange
+from engine.quoting import NONE, count, ms, rate
+from engine.types import STAGES, PrefixUse, Span
+
+FORMULAS = {
+    "Total": "From the start of the run to its end. Queue time is not included.",
+    "TTFT": "Time to first token: from the start of the run to the first new token. "
+    "Queue time is not included.",
+    "TPOT": "Time per output token: (end of the run − TTFT) / (N − 1), for N new tokens.",
+    "tok/s": "(N − 1) / seconds after the first token, for N new tokens.",
+    "New tokens": "Tokens the model produced, with the end-of-answer token, without the prompt.",
+    "Prompt tokens": "Tokens of the prompt, including the visual tokens.",
+}
+UNITS = dict.fromkeys(("Total", "TTFT", "TPOT"), "ms")  # the others have none or are named by it
+STOPS = {
+    "eos": "",
+    "length": "Stopped at the limit of new tokens.",
+    "cancelled": "Cancelled before the end.",
+}
+SOURCES = {
+    "cached": "read from the cache",
+    "hook": "timed by a hook",
+    "derived": "derived from the total",
+}
+
+
+@dataclass(frozen=True)
+class AnswerFigure:
+    """A name of FORMULAS or of a part of a run, a number, and the range of several runs."""
+
+    name: str
+    value: str = NONE
+    ends: tuple[str, str] | None = None
+    runs: int = 0
+
+    @property
+    def words(self) -> str:
+        """The number with its unit and range."""
+        unit = "" if _plain(self.name) or self.value == NONE else " ms"
+        return f"{self.value}{unit}" + (f" ({' to '.join(self.ends)})" if self.ends else "")
+
+
+def figure(name: str, spread: RunRange | None) -> AnswerFigure:
+    if spread is None:
+        return AnswerFigure(name)
+    low, middle, high = (_text(name, value) for value in (spread.low, spread.median, spread.high))
+    return AnswerFigure(name, middle, (low, high) if spread.runs > 1 else None, spread.runs)
+
+
+def _plain(name: str) -> bool:
+    return name in FORMULAS and name not in UNITS
+
+
+def _text(name: str, value: float) -> str:
+    if not _plain(name):
+        return ms(value).removesuffix(" ms")
+    return rate(value).removesuffix(" tok/s") if name == "tok/s" else f"{value:,g}"
+
+
+def figures(model: ComparedModel) -> tuple[AnswerFigure, ...]:
+    """The figures of the model's runs, in the order of FORMULAS."""
+    steps, speed = model.time("tpot"), None
+    if steps is not None and steps.low:
+        speed = RunRange(1000 / steps.median, 1000 / steps.high, 1000 / steps.low, steps.runs)
+    spreads = {"Total": model.total, "TTFT": model.time("ttft"), "TPOT": steps, "tok/s": speed}
+    numbers = {
+        "New tokens": [result.new_tokens for result in model.counted],
+        "Prompt tokens": [result.generation.prompt_tokens for result in model.counted],
+    }
+    for name, values in numbers.items():  # a single value if all runs have the same
+        runs = len(values) if min(values) < max(values) else 1
+        spreads[name] = RunRange(median(values), min(values), max(values), runs)
+    return tuple(figure(name, spreads[name]) for name in FORMULAS)
+
+
+def notes(model: ComparedModel) -> list[str]:
+    """The number of runs, those that do not count, and the total without cache."""
+    runs = len(model.counted)
+    sentences = [f"Median and range of {count(runs, 'run')}."] if runs > 1 else []
+    sentences += [f"{count(n, 'run')} left out: {why}." for why, n in model.left_out.items()]
+    if model.last.cached:
+        whole = model.time("uncached_total")
+        sentences.append(f"Without cache: {ms(whole.median) if whole else 'unknown'}.")
+    return sentences
+
+
+def stage_words(name: str, span: Span, reused: bool = False) -> str:
+    """A stage's time and where it comes from; `reused`: with the prefix of the prompt."""
+    how = SOURCES.get(span.source, "")
+    if span.source == "cached":
+        computed = "unknown" if span.original_ms is None else ms(span.original_ms)
+        how = f"{'prefix reused' if reused else how}; when computed: {computed}"
+    return f"{name} {ms(span.ms)}" + (f" ({how})" if how else "")
+
+
+def stages(spans: Mapping[str, Span | None], reused: bool = False) -> str:
+    """The times of the stages that were recorded."""
+    known = [(name, spans.get(name)) for name in STAGES]
+    return ", ".join(stage_words(name, span, reused) for name, span in known if span)
+
+
+def prefix_words(use: PrefixUse | None) -> str:
+    """How the prompt prefix was used, in a sentence."""
+    if use is None:
+        return ""
+    how = "are kept for another question" if use.state == "kept" else "were reused from memory"
+    return f"The first {use.tokens:,} tokens of the prompt {how}."

@@ -1,0 +1,106 @@
+"""A card's rows: every figure with its unit, and nothing said that is not known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.report import card_rows
+from engine.types import ModelInfo, Tower
+
+ENTRY = ModelEntry("m", "M", "llava", "image", "owner/m", None, "main", "float16", False)
+CARD = ModelInfo(
+    name="m",
+    family="llava",
+    checkpoint="owner/m",
+    revision="c0ffee",
+    dtype="float16",
+    demo=False,
+    digest="",
+    source="Hugging Face hub: owner/m",
+    headers="abc",
+    parameters=7_063_427_072,
+    stored_dtype="bfloat16",
+    tower=Tower(hidden=1024, layers=24, heads=16, image_size=336, patch_size=14),
+    visual_tokens=2880,
+    images=5,
+    context_limit=4096,
+    missing=(),
+    extra=("a", "b", "c", "d"),
+)
+
+
+def test_a_card_in_words() -> None:
+    rows = dict(card_rows.rows(ENTRY, CARD))
+    assert rows == {
+        "Name": "m",
+        "Family": "llava, input: one frame",
+        "From": "Hugging Face hub: owner/m",
+        "Revision": "c0ffee",
+        "Digest": "abc (names, shapes and sizes)",
+        "Full hash": "not computed: that reads every byte",
+        "Parameters": "7,063,427,072 (7.06 billion)",
+        "Runs in": "float16, not quantized; stored as bfloat16",
+        "Vision tower": "24 layers of 1,024, 16 heads, 336 px in patches of 14 px",
+        "Visual tokens": "2,880 from 5 pictures",
+        "Context limit": "4,096 tokens",
+        "Missing weights": "none",
+        "Extra weights": "4: a, b, c and 1 more",
+    }
+
+
+def test_the_checkpoints_generation_settings_are_on_the_card() -> None:
+    said = "The checkpoint's default is sampling; this run uses its own temperature."
+    rows = dict(card_rows.rows(ENTRY, replace(CARD, generation=(said,))))
+    assert rows["Generation settings"] == said
+    assert "Generation settings" not in dict(card_rows.rows(ENTRY, CARD))
+
+
+def test_what_is_not_known_is_not_made_up() -> None:
+    bare = replace(
+        CARD, revision=None, parameters=None, tower=None, missing=None, stored_dtype=None
+    )
+    rows = dict(card_rows.rows(ENTRY, bare))
+    assert "Revision" not in rows and "unknown dtype" in rows["Runs in"]
+    for name in ("Parameters", "Vision tower", "Missing weights"):
+        assert rows[name] == card_rows.LATER
+
+
+def test_a_quantized_model_says_so_here_or_not() -> None:
+    small = replace(ENTRY, quantization="4bit")
+    assert dict(card_rows.rows(small, None))["Runs in"] == "float16 4bit"
+    card = replace(CARD, quantization="4bit", digest="d" * 32)
+    rows = dict(card_rows.rows(small, card))
+    assert rows["Runs in"].startswith("float16, 4bit;") and rows["Full hash"] == "d" * 32
+
+
+def test_an_entry_without_files_says_what_models_toml_says() -> None:
+    rows = dict(card_rows.rows(ENTRY, None))
+    assert rows["From"] == "Hugging Face hub: owner/m" and rows["Revision"] == "main"
+    assert dict(card_rows.rows(replace(ENTRY, folder=Path("/x")), None))["From"] == "/x"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(950, "950"), (3_061_760, "3,061,760 (3.06 million)")]
+)
+def test_parameters(number: int, words: str) -> None:
+    assert card_rows.parameters(number) == words
+
+
+def test_every_kind_of_media_has_a_word() -> None:
+    assert {family.kind for family in registry.FAMILIES.values()} <= set(card_rows.SEES)
+
+
+def test_what_is_not_installed_tells_the_size_of_its_download() -> None:
+    assert "Download" not in dict(card_rows.rows(ENTRY, None))
+    rows = dict(card_rows.rows(replace(ENTRY, download="7.5 GB"), None))
+    assert rows["Download"] == "about 7.5 GB"
+
+
+def test_pictures_are_not_named_while_their_tokens_are_unknown() -> None:
+    rows = dict(card_rows.rows(ENTRY, replace(CARD, visual_tokens=None)))
+    assert rows["Visual tokens"] == card_rows.LATER
