@@ -15,7 +15,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -33,13 +32,19 @@ def wait_for_turn() -> None:
         raise Cancelled("The other side of the comparison has stopped.")
 
 
-@dataclass(frozen=True)
 class Side:
     """A process that runs the plan; it prints its problems on standard error."""
 
-    name: str  # BASE or NEW
-    checkout: Path
-    process: subprocess.Popen[str]
+    def __init__(self, name: str, checkout: Path, arguments: Sequence[str]) -> None:
+        self._words = f"The {name} run, of {shown(checkout)},"
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "engine", *arguments],
+            cwd=checkout,
+            env={**os.environ, "PYTHONPATH": str(checkout)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def waits(self) -> bool:
         """Whether it waits for its turn; False after its end, StoreError if it was ended."""
@@ -52,9 +57,8 @@ class Side:
 
     def stopped(self) -> StoreError:
         return StoreError(
-            f"The {self.name} run, of {shown(self.checkout)}, ended too early (exit code "
-            f"{self.process.returncode}): mend what it printed, if anything, and start both again "
-            "with another --out."
+            f"{self._words} ended too early (exit code {self.process.returncode}): mend what it "
+            "printed, if anything, and start both again with another --out."
         )
 
     def work(self) -> bool:
@@ -78,10 +82,11 @@ def run(commands: Sequence[tuple[Path, Sequence[str]]], per_repeat: int) -> int:
     """Runs `python -m engine ARGUMENTS` of each checkout (BASE, then NEW) by turns, `per_repeat` in
     a repeat; the greater exit code."""
     with ExitStack() as stack:
-        sides = [
-            _started(name, checkout, arguments, stack)
-            for name, (checkout, arguments) in zip(("BASE", "NEW"), commands, strict=True)
-        ]
+        sides = []
+        for name, (checkout, arguments) in zip(("BASE", "NEW"), commands, strict=True):
+            sides.append(Side(name, checkout, arguments))
+            process = stack.enter_context(sides[-1].process)
+            stack.callback(process.terminate)  # before it is waited for; no effect after its end
         for side in sides:
             if not side.waits():
                 raise side.stopped()
@@ -97,18 +102,3 @@ def run(commands: Sequence[tuple[Path, Sequence[str]]], per_repeat: int) -> int:
             if turn % per_repeat == 0:
                 waiting.reverse()
         return max(side.process.returncode for side in sides)
-
-
-def _started(name: str, checkout: Path, arguments: Sequence[str], stack: ExitStack) -> Side:
-    process = stack.enter_context(
-        subprocess.Popen(
-            [sys.executable, "-m", "engine", *arguments],
-            cwd=checkout,
-            env={**os.environ, "PYTHONPATH": str(checkout)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-    )
-    stack.callback(process.terminate)  # before it is waited for; no effect after its end
-    return Side(name, checkout, process)

@@ -82,10 +82,9 @@ class RunSession:
             return "cancelled"
         except BaseException as error:
             # Our own messages in full, others by type only.
-            own = isinstance(error, StageScopeError)
-            why = f" ({str(error).rstrip('.')})" if own else ""
+            why = f" ({str(error).rstrip('.')})" if isinstance(error, StageScopeError) else ""
+            kind = type(error).__name__
             with suppress(StoreError):  # a full disk is reported elsewhere
-                kind = type(error).__name__
                 self.note("stopped", f"Stopped by {kind}{why}; the run can be resumed.")
             raise
         finally:
@@ -109,14 +108,13 @@ class RunSession:
     def _load(self, names: Sequence[str]) -> dict[str, Adapter]:
         """The adapters of a group; a model that does not load is given up, the others continue."""
         adapters: dict[str, Adapter] = {}
-        tokens = self.plan.decode.max_new_tokens
         for name in names:
             self.between()
-            self.tracker.doing(f"loading {name}")
+            self.tracker.current = f"loading {name}"
             entry, begin = self.ready.entries[name], time.monotonic()
             there = variants.loaded(entry) in registry.resident()
             try:
-                adapters[name] = registry.load(entry, tokens)
+                adapters[name] = registry.load(entry, self.plan.decode.max_new_tokens)
             except StageScopeError as error:
                 self.give_up(name, str(error))
                 continue
@@ -143,7 +141,7 @@ class RunSession:
         paused = self.watcher.give_way()
         if paused:
             self.paused_ms += paused
-            self.tracker.paused(paused)
+            self.tracker.paused_ms += paused
             self.note("paused", "The device was lent to other work.", ms=round(paused, 1))
 
     def _ask(self, tasks: Tasks, adapters: Mapping[str, Adapter]) -> None:
@@ -153,7 +151,7 @@ class RunSession:
             self.between()
             some = todo.popleft()
             more = f" and {len(some) - 1:,} more" if len(some) > 1 else ""
-            self.tracker.doing(f"{model}, {some[0].phase}, sample {some[0].sample}{more}")
+            self.tracker.current = f"{model}, {some[0].phase}, sample {some[0].sample}{more}"
             found, parts = self.task_executor.ask(some, adapters[model])
             todo.extendleft(reversed(parts))
             self.keep(some, found, self.paused_ms)
@@ -172,13 +170,13 @@ class RunSession:
         `paused_ms`: how long the device was lent just before; `where`: the node, device and worker
         that answered, if it was not this process.
         """
-        rows = []
-        for task, answer in zip(tasks, found, strict=False):
-            at = run_header.now()
-            rows.append(answer.placed(task, self.plan.batch, paused_ms, at, where))
-            self.writer.append(rows[-1])
-        if rows:
-            self.tracker.rows(rows)
+        rows = [
+            row.placed(task, self.plan.batch, paused_ms, run_header.now(), where)
+            for task, row in zip(tasks, found, strict=False)
+        ]
+        for row in rows:
+            self.writer.append(row)
+        self.tracker.rows(rows)
         for row in rows:
             if self.task_executor.missing(row.task):
                 continue
@@ -202,7 +200,7 @@ def summary(
     writer: Writer, planned: int, results: int, failed: int, given_up: Mapping[str, str]
 ) -> dict[str, Any]:
     """Counts of the run, and each model's counts and figures; `given_up`: model -> reason."""
-    from engine.analysis import model_summary, results_table, throughput
+    from engine.analysis import model_summary, results_table
 
     table = results_table.frame([run_store.read(writer.folder)], answers=False)
     return {
@@ -213,5 +211,5 @@ def summary(
         "given_up": dict(given_up),
         "counts": [vars(count) for count in model_summary.counts(table)],
         "figures": [vars(figure) for figure in model_summary.figures(table)],
-        "throughput": [asdict(one) for one in throughput.throughputs(table)],
+        "throughput": [asdict(one) for one in model_summary.throughputs(table)],
     }

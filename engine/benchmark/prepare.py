@@ -12,12 +12,11 @@ from pathlib import Path
 from engine import settings
 from engine.benchmark.run_progress import Tracker
 from engine.errors import BadInput, ModelUnavailable, StoreError
-from engine.machine.memory import gib
 from engine.media import dataset
 from engine.models import registry, variants
 from engine.models.checkpoint import ModelEntry
 from engine.models.families import FAMILIES
-from engine.quoting import quoted
+from engine.quoting import gib, quoted
 from engine.storage import provenance, run_store
 from engine.storage.plan import Order, Plan
 from engine.storage.run_header import Header
@@ -72,117 +71,6 @@ def checked(
     plan = replace(plan, models=tuple(registry.distinct(plan.models)))
     samples = _chosen(plan, found)
     entries = {name: registry.entry(name) for name in plan.models}
-    _refuse_hopeless(plan, samples, entries, elsewhere)
-    return plan, samples, entries
-
-
-def ordered(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> Plan:
-    """The plan with "auto" replaced by an order; other plans are returned unchanged.
-
-    If all models fit into memory at once they take turns, so that a change of the machine's load
-    affects all of them.  `elsewhere`: workers answer, and each holds one model.
-    """
-    if plan.order != "auto":
-        return plan
-    order, why = _order(plan, entries, elsewhere)
-    return replace(plan, order=order, order_why=f"auto: {why}")
-
-
-def _order(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> tuple[Order, str]:
-    if len(plan.models) == 1:
-        return "sequential", "there is only one model"
-    if elsewhere:
-        return "sequential", "each worker of a cluster holds one model"
-    try:
-        room = registry.combined_memory(
-            [entries[name] for name in plan.models], plan.decode.max_new_tokens
-        )
-    except ModelUnavailable as error:
-        return "sequential", f"the memory that the models need is not known ({error})".rstrip(".")
-    needed = room.weights + plan.batch * room.run
-    of = f"{gib(needed)} needed, {gib(room.free)} free"
-    if needed <= ROOM * room.free:
-        every = "both" if len(plan.models) == 2 else f"all {len(plan.models):,}"
-        return "interleaved", f"{every} models fit into memory at once ({of})"
-    return "sequential", f"the {len(plan.models):,} models do not fit into memory at once ({of})"
-
-
-def resume(folder: Path, root: Path | None = None, force: bool = False) -> PreparedRun:
-    """Continues a run.  A changed dataset, code or checkpoint is refused unless `force` is set.
-
-    `root` is the current place of its dataset, if it has been moved.
-    """
-    writer = run_store.reopen(folder)
-    try:
-        return _continued(writer, root, force)
-    except BaseException:
-        writer.close()
-        raise
-
-
-def _continued(writer: Writer, root: Path | None, force: bool) -> PreparedRun:
-    header = writer.header
-    plan = header.plan
-    found = dataset.read(root or Path(header.dataset.root))
-    samples = _chosen(plan, found)
-    entries = {name: registry.entry(name) for name in plan.models}
-    here = describe(plan, found.root, samples, entries)
-    changed = provenance.differences(header, here)
-    if changed and not force:
-        raise StoreError(
-            f"{writer.folder} cannot be resumed, because {' and '.join(changed)}: restore the "
-            "original, start a new run, or mix both with --force."
-        )
-    if settled(writer):
-        return PreparedRun(writer, samples, entries, _tracked(writer), found.root)
-    if header.together:
-        raise StoreError(
-            f"{writer.folder} took turns with another run, and cannot be resumed alone: start both "
-            "again with `bench --against`."
-        )
-    text = "; ".join(f"forced although {change}" for change in changed)
-    writer.note("resumed", " ".join(filter(None, [text, provenance.moved(header, here)])))
-    return PreparedRun(writer, samples, entries, _tracked(writer), found.root)
-
-
-def settled(writer: Writer) -> bool:
-    """Whether a run has its summary and all results, so that there is nothing to resume."""
-    plan = writer.header.plan
-    tasks = (task for group in plan.model_groups() for task in plan.tasks(group))
-    return run_store.finished(writer.folder, writer.header) and all(
-        task in writer.done for task in tasks
-    )
-
-
-def _tracked(writer: Writer) -> Tracker:
-    again = writer.header.plan
-    tracker = Tracker(again.planned, again.models, again.batch)
-    seen = set()
-    for _, row in run_store.read(writer.folder).results():
-        if row.task not in seen:  # a line may be there twice
-            seen.add(row.task)
-            tracker.earlier(row)
-    if writer.problem:
-        tracker.note(writer.problem)
-    return tracker
-
-
-def _chosen(plan: Plan, found: dataset.Dataset) -> dict[str, Sample]:
-    """The plan's samples by id, or BadInput for ids that are not in the dataset."""
-    known = {sample.id: sample for sample in found.samples}
-    absent = [sample for sample in plan.samples if sample not in known]
-    if absent:
-        raise BadInput(
-            f"{len(absent):,} of {len(plan.samples):,} samples are not in {found.root}, the first "
-            f"is {quoted(absent[0])}: choose the dataset that contains them."
-        )
-    return {sample: known[sample] for sample in plan.samples}
-
-
-def _refuse_hopeless(
-    plan: Plan, samples: Mapping[str, Sample], entries: Mapping[str, ModelEntry], elsewhere: bool
-) -> None:
-    """Raises if a model is not available or refuses batches, or if no sample can be used."""
     for entry in entries.values() if plan.batch > 1 else ():
         if not FAMILIES[entry.family].lean:
             raise BadInput(
@@ -199,6 +87,98 @@ def _refuse_hopeless(
             f"None of the {len(samples):,} samples can be shown to {' or '.join(plan.models)}; "
             f"the first one: {reasons[0]}"
         )
+    return plan, samples, entries
+
+
+def ordered(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> Plan:
+    """The plan with "auto" replaced by an order; other plans are returned unchanged.
+
+    If all models fit into memory at once they take turns, so that a change of the machine's load
+    affects all of them.  `elsewhere`: workers answer, and each holds one model.
+    """
+    if plan.order != "auto":
+        return plan
+    order: Order = "sequential"
+    count = len(plan.models)
+    if count == 1:
+        why = "there is only one model"
+    elif elsewhere:
+        why = "each worker of a cluster holds one model"
+    else:
+        try:
+            room = registry.combined_memory(
+                [entries[name] for name in plan.models], plan.decode.max_new_tokens
+            )
+        except ModelUnavailable as error:
+            why = f"the memory that the models need is not known ({error})".rstrip(".")
+        else:
+            needed = room.weights + plan.batch * room.run
+            of = f"at once ({gib(needed)} needed, {gib(room.free)} free)"
+            why = f"the {count:,} models do not fit into memory {of}"
+            if needed <= ROOM * room.free:
+                every = "both" if count == 2 else f"all {count:,}"
+                order, why = "interleaved", f"{every} models fit into memory {of}"
+    return replace(plan, order=order, order_why=f"auto: {why}")
+
+
+def resume(folder: Path, root: Path | None = None, force: bool = False) -> PreparedRun:
+    """Continues a run.  A changed dataset, code or checkpoint is refused unless `force` is set.
+
+    `root` is the current place of its dataset, if it has been moved.
+    """
+    writer = run_store.reopen(folder)
+    try:
+        header, plan = writer.header, writer.header.plan
+        data = dataset.read(root or Path(header.dataset.root))
+        samples = _chosen(plan, data)
+        entries = {name: registry.entry(name) for name in plan.models}
+        here = describe(plan, data.root, samples, entries)
+        changed = provenance.differences(header, here)
+        if changed and not force:
+            raise StoreError(
+                f"{writer.folder} cannot be resumed, because {' and '.join(changed)}: restore the "
+                "original, start a new run, or mix both with --force."
+            )
+        if not settled(writer):
+            if header.together:
+                raise StoreError(
+                    f"{writer.folder} took turns with another run, and cannot be resumed alone: "
+                    "start both again with `bench --against`."
+                )
+            text = "; ".join(f"forced although {change}" for change in changed)
+            moved = provenance.moved(header, here)
+            writer.note("resumed", " ".join(filter(None, [text, moved])))
+        tracker = Tracker(plan.planned, plan.models, plan.batch)
+        seen = set()
+        for _, row in run_store.read(writer.folder).results():
+            if row.task not in seen:  # a line may be there twice
+                seen.add(row.task)
+                tracker.earlier(row)
+        if writer.problem:
+            tracker.note(writer.problem)
+        return PreparedRun(writer, samples, entries, tracker, data.root)
+    except BaseException:
+        writer.close()
+        raise
+
+
+def settled(writer: Writer) -> bool:
+    """Whether a run has its summary and all results, so that there is nothing to resume."""
+    tasks = writer.header.plan.tasks(writer.header.plan.models)
+    finished = run_store.finished(writer.folder, writer.header)
+    return finished and all(task in writer.done for task in tasks)
+
+
+def _chosen(plan: Plan, found: dataset.Dataset) -> dict[str, Sample]:
+    """The plan's samples by id, or BadInput for ids that are not in the dataset."""
+    known = {sample.id: sample for sample in found.samples}
+    absent = [sample for sample in plan.samples if sample not in known]
+    if absent:
+        raise BadInput(
+            f"{len(absent):,} of {len(plan.samples):,} samples are not in {found.root}, the first "
+            f"is {quoted(absent[0])}: choose the dataset that contains them."
+        )
+    return {sample: known[sample] for sample in plan.samples}
 
 
 def describe(

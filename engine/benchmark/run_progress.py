@@ -26,13 +26,6 @@ _LIVE = (*STAGES, "ttft", "tpot", "total", "new_tokens", *_BATCH)
 
 
 @dataclass(frozen=True)
-class TaskFailure:
-    model: str
-    sample: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class ModelProgress:
     """One model so far.  `medians` cover the last results that were not cold, warm-up or cached:
     stages, ttft, tpot and total in ms, new_tokens; empty if there are none.  Batches have no times
@@ -79,7 +72,7 @@ class Progress:
     paused_ms: float
     current: str  # a description of the current work
     models: tuple[ModelProgress, ...]
-    failures: tuple[TaskFailure, ...]
+    failures: tuple[ResultRow, ...]
     notes: tuple[str, ...]
     workers: tuple[WorkerView, ...] = ()  # none if this process does the work itself
     batch: int = 1  # samples at once, as planned
@@ -102,37 +95,29 @@ class _ModelCounts:
     sizes: Counter[tuple[AnsweredBy, int]] = field(default_factory=Counter)
     values: dict[tuple[AnsweredBy, int], dict[str, deque[float]]] = field(default_factory=dict)
 
-    def kind(self) -> AnsweredBy:
-        """The kind with the most recent results."""
+    def progress(self, model: str, several: bool) -> ModelProgress:
+        """With the medians of the kind with the most recent results: of single runs, and of batches
+        of the most common size.  `several`: whether the run has several types of devices."""
         recent = Counter[AnsweredBy]()
-        for (kind, _), kept in self.values.items():
-            recent[kind] += len(kept["new_tokens"])
-        return max(recent, key=recent.__getitem__, default=AnsweredBy())
-
-    def note(self, several: bool) -> str:
-        """A note about that kind: the device or that it is shared, and the backend if it matters.
-        `several`: whether the run has several types of devices."""
-        kind = self.kind()
-        parts = [kind.device if several else kind.shared]
-        if kind.backend == "compiled" or len({one.backend for one, _ in self.values}) > 1:
-            parts.append(kind.backend)
-        return ", ".join(part for part in parts if part)
-
-    def medians(self) -> dict[str, float]:
-        """The medians of that kind: of single runs, and of batches of the most common size."""
-        shown_kind = self.kind()
-        found = {size: kept for (kind, size), kept in self.values.items() if kind == shown_kind}
-        sizes = sorted((s for s in found if s > 1), key=lambda s: (len(found[s]["batch"]), s))
-        shown = [*sizes[-1:], *([1] if 1 in found else [])]
+        for (kind, _), figures in self.values.items():
+            recent[kind] += len(figures["new_tokens"])
+        shown = max(recent, key=recent.__getitem__, default=AnsweredBy())
+        backend = shown.backend == "compiled" or len({kind.backend for kind in recent}) > 1
+        note = (shown.device if several else shown.shared, shown.backend if backend else "")
+        by_size = {size: figures for (kind, size), figures in self.values.items() if kind == shown}
+        batches = [size for size in by_size if size > 1]
+        common = max(batches, key=lambda size: (len(by_size[size]["batch"]), size), default=1)
         medians = {
             name: statistics.median(values)
-            for size in shown
-            for name, values in found[size].items()
+            for size in dict.fromkeys((common, 1))
+            for name, values in by_size.get(size, {}).items()
             if values
         }
-        if sizes:  # single runs have their own names
-            medians["batch_new_tokens"] = statistics.median(found[sizes[-1]]["new_tokens"])
-        return medians
+        if batches:  # single runs have their own names
+            medians["batch_new_tokens"] = statistics.median(by_size[common]["new_tokens"])
+        sizes = {size: number for (kind, size), number in self.sizes.items() if kind == shown}
+        device = ", ".join(filter(None, note))
+        return ModelProgress(model, self.done, self.failed, medians, self.given_up, device, sizes)
 
 
 class Tracker:
@@ -140,15 +125,15 @@ class Tracker:
 
     def __init__(self, planned: int, models: Sequence[str], batch: int = 1) -> None:
         self._planned, self._batch = planned, batch
+        self.current = ""  # a description of the current work
+        self.paused_ms = 0.0
+        self.workers: tuple[WorkerView, ...] = ()  # of a cluster
         self._models = {name: _ModelCounts() for name in models}
-        self._failures: deque[TaskFailure] = deque(maxlen=FAILURES)
+        self._failures: deque[ResultRow] = deque(maxlen=FAILURES)
         self._notes: deque[str] = deque(maxlen=FAILURES)
         self._here = 0  # measured results of this session
         # The work time and count at the end of the last results.
         self._ends: deque[tuple[float, int]] = deque(maxlen=RATED)
-        self._paused_ms = 0.0
-        self._current = ""
-        self._workers: tuple[WorkerView, ...] = ()
         self._start: float | None = None
         self._end: float | None = None
         self._lock = threading.Lock()
@@ -165,13 +150,6 @@ class Tracker:
         """Ends the session: its rate no longer changes."""
         self._end = time.monotonic()
 
-    def doing(self, words: str) -> None:
-        self._current = words
-
-    def set_workers(self, workers: tuple[WorkerView, ...]) -> None:
-        """Updates the workers of a cluster."""
-        self._workers = workers
-
     def rows(self, rows: Sequence[ResultRow]) -> None:
         """Adds rows that ended together: one, or those of a batch."""
         with self._lock:
@@ -181,9 +159,6 @@ class Tracker:
                 self._ends.append((self._worked(), measured))
             for row in rows:
                 self._count(row)
-
-    def paused(self, ms: float) -> None:
-        self._paused_ms += ms
 
     def give_up(self, model: str, reason: str) -> None:
         self._models[model].given_up = reason
@@ -199,17 +174,13 @@ class Tracker:
         model.done += 1
         if row.error:
             model.failed += 1
-            self._failures.append(TaskFailure(row.model, row.sample, row.error))
+            self._failures.append(row)
         elif not row.cold:
-            found = live_figures(row)
-            kind = AnsweredBy(row.device, row.shared, row.ran)
-            size = int(found.get("batch", 1))
-            model.sizes[kind, size] += 1
-            kept = model.values.setdefault(
-                (kind, size), {name: deque(maxlen=WINDOW) for name in _LIVE}
-            )
-            for name, value in found.items():
-                kept[name].append(value)
+            key = (AnsweredBy(row.device, row.shared, row.ran), row.batch)
+            model.sizes[key] += 1
+            last = model.values.setdefault(key, {name: deque(maxlen=WINDOW) for name in _LIVE})
+            for name, value in live_figures(row).items():
+                last[name].append(value)
 
     def view(self) -> Progress:
         with self._lock:
@@ -217,7 +188,7 @@ class Tracker:
             rate = self._rate()
             share = self._planned // max(1, len(self._models))
             answered = (kind for model in self._models.values() for kind, _ in model.values)
-            devices = {kind.device for kind in answered if kind.device}
+            several = len({kind.device for kind in answered if kind.device}) > 1
             todo = sum(share - m.done for m in self._models.values() if not m.given_up)
             return Progress(
                 planned=self._planned,
@@ -225,23 +196,12 @@ class Tracker:
                 failed=sum(model.failed for model in self._models.values()),
                 per_s=rate,
                 left_s=max(0, todo) / rate if rate else None,
-                paused_ms=self._paused_ms,
-                current=self._current,
-                models=tuple(
-                    ModelProgress(
-                        name,
-                        one.done,
-                        one.failed,
-                        one.medians(),
-                        one.given_up,
-                        one.note(several=len(devices) > 1),
-                        {size: n for (kind, size), n in one.sizes.items() if kind == one.kind()},
-                    )
-                    for name, one in self._models.items()
-                ),
+                paused_ms=self.paused_ms,
+                current=self.current,
+                models=tuple(m.progress(name, several) for name, m in self._models.items()),
                 failures=tuple(self._failures),
                 notes=tuple(self._notes),
-                workers=self._workers,
+                workers=self.workers,
                 batch=self._batch,
             )
 
@@ -259,21 +219,18 @@ class Tracker:
         """Seconds of this session without pauses."""
         now = self._end if self._end is not None else time.monotonic()
         start = self._start if self._start is not None else now
-        return now - start - self._paused_ms / 1000
+        return now - start - self.paused_ms / 1000
 
 
 def live_figures(row: ResultRow) -> dict[str, float]:
     """The figures of a row that may enter a median; what a cached stage touches is left out."""
+    figures: dict[str, float | None] = {"new_tokens": row.new_tokens}
     if row.batch > 1:
-        return _known(row, (*(_BATCH[:1] if row.batch_cached else _BATCH), "new_tokens"))
-    spans = ((name, row.spans[name]) for name in STAGES)
-    found = {name: span.ms for name, span in spans if span and span.source != "cached"}
-    whole = () if row.cached else ("ttft_ms", "total_ms")
-    known = _known(row, (*whole, "tpot_ms", "new_tokens"))
-    return found | {name.removesuffix("_ms"): value for name, value in known.items()}
-
-
-def _known(row: ResultRow, names: Sequence[str]) -> dict[str, float]:
-    """Those fields that are not None."""
-    found = {name: getattr(row, name) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
+        figures |= {name: getattr(row, name) for name in _BATCH[: 1 if row.batch_cached else None]}
+    else:
+        spans = ((name, row.spans[name]) for name in STAGES)
+        figures |= {name: span.ms for name, span in spans if span and span.source != "cached"}
+        figures["tpot"] = row.tpot_ms
+        if not row.cached:
+            figures |= {"ttft": row.ttft_ms, "total": row.total_ms}
+    return {name: value for name, value in figures.items() if value is not None}

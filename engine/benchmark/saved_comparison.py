@@ -6,7 +6,7 @@ Nothing is run, and the sample's files are not copied.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from engine.storage import run_header, run_store
 from engine.storage.plan import Plan, Task
 from engine.storage.plan_words import COMPARISON
 from engine.storage.result_rows import ResultRow
-from engine.types import Pixels, RunOptions, RunRequest, RunResult, pixels_of
+from engine.types import RunOptions, RunRequest, RunResult, pixels_of
 from engine.verify import certificates
 
 DIFFERENT = (
@@ -67,35 +67,29 @@ def save(answers: Sequence[ModelAnswers], root: Path, base: Path) -> Path:
 
 
 def _plan(answers: Sequence[ModelAnswers]) -> Plan:
-    first, pixels = answers[0].request, _pixels(answers)
-    for other in answers:
-        if _shared(other.request, pixels) != _shared(first, pixels):
-            raise BadInput(DIFFERENT)
-    options: dict[str, Any] = {one.name: getattr(first, one.name) for one in fields(RunOptions)}
+    requests = [model.request for model in answers]
+    # A model whose name holds a setting of pixels does not share that of the others.
+    shared = (request.pixels for request in requests if pixels_of(request.model) is None)
+    pixels = next(shared, RunOptions.pixels)
+    settings = [
+        replace(request, model="", pixels=pixels if pixels_of(request.model) else request.pixels)
+        for request in requests
+    ]
+    if any(other != settings[0] for other in settings):
+        raise BadInput(DIFFERENT)
+    options: dict[str, Any] = {
+        option.name: getattr(settings[0], option.name) for option in fields(RunOptions)
+    }
     return Plan(
-        models=tuple(model.request.model for model in answers),
-        samples=(first.sample.id,),
-        prompt=first.prompt,
+        models=tuple(request.model for request in requests),
+        samples=(requests[0].sample.id,),
+        prompt=requests[0].prompt,
         repeat=max(len(model.outcomes) for model in answers),
         warmup=0,
         order="interleaved",
         order_why=COMPARISON,
-        **options | {"pixels": pixels},
+        **options,
     )
-
-
-def _pixels(answers: Sequence[ModelAnswers]) -> Pixels:
-    """The setting of all models whose name does not hold one."""
-    asked = (model.request for model in answers if pixels_of(model.request.model) is None)
-    return next((request.pixels for request in asked), RunOptions.pixels)
-
-
-def _shared(request: RunRequest, pixels: Pixels) -> dict[str, Any]:
-    """What all requests of a run have in common: everything but the model and its own pixels."""
-    found = {
-        one.name: getattr(request, one.name) for one in fields(RunRequest) if one.name != "model"
-    }
-    return found | {"pixels": pixels} if pixels_of(request.model) else found
 
 
 def _rows(answers: Sequence[ModelAnswers]) -> list[ResultRow]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -58,17 +59,14 @@ class TaskExecutor:
         """The row of one run; only Cancelled and StoreError are raised further."""
         from engine.pipeline import feature_cache, single_run
 
-        if reason := self.missing(task):
-            return self.failed(task, reason)
         try:
             request = self._request(task)
             result = single_run.run(adapter, request, feature_cache.shared(), self.watcher)
         except Cancelled:
             raise
-        except StageScopeError as error:
-            return self.failed(task, str(error))
         except Exception as error:  # any error becomes the row's error
-            log.exception("%s failed on %s", task.model, task.sample)
+            if not isinstance(error, StageScopeError):
+                log.exception("%s failed on %s", task.model, task.sample)
             return self.failed(task, _failure_text(task.model, error))
         return self._row(task, result)
 
@@ -76,11 +74,16 @@ class TaskExecutor:
         """Runs a batch; halves it if it does not fit, runs samples singly if it fails."""
         from engine.pipeline import batch_run, feature_cache
 
-        odd = [task for task in tasks if self._cannot_be_asked(task)]
+        requests: list[RunRequest] = []
+        odd: list[Task] = []
+        for task in tasks:
+            try:
+                requests.append(self._request(task))
+            except BadInput:
+                odd.append(task)
         if odd:
             others = [task for task in tasks if task not in odd]
             return [], [*_parts(odd, 1), *([others] if others else [])]
-        requests = [self._request(task) for task in tasks]
         try:
             found = batch_run.run(adapter, requests, feature_cache.shared(), self.watcher)
         except Cancelled:
@@ -103,22 +106,18 @@ class TaskExecutor:
         An accelerator reports when its memory is full.  On the CPU the system would end this
         process, so an estimate decides beforehand.
         """
-        if model not in self.fitting:
-            self.fitting[model] = wanted = self.plan.batch
-            if adapter.device.type == "cpu":
-                self._estimate(model, wanted, device.memory_of(adapter.device).free)
-        return self.fitting[model]
-
-    def _estimate(self, model: str, wanted: int, free: int) -> None:
-        try:
-            one = registry.needed(self.entries[model], self.plan.decode.max_new_tokens).run
-        except ModelUnavailable:  # its folder was removed after loading
-            return
-        fits = wanted
-        while fits > 1 and fits * one > free:
-            fits = (fits + 1) // 2
-        if fits < wanted:
-            self._limit(model, fits, wanted)
+        if model in self.fitting:
+            return self.fitting[model]
+        self.fitting[model] = wanted = fits = self.plan.batch
+        if adapter.device.type == "cpu":
+            free = device.memory_of(adapter.device).free
+            with suppress(ModelUnavailable):  # its folder was removed after loading
+                one = registry.needed(self.entries[model], self.plan.decode.max_new_tokens).run
+                while fits > 1 and fits * one > free:
+                    fits = (fits + 1) // 2
+            if fits < wanted:
+                self._limit(model, fits, wanted)
+        return fits
 
     def _limit(self, model: str, fits: int, tried: int) -> None:
         self.fitting[model] = fits
@@ -130,29 +129,23 @@ class TaskExecutor:
             return self.failed(task, found)
         if found.generation.stop == "cancelled":
             raise Cancelled("The run was cancelled.")
-        row = certificates.row_of(found)
-        return replace(row, notes=(*found.notes, *self._remarks(task)))
-
-    def _remarks(self, task: Task) -> list[str]:
-        """Notes for a row that was planned as part of a larger batch."""
+        notes = list(found.notes)
         fits = self.fitting.get(task.model, self.plan.batch)
-        halved = f"A batch of {self.plan.batch:,} does not fit in memory: {fits:,} at a time."
-        alone = self.remarks.get(task)
-        return [*([halved] if fits < self.plan.batch else []), *([alone] if alone else [])]
+        if fits < self.plan.batch:
+            batch = f"A batch of {self.plan.batch:,}"
+            notes.append(f"{batch} does not fit in memory: {fits:,} at a time.")
+        if task in self.remarks:
+            notes.append(self.remarks[task])
+        return replace(certificates.row_of(found), notes=tuple(notes))
 
     def _prompt(self, task: Task) -> str:
         return self.plan.prompt or self.samples[task.sample].question or DEFAULT_QUESTION
 
-    def _cannot_be_asked(self, task: Task) -> bool:
-        try:
-            self._request(task)
-        except BadInput:
-            return True
-        return self.missing(task) is not None
-
     def _request(self, task: Task) -> RunRequest:
-        plan, sample = self.plan, self.samples[task.sample]
-        return plan.ask(sample, task.model, self._prompt(task))
+        """BadInput if this sample cannot be shown to this model, or for an invalid question."""
+        if reason := self.missing(task):
+            raise BadInput(reason)
+        return self.plan.ask(self.samples[task.sample], task.model, self._prompt(task))
 
     def failed(self, task: Task, reason: str) -> ResultRow:
         """A row with the reason and no figures, also if the question itself is invalid."""

@@ -49,7 +49,7 @@ def make_surroundings(rng: np.random.Generator, roadside: str) -> Surroundings:
         haze=pick_colour(rng, ((198, 208, 220), (214, 206, 194)), 10),
         rows=roadside == "open field",
         paved=roadside == "buildings",
-        tile=_noise_tile(rng),
+        tile=np.clip(rng.standard_normal((TEXTURE, TEXTURE), np.float32), -2, 2) * np.float32(0.5),
     )
 
 
@@ -140,11 +140,6 @@ def _texture(tile: FloatArray, x: FloatArray, along: FloatArray, density: float)
     u = np.floor(x * density).astype(np.int64) % TEXTURE
     v = np.floor(along * density).astype(np.int64) % TEXTURE
     return np.asarray(tile[u, np.broadcast_to(v, u.shape)], dtype=np.float32)
-
-
-def _noise_tile(rng: np.random.Generator) -> FloatArray:
-    tile = rng.standard_normal((TEXTURE, TEXTURE), dtype=np.float32)
-    return np.asarray(np.clip(tile, -2, 2) * 0.5)
 
 
 def _clouds(rng: np.random.Generator) -> FloatArray:

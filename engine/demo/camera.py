@@ -38,12 +38,9 @@ class Camera:
 
     def point(self, x: float, y: float, z: float) -> Point:
         """Metres -> pixels at the drawn size."""
-        depth = max(z, NEAR)
-        scale = FOCAL / depth
-        return (
-            self.centre + scale * (x + self.bend * depth * depth),
-            self.horizon + scale * (EYE - y),
-        )
+        depth, scale = max(z, NEAR), self.scale(z)
+        across = self.centre + scale * (x + self.bend * depth * depth)
+        return across, self.horizon + scale * (EYE - y)
 
 
 @dataclass(frozen=True)
@@ -124,10 +121,26 @@ class Canvas:
         (x0, y0), (x1, y1) = self.camera.point(left, high, z), self.camera.point(right, low, z)
         self.polygon([(x0, y0), (x1, y0), (x1, y1), (x0, y1)], colour, z, kind, glow)
 
+    def wall(
+        self,
+        x: float,
+        depths: Point,
+        heights: Point,
+        colour: Colour,
+        z: float,
+        kind: str = "",
+        glow: bool = False,
+    ) -> None:
+        """A rectangle in metres along the road, at x, lit as at depth z."""
+        (near, far), (low, high) = depths, heights
+        corners = [(low, near), (high, near), (high, far), (low, far)]
+        points = [self.camera.point(x, y, depth) for y, depth in corners]
+        self.polygon(points, colour, z, kind, glow)
+
     def _fill(self, colour: Colour, z: float, glow: bool) -> tuple[int, int, int]:
-        if glow:
-            return int(colour[0]), int(colour[1]), int(colour[2])
-        return self.light.on(colour, z)
+        return (
+            (int(colour[0]), int(colour[1]), int(colour[2])) if glow else self.light.on(colour, z)
+        )
 
 
 def shade(colour: Colour, factor: float) -> Colour:

@@ -13,7 +13,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from engine.analysis.answer_reading import ATTRIBUTES
-from engine.demo.demo_questions import ASKED
+from engine.demo.wordings import ASKED
 from engine.errors import DatasetError
 from engine.plain_files import read_limited, reason
 from engine.prompts import WORDS

@@ -6,16 +6,10 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from engine.analysis.answer_reading import (
-    ATTRIBUTES,
-    MOTION_ASKED,
-    Claims,
-    Score,
-    read_attributes,
-    score,
-)
+from engine.analysis import answer_reading
+from engine.analysis.answer_reading import ATTRIBUTES, MOTION_ASKED, Claims, Score
 from engine.demo.demo_dataset import write_dataset
-from engine.demo.demo_questions import ASKED, DEFAULT_QUESTION
+from engine.demo.wordings import ASKED, DEFAULT_QUESTION
 from engine.types import Sample
 
 DEMO_MODELS = (
@@ -45,7 +39,7 @@ def evaluate(seeds: range, models: Sequence[str], say: Callable[[str], None]) ->
             for model in models:
                 claims[model] += _claims(model, samples)
         say(f"evaluated scenes {part.start} to {part.stop - 1}")
-    return {model: score(truths, claims[model], SCORED) for model in models}
+    return {model: answer_reading.score(truths, claims[model], SCORED) for model in models}
 
 
 def as_text(table: Table) -> str:
@@ -65,8 +59,8 @@ def _claims(model: str, samples: Sequence[Sample]) -> list[Claims]:
     """A model's statements about each sample; motion is also asked separately."""
     rows = []
     for sample in samples:
-        said = read_attributes(ask(model, sample, DEFAULT_QUESTION))
-        asked = read_attributes(ask(model, sample, ASKED["motion"][0]))
+        said = answer_reading.read_attributes(ask(model, sample, DEFAULT_QUESTION))
+        asked = answer_reading.read_attributes(ask(model, sample, ASKED["motion"][0]))
         rows.append(said | ({MOTION_ASKED: asked["motion"]} if "motion" in asked else {}))
     return rows
 

@@ -8,8 +8,8 @@ within a clip.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -28,21 +28,21 @@ CLOTHES: tuple[Colour, ...] = (
 SKIN: tuple[Colour, ...] = ((226, 182, 150), (160, 112, 80), (98, 66, 48))
 
 
-class Prop(Protocol):
-    """Anything with a depth (metres at time 0, when the car has gone 0 m) that can be drawn."""
+@dataclass(frozen=True)
+class Prop(ABC):
+    """Something at x and, at time 0 when the car has gone 0 m, at depth z, in metres."""
 
-    @property
-    def z(self) -> float: ...
+    x: float
+    z: float
 
+    @abstractmethod
     def draw(self, canvas: Canvas, z: float, time: float) -> None: ...
 
 
 @dataclass(frozen=True)
-class Tree:
+class Tree(Prop):
     """A round or a pointed tree."""
 
-    x: float
-    z: float
     height: float
     crown: float
     pointed: bool
@@ -68,11 +68,9 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class House:
+class House(Prop):
     """A façade along the road, from depth z to z + length."""
 
-    x: float
-    z: float
     length: float
     height: float
     wall: Colour
@@ -80,71 +78,48 @@ class House:
 
     def draw(self, canvas: Canvas, z: float, time: float) -> None:
         near, far = max(z, NEAR + 0.3), max(z + self.length, NEAR + 0.6)
-        middle, point = (near + far) / 2, canvas.camera.point
-        outer = self.x + math.copysign(6.0, self.x)
+        middle, whole = (near + far) / 2, (near, far)
         if z > NEAR:
-            left, right = sorted((self.x, outer))
+            left, right = sorted((self.x, self.x + math.copysign(6.0, self.x)))
             canvas.box(left, right, 0, self.height, z, shade(self.wall, 0.7), "building")
-        self._panel(canvas, near, far, 0, self.height, self.wall, middle, "building")
-        self._panel(canvas, near, far, self.height * 0.96, self.height + 0.25,
-                    shade(self.wall, 0.5), middle, "building")  # fmt: skip
+        canvas.wall(self.x, whole, (0, self.height), self.wall, middle, "building")
+        eaves = (self.height * 0.96, self.height + 0.25)
+        canvas.wall(self.x, whole, eaves, shade(self.wall, 0.5), middle, "building")
         floors, columns = max(1, int(self.height / 2.8)), max(2, int(self.length / 2.4))
         for number in range(floors * columns):
             floor, column = divmod(number, columns)
             start = z + (column + 0.25) * self.length / columns
             end = start + 0.5 * self.length / columns
-            if start < NEAR + 0.3 or point(self.x, 0, start)[0] < -60:
+            if start < NEAR + 0.3 or canvas.camera.point(self.x, 0, start)[0] < -60:
                 continue
             lit = canvas.light.night and self.lit[number % len(self.lit)]
             colour = (250, 208, 120) if lit else (58, 70, 88)
             low = 0.9 + floor * 2.8
-            self._panel(canvas, start, end, low, low + 1.5, colour, middle, "", lit)
-
-    def _panel(
-        self,
-        canvas: Canvas,
-        near: float,
-        far: float,
-        low: float,
-        high: float,
-        colour: Colour,
-        z: float,
-        kind: str,
-        glow: bool = False,
-    ) -> None:
-        point = canvas.camera.point
-        corners = [(low, near), (high, near), (high, far), (low, far)]
-        canvas.polygon([point(self.x, y, d) for y, d in corners], colour, z, kind, glow)
+            canvas.wall(self.x, (start, end), (low, low + 1.5), colour, middle, "", lit)
 
 
 @dataclass(frozen=True)
-class Rail:
+class Rail(Prop):
     """One span of a guardrail with its post, from depth z to z + length."""
 
-    x: float
-    z: float
     length: float
     tone: float
 
     def draw(self, canvas: Canvas, z: float, time: float) -> None:
-        near, far, point = max(z, NEAR), z + self.length, canvas.camera.point
+        near, far = max(z, NEAR), z + self.length
         if far <= NEAR:
             return
         if z > NEAR:
             canvas.box(self.x - 0.09, self.x + 0.09, 0, 0.8, z, (96, 98, 102), "rail")
         for low, high, tone in ((0.42, 0.9, 1.0), (0.52, 0.6, 0.5), (0.72, 0.8, 0.55)):
-            corners = [(low, near), (high, near), (high, far), (low, far)]
-            colour = shade((214, 216, 220), tone * self.tone)
-            kind = "rail" if tone == 1.0 else ""
-            canvas.polygon([point(self.x, y, d) for y, d in corners], colour, near, kind)
+            colour, kind = shade((214, 216, 220), tone * self.tone), "rail" if tone == 1.0 else ""
+            canvas.wall(self.x, (near, far), (low, high), colour, near, kind)
 
 
 @dataclass(frozen=True)
-class Post:
+class Post(Prop):
     """A lamp post or a road sign: tall, thin, no person."""
 
-    x: float
-    z: float
     height: float
     sign: bool
 
@@ -164,11 +139,9 @@ class Post:
 
 
 @dataclass(frozen=True)
-class Bale:
+class Bale(Prop):
     """A round straw bale, or a low bush when green, in an open field."""
 
-    x: float
-    z: float
     size: float
     colour: Colour
 
@@ -242,23 +215,19 @@ def make_posts(rng: np.random.Generator, reach: float) -> list[Prop]:
 
 
 @dataclass(frozen=True)
-class Vehicle:
+class Vehicle(Prop):
     """A car or a truck seen from behind, in the lane ahead."""
 
     truck: bool
-    z: float
     speed: float  # metres per second relative to the camera; negative comes nearer
     paint: Colour
     width: float
     height: float
 
     def draw(self, canvas: Canvas, z: float, time: float) -> None:
-        canvas.ellipse(
-            canvas.camera.point(0, 0.03, z),
-            (self.width * 0.58 * canvas.camera.scale(z), 0.12 * canvas.camera.scale(z)),
-            (26, 26, 28),
-            z,
-        )
+        scale = canvas.camera.scale(z)
+        shadow = (self.width * 0.58 * scale, 0.12 * scale)
+        canvas.ellipse(canvas.camera.point(0, 0.03, z), shadow, (26, 26, 28), z)
         (self._truck if self.truck else self._car)(canvas, z)
 
     def _car(self, canvas: Canvas, z: float) -> None:
@@ -267,8 +236,8 @@ class Vehicle:
             inner, outer = sorted((side * half * 0.6, side * half * 0.94))
             canvas.box(inner, outer, 0.0, 0.42, z, (18, 18, 20), "car")
         canvas.box(-half, half, 0.25, top * 0.62, z, self.paint, "car")
-        cabin = [(-half * 0.92, top * 0.6), (-half * 0.68, top), (half * 0.68, top)]
-        cabin.append((half * 0.92, top * 0.6))
+        sides = ((-0.92, 0.6), (-0.68, 1.0), (0.68, 1.0), (0.92, 0.6))
+        cabin = [(half * across, top * up) for across, up in sides]
         roof = [point(x, y, z) for x, y in cabin]
         canvas.polygon(roof, shade(self.paint, 0.86), z, "car")
         glass = [point(x * 0.86, y if y < top else top * 0.95, z) for x, y in cabin]
@@ -308,11 +277,9 @@ class Vehicle:
 
 
 @dataclass(frozen=True)
-class Person:
+class Person(Prop):
     """A pedestrian at the roadside."""
 
-    z: float
-    x: float
     drift: float  # metres per second sideways
     height: float
     stride: float
@@ -335,13 +302,12 @@ class Person:
         canvas.limb(at(-0.1, 0.9), at(-0.12 - step, 0.0), 0.2 * size, shade(self.legs, 0.8), z)
         torso = [at(-0.3, 1.5), at(0.3, 1.5), at(0.25, 0.78), at(-0.25, 0.78)]
         canvas.polygon(torso, self.coat, z, "person")
-        canvas.limb(at(-0.3, 1.46), at(-0.38 + step * 0.8, 0.85), 0.14 * size,
-                    shade(self.coat, 0.75), z)  # fmt: skip
-        canvas.limb(at(0.3, 1.46), at(0.38 - step * 0.8, 0.85), 0.14 * size,
-                    shade(self.coat, 0.75), z)  # fmt: skip
+        for side in (-1, 1):
+            hand = at(side * (0.38 - step * 0.8), 0.85)
+            canvas.limb(at(side * 0.3, 1.46), hand, 0.14 * size, shade(self.coat, 0.75), z)
         if self.bag:
-            canvas.polygon([at(0.3, 1.0), at(0.56, 1.0), at(0.56, 0.62), at(0.3, 0.62)],
-                           (92, 60, 36), z, "person")  # fmt: skip
+            bag = [at(0.3, 1.0), at(0.56, 1.0), at(0.56, 0.62), at(0.3, 0.62)]
+            canvas.polygon(bag, (92, 60, 36), z, "person")
         canvas.ellipse(at(0, 1.68), (0.15 * size, 0.18 * size), self.skin, z, "person")
         canvas.ellipse(at(0, 1.77), (0.15 * size, 0.1 * size), (40, 30, 26), z, "person")
 
@@ -354,7 +320,7 @@ def make_vehicle(rng: np.random.Generator, truck: bool, motion: str) -> Vehicle:
     width = rng.uniform(2.35, 2.6) if truck else rng.uniform(1.75, 1.95)
     height = rng.uniform(3.0, 3.6) if truck else rng.uniform(1.4, 1.72)
     paint = pick_colour(rng, PAINTS, 14)
-    return Vehicle(truck, float(middle - speed / 2), float(speed), paint, width, height)
+    return Vehicle(0, float(middle - speed / 2), truck, float(speed), paint, width, height)
 
 
 def make_person(rng: np.random.Generator, side: int, speed: float) -> Person:

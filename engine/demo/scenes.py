@@ -32,20 +32,6 @@ class Scene:
     distance: npt.NDArray[np.float32]  # (20,) metres to the lead vehicle, nan without one
 
 
-@dataclass(frozen=True)
-class ScenePlan:
-    """All that is drawn in a scene, before the first pixel."""
-
-    bend: float
-    speed: float
-    light: Light
-    surroundings: Surroundings
-    still: list[props.Prop]
-    lead: props.Vehicle | None
-    person: props.Person | None
-    shake: npt.NDArray[np.float64]  # (20, 2) pixels: horizon, sideways
-
-
 def draw_truth(rng: np.random.Generator) -> dict[str, str]:
     """Attribute values, independent of each other; only those that apply."""
 
@@ -68,15 +54,48 @@ def render(seed: int) -> Scene:
     """The scene of a seed; the same seed gives the same bytes."""
     rng = np.random.default_rng([seed, 0x57A6E])
     truth = draw_truth(rng)
-    plan = _plan(rng, truth)
-    sky = paint_sky(rng, plan.surroundings, plan.light)
-    drawn = [_frame(plan, sky, number, rng) for number in range(FRAMES)]
+    night, side = truth["time of day"] == "night", {"left": -1, "right": 1}
+    speed = float(rng.uniform(3.0, 5.0))
+    turn = {"left": -1.0, "straight": 0.0, "right": 1.0}[truth["curve"]]
+    bend = float(turn * rng.uniform(0.0048, 0.0092) + rng.uniform(-0.0004, 0.0004))
+    gain = float(rng.uniform(0.8, 0.95) if night else rng.uniform(0.82, 1.08))
+    around = make_surroundings(rng, truth["roadside"])
+    light = Light(night, gain, around.haze)
+    still = _roadside(rng, truth, around)
+    lead, person = None, None
+    if truth["lead vehicle"] != "none":
+        lead = props.make_vehicle(rng, truth["lead vehicle"] == "truck", truth["motion"])
+    if truth["pedestrian"] != "none":
+        person = props.make_person(rng, side[truth["pedestrian"]], speed)
+    # A camera on wheels: a slow sway and a little jitter, pixels at the drawn size.
+    phase, rate = rng.uniform(0, 6.28, 2), rng.uniform(4, 9, 2)
+    sway = np.sin(phase + rate * (np.arange(FRAMES)[:, None] / FPS)) * rng.uniform(0.9, 1.8, 2)
+    shake = sway + rng.normal(0, 0.3, (FRAMES, 2))
+    sky = paint_sky(rng, around, light)
+    frames, labels = [], []
+    for number, (up, aside) in enumerate(shake):
+        time = number / FPS
+        gone = speed * time
+        camera = Camera(around.horizon + up, WIDTH / 2 + aside, bend)
+        ground, label = paint_ground(around, light, camera, sky, gone)
+        picture = Image.fromarray(ground).resize((WIDTH, HEIGHT), Image.Resampling.BILINEAR)
+        canvas = Canvas(picture, Image.fromarray(label), camera, light)
+        for thing in still:
+            if thing.z - gone + getattr(thing, "length", 0.0) > 1.5:
+                thing.draw(canvas, thing.z - gone, time)
+        moving: list[tuple[float, props.Prop]] = []
+        if lead:
+            moving.append((lead.z + lead.speed * time, lead))
+        if person and person.z - gone > 1.5:
+            moving.append((person.z - gone, person))
+        for z, thing in sorted(moving, key=lambda pair: -pair[0]):
+            thing.draw(canvas, z, time)
+        frames.append(_expose(picture, rng))
+        labels.append(np.asarray(canvas.labels, dtype=np.uint8))
     times = np.arange(FRAMES, dtype=np.float32) / FPS
-    lead = plan.lead
     distance = lead.z + lead.speed * times if lead else np.full(FRAMES, np.nan)
-    frames = np.stack([picture for picture, _ in drawn])
-    labels = np.stack([label for _, label in drawn])
-    return Scene(seed, frames, labels, truth, distance.astype(np.float32))
+    pictures, maps = np.stack(frames), np.stack(labels)
+    return Scene(seed, pictures, maps, truth, distance.astype(np.float32))
 
 
 def mirror(scene: Scene) -> Scene:
@@ -86,28 +105,6 @@ def mirror(scene: Scene) -> Scene:
     frames = np.ascontiguousarray(scene.frames[:, :, ::-1])
     labels = np.ascontiguousarray(scene.labels[:, :, ::-1])
     return Scene(scene.seed, frames, labels, truth, scene.distance)
-
-
-def _plan(rng: np.random.Generator, truth: dict[str, str]) -> ScenePlan:
-    night = truth["time of day"] == "night"
-    speed = float(rng.uniform(3.0, 5.0))
-    turn = {"left": -1.0, "straight": 0.0, "right": 1.0}[truth["curve"]]
-    bend = turn * rng.uniform(0.0048, 0.0092) + rng.uniform(-0.0004, 0.0004)
-    gain = float(rng.uniform(0.8, 0.95) if night else rng.uniform(0.82, 1.08))
-    surroundings = make_surroundings(rng, truth["roadside"])
-    lead = truth["lead vehicle"]
-    side = {"left": -1, "right": 1}
-    person = truth["pedestrian"]
-    return ScenePlan(
-        bend=float(bend),
-        speed=speed,
-        light=Light(night, gain, surroundings.haze),
-        surroundings=surroundings,
-        still=_roadside(rng, truth, surroundings),
-        lead=props.make_vehicle(rng, lead == "truck", truth["motion"]) if lead != "none" else None,
-        person=props.make_person(rng, side[person], speed) if person != "none" else None,
-        shake=_shake(rng),
-    )
 
 
 def _roadside(rng: np.random.Generator, truth: dict[str, str], around: Surroundings) -> list[Any]:
@@ -125,36 +122,6 @@ def _roadside(rng: np.random.Generator, truth: dict[str, str], around: Surroundi
     else:
         things += props.make_bales(rng, REACH, straw=True)
     return sorted(things, key=lambda thing: -thing.z)
-
-
-def _shake(rng: np.random.Generator) -> npt.NDArray[np.float64]:
-    """A camera on wheels: a slow sway and a little jitter, pixels at the drawn size."""
-    phase, rate = rng.uniform(0, 6.28, 2), rng.uniform(4, 9, 2)
-    times = np.arange(FRAMES)[:, None] / FPS
-    return np.sin(phase + rate * times) * rng.uniform(0.9, 1.8, 2) + rng.normal(0, 0.3, (FRAMES, 2))
-
-
-def _frame(
-    plan: ScenePlan, sky: npt.NDArray[np.float32], number: int, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    time = number / FPS
-    gone = plan.speed * time
-    up, aside = plan.shake[number]
-    camera = Camera(plan.surroundings.horizon + up, WIDTH / 2 + aside, plan.bend)
-    ground, labels = paint_ground(plan.surroundings, plan.light, camera, sky, gone)
-    picture = Image.fromarray(ground).resize((WIDTH, HEIGHT), Image.Resampling.BILINEAR)
-    canvas = Canvas(picture, Image.fromarray(labels), camera, plan.light)
-    for thing in plan.still:
-        if thing.z - gone + getattr(thing, "length", 0.0) > 1.5:
-            thing.draw(canvas, thing.z - gone, time)
-    moving: list[tuple[float, props.Prop]] = []
-    if plan.lead:
-        moving.append((plan.lead.z + plan.lead.speed * time, plan.lead))
-    if plan.person and plan.person.z - gone > 1.5:
-        moving.append((plan.person.z - gone, plan.person))
-    for z, thing in sorted(moving, key=lambda pair: -pair[0]):
-        thing.draw(canvas, z, time)
-    return _expose(picture, rng), np.asarray(canvas.labels, dtype=np.uint8)
 
 
 def _expose(picture: Image.Image, rng: np.random.Generator) -> npt.NDArray[np.uint8]:

@@ -19,7 +19,8 @@ def simulate(frames: npt.NDArray[np.uint8], fps: float, seed: int) -> Events:
     """(F, H, W, 3) frames -> events sorted by time; time 0 is the first frame."""
     rng = np.random.default_rng([seed, 0xE7E47])
     count, height, width = frames.shape[:3]
-    level = _log_intensity(frames)
+    luma = frames.astype(np.float32) @ np.array((0.299, 0.587, 0.114), np.float32)
+    level = np.asarray(np.log(luma + DARK).reshape(count, -1), dtype=np.float32)  # (F, H * W)
     spread = rng.standard_normal(height * width, dtype=np.float32)
     threshold = np.clip(THRESHOLD + MISMATCH * spread, 0.08, None)
     # each pixel starts somewhere between its two thresholds, as in a camera that has been on
@@ -29,18 +30,16 @@ def simulate(frames: npt.NDArray[np.uint8], fps: float, seed: int) -> Events:
     for step in range(1, count):
         start = (step - 1) * period
         parts.append(_crossings(level[step - 1], level[step], memory, threshold, start, period))
-    parts.append(_noise(rng, height * width, (count - 1) * period))
+    # Shot noise: uniform over pixels, time and polarity.
+    pixels, duration = height * width, (count - 1) * period
+    noise = int(rng.poisson(NOISE_HZ * pixels * duration / 1e6))
+    moments = (rng.random(noise) * duration).astype(np.int64)
+    places, signs = rng.integers(0, pixels, noise), rng.integers(0, 2, noise).astype(np.uint8)
+    parts.append((moments, places, signs))
     t, pixel, p = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((pixel, t))
     y, x = np.divmod(pixel[order], width)
     return Events(x.astype(np.uint16), y.astype(np.uint16), t[order], p[order], width, height)
-
-
-def _log_intensity(frames: npt.NDArray[np.uint8]) -> FloatArray:
-    """(F, H * W) logarithm of the luma."""
-    weights = np.array((0.299, 0.587, 0.114), np.float32)
-    luma = frames.astype(np.float32) @ weights
-    return np.asarray(np.log(luma + DARK).reshape(len(frames), -1), dtype=np.float32)
 
 
 def _crossings(
@@ -66,10 +65,3 @@ def _crossings(
     t = (start + share * period).astype(np.int64)
     memory[pixel] += sign * times * threshold[pixel]
     return t, source, (sign[which] > 0).astype(np.uint8)
-
-
-def _noise(rng: np.random.Generator, pixels: int, duration: float) -> Fields:
-    """Shot noise: uniform over pixels, time and polarity; duration in microseconds."""
-    count = int(rng.poisson(NOISE_HZ * pixels * duration / 1e6))
-    t = (rng.random(count) * duration).astype(np.int64)
-    return t, rng.integers(0, pixels, count), rng.integers(0, 2, count).astype(np.uint8)

@@ -12,10 +12,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from engine.demo.camera import KIND
-from engine.demo.demo_questions import DEFAULT_QUESTION
-from engine.demo.scene_answers import reference
 from engine.demo.scenes import FPS, Scene
 from engine.demo.simulator import simulate
+from engine.demo.wordings import DEFAULT_QUESTION, reference
 from engine.media.events import render as draw_events
 from engine.types import Box, Events
 from engine.viewing import playing

@@ -84,11 +84,11 @@ class BenchmarkJob(Job):
                     outcome = execute.run(ready, self, executor)
                 finally:
                     self._stage = "" if self.cluster is None else LEAVING
-        self.state = "done" if outcome == "finished" else "cancelled"
+        if outcome == "cancelled":
+            self.state = "cancelled"
 
     def _executor(self) -> AbstractContextManager[execute.Executor | None]:
         if self.cluster is None:
-            self._stage = CHECKING
             return nullcontext()
         address = self.cluster.address
         self._stage = "starting Ray" if address == LOCAL else f"connecting to Ray at {address}"

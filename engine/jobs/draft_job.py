@@ -6,18 +6,12 @@ are timed.  A sample that fails does not stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.analysis import drafting
-from engine.analysis.drafting import (
-    LOOKUP,
-    DraftReport,
-    DraftRequest,
-    SampleTrial,
-    UntriedSample,
-)
+from engine.analysis.drafting import LOOKUP, DraftReport, DraftRequest, SampleTrial, UntriedSample
 from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.jobs.queue import Job, JobView
 from engine.models import registry
@@ -25,7 +19,6 @@ from engine.pipeline.watcher import DraftWatcher
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
-    from engine.models.checkpoint import ModelEntry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +37,10 @@ class DraftJob(Job, DraftWatcher):
 
     request: DraftRequest
     report: DraftReport | None = None
+    title = "The drafting"
     _done: int = 0
     _trials: list[SampleTrial] = field(default_factory=list)
     _failed: list[UntriedSample] = field(default_factory=list)
-
-    @property
-    def title(self) -> str:
-        return "The drafting"
 
     def round(self, done: int, of: int) -> None:
         self._done = self.finished * of + done
@@ -65,6 +55,8 @@ class DraftJob(Job, DraftWatcher):
 
         If none succeeded, the job fails with the error of the first sample.
         """
+        from engine.models.adapter import refuse_other_vocabulary
+
         self.state = "loading"
         draft = self.request.draft
         names = [self.request.target, *([] if draft == LOOKUP else [draft])]
@@ -75,25 +67,18 @@ class DraftJob(Job, DraftWatcher):
         }
         if all(reasons.values()):
             raise BadInput(next(iter(reasons.values())))
-        models = self._load(entries)
+        most = self.request.decode.max_new_tokens
+        target, *drafts = adapters = [registry.load(entry, most) for entry in entries]
+        for adapter in adapters:
+            if why := adapter.refuses.get("draft"):
+                raise BadInput(f"{adapter.info.name}: {why}")
+        for adapter in drafts:
+            refuse_other_vocabulary(adapter, target)
         self.state = "running"
-        failure = self._try_all(*models, reasons)
+        failure = self._try_all(target, drafts[0] if drafts else None, reasons)
         if failure is not None and not self._trials:
             raise failure
         self.report = drafting.report(self.request, self._trials, self._failed)
-        self.state = "done"
-
-    def _load(self, entries: Sequence[ModelEntry]) -> tuple[Adapter, Adapter | None]:
-        from engine.models.adapter import refuse_other_vocabulary
-
-        most = self.request.decode.max_new_tokens
-        target, *others = [registry.load(entry, most) for entry in entries]
-        for adapter in (target, *others):
-            if why := adapter.refuses.get("draft"):
-                raise BadInput(f"{adapter.info.name}: {why}")
-        for draft in others:
-            refuse_other_vocabulary(draft, target)
-        return target, others[0] if others else None
 
     def _try_all(
         self, target: Adapter, draft: Adapter | None, reasons: Mapping[str, str]

@@ -5,19 +5,17 @@ It keeps the figures and the map, not the pictures, so that many explanations fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from engine.attribution import cells
-from engine.attribution.explained import (
-    ExplainOptions,
-    ExplainRequest,
-    ExplainWatcher,
-    Explanation,
-)
+from msgspec import structs
+
+from engine.attribution import explained
+from engine.attribution.explained import ExplainOptions, ExplainRequest, ExplainWatcher, Explanation
 from engine.errors import BadInput
 from engine.jobs.queue import Job, JobView
-from engine.models import registry, supported
+from engine.models import registry
 from engine.models.checkpoint import ModelEntry
+from engine.models.families import ANY_FAMILY
 from engine.storage.explanations import Cost
 
 
@@ -39,11 +37,8 @@ class ExplainJob(Job, ExplainWatcher):
     request: ExplainRequest
     found: Explanation | None = None
     map: bytes = b""
+    title = "The explanation"
     _done: tuple[int, int] = (0, 0)
-
-    @property
-    def title(self) -> str:
-        return "The explanation"
 
     def planned(self, cost: Cost) -> None:
         self._done = (self._done[0], cost.encodings)
@@ -64,8 +59,7 @@ class ExplainJob(Job, ExplainWatcher):
         self.state = "running"
         found = explain.explain(adapter, self.request, self)
         self.map = heatmap.sheet(found)
-        self.found = replace(found, pictures=())
-        self.state = "done"
+        self.found = structs.replace(found, pictures=())
 
     def view(self) -> ExplainView:
         state, (done, of) = self.state, self._done
@@ -74,5 +68,5 @@ class ExplainJob(Job, ExplainWatcher):
 
 def cost_of(item: ModelEntry, options: ExplainOptions, pictures: int, raw: bool) -> Cost:
     """What an explanation of a sample with so many pictures computes; loads no model."""
-    batched = item.family != supported.ANY_FAMILY  # its adapters refuse batches
-    return cells.counted(options, pictures, raw, batched, item.name)
+    batched = item.family != ANY_FAMILY  # its adapters refuse batches
+    return explained.cost_of(options, pictures, raw, batched, item.name)

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 from engine.errors import Cancelled, ModelUnavailable
 from engine.jobs.queue import Job, JobView
-from engine.models import registry, variants, weights
+from engine.models import checkpoint_files, registry, variants
 from engine.models.checkpoint import ModelEntry
-from engine.models.weights import Step
+from engine.models.checkpoint_files import Step
 
 Action = Literal["load", "unload", "hash"]
 
@@ -50,7 +50,7 @@ class ModelJob(Job):
 
     def run(self) -> None:
         self.state = "loading" if self.action == "load" else "running"
-        with weights.reported_to(self._follow):
+        with checkpoint_files.reported_to(self._follow):
             if self.action == "load":
                 if reason := registry.unavailable(self.entry):  # before hashing a large checkpoint
                     raise ModelUnavailable(reason)

@@ -13,7 +13,8 @@ import threading
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections import OrderedDict, deque
+from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, TypeVar
@@ -70,7 +71,7 @@ class Job(Watcher, ABC):
 
     @abstractmethod
     def run(self) -> None:
-        """Does the work on the worker's thread; sets the final state unless it raises."""
+        """Does the work on the worker's thread; done at its end unless it sets another state."""
 
     @property
     def ended(self) -> bool:
@@ -128,7 +129,7 @@ class Job(Watcher, ABC):
                 raise Cancelled(f"{self.title} was cancelled before it started.")
             self._started = time.monotonic()
             self.run()
-            self._ended = time.monotonic()
+            self.end(self.state if self.ended else "done")
         except Cancelled as error:
             self.end("cancelled", self.abandoned() or error)
         except StageScopeError as error:
@@ -163,7 +164,7 @@ class Jobs:
     """The queue of the process and its worker thread."""
 
     def __init__(self) -> None:
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._jobs: dict[str, Job] = {}
         self._waiting: deque[Job] = deque()
         self._warm: deque[str] = deque()
         self._busy: Job | None = None
@@ -176,9 +177,9 @@ class Jobs:
         with self._change:
             self._jobs[job.id] = job
             self._waiting.append(job)
-            self._forget_old()
+            for job_id in [key for key, old in self._jobs.items() if old.ended][:-KEPT]:
+                del self._jobs[job_id]
             self._start()
-            self._change.notify()
 
     def get(self, job_id: str) -> Job | None:
         return self._jobs.get(job_id)
@@ -193,7 +194,6 @@ class Jobs:
         with self._change:
             self._warm.extend(item.name for item in registry.entries() if item.demo)
             self._start()
-            self._change.notify()
 
     def position(self, job: Job) -> int:
         with self._change:
@@ -210,27 +210,22 @@ class Jobs:
 
     def serve_brief(self) -> float:
         """Runs the brief jobs of the queue on the calling thread, which is the worker's."""
-        start, long_job = time.monotonic(), self._busy
-        served = False
-        while (job := self._next_brief()) is not None:
+        start, long_job, served = time.monotonic(), self._busy, False
+        while True:
+            with self._change:
+                job = next((job for job in self._waiting if job.brief), None)
+                self._busy = job or long_job
+                if job is None:
+                    return (time.monotonic() - start) * 1000 if served else 0.0
+                self._waiting.remove(job)
             served = True
             job.work()
-        with self._change:
-            self._busy = long_job
-        return (time.monotonic() - start) * 1000 if served else 0.0
-
-    def _next_brief(self) -> Job | None:
-        with self._change:
-            brief = next((job for job in self._waiting if job.brief), None)
-            if brief is not None:
-                self._waiting.remove(brief)
-                self._busy = brief
-            return brief
 
     def _start(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="stagescope", daemon=True)
             self._thread.start()
+        self._change.notify()
 
     def _work(self) -> None:
         while True:
@@ -240,25 +235,14 @@ class Jobs:
                 name = "" if job else self._warm.popleft()
             if job:
                 job.work()
-            else:
-                _load_quietly(name)
+            else:  # a failure is reported when a run needs the model
+                with suppress(StageScopeError):
+                    registry.load(registry.entry(name))
+                    # Streamlit collects garbage after each rerun, now without what was loaded.
+                    gc.collect()
+                    gc.freeze()
             with self._change:
                 self._busy = None
-
-    def _forget_old(self) -> None:
-        for job_id in [key for key, job in self._jobs.items() if job.ended][:-KEPT]:
-            del self._jobs[job_id]
-
-
-def _load_quietly(name: str) -> None:
-    """Ignores a failure: it is reported when a run needs the model."""
-    try:
-        registry.load(registry.entry(name))
-    except StageScopeError:
-        return
-    # Streamlit collects garbage after each rerun; freeze() excludes what was loaded from it.
-    gc.collect()
-    gc.freeze()
 
 
 @lru_cache(maxsize=1)

@@ -106,10 +106,12 @@ class RunJob(Job):
         finally:  # a finished job must not keep an unloaded model in memory
             self._last_text = self._text([token for token, _ in self._tokens])
             self._adapter = None
-        if result.generation.stop == "cancelled" and (stopped := self.abandoned()):
+        cancelled = result.generation.stop == "cancelled"
+        if cancelled and (stopped := self.abandoned()):
             result = replace(result, notes=(*result.notes, str(stopped)))
         self.result = result
-        self.state = "cancelled" if result.generation.stop == "cancelled" else "done"
+        if cancelled:
+            self.state = "cancelled"
 
 
 def progress(
@@ -124,9 +126,7 @@ def progress(
     if not begun:
         return ()
     start = begun[0][1]
-    ends = [(name, 1000 * (moment - start)) for name, moment in begun] + [
-        ("", 1000 * (now - start))
-    ]
+    ends = [(name, 1000 * (moment - start)) for name, moment in [*begun, ("", now)]]
     spans = [Span(name, at, max(0.0, end - at)) for (name, at), (_, end) in pairwise(ends)]
     last = "vision" if mode == "hooked" else "decode"
     if spans[-1].name != last:

@@ -69,20 +69,7 @@ class VerifyJob(Job, VerifyWatcher):
         self.misuse = not all(model.known for model in models)
         if self.cancelled():
             raise Cancelled("The verification was cancelled.")
-        entries = [
-            certificates.model_entry(
-                model.name,
-                model.info.digest if model.info else "",
-                model.info.precision if model.info else "",
-                model.environment,
-                model.verdicts,
-                model.backend,
-                (model.info.shows or "") if model.info else "",
-                model.pixels,
-            )
-            for model in models
-        ]
-        self.certificate = certificates.make(self.request, entries, self.verdicts, self.dataset)
+        self.certificate = certificates.make(self.request, models, self.dataset)
         try:
             certificates.store(self.certificate)
         except BadInput as error:

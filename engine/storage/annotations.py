@@ -8,6 +8,7 @@ keeps lines of several sessions apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
@@ -48,7 +49,7 @@ def read(folder: Path, damage: DamagedLines | None = None) -> dict[Task, Feedbac
     """The feedback of a run by task; StoreError if it cannot be read."""
     found = {
         line.task: Feedback(line.thumb, line.note[:MAX_NOTE_CHARS])
-        for line in lines(folder, MARKS, "notes", Annotation.parse, damage)
+        for line in lines(folder, MARKS, "notes", Annotation, damage)
     }
     return {task: feedback for task, feedback in found.items() if feedback != Feedback()}
 
@@ -58,7 +59,7 @@ def votes(folder: Path, damage: DamagedLines | None = None) -> tuple[Vote, ...]:
 
     Of each visit the last one per sample and pair of answers, blind and open votes apart.
     """
-    every = islice(lines(folder, VOTES, "votes", Vote.parse, damage), MAX_VOTES)
+    every = islice(lines(folder, VOTES, "votes", Vote, damage), MAX_VOTES)
     found = {(vote.seed, vote.blind, vote.sample, vote.answers): vote for vote in every}
     return tuple(found.values())
 
@@ -76,7 +77,7 @@ def of_file(folder: Path, name: str, reader: Callable[[Path, DamagedLines], obje
     except StoreError as error:
         return str(error)
     clause = damage.summary(name)
-    return f"{clause}: they are left out." if clause else ""
+    return f"{clause}; what cannot be read is left out." if clause else ""
 
 
 def put(folder: Path, task: Task, feedback: Feedback) -> None:
@@ -110,12 +111,9 @@ def append(folder: Path, name: str, what: str, line: Mapping[str, Any], most: fl
         if not lock.acquire(LOCK_S):
             raise StoreError(f"Another session is writing to {shown(path)}: try again.")
         try:
-            appender = Appender(path)
-            try:
+            with closing(Appender(path)) as appender:
                 appender.end_torn_line()
                 appender.append({"at": now(), **line})
-            finally:
-                appender.close()
         finally:
             lock.release()
     except OSError as error:
@@ -126,13 +124,10 @@ def append(folder: Path, name: str, what: str, line: Mapping[str, Any], most: fl
 
 
 def lines(
-    folder: Path,
-    name: str,
-    what: str,
-    parse: Callable[[bytes], T],
-    damage: DamagedLines | None = None,
+    folder: Path, name: str, what: str, form: type[T], damage: DamagedLines | None = None
 ) -> Iterator[T]:
     """The lines of a run's file; StoreError if it cannot be read."""
+    parse = msgspec.json.Decoder(form).decode
     try:
         yield from (line for _, line in json_lines.read(folder / name, parse, damage))
     except OSError as error:

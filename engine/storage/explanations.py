@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -17,7 +17,6 @@ from engine.plain_files import Count, Name, Repeat, Time
 from engine.quoting import count
 from engine.storage.annotations import append, lines, of_file
 from engine.storage.json_lines import DamagedLines
-from engine.storage.schemas import checked
 
 EXPLANATIONS = "explanations.jsonl"
 MAX_LINES = 10_000  # that are read
@@ -28,6 +27,7 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Nats = Annotated[float, Meta(ge=-1e9, le=1e9)]
 StoredBox = tuple[Share, Share, Share, Share]
 Text = Annotated[str, Meta(max_length=100_000)]
+Removal = Literal["blur", "neutral", "events", "painted"]  # painted: drawn event pictures, white
 
 
 class CellLoss(Struct, frozen=True):
@@ -67,38 +67,43 @@ class Cost(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        seconds = self.seconds
-        if seconds is None:
-            lasting = "not measured yet"
-        elif seconds < 0.1:
-            lasting = "under 0.1 s"
-        else:
+        seconds, passes = self.seconds, count(self.prefills, "prefill")
+        lasting = "not measured yet" if seconds is None else "under 0.1 s"
+        if seconds is not None and seconds >= 0.1:
             lasting = f"about {seconds:.1f} s" if seconds < 10 else f"about {seconds:,.0f} s"
-        passes = count(self.prefills, "prefill")
         return f"{self.encodings:,} encodings, {passes}; time: {lasting}."
 
 
-class StoredExplanation(Struct, frozen=True):
+class ExplainedWords(Struct, frozen=True, kw_only=True, eq=False):
+    """How much each part of the input carries the words of an answer."""
+
+    answer: Text
+    words: Annotated[str, Meta(min_length=1, max_length=100_000)]  # as they stand in the answer
+    said: bool  # False: scored as if the model had said them after the prompt
+    # Of the answer, or of the words if they were not said.
+    token_ids: Annotated[tuple[Count, ...], Meta(min_length=1, max_length=100_000)]
+    scored: tuple[Count, Count]  # the words' tokens among these: first, and the one after the last
+    logprob: Nats  # of the words on the plain input
+    cells: Annotated[tuple[CellLoss, ...], Meta(max_length=MAX_CELLS)]
+    moments: Annotated[tuple[MomentLoss, ...], Meta(max_length=MAX_MOMENTS)]
+    chance: Chance | None = None
+    cost: Cost  # what was computed; seconds are measured
+    ms: Time
+    removal: Removal
+    notes: Annotated[tuple[Text, ...], Meta(max_length=100)] = ()
+
+
+KEPT = ExplainedWords.__struct_fields__
+
+
+class StoredExplanation(ExplainedWords, frozen=True, kw_only=True, eq=True):
     """A line of explanations.jsonl."""
 
     model: Name
     sample: Name
     repeat: Repeat
     prompt: Text
-    answer: Text
-    words: Annotated[str, Meta(min_length=1, max_length=100_000)]
-    said: bool
-    token_ids: Annotated[tuple[Count, ...], Meta(min_length=1, max_length=100_000)]
-    scored: tuple[Count, Count]
-    logprob: Nats
-    removal: Literal["blur", "neutral", "events", "painted"]
     options: dict[str, int | str | bool]
-    cells: Annotated[tuple[CellLoss, ...], Meta(max_length=MAX_CELLS)]
-    moments: Annotated[tuple[MomentLoss, ...], Meta(max_length=MAX_MOMENTS)]
-    cost: Cost
-    ms: Time
-    chance: Chance | None = None
-    notes: Annotated[tuple[Text, ...], Meta(max_length=100)] = ()
     at: str = ""
 
     def __post_init__(self) -> None:
@@ -110,15 +115,11 @@ class StoredExplanation(Struct, frozen=True):
                 if right - left < LEAST_SIDE or bottom - top < LEAST_SIDE:
                     raise ValueError("a box of `cells` is too small")
 
-    @classmethod
-    def parse(cls, line: bytes) -> Self:
-        return msgspec.convert(checked(line), cls)
-
 
 def read(folder: Path, damage: DamagedLines | None = None) -> tuple[StoredExplanation, ...]:
     """The explanations of a run, oldest first; StoreError if they cannot be read."""
     found: dict[Any, StoredExplanation] = {}
-    every = lines(folder, EXPLANATIONS, "explanations", StoredExplanation.parse, damage)
+    every = lines(folder, EXPLANATIONS, "explanations", StoredExplanation, damage)
     for one in islice(every, MAX_LINES):
         options = tuple(sorted(one.options.items()))
         found[(one.model, one.sample, one.repeat, one.words, options)] = one

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from engine import plain_files
+from engine import plain_files, quoting
 
 T = TypeVar("T")
 SYNC_S = 1.0
@@ -58,17 +58,13 @@ class Appender:
         try:
             while data:
                 data = data[os.write(self._descriptor, data) :]
-            self._sync()
+            if (now := time.monotonic()) - self._synced >= SYNC_S:
+                os.fsync(self._descriptor)
+                self._synced = now
         except OSError:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, before)
             raise
-
-    def _sync(self) -> None:
-        now = time.monotonic()
-        if now - self._synced >= SYNC_S:
-            os.fsync(self._descriptor)
-            self._synced = now
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -99,7 +95,6 @@ class DamagedLines:
     reasons: list[str] = field(default_factory=list)  # why, of the first REASONS of them
 
     def add(self, number: int, reason: str) -> None:
-        """Records a line that cannot be used."""
         self.broken.append(number)
         if len(self.reasons) < REASONS:
             self.reasons.append(f"line {number:,}: {reason}")
@@ -114,14 +109,10 @@ class DamagedLines:
         """A clause about the lines of file `name` that could not be read, or ""."""
         if not self.broken:
             return ""
-        words = "; ".join(self.reasons)
         more = len(self.broken) - len(self.reasons)
-        rest = f"; and {more:,} more" if more else ""
-        lines = "line" if self.total == 1 else "lines"
-        return (
-            f"{len(self.broken):,} of {self.total:,} {lines} of {name} cannot be read ({words}"
-            f"{rest})"
-        )
+        words = "; ".join([*self.reasons, *([f"and {more:,} more"] if more else [])])
+        of = quoting.count(self.total, "line")
+        return f"{len(self.broken):,} of {of} of {name} cannot be read ({words})"
 
 
 def read(
@@ -179,13 +170,8 @@ def at(path: Path, offset: int, parse: Callable[[bytes], T]) -> T | None:
 
 
 def count(path: Path) -> int:
-    """The number of complete lines."""
-    total = 0
     try:
-        stream = plain_files.open_regular(path, links=False)
+        with plain_files.open_regular(path, links=False) as stream:
+            return sum(piece.count(b"\n") for piece in iter(lambda: stream.read(2**20), b""))
     except FileNotFoundError:
-        return total
-    with stream:
-        while piece := stream.read(2**20):
-            total += piece.count(b"\n")
-    return total
+        return 0

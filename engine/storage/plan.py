@@ -8,8 +8,9 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from engine.errors import BadInput
+from engine.media_options import check_range
 from engine.prompts import check_question
-from engine.quoting import quoted, whole
+from engine.quoting import quoted
 from engine.types import OPTIONS, CachePolicy, RunOptions
 
 Order = Literal["auto", "sequential", "interleaved"]
@@ -56,25 +57,22 @@ class Plan(RunOptions):
             what = "models" if not self.models else "samples"
             raise BadInput(f"A run needs {what}: name at least one.")
         for name in (*self.models, *self.samples):
-            _check_text(name)
+            try:
+                name.encode()
+            except UnicodeEncodeError as error:
+                raise BadInput(
+                    f"The name {quoted(name)} holds half of a surrogate pair: correct the record."
+                ) from error
         if twice := next((name for name in self.models if self.models.count(name) > 1), None):
             raise BadInput(f"models names {quoted(twice)} twice: leave one out.")
         if self.prompt is not None:
             object.__setattr__(self, "prompt", check_question(self.prompt))
-        _within("repeat", self.repeat, 1, MAX_REPEAT)
-        _within("warmup", self.warmup, 0, MAX_WARMUP)
-        _within("stop-after", self.stop_after, 1, MAX_RESULTS)
-        _among("order", self.order, ORDERS)
-        _within("batch", self.batch, 1, MAX_BATCH)
-        self._check_batch()
-        if self.planned > MAX_RESULTS:
-            raise BadInput(
-                f"{len(self.models)} models x {len(self.samples):,} samples x {self.repeat:,} "
-                f"repeats are {self.planned:,} results: choose at most {MAX_RESULTS:,}."
-            )
-
-    def _check_batch(self) -> None:
-        """BadInput for settings that only work without batches."""
+        check_range("repeat", self.repeat, 1, MAX_REPEAT)
+        check_range("warmup", self.warmup, 0, MAX_WARMUP)
+        check_range("stop-after", self.stop_after, 1, MAX_RESULTS)
+        if self.order not in ORDERS:
+            raise BadInput(f"order is {quoted(self.order)}: choose one of {', '.join(ORDERS)}.")
+        check_range("batch", self.batch, 1, MAX_BATCH)
         if self.batch > 1 and self.mode == "hooked":
             raise BadInput(
                 f"mode is 'hooked' and batch is {self.batch:,}: a model's own generate() is timed "
@@ -84,6 +82,11 @@ class Plan(RunOptions):
             raise BadInput(
                 f"cache is 'refresh' and batch is {self.batch:,}: features that are computed in a "
                 "batch are not kept; choose use or off, or batch 1."
+            )
+        if self.planned > MAX_RESULTS:
+            raise BadInput(
+                f"{len(self.models)} models x {len(self.samples):,} samples x {self.repeat:,} "
+                f"repeats are {self.planned:,} results: choose at most {MAX_RESULTS:,}."
             )
 
     @property
@@ -111,26 +114,4 @@ class Plan(RunOptions):
                     yield tuple(Task(model, sample, repeat, "measured") for sample in some)
 
     def tasks(self, group: tuple[str, ...]) -> Iterator[Task]:
-        """All measured tasks of a group."""
         return chain.from_iterable(self.batches(group))
-
-
-def _check_text(name: str) -> None:
-    """BadInput for a name that cannot be written as UTF-8."""
-    if not name.isascii():
-        try:
-            name.encode()
-        except UnicodeEncodeError as error:
-            raise BadInput(
-                f"The name {quoted(name)} holds half of a surrogate pair: correct the record."
-            ) from error
-
-
-def _within(name: str, value: int, low: int, high: int) -> None:
-    if not low <= value <= high:
-        raise BadInput(f"{name} is {whole(value)}: choose a value from {low:,} to {high:,}.")
-
-
-def _among(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise BadInput(f"{name} is {quoted(value)}: choose one of {', '.join(allowed)}.")

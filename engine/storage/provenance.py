@@ -47,12 +47,10 @@ def describe_samples(root: Path, samples: Sequence[Sample]) -> list[str | None]:
 
 
 def is_here(sample: Sample) -> bool:
-    """Whether every file of the sample is on this machine."""
     return all(path.is_file() for path in files_of(sample))
 
 
 def files_of(sample: Sample) -> list[Path]:
-    """The files of a sample."""
     found = [*sample.event_images, *sample.frames, *sample.images]
     return found + [path for path in (sample.events, sample.mp4) if path is not None]
 
@@ -66,17 +64,12 @@ def _text(root: Path, sample: Sample) -> bytes:
             files.append((name, path.stat().st_size))
         except OSError:
             files.append((name, -1))
-    fields = {
-        "id": sample.id,
-        "question": sample.question,
-        "reference": sample.reference,
+    named = ("id", "question", "reference", "truth", "choices", "answer", "task")
+    fields = {name: getattr(sample, name) for name in named} | {
         "truth": dict(sample.truth),
         "files": sorted(files),
-        "choices": sample.choices,
         "choice_form": sample.choice_form if sample.choices else "",
-        "answer": sample.answer,
         "window": str(sample.window or ""),
-        "task": sample.task,
     }
     return json.dumps(fields, sort_keys=True).encode()
 
@@ -111,18 +104,9 @@ def describe_models(entries: Iterable[ModelEntry]) -> tuple[ModelIdentity, ...]:
     found = []
     for entry in entries:
         folder = checkpoint.locate(entry)
-        found.append(
-            ModelIdentity(
-                name=entry.name,
-                label=entry.label,
-                family=entry.family,
-                checkpoint=entry.checkpoint,
-                revision=checkpoint.revision(entry, folder),
-                dtype=entry.precision,
-                digest=model_card.full_digest(entry, folder),
-                shows=entry.kind,
-            )
-        )
+        named = (entry.name, entry.label, entry.family, entry.checkpoint)
+        revision, digest = checkpoint.revision(entry, folder), model_card.full_digest(entry, folder)
+        found.append(ModelIdentity(*named, revision, entry.precision, digest, entry.kind))
     return tuple(found)
 
 

@@ -161,27 +161,17 @@ class ResultRow(Struct, frozen=True, kw_only=True):
 
         `entry` is None for a name that is not in models.toml.
         """
-        return cls(
-            **_of_request(request),
-            family=entry.family if entry else None,
-            checkpoint=entry.checkpoint if entry else None,
-            shows=entry.kind if entry else None,
-            error=error,
-        )
+        known: dict[str, Any] = {}
+        if entry is not None:
+            known = {"family": entry.family, "checkpoint": entry.checkpoint, "shows": entry.kind}
+        return cls(**_of_request(request), **known, error=error)
 
     def placed(
         self, task: Task, batch_asked: int, paused_ms: float, at: str, where: Place | None
     ) -> Self:
         """The row with its place in a run."""
-        return structs.replace(
-            self,
-            repeat=task.repeat,
-            phase=task.phase,
-            batch_asked=batch_asked,
-            paused_ms=paused_ms,
-            at=at,
-            where=where,
-        )
+        place = {"repeat": task.repeat, "phase": task.phase, "batch_asked": batch_asked}
+        return structs.replace(self, **place, paused_ms=paused_ms, at=at, where=where)
 
     def _check(self) -> None:
         """Raises ValidationError for an answer without the figures that all code relies on."""
@@ -199,22 +189,18 @@ class ResultRow(Struct, frozen=True, kw_only=True):
     def as_dict(self) -> dict[str, Any]:
         """The JSON object.  A failure has no figures, a single sample no figures of a batch, and
         what only some rows have is left out of the others."""
-        left_out = _OF_BATCHES if self.batch_id is None else frozenset()
-        left_out = left_out if self.error is None else _OF_ANSWERS
-        found = to_builtins(self, enc_hook=_plain)
+        left_out = _OF_ANSWERS if self.error is not None else frozenset[str]()
+        left_out = _OF_BATCHES if self.error is None and self.batch_id is None else left_out
         return {
             name: value
-            for name, value in found.items()
+            for name, value in to_builtins(self, enc_hook=plain_value).items()
             if name not in left_out and (value or name not in _OF_SOME)
         }
 
     def printed(self) -> dict[str, Any]:
         """The JSON object of an answer outside a run, without what only a replay needs."""
-        return {
-            name: value
-            for name, value in self.as_dict().items()
-            if name not in _OF_RUNS and name != "text_ends"
-        }
+        left_out = (*_OF_RUNS, "text_ends")
+        return {name: value for name, value in self.as_dict().items() if name not in left_out}
 
     @property
     def task(self) -> Task:
@@ -238,15 +224,14 @@ class ResultRow(Struct, frozen=True, kw_only=True):
     @property
     def shared(self) -> str:
         """What other workers used at the same time: "shared device and cores", or ""."""
-        return (
-            f"shared {' and '.join(self.where.shares)}" if self.where and self.where.shares else ""
-        )
+        shares = self.where.shares if self.where else ()
+        return f"shared {' and '.join(shares)}" if shares else ""
 
     @property
     def device(self) -> str:
         """The type of device.  A shared one is another type: its times include other work."""
         found = kind(self.environment) or (self.where and self.where.type) or ""
-        return ", ".join(part for part in (found, self.shared) if part)
+        return ", ".join(filter(None, (found, self.shared)))
 
     @property
     def ran(self) -> str:
@@ -275,15 +260,11 @@ _OF_RUNS = ("sequence", "reference", "truth", "choices", "choice_form", "right_l
             "question_task", "repeat", "phase", "batch_asked", "paused_ms", "at",
             "where")  # fmt: skip
 _OF_ANSWERS = frozenset(ResultRow.__struct_fields__) - {*_OF_FAILURES, *_OF_RUNS}
-_OF_BATCHES = frozenset(
-    name
-    for name in ResultRow.__struct_fields__
-    if name.startswith("batch_") and name not in _OF_RUNS
-)
+_OF_BATCHES = frozenset(name for name in _OF_ANSWERS if name.startswith("batch_"))
 _NEEDED_ALONE = ("new_tokens", "stages", "total_ms")
-_NEEDED_IN_A_BATCH = (
-    *("batch_id", "batch_stages", "batch_ms", "batch_tokens", "batch_cached", "new_tokens"),
-)
+_NEEDED_IN_A_BATCH = ("batch_id", "batch_stages", "batch_ms", "batch_tokens", "batch_cached",
+                      "new_tokens")  # fmt: skip
+_OF_A_BATCH = ("tokens", "cached", "tokens_per_s", "samples_per_s")
 # None in the row of a sample that was answered in a batch.
 NOT_OF_ONE = ("prefill", "steps", "ttft_ms", "tpot_ms", "tokens_per_s", "total_ms",
               "uncached_total_ms", "unaccounted_ms", "token_ms")  # fmt: skip
@@ -298,18 +279,13 @@ def _of_request(request: RunRequest) -> dict[str, Any]:
     """What an answer and a failure have in common."""
     sample = request.sample
     return {
-        "model": request.model,
+        **{name: getattr(request, name) for name in ("model", "prompt", "mode", "pixels")},
         "sample": sample.id,
-        "prompt": request.prompt,
-        "mode": request.mode,
-        "pixels": request.pixels,
         "window": str(request.window_of(sample) or ""),
         "split": str(request.split),
         "perturb": request.perturbed,
-        "sequence": sample.sequence,
-        "reference": sample.reference,
+        **{name: getattr(sample, name) for name in ("sequence", "reference", "choices")},
         "truth": dict(sample.truth),
-        "choices": sample.choices,
         "choice_form": sample.choice_form if sample.choices else "",
         "right_letter": sample.answer,
         "question_task": sample.task,
@@ -323,20 +299,15 @@ def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
     return {
         **{name: getattr(model, name) for name in _OF_MODELS},
         **{name: getattr(result, name) for name in _OF_RESULTS},
+        **{name: getattr(answer, name) for name in ("text", "token_ids", "stop", "token_ms")},
         "model": model.name,
         "identity": identity(model),
-        "text": answer.text,
-        "token_ids": answer.token_ids,
-        "stop": answer.stop,
         "context_tokens": answer.prompt_tokens,
         "cache": request.cache,
         "frames": request.frames,
         "decode_config": request.decode,
         "backend": AskedAndRan(request.decode.backend, result.backend),
-        "stages": {name: result.span(name) for name in STAGES},
-        "prefill": result.span("decode.prefill"),
-        "steps": result.span("decode.steps"),
-        "token_ms": answer.token_ms,
+        **_times(result, ""),
         "text_ends": answer.text_ends or None,
         "environment": dict(result.environment),
         "verified": standing.certificate if standing.state == "verified" else None,
@@ -346,24 +317,27 @@ def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
     }
 
 
+def _times(measured: RunResult | Batch, prefix: str) -> dict[str, Any]:
+    return {
+        f"{prefix}stages": {name: measured.span(name) for name in STAGES},
+        f"{prefix}prefill": measured.span("decode.prefill"),
+        f"{prefix}steps": measured.span("decode.steps"),
+    }
+
+
 def _of_batch(batch: Batch) -> dict[str, Any]:
     """The batch's figures, which replace the sample's."""
     return dict.fromkeys(NOT_OF_ONE) | {
         "stages": dict.fromkeys(STAGES),
         "batch": batch.size,
         "batch_id": batch.id,
-        "batch_stages": {name: batch.span(name) for name in STAGES},
-        "batch_prefill": batch.span("decode.prefill"),
-        "batch_steps": batch.span("decode.steps"),
+        **_times(batch, "batch_"),
         "batch_ms": batch.total_ms,
-        "batch_tokens": batch.tokens,
-        "batch_cached": batch.cached,
-        "batch_tokens_per_s": batch.tokens_per_s,
-        "batch_samples_per_s": batch.samples_per_s,
+        **{f"batch_{name}": getattr(batch, name) for name in _OF_A_BATCH},
     }
 
 
-def _plain(value: object) -> str | float:
+def plain_value(value: object) -> str | float:
     """Converts a subclass of a plain type, such as torch's version, to that type."""
     if isinstance(value, str | float):
         return str(value) if isinstance(value, str) else float(value)

@@ -21,7 +21,7 @@ from engine.quoting import cut, quoted, shown
 from engine.storage.plan import Plan
 from engine.types import MediaKind
 
-FORMAT, VERSION, HEADER = "stagescope-run", 2, "run.json"
+FORMAT, VERSION, HEADER = "stagescope-run", 3, "run.json"
 MAX_BYTES = 2**28  # of run.json; a plan may name a million samples
 
 
@@ -78,7 +78,6 @@ def read(folder: Path) -> Header:
 
 
 def as_json(header: Header) -> dict[str, Any]:
-    """The header as JSON."""
     return {"format": FORMAT, "version": VERSION, **to_builtins(header, enc_hook=dict)}
 
 

@@ -79,7 +79,7 @@ class Run:
         if self.damage.torn and self.state != "running":
             found.append("The last line of results.jsonl is incomplete and is left out.")
         clauses = (self.damage.summary(RESULTS), self.journal_damage.summary(JOURNAL))
-        found += [f"{clause}: they are left out." for clause in clauses if clause]
+        found += [f"{clause}; what cannot be read is left out." for clause in clauses if clause]
         return tuple(found)
 
 
@@ -122,7 +122,6 @@ class Writer:
             self._results.append(row.as_dict())
 
     def note(self, event: str, text: str = "", **more: Any) -> None:
-        """Appends a line to the journal."""
         with _guard(self.folder, "take a line of its journal"):
             self._journal.append({"at": now(), "event": event, "text": text, **more})
 
@@ -160,7 +159,7 @@ class Writer:
                 "torn", f"Dropped the incomplete last line of results.jsonl ({dropped:,} bytes)."
             )
         if clause := damage.summary(RESULTS):
-            self.problem = f"{clause}: these results are computed again."
+            self.problem = f"{clause}; what is missing is computed again."
             self.note("torn", self.problem)
 
 

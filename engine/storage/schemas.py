@@ -10,7 +10,7 @@ summary.json is written for other programs; only its id is read.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -45,13 +45,8 @@ class Annotation(Struct, frozen=True):
     thumb: Literal["up", "down", ""]
     note: str
 
-    @classmethod
-    def parse(cls, line: bytes) -> Self:
-        return msgspec.convert(checked(line), cls)
-
     @property
     def task(self) -> Task:
-        """The annotated answer."""
         return Task(self.model, self.sample, self.repeat, self.phase)
 
 
@@ -77,10 +72,6 @@ class Vote(Struct, frozen=True):
     blind: bool
     seed: Annotated[int, Meta(ge=0, lt=2**32)]
     note: str = ""
-
-    @classmethod
-    def parse(cls, line: bytes) -> Self:
-        return msgspec.convert(checked(line), cls)
 
     @property
     def answers(self) -> frozenset[VotedAnswer]:

@@ -22,17 +22,12 @@ BINS = 120
 RATE_BINS = 240
 
 
-@dataclass(frozen=True, eq=False)
-class EventDensity:
-    """Counts of events per bin of `bin_us` microseconds: `on` of p = 1, `off` of p = 0."""
+class EventDensity(NamedTuple):
+    """Counts of events per bin of `bin_us` microseconds: all, and `on` of those with p = 1."""
 
     bin_us: float
     on: npt.NDArray[np.int64]
-    off: npt.NDArray[np.int64]
-
-    @property
-    def total(self) -> npt.NDArray[np.int64]:
-        return self.on + self.off
+    total: npt.NDArray[np.int64]
 
 
 class SliceSpan(NamedTuple):
@@ -86,7 +81,7 @@ def density(events: Events, bins: int = BINS) -> EventDensity:
     width = (duration_us(events) + 1) / bins
     places = np.minimum((events.t - events.t.min()) / width, bins - 1).astype(np.intp)
     on = np.bincount(places[events.p == 1], minlength=bins)
-    return EventDensity(width, on, np.bincount(places, minlength=bins) - on)
+    return EventDensity(width, on, np.bincount(places, minlength=bins))
 
 
 def slice_spans(events: Events, split: Split = COUNT_SPLIT) -> list[SliceSpan]:
@@ -97,12 +92,10 @@ def slice_spans(events: Events, split: Split = COUNT_SPLIT) -> list[SliceSpan]:
     """
     begin, spans = events.t.min(), list[SliceSpan]()
     for part in streams.parts(events, split):
-        times = events.t[part]
+        times = events.t[part] - begin
         last = spans[-1].end_us if spans else 0
-        low, high = (
-            (int(times.min() - begin), int(times.max() - begin)) if len(times) else (last,) * 2
-        )
-        spans.append(SliceSpan(low, high, len(times)))
+        low, high = (times.min(), times.max()) if len(times) else (last, last)
+        spans.append(SliceSpan(int(low), int(high), len(times)))
     return spans
 
 

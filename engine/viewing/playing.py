@@ -6,7 +6,7 @@ For people to look at: models get their frames from media_sources.py.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from itertools import chain, islice
 from pathlib import Path
@@ -71,15 +71,17 @@ def encode_mp4(
 def _clip(path: Path) -> PlayableClip:
     data, name = large(path), label(path)
     with container(data, name) as clip:
-        stream = clip.streams.video[0]
-        context = stream.codec_context
+        context = clip.streams.video[0].codec_context
         usual = context.name == "h264" and context.pix_fmt in ("yuv420p", "yuvj420p")
         plays = usual and "mp4" in clip.format.name
     if plays and len(data) <= MAX_BYTES:
         return PlayableClip(content(path))
-    times = video.times(path)
-    rate = _rate(times)
-    unknown = "" if times else "; the clip does not say how many"
+    times, rate, unknown = video.times(path), FOLDER_RATE, ""
+    if not times:
+        unknown = "; the clip does not say how many"
+    elif times[-1]:  # from 1 to 60 frames per second, by the frames' times in microseconds
+        mean = Fraction((len(times) - 1) * 1_000_000 / times[-1]).limit_denominator(100)
+        rate = min(max(mean, Fraction(1)), Fraction(60))
     return PlayableClip(
         encode_mp4(_decoded(data, name), rate, _QUICK),
         f"Encoded again for the browser: at most {MAX_FRAMES} frames, {MAX_WIDTH} pixels wide, "
@@ -87,22 +89,13 @@ def _clip(path: Path) -> PlayableClip:
     )
 
 
-def _rate(times: Sequence[float]) -> Fraction:
-    """Frames per second, from 1 to 60, by the frames' times in microseconds."""
-    if not times or not times[-1]:
-        return FOLDER_RATE
-    mean = Fraction((len(times) - 1) * 1_000_000 / times[-1]).limit_denominator(100)
-    return min(max(mean, Fraction(1)), Fraction(60))
-
-
 def _decoded(data: Data, name: str) -> Iterator[Image]:
     """The first frames of a clip, small, one at a time."""
     with container(data, name) as clip:
-        found = False
+        frame = None
         for frame in islice(clip.decode(clip.streams.video[0]), MAX_FRAMES):
-            found = True
             yield images.shrink(decoding.pixels(frame), MAX_WIDTH)
-        if not found:
+        if frame is None:
             raise MediaError(f"{name} holds no frames: encode it again or pick another clip.")
 
 

@@ -74,9 +74,10 @@ def markup(found: SeenTimeline, heads: Mapping[MediaKind, RowHead]) -> str:
     """The time line; `heads` has an entry for every row."""
     parts = [_density(found.density, found.window_us)] if found.density else []
     parts += [_row(row, heads[row.kind], found, row is found.rows[0]) for row in found.rows]
-    hint = f'<div class="seen-label">{HINT}</div>' if found.rows else ""
-    stage = '<div class="seen-stage"></div>' if found.rows else ""
-    body = "".join((*parts, _axis(found.window_us), hint, stage))
+    parts.append(_axis(found.window_us))
+    if found.rows:
+        parts.append(f'<div class="seen-label">{HINT}</div><div class="seen-stage"></div>')
+    body = "".join(parts)
     return f'<div class="seen" role="group" aria-label="{escape(words(found, heads))}">{body}</div>'
 
 
@@ -123,11 +124,13 @@ def _density(found: EventDensity, window: float) -> str:
 
 def _steps(heights: npt.NDArray[np.float64]) -> str:
     """The corners of an area of bars side by side, each height between 0 and 1."""
-    corners = ["0% 100%"]
-    for place, height in enumerate(heights):
-        level = 100 * (1 - height)
-        corners += [f"{100 * edge / len(heights):.2f}% {level:.1f}%" for edge in (place, place + 1)]
-    return ",".join((*corners, "100% 100%"))
+    edges = np.linspace(0, 100, len(heights) + 1)
+    corners = [
+        f"{edge:.2f}% {100 * (1 - height):.1f}%"
+        for place, height in enumerate(heights)
+        for edge in edges[place : place + 2]
+    ]
+    return ",".join(("0% 100%", *corners, "100% 100%"))
 
 
 def _row(row: SeenRow, head: RowHead, found: SeenTimeline, first: bool) -> str:

@@ -109,21 +109,18 @@ def timeline(
 ) -> SeenTimeline:
     """What models of these kinds receive of the sample, with the settings of `media.load`."""
     notes: list[str] = []
-    loaded = [
-        found
-        for kind in kinds
-        if (found := _read(partial(media.load, sample, kind, how), notes)) is not None
-    ]
+    every = (_read(partial(media.load, sample, kind, how), notes) for kind in kinds)
+    loaded = [shown for shown in every if shown is not None]
     stream = _read(partial(_stream, sample, how), notes)
-    clips = {found.frames.clip for found in loaded if found.frames and found.frames.clip}
+    clips = {shown.frames.clip for shown in loaded if shown.frames and shown.frames.clip}
     times = {clip: _read(partial(video.times, clip), notes) or () for clip in clips}
-    ends = [event_times.duration_us(stream)] if stream else []
-    window = float(max([*ends, *(found[-1] for found in times.values() if found)], default=0))
+    ends = [event_times.duration_us(stream) if stream else 0]
+    window = float(max([*ends, *(moments[-1] for moments in times.values() if moments)]))
     rows = [
-        _frames(found, found.frames, times, window)
-        if found.frames
-        else _event_images(found, stream, how.split, window)
-        for found in loaded
+        _frames(shown, shown.frames, times, window)
+        if shown.frames
+        else _event_images(shown, stream, how.split, window)
+        for shown in loaded
     ]
     part = how.window_of(sample)
     if stream and part:
@@ -162,15 +159,12 @@ def _event_images(found: Media, stream: Events | None, split: Split, window: flo
     """Slices of the raw events, or images that were ready; those have times only if equal."""
     total = len(found.images)
     spans = _spans(found, stream, split)
-    names = [f"Event image {number} of {total}" for number in range(1, total + 1)]
     edges = np.linspace(0, window or total, total + 1).tolist()
     assumed = [(begin, end, None) for begin, end in pairwise(edges)]
-    pictures = (
-        SeenPicture(name, begin, end, spans is not None, images.shrink(image, WIDTH), events)
-        for name, (begin, end, events), image in zip(
-            names, spans or assumed, found.images, strict=True
-        )
-    )
+    pictures: list[SeenPicture] = []
+    for image, (begin, end, events) in zip(found.images, spans or assumed, strict=True):
+        name, small = f"Event image {len(pictures) + 1} of {total}", images.shrink(image, WIDTH)
+        pictures.append(SeenPicture(name, begin, end, spans is not None, small, events))
     return SeenRow(found.kind, found.source, tuple(pictures))
 
 

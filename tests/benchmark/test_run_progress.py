@@ -20,13 +20,13 @@ def test_counts_medians_and_failures() -> None:
     for load in (1.0, 2.0, 30.0):
         tracker.rows(parsed([fabricate.row(stages={"load": load, "preprocess": 2, "vision": 10})]))
     tracker.rows(parsed([fabricate.failed("vl", "s7", "It broke.")]))
-    tracker.doing("something")
+    tracker.current = "something"
     view = tracker.view()
     assert (view.planned, view.done, view.failed, view.current) == (10, 5, 1, "something")
     ev, vl = view.models
     assert ev.medians["load"] == 2.0 and ev.medians["new_tokens"] == 4 and ev.done == 4
     assert vl.medians == {} and vl.failed == 1
-    assert (view.failures[0].sample, view.failures[0].reason) == ("s7", "It broke.")
+    assert (view.failures[0].sample, view.failures[0].error) == ("s7", "It broke.")
     assert view.per_s and view.left_s is not None
 
 
@@ -115,7 +115,7 @@ def test_the_rate_leaves_earlier_sessions_and_pauses_out(monkeypatch: pytest.Mon
     tracker.begin()
     assert tracker.view().per_s is None
     clock[0] += 12
-    tracker.paused(10_000)
+    tracker.paused_ms += 10_000
     tracker.rows(parsed([fabricate.row(sample="s5")]))
     view = tracker.view()
     assert view.done == 5 and view.per_s == 0.5 and view.left_s == 10.0

@@ -12,7 +12,7 @@ from safetensors import safe_open
 from engine.analysis.answer_reading import read_attributes, score
 from engine.demo import evaluate
 from engine.demo.demo_dataset import HELD_OUT, write_dataset
-from engine.demo.demo_questions import ASKED, DEFAULT_QUESTION
+from engine.demo.wordings import ASKED, DEFAULT_QUESTION
 from engine.media import dataset as readers
 from engine.types import Sample
 from tools.demo_training.train import CHECKPOINTS

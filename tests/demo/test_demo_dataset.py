@@ -14,12 +14,11 @@ import pytest
 from PIL import Image
 
 from engine.__main__ import main
-from engine.analysis.answer_reading import ATTRIBUTES
+from engine.analysis.answer_reading import ATTRIBUTES, read_attributes
 from engine.demo import demo_dataset
 from engine.demo.demo_dataset import QUESTION_ABOUT, questions
-from engine.demo.demo_questions import attributes_asked
-from engine.demo.scene_answers import read_attributes
 from engine.demo.scenes import draw_truth, render
+from engine.demo.wordings import attributes_asked
 from engine.demo.writing import boxes, decode_mp4
 from engine.errors import DatasetError
 from engine.media import dataset as readers

@@ -10,9 +10,9 @@ import pytest
 
 from engine import settings
 from engine.jobs.model_jobs import ModelJob
-from engine.models import registry, weights
+from engine.models import checkpoint_files, registry
 from engine.models.checkpoint import ModelEntry
-from engine.models.weights import Step
+from engine.models.checkpoint_files import Step
 
 Report = tuple[Step, int, int]
 
@@ -28,7 +28,7 @@ def entry(tiny_models: Path) -> Iterator[ModelEntry]:
 def reports(entry: ModelEntry) -> list[Report]:
     """All that a load says of its progress."""
     told: list[Report] = []
-    with weights.reported_to(lambda *report: told.append(report)):
+    with checkpoint_files.reported_to(lambda *report: told.append(report)):
         registry.load(entry)
     return told
 
@@ -91,4 +91,4 @@ def test_what_cannot_be_loaded_is_refused_before_it_is_hashed(entry: ModelEntry)
 
 
 def test_nobody_listens_outside_a_job() -> None:
-    weights.report("hash", 1, 2)
+    checkpoint_files.report("hash", 1, 2)

@@ -118,7 +118,7 @@ def test_the_digest_covers_all_that_a_row_is_made_by() -> None:
 
 def test_a_certificates_digest_covers_all_that_answers_and_verifies() -> None:
     found = come_to("verify/runner.py", "pipeline/batch_run.py", "models/eventgpt.py")
-    assert {"verify/equality.py", "models/adapter.py"} <= found
+    assert {"verify/checks.py", "models/adapter.py"} <= found
     left = {file for file in found if not covered(file, certificates.CODE)}
     assert left <= AROUND
 
@@ -129,7 +129,7 @@ def test_a_certificates_digest_covers_all_that_answers_and_verifies() -> None:
         ("decoding/decode.py", True),
         ("media/events.py", True),
         ("pipeline/single_run.py", True),
-        ("verify/equality.py", True),
+        ("verify/checks.py", True),
         ("timing.py", True),
         ("report/document.py", False),
         ("cli/bench.py", False),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engine.analysis import model_summary, throughput
+from engine.analysis import model_summary
 from engine.analysis.results_table import frame
 from engine.report import export
 from engine.storage import run_store
@@ -54,7 +54,7 @@ def test_a_stored_run_has_the_figures_that_its_summary_states(stored: Run) -> No
     found = {
         "counts": [vars(one) for one in model_summary.counts(table)],
         "figures": [vars(one) for one in model_summary.figures(table)],
-        "throughput": [asdict(one) for one in throughput.throughputs(table)],
+        "throughput": [asdict(one) for one in model_summary.throughputs(table)],
     }
     assert json.loads(json.dumps(found)) == {name: summary[name] for name in found}
     for form in ("md", "html", "csv", "json", "trace"):

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from engine.analysis.results_table import frame
@@ -197,9 +198,10 @@ def test_journal_and_notes_have_types_too(tmp_path: Path) -> None:
     assert run.problems[0].startswith("3 of 5 lines of journal.jsonl cannot be read (line 2: ")
     assert "event" in refused(b"{}", partial(checked, form=Event))
     note = {"model": "m", "sample": "s", "repeat": 0, "phase": "measured", "thumb": "", "note": "x"}
-    found = Annotation.parse(line(note))
+    parse = msgspec.json.Decoder(Annotation).decode
+    found = parse(line(note))
     assert found.task == fabricate.task(note) and (found.thumb, found.note) == ("", "x")
-    assert "thumb" in refused(line(note | {"thumb": "sideways"}), Annotation.parse)
+    assert "thumb" in refused(line(note | {"thumb": "sideways"}), parse)
 
 
 def test_a_reader_counts_what_it_leaves_out(tmp_path: Path) -> None:

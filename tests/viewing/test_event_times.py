@@ -30,7 +30,7 @@ def check_density(found: Events) -> None:
     counted = event_times.density(found)
     assert int(counted.total.sum()) == len(found)
     assert int(counted.on.sum()) == int(found.p.sum())
-    assert len(counted.on) == len(counted.off) == event_times.BINS
+    assert len(counted.on) == len(counted.total) == event_times.BINS
     assert counted.bin_us * event_times.BINS == event_times.duration_us(found) + 1
 
 

@@ -89,7 +89,7 @@ def test_without_any_time_there_is_no_axis() -> None:
 
 
 def test_the_areas_are_as_high_as_the_counts() -> None:
-    counts = EventDensity(250.0, np.array([1, 0, 2, 0]), np.array([1, 0, 2, 1]))
+    counts = EventDensity(250.0, np.array([1, 0, 2, 0]), np.array([2, 0, 4, 1]))
     text = seen_markup.markup(replace(made(), density=counts), HEADS)
     darker, brighter = (
         [float(y) for y in re.findall(r"% ([\d.]+)%", area)][1:-1:2]

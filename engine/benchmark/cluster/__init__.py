@@ -5,8 +5,7 @@
     dispatch.py         decides which worker gets which task; no clock, process or Ray
     workers.py          the workers as shown to users and in rows; what a node lacks of the run
     ray_link.py         starts the process that uses Ray, and exchanges JSON lines with it
-    ray_process.py      that process: one actor per device, calls and answers
-    ray_connection.py   how it connects to Ray; its folder
+    ray_process.py      that process: connects to Ray, one actor per device, calls and answers
     worker.py           the code inside an actor: one device, one model at a time
 
 Only running ray_process.py needs Ray; importing these modules does not.  Only the driver writes

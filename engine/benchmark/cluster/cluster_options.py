@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.errors import BadInput
+from engine.media_options import check_range
 from engine.quoting import quoted, whole
 from engine.storage.plan import Plan
 
@@ -28,11 +29,10 @@ class ClusterOptions:
     def __post_init__(self) -> None:
         if self.address not in (LOCAL, AUTO):
             host_and_port(self.address)
-        if self.workers is not None and not 1 <= self.workers <= MOST:
-            raise BadInput(f"workers is {whole(self.workers)}: choose a number from 1 to {MOST:,}.")
-        if not 1 <= self.cpus <= MOST:
-            raise BadInput(f"cpus is {whole(self.cpus)}: a worker takes from 1 to {MOST:,} cores.")
-        if self.gpus is not None and not _gpus_fit(self.gpus):
+        check_range("workers", 1 if self.workers is None else self.workers, 1, MOST)
+        check_range("cpus", self.cpus, 1, MOST)
+        gpus = self.gpus or 0.0
+        if not (0 <= gpus <= MOST and (float(gpus).is_integer() or LEAST_GPU <= gpus < 1)):
             raise BadInput(
                 f"gpus is {self.gpus}: a worker takes 0, a part of 1 that is no less than "
                 f"{LEAST_GPU:g}, or whole GPUs."
@@ -59,11 +59,6 @@ class ClusterOptions:
             )
 
 
-def _gpus_fit(gpus: float) -> bool:
-    whole = float(gpus).is_integer()
-    return 0 <= gpus <= MOST and (whole or LEAST_GPU <= gpus < 1)
-
-
 def host_and_port(address: str) -> tuple[str, int]:
     """The parts of HOST:PORT (an IPv6 host is in brackets), or BadInput."""
     host, _, port = address.rpartition(":")
@@ -78,17 +73,17 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 def per_worker(text: str) -> tuple[int, float | None]:
     """(cpus, gpus) of "cpus=4,gpus=1"; either may be left out."""
-    found: dict[str, float] = {}
+    wanted: dict[str, float] = {}
     for part in text.split(","):
         name, _, amount = part.strip().partition("=")
         try:
             value = float(amount)
         except ValueError:
             name = ""
-        if name not in ("cpus", "gpus") or name in found:
+        if name not in ("cpus", "gpus") or name in wanted:
             raise BadInput(f"--per-worker is {quoted(text)}: write it as {PER_WORKER}, each once.")
-        found[name] = value
-    cpus = found.get("cpus", 1.0)
+        wanted[name] = value
+    cpus = wanted.get("cpus", 1.0)
     if not cpus.is_integer():
         raise BadInput(f"--per-worker is {quoted(text)}: cpus must be a whole number.")
-    return int(cpus), found.get("gpus")
+    return int(cpus), wanted.get("gpus")

@@ -39,11 +39,10 @@ class _WorkerTasks:
     warm_up: deque[Task] = field(default_factory=deque)
     passage: str = ""  # a sequence in one pass over the samples
     given: deque[Task] = field(default_factory=deque)
-    refused: dict[str, str] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
 
 
-@dataclass(frozen=True)
-class StuckModel:
+class StuckModel(NamedTuple):
     """A model that no worker can continue, and why; `loaded`: whether a worker had loaded it."""
 
     model: str
@@ -63,9 +62,10 @@ class Dispatcher:
         sequence_of: Callable[[str], str],
         warm_ups: Callable[[str, set[str]], Iterable[Task]],
     ) -> None:
-        self._models, self._left = frozenset(models), list(models)  # `_left`: not started
+        self._models = tuple(models)
         self._tasks_of, self._sequence_of, self._warm_ups = tasks_of, sequence_of, warm_ups
-        self._queues: dict[str, dict[str, deque[Task]]] = {}  # model -> passage -> tasks
+        # Of the models that have been started: model -> passage -> tasks.
+        self._queues: dict[str, dict[str, deque[Task]]] = {}
         self._hands: dict[str, _WorkerTasks] = {}
         self._lacks: dict[str, set[str]] = {}  # node -> samples that it lacks
         self._why: dict[str, str] = {}  # model or sample -> the last reason for a refusal
@@ -111,12 +111,13 @@ class Dispatcher:
         """The worker cannot load the model; others may be able to."""
         self._why[model] = reason
         if (hand := self._hands.get(worker)) is not None:
-            hand.refused[model], hand.loading, hand.model = reason, "", ""
+            hand.refused.add(model)
+            hand.loading = hand.model = ""
 
     def useless(self, worker: str) -> bool:
         """Whether the worker has refused all models."""
         hand = self._hands.get(worker)
-        return hand is not None and self._models <= hand.refused.keys()
+        return hand is not None and hand.refused.issuperset(self._models)
 
     def done(self, worker: str, task: Task) -> None:
         if (hand := self._hands.get(worker)) is not None and task in hand.given:
@@ -135,7 +136,6 @@ class Dispatcher:
         """Sends out no more tasks of this model."""
         self._dropped.add(model)
         self._queues[model] = {}
-        self._left = [name for name in self._left if name != model]
         for hand in self._hands.values():
             if hand.model == model:
                 hand.warm_up.clear()
@@ -160,14 +160,14 @@ class Dispatcher:
 
     def stuck(self) -> list[StuckModel]:
         """Models with tasks that no worker can take, once nothing else is left."""
-        found: list[StuckModel] = []
+        models: list[StuckModel] = []
         for model in () if self.busy else self._models_waiting():
             refused = all(model in hand.refused for hand in self._hands.values())
             waiting = [task for queue in self._queues[model].values() for task in queue]
             why = self._why.get(model if refused else waiting[0].sample, "")
             loaded = model in self._loaded or not refused
-            found.append(StuckModel(model, why, loaded, len(waiting)))
-        return found
+            models.append(StuckModel(model, why, loaded, len(waiting)))
+        return models
 
     # One worker's next order.
     def _next(self, hand: _WorkerTasks) -> Order | None:
@@ -179,12 +179,11 @@ class Dispatcher:
             return Order(hand.id, hand.model, task)
         if hand.given:
             return None
-        able = (m for m in self._models_waiting() if m not in hand.refused)
-        wanted = next((model for model in able if self._waiting(model, hand)), None)
-        if wanted is None:
-            return None
-        hand.loading = wanted
-        return Order(hand.id, wanted)
+        for model in self._models_waiting():
+            if model not in hand.refused and self._waiting(model, hand):
+                hand.loading = model
+                return Order(hand.id, model)
+        return None
 
     def _take(self, hand: _WorkerTasks) -> Task | None:
         """A warm-up, or the next task of this worker's sequence, a free one, or another's."""
@@ -195,7 +194,7 @@ class Dispatcher:
         queues, lacks = self._queues[hand.model], self._lacks[hand.node]
         if (task := _pop(queues, hand.passage, lacks)) is not None:
             return task
-        taken = {one.passage for one in self._hands.values() if one.model == hand.model}
+        taken = {other.passage for other in self._hands.values() if other.model == hand.model}
         for passage in queues:
             if passage not in taken and (task := _pop(queues, passage, lacks)) is not None:
                 hand.passage = passage
@@ -212,12 +211,8 @@ class Dispatcher:
         return any(not lacks or any(t.sample not in lacks for t in queue) for queue in queues)
 
     def _models_waiting(self) -> Iterator[str]:
-        """Models with tasks in the plan's order; starts a model that has not been started."""
-        yield from [model for model, queues in self._queues.items() if queues]
-        while self._left:
-            model = self._left[0]
-            if self._queue(model):
-                yield model
+        """Models with tasks in the plan's order; starts those that have not been started."""
+        return (model for model in self._models if self._queue(model))
 
     def _queue(self, model: str) -> dict[str, deque[Task]]:
         if model not in self._queues:
@@ -225,7 +220,6 @@ class Dispatcher:
             for task in self._tasks_of(model):
                 queues.setdefault(self._passage(task), deque()).append(task)
             self._queues[model] = queues
-            self._left = [name for name in self._left if name != model]
         return self._queues[model]
 
     def _put_back(self, task: Task) -> None:

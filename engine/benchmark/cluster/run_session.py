@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.benchmark.cluster.cluster_options import ClusterOptions
-from engine.benchmark.cluster.dispatch import MOST_DEATHS, Dispatcher, Order, StuckModel
-from engine.benchmark.cluster.ray_link import Event, Link, Pool
+from engine.benchmark.cluster.dispatch import MOST_DEATHS, Dispatcher, Order
+from engine.benchmark.cluster.ray_link import Event, Link
 from engine.benchmark.cluster.worker import machine, pack, versions
 from engine.benchmark.cluster.workers import WAITING, NodeFinding, Workers, judged
 from engine.benchmark.execute import RunSession
@@ -36,7 +36,7 @@ class ClusterExecutor:
     def __init__(
         self,
         options: ClusterOptions,
-        connect: Callable[[ClusterOptions, Callable[[], bool]], Pool] | None = None,
+        connect: Callable[[ClusterOptions, Callable[[], bool]], Link] | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         self.options = options
@@ -57,7 +57,7 @@ class ClusterExecutor:
 @dataclass
 class _ClusterRun:
     session: RunSession
-    pool: Pool
+    pool: Link
     workers: Workers = field(default_factory=Workers)
     calls: dict[int, Order] = field(default_factory=dict)
     number: int = 0
@@ -73,7 +73,7 @@ class _ClusterRun:
     def __post_init__(self) -> None:
         ready, plan = self.session.ready, self.session.plan
         self.digests = provenance.describe_samples(ready.root, list(ready.samples.values()))
-        self.warmed = Counter(one.model for one in self.session.done if one.phase == "warmup")
+        self.warmed = Counter(task.model for task in self.session.done if task.phase == "warmup")
         self.tasks = Dispatcher(
             plan.models, self._tasks_of, lambda name: ready.samples[name].sequence, self._warm_ups
         )
@@ -99,7 +99,9 @@ class _ClusterRun:
                 self._stop_if_no_worker_can()
                 self._listen()
         finally:
-            self.workers.release()
+            for member in self.workers.values():
+                if not member.ended:
+                    member.end("released")
             self._show()
 
     def _tasks_of(self, model: str) -> Iterable[Task]:
@@ -115,11 +117,9 @@ class _ClusterRun:
         plan = self.session.plan
         tasks = (Task(model, name, 0, "warmup") for name in plan.samples if name not in lacks)
         able = [task for task in tasks if not self.session.task_executor.missing(task)]
-        found = []
-        for index in range(plan.warmup if able else 0):
-            found.append(able[index % len(able)]._replace(repeat=self.warmed[model]))
-            self.warmed[model] += 1
-        return found
+        count = plan.warmup if able else 0
+        begin, self.warmed[model] = self.warmed[model], self.warmed[model] + count
+        return [able[n % len(able)]._replace(repeat=begin + n) for n in range(count)]
 
     def _fail(self, task: Task, reason: str) -> None:
         self.session.keep([task], [self.session.task_executor.failed(task, reason)])
@@ -127,19 +127,34 @@ class _ClusterRun:
     def _listen(self) -> None:
         for event in self.pool.events(TICK_S):
             self._take(event)
-        self._say_who_waits()
+        for member in self.workers.waiting(WAITED_S):
+            if member.node not in self.reported_waiting:
+                self.reported_waiting.add(member.node)
+                text = (
+                    f"A worker has waited {WAITED_S:g} s for a device of node {member.node} "
+                    f"({member.address}): other work may use it, or the node is lost. It keeps "
+                    "waiting."
+                )
+                self.session.note("waiting", text, node=member.node)
         if time.monotonic() - self.shown > SHOWN_S:
             self._show()
+
+    def _show(self) -> None:
+        """Updates the view for users."""
+        self.shown = time.monotonic()
+        tracker = self.session.tracker
+        tracker.current = "; ".join(filter(None, [self.workers.words(), self.head]))
+        tracker.workers = self.workers.views()
 
     def _call(self, order: Order) -> None:
         self.number += 1
         self.calls[self.number] = order
-        method: str = "load"
+        method, state = "load", f"loading {order.model}"
         arguments: list[Any] = [order.model]
-        self.workers[order.worker].state = f"loading {order.model}"
         if order.task is not None:
             method, arguments = "ask", list(order.task)
-            self.workers[order.worker].state = f"{order.model}, sample {order.task.sample}"
+            state = f"{order.model}, sample {order.task.sample}"
+        self.workers[order.worker].state = state
         where = {"worker": order.worker, "number": self.number}
         self.pool.send("call", **where, method=method, arguments=arguments)
 
@@ -207,24 +222,21 @@ class _ClusterRun:
             self.tasks.absent(order.worker, order.task, reason)
             self.session.note("elsewhere", f"{reason}; it runs elsewhere.")
         else:
-            self._keep(order.worker, order.task, value)
+            self.tasks.done(order.worker, order.task)
+            where = self.workers.where(order.worker, time.monotonic() - value["busy_s"])
+            row, lent = ResultRow.parse(value["row"]), self.lent.pop(order.task, 0.0)
+            self.session.keep([order.task], [row], lent, where)
+            if not self.tasks.in_flight(order.worker):
+                member.state = WAITING
+            if order.task.phase == "measured":
+                member.count()
+            self._drop_given_up()
 
     def _refused(self, worker: str, model: str, reason: str) -> None:
         """Records the refusal; a worker that can load no model is set aside."""
         self.tasks.refused(worker, model, reason)
         if self.tasks.useless(worker):
-            self.workers.set_aside(worker)
-
-    def _keep(self, worker: str, task: Task, value: dict[str, Any]) -> None:
-        self.tasks.done(worker, task)
-        where = self.workers.where(worker, time.monotonic() - value["busy_s"])
-        row = ResultRow.parse(value["row"])
-        self.session.keep([task], [row], self.lent.pop(task, 0.0), where)
-        if not self.tasks.in_flight(worker):
-            self.workers[worker].state = WAITING
-        if task.phase == "measured":
-            self.workers.count(worker)
-        self._drop_given_up()
+            self.workers[worker].set_aside()
 
     def _drop_given_up(self) -> None:
         for model in self.session.given_up:
@@ -232,10 +244,10 @@ class _ClusterRun:
 
     def _gone(self, worker: str, reason: str) -> None:
         """Gives a lost worker's tasks to others, and writes the reason to the journal."""
-        self.workers.end(worker, reason)
+        self.workers[worker].end(f"ended: {reason}")
         self.last_reason = reason
         again, fatal = self.tasks.leave(worker)
-        self.calls = {n: one for n, one in self.calls.items() if one.worker != worker}
+        self.calls = {n: order for n, order in self.calls.items() if order.worker != worker}
         many = f"{len(again):,} of its tasks run elsewhere" if again else "it had no task"
         text = f"Worker {worker} has ended: {reason}; {many}."
         given = [task._asdict() for task in again]
@@ -251,25 +263,25 @@ class _ClusterRun:
         A node whose devices are in use by others is checked when it gets a worker.
         """
         end = time.monotonic() + INSPECT_S
-        while self._unheard() and time.monotonic() < end:
+        while time.monotonic() < end:
+            waiting = self.workers.waiting(WAITED_S)
+            if self.workers and all(
+                member.ended or member.node in self.judged or member in waiting
+                for member in self.workers.values()
+            ):
+                break
             self._between()
             self._listen()
-        if refused := [one.refused for one in self.judged.values() if one.refused]:
+        if refused := [finding.refused for finding in self.judged.values() if finding.refused]:
             raise ClusterError(f"{refused[0]}.")
-
-    def _unheard(self) -> bool:
-        """Whether a node's first worker has not sent its report yet."""
-        unknown = [one for one in self.workers if one.node not in self.judged and not one.ended]
-        waiting = self.workers.waiting(WAITED_S)
-        return not list(self.workers) or any(one not in waiting for one in unknown)
 
     def _between(self) -> None:
         """Handles Cancel, and lends this machine's devices to other work; rows record that."""
         self.session.between()
         lent, self.session.paused_ms = self.session.paused_ms, 0.0
         if lent:
-            for member in self.workers.on(machine()):
-                for task in self.tasks.in_flight(member.id):
+            for member in self.workers.values():
+                for task in self.tasks.in_flight(member.id) if member.machine == machine() else ():
                     self.lent[task] = self.lent.get(task, 0.0) + lent
 
     def _stop_if_no_worker_can(self) -> None:
@@ -279,8 +291,8 @@ class _ClusterRun:
         elif not self.tasks.workers:
             self.lonely_since = self.lonely_since or time.monotonic()
             # A known node may get a worker again.
-            found = (self.judged.get(member.node, NodeFinding()) for member in self.workers)
-            may_come = any(not (one.refused or one.useless) for one in found)
+            findings = (self.judged.get(m.node, NodeFinding()) for m in self.workers.values())
+            may_come = any(not (known.refused or known.useless) for known in findings)
             if time.monotonic() - self.lonely_since > (PATIENCE_S if may_come else 0):
                 raise ClusterError(
                     f"No worker is left: {self.last_reason}. All answers are saved; continue with "
@@ -288,32 +300,11 @@ class _ClusterRun:
                 )
         else:
             for stuck in self.tasks.stuck():
-                self._give_up(stuck)
-
-    def _give_up(self, stuck: StuckModel) -> None:
-        if stuck.loaded:
-            raise ClusterError(
-                f"No remaining worker can compute {stuck.tasks:,} results of {stuck.model} "
-                f"({stuck.reason or 'their files are missing'}): correct this and continue with "
-                "--resume, or resume the run on this machine."
-            )
-        self.session.give_up(stuck.model, stuck.reason)
-        self._drop_given_up()
-
-    # The view for users.
-    def _show(self) -> None:
-        self.shown = time.monotonic()
-        self.session.tracker.doing("; ".join(filter(None, [self.workers.words(), self.head])))
-        self.session.tracker.set_workers(self.workers.views())
-
-    def _say_who_waits(self) -> None:
-        """Reports once per node that a worker waits for a device that others use."""
-        for member in self.workers.waiting(WAITED_S):
-            if member.node not in self.reported_waiting:
-                self.reported_waiting.add(member.node)
-                text = (
-                    f"A worker has waited {WAITED_S:g} s for a device of node {member.node} "
-                    f"({member.address}): other work may use it, or the node is lost. It keeps "
-                    "waiting."
-                )
-                self.session.note("waiting", text, node=member.node)
+                if stuck.loaded:
+                    raise ClusterError(
+                        f"No remaining worker can compute {stuck.tasks:,} results of {stuck.model} "
+                        f"({stuck.reason or 'their files are missing'}): correct this and continue "
+                        "with --resume, or resume the run on this machine."
+                    )
+                self.session.give_up(stuck.model, stuck.reason)
+                self._drop_given_up()

@@ -37,21 +37,21 @@ class Worker:
         """Reports that this process runs, and on which machine; returns quickly."""
         return {"machine": machine(), "host": platform.node()}
 
-    def begin(self, run_data: Mapping[str, Any], inspect: bool) -> Answer:
+    def begin(self, run_data: Any, inspect: bool) -> Answer:
         """Accepts the run's plan and samples; reports this device and, for the first worker of a
         node, the node's code, checkpoints and samples."""
-        self.plan, self.root, samples = unpack(run_data)
+        self.plan, root, samples = unpack(run_data)
         self.samples = {sample.id: sample for sample in samples}
-        found = {"device": device_here()}
+        about = {"device": device_here()}
         if inspect:
-            found["holds"] = {
+            about["holds"] = {
                 "code": provenance.describe_code(),
                 "versions": versions(),
-                "root": self.root.is_dir(),
-                "samples": provenance.describe_samples(self.root, samples),
+                "root": root.is_dir(),
+                "samples": provenance.describe_samples(root, samples),
                 "models": {name: _model(name) for name in self.plan.models},
             }
-        return found
+        return about
 
     def load(self, model: str) -> Answer:
         """Loads this model in place of the last one; "error" is the reason if it fails, or None."""
@@ -82,44 +82,37 @@ class Worker:
         return {"row": row.as_dict(), "busy_s": busy_s}
 
 
-def pack(plan: Plan, root: Path, samples: Sequence[Sample]) -> dict[str, Any]:
-    """The data of a run that a worker needs."""
-    return {
-        "plan": to_builtins(plan),
-        "root": str(root),
-        "samples": to_builtins(list(samples), enc_hook=str),  # paths as texts
-    }
+def pack(plan: Plan, root: Path, samples: Sequence[Sample]) -> Any:
+    """What a worker needs of a run, as JSON values: paths are texts."""
+    return to_builtins((plan, root, list(samples)), enc_hook=str)
 
 
-def unpack(value: Mapping[str, Any]) -> tuple[Plan, Path, list[Sample]]:
-    """The plan, the dataset's root and its chosen samples."""
-    samples = convert(value["samples"], list[Sample], dec_hook=lambda kind, text: kind(text))
-    return convert(value["plan"], Plan), Path(value["root"]), samples
+def unpack(value: Any) -> tuple[Plan, Path, list[Sample]]:
+    return convert(value, tuple[Plan, Path, list[Sample]], dec_hook=lambda of, text: of(text))
 
 
 def device_here() -> dict[str, Any]:
-    """The device of this process, and what it may share with others."""
+    """The device of this process, and what it may share with others.
+
+    `unit` identifies it on its machine: the id of a GPU, else the kind of device.
+    """
     from engine.machine import device
 
     chosen = device.choose()
     environment = device.environment(chosen) | {"threads": os.environ["STAGESCOPE_THREADS"]}
+    name = unit = environment["device"]
+    if name.startswith("cuda"):  # its number differs between processes
+        import torch
+
+        unit = str(torch.cuda.get_device_properties(name).uuid)
     return {
-        "name": environment["device"],
+        "name": name,
         "type": device.kind(environment),
-        "unit": _unit(environment["device"]),
+        "unit": unit,
         "pid": os.getpid(),
         "threads": int(environment["threads"]),
         "cores": os.cpu_count() or 1,
     }
-
-
-def _unit(name: str) -> str:
-    """Identifies a device on its machine: the id of a GPU, else the kind of device."""
-    if not name.startswith("cuda"):
-        return name
-    import torch
-
-    return str(torch.cuda.get_device_properties(name).uuid)
 
 
 @lru_cache(maxsize=1)
@@ -131,14 +124,14 @@ def machine() -> str:
 
 def versions() -> dict[str, str]:
     """The versions of Python and of the libraries that tokens depend on."""
-    found = {name: provenance.installed(name) for name in provenance.LIBRARIES}
-    return {"python": platform.python_version(), **found}
+    libraries = {name: provenance.installed(name) for name in provenance.LIBRARIES}
+    return {"python": platform.python_version(), **libraries}
 
 
 def _model(name: str) -> dict[str, str]:
     """Digest and dtype of a checkpoint on this node, or the reason why it is missing."""
     try:
-        (found,) = provenance.describe_models([registry.entry(name)])
+        (model,) = provenance.describe_models([registry.entry(name)])
     except StageScopeError as error:
         return {"error": str(error)}
-    return {"digest": found.digest, "dtype": found.dtype}
+    return {"digest": model.digest, "dtype": model.dtype}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.benchmark.prepare import PreparedRun
 from engine.benchmark.run_progress import RATED, WorkerView
+from engine.quoting import count
 from engine.storage.result_rows import Place
 
 WAITING, NO_MODEL = "waiting", "can load no model"
-IDLE = (WAITING, NO_MODEL)
 KEPT = 100  # ended workers that are still listed
 
 
@@ -30,14 +30,10 @@ class WorkerState:
     device: Mapping[str, Any] = field(default_factory=dict)
     state: str = "waiting for its device"
     since: float = field(default_factory=time.monotonic)
-    ended_at: float | None = None
-    aside_at: float | None = None  # since when it runs but can load no model
+    ended: bool = False
+    over_at: float | None = None  # since when it has ended, or runs but can load no model
     done: int = 0
     ends: deque[float] = field(default_factory=lambda: deque(maxlen=RATED))
-
-    @property
-    def ended(self) -> bool:
-        return self.ended_at is not None
 
     @property
     def at_work(self) -> bool:
@@ -45,67 +41,48 @@ class WorkerState:
 
     def was_there(self, since: float) -> bool:
         """Whether its process ran at any moment since then."""
-        over = self.ended_at if self.aside_at is None else self.aside_at
-        return bool(self.machine) and (over is None or over >= since)
+        return bool(self.machine) and (self.over_at is None or self.over_at >= since)
+
+    def end(self, state: str) -> None:
+        self.ended, self.state = True, state
+        self.over_at = self.over_at or time.monotonic()
+
+    def set_aside(self) -> None:
+        """Records that it can load no model, so it does not use its device."""
+        self.over_at, self.state = time.monotonic(), NO_MODEL
+
+    def count(self) -> None:
+        """Counts a measured result."""
+        self.done += 1
+        self.ends.append(time.monotonic())
 
 
-class Workers:
-    """All workers of a session."""
+class Workers(dict[str, WorkerState]):
+    """All workers of a session by their ids."""
 
-    def __init__(self) -> None:
-        self._members: dict[str, WorkerState] = {}
-
-    def __getitem__(self, worker: str) -> WorkerState:
-        return self._members[worker]
-
-    def __iter__(self) -> Iterator[WorkerState]:
-        return iter(self._members.values())
-
-    def add(self, worker: str, node: str, address: str) -> WorkerState:
-        member = self._members[worker] = WorkerState(worker, node, address)
-        ended = [one.id for one in self if one.ended]
-        for name in ended[:-KEPT]:
-            del self._members[name]
-        return member
+    def add(self, worker: str, node: str, address: str) -> None:
+        self[worker] = WorkerState(worker, node, address)
+        for name in [member.id for member in self.values() if member.ended][:-KEPT]:
+            del self[name]
 
     def place(self, worker: str, machine: str, host: str) -> None:
         """Records that its process runs."""
-        member = self._members[worker]
+        member = self[worker]
         member.machine, member.host, member.state = machine, host, "starting"
 
     def starting(self) -> int:
         """The number of workers that have not reported their device yet."""
-        return sum(not one.device and not one.ended for one in self)
+        return sum(not (member.device or member.ended) for member in self.values())
 
     def waiting(self, longer_s: float = 0.0) -> list[WorkerState]:
         """Workers whose process has not started for `longer_s`: their device is in use."""
         latest = time.monotonic() - longer_s
-        return [one for one in self if not (one.machine or one.ended) and one.since <= latest]
-
-    def end(self, worker: str, why: str) -> None:
-        member = self._members[worker]
-        member.ended_at, member.state = time.monotonic(), f"ended: {why}"
-
-    def set_aside(self, worker: str) -> None:
-        """Records that it can load no model, so it does not use its device."""
-        member = self._members[worker]
-        member.aside_at, member.state = time.monotonic(), NO_MODEL
-
-    def release(self) -> None:
-        """Ends all remaining workers at the end of the session."""
-        for member in self:
-            if not member.ended:
-                member.ended_at, member.state = time.monotonic(), "released"
-
-    def count(self, worker: str) -> None:
-        """Counts a measured result."""
-        member = self._members[worker]
-        member.done += 1
-        member.ends.append(time.monotonic())
+        absent = (member for member in self.values() if not (member.machine or member.ended))
+        return [member for member in absent if member.since <= latest]
 
     def where(self, worker: str, since: float) -> Place:
         """Node, device and sharing for a row whose work began at `since`."""
-        member = self._members[worker]
+        member = self[worker]
         return Place(
             node=member.node,
             host=member.host,
@@ -114,56 +91,58 @@ class Workers:
             type=member.device["type"],
             actor=member.id,
             pid=member.device["pid"],
-            shares=tuple(self.shares(member, since)),
+            shares=self.shares(member, since),
         )
 
-    def shares(self, member: WorkerState, since: float) -> list[str]:
+    def shares(self, member: WorkerState, since: float) -> tuple[str, ...]:
         """What other workers of this run used at any moment since then: "device" (the same GPU, or
         the machine's processor), "cores" (more threads than cores), or nothing.
 
         A starting worker counts with its threads, but without a GPU.
         """
-        near = [one for one in self if one.machine == member.machine and one.was_there(since)]
         mine = member.device
-        starts = {"threads": mine["threads"], "unit": "cpu"}
-        others = [one.device or starts for one in near if one is not member]
-        found = ["device"] if any(one["unit"] == mine["unit"] for one in others) else []
-        if mine["threads"] + sum(one["threads"] for one in others) > mine["cores"]:
-            found.append("cores")
-        return found
-
-    def on(self, machine: str) -> list[WorkerState]:
-        """The workers of one machine."""
-        return [one for one in self if one.at_work and one.machine == machine]
+        others = [
+            other.device or {"threads": mine["threads"], "unit": "cpu"}
+            for other in self.values()
+            if other is not member and other.machine == member.machine and other.was_there(since)
+        ]
+        threads = mine["threads"] + sum(other["threads"] for other in others)
+        shared = {
+            "device": any(other["unit"] == mine["unit"] for other in others),
+            "cores": threads > mine["cores"],
+        }
+        return tuple(name for name, is_shared in shared.items() if is_shared)
 
     def words(self) -> str:
         """The number of workers per state, without ended ones."""
         waiting, starting = len(self.waiting()), self.starting()
+        idle = [member.state in (WAITING, NO_MODEL) for member in self.values() if member.at_work]
         counts = {
-            "at work": sum(one.at_work and one.state not in IDLE for one in self),
-            "idle": sum(one.at_work and one.state in IDLE for one in self),
+            "at work": idle.count(False),
+            "idle": idle.count(True),
             "starting": starting - waiting,
             "waiting for a device": waiting,
         }
-        parts = [f"{n:,} {'worker' if n == 1 else 'workers'} {do}" for do, n in counts.items() if n]
-        return ", ".join(parts) or ("no worker left" if self._members else "looking for devices")
+        parts = [f"{count(number, 'worker')} {do}" for do, number in counts.items() if number]
+        return ", ".join(parts) or ("no worker left" if self else "looking for devices")
 
     def views(self) -> tuple[WorkerView, ...]:
-        return tuple(map(self._view, self))
-
-    def _view(self, member: WorkerState) -> WorkerView:
-        ends = member.ends
-        rate = (len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 else None
-        return WorkerView(
-            id=member.id,
-            node=f"{member.host} {member.address} ({member.node})".strip(),
-            device=str(member.device.get("name", "")),
-            type=str(member.device.get("type", "")),
-            shares=tuple(self.shares(member, time.monotonic())) if member.at_work else (),
-            state=member.state,
-            ended=member.ended,
-            done=member.done,
-            per_s=None if member.ended else rate,
+        now = time.monotonic()
+        return tuple(
+            WorkerView(
+                id=member.id,
+                node=f"{member.host} {member.address} ({member.node})".strip(),
+                device=str(member.device.get("name", "")),
+                type=str(member.device.get("type", "")),
+                shares=self.shares(member, now) if member.at_work else (),
+                state=member.state,
+                ended=member.ended,
+                done=member.done,
+                per_s=(len(member.ends) - 1) / (member.ends[-1] - member.ends[0])
+                if len(member.ends) > 1 and not member.ended
+                else None,
+            )
+            for member in self.values()
         )
 
 
@@ -198,13 +177,13 @@ def judged(
         return NodeFinding(f"{node} has another digest of {which}: install the same on each node")
     unloadable: dict[str, str] = {}  # models that it lacks run on other nodes
     for model in ready.writer.header.models:
-        found = holds["models"][model.name]
-        if "error" in found:
-            unloadable[model.name] = str(found["error"])
-        elif (found["digest"], found["dtype"]) != (model.digest, model.dtype):
+        there = holds["models"][model.name]
+        if "error" in there:
+            unloadable[model.name] = str(there["error"])
+        elif (there["digest"], there["dtype"]) != (model.digest, model.dtype):
             return NodeFinding(
                 f"{node} has another checkpoint or dtype of {model.name} (digest "
-                f"{found['digest'][:12]} not {model.digest[:12]}): put the same on each node"
+                f"{there['digest'][:12]} not {model.digest[:12]}): put the same on each node"
             )
     if not holds["root"]:
         return NodeFinding(useless=f"the dataset {ready.root} is not on {node}")

@@ -28,7 +28,7 @@ def workers(*devices: dict[str, Any]) -> Workers:
 
 
 def shares(found: Workers, worker: str = "0", ago_s: float = 0.0) -> list[str]:
-    return list(found.where(worker, time.monotonic() - ago_s).shares or ())
+    return list(found.where(worker, time.monotonic() - ago_s).shares)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_who_shares_what(devices: list[dict[str, Any]], expected: list[str]) -> 
 
 def test_one_that_ended_while_a_sample_ran_counts_for_it_and_not_for_the_next() -> None:
     found = workers({}, {})
-    found.end("1", "killed")
+    found["1"].end("ended: killed")
     assert shares(found, ago_s=60.0) == ["device"]
     assert shares(found, ago_s=-0.001) == []
 
@@ -69,7 +69,7 @@ def test_one_without_a_device_shares_nothing_and_is_said_to_wait() -> None:
 
 def test_one_that_can_load_no_model_shares_nothing_from_then_on() -> None:
     found = workers({}, {})
-    found.set_aside("1")
+    found["1"].set_aside()
     assert shares(found, ago_s=60.0) == ["device"] and shares(found, ago_s=-0.001) == []
     assert found.words() == "1 worker at work, 1 worker idle"
     assert found.views()[1].state == "can load no model" and not found.views()[1].ended
@@ -78,10 +78,10 @@ def test_one_that_can_load_no_model_shares_nothing_from_then_on() -> None:
 def test_after_a_session_no_worker_is_running() -> None:
     found = workers({}, {})
     for _ in range(3):
-        found.count("1")
+        found["1"].count()
     assert found.views()[1].per_s is not None
-    found.end("0", "killed")
-    found.release()
+    found["0"].end("ended: killed")
+    found["1"].end("released")
     assert [one.state for one in found.views()] == ["ended: killed", "released"]
     assert all(one.ended and one.per_s is None for one in found.views())
     assert found.words() == "no worker left" and Workers().words() == "looking for devices"

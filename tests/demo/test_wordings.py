@@ -7,11 +7,20 @@ import itertools
 import numpy as np
 import pytest
 
-from engine.analysis.answer_reading import ATTRIBUTES, score
-from engine.demo import scene_answers
+from engine.analysis.answer_reading import ATTRIBUTES, read_attributes, score
+from engine.demo import wordings
 from engine.demo.evaluate import SCORED
-from engine.demo.scene_answers import ASKED, QUESTIONS, VOICES, Voice, read_attributes, reference
 from engine.demo.scenes import draw_truth
+from engine.demo.wordings import (
+    ASKED,
+    ATTRIBUTES_ASKED,
+    QUESTIONS,
+    SENTENCES,
+    VOICES,
+    Voice,
+    attributes_asked,
+    reference,
+)
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION
 
 
@@ -25,7 +34,7 @@ def test_description_tells_all_that_the_voice_can_know(voice: Voice) -> None:
     rng = np.random.default_rng(1)
     for _ in range(400):
         truth = draw_truth(rng)
-        text = scene_answers.draw_answer(truth, voice, "describe", rng)
+        text = wordings.draw_answer(truth, voice, "describe", rng)
         assert read_attributes(text) == knowable(truth, voice), text
 
 
@@ -35,9 +44,9 @@ def test_short_and_long_answers_agree(voice: Voice) -> None:
     told: set[str] = set()
     for _ in range(200):
         truth = draw_truth(rng)
-        long = read_attributes(scene_answers.draw_answer(truth, voice, "describe", rng))
+        long = read_attributes(wordings.draw_answer(truth, voice, "describe", rng))
         for kind in ASKED:
-            short = read_attributes(scene_answers.draw_answer(truth, voice, kind, rng))
+            short = read_attributes(wordings.draw_answer(truth, voice, kind, rng))
             told |= set(short)
             assert short.items() <= long.items()
     assert told == set(knowable(dict.fromkeys(ATTRIBUTES, ""), voice))
@@ -45,8 +54,8 @@ def test_short_and_long_answers_agree(voice: Voice) -> None:
 
 WORDINGS = [
     (table, key, sentence)
-    for name in ("CURVE", "LEAD", "MOTION", "ROADSIDE", "PEDESTRIAN")
-    for table in [getattr(scene_answers, name)]
+    for name in ("curve", "lead", "motion", "roadside", "pedestrian")
+    for table in [getattr(SENTENCES, name)]
     for key, groups in table.items()
     for sentence in itertools.chain(*groups)
 ]
@@ -57,24 +66,24 @@ def test_every_wording_is_read(table: dict[str, object], key: str, sentence: str
     text = sentence.format(curve="left", lead="truck", rail="right", walker="left")
     found = read_attributes(text)
     wanted = {
-        id(scene_answers.CURVE): {"curve": "left" if key == "turn" else "straight"},
-        id(scene_answers.LEAD): {"lead vehicle": "truck" if key == "some" else "none"},
-        id(scene_answers.MOTION): {"motion": key},
-        id(scene_answers.ROADSIDE): {"roadside": key}
+        id(SENTENCES.curve): {"curve": "left" if key == "turn" else "straight"},
+        id(SENTENCES.lead): {"lead vehicle": "truck" if key == "some" else "none"},
+        id(SENTENCES.motion): {"motion": key},
+        id(SENTENCES.roadside): {"roadside": key}
         | ({"guardrail side": "right"} if key == "guardrail" else {}),
-        id(scene_answers.PEDESTRIAN): {"pedestrian": "left" if key == "some" else "none"},
+        id(SENTENCES.pedestrian): {"pedestrian": "left" if key == "some" else "none"},
     }[id(table)]
     assert found == wanted
 
 
 @pytest.mark.parametrize("hour", ("day", "night"))
 def test_hours_are_read(hour: str) -> None:
-    for sentence in scene_answers.HOUR[hour] + scene_answers.OPENING[hour]:
+    for sentence in SENTENCES.hour[hour] + SENTENCES.opening[hour]:
         assert read_attributes(sentence.format(medium="image")) == {"time of day": hour}
 
 
 def test_what_cannot_be_seen_claims_nothing() -> None:
-    for sentence in (*scene_answers.NO_HOUR, *scene_answers.NO_MOTION, *scene_answers.ROAD_DETAIL):
+    for sentence in (*SENTENCES.no_hour, *SENTENCES.no_motion, *SENTENCES.road_detail):
         assert read_attributes(sentence) == {}
     assert read_attributes("") == {}
 
@@ -97,7 +106,7 @@ def test_offered_questions_are_trained_ones() -> None:
     known = {question for wordings in ASKED.values() for question in wordings}
     assert set(QUESTIONS) <= known
     assert set(COMMON_QUESTIONS) <= known
-    assert QUESTIONS[0] == DEFAULT_QUESTION == scene_answers.DEFAULT_QUESTION
+    assert QUESTIONS[0] == DEFAULT_QUESTION == wordings.DEFAULT_QUESTION
     assert len(QUESTIONS) == len(set(QUESTIONS))
 
 
@@ -112,3 +121,28 @@ def test_score_counts_only_where_an_attribute_applies() -> None:
     assert table["motion"]["n"] == 1 and table["motion"]["accuracy"] == 1.0
     assert table["motion, asked"]["accuracy"] == 0.0
     assert "roadside" not in table
+
+
+SCENE = {
+    "curve": "left",
+    "lead vehicle": "car",
+    "motion": "steady",
+    "roadside": "guardrail",
+    "guardrail side": "right",
+    "pedestrian": "left",
+    "time of day": "night",
+}
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_a_question_asks_for_what_its_reference_answer_states(kind: str) -> None:
+    stated = read_attributes(reference(SCENE, kind=kind))
+    assert stated == {name: SCENE[name] for name in ATTRIBUTES_ASKED[kind]}
+
+
+def test_a_question_is_recognised_without_its_punctuation_and_case() -> None:
+    assert attributes_asked("does the road curve") == {"curve"}
+    assert attributes_asked("What colour is the car?") is None
+    assert all(attributes_asked(question) is not None for question in COMMON_QUESTIONS)
+    wordings = [wording for some in ASKED.values() for wording in some]
+    assert len({wording.lower() for wording in wordings}) == len(wordings)  # of one kind each

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.benchmark.cluster import ray_connection
+from engine.benchmark.cluster import ray_link, ray_process
 from engine.storage.file_lock import FileLock
 
 
@@ -31,9 +31,9 @@ def test_a_head_that_is_lost_is_said_and_taken_back_when_it_answers(
         if slept[0] == 5:
             servers.append(socket.create_server(("127.0.0.1", port)))
 
-    monkeypatch.setattr(ray_connection.time, "sleep", sleep)
-    monkeypatch.setattr(ray_connection.time, "monotonic", lambda: float(slept[0]))
-    ray_connection.guard(head, lambda event, **more: said.append((event, more)))
+    monkeypatch.setattr(ray_process.time, "sleep", sleep)
+    monkeypatch.setattr(ray_process.time, "monotonic", lambda: float(slept[0]))
+    ray_process.guard(head, lambda event, **more: said.append((event, more)))
     trouble = {"trouble": f"the head node {head} does not answer"}
     assert said == [
         ("head", trouble),
@@ -41,7 +41,7 @@ def test_a_head_that_is_lost_is_said_and_taken_back_when_it_answers(
         ("head", trouble),
         ("closed", {"reason": f"The head node {head} of the Ray cluster has been lost."}),
     ]
-    assert slept[0] == 7 + ray_connection.LOST_S
+    assert slept[0] == 7 + ray_process.LOST_S
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_head_that_is_lost_is_said_and_taken_back_when_it_answers(
     ],
 )
 def test_a_line_of_ray_is_one_sentence(line: str, said: str) -> None:
-    assert ray_connection.unlogged(line) == said
+    assert ray_link.unlogged(line) == said
 
 
 def aged(path: Path, seconds: float) -> Path:
@@ -69,33 +69,33 @@ def aged(path: Path, seconds: float) -> Path:
 
 
 def test_what_was_left_behind_goes_and_what_is_in_use_stays(tmp_path: Path) -> None:
-    old = aged(tmp_path / f"{ray_connection.PREFIX}old", ray_connection.STALE_S + 60)
-    young = aged(tmp_path / f"{ray_connection.PREFIX}young", 0.0)
-    other = aged(tmp_path / "stagescope-verify-x", ray_connection.STALE_S + 60)
-    used = tmp_path / f"{ray_connection.PREFIX}used"
+    old = aged(tmp_path / f"{ray_link.PREFIX}old", ray_link.STALE_S + 60)
+    young = aged(tmp_path / f"{ray_link.PREFIX}young", 0.0)
+    other = aged(tmp_path / "stagescope-verify-x", ray_link.STALE_S + 60)
+    used = tmp_path / f"{ray_link.PREFIX}used"
     used.mkdir()
-    lock = FileLock(used / ray_connection.LOCK)
+    lock = FileLock(used / ray_link.LOCK)
     assert lock.acquire()
     os.utime(used, (0, 0))
-    ray_connection.sweep_folders(tmp_path)
+    ray_link.sweep_folders(tmp_path)
     assert [path.exists() for path in (old, young, other, used)] == [False, True, True, True]
     lock.release()
-    ray_connection.sweep_folders(tmp_path)
+    ray_link.sweep_folders(tmp_path)
     assert not used.exists()
 
 
 def test_a_link_that_somebody_has_put_there_is_not_followed(tmp_path: Path) -> None:
     target = aged(tmp_path / "target", 0.0)
-    link = tmp_path / f"{ray_connection.PREFIX}link"
+    link = tmp_path / f"{ray_link.PREFIX}link"
     link.symlink_to(target)
     os.utime(link, (0, 0), follow_symlinks=False)
-    ray_connection.sweep_folders(tmp_path)
+    ray_link.sweep_folders(tmp_path)
     assert (target / "file").exists()
 
 
 def test_sockets_have_room_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("long" * 12)))
-    made = ray_connection.make_folder()
+    made = ray_link.make_folder()
     try:
         session = "session_2026-11-21_16-42-42_123456_1234567/sockets/plasma_store"
         assert len(str(made / session)) <= 107
