@@ -13,23 +13,19 @@ from pathlib import Path
 import streamlit as st
 
 from engine.benchmark.cluster.cluster_options import ClusterOptions
-from engine.errors import StageScopeError
 from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
 from engine.media.dataset import Dataset
-from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import listed
 from engine.storage.run_header import HEADER
 from ui.benchmark import (
     planning_view,
     run_progress_view,
-    unfinished_runs,
 )
 from ui.benchmark.run_choice import RunChoice, choose, configured, words
-from ui.benchmark.start_command import command
-from ui.widgets import columns, followed_runs, links, notices, preparation
-from ui.widgets.followed_job import Followed
+from ui.widgets import followed_runs, links, model_picker, notices, preparation
+from ui.widgets.followed_runs import Followed
 from ui.widgets.run_settings import run_and_cancel
 from ui.widgets.text import escape
 
@@ -70,7 +66,9 @@ def buttons(choice: RunChoice, shown: BenchmarkJob | None, live: bool) -> None:
 
 def go_on(shown: BenchmarkJob, choice: RunChoice) -> None:
     """Resume, for the shown run or for all runs of its sweep that are not done."""
-    left = unfinished_of_sweep(shown)
+    # The last job of each strength that has ended without all results.
+    last = {job.place: job for job in RUN.all() if shown.sweep and job.sweep == shown.sweep}
+    left = [job for _, job in sorted(last.items()) if job.ended and job.state != "done"]
     if left:
         st.button("Resume", key="benchmark_go_on", on_click=resume_sweep, args=(left,))
         strengths = listed(",".join(map(str, job.plan.perturb)) for job in left if job.plan)
@@ -85,32 +83,27 @@ def go_on(shown: BenchmarkJob, choice: RunChoice) -> None:
         )
 
 
-def unfinished_of_sweep(shown: BenchmarkJob) -> list[BenchmarkJob]:
-    """The last job of each strength that has ended without all results."""
-    last = {job.place: job for job in RUN.all() if shown.sweep and job.sweep == shown.sweep}
-    return [job for _, job in sorted(last.items()) if job.ended and job.state != "done"]
-
-
 def resume_sweep(jobs: Sequence[BenchmarkJob]) -> None:
     """Continues each run in its folder, or starts it."""
     again = [
         BenchmarkJob(plan=j.plan, root=j.root, sweep=j.sweep, place=j.place, swept=j.swept)
         for j in jobs
     ]
-    RUN.start(again[0])
-    for job in again[1:]:
+    start(again)
+
+
+def start(jobs: Sequence[BenchmarkJob]) -> None:
+    RUN.start(jobs[0])
+    for job in jobs[1:]:
         queue.manager().submit(job)
 
 
 def submit(choice: RunChoice, dataset: Dataset) -> None:
     """Queues a job per plan of a sweep, and shows the first."""
     if len(choice.sweep) > 1:
-        jobs = sweep_jobs(choice.sweep, dataset.root)
+        start(sweep_jobs(choice.sweep, dataset.root))
     else:
-        jobs = [BenchmarkJob(plan=choice.plan, root=dataset.root, cluster=choice.cluster)]
-    RUN.start(jobs[0])
-    for job in jobs[1:]:
-        queue.manager().submit(job)
+        start([BenchmarkJob(plan=choice.plan, root=dataset.root, cluster=choice.cluster)])
 
 
 def cancel() -> None:
@@ -138,7 +131,6 @@ def followed() -> BenchmarkJob | None:
 
 
 def others(shown: BenchmarkJob | None) -> None:
-    """The other live runs of this server."""
     for job in RUN.live():
         if job is shown:
             continue
@@ -186,7 +178,7 @@ def show(
     shown: BenchmarkJob | None, live: bool, entries: Sequence[ModelEntry], choice: RunChoice
 ) -> None:
     """The shown run or a hint, then the other runs and the unfinished ones."""
-    labels = columns.Labels(entries)
+    labels = model_picker.Labels(entries)
     if shown is not None:
         board(shown, live, labels)
     else:
@@ -200,22 +192,18 @@ def show(
         plan, dataset = choice.plan, choice.dataset
         known = EXAMPLE
         if plan and dataset:
-            known = command(plan, dataset, choice.cluster, choice.sweep)
+            known = planning_view.command(plan, dataset, choice.cluster, choice.sweep)
         st.code(known, language=None)
         planning_view.details(choice)
     others(shown)
     busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}
     again = partial(resume, cluster=choice.cluster)
-    unfinished_runs.listed(busy, again, not choice.blocked, labels)
+    run_progress_view.unfinished(busy, again, not choice.blocked, labels)
 
 
 def main() -> None:
     followed_runs.keep_alive()
-    try:
-        entries = registry.entries()
-    except StageScopeError as error:
-        notices.problem(str(error), "models_file")
-        st.stop()
+    entries = model_picker.entries_or_stop()
     links.remember()
     with st.sidebar:
         choice = choose(entries)

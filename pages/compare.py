@@ -10,26 +10,25 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from engine.demo.scene_answers import QUESTIONS
+from engine.demo.wordings import QUESTIONS
 from engine.errors import StageScopeError
-from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunOptions, RunRequest, Sample
 from ui.compare import (
+    agreement_view,
     card_board,
     draft_panel,
-    event_rates,
     explain_panel,
     history,
-    input_changes,
-    known_answer,
-    overview,
+    recording_view,
+    shown_inputs,
 )
-from ui.compare.spoken import Spoken
-from ui.widgets import columns, dataset_picker, followed_runs, links, notices, preparation
+from ui.widgets import dataset_picker, followed_runs, links, model_picker, notices, preparation
+from ui.widgets.followed_runs import MAX_MODELS
+from ui.widgets.model_picker import DEFAULT_MODELS, pick_loadable_models
 from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
-from ui.widgets.sample_picker import pick_models, pick_sample
+from ui.widgets.sample_picker import pick_sample
 
 QUESTION = "compare_question"
 RUN = "compare_run"
@@ -66,7 +65,8 @@ def choose(entries: Sequence[ModelEntry]) -> CompareChoice:
     """The sidebar, then the question above the answers."""
     with st.sidebar:
         sample = pick_sample(entries)
-        models = pick_models(entries, sample)
+        missing = sample.missing if sample is not None else {}
+        models = pick_loadable_models(entries, "compare", DEFAULT_MODELS, MAX_MODELS, missing)
         repeats = pick_repeats()
         options, prefix, problem = pick_run_options()
     question, cut = ask(models, sample)
@@ -127,16 +127,12 @@ def _use_common() -> None:
 def buttons(choice: CompareChoice, live: bool) -> None:
     """Run, Cancel, and the switch of the known answer."""
     with st.container(horizontal=True, vertical_alignment="center", key="compare_buttons"):
-        run_and_cancel("compare", ("Run", RUN), live, choice.ready, followed_runs.cancel)
-        known_answer.section(shown_sample(choice), live)
+        run_and_cancel("compare", ("Run", RUN), live, choice.ready, followed_runs.RUNS.cancel)
+        views = followed_runs.views()  # the cards have the sample of the shown runs
+        sample = views[0].request.sample if views else choice.sample
+        agreement_view.known_answer(sample, live)
     if not choice.ready:
         notices.small(_missing(choice), "run_needs")
-
-
-def shown_sample(choice: CompareChoice) -> Sample | None:
-    """The sample of the cards: that of the shown runs, otherwise the chosen one."""
-    views = followed_runs.views()
-    return views[0].request.sample if views else choice.sample
 
 
 def _missing(choice: CompareChoice) -> str:
@@ -156,17 +152,17 @@ def say_changes(choice: CompareChoice) -> bool:
     """Whether the choice differs from that of the shown runs; if so, a sentence and Run."""
     shown = [view.request for view in followed_runs.views()]
     try:
-        found = input_changes.changes(shown, choice.sample, choice.requests())
+        found = shown_inputs.changes(shown, choice.sample, choice.requests())
     except StageScopeError:  # no question: Run says why
         found = ("question",) if shown else ()
-    input_changes.banner(found, choice.sample, choice.ready and not followed_runs.live())
+    shown_inputs.banner(found, choice.sample, choice.ready and not followed_runs.live())
     return bool(found)
 
 
 def start(choice: CompareChoice) -> str:
     """Starts the runs if Run was pressed, before any button is drawn: they then show it without
     another run of the page.  What is wrong with the choice, or ""."""
-    pressed = any(st.session_state.get(key) for key in (RUN, input_changes.RUN))
+    pressed = any(st.session_state.get(key) for key in (RUN, shown_inputs.RUN))
     if not pressed or not choice.ready or choice.cut:
         return ""
     links.forget()
@@ -178,27 +174,23 @@ def start(choice: CompareChoice) -> str:
 
 
 def main() -> None:
-    try:
-        entries = registry.entries()
-    except StageScopeError as error:
-        notices.problem(str(error), "models_file")
-        st.stop()
+    entries = model_picker.entries_or_stop()
     links.remember()
     st.title("Compare", anchor=False)
-    spoken = Spoken()
+    spoken = card_board.Spoken()
     choice = choose(entries)
     problem = start(choice)
     live = followed_runs.live()
     buttons(choice, live)
     if problem:
         notices.problem(problem, "run")
-    event_rates.section(choice.sample, choice.models, choice.options)
+    recording_view.rates(choice.sample, choice.models, choice.options)
     stale = say_changes(choice)
-    dimmed = input_changes.DIMMED if stale else ""
-    st.html(f"<style>{overview.STYLE}{known_answer.STYLE}{dimmed}</style>")
+    dimmed = shown_inputs.DIMMED if stale else ""
+    st.html(f"<style>{card_board.STYLE}{agreement_view.KNOWN_STYLE}{dimmed}</style>")
     how = choice.options
     names = [view.model for view in followed_runs.views()]
-    entries = columns.on_page(entries, choice.models, names)
+    entries = model_picker.on_page(entries, choice.models, names)
     named = {entry.name: entry for entry in entries}
     models = tuple(named[model.name] for model in choice.models)
     with st.container(key="compare_board"):

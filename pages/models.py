@@ -14,18 +14,19 @@ from typing import Any
 import streamlit as st
 
 from engine import settings
-from engine.errors import ModelUnavailable, StageScopeError
+from engine.errors import ModelUnavailable
 from engine.models import checkpoint, registry
 from engine.models.checkpoint import ModelEntry
+from engine.report import card_rows
 from engine.storage.schemas import UNVERIFIED, Standing
 from engine.types import ModelInfo
-from engine.verify import certificate_status
+from engine.verify import certificates
 from ui.compare import cards, trust_badges
-from ui.models import cache_view, card_rows, memory_bars, model_actions
-from ui.models.model_markup import facts
+from ui.models import cache_view, memory_bars, model_actions
+from ui.models.memory_bars import facts
 from ui.verify import kept_certificates
 from ui.widgets import followed_runs, notices, preparation
-from ui.widgets.sample_picker import installed
+from ui.widgets.model_picker import entries_or_stop, installed
 
 COLUMNS = 3
 ABSENT = (
@@ -40,14 +41,14 @@ def show(entry: ModelEntry) -> None:
     reason = registry.unavailable(entry)
     with cards.frame(entry):
         cards.heading(entry)
-        proof = certificate_status.covering(entry) if reason is None else None
+        proof = certificates.covering(entry) if reason is None else None
         badges(entry, reason, proof)
         if reason is not None:
             notices.notice(reason, f"reason_{entry.name}")
         card = card_of(entry)
         hashable = card is not None and not card.digest
         model_actions.show(entry, loadable=reason is None, hashable=hashable)
-        rows = card_rows.of_card(entry, card) if card else card_rows.of_entry(entry)
+        rows = card_rows.rows(entry, card)
         with contextlib.suppress(ModelUnavailable):  # `reason` already says why
             if only := registry.hooked_only(entry):
                 rows.append(("Modes", only))
@@ -95,7 +96,7 @@ def show_absent(entry: ModelEntry) -> None:
             notices.notice(reason, f"reason_{entry.name}")
         for command in commands:
             st.code(command, language=None, wrap_lines=True)
-        st.html(facts(card_rows.of_entry(entry), entry.label))
+        st.html(facts(card_rows.rows(entry, None), entry.label))
 
 
 def show_all(entries: Sequence[ModelEntry], one: Callable[[ModelEntry], None]) -> None:
@@ -110,11 +111,7 @@ def show_all(entries: Sequence[ModelEntry], one: Callable[[ModelEntry], None]) -
 def main() -> None:
     followed_runs.keep_alive()
     st.title("Models", anchor=False)
-    try:
-        entries = registry.entries()
-    except StageScopeError as error:
-        notices.problem(str(error), "models_file")
-        st.stop()
+    entries = entries_or_stop()
     notices.small(
         f"All entries of {settings.load().models_file}. The app downloads nothing.",
         "models_file",

@@ -16,15 +16,12 @@ from engine.models import registry
 from ui.published import adding, beside_own_runs, draft_view
 from ui.published import sets_view as recorded
 from ui.results import (
-    accuracy_view,
     comparison_view,
     deck_view,
+    document_views,
     gate_view,
     opened_runs,
-    origin_view,
     overview,
-    robustness_view,
-    run_head,
     run_list,
     sample_list,
     sample_view,
@@ -53,22 +50,22 @@ def show_samples(opened: OpenedRuns) -> None:
 VIEW = "results_view"
 VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "overview": ("Overview", overview.show),
-    "accuracy": ("Accuracy", accuracy_view.show),
-    "robustness": ("Robustness", robustness_view.show),
+    "accuracy": ("Accuracy", document_views.accuracy),
+    "robustness": ("Robustness", document_views.robustness),
     "compare": ("Comparison", comparison_view.show),
     "gate": ("Compare with baseline", gate_view.show),
     "samples": ("Samples", show_samples),
     "deck": ("Deck", deck_view.show),
     "drafts": ("Acceptance", draft_view.show_own),
-    "agreement": ("Agreement with references", origin_view.agree),
-    "origin": ("What ran", origin_view.show),
-    "reports": ("Reports", origin_view.reports),
+    "agreement": ("Agreement with references", document_views.references),
+    "origin": ("What ran", document_views.what_ran),
+    "reports": ("Reports", document_views.reports),
 }
 
 # Views that need a kind of result.
 ONLY_IF: dict[str, Callable[[OpenedRuns], bool]] = {
-    "accuracy": accuracy_view.available,
-    "robustness": robustness_view.applies,
+    "accuracy": document_views.has_choices,
+    "robustness": document_views.is_perturbed,
 }
 
 
@@ -87,7 +84,7 @@ def show(picked: Sequence[Source]) -> None:
     except StageScopeError as error:
         notices.problem(str(error), "results_open")
         return
-    run_head.show(opened)
+    run_list.head(opened)
     if opened_runs.grown(picked):
         with st.container(horizontal=True, vertical_alignment="center"):
             notices.small("This run has new results.", "results_grown")
@@ -139,13 +136,13 @@ def main() -> None:
     mine = [source for source in picked or () if source.kind == "run"]
     files = [source for source in picked or () if source.kind != "run"]
     if picked is None:
-        run_head.said()
+        run_list.said()
         notices.hint(NONE_YET)
         st.code(example(), language=None)
         st.page_link("pages/benchmark.py", label="Go to Benchmark")
         notices.small(FILES, "results_files")
     elif not picked:
-        run_head.said()
+        run_list.said()
         notices.hint(CHOOSE)
     elif files:
         show_imported(files, mine)

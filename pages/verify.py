@@ -12,14 +12,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from engine.errors import StageScopeError
 from engine.jobs.verify_job import VerifyJob, VerifyView
-from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.verify import certificates, report
 from ui.verify import kept_certificates, verify_job_view
 from ui.verify.verdict_board import Board, short_names
 from ui.verify.verify_choice import VerifyChoice, choose_all
 from ui.widgets import followed_runs, links, notices, preparation
-from ui.widgets.columns import Labels
+from ui.widgets.model_picker import Labels, entries_or_stop
 from ui.widgets.run_settings import run_and_cancel
 from ui.widgets.text import count, escape, queued
 
@@ -108,7 +107,6 @@ def show_job(shown: VerifyJob | None, live: bool, entries: Sequence[ModelEntry])
 
 
 def _status(view: VerifyView, place: DeltaGenerator, labels: Mapping[str, str]) -> None:
-    """The progress, or how it ended."""
     found = view.report
     done, total = found.progress
     seconds = f"{view.elapsed_s:,.0f} s"
@@ -118,8 +116,7 @@ def _status(view: VerifyView, place: DeltaGenerator, labels: Mapping[str, str]) 
         return
     with place.container():
         if view.error:
-            show = notices.problem if view.state == "failed" else notices.notice
-            show(view.error, "verify_job")
+            notices.ended(view.state, view.error, "verify_job")
         subject = f"{count(len(found.samples), 'sample')}, {count(found.runs, 'warm run')}"
         ended = {"done": "Ended", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
         words = f"{ended} after {seconds} · {count(done, 'check')} · {subject}"
@@ -131,7 +128,6 @@ def _status(view: VerifyView, place: DeltaGenerator, labels: Mapping[str, str]) 
 
 
 def doing(view: VerifyView, labels: Mapping[str, str]) -> str:
-    """The current step, in words."""
     model, sample, what = view.doing
     if view.state == "queued" or not model:
         return queued(view.position) if view.position else "Starting"
@@ -142,11 +138,7 @@ def doing(view: VerifyView, labels: Mapping[str, str]) -> str:
 
 def main() -> None:
     followed_runs.keep_alive()
-    try:
-        entries = registry.entries()
-    except StageScopeError as error:
-        notices.problem(str(error), "models_file")
-        st.stop()
+    entries = entries_or_stop()
     links.remember()
     with st.sidebar:
         choice = choose_all(entries)

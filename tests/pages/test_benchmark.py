@@ -70,7 +70,7 @@ def bar(at: AppTest) -> str:
 
 
 def job(at: AppTest) -> BenchmarkJob:
-    found = queue.manager().get(at.session_state["benchmark_job"])
+    found = queue.manager().get(at.session_state["benchmark_job"][0])
     assert isinstance(found, BenchmarkJob)
     return found
 
@@ -388,9 +388,9 @@ def test_how_many_workers_and_what_each_takes(app: Open, on_workers: HerePool) -
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("workers", "0", "workers is 0: choose a number from 1 to 10,000."),
-        ("workers", "-1", "workers is -1: choose a number from 1 to 10,000."),
-        ("cpus", "0", "cpus is 0: a worker takes from 1 to 10,000 cores."),
+        ("workers", "0", "workers is 0: choose a value from 1 to 10,000."),
+        ("workers", "-1", "workers is -1: choose a value from 1 to 10,000."),
+        ("cpus", "0", "cpus is 0: choose a value from 1 to 10,000."),
         ("gpus", "1.5", "gpus is 1.5: a worker takes 0, a part of 1 that is no less than 0.01"),
     ],
 )

@@ -109,7 +109,7 @@ def test_variants_are_benchmarked_and_named_in_results(app: Open) -> None:
     at = app("pages/benchmark.py", samples="2", tokens="4", **parameters)
     at.button(key="benchmark_start").click().run()
     assert not at.exception
-    job = queue.manager().get(at.session_state["benchmark_job"])
+    job = queue.manager().get(at.session_state["benchmark_job"][0])
     assert isinstance(job, BenchmarkJob)
     while not job.ended:
         time.sleep(0.05)

@@ -24,7 +24,8 @@ from engine.jobs import queue
 from engine.jobs.draft_job import DraftJob
 from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob, RunView
-from engine.media.dataset import own, read
+from engine.media import own_files
+from engine.media.dataset import read
 from engine.models import registry
 from engine.prompts import MAX_QUESTION_CHARS, OFF_SCRIPT
 from engine.quoting import ms
@@ -32,8 +33,8 @@ from engine.types import DecodeConfig, Doing, RunRequest, Sample
 from tests.conftest import picture
 from tests.media import clips
 from tests.pages.conftest import Open
-from ui.charts import run_table
-from ui.compare import input_changes
+from ui.charts import run_bars
+from ui.compare import shown_inputs
 from ui.widgets import dataset_picker, followed_runs, preparation, uploads
 
 SHORT = {"tokens": "5"}
@@ -126,13 +127,13 @@ def test_the_verdict_is_that_of_the_results(app: Open) -> None:
 def test_changed_inputs_dim_the_answers_and_offer_run(app: Open) -> None:
     at = press_run(app(**SHORT))
     assert not any("Changed since these runs" in words for words in texts(at))
-    assert input_changes.DIMMED not in styles(at)
+    assert shown_inputs.DIMMED not in styles(at)
     at.number_input(key="compare_tokens").set_value(7).run()
     assert any("Changed since these runs: max new tokens." in words for words in texts(at))
-    assert input_changes.DIMMED in styles(at)
-    at.button(key=input_changes.RUN).click().run()
+    assert shown_inputs.DIMMED in styles(at)
+    at.button(key=shown_inputs.RUN).click().run()
     assert [view.new_tokens for view in results(at)] == [7, 7, 7]
-    assert input_changes.DIMMED not in styles(at)
+    assert shown_inputs.DIMMED not in styles(at)
     at.text_area(key="compare_question").set_value(" ").run()
     assert any("Changed since these runs: question." in words for words in texts(at))
 
@@ -560,7 +561,7 @@ def test_a_second_question_goes_on_from_the_first_and_says_so(app: Open) -> None
         )
         unknown = cells.loc[stage].str.contains("computing time unknown", regex=False)
         assert unknown.all() if stage.startswith("decode") else not unknown.any()
-    assert (cells.loc[run_table.ORIGINAL] == "unknown").all()
+    assert (cells.loc[run_bars.ORIGINAL] == "unknown").all()
     assert cells.loc["load"].str.contains("measured").all()
     assert all(view.result.prefix.state == "reused" for view in results(at))
 
@@ -573,7 +574,7 @@ def test_the_prefix_switch_needs_a_used_cache(app: Open) -> None:
 
 
 def drafting_of(at: AppTest) -> DraftJob:
-    job = queue.manager().get(at.session_state["compare_draft_job"])
+    job = queue.manager().get(at.session_state["compare_draft_job"][0])
     assert isinstance(job, DraftJob)
     end = time.monotonic() + 60
     while not job.ended and time.monotonic() < end:
@@ -719,9 +720,15 @@ def hold_device(wanted: bool) -> Iterator[None]:
     yield
 
 
+def own(name: str, folder: Path) -> Sample:
+    sample = own_files.gather([(name, picture(folder / "1.png", 1))], [""], False).sample
+    assert sample is not None
+    return sample
+
+
 def test_runs_of_another_visits_files_are_shown_to_nobody_else(app: Open, tmp_path: Path) -> None:
     """By their ids or as what is at work now; a run of a dataset's sample is shown by its link."""
-    sample = own([("secret.png", picture(tmp_path / "1.png", 1))])
+    sample = own("secret.png", tmp_path)
     mine = RunRequest(sample, "tiny-llava", "Why?", decode=DecodeConfig(max_new_tokens=3))
     hidden = RunJob(request=mine, owner="another visit")
     drafting_ = DraftJob(request=DraftRequest((sample,), "tiny-llava", "lookup"), owner="another")
@@ -743,7 +750,7 @@ def test_runs_of_another_visits_files_are_shown_to_nobody_else(app: Open, tmp_pa
 def test_a_run_of_own_files_is_this_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     visit = uploads.Visit()
     monkeypatch.setattr(uploads, "visit", lambda: visit)
-    sample = own([("one.png", picture(tmp_path / "1.png", 1))])
+    sample = own("one.png", tmp_path)
     assert uploads.owner(sample) == str(visit.root) and uploads.owner(None) == ""
     assert uploads.owner(Sample("s", "q")) == ""
     job = RunJob(request=RunRequest(sample, "m", "Why?"), owner=uploads.owner(sample))

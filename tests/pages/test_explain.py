@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.attribution import cells, explain, words
+from engine.attribution import explain, words
+from engine.attribution import explained as cells
 from engine.attribution.explained import ExplainRequest, Explanation
 from engine.errors import BadInput, Cancelled
 from engine.jobs import queue
@@ -94,7 +95,7 @@ def test_nobody_who_does_not_use_it_sees_more_than_a_closed_section(app: Open) -
 def test_the_cost_stands_before_the_button_is_pressed(
     app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cells, "_measured", {})  # what other tests have measured
+    monkeypatch.setattr(cells, "measured_ms", {})  # what other tests have measured
     at = asked(app)
     assert not jobs()
     words = next(text for text in texts(at) if "encodings" in text)
@@ -117,7 +118,7 @@ def test_the_map_its_legend_and_its_figures_appear(app: Open) -> None:
     assert maps(at) and "right, bottom" in maps(at)[0]
     assert "+2.00 nats: the words rest on it" in html(at)
     shown = "\n".join(texts(at))
-    assert "1. right, bottom (column 2, row 2 of 2 x 2): +2.00 nats" in shown
+    assert "• right, bottom (column 2, row 2 of 2 x 2): +2.00 nats" in shown
     assert made.CLEAR.sentence in shown and explanation_view.PROVES in sections(at)
     assert "another answer" not in shown.lower().replace("another filling", "")
 
@@ -144,8 +145,8 @@ def test_a_map_without_a_place_says_so_first(
     notices = [one for one in texts(at) if one == test.sentence]
     assert notices and "heat-pale" in html(at)
     assert maps(at)[0].endswith(test.sentence)
-    headings = [one.value for one in at.markdown]
-    assert "**Largest losses**" in headings and "**Strongest parts**" not in headings
+    shown = "\n".join(texts(at))
+    assert "Largest losses:" in shown and "Places that the words rest on:" not in shown
 
 
 def test_a_model_s_text_is_text_and_nothing_else(
@@ -234,7 +235,7 @@ def test_it_is_saved_with_the_comparison_and_shown_in_results_and_report(app: Op
     explained(at)
     (job,) = jobs()
     assert job.found is not None
-    job.found = replace(job.found, answer=view.text)
+    job.found = structs.replace(job.found, answer=view.text)
     at.button(key="history_save").click().run()
     (info,) = run_store.listing(settings.load().runs_dir)
     at.switch_page("pages/results.py")

@@ -15,7 +15,7 @@ from engine.storage.run_store import Run
 from tests import fabricate
 from tests.pages.conftest import Open
 from tests.pages.test_results import PAGE, html, texts
-from tests.ui.charts.test_gate_chart import rows
+from tests.ui.results.test_gate_view import rows
 
 GATE = "Compare with baseline"
 

@@ -264,9 +264,9 @@ def test_the_cache_is_cleared_by_model_or_whole_and_only_when_confirmed(
     assert "33% (1 of 3 reads" in html(at) and str(settings.load().features_dir.name) in html(at)
     digest = registry.full_digest(registry.entry(NAME))
     at.button(key=f"models_clear_{digest}").click().run()
-    assert "of Tiny llava?" in texts(at) and feature_cache.shared().entries()[0] == 2
+    assert "of Tiny llava?" in texts(at) and feature_cache.shared().state().entries == 2
     at.button(key="models_clear_no").click().run()
-    assert "?" not in texts(at) and feature_cache.shared().entries()[0] == 2
+    assert "?" not in texts(at) and feature_cache.shared().state().entries == 2
     at.button(key=f"models_clear_{digest}").click().run()
     at.button(key="models_clear_yes").click().run()
     assert "Cleared 1 entry" in texts(at) and list(feature_cache.shared().state().checkpoints) == [
@@ -274,7 +274,7 @@ def test_the_cache_is_cleared_by_model_or_whole_and_only_when_confirmed(
     ]
     at.button(key="models_clear_all").click().run()
     at.button(key="models_clear_yes").click().run()
-    assert feature_cache.shared().entries()[0] == 0 and not at.exception
+    assert feature_cache.shared().state().entries == 0 and not at.exception
 
 
 def test_a_cache_that_cannot_be_read_is_one_sentence(app: Open) -> None:

@@ -154,7 +154,7 @@ def test_a_comparison_in_words_its_waterfall_and_a_scatter(app: Open, make: Make
         and len(at.get("vega_lite_chart")) == 2
     )
     assert "No conclusion about" not in texts(at)
-    assert "0 are above the line" in texts(at)
+    assert "has the larger value: 0." in texts(at)
     at.toggle(key="results_every").set_value(True).run()
     assert "decode: token steps (ms)" in html(at)
     at.selectbox(key="results_b").set_value("ev").run()

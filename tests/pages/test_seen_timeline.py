@@ -11,7 +11,7 @@ from engine.errors import MediaError
 from engine.types import Sample
 from engine.viewing import event_times, playing, seen_times
 from tests.pages.conftest import Open
-from ui.compare import seen_timeline
+from ui.compare import recording_view
 
 
 def markup(at: AppTest) -> str:
@@ -28,7 +28,7 @@ def texts(at: AppTest) -> str:
 
 
 def windows(at: AppTest) -> list[str]:
-    return [slider.label for slider in at.slider if slider.key == seen_timeline.BEGIN]
+    return [slider.label for slider in at.slider if slider.key == recording_view.MOMENT]
 
 
 def test_nothing_is_read_before_the_section_is_opened(
@@ -62,11 +62,11 @@ def test_the_time_line_the_clip_and_the_events(app: Open) -> None:
 def test_another_moment_and_length_draw_another_window(app: Open) -> None:
     at = app(seen="true")
     first = [words for words in captions(at) if "brighter (red)" in words]
-    slider = at.slider(key=seen_timeline.BEGIN)
+    slider = at.slider(key=recording_view.MOMENT)
     slider.set_value(slider.max / 2).run()
     second = [words for words in captions(at) if "brighter (red)" in words]
     assert len(first) == len(second) == 1 and first != second
-    at.selectbox(key=seen_timeline.LENGTH).select(1000).run()
+    at.selectbox(key=recording_view.LENGTH).select(1000).run()
     assert not at.exception and not windows(at)
     assert any("whole recording" in words for words in captions(at))
 

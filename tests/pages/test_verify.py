@@ -39,7 +39,7 @@ def press_verify(at: AppTest) -> AppTest:
 
 
 def job(at: AppTest) -> VerifyJob:
-    found = queue.manager().get(at.session_state["verify_job"])
+    found = queue.manager().get(at.session_state["verify_job"][0])
     assert isinstance(found, VerifyJob)
     return found
 

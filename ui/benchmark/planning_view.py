@@ -1,33 +1,36 @@
-"""What the planned run would cost and detect, from an earlier run: a line, and a closed box.
+"""What the planned run would cost and detect, from an earlier run; and the command that starts it.
 
 A cache key contains the sizes and times of change of the runs' files.
 """
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
 
 from engine import settings
-from engine.analysis import earlier_run, run_planning
-from engine.analysis.earlier_run import EarlierRun
-from engine.analysis.run_planning import RunForecast
+from engine.analysis import run_planning
+from engine.analysis.run_planning import EarlierRun, RunForecast
+from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.errors import StoreError
-from engine.machine.disk import free_bytes
-from engine.quoting import size
+from engine.media.dataset import Dataset
+from engine.media_options import sweep_text
 from engine.report import planning_words
 from engine.storage import run_store
-from engine.storage.run_header import HEADER
+from engine.storage.plan import Plan
 from engine.storage.run_store import RunInfo
+from engine.types import OFFERED, value_of
 from ui.benchmark.run_choice import RunChoice
-from ui.widgets import notices
-from ui.widgets.text import escape
+from ui.widgets import blocks, notices
+from ui.widgets.stored_runs import Stamp, stamp_of, stamps
 
-Stamp = tuple[tuple[str, int, int], ...]  # (file, size, time of last change)
-FILES = (HEADER, run_store.RESULTS, run_store.JOURNAL, run_store.SUMMARY)
 MOST_AT_ONCE = 8 * 2**20  # bytes of results that are read without a click
 Found = tuple[RunForecast, EarlierRun]
+IDS = "ids.txt"
 
 
 def line(choice: RunChoice) -> None:
@@ -57,23 +60,8 @@ def details(choice: RunChoice) -> None:
         if found is None:
             notices.small(planning_words.nothing_known(choice.plan.models), "benchmark_no_plan")
             return
-        _draw(*found)
-
-
-def _draw(forecast: RunForecast, earlier: EarlierRun) -> None:
-    said = [*planning_words.facts(forecast, earlier, found=True)]
-    base = settings.load().runs_dir
-    if (free := free_bytes(base)) is not None:
-        said.append(f"Free on the disk of {base}: {size(free)}.")
-    notices.small("\n".join(said), "benchmark_plan_facts")
-    if rows := planning_words.rows(forecast):
-        import pandas as pd  # slow to import
-
-        st.text(planning_words.asked(forecast))
-        head, *cells = ([escape(cell) for cell in row] for row in rows)
-        table = pd.DataFrame(cells, columns=["comparison", *head[1:]]).set_index("comparison")
-        st.table(table, alt="Sequences needed and power, by comparison.")
-    notices.small("\n".join(planning_words.remarks(forecast)), "benchmark_plan_remarks")
+        disk = planning_words.free(settings.load().runs_dir)
+        blocks.draw(planning_words.blocks(*found, found=True, disk=disk), "benchmark_plan")
 
 
 def _forecast(choice: RunChoice, intervals: bool) -> Found | None:
@@ -82,11 +70,12 @@ def _forecast(choice: RunChoice, intervals: bool) -> Found | None:
     if plan is None or dataset is None:
         return None
     base = settings.load().runs_dir
-    info = earlier_run.newest(plan, dataset.root, _listing(base, _stamps(base)))
+    info = run_planning.newest(plan, dataset.root, _listing(base, stamps(base)))
     if info is None:
         return None
-    key = info.folder, _stamp(info.folder)
-    if not intervals and _size(key[1]) > MOST_AT_ONCE:
+    key = info.folder, stamp_of(info.folder)
+    held = sum(size for name, size, _ in key[1] if name.endswith(run_store.RESULTS))
+    if not intervals and held > MOST_AT_ONCE:
         return None
     earlier = _measured(*key, plan.models)
     place = len(choice.sweep), str(dataset.root), len(dataset.samples)
@@ -109,25 +98,6 @@ def _computed(
     return run_planning.forecast(_choice.plan, sequences, _earlier, runs=runs, intervals=intervals)
 
 
-def _stamps(base: Path) -> tuple[Stamp, ...]:
-    return tuple(_stamp(path.parent) for path in sorted(base.glob(f"*/{HEADER}")))
-
-
-def _stamp(folder: Path) -> Stamp:
-    found = []
-    for name in FILES:
-        try:
-            stat = (folder / name).stat()
-        except OSError:
-            continue
-        found.append((f"{folder}/{name}", stat.st_size, stat.st_mtime_ns))
-    return tuple(found)
-
-
-def _size(stamp: Stamp) -> int:
-    return sum(held for name, held, _ in stamp if name.endswith(run_store.RESULTS))
-
-
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _listing(base: Path, stamps: tuple[Stamp, ...]) -> tuple[RunInfo, ...]:
     return run_store.listing(base)
@@ -135,4 +105,47 @@ def _listing(base: Path, stamps: tuple[Stamp, ...]) -> tuple[RunInfo, ...]:
 
 @st.cache_resource(max_entries=16, show_spinner="Reading the earlier run …")
 def _measured(folder: Path, stamp: Stamp, models: tuple[str, ...]) -> EarlierRun:
-    return earlier_run.measure(run_store.read(folder), models)
+    return run_planning.measure(run_store.read(folder), models)
+
+
+def command(
+    plan: Plan,
+    dataset: Dataset,
+    cluster: ClusterOptions | None = None,
+    sweep: Sequence[Plan] = (),
+) -> str:
+    """`python -m engine bench` for this plan, ready for a shell; `cluster` None: this process.
+
+    `sweep`: the plans of a sweep, of which `plan` is the first.  Ids of samples that are not the
+    first ones are expected in the file IDS, one on each line.
+    """
+    parts = ["--dataset", str(dataset.root), "--models", ",".join(plan.models)]
+    parts += _options(plan if plan.perturb else replace(plan, perturb_seed=0), dataset)
+    if text := sweep_text([one.perturb for one in sweep or (plan,)]):
+        parts += ["--perturb", text]
+    parts += _cluster(cluster) if cluster else ()
+    return shlex.join(["python", "-m", "engine", "bench", *parts])
+
+
+def _cluster(cluster: ClusterOptions) -> Iterator[str]:
+    yield from ("--executor", "ray", "--address", cluster.address)
+    if cluster.workers is not None:
+        yield from ("--workers", str(cluster.workers))
+    if cluster.cpus != ClusterOptions.cpus or cluster.gpus is not None:
+        gpus = "" if cluster.gpus is None else f",gpus={cluster.gpus:g}"
+        yield from ("--per-worker", f"cpus={cluster.cpus}{gpus}")
+
+
+def _options(plan: Plan, dataset: Dataset) -> Iterator[str]:
+    """What differs from the defaults, without the changes of a sweep."""
+    ids = tuple(sample.id for sample in dataset.samples)
+    if plan.samples != ids:
+        first = plan.samples == ids[: len(plan.samples)]
+        yield from ("--samples", str(len(plan.samples))) if first else ("--ids", IDS)
+    if plan.decode.forced is not None:
+        yield from ("--length", f"forced:{plan.decode.forced}")
+    for name in ("prompt", "repeat", "warmup", "order", "batch", *OFFERED):
+        value = value_of(plan, name)
+        set_by_length = name == "max_new_tokens" and plan.decode.forced is not None
+        if value != value_of(Plan, name) and not set_by_length and name != "perturb":
+            yield from ("--" + name.replace("_", "-"), str(value))

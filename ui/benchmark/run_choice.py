@@ -22,9 +22,9 @@ from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan
 from engine.types import MAX_NEW_TOKENS, OPTIONS, DecodeConfig
-from ui.widgets import dataset_picker, notices
-from ui.widgets.run_settings import either, open_box, pick_box
-from ui.widgets.sample_picker import pick_loadable_models
+from ui.widgets import choices, dataset_picker, notices
+from ui.widgets.model_picker import pick_loadable_models
+from ui.widgets.run_settings import open_box, pick_box
 from ui.widgets.text import count
 
 PLACES = {"ray": "Ray", "here": "This process"}
@@ -46,6 +46,11 @@ ORDER_LABELS: dict[Order, str] = {
     "interleaved": "By turns",
 }
 LENGTHS = {"natural": "Natural", "forced": "Forced"}
+SAMPLES_HELP = (
+    "In dataset order. Neighbouring samples overlap in time: confidence intervals need several "
+    "sequences."
+)
+REPEAT_HELP = "Runs of each sample by each model."
 WARMUP_HELP = "Runs of each model before the first sample. They are saved, but not in the figures."
 ORDER_HELP = (
     "By turns: all models answer a sample before the next one, so changes of the machine's load "
@@ -100,13 +105,19 @@ class RunChoice:
 
 
 def choose(entries: Sequence[ModelEntry]) -> RunChoice:
-    """Draw all widgets and return their values."""
     found = dataset_picker.choose("benchmark")
     models = tuple(entry.name for entry in pick_loadable_models(entries, "benchmark", 3))
     place = _place()
     samples = _samples(found)
     prompt = _prompt()
-    repeat, warmup = _numbers()
+    left, right = st.columns(2)
+    repeat, warmup = (
+        int(choices.number(title, key, low, high, 1, help_, place))
+        for title, key, low, high, help_, place in (
+            ("Repeats", "benchmark_repeat", 1, MAX_REPEAT, REPEAT_HELP, left),
+            ("Warm-up", "benchmark_warmup", 0, MAX_WARMUP, WARMUP_HELP, right),
+        )
+    )
     order, batch = _order(place is not None), _batch(place is not None)
     decode = _length()
     options, problem = dict[str, Any](), ""
@@ -151,46 +162,29 @@ def _place() -> Callable[[], ClusterOptions] | None:
     Call it after the last widget is drawn, because a widget that is not drawn loses its value.
     """
     address = settings.load().ray_address
-    if not address or either("Runs on", PLACES, "benchmark_where", WHERE_HELP) != "ray":
+    if (
+        not address
+        or choices.buttons("Runs on", PLACES, "benchmark_where", help_=WHERE_HELP) != "ray"
+    ):
         return None
     place = st.container()
     with st.expander("Workers", key="benchmark_crew"):
-        workers, cpus, gpus = _worker_options()
+        # The engine checks the bounds and words the errors.
+        workers: int | None = choices.number(
+            "Workers", "benchmark_workers", value=None, help_=WORKERS_HELP, step=1,
+            placeholder="One per device",
+        )  # fmt: skip
+        cpus: int = choices.number(
+            "Cores per worker", "benchmark_cpus", value=ClusterOptions.cpus, help_=CORES_HELP,
+            step=1,
+        )  # fmt: skip
+        gpus: float | None = choices.number(
+            "GPUs per worker", "benchmark_gpus", value=None, help_=GPUS_HELP, step=1.0, format="%g",
+            placeholder="1 if there are any",
+        )  # fmt: skip
     with place:
         notices.small(cluster_words(address, workers, cpus, gpus), "benchmark_address")
     return partial(ClusterOptions, address, workers, cpus, gpus)
-
-
-def _worker_options() -> tuple[int | None, int, float | None]:
-    """Workers, and cores and GPUs of each; the engine checks the bounds and words the errors."""
-    workers = st.number_input(
-        "Workers",
-        value=None,
-        step=1,
-        key="benchmark_workers",
-        bind="query-params",
-        placeholder="One per device",
-        help=WORKERS_HELP,
-    )
-    cpus = st.number_input(
-        "Cores per worker",
-        value=ClusterOptions.cpus,
-        step=1,
-        key="benchmark_cpus",
-        bind="query-params",
-        help=CORES_HELP,
-    )
-    gpus = st.number_input(
-        "GPUs per worker",
-        value=None,
-        step=1.0,
-        format="%g",
-        key="benchmark_gpus",
-        bind="query-params",
-        placeholder="1 if there are any",
-        help=GPUS_HELP,
-    )
-    return workers, cpus, gpus
 
 
 def cluster_words(address: str, workers: int | None, cpus: int, gpus: float | None) -> str:
@@ -209,7 +203,7 @@ def _samples(found: Dataset | None) -> Callable[[], tuple[str, ...]]:
     """A function that returns the chosen ids; it raises BadInput for unknown ones."""
     held = found.samples if found else ()
     label = f"Samples (of {len(held):,})" if found else "Samples"
-    which = either(label, WHICH, "benchmark_which")
+    which = choices.buttons(label, WHICH, "benchmark_which")
     if which == "ids":
         text = st.text_area(
             "Ids, one on each line",
@@ -221,16 +215,8 @@ def _samples(found: Dataset | None) -> Callable[[], tuple[str, ...]]:
         return lambda: tuple(dict.fromkeys(dataset.find_all(found, lines))) if found else ()
     if which == "first" and found is not None:  # keeps a link's number while the scenes are made
         most = max(1, len(held))
-        number = st.number_input(
-            "How many",
-            1,
-            most,
-            min(SOME, most),
-            key="benchmark_samples",
-            bind="query-params",
-            help="In dataset order. Neighbouring samples overlap in time: confidence intervals "
-            "need several sequences.",
-        )
+        some = min(SOME, most)
+        number = choices.number("How many", "benchmark_samples", 1, most, some, SAMPLES_HELP)
         held = held[: int(number)]
     ids = tuple(sample.id for sample in held)
     return lambda: ids
@@ -238,8 +224,7 @@ def _samples(found: Dataset | None) -> Callable[[], tuple[str, ...]]:
 
 def _prompt() -> str | None:
     """The question for all samples; None: each record's own."""
-    which = either("Question", ASKS, "benchmark_asks", OWN_HELP)
-    if which != "one":
+    if choices.buttons("Question", ASKS, "benchmark_asks", help_=OWN_HELP) != "one":
         return None
     text = st.text_area(
         "Question for all",
@@ -252,46 +237,24 @@ def _prompt() -> str | None:
     return text or ""
 
 
-def _numbers() -> tuple[int, int]:
-    left, right = st.columns(2)
-    repeat = left.number_input(
-        "Repeats",
-        1,
-        MAX_REPEAT,
-        key="benchmark_repeat",
-        bind="query-params",
-        help="Runs of each sample by each model.",
-    )
-    warmup = right.number_input(
-        "Warm-up", 0, MAX_WARMUP, 1, key="benchmark_warmup", bind="query-params", help=WARMUP_HELP
-    )
-    return int(repeat), int(warmup)
-
-
 def _order(on_ray: bool) -> Order:
     """The order; on a cluster the widget is shown only if its value has to be changed back."""
     defaults = [word for name in ("auto", "sequential") for word in (name, ORDER_LABELS[name])]
     if on_ray and not _changed("benchmark_order", *defaults):
         notices.small(ON_RAY, "benchmark_on_ray")
         return "sequential"
-    return either("Order", ORDER_LABELS, "benchmark_order", ORDER_HELP)
+    return choices.buttons("Order", ORDER_LABELS, "benchmark_order", help_=ORDER_HELP)
 
 
 def _batch(on_ray: bool) -> int:
     """The batch size; shown on a cluster as in _order()."""
     if on_ray and not _changed("benchmark_batch", "1"):
         return 1
-    batch = st.number_input(
-        "Samples at once",
-        1,
-        MAX_BATCH,
-        key="benchmark_batch",
-        bind="query-params",
-        help=BATCH_HELP,
-    )
+    title, key = "Samples at once", "benchmark_batch"
+    batch = int(choices.number(title, key, 1, MAX_BATCH, help_=BATCH_HELP))
     if batch > 1:
         st.caption("Only whole batches are timed: a sample has no stage times, TTFT or TPOT.")
-    return int(batch)
+    return batch
 
 
 def _changed(key: str, *defaults: str) -> bool:
@@ -301,18 +264,11 @@ def _changed(key: str, *defaults: str) -> bool:
 
 
 def _length() -> DecodeConfig:
-    length = either("Length of answers", LENGTHS, "benchmark_length", LENGTH_HELP)
+    length = choices.buttons("Length of answers", LENGTHS, "benchmark_length", help_=LENGTH_HELP)
     forced = length == "forced"
-    tokens = st.number_input(
-        "New tokens each" if forced else "Max new tokens",
-        1,
-        MAX_NEW_TOKENS,
-        DecodeConfig.max_new_tokens,
-        step=16,
-        key="benchmark_tokens",
-        bind="query-params",
-    )
-    return DecodeConfig(max_new_tokens=int(tokens), min_new_tokens=int(tokens) if forced else 0)
+    title, first = "New tokens each" if forced else "Max new tokens", DecodeConfig.max_new_tokens
+    tokens = int(choices.number(title, "benchmark_tokens", 1, MAX_NEW_TOKENS, first, step=16))
+    return DecodeConfig(max_new_tokens=tokens, min_new_tokens=tokens if forced else 0)
 
 
 def words(plan: Plan, strengths: int = 1) -> str:

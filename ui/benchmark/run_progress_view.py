@@ -1,31 +1,47 @@
-"""The progress of a dataset run: results, rate, live medians, failures, pauses, end."""
+"""Dataset runs: the progress of the shown one (results, rate, medians, failures, end), and the
+unfinished ones, each with a button to resume it.
+"""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePath
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from engine.analysis import results_table, throughput
+from engine import settings
+from engine.analysis import model_summary, results_table
 from engine.analysis.compared import StageTimes
 from engine.analysis.metrics import BY_NAME
 from engine.benchmark.run_progress import RATED, ModelProgress, Progress, WorkerView
 from engine.errors import StoreError
 from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkView
 from engine.storage import run_store
+from engine.storage.run_store import RunInfo
 from engine.types import STAGES
-from ui.benchmark import unfinished_runs
 from ui.widgets import notices
-from ui.widgets.text import count, duration, escape, number, queued
+from ui.widgets.stored_runs import Stamp, stamp_of
+from ui.widgets.text import count, duration, escape, number, queued, when
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Metrics of the table, beside the counts.
-SHOWN = (*STAGES, "total", "ttft", "tpot", "new_tokens")
+# Medians in the tables, beside the counts: the key and the head of a column.
+SHOWN = {
+    name: kind.title if kind.unit == "ms" else kind.label
+    for name in (*STAGES, "total", "ttft", "tpot", "new_tokens")
+    for kind in (BY_NAME[name],)
+}
+OF_BATCHES = {
+    "batch_ms": "time of a batch (ms)",
+    "batch_tokens_per_s": "new tokens/s",
+    "batch_samples_per_s": "samples/s",
+    "batch_new_tokens": BY_NAME["new_tokens"].label,
+}
 FEW = 8  # the newest failures; the Results page has all
 RATE_HELP = (
     f"Measured results per second: the last {RATED} at most since the run was started or resumed, "
@@ -42,19 +58,30 @@ ENDED_HELP = (
     "last started or resumed. Each result records whether its device was shared."
 )
 ENDS = {"done": "Finished", "failed": "Failed", "cancelled": "Cancelled"}
+FEW_RUNS = 5  # unfinished ones that are listed before "Show all"
+FORCE_HELP = (
+    "A run resumes only with the same samples, code and checkpoints. "
+    "With this switch it resumes anyway, and its journal says so."
+)
 
 
 def draw(view: BenchmarkView, labels: Mapping[str, str]) -> None:
     """The whole view; `labels` gives a model's label by its name."""
     _status(view)
     if view.error:
-        show = notices.problem if view.state == "failed" else notices.notice
-        show(view.error, "benchmark_job")
+        notices.ended(view.state, view.error, "benchmark_job")
     if view.progress is None:
         return
     workers(view.progress, view.ended)
     _models(view.progress, labels, view.ended)
-    _failures(view.progress, labels)
+    if failures := view.progress.failures:
+        failed = view.progress.failed
+        st.subheader(f"Failures ({failed:,})", anchor=False)
+        for place, one in enumerate(reversed(failures[-FEW:])):
+            words = f"{labels.get(one.model, one.model)}, sample {one.sample}: {one.error}"
+            notices.notice(words, f"failure_{place}")
+        if failed > FEW:
+            st.caption(f"The last {FEW} failures. The Results page shows all.")
     _notes(view.progress)
 
 
@@ -122,7 +149,6 @@ def numbers(view: BenchmarkView) -> list[tuple[str, str, str]]:
 
 
 def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
-    """Bars and a table of the last results' medians."""
     import pandas as pd
 
     from engine.report import charts  # altair and pandas are slow to import
@@ -139,7 +165,7 @@ def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
             charts.stage_bars(medians), alt=charts.stage_words(medians), width="stretch"
         )
     if together := batches(found, labels):
-        notices.small(throughput.APART, "benchmark_batches")
+        notices.small(model_summary.APART, "benchmark_batches")
         st.table(pd.DataFrame(together).set_index("model"), alt="Medians of batches per model.")
         for place, words in enumerate(left_out(found, labels)):
             notices.small(words, f"benchmark_left_out_{place}")
@@ -165,38 +191,29 @@ MEDIANS_HELP = (
 
 
 def table(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
-    """A row per model; labels are escaped, because st.table renders Markdown."""
-    return [
-        {
-            "model": escape(_name(live, labels)),
-            "done": f"{live.done:,}",
-            "failed": f"{live.failed:,}",
-            **{_head(name): number(live.medians.get(name)) for name in SHOWN},
-        }
-        for live in found.models
-    ]
+    return [_line(live, labels, SHOWN) for live in found.models]
+
+
+def _line(
+    live: ModelProgress,
+    labels: Mapping[str, str],
+    heads: Mapping[str, str],
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, str]:
+    """The label is escaped, because st.table renders Markdown."""
+    counts = {"model": escape(_name(live, labels)), "done": f"{live.done:,}"}
+    medians = {head: number(live.medians.get(name)) for name, head in heads.items()}
+    return {**counts, "failed": f"{live.failed:,}", **more, **medians}
 
 
 def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
     """A row per model if the run has batches, otherwise nothing."""
     if found.batch == 1 and not any("batch" in live.medians for live in found.models):
         return []
-    heads = {
-        "batch_ms": "time of a batch (ms)",
-        "batch_tokens_per_s": "new tokens/s",
-        "batch_samples_per_s": "samples/s",
-        "batch_new_tokens": BY_NAME["new_tokens"].label,
-    }
-    return [
-        {
-            "model": escape(_name(live, labels)),
-            "done": f"{live.done:,}",
-            "failed": f"{live.failed:,}",
-            "samples at once": f"{live.medians['batch']:,.0f}" if "batch" in live.medians else "–",
-            **{head: number(live.medians.get(name)) for name, head in heads.items()},
-        }
-        for live in found.models
-    ]
+    sizes = (live.medians.get("batch") for live in found.models)
+    at_once = ({"samples at once": f"{size:,.0f}" if size else "–"} for size in sizes)
+    pairs = zip(found.models, at_once, strict=True)
+    return [_line(live, labels, OF_BATCHES, more) for live, more in pairs]
 
 
 def left_out(found: Progress, labels: Mapping[str, str]) -> list[str]:
@@ -206,32 +223,13 @@ def left_out(found: Progress, labels: Mapping[str, str]) -> list[str]:
         shown = int(live.medians.get("batch", 0))
         others = sorted(size for size in live.sizes if size != shown)
         if shown and others:
-            parts = (f"{count(live.sizes[n], 'result')} {_of_size(n)}" for n in others)
+            how = {size: f"in batches of {size:,}" for size in others} | {1: "that ran alone"}
+            parts = (f"{count(live.sizes[size], 'result')} {how[size]}" for size in others)
             sentences.append(
                 f"{_name(live, labels)}: these medians use {count(live.sizes[shown], 'result')} "
                 f"in batches of {shown:,}; left out: {', '.join(parts)}."
             )
     return sentences
-
-
-def _of_size(batch: int) -> str:
-    return "that ran alone" if batch == 1 else f"in batches of {batch:,}"
-
-
-def _head(name: str) -> str:
-    kind = BY_NAME[name]
-    return f"{kind.label} (ms)" if kind.unit == "ms" else kind.label
-
-
-def _failures(found: Progress, labels: Mapping[str, str]) -> None:
-    if not found.failures:
-        return
-    st.subheader(f"Failures ({found.failed:,})", anchor=False)
-    for place, failure in enumerate(reversed(found.failures[-FEW:])):
-        label = labels.get(failure.model, failure.model)
-        notices.notice(f"{label}, sample {failure.sample}: {failure.reason}", f"failure_{place}")
-    if found.failed > FEW:
-        st.caption(f"The last {FEW} failures. The Results page shows all.")
 
 
 def _notes(found: Progress) -> None:
@@ -290,7 +288,8 @@ def places(folder: Path, cluster: bool, live: bool) -> None:
     @st.fragment(run_every=FRESH_S if live else None)
     def look() -> None:
         try:
-            found = _live(folder) if live else _ended(folder, unfinished_runs.stamp(folder))
+            fresh = int(time.monotonic() // FRESH_S) if live else stamp_of(folder)
+            found = _places(folder, fresh)
         except StoreError as error:
             notices.problem(str(error), "benchmark_places")
             return
@@ -299,18 +298,61 @@ def places(folder: Path, cluster: bool, live: bool) -> None:
     look()
 
 
-@st.cache_data(ttl=FRESH_S, max_entries=4, show_spinner=False)
-def _live(folder: Path) -> pd.DataFrame:
-    return _places(folder)
-
-
-@st.cache_data(max_entries=4, show_spinner=False)
-def _ended(folder: Path, stamp: tuple[int, int]) -> pd.DataFrame:
-    return _places(folder)
-
-
-def _places(folder: Path) -> pd.DataFrame:
+@st.cache_data(max_entries=8, show_spinner=False)
+def _places(folder: Path, stamp: Stamp | int) -> pd.DataFrame:
     table = results_table.frame([run_store.read(folder)], answers=False, titled=True)
     names = ["sample", "sequence", "model", "repeat", "phase"]
     names += ["host", "node", "device", "actor"]
     return table[names].rename(columns={"actor": "worker"})
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _done(folder: Path, stamp: Stamp) -> int:
+    rows = (row for _, row in run_store.read(folder).results())
+    return len({row.task for row in rows if row.phase == "measured"})
+
+
+def unfinished(
+    busy: set[Path],
+    resume: Callable[[Path, bool], None],
+    able: bool,
+    labels: Mapping[str, str],
+) -> None:
+    """The list without `busy` folders, whose runs are live.  `able`: a run may be resumed now."""
+    try:
+        every = run_store.listing(settings.load().runs_dir)
+    except StoreError as error:
+        notices.problem(str(error), "benchmark_runs")
+        return
+    found = [info for info in every if info.state == "stopped" and info.folder not in busy]
+    if not found:
+        return
+    st.subheader("Not finished", anchor=False, help="Runs that were cancelled or interrupted.")
+    force = st.toggle(
+        "Resume although something has changed", key="benchmark_force", help=FORCE_HELP
+    )
+    for info in found if st.session_state.get("benchmark_all") else found[:FEW_RUNS]:
+        name = info.folder.name  # a copied run has the same id
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            notices.small(_unfinished(info, labels), f"run_{name}")
+            st.button(
+                "Resume",
+                key=f"benchmark_resume_{name}",
+                on_click=resume,
+                args=(info.folder, force),
+                disabled=not able,
+            )
+            query = {"results_runs": name}
+            st.page_link("pages/results.py", label="Results so far", query_params=query)
+    if len(found) > FEW_RUNS:
+        st.toggle(f"Show all {len(found):,}", key="benchmark_all")
+
+
+def _unfinished(info: RunInfo, labels: Mapping[str, str]) -> str:
+    models = ", ".join(labels.get(name, name) for name in info.models)
+    try:
+        lacking = info.planned - _done(info.folder, stamp_of(info.folder, (run_store.RESULTS,)))
+        rest = f"{count(lacking, 'result')} of {info.planned:,} left"
+    except StoreError as error:
+        rest = str(error)
+    return f"{when(info.created)} · {rest}\n{models} · {PurePath(info.dataset).name} · {info.id}"

@@ -1,8 +1,6 @@
 """Charts of the pages, beside those in engine/report/charts.py.
 
-    run_bars           stage times of single runs as bars in HTML, also while they run
-    run_table          stage times of single runs as a table, with their sources
-    gate_chart         changes against the margin of a gate
+    run_bars           stage times of single runs as bars in HTML, also while they run; a table
     published_charts   charts of recorded files
     verify_charts      charts of a verification
 

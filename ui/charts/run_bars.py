@@ -1,4 +1,4 @@
-"""Stage times of single runs as bars in HTML, while the runs go on and after them.
+"""Stage times of single runs: bars in HTML, while the runs go on and after them, and a table.
 
 HTML is drawn ten times a second without a chart library, and a finished bar keeps its place.  All
 text is escaped.
@@ -10,13 +10,19 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
 
 from engine.analysis import compared as bars
-from engine.analysis.compared import ComparedModel
+from engine.analysis.compared import ComparedModel, RunRange
+from engine.analysis.metrics import BY_NAME
 from engine.jobs.run_job import GENERATE
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS, UNACCOUNTED, family_colour
-from engine.types import Span
+from engine.types import STAGES, RunResult, Span
+from ui.widgets.text import escape as escaped
 from ui.widgets.text import ms
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NAMES = {
     bars.PREFILL: "prefill",
@@ -68,6 +74,17 @@ STYLE = """
   .run-keys { order: 1; }
 }
 """
+SOURCE_WORDS = {
+    "measured": "measured",
+    "cached": "read from the cache",
+    "hook": "measured by a hook",
+    "derived": "derived: total minus the hook's time",
+}
+DECODE_ROWS = {f"decode.{name}": BY_NAME[name].label for name in ("prefill", "steps")}
+MISSING = "not measured"
+UNKNOWN = "unknown"
+THIS_RUN, ORIGINAL = BY_NAME["total"].label, BY_NAME["uncached_total"].label
+REUSED = "prompt prefix reused from memory"
 
 
 @dataclass(frozen=True)
@@ -123,7 +140,6 @@ def growing(label: str, family: str, progress: Sequence[Span], state: str) -> Ru
 
 
 def html(rows: Sequence[RunBar]) -> str:
-    """The legend, a row per model and the axis."""
     longest = max((row.end_ms for row in rows), default=0.0)
     end = axis_end(longest)
     parts = [part for row in rows for part in (*row.parts, *row.uncached)]
@@ -153,7 +169,6 @@ def words(rows: Iterable[RunBar]) -> str:
 
 
 def name(part: str) -> str:
-    """A part as the legend calls it."""
     return NAMES.get(part, part)
 
 
@@ -220,3 +235,63 @@ def ink(colour: str) -> str:
     linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
     light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "#000000" if (light + 0.05) ** 2 > 0.05 * 1.05 else "#FFFFFF"
+
+
+def table(models: Sequence[ComparedModel]) -> pd.DataFrame:
+    """The numbers of the bars and their sources: one row per stage, one column per model.
+
+    Labels are escaped, because st.table reads Markdown.
+    """
+    import pandas as pd  # slow to import
+
+    return pd.DataFrame({escaped(model.label): _column(model) for model in models})
+
+
+def head_style(models: Sequence[ComparedModel], place: str) -> str:
+    """CSS that gives each column head of the table in `place` the colour of its model."""
+    return "".join(
+        f"{place} thead th:nth-child({number}) "
+        f"{{ border-bottom: 3px solid {family_colour(model.family)}; }}\n"
+        for number, model in enumerate(models, 2)
+    )
+
+
+def _column(model: ComparedModel) -> dict[str, str]:
+    cells: dict[str, str] = {stage: _cell(model, stage) for stage in STAGES}
+    for name, shown in DECODE_ROWS.items():
+        cells[shown] = _cell(model, name)
+    cells[UNACCOUNTED] = _time(model.time("unaccounted"))
+    cells[THIS_RUN] = _time(model.time("total"))
+    cells[ORIGINAL] = "no cached stage"
+    if model.last.cached:  # not known if a prefix was reused
+        known = model.last.uncached_total_ms is not None
+        cells[ORIGINAL] = _time(model.time("uncached_total")) if known else UNKNOWN
+    return cells
+
+
+def _time(spread: RunRange | None) -> str:
+    """A time, or the median of several with their range; "unknown" without any."""
+    if spread is None:
+        return UNKNOWN
+    if spread.runs == 1:
+        return ms(spread.median)
+    return f"{ms(spread.median)} ({ms(spread.low)} to {ms(spread.high)}, n = {spread.runs:,})"
+
+
+def source_words(result: RunResult, span: Span) -> str:
+    """The source of a stage's time; a reused prefix comes from memory, not from the cache."""
+    use = result.prefix
+    if span.source == "cached" and use is not None and use.state == "reused":
+        return REUSED
+    return SOURCE_WORDS[span.source]
+
+
+def _cell(model: ComparedModel, name: str) -> str:
+    span, spread = model.last.span(name), model.time(name)
+    if span is None or spread is None:
+        return MISSING
+    words = f"{_time(spread)}, {source_words(model.last, span)}"
+    if span.source != "cached":
+        return words
+    took = UNKNOWN if span.original_ms is None else ms(span.original_ms)
+    return f"{words} (computing time {took})"

@@ -1,4 +1,6 @@
-"""Whether the answers on Compare agree: contradictions, attributes, and their words."""
+"""The known answer of the sample on Compare, and whether the models' answers agree: contradictions,
+attributes, and their words.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,13 @@ from engine.analysis import agreement
 from engine.analysis.agreement import AttributeRow, Statement
 from engine.analysis.answer_reading import is_scene
 from engine.analysis.compared import ComparedModel
-from engine.demo.demo_questions import attributes_asked
+from engine.demo.wordings import attributes_asked
 from engine.palette import family_colour
-from ui.widgets import notices, word_difference
+from engine.prompts import DEFAULT_QUESTION
+from engine.types import Sample
+from ui.widgets import choices, marked_text, notices
 from ui.widgets.text import count
+from ui.widgets.text import escape as literal
 
 WORDS = "compare_words"  # in the URL
 # verdict -> (symbol, style, word); the word is for readers who do not see the symbol
@@ -35,6 +40,45 @@ NOT_LISTED = (
 REPEATS = "Repeats of a model gave different answers: the newest complete one is compared."
 UNKNOWN = "The content of this sample is not known, so no statement is marked as right or wrong."
 
+# The switch stands beside the buttons; the box has a line of its own below them.
+KNOWN_STYLE = """
+.st-key-compare_buttons :is([data-testid="stLayoutWrapper"], .stVerticalBlock):has(
+  > .st-key-compare_truth, > .stVerticalBlock > .st-key-compare_truth) { display: contents; }
+.st-key-compare_buttons [data-testid="stLayoutWrapper"]:has(> .st-key-known_answer) {
+  flex: 0 0 100%; }
+"""
+
+
+def known_answer(sample: Sample | None, live: bool) -> None:
+    """live: models run.  Then a click redraws the page, because a fragment would wait for them."""
+    (_known_answer if live else st.fragment(_known_answer))(sample)
+
+
+def _known_answer(sample: Sample | None) -> None:
+    shown = st.toggle(
+        "Show the known answer",
+        key="compare_truth",
+        bind="query-params",
+        help="The dataset's reference answer and, for demo scenes, the scene's attributes.",
+    )
+    if shown and sample is not None:
+        with st.container(border=True, key="known_answer"):
+            _known(sample)
+
+
+def _known(sample: Sample) -> None:
+    if not sample.truth and not sample.reference:
+        st.caption("This sample has no reference answer.")
+    if sample.reference:
+        st.caption("Reference answer to the dataset's question:")
+        notices.small(sample.question or DEFAULT_QUESTION, "reference_question")
+        st.text(sample.reference)
+    if sample.truth:
+        st.caption("Scene attributes")
+        with st.container(horizontal=True, gap="medium"):
+            for name, value in sample.truth.items():
+                st.metric(literal(name), literal(value), width="content")
+
 
 def section(compared: Sequence[ComparedModel]) -> None:
     """The section; nothing for fewer than two answers."""
@@ -49,14 +93,23 @@ def section(compared: Sequence[ComparedModel]) -> None:
             "agreement_untrained",
         )
     _attributes(trained)
-    if _differing_repeats(compared):
+    complete = (  # a cancelled answer is only shorter, so it is no other answer
+        {one.generation.text for one in model.results if one.generation.stop != "cancelled"}
+        for model in compared
+    )
+    if any(len(answers) > 1 for answers in complete):
         notices.small(REPEATS, "agreement_repeats")
-    if st.toggle("Show word differences", key=WORDS, bind="query-params"):
-        _words(compared)
+    answers = {model.label: model.last.generation.text for model in compared}
+    if len(answers) > 1 and st.toggle("Show word differences", key=WORDS, bind="query-params"):
+        first, second = list(answers)[:2]
+        if len(answers) > 2:  # the visitor chooses the pair
+            keys, titles = ("compare_words_a", "compare_words_b"), ("First answer", "Second answer")
+            first, second = choices.two(list(answers), (first, second), keys, titles)
+        pair = (first, answers[first]), (second, answers[second])
+        marked_text.difference(*pair, "agreement_words")
 
 
 def _attributes(compared: Sequence[ComparedModel]) -> None:
-    """Contradictions in words, then the table."""
     if len(compared) < 2:
         return
     request = compared[0].last.request
@@ -135,38 +188,3 @@ def statement(one: Statement) -> str:
         f'<span class="proof-mark proof-{style}" role="img" aria-label="{value}: {word}" '
         f'title="{word}"><span class="proof-symbol">{symbol}</span>{value}</span>'
     )
-
-
-def _differing_repeats(compared: Sequence[ComparedModel]) -> bool:
-    """A cancelled answer is only shorter, so it is no other answer."""
-    return any(
-        len({one.generation.text for one in model.results if one.generation.stop != "cancelled"})
-        > 1
-        for model in compared
-    )
-
-
-def _words(compared: Sequence[ComparedModel]) -> None:
-    """The differences of two answers; with more than two, the visitor chooses the pair."""
-    answers = [(model.label, model.last.generation.text) for model in compared]
-    first, second = 0, 1
-    if len(answers) > 2:
-        left, right = st.columns(2)
-        with left:
-            first = _answer("First answer", answers, first, "compare_words_a")
-        with right:
-            second = _answer("Second answer", answers, second, "compare_words_b")
-    word_difference.draw(answers[first], answers[second], "agreement_words")
-
-
-def _answer(title: str, answers: Sequence[tuple[str, str]], default: int, key: str) -> int:
-    """The place of the chosen answer in `answers`."""
-    chosen = st.selectbox(
-        title,
-        range(len(answers)),
-        default,
-        format_func=lambda place: answers[place][0],
-        key=key,
-        bind="query-params",
-    )
-    return default if chosen is None else chosen

@@ -16,8 +16,8 @@ from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from engine.palette import TONES
 from engine.prompts import OFF_SCRIPT
-from engine.types import PrefixUse
-from ui.compare import card_figures, explain_panel, setting_chips, trust_badges
+from engine.report.answer_part import STOPS, prefix_words
+from ui.compare import card_figures, explain_panel, shown_inputs, trust_badges
 from ui.widgets import followed_runs, notices
 from ui.widgets.contact_sheets import ContactSheet
 from ui.widgets.text import count, escape, ms, queued, rate
@@ -28,11 +28,6 @@ DEMO_HELP = "A small checkpoint that ships with StageScope, trained on drawn sce
 CardSlot = dict[str, DeltaGenerator]
 PARTS = ("figures", "trust", "stream", "answer", "notes", "actions", "seen")
 AGAIN_HELP = "Asks this model the same question with the same settings; other cards stay."
-STOPS = {
-    "eos": "",
-    "length": "Stopped at the limit of new tokens.",
-    "cancelled": "Cancelled before the end.",
-}
 # Steps of a cancelled run that cannot be interrupted.
 STOPPING = {
     "compile": "Cancelling: compiling cannot be interrupted. A new run waits until it ends.",
@@ -64,7 +59,7 @@ def card(entry: ModelEntry, column: DeltaGenerator, live: bool, chips: Sequence[
                 key=f"{part}_{entry.name}", horizontal=beside, gap="xsmall" if beside else "small"
             ):
                 if beside:
-                    setting_chips.chips(chips)
+                    shown_inputs.chips(chips)
                 slot[part] = place(live)
     return slot
 
@@ -85,7 +80,6 @@ def frame(entry: ModelEntry) -> DeltaGenerator:
 
 
 def heading(entry: ModelEntry) -> None:
-    """The entry's label as a heading, with a badge for a demo checkpoint."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.subheader(escape(entry.label), anchor=False, width="content")
         if entry.demo:
@@ -144,11 +138,9 @@ def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
 
 
 def _ended(slot: CardSlot, view: RunView) -> None:
-    """The answer or the error, and what can be done with it."""
     with slot["answer"].container():
         if view.error:
-            show = notices.problem if view.state == "failed" else notices.notice
-            show(view.error, f"job_{view.id}")
+            notices.ended(view.state, view.error, f"job_{view.id}")
         else:
             st.text(view.text or " ")
     with slot["actions"].container(horizontal=True, vertical_alignment="center", gap="xsmall"):
@@ -196,11 +188,3 @@ def status(view: RunView) -> str:
         speed = "" if view.tokens_per_s is None else f" · {rate(view.tokens_per_s)}"
         state = f"{count(view.new_tokens, 'token')} · first after {ms(view.ttft_ms)}{speed}"
     return (f"Run {view.repeat} of {view.repeats} · " if view.repeats > 1 else "") + state
-
-
-def prefix_words(use: PrefixUse | None) -> str:
-    """How the prompt prefix was used, in a sentence."""
-    if use is None:
-        return ""
-    how = "are kept for another question" if use.state == "kept" else "were reused from memory"
-    return f"The first {use.tokens:,} tokens of the prompt {how}."

@@ -15,15 +15,20 @@ from engine.models.checkpoint import ModelEntry
 from engine.prompts import OFF_SCRIPT
 from engine.quoting import NONE, times
 from engine.types import RunOptions, Sample
-from ui.widgets import columns, notices, token_marks, uploads
-from ui.widgets.followed_job import Followed
-from ui.widgets.text import escape, name_of, queued
+from ui.widgets import choices, marked_text, model_picker, notices, uploads
+from ui.widgets.followed_runs import Followed
+from ui.widgets.text import escape, name_of
 
 JOB = Followed("compare_draft_job", DraftJob)
 LOOK_S = 0.5  # each update uses the CPU that is being timed
 TARGET, DRAFT = "compare_draft_target", "compare_draft_by"
 GAMMA, RUNS = "compare_draft_gamma", "compare_draft_runs"
 LOOKUP_WORDS = "Prompt lookup (no model)"
+TARGET_HELP = "The model that answers. Choose models in the sidebar."
+DRAFT_HELP = (
+    "A model with the target's vocabulary, or prompt lookup: the tokens that followed the last "
+    "words earlier in the text."
+)
 WHAT = (
     "A cheap draft proposes several tokens and the target checks them in one pass: it keeps those "
     "that it would have chosen itself, up to the first difference. The answer is the target's own "
@@ -73,7 +78,7 @@ def section(
                 "The drafting in this link is no longer in memory: press Draft.", "draft_lost"
             )
         if live:
-            _follow()
+            JOB.bar(LOOK_S, _progress)
         elif job is not None:
             _ended(job.view())
 
@@ -83,55 +88,24 @@ def _choose(models: Sequence[ModelEntry]) -> tuple[str, str, int, int]:
     names = [entry.name for entry in models]
     first = next((entry.name for entry in models if entry.kind == "video"), names[0])
     left, middle, right, last = st.columns(4, vertical_alignment="bottom")
-    target = left.selectbox(
-        "Target",
-        names,
-        names.index(first),
-        format_func=labels.__getitem__,
-        key=TARGET,
-        bind="query-params",
-        help="The model that answers. Choose models in the sidebar.",
-    )
-    others = [*(name for name in names if name != target), LOOKUP]
-    draft = middle.selectbox(
-        "Drafted by",
-        others,
-        format_func=labels.__getitem__,
-        key=DRAFT,
-        bind="query-params",
-        help="A model with the target's vocabulary, or prompt lookup: the tokens that followed the "
-        "last words earlier in the text.",
-    )
-    gamma = right.number_input(
-        "Tokens drafted at once",
-        1,
-        MAX_GAMMA,
-        DraftRequest.gamma,
-        key=GAMMA,
-        bind="query-params",
-    )
-    runs = last.number_input("Timed pairs", 1, 20, DraftRequest.runs, key=RUNS, bind="query-params")
-    return str(target), str(draft), int(gamma), int(runs)
+    able = {name: labels[name] for name in names}
+    target = choices.listed("Target", able, TARGET, left, first, help=TARGET_HELP)
+    others = {name: label for name, label in labels.items() if name != target}
+    draft = choices.listed("Drafted by", others, DRAFT, middle, help=DRAFT_HELP)
+    title = "Tokens drafted at once"
+    gamma = choices.number(title, GAMMA, 1, MAX_GAMMA, DraftRequest.gamma, place=right)
+    runs = choices.number("Timed pairs", RUNS, 1, 20, DraftRequest.runs, place=last)
+    return target, draft, int(gamma), int(runs)
 
 
-@st.fragment(run_every=LOOK_S)
-def _follow() -> None:
-    """Shows the progress; at the end the whole page is redrawn, with the buttons."""
-    job = JOB.shown()
-    if job is None or job.ended:
-        st.rerun()
-    view = job.view()
+def _progress(view: DraftView) -> tuple[float, str]:
     words = f"Round {view.done + 1:,} of {view.total:,} (the first is a warm-up)"
-    if view.state == "queued":
-        words = queued(view.position)
-    elif view.state == "loading":
-        words = "Loading the models …"
-    st.progress(view.done / view.total, text=words)
+    return view.done / view.total, "Loading the models …" if view.state == "loading" else words
 
 
 def _ended(view: DraftView) -> None:
     request = view.request
-    named = columns.Labels(registry.entries())
+    named = model_picker.Labels(registry.entries())
     labels = {name: named.get(name, name) for name in (request.target, request.draft)}
     labels |= {LOOKUP: LOOKUP_WORDS}
     target, draft = labels[request.target], labels[request.draft]
@@ -139,8 +113,7 @@ def _ended(view: DraftView) -> None:
     how = f"{target}, drafted by {draft}, up to {request.gamma} tokens at once"
     notices.small(f"{subject}\n{how}; {request.how}", "draft_subject")
     if view.report is None:
-        show = notices.problem if view.state == "failed" else notices.notice
-        show(view.error, "draft_error")
+        notices.ended(view.state, view.error, "draft_error")
         return
     (notices.notice if view.report.equal else notices.problem)(
         drafting.sentence(view.report), "draft_outcome"
@@ -178,8 +151,8 @@ def _number(value: float | None) -> str:
 def _answer(tried: SampleTrial) -> None:
     for number, note in enumerate(tried.notes):
         notices.notice(note, f"draft_note_{number}")
-    st.html(token_marks.drafted_html(tried.marks))
-    notices.small(token_marks.drafted_words(tried.marks), "draft_counts")
+    st.html(marked_text.drafted_html(tried.marks))
+    notices.small(marked_text.drafted_words(tried.marks), "draft_counts")
     if tried.difference is None:
         notices.small("The drafted answer equals the target's own, token by token.", "draft_equal")
         return

@@ -14,17 +14,17 @@ from engine.attribution import wording
 from engine.attribution.explained import FILLS, ExplainOptions, ExplainRequest, Fill
 from engine.errors import StageScopeError
 from engine.jobs import explain_job
-from engine.jobs.explain_job import ExplainJob
+from engine.jobs.explain_job import ExplainJob, ExplainView
 from engine.jobs.run_job import RunView
 from engine.media.thumbnails import stamp_of
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.types import MediaKind, RunRequest
 from ui.compare import explanation_view
-from ui.widgets import followed_runs, notices, uploads
+from ui.widgets import choices, followed_runs, notices, uploads
 from ui.widgets.followed_runs import EXPLAINED as JOB
 from ui.widgets.followed_runs import explains
-from ui.widgets.text import escape, name_of, queued
+from ui.widgets.text import escape, name_of
 
 TITLE = "What the answer rests on"
 OPEN = "compare_explain"  # in the URL, like the settings
@@ -95,7 +95,6 @@ def menu(view: RunView) -> None:
 
 
 def _clicked(view: RunView, text: str) -> None:
-    """Opens the section at this sentence and starts."""
     st.session_state[OPEN] = st.session_state[SCROLL] = True
     st.session_state[MODEL], st.session_state[SENTENCE] = view.model, text
     st.session_state[f"explain_{view.model}"] = False
@@ -124,7 +123,7 @@ def section(entries: Sequence[ModelEntry]) -> None:
                 notices.notice(GONE, "explain_lost")
         elif live:
             with st.container(key="explain_room"):
-                _follow()
+                JOB.bar(LOOK_S, _progress)
         else:
             _ended(job, views, labels)
         if st.session_state.pop(SCROLL, False):  # after the room: only then the page is long enough
@@ -132,7 +131,6 @@ def section(entries: Sequence[ModelEntry]) -> None:
 
 
 def _choose(views: Sequence[RunView], labels: dict[str, str], live: bool) -> None:
-    """Model, words, settings, the cost, and the buttons."""
     by_model = {view.model: view for view in views}
     if st.session_state.get(MODEL) not in by_model:
         st.session_state.pop(MODEL, None)
@@ -154,7 +152,6 @@ def _choose(views: Sequence[RunView], labels: dict[str, str], live: bool) -> Non
 
 
 def _words(view: RunView, place: st.delta_generator.DeltaGenerator) -> str:
-    """A sentence of the answer, or the visitor's own words."""
     found = [*wording.sentences(view.text)[:MOST_SENTENCES], OWN_WORDS]
     if st.session_state.get(SENTENCE) not in found:
         st.session_state.pop(SENTENCE, None)
@@ -172,31 +169,21 @@ def _settings() -> None:
     notices.small(WHAT, "explain_what")
     defaults = ExplainOptions()
     st.selectbox("Cells per side", GRIDS, GRIDS.index(defaults.grid), key=GRID, bind="query-params")
-    st.number_input(
-        "Removed together (cells per side)", 1, max(GRIDS), defaults.side, key=SIDE,
-        bind="query-params", help="A part is removed with its neighbours.",
-    )  # fmt: skip
-    st.selectbox(
-        "Filled with", FILLS, FILLS.index(defaults.fill), format_func=FILL_WORDS.__getitem__,
-        key=FILL, bind="query-params", help="Of pictures and frames. Events are dropped.",
-    )  # fmt: skip
-    st.number_input(
-        "Refined parts, of 16", 1, WHOLE, defaults.refined, key=REFINED, bind="query-params",
-        help="A map of 4 x 4 comes first; only its strongest parts are refined. 16: all of them.",
-    )  # fmt: skip
+    title, help_ = "Removed together (cells per side)", "A part is removed with its neighbours."
+    choices.number(title, SIDE, 1, max(GRIDS), defaults.side, help_)
+    help_ = "Of pictures and frames. Events are dropped."
+    fills = {fill: FILL_WORDS[fill] for fill in FILLS}
+    choices.listed("Filled with", fills, FILL, default=defaults.fill, help=help_)
+    help_ = "A map of 4 x 4 comes first; only its strongest parts are refined. 16: all of them."
+    choices.number("Refined parts, of 16", REFINED, 1, WHOLE, defaults.refined, help_)
     st.toggle("Frames and event images too", defaults.time, key=TIME, bind="query-params")
 
 
 def options() -> ExplainOptions:
     """The chosen settings; BadInput for those that do not fit together."""
-    defaults, state = ExplainOptions(), st.session_state
-    return ExplainOptions(
-        grid=int(state.get(GRID, defaults.grid)),
-        side=int(state.get(SIDE, defaults.side)),
-        fill=state.get(FILL, defaults.fill),
-        refined=int(state.get(REFINED, defaults.refined)),
-        time=bool(state.get(TIME, defaults.time)),
-    )
+    keys = {"grid": GRID, "side": SIDE, "fill": FILL, "refined": REFINED, "time": TIME}
+    chosen = {name: st.session_state[key] for name, key in keys.items() if key in st.session_state}
+    return ExplainOptions(**chosen)
 
 
 def _refusal(entry: ModelEntry | None) -> str | None:
@@ -245,19 +232,10 @@ def _start(view: RunView, words: str) -> None:
         JOB.start(ExplainJob(request=request, owner=uploads.owner(view.request.sample)))
 
 
-@st.fragment(run_every=LOOK_S)
-def _follow() -> None:
-    """Shows the progress; at the end the whole page is redrawn, with the buttons."""
-    job = JOB.linked()
-    if job is None or job.ended:
-        st.rerun()
-    view = job.view()
+def _progress(view: ExplainView) -> tuple[float, str]:
     words = f"{view.done:,} of {view.of:,} encodings" if view.of else "Starting …"
-    if view.state == "queued":
-        words = queued(view.position)
-    elif view.state == "loading":
-        words = "Loading the model …"
-    st.progress(min(1.0, view.done / view.of) if view.of else 0.0, text=words)
+    share = min(1.0, view.done / view.of) if view.of else 0.0
+    return share, "Loading the model …" if view.state == "loading" else words
 
 
 def _ended(job: ExplainJob, views: Sequence[RunView], labels: dict[str, str]) -> None:
@@ -267,8 +245,7 @@ def _ended(job: ExplainJob, views: Sequence[RunView], labels: dict[str, str]) ->
     subject = f"{labels.get(run.model, run.model)} · {name_of(run.sample)}: {run.prompt}"
     notices.small(subject, "explain_subject")
     if view.found is None:
-        show = notices.problem if view.state == "failed" else notices.notice
-        show(view.error, "explain_error")
+        notices.ended(view.state, view.error, "explain_error")
         return
     if not any(explains(job, one) for one in views):
         notices.notice(OTHER.format(view.found.answer), "explain_other")

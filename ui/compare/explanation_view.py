@@ -14,9 +14,9 @@ from engine.attribution import wording
 from engine.attribution.explained import Explanation, nats_text
 from engine.attribution.words import NOT_SAID
 from engine.palette import HEAT_COLOURS
+from engine.report.blocks import Paragraph
 from ui.widgets import notices
 
-NOTHING = "Without any single part the words lose nothing."
 TOGETHER = "A part counts together with its neighbours, so the order is not that of single losses."
 SAME_MAP = "A part is removed from all pictures at once, so all show the same map."
 PROVES = "What this does not prove"
@@ -36,38 +36,45 @@ STYLE = f"""
 
 def draw(found: Explanation, picture: bytes, subject: str, key: str) -> None:
     """The whole explanation; `picture`: the map as a PNG, b"" if there is none."""
+    from engine.report import explanation_part  # reports import much
+    from ui.widgets import blocks
+
     st.html(f"<style>{STYLE}</style>")
     with st.container(key=f"explained_words_{key}"):
         st.text(found.words)
     if not found.said:
         notices.notice(NOT_SAID, f"explained_unsaid_{key}")
-    _chance(found, key)
+    # Read before the map: whether there is anything to see.
+    show = notices.notice if wording.no_place(found) else notices.small
+    show(wording.conclusion(found), f"explained_chance_{key}")
     several = len(found.moments) > 1
     left, right = (st.container(), st.container()) if several else st.columns([3, 2], gap="medium")
     with left:
-        _map(found, picture, subject)
+        if picture:
+            address = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+            st.image(address, width="stretch", alt=wording.alt(found, subject))
+            st.html(legend(found))
+        else:
+            st.caption("The pictures are not here, so there is no map.")
     with right:
-        _parts(found, key)
+        places, times = st.columns(2, gap="medium") if found.moments else (st.container(), None)
+        losses = [cell.nats for cell in found.strongest[: wording.SHOWN]]
+        more = [TOGETHER] if losses != sorted(losses, reverse=True) else []
+        more += [SAME_MAP] if found.moments else []
+        with places:
+            text = " ".join((wording.plain(found), *more))
+            parts = (explanation_part.places(found), Paragraph(text))
+            blocks.draw(parts, f"explained_parts_{key}")
+        if times is not None:
+            noun = "Frames" if found.moments[0].label.startswith("frame") else "Event images"
+            with times:
+                st.markdown(f"**{noun}, one by one**")
+                blocks.draw(explanation_part.moments(found), f"explained_moments_{key}")
     notes = [note for note in found.notes if note != NOT_SAID]
     with st.expander(PROVES, key=f"explained_limits_{key}"):
         notices.small("\n".join(f"• {line}" for line in wording.LIMITS), f"explained_limits_{key}")
         notices.small(wording.UNIT, f"explained_unit_{key}")
         notices.small("\n".join((wording.how(found), *notes)), f"explained_how_{key}")
-
-
-def _chance(found: Explanation, key: str) -> None:
-    """Read before the map: whether there is anything to see."""
-    show = notices.notice if wording.no_place(found) else notices.small
-    show(wording.conclusion(found), f"explained_chance_{key}")
-
-
-def _map(found: Explanation, picture: bytes, subject: str) -> None:
-    if not picture:
-        st.caption("The pictures are not here, so there is no map.")
-        return
-    address = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-    st.image(address, width="stretch", alt=wording.alt(found, subject))
-    st.html(legend(found))
 
 
 def legend(found: Explanation) -> str:
@@ -78,37 +85,4 @@ def legend(found: Explanation) -> str:
         f'<div class="heat-legend{pale}"><span>{low}</span><span class="heat-bar" role="img" '
         f'aria-label="Colours of the map, from {low} over 0 to {high}"></span>'
         f"<span>{high}: the words rest on it</span></div>"
-    )
-
-
-def _parts(found: Explanation, key: str) -> None:
-    """The strongest cells, beside the time line if there is one."""
-    if not found.moments:
-        _strongest(found, key)
-        return
-    left, right = st.columns(2, gap="medium")
-    with left:
-        _strongest(found, key)
-    with right:
-        _moments(found)
-
-
-def _strongest(found: Explanation, key: str) -> None:
-    st.markdown("**Largest losses**" if wording.no_place(found) else "**Strongest parts**")
-    lines = [f"{number}. {line}" for number, line in enumerate(wording.cells(found), 1)]
-    losses = [cell.nats for cell in found.strongest[: wording.SHOWN]]
-    more = [TOGETHER] if losses != sorted(losses, reverse=True) else []
-    more += [SAME_MAP] if found.moments else []
-    lines = [*(lines or [NOTHING]), wording.plain(found), *more]
-    notices.small("\n".join(lines), f"explained_parts_{key}")
-
-
-def _moments(found: Explanation) -> None:
-    """Bars of the frames or event images, in the order of time."""
-    from engine.report import charts  # imports Altair, which the first page does not need
-
-    noun = "Frames" if found.moments[0].label.startswith("frame") else "Event images"
-    st.markdown(f"**{noun}, one by one**")
-    st.altair_chart(
-        charts.moments(found.moments), alt=charts.moments_words(found.moments), width="stretch"
     )

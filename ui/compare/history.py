@@ -1,22 +1,26 @@
 """What this visit has asked on Compare, newest first, and a comparison kept as a run.
 
 The session has ids of jobs and values of widgets; results stay in the queue, which drops old ones.
+A comparison of a visitor's own files becomes a run of this visit only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from engine.errors import StageScopeError
+from engine import settings
+from engine.attribution.explained import Explanation
+from engine.errors import BadInput, DatasetError, StageScopeError
+from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
-from engine.types import OFFERED
-from ui.widgets import followed_runs, notices, uploads, visit_runs
-from ui.widgets.followed_runs import IDS, ModelRuns
+from engine.types import OFFERED, RunResult, Sample
+from ui.widgets import dataset_picker, followed_runs, notices, uploads
+from ui.widgets.followed_runs import RUNS, ModelRuns
 from ui.widgets.run_settings import link_of
 from ui.widgets.text import count, escape, name_of
 
@@ -59,7 +63,7 @@ def section(entries: Sequence[ModelEntry]) -> None:
         words = count(len(asked), "comparison")
         with st.expander(f"History of this visit ({words})", key="history_box"):
             for number, one in enumerate(asked):
-                _line(number, one, one.ids == _ids())
+                _line(number, one, one.ids == tuple(RUNS.ids()))
 
 
 def _asked() -> list[Asked]:
@@ -67,13 +71,9 @@ def _asked() -> list[Asked]:
     return found
 
 
-def _ids() -> tuple[str, ...]:
-    return tuple(st.session_state.get(IDS, ()))
-
-
 def _remember(shown: Sequence[ModelRuns], labels: dict[str, str]) -> None:
     """Puts the shown runs first; a card that ran again replaces its comparison."""
-    asked, ids = _asked(), _ids()
+    asked, ids = _asked(), tuple(RUNS.ids())
     if any(one.ids == ids for one in asked):
         return
     request = shown[0].shown.request
@@ -90,7 +90,7 @@ def _remember(shown: Sequence[ModelRuns], labels: dict[str, str]) -> None:
 
 
 def _line(number: int, one: Asked, current: bool) -> None:
-    gone = len(followed_runs.known(one.ids)) < len(one.ids)
+    gone = len(RUNS.known(one.ids)) < len(one.ids)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
             "Shown" if current else "Reopen",
@@ -111,13 +111,12 @@ def _reopen(one: Asked) -> None:
         return
     for name, value in one.inputs.items():
         st.session_state[name] = value
-    followed_runs.show(list(one.ids))
+    RUNS.put(list(one.ids))
 
 
 def _saving(shown: Sequence[ModelRuns]) -> None:
-    """The button, or a link to the saved run."""
     saved: dict[tuple[str, ...], Path] = st.session_state.setdefault(SAVED, {})
-    folder = saved.get(_ids())
+    folder = saved.get(tuple(RUNS.ids()))
     ended = all(view.ended for runs in shown for view in runs.views)
     answered = any(view.state == "done" for runs in shown for view in runs.views)
     with st.container(horizontal=True, vertical_alignment="center", key="history_saving"):
@@ -127,11 +126,11 @@ def _saving(shown: Sequence[ModelRuns]) -> None:
                 key="history_save",
                 help=SAVE_HELP,
                 on_click=_save,
-                args=(_ids(), shown),
+                args=(tuple(RUNS.ids()), shown),
                 disabled=not (ended and answered),
             )
         else:
-            private = folder.parent == visit_runs.folder()
+            private = folder.parent == uploads.runs_folder()
             st.page_link(
                 "pages/results.py",
                 label=f"Saved: open {escape(folder.name)} in Results",
@@ -143,6 +142,60 @@ def _saving(shown: Sequence[ModelRuns]) -> None:
 
 def _save(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> None:
     try:
-        st.session_state[SAVED][ids] = visit_runs.save(shown)
+        st.session_state[SAVED][ids] = _saved(shown)
     except StageScopeError as error:
         st.session_state[TROUBLE] = str(error)
+
+
+def _saved(shown: Sequence[ModelRuns]) -> Path:
+    """The folder of the new run; BadInput or StoreError if it cannot be saved."""
+    from engine.benchmark import saved_comparison  # slow to import
+
+    answers = [
+        saved_comparison.ModelAnswers(
+            runs.shown.request,
+            tuple(one for view in views if (one := _outcome(view))),
+            tuple(_explanations(views)),
+        )
+        for runs in shown
+        if (views := [view for view in runs.views if _outcome(view)])
+    ]
+    if not answers:
+        raise BadInput("There is no answer to save: wait until a model has answered.")
+    sample = answers[0].request.sample
+    if uploads.owner(sample):
+        runs = uploads.runs_of_visit().root
+        return saved_comparison.save(answers, uploads.visit().root, runs)
+    return saved_comparison.save(answers, _root_of(sample), settings.load().runs_dir)
+
+
+def _explanations(views: Sequence[RunView]) -> Iterator[tuple[int, Explanation]]:
+    """Each explanation once, with the number of the first repeat that gave its answer."""
+    seen: set[int] = set()
+    for repeat, of_view in enumerate(followed_runs.explanations(views).values()):
+        for found in of_view:
+            if id(found) not in seen:
+                seen.add(id(found))
+                yield repeat, found
+
+
+def _outcome(view: RunView) -> RunResult | str | None:
+    """The result or the error; None for a run that was cancelled or has not ended."""
+    return (view.result or view.error or None) if view.state in ("done", "failed") else None
+
+
+def _root_of(sample: Sample) -> Path:
+    """The dataset of the sample, among those of the picker, the chosen one first."""
+    known = settings.load()
+    chosen = st.session_state.get("compare_root")
+    first = [settings.expand(chosen)] if chosen and chosen != dataset_picker.DEMO else []
+    for root in dict.fromkeys((*first, known.demo_dir, *known.datasets)):
+        try:
+            if sample in dataset_picker.read_quietly(root).samples:
+                return root
+        except DatasetError:
+            continue
+    raise BadInput(
+        "The dataset of this sample is not among those on this page: choose it in the sidebar, "
+        "then save."
+    )

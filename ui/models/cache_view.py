@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import streamlit as st
 
 from engine.errors import CacheError
-from engine.machine.memory import gib
 from engine.models.checkpoint import ModelEntry
 from engine.palette import NEUTRAL, family_colour
-from engine.verify import certificate_status
-from ui.models.model_markup import FREE, BarPart, bar, facts
+from engine.quoting import gib
+from engine.verify import certificates
+from ui.models.memory_bars import FREE, BarPart, bar, facts
 from ui.widgets import notices, preparation
 from ui.widgets.text import count
 
@@ -89,7 +89,7 @@ def shares(state: CacheState, entries: Sequence[ModelEntry]) -> list[Share]:
     """Entries per checkpoint: those of models.toml in its order, then the others."""
     names: dict[str, tuple[str, str]] = {}
     for entry in entries:
-        digest = certificate_status.digest_now(entry) or ""
+        digest = certificates.digest_now(entry) or ""
         if digest in state.checkpoints:
             before = f"{names[digest][0]}, " if digest in names else ""
             names[digest] = (before + entry.label, family_colour(entry.family))
@@ -129,13 +129,8 @@ def _clearing(state: CacheState, found: Sequence[Share]) -> None:
     elif asked == ALL and state.entries:
         _question(f"all {Share(ALL, '', '', state.entries, state.bytes).words}", None)
     else:
-        st.button(
-            "Clear all …",
-            key="models_clear_all",
-            on_click=_ask,
-            args=(ALL,),
-            disabled=not state.entries,
-        )
+        empty = not state.entries
+        st.button("Clear all …", key="models_clear_all", on_click=_ask, args=(ALL,), disabled=empty)
         if cleared := st.session_state.get(CLEARED):
             notices.small(cleared, "cleared")
 

@@ -6,48 +6,45 @@ import streamlit as st
 
 from engine.jobs import queue
 from engine.jobs.model_jobs import Action, ModelJob, ModelView
-from engine.machine.memory import gib
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
+from engine.quoting import gib
 from ui.widgets import notices
 from ui.widgets.text import queued
 
 LOOK_S = 0.5
-BUTTONS: dict[Action, tuple[str, str]] = {  # label, help
+BUTTONS: dict[Action, tuple[str, str, str]] = {  # label, what the job does, help
     "load": (
         "Load",
+        "Loading",
         "Reads the weights into the device's memory. If the memory is full, the least recently "
         "used models are unloaded.",
     ),
     "unload": (
         "Unload",
+        "Unloading",
         "Frees its memory. Its features stay in the cache; a run loads the model again.",
     ),
     "hash": (
         "Full hash",
+        "Computing the full hash",
         "Reads every byte of its files once. The hash identifies the checkpoint.",
     ),
 }
-DOING: dict[Action, str] = {
-    "load": "Loading",
-    "unload": "Unloading",
-    "hash": "Computing the full hash",
-}
+
+
+def jobs() -> list[ModelJob]:
+    """All jobs of models, of any visitor."""
+    return [job for job in queue.manager().all() if isinstance(job, ModelJob)]
 
 
 def live() -> list[ModelJob]:
-    """All jobs of models that have not ended."""
-    return [job for job in _all() if not job.ended]
+    return [job for job in jobs() if not job.ended]
 
 
 def of(entry: ModelEntry) -> ModelJob | None:
-    """The last job of this model, of any visitor."""
-    found = [job for job in _all() if job.entry == entry]
-    return found[-1] if found else None
-
-
-def _all() -> list[ModelJob]:
-    return [job for job in queue.manager().all() if isinstance(job, ModelJob)]
+    """The last job of this model."""
+    return next((job for job in reversed(jobs()) if job.entry == entry), None)
 
 
 def start(entry: ModelEntry, action: Action) -> None:
@@ -66,7 +63,7 @@ def show(entry: ModelEntry, loadable: bool, hashable: bool) -> None:
     offered: list[Action] = ["unload"] if resident else ["load"] if loadable else []
     with st.container(horizontal=True, gap="small"):
         for action in [*offered, *(("hash",) if hashable else ())]:
-            label, help_text = BUTTONS[action]
+            label, _, help_text = BUTTONS[action]
             key = f"models_{action}_{entry.name}"
             st.button(label, key=key, help=help_text, on_click=start, args=(entry, action))
     if job is not None:
@@ -89,7 +86,6 @@ def _follow(job: ModelJob) -> None:
 
 
 def doing(view: ModelView) -> str:
-    """The job's step, progress and duration."""
     if view.state == "queued":
         return queued(view.position)
     if view.cancelling:
@@ -99,7 +95,7 @@ def doing(view: ModelView) -> str:
         step = f": {gib(view.done)} of {gib(view.total)} read for the hash"
     elif view.step == "weights":
         step = f": {view.done:,} of {view.total:,} weights"
-    return f"{DOING[view.action]}{step} … {view.elapsed_s:,.0f} s"
+    return f"{BUTTONS[view.action][1]}{step} … {view.elapsed_s:,.0f} s"
 
 
 def _ended(entry: ModelEntry, view: ModelView) -> None:

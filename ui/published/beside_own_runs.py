@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.analysis.equal_length import LENSES
 from engine.analysis.model_summary import find, stage_medians
+from engine.analysis.results_table import LENSES
 from engine.palette import UNACCOUNTED
 from engine.published.read import ResultFile, part_bars
 from engine.published.read.part_bars import Bar

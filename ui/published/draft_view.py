@@ -7,17 +7,16 @@ from collections.abc import Iterator
 import streamlit as st
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Range
-from engine.analysis.acceptance_marks import Painting
 from engine.published.claims.evidence import both_denominators
 from engine.published.claims.published_report import acceptance_cells
-from engine.published.read import AnswerRecord, ResultFile, answer_pairs, own_rows
+from engine.published.read import ResultFile, answer_pairs, own_rows
 from engine.quoting import number, percent, times
 from engine.report.blocks import ReportTable
 from ui.charts import published_charts
 from ui.published import file_figures
 from ui.published.opened_sets import Audited, OpenedSets, kept
 from ui.results.opened_runs import OpenedRuns
-from ui.widgets import blocks, notices, token_marks
+from ui.widgets import blocks, marked_text, notices
 from ui.widgets.text import when
 
 NONE = "No file here has token ids of two models, so acceptance cannot be computed."
@@ -47,8 +46,9 @@ def show(found: OpenedSets, what: str = "File") -> None:
     item = file_figures.choose(found, usable, "results_drafts_of", what)
     file = item.file
     left, right = st.columns(2)
-    with right:
-        gamma = _gamma()
+    gamma: int = right.slider(
+        "Draft length g (tokens)", 1, LONGEST, GAMMA, key="results_gamma", bind="query-params"
+    )
     kinds = variants(file, found.corrected, gamma)
     kind = left.selectbox(
         "Comparison",
@@ -67,18 +67,6 @@ def show(found: OpenedSets, what: str = "File") -> None:
         notices.small(note, "imported_denominators")
     notices.small(MEANING, "imported_acceptance_meaning")
     _painting(file, one, found.corrected)
-
-
-def _gamma() -> int:
-    chosen: int = st.slider(
-        "Draft length g (tokens)",
-        1,
-        LONGEST,
-        GAMMA,
-        key="results_gamma",
-        bind="query-params",
-    )
-    return chosen
 
 
 def variants(file: ResultFile, corrected: bool, gamma: int) -> dict[str, Acceptance]:
@@ -210,7 +198,7 @@ def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
     place = st.selectbox(
         "Sample",
         range(len(texts)),
-        format_func=lambda at: _sample(texts[at]),
+        format_func=lambda at: " · ".join(filter(None, (texts[at].sample, texts[at].question))),
         key=f"results_painted_{found.draft}",
         width=420,
     )
@@ -219,7 +207,14 @@ def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
     if picture is None:
         st.caption("The target has no ids for this sample.")
         return
-    _paint(picture)
+    st.html(marked_text.compared_html(picture))
+    caption = f"Tokens {marked_text.compared_words(picture)}."
+    if picture.doubt:
+        caption += (
+            " The file has no tokenizer. The text of each id is inferred from its answers, and "
+            f"here {picture.doubt}."
+        )
+    notices.small(caption, "imported_painted")
     others = [
         r
         for r in file.of(found.target, corrected)
@@ -227,21 +222,6 @@ def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
     ]
     if others and others[0].text:
         notices.small(f"{found.target} answered: {others[0].text}", "imported_target")
-
-
-def _paint(picture: Painting) -> None:
-    st.html(token_marks.compared_html(picture))
-    caption = f"Tokens {token_marks.compared_words(picture)}."
-    if picture.doubt:
-        caption += (
-            " The file has no tokenizer. The text of each id is inferred from its answers, and "
-            f"here {picture.doubt}."
-        )
-    notices.small(caption, "imported_painted")
-
-
-def _sample(record: AnswerRecord) -> str:
-    return f"{record.sample} · {record.question}" if record.question else record.sample
 
 
 def show_own(runs: OpenedRuns) -> None:

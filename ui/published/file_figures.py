@@ -8,7 +8,7 @@ from engine.analysis.acceptance import amount
 from engine.published.claims.waterfall import Waterfall, waterfall
 from engine.published.read import ResultFile, file_summary, milliseconds
 from engine.published.read import part_bars as stages
-from engine.published.read.file_summary import Average, ModelSummary
+from engine.published.read.file_summary import AVERAGES, Figures
 from engine.quoting import NONE, number
 from engine.report import charts
 from engine.report.blocks import ReportTable
@@ -59,48 +59,49 @@ def held(file: ResultFile) -> str:
     return answers if "records" in answers else count(file.samples, "sample")
 
 
-def who(models: tuple[ModelSummary, ...]) -> ReportTable:
+def who(models: dict[str, Figures]) -> ReportTable:
     """Claimed names and the evidence in the file."""
-    rows = tuple((m.model, m.claimed, AGREES[m.agrees], m.evidence) for m in models)
+    rows = tuple(
+        (name, model["claimed"], AGREES[model["agrees"]], model["evidence"])
+        for name, model in models.items()
+    )
     return ReportTable(
         "Who answered", ("name in the file", "claimed", "agreement", "evidence"), rows, 4
     )
 
 
-def table(file: ResultFile, models: tuple[ModelSummary, ...], corrected: bool) -> ReportTable:
+def table(file: ResultFile, models: dict[str, Figures], corrected: bool) -> ReportTable:
     """Stages in ms and tokens; for many models only the times that belong to a stage."""
     values = "corrected values" if corrected else "values as recorded"
     every = len(models) <= FEW
     rows = tuple(
-        (file_list.label(file, model.model, corrected), *row)
-        for model in models
+        (file_list.label(file, name, corrected), *row)
+        for name, model in models.items()
         for row in _rows(model, corrected, every)
     )
     more = "" if every else "; the report has the other times"
     return ReportTable(f"Stages (ms) and tokens per answer, {values}{more}", COLUMNS, rows, 2)
 
 
-def _rows(model: ModelSummary, corrected: bool, every: bool) -> list[tuple[str, ...]]:
+def _rows(model: Figures, corrected: bool, every: bool) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
-    stages = {key: stage for key, stage in model.stages.items() if every or stage.part}
-    for key, stage in stages.items():
-        name = key.removesuffix("_ms")
-        what = f"{name}: {stage.part} (ms)" if stage.part else f"{name} (ms)"
-        average = stage.corrected if corrected else stage.recorded
-        if average is None:
-            found.append((what, NONE, "not measured", NONE, NONE))
-        else:
-            found.append((what, *_cells(average, key)))
-    tokens = model.tokens_corrected if corrected else model.tokens_recorded
-    if tokens.n:
+    for key, stage in model["stages"].items():
+        part, name = stage["part"], key.removesuffix("_ms")
+        values = stage["corrected"] if corrected else stage
+        what = f"{name}: {part} (ms)" if part else f"{name} (ms)"
+        if part or every:
+            cells = _cells(values, key) if values else (NONE, "not measured", NONE, NONE)
+            found.append((what, *cells))
+    tokens = model["token_averages"]["corrected" if corrected else "recorded"]
+    if tokens["n"]:
         found.append(("new tokens", *_cells(tokens)))
     return found
 
 
-def _cells(average: Average, key: str = "_ms") -> tuple[str, ...]:
-    values = (average.mean, average.median, average.mean_without_first)
-    shown = (None if value is None else milliseconds(key, value) for value in values)
-    return (f"{average.n:,}", *(number(value) for value in shown))
+def _cells(values: Figures, key: str = "_ms") -> tuple[str, ...]:
+    shown = (values[name] for name in AVERAGES)
+    in_ms = (None if value is None else milliseconds(key, value) for value in shown)
+    return (f"{values['n']:,}", *map(number, in_ms))
 
 
 def _bars(file: ResultFile, corrected: bool) -> None:
@@ -135,31 +136,23 @@ def _fall(file: ResultFile, corrected: bool) -> None:
         return
     st.subheader("Parts of the difference", anchor=False)
     if fall.nonsense:
-        hint = "" if corrected else " The corrected values are plausible: use the switch above."
-        st.text(f"{fall.nonsense}{hint if _is_plausible_corrected(file) else ''}")
+        better = None if corrected else waterfall(file)
+        plausible = better is not None and not better.nonsense
+        hint = " The corrected values are plausible: use the switch above." if plausible else ""
+        st.text(f"{fall.nonsense}{hint}")
         return
     st.text(sentence(fall))
     steps = published_charts.steps(fall)
     st.altair_chart(charts.waterfall(steps), alt=charts.waterfall_words(steps), width="stretch")
     warm = " A stage with a warm-up is replaced by the mean of the others." if corrected else ""
+    joined = next((part.name for part in fall.parts if " + " in part.name), "")
+    apart = f" {joined}: not timed separately for both models." if joined else ""
     short = "" if file.group.total_is_whole_run else " These totals do not include loading."
     notices.small(
         "Decoding is split at EventGPT's own speed: first the number of tokens, then the time per "
-        f"token ({fall.definition}). Shorter answers take less time.{_joined(fall)}{warm}{short}",
+        f"token ({fall.definition}). Shorter answers take less time.{apart}{warm}{short}",
         "imported_fall",
     )
-
-
-def _joined(fall: Waterfall) -> str:
-    """Why two stages are one part."""
-    joined = [part.name for part in fall.parts if " + " in part.name]
-    return f" {joined[0]}: not timed separately for both models." if joined else ""
-
-
-def _is_plausible_corrected(file: ResultFile) -> bool:
-    """Whether the corrected parts are plausible."""
-    fall = waterfall(file)
-    return fall is not None and not fall.nonsense
 
 
 def sentence(fall: Waterfall) -> str:

@@ -16,7 +16,8 @@ import streamlit as st
 from engine.published.audit import AuditFinding, audit
 from engine.published.claims.headlines import Headline, headlines
 from engine.published.read import ResultFile
-from ui.results.result_sources import Source, Stamp
+from ui.results.result_sources import Source
+from ui.widgets.stored_runs import Stamp
 
 SHOW_FROM = 8  # files: fewer are read before a bar could be seen
 KEPT = 12  # results kept at a time, over all visitors

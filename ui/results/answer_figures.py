@@ -10,15 +10,19 @@ from typing import Any
 
 import streamlit as st
 
+from engine.analysis.compared import RunRange
 from engine.media_options import COUNT_SPLIT
+from engine.report import answer_part
+from engine.report.answer_part import FORMULAS, STOPS
 from engine.storage.result_rows import ResultRow
 from engine.storage.schemas import Standing
-from engine.types import STAGES
 from engine.verify import certificates
-from ui.compare import card_figures, cards, trust_badges
+from ui.compare import trust_badges
 from ui.compare.trust_badges import Badge
 from ui.widgets import notices
 from ui.widgets.text import escape, ms
+
+COLUMNS = {"New tokens": "new_tokens", "TTFT": "ttft_ms", "TPOT": "tpot_ms", "Total": "total_ms"}
 
 
 def draw(label: str, line: Mapping[str, Any], whole: ResultRow | None) -> None:
@@ -26,59 +30,34 @@ def draw(label: str, line: Mapping[str, Any], whole: ResultRow | None) -> None:
     with st.container(horizontal=True, gap="small"):
         for words, colour, help_text in badges(line):
             st.badge(words, color=colour, help=help_text)
+    batch = line["batch"] > 1
+    shown = {name: (answer_part.figure(name, _spread(line[column])).words, FORMULAS[name])
+             for name, column in COLUMNS.items() if not batch or name == "New tokens"}  # fmt: skip
+    if batch:
+        shown[f"Batch of {line['batch']:,}"] = ms(_known(line["batch_ms"])), BATCH_HELP
     with st.container(horizontal=True, gap="small"):
-        for name, value in figures(line):
-            formula = BATCH_HELP if name.startswith("Batch") else card_figures.FORMULAS.get(name)
+        for name, (value, formula) in shown.items():
             st.metric(name, value, help=formula, width="content")
-    stages = batch_stages(whole) if line["batch"] > 1 else _stages(line)
-    stop = cards.STOPS.get(str(line["stop"]), "")
-    notices.small(f"{stages}. {stop}".strip(), f"result_stages_{label}")
-    if where := place(line):
+    spans = (whole.batch_spans if batch else whole.spans) if whole else {}
+    stages = answer_part.stages(spans) or "no stage was recorded"
+    stop = STOPS.get(str(line["stop"]), "")
+    head = "Whole batch: " if batch else ""
+    notices.small(f"{head}{stages}. {stop}".strip(), f"result_stages_{label}")
+    if line.get("node"):  # a result of a cluster
+        host = f"{line['host']}, " if line["host"] else ""
+        where = f"Ran on {host}node {line['node']}, worker {line['actor']}: {line['device']}."
         notices.small(where, f"result_place_{label}")
     for number, note in enumerate((whole and whole.notes) or ()):
         notices.small(note, f"result_note_{label}_{number}")
-
-
-def place(line: Mapping[str, Any]) -> str:
-    """Where a result of a cluster was computed; "" for other results."""
-    if not line.get("node"):
-        return ""
-    host = f"{line['host']}, " if line["host"] else ""
-    return f"Ran on {host}node {line['node']}, worker {line['actor']}: {line['device']}."
-
-
-def figures(line: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The large figures: the sample's own, or its tokens and the batch's time."""
-    tokens = ("New tokens", f"{_known(line['new_tokens']) or 0:,.0f}")
-    if line["batch"] > 1:
-        whole = _known(line["batch_ms"])
-        return [tokens, (f"Batch of {line['batch']:,}", ms(whole))]
-    times = {"TTFT": "ttft_ms", "TPOT": "tpot_ms", "Total": "total_ms"}
-    return [tokens, *((name, ms(_known(line[column]))) for name, column in times.items())]
-
-
-def _stages(line: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name} {ms(line[f'{name}_ms'])}{_source(line, name)}"
-        for name in STAGES
-        if _known(line[f"{name}_ms"]) is not None
-    )
-
-
-def batch_stages(whole: ResultRow | None) -> str:
-    """The stage times of the whole batch."""
-    spans = whole.batch_spans if whole else {}
-    times = [f"{name} {ms(span.ms)}" for name in STAGES if (span := spans.get(name))]
-    return f"Whole batch: {', '.join(times) or 'no stage was recorded'}"
 
 
 def _known(value: Any) -> float | None:
     return None if value is None or value != value else float(value)
 
 
-def _source(line: Mapping[str, Any], stage: str) -> str:
-    source = line[f"{stage}_source"]
-    return "" if source == "measured" else f" ({source})"
+def _spread(value: Any) -> RunRange | None:
+    known = _known(value)
+    return None if known is None else RunRange(known, known, known, 1)
 
 
 def badges(line: Mapping[str, Any]) -> list[Badge]:

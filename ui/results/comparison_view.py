@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import streamlit as st
 
-from engine.analysis import speedup, throughput
-from engine.analysis.equal_length import LensName
+from engine.analysis import model_summary, speedup
 from engine.analysis.metrics import BY_NAME, PAIRED
 from engine.analysis.pairs import Comparison
+from engine.analysis.results_table import LensName
 from engine.report import charts, device_notes, document
-from engine.report.comparison_part import IN_WORDS, paired_table, sentence, split_table
+from engine.report.comparison_part import IN_WORDS, paired_table, sentence, speedup_parts
 from ui.results import opened_runs, overview
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import blocks, notices
@@ -37,9 +37,9 @@ def show(opened: OpenedRuns) -> None:
         notices.notice(overview.NOTHING[name], "results_lens")
         return
     notices.small(seen.note, "results_lens_note")
-    grouped = [label for label in throughput.batched(opened.table) if label in (a, b)]
+    grouped = [label for label in model_summary.batched(opened.table) if label in (a, b)]
     if grouped:
-        notices.notice(f"{' and '.join(grouped)}: {throughput.APART}", "results_batches")
+        notices.notice(f"{' and '.join(grouped)}: {model_summary.APART}", "results_batches")
         _throughput(opened, (a, b))
     if not {a, b} <= set(seen.table["label"]) and grouped:
         return
@@ -113,11 +113,10 @@ def _speedup_parts(opened: OpenedRuns, name: LensName, total: Comparison) -> Non
     if split is None:
         st.caption("No sample has complete, uncached measurements from both.")
         return
-    st.text(speedup.sentence(split, speedup.supported(split, total)))
-    steps = charts.split_steps(split)
-    st.altair_chart(charts.waterfall(steps), alt=charts.waterfall_words(steps), width="stretch")
+    *shown, figures = speedup_parts(split, speedup.supported(split, total))
+    blocks.draw(shown, "results_speedup")
     with st.expander("The parts as figures", key="results_parts"):
-        blocks.draw([split_table(split)], "results_parts")
+        blocks.draw([figures], "results_parts")
 
 
 def _scatter(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:

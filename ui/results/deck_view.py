@@ -15,22 +15,22 @@ from pathlib import Path
 import streamlit as st
 from msgspec.structs import replace as changed
 
-from engine.analysis import ranking, vote_counts
-from engine.analysis.ranking import DeckCard
+from engine.analysis import agreement, vote_counts
+from engine.analysis.agreement import DeckCard
 from engine.analysis.vote_counts import in_order, turned, voted_answer
 from engine.errors import StageScopeError, StoreError
 from engine.models import registry
 from engine.prompts import OFF_SCRIPT
 from engine.report import vote_part
+from engine.report.answer_part import STOPS
 from engine.storage import annotations as feedback
 from engine.storage.annotations import MAX_NOTE_CHARS
 from engine.storage.schemas import Choice, Vote, VotedAnswer
-from ui.compare import cards
 from ui.results import comparison_view, opened_runs, sample_view
 from ui.results.opened_runs import OpenedRuns
-from ui.results.result_sources import Stamp, stamp_of
 from ui.results.sample_view import Result
 from ui.widgets import blocks, choices, notices
+from ui.widgets.stored_runs import Stamp, stamp_of
 from ui.widgets.text import count
 from ui.widgets.text import escape as literal
 
@@ -85,7 +85,10 @@ def show(opened: OpenedRuns) -> None:
         return
     # Buttons, not a switch: the keys for votes work after a click on a button.
     blind = choices.buttons("Model names", NAMES, "results_names", help_=HELP) == HIDDEN
-    pair = _pair(opened.labels, blind)
+    labels, pair = opened.labels, (opened.labels[0], opened.labels[1])
+    if len(labels) > 2:  # in blind mode the choice is folded away
+        with st.expander("Models of this deck", expanded=not blind):
+            pair = choices.two(labels, pair, ("results_a", "results_b"))
     if pair[0] == pair[1]:
         notices.notice("Model A and Model B are the same: choose another Model B.", "results_same")
         return
@@ -94,11 +97,10 @@ def show(opened: OpenedRuns) -> None:
         notices.hint(NONE)
         return
     place = _pager([card.sample for card in deck])
-    if left_out := ranking.answered_by_both(opened.table, *pair) - len(deck):
+    if left_out := agreement.answered_by_both(opened.table, *pair) - len(deck):
         notices.small(OTHER_QUESTION.format(count(left_out, "sample")), "deck_left_out")
     folders = [source.info.folder for source in opened.sources]
-    stamps = [stamp_of(folder, (feedback.VOTES,)) for folder in folders]
-    votes = tuple(vote for at in zip(folders, stamps, strict=True) for vote in _votes(*at))
+    votes = tuple(vote for one in folders for vote in _votes(one, stamp_of(one, (feedback.VOTES,))))
     found = open_card(opened, pair, deck[place], votes, blind)
     _draw(found, blind)
     if found.hidden:
@@ -146,19 +148,7 @@ def _answer(opened: OpenedRuns, label: str, sample: str) -> Result:
     return sample_view.result_of(opened, lines.head(1).to_dict("records")[0])
 
 
-def _pair(labels: Sequence[str], blind: bool) -> tuple[str, str]:
-    """The two labels; the choice among several is folded away in blind mode."""
-    if len(labels) == 2:
-        return labels[0], labels[1]
-    with st.expander("Models of this deck", expanded=not blind):
-        left, right = st.columns(2)
-        a = left.selectbox("Model A", labels, 0, key="results_a", bind="query-params")
-        b = right.selectbox("Model B", labels, 1, key="results_b", bind="query-params")
-    return a or labels[0], b or labels[1]
-
-
 def _pager(names: Sequence[str]) -> int:
-    """The place in the deck, with buttons and their keys."""
     asked = st.query_params.get(SAMPLE)
     place = names.index(asked) if asked in names else 0
     before = names[place - 1] if place else None
@@ -194,27 +184,21 @@ def _draw(found: OpenCard, blind: bool) -> None:
         notes = [f"note: {vote.note}" for vote in found.others if vote.note][-MOST_NOTES:]
         if lines := [*filter(None, [counts]), *notes]:
             notices.small("Other visits: " + "\n".join(lines), "deck_others")
-    _pictures(found.sides)
-
-
-def differences(card: DeckCard) -> str:
-    """How the two answers differ, in words."""
-    differ = [f"{name}: A {a}, B {b}" for name, a, b in card.contradictions]
-    words = f"{count(len(differ), 'contradiction')}: {'; '.join(differ)}."
-    overlap = "" if card.overlap is None else f"Word F1 {card.overlap:.3f}."
-    return f"{words if differ else 'No contradiction in an attribute.'} {overlap}".strip()
-
-
-def _pictures(sides: Sequence[Result]) -> None:
-    """The pictures of both models, in an order that does not depend on the sides."""
-    shown = {}
-    for one in sides:
+    shown = {}  # in an order that does not depend on the sides
+    for one in found.sides:
         entry = registry.find(one.task.model)
         shown[repr((entry and entry.kind, one.run.header.plan.media))] = one
     st.caption(PICTURES)
     for number, (kind, column) in enumerate(zip(sorted(shown), st.columns(2), strict=False)):
         with column:
             sample_view.pictures(shown[kind], f"deck_{number}")
+
+
+def differences(card: DeckCard) -> str:
+    differ = [f"{name}: A {a}, B {b}" for name, a, b in card.contradictions]
+    words = f"{count(len(differ), 'contradiction')}: {'; '.join(differ)}."
+    overlap = "" if card.overlap is None else f"Word F1 {card.overlap:.3f}."
+    return f"{words if differ else 'No contradiction in an attribute.'} {overlap}".strip()
 
 
 def _side(found: OpenCard, side: int) -> None:
@@ -227,14 +211,13 @@ def _side(found: OpenCard, side: int) -> None:
         st.markdown(f"**{literal(name)}**")
         with st.container(key=f"answer_deck_{letter}"):
             st.text(line["text"] or " ")
-        if stop := cards.STOPS.get(str(line["stop"]), ""):
+        if stop := STOPS.get(str(line["stop"]), ""):
             notices.small(stop, f"deck_stop_{letter}")
         if line["off_script"] and not found.hidden:
             notices.notice(OFF_SCRIPT, f"off_script_deck_{letter}")
 
 
 def _ballot(found: OpenCard) -> None:
-    """The choices and the note."""
     vote = found.vote
     answers = [f"{one.run}_{one.model}_{one.repeat}" for one in sorted(vote.answers)]
     note = "_".join(["results_deck_note", str(vote.blind), vote.sample, *answers])

@@ -1,30 +1,35 @@
-"""Compare with baseline: a gate's verdicts on a chosen run, against a run that was kept before."""
+"""Compare with baseline: a gate's verdicts on a chosen run, against a run that was kept before.
+
+The chart has a row per metric and model: the change with its interval against the margin.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from engine import palette
 from engine.analysis import gate, gate_values
-from engine.analysis.gate import AnswerChange, GateReport
+from engine.analysis.gate import ACCURACY, AnswerChange, GateReport, limits, shown
 from engine.errors import StageScopeError
-from engine.report import drawers, gate_text
+from engine.report import charts, drawers, gate_text
 from engine.report.blocks import Bullets, Paragraph
 from engine.storage import run_values
 from engine.storage.run_store import Run
 from engine.storage.run_values import RunValues
-from ui.charts import gate_chart
 from ui.results import opened_runs, result_sources, run_list
 from ui.results.opened_runs import Key, OpenedRuns
 from ui.results.result_sources import Source
-from ui.widgets import blocks, notices, uploads
+from ui.widgets import blocks, choices, notices, uploads
 from ui.widgets.text import count, escape, when
+
+if TYPE_CHECKING:
+    import altair as alt
 
 NEW, BASE = "results_gate_new", "results_gate_base"  # in the URL, as the next two
 MARGIN, METRICS = "results_gate_margin", "results_gate_metrics"
@@ -41,6 +46,12 @@ MARGIN_HELP = "What counts as equal, in percent; of accuracy in percentage point
 METRICS_HELP = (
     "answers: a changed token id is worse. All metrics of all models form one family of tests, so "
     "fewer metrics need fewer samples."
+)
+PERCENT = "change, %"
+POINTS = [PERCENT, "(accuracy: points)"]  # two lines, for narrow windows
+LEGEND = (
+    "Dots: change of NEW against BASE with its 95 % interval. Orange marks: the margin; beyond it "
+    "NEW is worse. Tokens have two, because more and fewer both count as a change."
 )
 FILE = "A file made by gate --pin"
 FILE_FIRST = "Add the baseline file of the other run, made by: python -m engine gate RUN --pin FILE"
@@ -86,12 +97,15 @@ def show(opened: OpenedRuns) -> None:
         notices.hint("Choose at least one metric.")
         return
     try:
-        report = _compared(sides, metrics, margin)
+        (base, old), (key, new) = _of(sides.base), _of(sides.new)
+        report = _gated(base, key, metrics, margin, old, new)
     except StageScopeError as error:
         notices.notice(str(error), "results_gate_refused")
     else:
         _report(report, sides)
-    _command(sides, metrics, margin)
+    if not any(side.private for side in sides.runs):
+        st.caption("From a terminal, with an exit code for CI:")
+        st.code(command(sides, metrics, margin), language=None)
 
 
 def _sides(opened: OpenedRuns) -> Sides | None:
@@ -100,31 +114,22 @@ def _sides(opened: OpenedRuns) -> Sides | None:
     every = [source for source in result_sources.runs() if not source.info.problem]
     left, right = st.columns(2)
     first = next((one for one in own if not one.baseline), own[0])
-    new = _choice(right, "NEW", own, first, NEW) or first
+    names = {_named(one): one for one in own}
+    chosen = right.selectbox(
+        "NEW", names, [*names].index(_named(first)), key=NEW, bind="query-params"
+    )
+    new = names.get(chosen or "", first)
     models = set(new.info.models)
     others = [one for one in every if one.key != new.key and models & set(one.info.models)]
-    proposed = _proposed(new, own, others) if others else None
     if not others:
         notices.hint(ALONE)
-    base = _choice(left, "BASE", others, proposed, BASE, (FILE,), BASE_HELP) or _file()
+    names = {_named(one): one for one in others}
+    index = [*names].index(_named(_proposed(new, own, others))) if others else 0
+    chosen = left.selectbox(
+        "BASE", [*names, FILE], index, key=BASE, bind="query-params", help=BASE_HELP
+    )
+    base = names.get(chosen or "") or _file()
     return None if base is None else Sides(base, new)
-
-
-def _choice(
-    place: DeltaGenerator,
-    title: str,
-    sources: Sequence[Source],
-    first: Source | None,
-    key: str,
-    more: Sequence[str] = (),
-    help_: str | None = None,
-) -> Source | None:
-    """The chosen run; None for one of the `more` entries."""
-    named = {_named(one): one for one in sources}
-    names = [*named, *more]
-    index = names.index(_named(first)) if first else 0
-    chosen = place.selectbox(title, names, index, key=key, bind="query-params", help=help_)
-    return named.get(chosen or "")
 
 
 def _file() -> PinnedFile | None:
@@ -165,19 +170,12 @@ def _proposed(new: Source, own: Sequence[Source], others: Sequence[Source]) -> S
 def _how() -> tuple[float, tuple[str, ...]]:
     """The margin as a share, and the metrics."""
     left, right = st.columns([1, 3])
-    margin = left.number_input(
-        "Margin, %", 0.0, 99.0, 100 * gate.MARGIN, 1.0, "%g", key=MARGIN, bind="query-params",
-        help=MARGIN_HELP,
-    )  # fmt: skip
+    first, more = 100 * gate.MARGIN, {"step": 1.0, "format": "%g"}
+    margin = choices.number("Margin, %", MARGIN, 0.0, 99.0, first, MARGIN_HELP, left, **more)
     metrics = right.multiselect(
         "Metrics", gate.KNOWN, gate.DEFAULT, key=METRICS, bind="query-params", help=METRICS_HELP
     )
     return float(margin) / 100, tuple(metrics)
-
-
-def _compared(sides: Sides, metrics: tuple[str, ...], margin: float) -> GateReport:
-    base, new = _of(sides.base), _of(sides.new)
-    return _gated(base[0], new[0], metrics, margin, base[1], new[1])
 
 
 def _of(side: Source | PinnedFile) -> tuple[Key | str, RunValues]:
@@ -209,9 +207,11 @@ def _report(report: GateReport, sides: Sides) -> None:
     with st.container(border=True, key="results_gate_verdict"):
         st.text(gate_text.headline(report))
     if report.results:
-        words = gate_chart.words(report)
-        st.altair_chart(gate_chart.chart(report, _tones(report)), alt=words, width="stretch")
-        st.caption(gate_chart.LEGEND)
+        families = {one.name: one.family for one in report.new.header.models}
+        models = {one.label: one.model for one in report.new.models}
+        tones = palette.toned({name: families.get(models[name], "") for name in report.labels})
+        st.altair_chart(chart(report, tones), alt=chart_words(report), width="stretch")
+        st.caption(LEGEND)
     if (table := gate_text.table(report)).rows:
         blocks.draw([table], "results_gate_table")
     _answers(report, sides)
@@ -220,14 +220,41 @@ def _report(report: GateReport, sides: Sides) -> None:
     _downloads(report)
 
 
-def _tones(report: GateReport) -> dict[str, str]:
-    families = {one.name: one.family for one in report.new.header.models}
-    models = {one.label: one.model for one in report.new.models}
-    return palette.toned({label: families.get(models[label], "") for label in report.labels})
+def chart_rows(report: GateReport, tones: Mapping[str, str]) -> list[dict[str, Any]]:
+    """A row of charts.intervals() per result, with its verdict and its change in words."""
+    return [
+        {
+            "name": f"{one.label}: {gate_text.name_of(one)}",
+            "value": shown(one, one.change),
+            "low": None if one.low is None else shown(one, one.low),
+            "high": None if one.high is None else shown(one, one.high),
+            "colour": palette.family_colour(tones.get(one.label, "")),
+            "verdict": gate_text.verdict_text(one),
+            "text": gate_text.change_text(one),
+            "limits": [shown(one, limit) for limit in limits(one, report.margin)],
+        }
+        for one in report.results
+    ]
+
+
+def chart(report: GateReport, tones: Mapping[str, str]) -> alt.LayerChart:
+    """`tones`: the colour of each label, as in palette.tones."""
+    rows = chart_rows(report, tones)
+    return charts.intervals(
+        rows,
+        POINTS if any(one.metric == ACCURACY for one in report.results) else PERCENT,
+        {"name:N": "Model and metric", "text:N": "Change", "verdict:N": "Verdict"},
+        marks=[{"name": row["name"], "at": at} for row in rows for at in row["limits"]],
+        equal=0.0,
+    )
+
+
+def chart_words(report: GateReport) -> str:
+    rows = [f"{row['name']} {row['text']}, {row['verdict']}." for row in chart_rows(report, {})]
+    return " ".join([f"Changes against a margin of {gate_text.percent(report.margin)}.", *rows])
 
 
 def _answers(report: GateReport, sides: Sides) -> None:
-    """What became of the answers, with a link to each changed sample."""
     st.subheader("Answers", anchor=False)
     shown_all = st.session_state.get("results_gate_all", False)
     most = 0
@@ -252,33 +279,18 @@ def _changed(change: AnswerChange, sides: Sides, key: str) -> None:
 
 def _downloads(report: GateReport) -> None:
     name = f"stagescope-gate-{report.base.id}-{report.new.id}"
+    files: list[tuple[str, str, str, Callable[[], str]]] = [
+        ("Markdown, for a pull request", "md", "text/markdown",
+         lambda: drawers.markdown(gate_text.blocks(report))),
+        ("JSON", "json", "application/json", lambda: drawers.as_json(gate_text.as_json(report))),
+    ]  # fmt: skip
     with st.container(horizontal=True):
-        st.download_button(
-            "Markdown, for a pull request",
-            lambda: drawers.markdown(gate_text.blocks(report)),
-            f"{name}.md",
-            "text/markdown",
-            key="results_gate_md",
-            on_click="ignore",
-        )
-        st.download_button(
-            "JSON",
-            lambda: drawers.as_json(gate_text.as_json(report)),
-            f"{name}.json",
-            "application/json",
-            key="results_gate_json",
-            on_click="ignore",
-        )
-
-
-def _command(sides: Sides, metrics: tuple[str, ...], margin: float) -> None:
-    if not any(side.private for side in sides.runs):
-        st.caption("From a terminal, with an exit code for CI:")
-        st.code(command(sides, metrics, margin), language=None)
+        for title, end, mime, written in files:
+            key = f"results_gate_{end}"
+            st.download_button(title, written, f"{name}.{end}", mime, key=key, on_click="ignore")
 
 
 def command(sides: Sides, metrics: tuple[str, ...], margin: float) -> str:
-    """The command that prints the same report."""
     parts = ["python", "-m", "engine", "gate", *sides.names]
     if metrics != gate.DEFAULT:
         parts += ["--metric", ",".join(metrics)]

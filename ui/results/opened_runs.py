@@ -16,22 +16,19 @@ import streamlit as st
 from engine import palette
 from engine.analysis import (
     agreement,
-    equal_length,
     machine_loads,
     metrics,
     model_summary,
     pairs,
-    ranking,
     results_table,
     robustness,
     speedup,
 )
-from engine.analysis.agreement import AttributeScore, OverlapScore
-from engine.analysis.equal_length import Lens, LensName
+from engine.analysis.agreement import AttributeScore, DeckCard, OverlapScore
 from engine.analysis.metrics import BY_NAME
 from engine.analysis.model_summary import Figure
 from engine.analysis.pairs import Comparison
-from engine.analysis.ranking import DeckCard
+from engine.analysis.results_table import Lens, LensName
 from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
 from engine.report import named_baselines
@@ -46,7 +43,8 @@ from engine.report.report_figures import (
 from engine.storage import annotations as feedback
 from engine.storage import explanations, plan_words, run_store
 from engine.storage.run_store import Run
-from ui.results.result_sources import Source, Stamp
+from ui.results.result_sources import Source
+from ui.widgets.stored_runs import Stamp
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,7 +178,6 @@ def default_lens(opened: OpenedRuns) -> tuple[LensName, str]:
 
 @cached("Computing figures …", most=TABLES)
 def findings(opened: OpenedRuns) -> Findings:
-    """Counts, figures, certificates, failures."""
     return outline(opened.runs, opened.table)
 
 
@@ -197,7 +194,7 @@ def _choices(opened: OpenedRuns) -> Findings:
 
 @cached(most=2 * TABLES)
 def look(opened: OpenedRuns, name: LensName) -> Lens:
-    return equal_length.look(opened.table, name)
+    return results_table.look(opened.table, name)
 
 
 @cached("Computing figures …")
@@ -240,25 +237,24 @@ def paired(opened: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> p
 
 @cached("Comparing answers word by word …")
 def disagreement(opened: OpenedRuns) -> pd.DataFrame:
-    return ranking.by_disagreement(opened.table)
+    return agreement.by_disagreement(opened.table)
 
 
 @cached("Ordering the samples by disagreement …")
 def deck(opened: OpenedRuns, a: str, b: str) -> tuple[DeckCard, ...]:
     """The samples that both answered, ordered by disagreement."""
-    return ranking.deck(opened.table, a, b)
+    return agreement.deck(opened.table, a, b)
 
 
 @cached()
 def ratios(opened: OpenedRuns, a: str, b: str) -> pd.DataFrame:
-    return ranking.by_ratio(opened.table, a, b)
+    return agreement.by_ratio(opened.table, a, b)
 
 
 @cached("Comparing with the references …")
 def scores(
     opened: OpenedRuns,
 ) -> tuple[tuple[AttributeScore, ...], tuple[OverlapScore, ...]]:
-    """Agreement with scene attributes and with reference answers."""
     return agreement.attributes(opened.table), agreement.overlaps(opened.table)
 
 

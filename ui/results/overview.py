@@ -6,17 +6,16 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from engine.analysis import model_summary, throughput
-from engine.analysis.equal_length import LensName
+from engine.analysis import model_summary
 from engine.analysis.metrics import BY_NAME, METRICS, Metric
 from engine.analysis.model_summary import Figure
+from engine.analysis.results_table import LensName
 from engine.quoting import number
 from engine.report import charts, document
 from engine.report.blocks import ReportTable
-from engine.report.report_figures import NOT_COVERED, UNVERIFIED, Findings
-from engine.storage.schemas import Standing
+from engine.report.report_figures import Findings
 from engine.types import STAGES
-from ui.charts import run_table
+from ui.charts import run_bars
 from ui.compare import trust_badges
 from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
@@ -66,14 +65,12 @@ def lens_of(found: OpenedRuns) -> LensName:
 
 
 def metric_of(names: Sequence[str], key: str) -> Metric:
-    """The metric of a chart."""
     titles = {name: BY_NAME[name].title for name in names}
     chosen = choices.listed("Metric", titles, key, default="total", hidden=True, width=320)
     return BY_NAME[chosen]
 
 
 def show(found: OpenedRuns) -> None:
-    """The whole view, or why there is nothing to show."""
     whole = opened_runs.findings(found)
     _badges(whole)
     blocks.draw(list(document.results(whole))[1:], "results_counts")
@@ -108,11 +105,10 @@ BATCHES_ONLY = (
 
 
 def _badges(whole: Findings) -> None:
-    """Badges for certificates and busy machines."""
     with st.container(horizontal=True, gap="small", key="results_standing"):
-        for label, kinds in whole.verified.items():
-            for kind in kinds:
-                words, colour, help_text = trust_badges.certificate_badge(standing_of(kind))
+        for label, standings in whole.verified.items():
+            for standing in standings:
+                words, colour, help_text = trust_badges.certificate_badge(standing)
                 st.badge(f"{escape(label)}: {words}", color=colour, help=help_text)
         for label, load in whole.loads.items():
             if load is not None and load.busy:
@@ -121,19 +117,12 @@ def _badges(whole: Findings) -> None:
                 )
 
 
-def standing_of(kind: str) -> Standing:
-    """From a report's text: a certificate, "not covered: ..." or UNVERIFIED."""
-    if kind.startswith(NOT_COVERED):
-        return Standing("not covered", missing=(kind.removeprefix(NOT_COVERED),))
-    return Standing("unverified") if kind == UNVERIFIED else Standing("verified", kind)
-
-
 def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
     st.subheader("Stages", anchor=False)
     shown = model_summary.stage_medians(figures, found.labels)
     st.altair_chart(charts.stage_bars(shown), alt=charts.stage_words(shown), width="stretch")
-    for place, one in enumerate(throughput.alone(found.table)):
-        notices.small(one.sentence, f"results_alone_{place}")
+    for place, sentence in enumerate(model_summary.alone(found.table).values()):
+        notices.small(sentence, f"results_alone_{place}")
     missing = [
         f"{label}: {', '.join(absent)}"
         for label, parts in shown.items()
@@ -180,7 +169,7 @@ def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> ReportTable:
     rows = tuple(
         (
             BY_NAME[metric].title,
-            run_table.SOURCE_WORDS.get(source, source),
+            run_bars.SOURCE_WORDS.get(source, source),
             *(cells[metric, source].get(label, "–") for label in labels),
         )
         for metric, source in sorted(cells, key=lambda key: (order.index(key[0]), key[1]))

@@ -15,18 +15,16 @@ from engine.errors import BadInput
 from engine.published.read import ResultFile, imported_sets, parsing, read_bytes
 from engine.storage import run_details, run_store
 from engine.storage.run_details import RunDetails
-from engine.storage.run_header import HEADER
 from engine.storage.run_store import RunInfo
-from ui.widgets import visit_runs
+from ui.widgets import uploads
+from ui.widgets.stored_runs import FILES, Stamp, stamp_of, stamps
 from ui.widgets.text import count, when
 
-Stamp = tuple[tuple[str, int, int], ...]  # (file, size, time of last change)
 Progress = Callable[[int, int, str], None]
 ELSEWHERE = "elsewhere"  # the state of published files, beside those of runs
 ELSEWHERE_WORDS = "Recorded elsewhere"
 VISIT = "visit"  # the key of this visit's files
 SET = "set:"
-FILES = (HEADER, run_store.RESULTS, run_store.JOURNAL, run_store.SUMMARY)
 LISTED = (*FILES, run_details.DETAILS)
 STALE_S = 3  # a released lock is noticed after this time at most
 MEGABYTE = 2**20
@@ -115,18 +113,6 @@ class Source:
         return tuple(found)
 
 
-def stamp_of(folder: Path, names: tuple[str, ...] = FILES) -> Stamp:
-    """Size and time of change of the run folder's files; missing files are left out."""
-    found = []
-    for name in names:
-        try:
-            stat = (folder / name).stat()
-        except OSError:
-            continue
-        found.append((f"{folder}/{name}", stat.st_size, stat.st_mtime_ns))
-    return tuple(found)
-
-
 def listing() -> tuple[Source, ...]:
     """The own runs, then the files of this visit, then the kept sets by name."""
     files = dropped()
@@ -146,15 +132,13 @@ def listing() -> tuple[Source, ...]:
 def runs() -> tuple[Source, ...]:
     """The baseline, then all other runs, newest first, those of this visit included; StoreError if
     the runs folder cannot be read."""
-    base, own = settings.load().runs_dir, visit_runs.folder()
+    base, own = settings.load().runs_dir, uploads.runs_folder()
     pinned, _ = run_details.baseline(base)
     found = [
         Source(info, details=details, details_problem=problem, private=folder == own,
                baseline=folder == base and info.folder.name == pinned)
         for folder in filter(None, (base, own))
-        for info, details, problem in _stored(
-            folder, tuple(stamp_of(p.parent, LISTED) for p in sorted(folder.glob(f"*/{HEADER}")))
-        )
+        for info, details, problem in _stored(folder, stamps(folder, LISTED))
     ]  # fmt: skip
     found.sort(key=lambda run: (run.baseline, run.info.created, run.info.id), reverse=True)
     return tuple(found)
@@ -189,5 +173,4 @@ def drop(named: Iterable[tuple[str, bytes]]) -> tuple[DroppedFile, ...]:
 
 
 def forget() -> None:
-    """Removes the published files of this visit."""
     st.session_state.pop(_DROPPED, None)

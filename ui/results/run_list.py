@@ -1,18 +1,24 @@
-"""The list in the sidebar: filters, and the choice, which is in the URL and in the session."""
+"""The own runs and published files on Results: the list in the sidebar with its filters, and the
+chosen runs above the figures (settings, problems; name, tags, baseline, deletion).
+
+The choice is in the URL and in the session.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import streamlit as st
 
 from engine import settings
-from engine.errors import StoreError
-from engine.storage import run_details
+from engine.errors import StageScopeError, StoreError
+from engine.storage import plan_words, run_details, run_store
+from engine.storage.run_details import MAX_NAME_CHARS, MAX_TAGS
 from ui.results import result_sources
+from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import ELSEWHERE, ELSEWHERE_WORDS, SET, VISIT, Source
-from ui.widgets import choices, notices
+from ui.widgets import choices, dataset_picker, notices
 from ui.widgets.text import count, escape, when
 
 KEYS = "results_runs"  # in the session and in the URL
@@ -38,6 +44,17 @@ SET_GONE = (
 RUN_GONE = (
     "The run {!r} in the link was not found: choose another one on the left, or put its folder "
     "back into the runs folder."
+)
+ASKED, SAID = "results_delete_asked", "results_edit_said"
+DIFFERS_HELP = "The chosen runs differ in this setting."
+CHANGED_HELP = "This setting is not the default."
+BASELINE_HELP = (
+    "One run can be the baseline. It comes first in lists and comparisons, and other runs are "
+    "compared with it."
+)
+NOT_HERE = (
+    "Others can reach this server, so runs are not deleted from the page: delete the folder of "
+    "the run on the server."
 )
 
 
@@ -130,25 +147,12 @@ def _filtered(found: Sequence[Source]) -> list[Source]:
         live=True,
     )
     left, right = st.columns(2)
-    model = _any(left, "Model", {model for one in found for model in one.info.models})
+    models = {model for one in found for model in one.info.models}
+    model = choices.any_of("Model", models, "results_find_model", left, hidden=True)
     state = choices.listed("State", STATES, "results_find_state", right, hidden=True)
     tags = {tag for one in found for tag in one.details.tags}
-    tag = _any(st, "Tag", tags) if tags else None
+    tag = choices.any_of("Tag", tags, "results_find_tag", hidden=True) if tags else None
     return [source for source in found if fits(source, text or "", model, state, tag)]
-
-
-def _any(place: Any, title: str, names: set[str]) -> str | None:
-    """One of the names, or None for all."""
-    chosen: str | None = place.selectbox(
-        title,
-        sorted(names),
-        index=None,
-        key=f"results_find_{title.lower()}",
-        bind="query-params",
-        placeholder=f"Any {title.lower()}",
-        label_visibility="collapsed",
-    )
-    return chosen
 
 
 def fits(
@@ -191,7 +195,6 @@ def _list(found: Sequence[Source], chosen: Sequence[str]) -> None:
 
 
 def words(source: Source) -> str:
-    """A source in a few short lines."""
     info, details = source.info, source.details
     lines = (
         when(info.created) if details.name else "",
@@ -216,13 +219,6 @@ def drop(key: str) -> None:
     _put([other for other in keys() if other != key])
 
 
-def drop_deleted(key: str) -> None:
-    """For callbacks: as drop(); if nothing is left of the choice, the newest run follows."""
-    drop(key)
-    if not keys():
-        del st.session_state[KEYS]
-
-
 def _put(found: list[str]) -> None:
     """Choose these; the open sample is closed."""
     st.session_state[KEYS] = found
@@ -230,3 +226,120 @@ def _put(found: list[str]) -> None:
     st.query_params[KEYS] = _linkable(found)
     for name in ("results_sample", "results_page"):
         st.query_params.pop(name, None)
+
+
+def head(opened: OpenedRuns) -> None:
+    """A line per run, its problems, and what the last change failed with."""
+    chips = plan_words.chips([source.info.settings for source in opened.sources])
+    for source, problems, found in zip(opened.sources, opened.problems, chips, strict=True):
+        created, key = when(source.info.created), source.key
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            named = source.title if source.title != created else ""
+            state = STATES.get(source.state, source.state)
+            words = (named, created, source.dataset, state, *source.details.tags)
+            notices.small(" · ".join(filter(None, words)), f"head_{key}")
+            for chip in found:
+                st.badge(
+                    escape(chip.words),
+                    color="blue" if chip.differs else "gray",
+                    help=DIFFERS_HELP if chip.differs else CHANGED_HELP,
+                )
+            with st.popover("Edit", key=f"results_edit_{key}"):
+                _edit(source)
+                said(key)
+        for number, problem in enumerate(filter(None, (*problems, source.details_problem))):
+            notices.notice(problem, f"head_{key}_{number}")
+    said()
+
+
+def said(key: str = "") -> None:
+    """What came of the last change: of one run, in its box, or of a deletion."""
+    if text := st.session_state.pop(f"{SAID}_{key}", ""):
+        notices.notice(text, f"results_edit_{key}")
+
+
+def _edit(source: Source) -> None:
+    name, tags = f"results_name_{source.key}", f"results_tags_{source.key}"
+    st.session_state.setdefault(name, source.details.name)
+    st.session_state.setdefault(tags, list(source.details.tags))
+    st.text_input(
+        "Name",
+        key=name,
+        max_chars=MAX_NAME_CHARS,
+        placeholder="A name for this run",
+        on_change=_keep,
+        args=(source,),
+    )
+    known = {tag for other in result_sources.runs() for tag in other.details.tags}
+    st.multiselect(
+        "Tags",
+        sorted(known | set(st.session_state[tags])),
+        key=tags,
+        accept_new_options=True,
+        max_selections=MAX_TAGS,
+        placeholder="Choose or type a tag",
+        on_change=_keep,
+        args=(source,),
+    )
+    notices.small(f"Run {source.info.id}", f"edit_{source.key}")
+    if not source.private:
+        words = "Unpin the baseline" if source.baseline else "Pin as the baseline"
+        key = f"results_pin_{source.key}"
+        st.button(words, key=key, help=BASELINE_HELP, on_click=_pin, args=(source,))
+    _deletion(source)
+
+
+def _keep(source: Source) -> None:
+    name_key, tags_key = f"results_name_{source.key}", f"results_tags_{source.key}"
+    name, tags = st.session_state[name_key], tuple(st.session_state[tags_key])
+    try:
+        run_details.put(source.info.folder, run_details.cleaned(name, tags))
+    except StageScopeError as error:
+        st.session_state[name_key] = source.details.name
+        st.session_state[tags_key] = list(source.details.tags)
+        st.session_state[f"{SAID}_{source.key}"] = str(error)
+
+
+@contextmanager
+def _problem_said(source: Source) -> Iterator[None]:
+    """What goes wrong is said in the run's box."""
+    try:
+        yield
+    except StageScopeError as error:
+        st.session_state[f"{SAID}_{source.key}"] = str(error)
+
+
+def _pin(source: Source) -> None:
+    base = source.info.folder.parent
+    with _problem_said(source):
+        run_details.unpin(base) if source.baseline else run_details.pin(base, source.key)
+
+
+def _deletion(source: Source) -> None:
+    key, ask = source.key, st.session_state.update
+    if not (source.private or dataset_picker.on_loopback()):
+        notices.small(NOT_HERE, f"delete_{key}")
+    elif st.session_state.get(ASKED) != key:
+        running = source.state == "running"
+        more, name = "Delete …", f"results_delete_{key}"
+        st.button(more, key=name, on_click=ask, args=({ASKED: key},), disabled=running)
+    else:
+        question = f"Delete this run? Lost for good: its notes and {source.amount}."
+        notices.notice(question, f"delete_{key}")
+        with st.container(horizontal=True, gap="small"):
+            yes, no = f"results_delete_yes_{key}", f"results_delete_no_{key}"
+            st.button("Delete", key=yes, type="primary", on_click=_delete, args=(source,))
+            st.button("Keep", key=no, on_click=ask, args=({ASKED: ""},))
+
+
+def _delete(source: Source) -> None:
+    st.session_state[ASKED] = ""
+    base = source.info.folder.parent
+    with _problem_said(source):
+        run_store.delete(source.info.folder, base)
+        if source.baseline:
+            run_details.unpin(base)
+        drop(source.key)
+        if not keys():  # the newest run follows
+            del st.session_state[KEYS]
+        st.session_state[f"{SAID}_"] = f"Deleted the run {source.details.name or source.info.id}."

@@ -57,14 +57,7 @@ def filtered(opened: OpenedRuns) -> pd.DataFrame:
         placeholder="Words of an answer, a sample, a sequence",
         live="100ms",
     )
-    label = columns[1].selectbox(
-        "Model",
-        opened.labels,
-        index=None,
-        key="results_label",
-        bind="query-params",
-        placeholder="Any model",
-    )
+    label = choices.any_of("Model", opened.labels, "results_label", columns[1])
     outcome = choices.listed("Which", OUTCOMES, "results_outcome", columns[2])
     orders = ORDERS if len(opened.labels) > 1 else {name: ORDERS[name] for name in ("run", "time")}
     order = choices.listed("Order", orders, "results_order", columns[3], help=HELP)
@@ -214,10 +207,6 @@ def _open_row() -> None:
     _open(st.session_state["results_ids"][rows[0]] if rows else None)
 
 
-def _go(page: int) -> None:
-    st.query_params[PAGE] = str(page + 1)
-
-
 def _open(name: str | None) -> None:
     st.query_params.pop(PAGE, None)
     if name is None:
@@ -227,7 +216,6 @@ def _open(name: str | None) -> None:
 
 
 def _pager(page: int, rows: int, ids: list[str], chosen: str | None) -> None:
-    """The position in the list, and buttons for the next pages and samples."""
     total = len(ids)
     last = -(-total // rows) - 1
     start = page * rows
@@ -237,8 +225,9 @@ def _pager(page: int, rows: int, ids: list[str], chosen: str | None) -> None:
             width="content",
         )
         if last:
-            _button("Previous page", "results_back", _go, page - 1, page == 0)
-            _button("Next page", "results_on", _go, page + 1, page == last)
+            go = st.query_params.update
+            _button("Previous page", "results_back", go, {PAGE: str(page)}, page == 0)
+            _button("Next page", "results_on", go, {PAGE: str(page + 2)}, page == last)
         if chosen is not None:
             at = ids.index(chosen) if chosen in ids else None
             before = ids[at - 1] if at else None

@@ -1,4 +1,5 @@
-"""One sample: each model's pictures and answer, the difference of two answers, a timeline.
+"""One sample: each model's pictures and answer, explanations that are kept with the answers, the
+difference of two answers, a timeline.
 
 Questions, answers, references and errors are shown as plain text.
 """
@@ -9,28 +10,36 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import streamlit as st
 
+from engine.attribution import kept
+from engine.attribution.explained import Explanation
 from engine.errors import DatasetError, MediaError, StageScopeError
+from engine.media.thumbnails import stamp_of
 from engine.models import registry
 from engine.palette import TONES
 from engine.prompts import OFF_SCRIPT
 from engine.report import charts
 from engine.storage import annotations as feedback
 from engine.storage.annotations import MAX_NOTE_CHARS, Feedback, Thumb
+from engine.storage.explanations import StoredExplanation
 from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
+from engine.storage.run_header import Header
 from engine.storage.run_store import Run
 from engine.types import Sample
-from ui.results import answer_figures, explained_answers, sample_list
+from ui.compare import explanation_view
+from ui.results import answer_figures, sample_list
 from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import Source
-from ui.widgets import contact_sheets, dataset_picker, notices, word_difference
+from ui.widgets import choices, contact_sheets, dataset_picker, marked_text, notices
 from ui.widgets.text import escape as literal
 
 PER_ROW = 3
+MOST_CHARS = 80  # of explained words in the list
 THUMBS: tuple[Thumb, Thumb] = ("down", "up")  # in the order of st.feedback's values
 
 
@@ -71,7 +80,6 @@ class Result:
 
 
 def show(opened: OpenedRuns, name: str) -> None:
-    """Everything about one sample."""
     st.subheader(literal(name), anchor=False)
     results = _results(opened, name)
     if not results:
@@ -84,13 +92,8 @@ def show(opened: OpenedRuns, name: str) -> None:
             with column:
                 _card(result, marks[result.source.key].get(result.task, Feedback()))
     _timeline(results)
-    answers = [
-        explained_answers.KeptAnswer(one.label, one.run, one.task.model, one.task.repeat,
-                                     str(one.line["text"]))
-        for one in results
-    ]  # fmt: skip
     with contextlib.suppress(DatasetError):  # the cards say why there are no pictures
-        explained_answers.section(answers, results[0].sample)
+        _explanations(results, results[0].sample)
     _difference(results)
 
 
@@ -199,6 +202,46 @@ def _keep(result: Result, thumb: str, note: str) -> None:
         st.session_state[f"{note.removeprefix('results_note_')}_problem"] = str(error)
 
 
+def _explanations(results: Sequence[Result], sample: Sample) -> None:
+    """The chosen explanation; nothing if none is kept with these answers."""
+    found = [
+        (one, stored)
+        for one in results
+        for stored in kept.of_run(one.run.folder)  # lines of another answer do not belong to it
+        if (stored.model, stored.sample, stored.repeat, stored.answer)
+        == (one.task.model, sample.id, one.task.repeat, str(one.line["text"]))
+    ]
+    if not found:
+        return
+    st.subheader("What the answers rest on", anchor=False)
+    names = [
+        f"{one.label}: {shorten(stored.words, MOST_CHARS, placeholder=' …')}"
+        for one, stored in found
+    ]
+    chosen = st.selectbox(
+        "Words",
+        range(len(found)),
+        format_func=names.__getitem__,
+        key="results_explained",
+        label_visibility="collapsed",
+    )
+    one, stored = found[chosen or 0]
+    what = repr((one.run.folder, stored))
+    try:
+        shown, picture = _map(stored, one.run.header, sample, what, stamp_of(sample))
+    except StageScopeError as error:
+        notices.notice(str(error), "results_explained")
+        return
+    explanation_view.draw(shown, picture, sample.id, "results")
+
+
+@st.cache_resource(max_entries=32, show_spinner="Drawing the map …")
+def _map(
+    _stored: StoredExplanation, _header: Header, _sample: Sample, what: str, stamp: str
+) -> tuple[Explanation, bytes]:
+    return kept.mapped(_stored, _header, _sample)
+
+
 def _timeline(results: Sequence[Result]) -> None:
     answered = [result for result in results if not result.line["error"]]
     alone = [result for result in answered if result.line["batch"] == 1]
@@ -219,19 +262,10 @@ def _timeline(results: Sequence[Result]) -> None:
 
 
 def _difference(results: Sequence[Result]) -> None:
-    """Two answers word by word."""
-    answered = [result for result in results if not result.line["error"]]
-    if len(answered) < 2:
+    answers = {one.label: str(one.line["text"]) for one in results if not one.line["error"]}
+    if len(answers) < 2:
         return
     st.subheader("Word by word", anchor=False)
-    by_label = {result.label: result for result in answered}
-    labels = list(by_label)
-    left, right = st.columns(2)
-    a = left.selectbox("Model A", labels, 0, key="results_first", bind="query-params")
-    b = right.selectbox("Model B", labels, 1, key="results_second", bind="query-params")
-    first, second = by_label[a or labels[0]], by_label[b or labels[1]]
-    word_difference.draw(
-        (first.label, str(first.line["text"])),
-        (second.label, str(second.line["text"])),
-        "results_words",
-    )
+    labels = list(answers)
+    a, b = choices.two(labels, (labels[0], labels[1]), ("results_first", "results_second"))
+    marked_text.difference((a, answers[a]), (b, answers[b]), "results_words")

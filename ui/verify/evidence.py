@@ -59,14 +59,16 @@ def show(row: Verdict, key: str) -> None:
     if not row.evidence:
         return
     try:
-        DRAWN.get(row.check, _values)(row, key)
+        if row.check in DRAWN:
+            DRAWN[row.check](row, key)
+        else:
+            blocks.draw(tables(row.evidence), key)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         st.caption("This version cannot draw this evidence. Raw data:")
         st.code(json.dumps(row.evidence, indent=1, default=str)[:_RAW_CHARS], language=None)
 
 
 def in_figures(row: Verdict) -> str:
-    """The figure with its unit and its bound."""
     if row.figure is None:
         return ""
     form = "{:.2%}" if row.unit.startswith("of ") else "{:,.4g}"
@@ -75,10 +77,6 @@ def in_figures(row: Verdict) -> str:
         return f"Figure: {figure} {row.unit}."
     must = "must be" if row.bound == 0 else MUST.get(row.check, "must be at most")
     return f"Figure: {figure} {row.unit}; {must} {form.format(row.bound)}.".replace("± ", "±")
-
-
-def _values(row: Verdict, key: str) -> None:
-    blocks.draw(tables(row.evidence), key)
 
 
 def tables(evidence: Mapping[str, Any]) -> Iterator[Block]:
@@ -143,16 +141,17 @@ def _equal(row: Verdict, key: str) -> None:
         )  # fmt: skip
         about = f"The two best logits of each side at token {at + 1}"
         drawn.append(ReportTable(about, ("Side", "Rank", "Token", "Id", "Logit"), best, words=3))
-    apart, embeddings = found["logit_difference"], found["first_embeddings_difference"]
-    rows = (
-        ("Logits", "no logits to compare" if apart is None else f"{apart:.3g}"),
-        ("Explained by rounding", f"{found['rounding']:.3g}"),
-        (
-            "The language model's input embeddings",
-            "different shapes" if embeddings is None else f"{embeddings:.3g}",
+    figures = {  # and what None means
+        "Logits": (found["logit_difference"], "no logits to compare"),
+        "Explained by rounding": (found["rounding"], ""),
+        "The language model's input embeddings": (
+            found["first_embeddings_difference"],
+            "different shapes",
         ),
-    )
-    drawn.append(ReportTable("", ("Largest difference", "Figure"), rows))
+    }
+    rows = ((about, none if value is None else f"{value:.3g}")
+            for about, (value, none) in figures.items())  # fmt: skip
+    drawn.append(ReportTable("", ("Largest difference", "Figure"), tuple(rows)))
     blocks.draw(drawn, key)
 
 

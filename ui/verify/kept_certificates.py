@@ -12,10 +12,10 @@ import streamlit as st
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import cut
 from engine.report.blocks import ReportTable
-from engine.verify import certificate_status, certificates
+from engine.verify import certificates
 from ui.verify import verdict_markup
 from ui.widgets import blocks, notices
-from ui.widgets.columns import Labels
+from ui.widgets.model_picker import Labels
 from ui.widgets.text import count
 
 HASH = "verify_certificate"  # in the URL
@@ -55,7 +55,7 @@ def head(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
         st.button("Close", key="verify_close", on_click=close)
         _download(certificate, "Download JSON", "verify_opened_json")
     notices.small(f"Made {made(certificate)} · SHA-256 {name}", "certificate")
-    if reason := certificate_status.why_stale(certificate, entries):
+    if reason := certificates.why_stale(certificate, entries):
         notices.notice(f"Stale: {reason} Verify again to prove what runs now.", "stale")
     _details(certificate, Labels(entries))
 
@@ -67,7 +67,6 @@ def made(certificate: Mapping[str, Any]) -> str:
 
 
 def _details(certificate: Mapping[str, Any], labels: Mapping[str, str]) -> None:
-    """What was verified and how, in an expander."""
     with st.expander("What exactly was verified", key="verify_how"):
         request = certificate["request"]
         models = [(labels.get(m["name"], m["name"]), m) for m in certificate["models"]]
@@ -94,7 +93,6 @@ def _model(model: Mapping[str, Any]) -> str:
 
 
 def listed(entries: Sequence[ModelEntry]) -> None:
-    """All certificates, newest first."""
     found = certificates.stored_certificates()
     st.subheader("Certificates", anchor=False, help="One JSON file per finished verification.")
     for number, file in enumerate(certificates.unusable_files()[:FEW]):
@@ -117,7 +115,7 @@ def listed(entries: Sequence[ModelEntry]) -> None:
 def _line(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
     name = certificate["hash"]
     columns = st.columns(_WIDTHS, vertical_alignment="center")
-    reason = certificate_status.why_stale(certificate, entries)
+    reason = certificates.why_stale(certificate, entries)
     models, labels = certificate["models"], Labels(entries)
     good = sum(model["verified"] is True for model in models)
     words = (

@@ -17,7 +17,7 @@ from engine.verify.report import WORST_FIRST, Model, Report, Summary, summary
 from engine.verify.verdict import CHECKS, ONCE, Verdict
 from ui.compare import cards
 from ui.verify import evidence, verdict_markup
-from ui.widgets.columns import columns
+from ui.widgets.model_picker import columns
 from ui.widgets.text import escape
 
 OPEN = "verify_open"  # model~check, in the URL
@@ -45,12 +45,14 @@ class Board:
         self.draw(report)
 
     def draw(self, report: Report) -> None:
-        """Redraws what has changed."""
         for model in report.models:
             self._draw_card(summary(report, model), model)
             for check in report.checks:
-                if (place := self._marks.get((model.name, check))) is not None:
-                    self._draw_marks(report, model.name, check, place)
+                html = _marks(report, model.name, check)
+                place = self._marks.get((model.name, check))
+                if place is not None and self._drawn.get((model.name, check)) != html:
+                    self._drawn[model.name, check] = html
+                    place.html(html)
         for (model_name, check), (sample, place) in self._evidence.items():
             self._draw_evidence(report.found(model_name, check, sample), (model_name, check), place)
 
@@ -60,15 +62,11 @@ class Board:
             row = report.models[start : start + CARDS]
             for model, column in zip(row, places, strict=False):
                 with column, st.container(border=True, key=f"proof_card_{start}_{model.name}"):
-                    self._heading(model)
+                    if model.name in self._entries:
+                        cards.heading(self._entries[model.name])
+                    else:
+                        st.markdown(f"**{escape(model.name)}**")
                     self._cards[model.name] = st.empty()
-
-    def _heading(self, model: Model) -> None:
-        entry = self._entries.get(model.name)
-        if entry is not None:
-            cards.heading(entry)
-        else:
-            st.markdown(f"**{escape(model.name)}**")
 
     def _draw_card(self, found: Summary, model: Model) -> None:
         if self._drawn.get(model.name) == found:
@@ -105,27 +103,17 @@ class Board:
             type="tertiary",
             on_click=_toggle,
             args=(key,),
-            help=None,
         )
         open_too = check in CHECKS and CHECKS[check].may_stay_open
         optional = " This check may stay open." if open_too else ""
         middle.html(verdict_markup.line(question + optional, "question"))
         self._marks[model, check] = right.empty()
         if is_open:
-            self._lay_out_evidence(report, model, check)
+            with st.container(border=True, key=f"proof_evidence_{model}_{check}"):
+                sample = _which_sample(report, model, check)
+                self._evidence[model, check] = (sample, st.empty())
         else:
             st.empty()  # each row keeps two elements, so opening one does not shift the others
-
-    def _lay_out_evidence(self, report: Report, model: str, check: str) -> None:
-        with st.container(border=True, key=f"proof_evidence_{model}_{check}"):
-            sample = _which_sample(report, model, check)
-            self._evidence[model, check] = (sample, st.empty())
-
-    def _draw_marks(self, report: Report, model: str, check: str, place: DeltaGenerator) -> None:
-        html = _marks(report, model, check)
-        if self._drawn.get((model, check)) != html:
-            self._drawn[model, check] = html
-            place.html(html)
 
     def _draw_evidence(
         self, rows: Sequence[Verdict], where: tuple[str, str], place: DeltaGenerator
@@ -142,7 +130,6 @@ class Board:
 
 
 def _toggle(key: str) -> None:
-    """Opens a row, or closes it."""
     opened = st.query_params.get_all(OPEN)[:MAX_OPEN]
     others = [name for name in opened if name != key]
     st.query_params[OPEN] = others if key in opened else [*others, key]
@@ -201,16 +188,13 @@ def _marks(report: Report, model: str, check: str) -> str:
     worst = [next(iter(report.found(model, check, name)), None) for name in report.samples]
     if len(worst) <= COLUMNS:
         return verdict_markup.cells([_mark(row, absent) for row in worst], max(1, len(worst)))
-    return verdict_markup.cells([_counted(worst, absent)], 1)
+    outcomes = [row.outcome if row else absent for row in worst]
+    kinds = [name for name in verdict_markup.MARKS if name in outcomes]
+    counted = (verdict_markup.mark(name, "", outcomes.count(name)) for name in kinds)
+    return verdict_markup.cells([" ".join(counted)], 1)
 
 
 def _mark(row: Verdict | None, absent: str) -> str:
     if row is None:
         return verdict_markup.mark(absent)
     return verdict_markup.mark(row.outcome, row.sentence)
-
-
-def _counted(rows: Sequence[Verdict | None], absent: str) -> str:
-    outcomes = [row.outcome if row else absent for row in rows]
-    kinds = [name for name in verdict_markup.MARKS if name in outcomes]
-    return " ".join(verdict_markup.mark(name, "", outcomes.count(name)) for name in kinds)

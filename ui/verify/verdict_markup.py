@@ -49,7 +49,6 @@ def names(words: Iterable[tuple[str, str]], columns: int) -> str:
 
 
 def bullets(head: str, sentences: Sequence[str]) -> str:
-    """A list with a heading; "" without sentences."""
     if not sentences:
         return ""
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
@@ -62,7 +61,6 @@ def line(text: str, kind: str) -> str:
 
 
 def about(text: str) -> str:
-    """A small note beside a mark."""
     return f'<span class="proof-about">{escape(text)}</span>'
 
 

@@ -6,36 +6,30 @@ All widgets are in the URL.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import streamlit as st
 
 from engine.media.dataset import Dataset
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
-from engine.types import Extent, Pixels
 from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
 from ui.widgets import dataset_picker
+from ui.widgets.model_picker import pick_loadable_models
 from ui.widgets.run_settings import pick
-from ui.widgets.sample_picker import pick_loadable_models
 
 SAMPLES = 3
 SAMPLES_HELP = "Evenly spread over the dataset, because neighbouring samples overlap."
 RUNS_HELP = "Timed warm runs of each kind, after a first run that is kept apart."
 
 
-@dataclass(frozen=True)
-class VerifyChoice:
-    """The current values of all widgets."""
+class VerifyChoice(NamedTuple):
+    """The current values of all widgets; `asked`: those of the question and the runs."""
 
     dataset: Dataset | None
     models: tuple[ModelEntry, ...]
     samples: int
-    runs: int
-    question: str
-    max_new_tokens: int
-    pixels: Pixels
-    extent: Extent
+    asked: dict[str, Any]
 
     @property
     def ready(self) -> bool:
@@ -44,19 +38,11 @@ class VerifyChoice:
     def request(self) -> VerifyRequest:
         """The request; BadInput if a value is invalid."""
         held = self.dataset.samples if self.dataset else ()
-        return VerifyRequest(
-            tuple(model.name for model in self.models),
-            choose(held, self.samples),
-            self.question,
-            self.max_new_tokens,
-            self.runs,
-            pixels=self.pixels,
-            extent=self.extent,
-        )
+        names = tuple(model.name for model in self.models)
+        return VerifyRequest(names, choose(held, self.samples), **self.asked)
 
 
 def choose_all(entries: Sequence[ModelEntry]) -> VerifyChoice:
-    """Draw the widgets and give their values."""
     found = dataset_picker.choose("verify")
     models = pick_loadable_models(entries, "verify")
     samples = _samples(found)
@@ -89,8 +75,8 @@ def choose_all(entries: Sequence[ModelEntry]) -> VerifyChoice:
         )
         pixels = pick("verify", "pixels", VerifyRequest.pixels)
         extent = pick("verify", "extent", VerifyRequest.extent)
-    numbers = (samples, int(runs), question or "", int(tokens))
-    return VerifyChoice(found, models, *numbers, pixels, extent)
+    asked = {"prompt": question or "", "max_new_tokens": int(tokens), "runs": int(runs)}
+    return VerifyChoice(found, models, samples, asked | {"pixels": pixels, "extent": extent})
 
 
 def _samples(found: Dataset | None) -> int:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from engine.jobs.verify_job import VerifyJob, VerifyView
 from engine.verify.verdict import VerifyRequest
-from ui.widgets.followed_job import Followed
+from ui.widgets.followed_runs import Followed
 
 ID = "verify_job"  # in the session and in the URL
 REDRAW_S = 0.2  # each update uses the CPU that is being timed
@@ -20,7 +20,6 @@ cancel, shown, lost = RUN.cancel, RUN.shown, RUN.lost
 
 
 def start(request: VerifyRequest, dataset: str) -> None:
-    """Queue a verification and show it."""
     st.session_state[_FRESH] = True
     RUN.start(VerifyJob(request=request, dataset=dataset))
 
@@ -45,7 +44,6 @@ def follow(job: VerifyJob, draw: Callable[[VerifyView], None]) -> None:
 
 
 def show(job: VerifyJob) -> None:
-    """Show this verification from now on."""
     st.session_state[_FRESH] = True
     RUN.show(job)
 

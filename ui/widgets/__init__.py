@@ -1,11 +1,13 @@
 """Widgets and helpers that several pages use.
 
-    dataset_picker, sample_picker   choose a dataset, a sample or own files, and models
-    run_settings                    decoding, frames, cache, mode, pixels
+    dataset_picker, sample_picker   choose a dataset, a sample or own files
+    model_picker                    choose models and variants; the columns they become
+    choices, run_settings           one of several names; the options of a run
     links                           what a URL asks for
-    followed_job, followed_runs     jobs of the engine's queue that a visitor watches
+    followed_runs                   jobs of the engine's queue that a visitor watches
     uploads, contact_sheets         a visitor's files; pictures as the browser shows them
-    token_marks                     accepted and rejected tokens as HTML
+    stored_runs                     stamps of run folders, for caches
+    marked_text                     tokens of a draft and differences of answers as HTML
     notices, text, theme            messages, number formats, colours and CSS
     preparation                     background work of a fresh server
 

@@ -1,8 +1,8 @@
-"""One of several names, as buttons beside each other or as a list; the choice is in the URL."""
+"""One of several names, as buttons or as a list, two of them, and numbers; all are in the URL."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import streamlit as st
@@ -58,3 +58,49 @@ def listed(
         **more,
     )
     return chosen or first
+
+
+def any_of(
+    title: str, names: Iterable[str], key: str, place: Any = st, hidden: bool = False
+) -> str | None:
+    """One of the names, or None for all."""
+    found: str | None = place.selectbox(
+        title,
+        sorted(names) if isinstance(names, set) else list(names),
+        index=None,
+        key=key,
+        bind="query-params",
+        placeholder=f"Any {title.lower()}",
+        label_visibility="collapsed" if hidden else "visible",
+    )
+    return found
+
+
+def number(
+    title: str,
+    key: str,
+    low: float | None = None,
+    high: float | None = None,
+    value: Any = "min",
+    help_: str | None = None,
+    place: Any = st,
+    **more: Any,
+) -> Any:
+    """A number; `more`: as st.number_input takes it."""
+    more |= {"key": key, "bind": "query-params", "help": help_}
+    return place.number_input(title, low, high, value, **more)
+
+
+def two(
+    names: Sequence[str],
+    first: tuple[str, str],
+    keys: tuple[str, str],
+    titles: tuple[str, str] = ("Model A", "Model B"),
+) -> tuple[str, str]:
+    """Two of the names, from two lists side by side; `first`: those at first."""
+    shown = {name: name for name in names}
+    a, b = (
+        listed(title, shown, key, place, default)
+        for title, key, place, default in zip(titles, keys, st.columns(2), first, strict=True)
+    )
+    return a, b

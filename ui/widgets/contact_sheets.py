@@ -69,7 +69,6 @@ def _preview(_sample: Sample, stamp: str, folder: Path | None) -> str | None:
 
 
 def address(picture: bytes) -> str:
-    """A data URL of a WebP."""
     return f"data:image/webp;base64,{base64.b64encode(picture).decode()}"
 
 

@@ -85,7 +85,6 @@ def read(root: Path) -> Dataset | None:
 
 
 def making() -> bool:
-    """Whether the demo scenes are being made."""
     return not demo_scenes(settings.load().demo_dir).done()
 
 

@@ -1,15 +1,15 @@
-"""The runs of the Compare page: started here or opened by a link, followed until they end.
+"""Jobs that a visitor watches: started here, elsewhere, or named in a link; and Compare's runs.
 
-Only the jobs' ids are stored, so a redrawn or reloaded page finds the same runs.
+Only the jobs' ids are stored, so a redrawn page or another session finds the same jobs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import streamlit as st
 
@@ -17,19 +17,119 @@ from engine.analysis.compared import ComparedModel
 from engine.attribution.explained import Explanation
 from engine.jobs import queue, run_job
 from engine.jobs.explain_job import ExplainJob
+from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob, RunView
 from engine.models.checkpoint import ModelEntry
 from engine.types import RunRequest
 from ui.widgets import uploads
-from ui.widgets.followed_job import Followed, stop
+from ui.widgets.text import queued
 
-EXPLAINED = Followed("compare_explained", ExplainJob)
-IDS = "compare_jobs"  # in the session and in the URL
+J = TypeVar("J", bound=Job)
+GRACE_S = 0.5  # wait for the end: the page is then drawn once instead of twice
 REDRAW_S = 0.1
 LOOK_S = 4.0  # well below run_job.PATIENCE_S
 MAX_MODELS = 6
 MAX_REPEATS = 10
 MAX_RUNS = MAX_MODELS * MAX_REPEATS
+
+
+def stop(jobs: Sequence[Job]) -> None:
+    """Cancel these jobs and wait briefly for their end."""
+    for job in reversed(jobs):  # the queued ones first: none starts in between
+        job.cancel()
+    end = time.monotonic() + GRACE_S
+    while time.monotonic() < end and not all(job.ended for job in jobs):
+        time.sleep(0.01)
+
+
+@dataclass(frozen=True)
+class Followed(Generic[J]):
+    """The jobs of this kind under this key, in the session and in the URL: one, or up to `most`."""
+
+    key: str
+    kind: type[J]
+    most: int = 1
+
+    def start(self, job: J) -> None:
+        """Queue a job and show it; the job shown before continues."""
+        queue.manager().submit(job)
+        self.show(job)
+
+    def show(self, job: J) -> None:
+        """Show this job from now on."""
+        self.put([job.id])
+
+    def put(self, ids: list[str]) -> None:
+        """Show the jobs with these ids from now on."""
+        st.session_state[self.key] = st.query_params[self.key] = ids
+
+    def cancel(self) -> None:
+        """Cancel the shown jobs and wait briefly for their end."""
+        stop(self.jobs())
+
+    def bar(self, every_s: float, words: Callable[[Any], tuple[float, str]]) -> None:
+        """The progress of the shown job; at its end the whole page is redrawn, with the buttons.
+
+        `words` gives the share that is done and the step, of the job's view.
+        """
+
+        @st.fragment(run_every=every_s)
+        def look() -> None:
+            job: Any = self.linked()
+            if job is None or job.ended:
+                st.rerun()
+            view = job.view()
+            share, text = words(view)
+            st.progress(share, text=queued(view.position) if view.state == "queued" else text)
+
+        look()
+
+    def shown(self) -> J | None:
+        """The job of the link or this session, otherwise the oldest live one of any visitor."""
+        found = self.linked()
+        if found is None and (live := self.live()):
+            found = live[0]
+            self.show(found)  # keeps showing it after its end
+        return found
+
+    def linked(self) -> J | None:
+        """The job of the link or this session."""
+        return next(iter(self.jobs()), None)
+
+    def jobs(self) -> list[J]:
+        """The jobs of the link or this session that this server still has."""
+        return self.known(self.ids())
+
+    def known(self, ids: Iterable[str]) -> list[J]:
+        found = map(queue.manager().get, ids)
+        return [job for job in found if isinstance(job, self.kind) and uploads.may_see(job)]
+
+    def live(self) -> list[J]:
+        """All jobs of this kind that have not ended, of any visitor, oldest first."""
+        return [job for job in self.all() if not job.ended]
+
+    def all(self) -> list[J]:
+        every = queue.manager().all()
+        return [job for job in every if isinstance(job, self.kind) and uploads.may_see(job)]
+
+    def lost(self) -> bool:
+        """Whether the link names a job that this server no longer has."""
+        return len(self.jobs()) < len(self.ids())
+
+    def ids(self) -> list[str]:
+        if self.key not in st.session_state:
+            st.session_state[self.key] = st.query_params.get_all(self.key)[: self.most]
+        found: list[str] = st.session_state[self.key]
+        linked = st.query_params.get_all(self.key)[: self.most]
+        if found and not linked:
+            st.query_params[self.key] = found  # another page has cleared the URL
+        elif linked != found:
+            st.session_state[self.key] = found = linked  # Back or Forward
+        return found
+
+
+RUNS = Followed("compare_jobs", RunJob, MAX_RUNS)
+EXPLAINED = Followed("compare_explained", ExplainJob)
 
 
 @dataclass(frozen=True)
@@ -70,21 +170,21 @@ def start(requests: Sequence[RunRequest], repeats: int = 1) -> None:
 
     The requests take turns (A B C A B C), so that a drift of the machine affects all alike.
     """
-    cancel()
-    show([_submit(request) for _ in range(min(repeats, MAX_REPEATS)) for request in requests])
+    RUNS.cancel()
+    RUNS.put([_submit(request) for _ in range(min(repeats, MAX_REPEATS)) for request in requests])
 
 
 def again(model: str) -> None:
     """Replace the runs of one shown model by new runs of the same request, as many as before."""
-    ids, new = _ids(), []
+    ids, new = RUNS.ids(), []
     for runs in model_runs():
         if runs.shown.model == model:
             old = {view.id for view in runs.views}
-            stop([job for job in _jobs(ids) if job.id in old])
+            stop([job for job in RUNS.jobs() if job.id in old])
             new = [_submit(runs.shown.request) for _ in runs.views]
             place = min(ids.index(job_id) for job_id in old)
             left = [job_id for job_id in ids if job_id not in old]
-            show([*left[:place], *new, *left[place:]])
+            RUNS.put([*left[:place], *new, *left[place:]])
 
 
 def _submit(request: RunRequest) -> str:
@@ -95,24 +195,9 @@ def _submit(request: RunRequest) -> str:
     return job.id
 
 
-def known(ids: Sequence[str]) -> list[str]:
-    """Those of the runs that the queue still has."""
-    return [job.id for job in _jobs(ids)]
-
-
-def show(ids: list[str]) -> None:
-    """Show these runs instead of the current ones."""
-    st.session_state[IDS] = st.query_params[IDS] = ids
-
-
-def cancel() -> None:
-    """Cancel every run of this page and wait briefly for their end."""
-    stop(_jobs(_ids()))
-
-
 def model_runs() -> list[ModelRuns]:
     """The shown runs, grouped by model; reading them keeps them alive."""
-    return grouped(_views(_ids()))
+    return grouped([job.view() for job in RUNS.jobs()])
 
 
 def grouped(views: Sequence[RunView]) -> list[ModelRuns]:
@@ -144,24 +229,11 @@ def compared(entries: Sequence[ModelEntry]) -> list[ComparedModel]:
     return [model for model in found if model is not None]
 
 
-def _views(ids: Sequence[str]) -> list[RunView]:
-    return [job.view() for job in _jobs(ids)]
-
-
-def _jobs(ids: Sequence[str]) -> list[RunJob]:
-    found = (queue.manager().get(job_id) for job_id in ids)
-    return [job for job in found if isinstance(job, RunJob) and uploads.may_see(job)]
-
-
 def live() -> bool:
     """Whether a run is queued or running and not cancelled.  A new run may be queued behind a
     cancelled one, whose compiling or loading cannot be interrupted."""
-    return any(not view.ended and not view.stopping for view in _views(_ids()))
-
-
-def lost() -> bool:
-    """Whether a link names runs that this server no longer has."""
-    return len(_jobs(_ids())) < len(_ids())
+    views = (job.view() for job in RUNS.jobs())
+    return any(not view.ended and not view.stopping for view in views)
 
 
 def explains(job: ExplainJob, view: RunView) -> bool:
@@ -197,22 +269,10 @@ def follow(draw: Callable[[list[RunView]], None]) -> None:
 
 def keep_alive() -> None:
     """On a page that does not show the runs: keep them alive until they end."""
-    if any(not view.ended for view in _views(st.session_state.get(IDS, []))):
-        _look()
+    if any(not view.ended for view in _in_session()):
+        st.fragment(_in_session, run_every=LOOK_S)()
 
 
-@st.fragment(run_every=LOOK_S)
-def _look() -> None:
-    _views(st.session_state.get(IDS, []))
-
-
-def _ids() -> list[str]:
-    if IDS not in st.session_state:
-        st.session_state[IDS] = st.query_params.get_all(IDS)[:MAX_RUNS]
-    found: list[str] = st.session_state[IDS]
-    linked = st.query_params.get_all(IDS)[:MAX_RUNS]
-    if found and not linked:
-        st.query_params[IDS] = found  # another page has cleared the URL
-    elif linked != found:
-        st.session_state[IDS] = found = linked  # Back or Forward
-    return found
+def _in_session() -> list[RunView]:
+    """Reading a view keeps its run alive."""
+    return [job.view() for job in RUNS.known(st.session_state.get(RUNS.key, []))]

@@ -12,7 +12,6 @@ def small(text: str, key: str) -> None:
 
 
 def problem(text: str, key: str) -> None:
-    """An error message."""
     with st.container(key=f"problem_{key}"):
         st.text(text)
 
@@ -21,6 +20,11 @@ def notice(text: str, key: str) -> None:
     """A warning or note."""
     with st.container(key=f"notice_{key}"):
         st.text(text)
+
+
+def ended(state: str, text: str, key: str) -> None:
+    """Why a job has no result: an error if it failed, otherwise a note."""
+    (problem if state == "failed" else notice)(text, key)
 
 
 def hint(text: str) -> None:

@@ -6,7 +6,7 @@ The label of a chosen value is in the URL under the widget's key, so labels are 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -14,9 +14,8 @@ from streamlit.delta_generator import DeltaGenerator
 from engine.errors import BadInput
 from engine.media_options import MAX_PARTS, Box, Option, Split, SplitRule
 from engine.types import OFFERED, OPTIONS, RunOptions, arranged, value_of
-from ui.widgets import notices
+from ui.widgets import choices, notices
 
-Value = TypeVar("Value", bound=str)
 BOXES: dict[Box, str] = {
     "decoding": "Decoding",
     "pipeline": "Pictures, cache, mode",
@@ -30,7 +29,6 @@ SPLIT_LABELS: dict[SplitRule, str] = {
 }
 PARTS_HELP = "The number of event images that are drawn from a recording."
 SAMPLE_HELP = "Off: greedy decoding. On: tokens are sampled with the values below."
-REPEATS = {"1": "1", "3": "3", "5": "5", "10": "10"}
 REPEATS_HELP = (
     "More than one: the models take turns, and the page shows the median and the range of each "
     "time. Cold runs do not count, nor do runs that computed what the others read from the cache: "
@@ -52,27 +50,21 @@ def pick_run_options() -> tuple[RunOptions, bool, str]:
         with open_box("compare", box):
             found, wrong = pick_box("compare", box)
             if box == "pipeline":
-                prefix = _prefix(found)
+                possible = (found["cache"], found["mode"]) == ("use", "decoupled")
+                chosen = st.toggle(
+                    "Reuse the prompt prefix", key="compare_prefix", bind="query-params",
+                    disabled=not possible, help=PREFIX_HELP,
+                )  # fmt: skip
+                prefix = chosen and possible
         values, problem = values | found, problem or wrong
     return RunOptions(**arranged(values)), prefix, problem
 
 
-def _prefix(values: Mapping[str, Any]) -> bool:
-    """Whether prompt prefixes are reused; needs cache "use" and mode "decoupled"."""
-    possible = bool(values["cache"] == "use" and values["mode"] == "decoupled")
-    chosen = st.toggle(
-        "Reuse the prompt prefix",
-        key="compare_prefix",
-        bind="query-params",
-        disabled=not possible,
-        help=PREFIX_HELP,
-    )
-    return chosen and possible
-
-
 def pick_repeats() -> int:
     """How often each model of the Compare page answers."""
-    return int(either("Runs of each model", REPEATS, "compare_repeat", REPEATS_HELP))
+    repeats = {number: number for number in ("1", "3", "5", "10")}
+    found = choices.buttons("Runs of each model", repeats, "compare_repeat", help_=REPEATS_HELP)
+    return int(found)
 
 
 # Shared by several pages.
@@ -130,15 +122,8 @@ def pick(
     if one.choices:
         labels = {default: one.choices[default], **one.choices}
         if sum(map(len, labels.values())) <= MANY:
-            return either(label, labels, key, one.help)
-        return st.selectbox(
-            label,
-            list(labels),
-            format_func=lambda value: labels.get(value, value),
-            key=key,
-            bind="query-params",
-            help=one.help,
-        )
+            return choices.buttons(label, labels, key, help_=one.help)
+        return choices.listed(label, labels, key, help=one.help)
     if one.read:
         text = st.text_input(
             label, key=key, bind="query-params", placeholder=one.example, help=one.help
@@ -148,48 +133,15 @@ def pick(
         return st.slider(
             label, *one.slider, one.step, key=key, bind="query-params", disabled=not active
         )
-    number = st.number_input(
-        label,
-        one.low,
-        one.high,
-        default,
-        step=one.step,
-        key=key,
-        bind="query-params",
-        disabled=not active,
-        help=one.help,
-    )
-    return type(default)(number)
+    more = {"step": one.step, "disabled": not active}
+    return type(default)(choices.number(label, key, one.low, one.high, default, one.help, **more))
 
 
 def _split(label: str, key: str, help_text: str | None) -> Split:
     """How a recording becomes event images; the number of parts is under "KEY_parts"."""
-    rule = either(label, SPLIT_LABELS, key, help_text)
-    parts = st.number_input(
-        "Parts",
-        1,
-        MAX_PARTS,
-        Split.parts,
-        key=f"{key}_parts",
-        bind="query-params",
-        help=PARTS_HELP,
-    )
+    rule = choices.buttons(label, SPLIT_LABELS, key, help_=help_text)
+    parts = choices.number("Parts", f"{key}_parts", 1, MAX_PARTS, Split.parts, PARTS_HELP)
     return Split(rule, int(parts))
-
-
-def either(label: str, words: Mapping[Value, str], key: str, help_text: str | None = None) -> Value:
-    """One of a few values; the first is the default."""
-    chosen: Value = st.segmented_control(
-        label,
-        list(words),
-        default=next(iter(words)),
-        required=True,
-        format_func=words.__getitem__,
-        key=key,
-        bind="query-params",
-        help=help_text,
-    )
-    return chosen
 
 
 def run_and_cancel(

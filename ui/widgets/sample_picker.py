@@ -1,4 +1,4 @@
-"""The sample (from a dataset or own files) and the models of the Compare page.
+"""The sample of the Compare page: own files, or a dataset with its gallery.
 
 All widgets except the files are in the URL under their keys.
 """
@@ -8,29 +8,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from engine.errors import BadInput, ModelUnavailable
-from engine.models import checkpoint, registry
+from engine.errors import BadInput
+from engine.media.dataset import Dataset, search
 from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
 from ui.widgets import (
     choices,
     contact_sheets,
     dataset_picker,
-    gallery,
     links,
     notices,
     uploads,
-    variant_picker,
 )
-from ui.widgets.followed_runs import MAX_MODELS
-from ui.widgets.text import count, names_of
+from ui.widgets.text import count, escape, names_of
 
-DEFAULT_MODELS = 3
 SOURCES = {"dataset": "Dataset", "files": "Own files"}
 PICTURES = {"frames": "Camera frames", "events": "Event images"}
-NOTHING: Mapping[str, str] = {}
 SAID = 5  # sentences about files that are shown at once
+SAMPLE = "compare_sample"
+PER_PAGE = 24
+WORDS, SEQUENCE = "compare_gallery_words", "compare_gallery_sequence"
+USABLE, PAGE = "compare_gallery_usable", "compare_gallery_page"
 
 
 def pick_sample(entries: Sequence[ModelEntry]) -> Sample | None:
@@ -58,14 +58,9 @@ def _from_dataset(entries: Sequence[ModelEntry]) -> Sample | None:
     by_id = {sample.id: sample for sample in found.samples}
     labels = names_of(found.samples)
     links.say_unknown("compare_sample", labels.values(), "sample")
-    chosen = st.selectbox(
-        f"Sample ({len(by_id):,})",
-        list(by_id),
-        format_func=lambda name: labels.get(name, name),
-        key=gallery.SAMPLE,
-        bind="query-params",
-    )
-    gallery.controls(found, labels, entries)
+    names = {name: labels.get(name, name) for name in by_id}
+    chosen = choices.listed(f"Sample ({len(by_id):,})", names, SAMPLE)
+    _controls(found, labels, entries)
     return by_id.get(str(chosen))
 
 
@@ -99,64 +94,108 @@ def _own() -> Sample | None:
     return found.sample
 
 
-def pick_models(entries: Sequence[ModelEntry], sample: Sample | None) -> tuple[ModelEntry, ...]:
-    """Up to six models or variants of them for this sample."""
-    missing = sample.missing if sample is not None else {}
-    return pick_loadable_models(entries, "compare", DEFAULT_MODELS, MAX_MODELS, missing)
+def _controls(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelEntry]) -> None:
+    """Previous, Next and Gallery, below the list of samples."""
+    ids = [sample.id for sample in found.samples]
+    now = str(st.session_state.get(SAMPLE))
+    place = ids.index(now) if now in labels else 0
+    with st.container(horizontal=True, gap="xsmall", key="compare_gallery_row"):
+        for label, to in (("Previous", place - 1), ("Next", place + 1)):
+            target = ids[min(max(to, 0), len(ids) - 1)]
+            key, end = f"compare_sample_{label.lower()}", to not in range(len(ids))
+            choose, args = st.session_state.update, ({SAMPLE: target},)
+            st.button(label, key=key, shortcut=label[0], on_click=choose, args=args, disabled=end)
+        _opener(found, labels, entries, place)
 
 
-def pick_loadable_models(
-    entries: Sequence[ModelEntry],
-    page: str,
-    default: int | None = None,
-    most: int | None = None,
-    missing: Mapping[str, str] = NOTHING,
-) -> tuple[ModelEntry, ...]:
-    """The chosen models, each followed by its chosen variants; the default is the first `default`
-    that can be loaded, or all.
+@st.fragment  # the page behind the gallery is not drawn again
+def _opener(
+    found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelEntry], place: int
+) -> None:
+    page = (place // PER_PAGE + 1,)
+    if st.button("Gallery", key="compare_gallery", shortcut="G", on_click=_turn_to, args=page):
+        _gallery(found, labels, entries)
 
-    Without those whose kind of input is `missing`: they stay in the list, for the next sample.
-    """
-    listed = variant_picker.in_list(page, entries)
-    shown = [one for entry in entries
-             for one in (entry, *(item for item in listed if item.of == entry))]  # fmt: skip
-    reasons = {entry: registry.unavailable(entry) for entry in shown}
-    able = [entry.name for entry in entries if reasons[entry] is None]
-    if most and not able:
-        able = [entry.name for entry in entries]
-    labels = {entry.name: entry.label for entry in shown}
-    links.say_unknown(f"{page}_models", labels.values(), "model")
-    if most:
-        links.say_more(f"{page}_models", most)
-    chosen = st.multiselect(
-        f"Models (up to {most})" if most else "Models",
-        list(labels),
-        default=able[:default],
-        format_func=lambda name: labels.get(name, name),
-        max_selections=most,
-        key=f"{page}_models",
-        bind="query-params",
-        placeholder="Choose models",
+
+def _turn_to(page: int = 1) -> None:
+    st.session_state[PAGE] = page
+
+
+@st.dialog("Gallery", width="large")
+def _gallery(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelEntry]) -> None:
+    shown = _filtered(found, entries)
+    if not shown:
+        notices.hint("No sample matches: shorten the search or remove a filter.")
+        return
+    pages = -(-len(shown) // PER_PAGE)
+    page = _page(len(shown), len(found.samples), pages)
+    part = shown[(page - 1) * PER_PAGE : page * PER_PAGE]
+    with st.container(horizontal=True, gap="small", key="gallery_grid"):
+        places = [_cell(number, sample, labels[sample.id]) for number, sample in enumerate(part)]
+    for sample, place in zip(part, places, strict=True):  # names first, then picture by picture
+        if picture := contact_sheets.preview(sample):
+            alt = f"Preview of sample {labels[sample.id]}."
+            place.image(picture, alt=alt, width="stretch")
+        else:
+            place.caption("No picture")
+
+
+def _filtered(found: Dataset, entries: Sequence[ModelEntry]) -> list[Sample]:
+    """The search field and both filters, and the samples that they leave."""
+    sequences = sorted({sample.sequence for sample in found.samples if sample.sequence})
+    kinds = {entry.name: entry.kind for entry in entries}
+    names = {entry.name: entry.label for entry in entries}
+    left, middle, right = st.columns([2, 1.5, 2.5], vertical_alignment="bottom")
+    hint = "Name, question or content"
+    words = left.text_input("Search", key=WORDS, placeholder=hint, on_change=_turn_to)
+    sequence = middle.selectbox(
+        "Sequence",
+        sequences,
+        index=None,
+        key=SEQUENCE,
+        placeholder=f"All {len(sequences):,}" if sequences else "None",
+        on_change=_turn_to,
     )
-    variant_picker.draw(page, entries, chosen, most)
-    left_out = [entry for entry in shown if entry.name in chosen and entry.kind in missing]
-    for entry in left_out:
-        notices.notice(f"{entry.label} is left out. {missing[entry.kind]}", f"left_{entry.name}")
-    others = [entry for entry in shown if entry not in left_out]
-    why_not = {one: why for one in others if (why := missing.get(one.kind) or reasons[one])}
-    if why_not:
-        state = "cannot run" if any(map(installed, why_not)) else "not installed"
-        with st.expander(f"{count(len(why_not), 'model')} {state}", key=f"{page}_why_not"):
-            for entry, reason in why_not.items():
-                st.text(entry.label)
-                notices.small(reason, f"why_{entry.name}")
-    return tuple(entry for entry in others if entry.name in chosen)
+    usable = right.multiselect(
+        "Usable by",
+        list(kinds),
+        format_func=lambda name: names.get(name, name),
+        key=USABLE,
+        placeholder="Any model",
+        on_change=_turn_to,
+    )
+    needed = [kinds[name] for name in usable if name in kinds]
+    return search(found.samples, words or "", sequence or "", needed)
 
 
-def installed(entry: ModelEntry) -> bool:
-    """Whether the checkpoint's files are on this machine."""
-    try:
-        checkpoint.locate(entry)
-    except ModelUnavailable:
-        return False
-    return True
+def _page(shown: int, every: int, pages: int) -> int:
+    """The number of the page on show, from 1."""
+    st.session_state[PAGE] = min(max(st.session_state.get(PAGE, 1), 1), pages)
+    with st.container(horizontal=True, vertical_alignment="center", key="gallery_pages"):
+        matching = "" if shown == every else f" of {every:,}"
+        st.caption(f"{count(shown, 'sample')}{matching}, page", width="content")
+        page = st.number_input(
+            "Page", 1, pages, key=PAGE, label_visibility="collapsed", width=130, disabled=pages == 1
+        )
+        st.caption(f"of {pages:,}", width="content")
+    return int(page)
+
+
+def _cell(number: int, sample: Sample, label: str) -> DeltaGenerator:
+    """A frame with a button that chooses the sample; returns the picture's place."""
+    current = st.session_state.get(SAMPLE) == sample.id
+    with st.container(gap="xsmall", key=f"gallery_cell_{number}"):
+        place = st.container(key=f"gallery_picture_{number}")
+        pressed = st.button(
+            escape(label),
+            key=f"compare_gallery_choose_{number}",
+            type="primary" if current else "secondary",
+            on_click=st.session_state.update,
+            args=({SAMPLE: sample.id},),
+            width="stretch",
+        )
+        if sample.missing:
+            st.caption(f"No {', no '.join(sample.missing)}")
+    if pressed:
+        st.rerun()
+    return place

@@ -1,26 +1,18 @@
-"""The meaning of stages, and the pages' CSS.
+"""The pages' CSS.
 
 A model's colour marks its card's edge and always appears beside its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import streamlit as st
 
-from engine.palette import NEUTRAL, TONES, UNACCOUNTED
+from engine.palette import NEUTRAL, TONES
 
 ICON = Path(__file__).resolve().parents[1] / "icon.png"
 LOGO = ICON.with_name("logo.svg")
-STAGE_MEANING: Mapping[str, str] = {
-    "load": "read the files, choose the frames",
-    "preprocess": "resize, normalise, tokenise",
-    "vision": "encode the pictures, project them for the language model",
-    "decode": "embed, prefill and produce the tokens",
-    UNACCOUNTED: "time outside the four stages",
-}
 _STYLE = """
 /* Four sizes: charts, details, text, titles.  One muted colour, at least 4.5:1 on every ground. */
 .stApp { --tiny: 0.75rem; --small: 0.875rem; --text: 1rem; --title: 1.25rem;
@@ -54,10 +46,9 @@ _STYLE = """
 [class*="st-key-small_subject"] [data-testid="stText"] { max-height: 7em; overflow: auto; }
 [class*="st-key-seen"] { min-height: 11rem; }
 [class*="st-key-small_seen"] { min-height: 2.6rem; }
-[class*="st-key-problem"] { border-left: 4px solid #C8453B; background: #C8453B14;
-  padding: 0.5rem 0.75rem; border-radius: 0.25rem; }
-[class*="st-key-notice"] { border-left: 4px solid #C9820A; background: #C9820A14;
-  padding: 0.5rem 0.75rem; border-radius: 0.25rem; }
+[class*="st-key-problem"], [class*="st-key-notice"] { border-left: 4px solid #C9820A;
+  background: #C9820A14; padding: 0.5rem 0.75rem; border-radius: 0.25rem; }
+[class*="st-key-problem"] { border-left-color: #C8453B; background: #C8453B14; }
 [class*="st-key-problem"] [data-testid="stText"], [class*="st-key-notice"] [data-testid="stText"] {
   font-size: var(--small); overflow-wrap: anywhere; }
 [class*="st-key-claim_"] { border-left: 4px solid #C9820A; padding-left: 0.6rem; }

@@ -3,7 +3,8 @@
 They become files in a temporary folder, under names made here: an uploaded file's name is shown
 and orders the pictures, but is never part of a path.  The folder is
 deleted when the files are replaced and no run in memory used them, when the visit ends and when the
-server stops.  Runs of these files are shown in this visit only, whatever a link names.
+server stops.  Runs of these files are shown in this visit only, whatever a link names; those that
+are saved go to another folder of the session.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the s
 MAX_FILES = 64
 MAX_KEPT_MB = 1024  # of earlier files whose runs have ended
 FOLDER = "your-files"  # messages name a file by folder and number: your-files/2.npy
+_RUNS = "visit_runs"
 TYPES = tuple(ending[1:] for ending in kinds.READ_SUFFIXES)
 
 
@@ -112,7 +114,11 @@ def gather(files: Sequence[UploadedFile], event_images: bool) -> OwnFiles:
 def within_limits(files: Sequence[UploadedFile]) -> tuple[list[UploadedFile], list[str]]:
     """The files that are kept, and a sentence for those that are too large or too many."""
     fitting = [file for file in files if file.size <= MAX_MB * 2**20]
-    refused = [_too_large(file) for file in files if file.size > MAX_MB * 2**20]
+    refused = [
+        f"{quoted(file.name)} has {file.size / 2**20:,.1f} MB: make it smaller than {MAX_MB} MB."
+        for file in files
+        if file.size > MAX_MB * 2**20
+    ]
     if more := fitting[MAX_FILES:]:
         names = listed(quoted(file.name) for file in more)
         refused.append(f"Only the first {MAX_FILES} files are used, without {names}: remove some.")
@@ -154,9 +160,16 @@ def visit() -> Visit:
     return Visit()
 
 
-def _too_large(file: UploadedFile) -> str:
-    size = file.size / 2**20
-    return f"{quoted(file.name)} has {size:,.1f} MB: make it smaller than {MAX_MB} MB."
+@st.cache_resource(scope="session", show_spinner=False, on_release=Visit.end)
+def runs_of_visit() -> Visit:
+    """The folder of this session's saved runs, which no other visit lists."""
+    st.session_state[_RUNS] = True
+    return Visit()
+
+
+def runs_folder() -> Path | None:
+    """The folder of this visit's runs, if there are any."""
+    return runs_of_visit().root if st.session_state.get(_RUNS) else None
 
 
 def _name(index: int, file: UploadedFile) -> str:

@@ -1,4 +1,4 @@
-"""The bars say the measured numbers, in a fixed order, and escape what they show."""
+"""Bars and table say the measured numbers and sources, in a fixed order, and escape all text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from engine.analysis import compared
 from engine.analysis.compared import ComparedModel
-from engine.palette import UNACCOUNTED
+from engine.palette import FAMILY_COLOURS, UNACCOUNTED
 from engine.types import RunResult, Span
 from tests.ui.answers import CACHED, result, reused
 from tests.ui.widgets.test_theme import config, contrast
@@ -118,3 +118,51 @@ def test_colours_stand_out_and_their_text_can_be_read(part: str) -> None:
     for base in ("light", "dark"):
         assert contrast(colour, config()["theme"][base]["backgroundColor"]) >= 3
     assert contrast(colour, run_bars.ink(colour)) >= 4.5
+
+
+def rows(*results: RunResult) -> list[ComparedModel]:
+    return [ComparedModel(f"Model {item.model.name}", "llava", (item,)) for item in results]
+
+
+def test_a_cold_total_that_nobody_knows_is_said_in_words() -> None:
+    cells = run_bars.table(rows(reused()))["Model one"]
+    assert cells[run_bars.ORIGINAL] == "unknown"
+    assert "(computing time unknown)" in cells["decode"]
+    known = run_bars.table(rows(result(vision=CACHED)))["Model one"]
+    assert not known.str.contains("unknown").any()
+
+
+def test_the_table_names_both_totals_and_every_source() -> None:
+    table = run_bars.table(rows(result(), result("two", CACHED)))
+    one, two = (table[name] for name in table.columns)
+    assert one["vision"] == "40.0 ms, measured"
+    assert two["vision"] == "2.00 ms, read from the cache (computing time 40.0 ms)"
+    assert one[run_bars.THIS_RUN] == "175 ms" and one[run_bars.ORIGINAL] == "no cached stage"
+    assert two[run_bars.THIS_RUN] == "137 ms" and two[run_bars.ORIGINAL] == "175 ms"
+    assert one["decode: prefill"] == "30.0 ms, measured"
+    assert one[UNACCOUNTED] == "5.00 ms"
+
+
+def test_a_stage_without_a_span_is_not_zero_but_not_measured() -> None:
+    whole = result()
+    spans = tuple(span for span in whole.spans if span.name != "vision")
+    broken = RunResult(whole.request, whole.model, spans, whole.generation, 175, cold=False)
+    assert list(run_bars.table(rows(broken)).loc["vision"]) == [run_bars.MISSING]
+
+
+def test_labels_cannot_bring_markdown_into_the_table() -> None:
+    table = run_bars.table([ComparedModel("a*b*", "llava", (result(),))])
+    assert list(table.columns) == ["a\\*b\\*"]
+
+
+def test_several_runs_are_medians_with_their_range() -> None:
+    runs = tuple(result(vision=(ms, "measured", None)) for ms in (40.0, 10.0, 90.0))
+    cells = run_bars.table([ComparedModel("One", "llava", runs)])["One"]
+    assert cells["vision"] == "40.0 ms (10.0 ms to 90.0 ms, n = 3), measured"
+    assert cells[run_bars.THIS_RUN] == "175 ms (145 ms to 225 ms, n = 3)"
+
+
+def test_each_column_head_has_its_models_colour() -> None:
+    style = run_bars.head_style(rows(result(), result("two")), ".place")
+    assert style.count(FAMILY_COLOURS["llava"]) == 2
+    assert ".place thead th:nth-child(2)" in style and "nth-child(3)" in style

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine.analysis import agreement
 from engine.analysis.compared import ComparedModel
-from engine.demo.demo_questions import DEFAULT_QUESTION
+from engine.demo.wordings import DEFAULT_QUESTION
 from engine.types import Stop
 from tests.ui.answers import SAMPLE, result
 from ui.compare import agreement_view
@@ -113,7 +113,7 @@ def test_word_differences_are_shown_on_demand_for_a_chosen_pair() -> None:
     assert "words-between" not in html(at)
     at.toggle(key=agreement_view.WORDS).set_value(True).run()
     assert "<del> a car</del><ins> no vehicle</ins>" in html(at)
-    at.selectbox(key="compare_words_b").set_value(2).run()
+    at.selectbox(key="compare_words_b").set_value("Three").run()
     assert "<ins>Trees.</ins>" in html(at) and "only in Three" in words(at)
 
 

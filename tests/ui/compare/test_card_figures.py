@@ -5,24 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.analysis.compared import ComparedModel
+from engine.report import answer_part
+from engine.report.answer_part import AnswerFigure
 from engine.types import RunResult
 from tests.ui.answers import CACHED, result
 from ui.compare import card_figures
-from ui.compare.card_figures import CardFigure
 
 
 def model(*results: RunResult) -> ComparedModel:
     return ComparedModel("One", "llava", results)
 
 
-def named(shown: ComparedModel) -> dict[str, CardFigure]:
-    return {figure.name: figure for figure in card_figures.figures(shown)}
+def named(shown: ComparedModel) -> dict[str, AnswerFigure]:
+    return {figure.name: figure for figure in answer_part.figures(shown)}
 
 
 def test_the_total_comes_first_and_every_figure_has_a_formula() -> None:
-    shown = card_figures.figures(model(result()))
-    assert [figure.name for figure in shown] == list(card_figures.FORMULAS)
-    assert shown[0] == CardFigure("Total", "175", None, 1)
+    shown = answer_part.figures(model(result()))
+    assert [figure.name for figure in shown] == list(answer_part.FORMULAS)
+    assert shown[0] == AnswerFigure("Total", "175", None, 1)
     values = {figure.name: figure.value for figure in shown[1:]}
     assert values == {
         "TTFT": "100",
@@ -41,7 +42,7 @@ def test_one_token_has_no_time_per_token() -> None:
 def test_several_runs_give_a_median_a_range_and_their_number() -> None:
     runs = [replace(result(), total_ms=ms) for ms in (1450.0, 1375.0, 1600.0)]
     shown = named(model(*runs))
-    assert shown["Total"] == CardFigure("Total", "1,450", ("1,375", "1,600"), 3)
+    assert shown["Total"] == AnswerFigure("Total", "1,450", ("1,375", "1,600"), 3)
     assert shown["TPOT"].ends == ("638", "750")
     assert shown["tok/s"].ends == ("1.3", "1.6")
     assert shown["New tokens"].ends is None  # the same in every run
@@ -61,7 +62,7 @@ def test_a_figure_that_fewer_runs_have_says_its_number() -> None:
 
 def test_a_run_that_does_not_count_is_named() -> None:
     shown = model(result(cold=True, tokens=2), result(), result())
-    assert card_figures.notes(shown) == [
+    assert answer_part.notes(shown) == [
         "Median and range of 2 runs.",
         "1 run left out: cold, the first run after loading.",
     ]
@@ -69,13 +70,13 @@ def test_a_run_that_does_not_count_is_named() -> None:
 
 
 def test_a_cached_total_stands_beside_the_total_without_cache() -> None:
-    assert card_figures.notes(model(result(vision=CACHED))) == ["Without cache: 175 ms."]
+    assert answer_part.notes(model(result(vision=CACHED))) == ["Without cache: 175 ms."]
     unknown = result(vision=(2.0, "cached", None))
-    assert card_figures.notes(model(unknown)) == ["Without cache: unknown."]
-    assert card_figures.notes(model(result())) == []  # control
+    assert answer_part.notes(model(unknown)) == ["Without cache: unknown."]
+    assert answer_part.notes(model(result())) == []  # control
 
 
 def test_a_card_without_figures_keeps_its_row() -> None:
     html = card_figures.waiting()
     assert "<dt>Total <small>(ms)</small></dt>" in html and "<dt>tok/s</dt>" in html
-    assert html.count("<dt>") == len(card_figures.FORMULAS) == html.count("<b>–</b>")
+    assert html.count("<dt>") == len(answer_part.FORMULAS) == html.count("<b>–</b>")

@@ -7,7 +7,7 @@ import pytest
 
 from engine.media_options import Window, window
 from engine.viewing.event_times import EventRates
-from ui.compare.event_rates import brushed, clicked, rounded, step_us
+from ui.compare.recording_view import brushed, clicked, rounded, step_us
 
 TEN_S = EventRates(10_000_000, np.ones(100, np.int64))  # the chart is in seconds
 ONE_S = EventRates(1_000_000, np.ones(100, np.int64))  # in milliseconds

@@ -11,8 +11,8 @@ import pytest
 from engine.models.checkpoint import ModelEntry
 from engine.palette import FAMILY_COLOURS, NEUTRAL
 from engine.pipeline.feature_cache import CacheState
-from engine.verify import certificate_status
-from tests.ui.models.test_card_rows import ENTRY
+from engine.verify import certificates
+from tests.report.test_card_rows import ENTRY
 from ui.models import cache_view
 
 FIRST, TWIN = replace(ENTRY, label="One"), replace(ENTRY, name="n", label="Two")
@@ -25,7 +25,7 @@ def digests(monkeypatch: pytest.MonkeyPatch) -> None:
     def known(entry: ModelEntry) -> str | None:
         return DIGESTS.get(entry.name)
 
-    monkeypatch.setattr(certificate_status, "digest_now", known)
+    monkeypatch.setattr(certificates, "digest_now", known)
 
 
 def state(checkpoints: Mapping[str, tuple[int, int]], hits: int = 0, misses: int = 0) -> CacheState:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
+import torch
 
 from engine.machine.device import Memory
 from engine.palette import FAMILY_COLOURS
-from tests.ui.models.test_card_rows import ENTRY
+from engine.pipeline.prefix_cache import Prefix, Prefixes
+from tests.report.test_card_rows import ENTRY
 from ui.models import memory_bars
 
 GIB = 2**30
+SLY = '<img src=x onerror="1">'
 CPU = Memory("cpu", "system memory", 32 * GIB, 20 * GIB)
 
 
@@ -49,3 +53,42 @@ def test_models_that_share_pages_with_a_file_leave_no_negative_rest() -> None:
 )
 def test_where_a_model_keeps_its_weights(place: str, device: str, there: bool) -> None:
     assert memory_bars._is_on(Memory(device, "", 0, 0), place) is there
+
+
+def test_facts_let_nothing_in_and_break_paths_at_slashes() -> None:
+    html = memory_bars.facts([("From", f"/a/b{SLY}"), (SLY, "1")], SLY)
+    assert "<img" not in html and html.count("&lt;img") == 3
+    assert "<dd>/<wbr>a/<wbr>b&lt;img" in html
+
+
+def test_a_bar_is_to_scale_and_says_itself_in_words() -> None:
+    parts = [
+        memory_bars.BarPart("M", 2**30, "#111"),
+        memory_bars.BarPart("none", 0, "#222"),
+        memory_bars.BarPart(memory_bars.FREE, 3 * 2**30, None),
+    ]
+    html = memory_bars.bar("cpu", parts)
+    assert re.findall(r"width: ([\d.]+)%", html) == ["25.000"]
+    assert 'role="img" aria-label="cpu: M 1.0 GiB, none 0 bytes, free 3.0 GiB"' in html
+    assert html.count("model-key") - html.count("model-keys") == 3  # each part is named below
+
+
+def test_a_bar_of_nothing_does_not_divide_by_it() -> None:
+    html = memory_bars.bar(SLY, [memory_bars.BarPart(SLY, 0, "#111")])
+    assert "<img" not in html and "width" not in html
+
+
+class Owner:
+    """A model."""
+
+
+def test_nothing_is_said_of_none() -> None:
+    assert memory_bars.prefix_words(Prefixes(1)) == ""
+
+
+def test_their_bytes_and_their_bound_are_said() -> None:
+    store, owner = Prefixes(2), Owner()
+    layer = (torch.zeros(1, 1, 128, 1), torch.zeros(1, 1, 128, 1))
+    store.keep("a", Prefix((layer,), {}, False), owner)
+    said = memory_bars.prefix_words(store)
+    assert "1.0 KiB (at most 2.0 MiB)" in said and "1 prompt prefix kept" in said

@@ -10,7 +10,7 @@ import pytest
 from engine.jobs import queue as jobs
 from engine.jobs.model_jobs import ModelJob, ModelView
 from engine.jobs.queue import Jobs
-from tests.ui.models.test_card_rows import ENTRY
+from tests.report.test_card_rows import ENTRY
 from ui.models import model_actions
 
 VIEW = ModelView(

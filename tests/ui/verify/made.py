@@ -7,9 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from engine.jobs.verify_job import VerifyView
-from engine.types import Pixels, Ran, RunResult, Sample
+from engine.types import MediaKind, ModelInfo, Pixels, Ran, RunResult, Sample
 from engine.verify import certificates
-from engine.verify.verdict import CHECKS, ONCE, CheckFinding, Outcome, Verdict, VerifyRequest
+from engine.verify.verdict import (
+    CHECKS,
+    ONCE,
+    CheckFinding,
+    ModelVerdicts,
+    Outcome,
+    Verdict,
+    VerifyRequest,
+)
 
 A, B = "357e6028-3d08-583e-9bdf-a85836735b46", "b0252a84-3d08-583e-9bdf-a85836735b46"
 SAMPLES = (Sample(A, "drive"), Sample(B, "drive"))
@@ -127,11 +135,12 @@ def certificate(
     environment: Mapping[str, str] = PLACE,
     backend: Ran = "eager",
     pixels: Pixels = "exact",
-    shows: str = "",
+    shows: MediaKind | None = None,
 ) -> dict[str, Any]:
     rows = verdicts(name) if found is None else found
-    model = certificates.model_entry(name, digest, dtype, environment, rows, backend, shows)
-    return certificates.make(replace(REQUEST, pixels=pixels), [model], rows, "/data")
+    info = ModelInfo(name, "llava", "c", None, dtype, False, digest=digest, shows=shows)
+    model = ModelVerdicts(name, info, environment, tuple(rows), backend=backend)
+    return certificates.make(replace(REQUEST, pixels=pixels), [model], "/data")
 
 
 def covering_hash(result: RunResult) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.analysis.compared import LeftOut
 from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from engine.types import DecodeConfig, RunRequest
@@ -56,7 +55,7 @@ def test_repeats_that_were_cancelled_in_the_queue_have_not_failed() -> None:
                        view("e", "queued")])  # fmt: skip
     model = runs.compared(ENTRY)
     assert model is not None
-    assert model.left_out == (LeftOut("cancelled before the end", 2), LeftOut("failed", 1))
+    assert model.left_out == {"cancelled before the end": 2, "failed": 1}
 
 
 def test_runs_of_another_question_or_setting_do_not_belong() -> None:

@@ -1,11 +1,17 @@
-"""The verdict as HTML: a heading, every model's figures, and nothing unescaped."""
+"""The verdict as HTML: a heading, every model's figures, and nothing unescaped; what is spoken."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
 from engine.analysis.compared import ComparedModel
 from engine.analysis.run_verdict import verdict
+from engine.jobs.run_job import RunView
 from tests.ui.answers import CACHED, result
-from ui.compare.verdict_strip import markup
+from ui.compare.card_board import markup, sentence
 
 
 def one(label: str, *runs: float) -> ComparedModel:
@@ -39,3 +45,24 @@ def test_labels_are_escaped() -> None:
     html = markup(verdict([one("<b>A", 40.0), one("<i>B", 10.0)], {"<u>C": "failed"}))
     assert not any(tag in html for tag in ("<b>A", "<i>B", "<u>C"))
     assert "&lt;i&gt;B was faster" in html
+
+
+@pytest.mark.parametrize(
+    ("state", "total", "words"),
+    [
+        ("done", 458.2, "EventGPT answered in 458 ms"),
+        ("failed", None, "EventGPT: failed"),
+        ("cancelled", 12.0, "EventGPT: cancelled"),
+    ],
+)
+def test_the_end_of_a_run_is_one_sentence(state: str, total: float | None, words: str) -> None:
+    result = None if total is None else SimpleNamespace(total_ms=total)
+    view = cast(RunView, SimpleNamespace(state=state, result=result, repeats=1))
+    assert sentence(view, "EventGPT") == words
+
+
+def test_of_several_runs_the_sentence_says_which_one_it_is() -> None:
+    result = SimpleNamespace(total_ms=151.0)
+    view = SimpleNamespace(state="done", result=result, repeat=4, repeats=5)
+    words = sentence(cast(RunView, view), "EventGPT")
+    assert words == "EventGPT answered in 151 ms (run 4 of 5)"

@@ -1,10 +1,10 @@
-"""Token marks as HTML: each state has its own form, and text never becomes markup."""
+"""Marked texts as HTML: each state has its own form, and text never becomes markup."""
 
 from __future__ import annotations
 
 from engine.analysis.acceptance_marks import MarkedPiece, Painting
 from engine.analysis.drafting import AnswerPiece
-from ui.widgets import token_marks
+from ui.widgets import marked_text
 
 MARKS = (
     AnswerPiece("A <b>", "own"),
@@ -23,14 +23,14 @@ def picture(*words: str) -> Painting:
 
 
 def test_each_state_has_a_class_a_legend_and_a_title() -> None:
-    page = token_marks.compared_html(picture("a", " b", " c", " d"))
-    for state, words in token_marks.COMPARED.items():
+    page = marked_text.compared_html(picture("a", " b", " c", " d"))
+    for state, words in marked_text.COMPARED.items():
         assert f'<span class="painted-{state}" title="token' in page and f"</b> {words}" in page
-    assert token_marks.STYLE.count("border-bottom") == 4
+    assert marked_text.STYLE.count("border-bottom") == 4
 
 
 def test_markup_and_control_characters_are_shown_not_obeyed() -> None:
-    page = token_marks.compared_html(
+    page = marked_text.compared_html(
         picture("<script>alert(1)</script>", '" onmouseover="x', "\x1b[31m\u202e")
     )
     assert "<script" not in page and "&lt;script&gt;" in page
@@ -38,30 +38,46 @@ def test_markup_and_control_characters_are_shown_not_obeyed() -> None:
 
 
 def test_a_state_that_is_not_known_never_becomes_a_class() -> None:
-    page = token_marks.compared_html(Painting((MarkedPiece("a", 0, 2, '"><img src=x>'),)))
+    page = marked_text.compared_html(Painting((MarkedPiece("a", 0, 2, '"><img src=x>'),)))
     assert "<img" not in page and 'title="tokens 1 to 2: rejected"' in page
 
 
 def test_the_words_count_tokens() -> None:
-    assert token_marks.compared_words(picture("a", "b")) == (
+    assert marked_text.compared_words(picture("a", "b")) == (
         "accepted: 1; same token at the same position, but after a rejected one: 1"
     )
 
 
 def test_each_state_of_a_drafted_answer_has_its_own_form() -> None:
-    shown = token_marks.drafted_html(MARKS)
+    shown = marked_text.drafted_html(MARKS)
     assert '<span class="painted-own"' in shown
     assert '<span class="painted-accepted"' in shown and '<del class="painted-rejected"' in shown
 
 
 def test_drafted_text_is_never_markup() -> None:
-    shown = token_marks.drafted_html(MARKS)
+    shown = marked_text.drafted_html(MARKS)
     assert "<b>" not in shown and "A &lt;b&gt;" in shown
     assert " &amp;\N{REPLACEMENT CHARACTER}</del>" in shown
 
 
 def test_drafted_pieces_are_counted_in_words() -> None:
-    assert token_marks.drafted_words(MARKS) == (
+    assert marked_text.drafted_words(MARKS) == (
         "drafted and accepted: 1; drafted and rejected: not part of the answer: 1; "
         "the target's own: 1"
     )
+
+
+def test_what_only_one_answer_says_is_marked() -> None:
+    assert "<del> red</del><ins> blue</ins><span> car</span>" in marked_text.merged(
+        "a red car", "a blue car"
+    )
+
+
+def test_words_of_both_answers_never_run_together() -> None:
+    assert "<ins>So</ins> <span>the road</span>" in marked_text.merged("the road", "So the road")
+
+
+def test_an_answer_is_no_html() -> None:
+    found = marked_text.merged("<script>x</script>", "<img src=y>")
+    assert "<script" not in found and "<img" not in found
+    assert "Both answers are empty" in marked_text.merged("", "")

@@ -17,7 +17,7 @@ from engine.media.dataset import Dataset
 from engine.media_options import Split, Window, perturbations, sweep
 from engine.storage.plan import Plan
 from engine.types import DecodeConfig
-from ui.benchmark.start_command import IDS, command
+from ui.benchmark.planning_view import IDS, command
 
 FOUR = tuple("abcd")
 PLAN = Plan(("x", "y"), FOUR)

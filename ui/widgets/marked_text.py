@@ -1,6 +1,7 @@
-"""Tokens of a drafted text marked as accepted, rejected or added, as HTML with escaped text.
+"""Text with marks, as HTML with escaped text: tokens of a draft, and two answers merged.
 
-Each state has its own underline, so that users need not see colours.
+Tokens are accepted, rejected or added; each state has its own underline, so that users need not
+see colours.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 
+import streamlit as st
+
+from engine.analysis import agreement
 from engine.analysis.acceptance_marks import Painting
 from engine.analysis.drafting import AnswerPiece
 from engine.quoting import printable
+from ui.widgets import notices
 
 # A draft compared with the target's separate answer.
 COMPARED = {
@@ -88,3 +93,29 @@ def _marked(tag: str, state: str, title: str, text: str) -> str:
 
 def _words(meanings: Mapping[str, str], counts: Mapping[str, int]) -> str:
     return "; ".join(f"{words}: {counts[s]:,}" for s, words in meanings.items() if s in counts)
+
+
+def difference(first: tuple[str, str], second: tuple[str, str], key: str) -> None:
+    """The difference of two (label, answer) pairs, what the marks mean, and the overlap."""
+    texts = first[1], second[1]
+    st.html(merged(*texts))
+    shared = agreement.word_f1(*texts)
+    alike = "neither answer has a word" if shared is None else f"{agreement.NAME} {shared:.3f}"
+    notices.small(
+        f"Struck through: only in {first[0]}. Underlined: only in {second[0]}. "
+        f"Overlap: {alike}. This does not say which answer is right.",
+        key,
+    )
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def merged(first: str, second: str) -> str:
+    """HTML of both texts merged, escaped; what only one of them has is marked."""
+    tags = {"both": "span", "first": "del", "second": "ins"}
+    pieces = ""
+    for piece in agreement.difference(first, second):
+        # The start of one text may follow words of the other.
+        gap = " " if pieces and not piece.text[:1].isspace() else ""
+        tag = tags[piece.kind]
+        pieces += f"{gap}<{tag}>{escape(piece.text)}</{tag}>"
+    return f'<div class="words-between">{pieces or "Both answers are empty."}</div>'

@@ -1,0 +1,286 @@
+"""What a sample's recording holds: its rate of events, the window that models are shown, the time
+line of what each model saw, the clip, and the events of any moment.
+
+A drag in the chart becomes the text of the field Window.  The chart keeps its own brush while it is
+dragged: it is drawn anew only if the window changes elsewhere.  Nothing is read before a section is
+opened.  Files that cannot be read become one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import streamlit as st
+
+from engine.errors import MediaError
+from engine.media.thumbnails import stamp_of
+from engine.media_options import Window
+from engine.models.checkpoint import ModelEntry
+from engine.palette import family_colour
+from engine.report import charts
+from engine.report.charts import BEGIN, BRUSH, CLICK
+from engine.types import Events, MediaKind, MediaOptions, Sample
+from engine.viewing import event_times, playing, seen_markup, seen_times
+from engine.viewing.event_times import EventRates
+from engine.viewing.playing import PlayableClip
+from engine.viewing.seen_markup import RowHead
+from ui.widgets import notices
+from ui.widgets.run_settings import link_of
+from ui.widgets.text import count
+
+RATES, RESET, CHART = "compare_rates", "compare_rates_whole", "compare_rates_chart"
+DRAWN = "compare_rates_drawn"
+SHORT_US = 200_000  # a shorter recording of raw events is shown as a whole
+DRAG_STEPS = 500  # a drag is rounded to a step of at least this part of the recording
+HOW = (
+    "Drag to choose the part that is drawn as event images. Drag or click to move it. With the "
+    "keyboard: the field Window in the sidebar."
+)
+SEEN, LENGTH, MOMENT = "compare_seen", "compare_window", "compare_moment"
+LENGTHS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+DEFAULT_MS = 20
+SLIDER_STEPS = 200  # positions of the slider, at most
+WIDTH = 640  # pixels on the page
+KEPT_S = 600  # an event stream leaves the memory when nobody has used it for so long
+
+
+@dataclass
+class _Drawn:
+    """The chart on the page: the window in its specification (`first`) and of its brush (`now`)."""
+
+    stamp: str
+    number: int
+    first: Window | None
+    now: Window | None
+
+
+def rates(sample: Sample | None, models: Sequence[ModelEntry], options: MediaOptions) -> None:
+    """The chart, if a model can be shown event images drawn from the sample's recording.
+
+    A sample with prepared event images has it in a closed section, which reads nothing.
+    """
+    events = any(model.kind == "events" for model in models)
+    if sample is None or sample.events is None or not events:
+        return
+    window = options.window_of(sample)
+    if not sample.event_images:
+        found = _read(sample)
+        if found and (found.duration_us >= SHORT_US or window):
+            with st.container(key=f"{RATES}_raw"):
+                _rate_chart(sample, found, options)
+        return
+    place = st.expander("Events over time", key=RATES, bind="query-params")
+    if place.open:
+        with place:
+            if found := _read(sample):
+                _rate_chart(sample, found, options)
+
+
+def _read(sample: Sample) -> EventRates | None:
+    """None for a recording that cannot be read: the cards say why."""
+    try:
+        return _rates(sample, stamp_of(sample))
+    except MediaError:
+        return None
+
+
+@st.cache_data(max_entries=64, show_spinner="Reading the recording …")
+def _rates(_sample: Sample, stamp: str) -> EventRates:
+    assert _sample.events is not None
+    return event_times.rates(_sample.events)
+
+
+def _rate_chart(sample: Sample, rates: EventRates, options: MediaOptions) -> None:
+    window = options.window_of(sample)
+    drawn = _drawn(stamp_of(sample), window)
+    with st.container(horizontal=True, vertical_alignment="center", key="compare_rates_head"):
+        st.button(
+            "The sample's window" if sample.window else "Whole recording",
+            key=RESET,
+            on_click=st.session_state.update,
+            args=({link_of("compare", "window"): ""},),
+            disabled=options.window is None,
+        )
+        held = count(int(rates.counts.sum()), "event")
+        shown = "its event images are shown" if sample.event_images else "all of them are shown"
+        part = f"the window {window} is shown" if window else shown
+        notices.small(f"{held} in {rates.lasts}; {part}.", "rates")
+    key = f"{CHART}_{drawn.number}"
+    st.altair_chart(
+        charts.event_rates(rates, drawn.first),
+        width="stretch",
+        key=key,
+        on_select=lambda: _dragged(key, rates),
+        selection_mode=[BRUSH, CLICK],
+        alt=charts.event_rates_words(rates, window),
+    )
+    st.caption(HOW)
+
+
+def _drawn(stamp: str, window: Window | None) -> _Drawn:
+    """The chart that is on the page, or a new one if that has another recording or window."""
+    found: _Drawn | None = st.session_state.get(DRAWN)
+    same = found is not None and (found.stamp, found.now) == (stamp, window)
+    # A visitor who was on another page has lost the brush.
+    if found and same and (found.first == window or f"{CHART}_{found.number}" in st.session_state):
+        return found
+    number = found.number + 1 if found else 0
+    st.session_state[DRAWN] = made = _Drawn(stamp, number, window, window)
+    return made
+
+
+def _dragged(key: str, rates: EventRates) -> None:
+    """The brush becomes the text of the field; a click moves the window there."""
+    found: _Drawn = st.session_state[DRAWN]
+    selection = st.session_state[key]["selection"]
+    chosen = brushed(selection, rates)
+    if chosen is None:
+        found.stamp = ""  # a click takes the brush away: draw it again
+        chosen = clicked(selection, rates, found.now)
+    found.now = chosen
+    if chosen is not None:
+        st.session_state[link_of("compare", "window")] = str(chosen)
+
+
+def brushed(selection: Mapping[str, Any], rates: EventRates) -> Window | None:
+    """The window of the chart's brush, None without a brush."""
+    _, length = rates.unit
+    begin, end = selection.get(BRUSH, {}).get(BEGIN) or (0, 0)
+    return rounded(begin * length, end * length, rates.duration_us) if end > begin else None
+
+
+def clicked(
+    selection: Mapping[str, Any], rates: EventRates, window: Window | None
+) -> Window | None:
+    """The window, moved so that the clicked bar is in its middle; without a click where it is."""
+    places = selection.get(CLICK)
+    if not places or window is None:
+        return window
+    _, length = rates.unit
+    begin = places[0][BEGIN] * length + rates.bin_us / 2 - window.length_us / 2
+    last, step = rates.duration_us + 1 - window.length_us, step_us(rates.duration_us)
+    return Window(max(0, round(min(begin, last) / step) * step), window.length_us)
+
+
+def rounded(begin: float, end: float, duration_us: int) -> Window:
+    """The window from `begin` to `end`, in whole steps and at least one."""
+    step = step_us(duration_us)
+    first = max(0, min(round(begin / step), duration_us // step))
+    steps = round((end - max(begin, 0)) / step)  # a brush that is moved keeps its length
+    return Window(first * step, max(1, steps) * step)
+
+
+def step_us(duration_us: int) -> int:
+    """1, 2 or 5 times a power of ten microseconds: about a 500th of the recording."""
+    steps = (factor * int(10**power) for power in range(16) for factor in (1, 2, 5))
+    return max(takewhile(lambda step: step == 1 or step * DRAG_STEPS <= duration_us, steps))
+
+
+def seen(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -> None:
+    """The section below the cards; `entries` are the models whose pictures are shown."""
+    place = st.expander("What each model saw", key=SEEN, bind="query-params")
+    if not place.open:
+        return
+    with place:
+        _timeline(sample, entries, options)
+        left, right = st.columns(2, gap="medium")
+        with left:
+            _clip(sample)
+        with right:
+            _scrubber(sample, options.window_of(sample))
+
+
+def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -> None:
+    heads = dict[MediaKind, RowHead]()
+    for entry in entries:
+        models, colour = heads.get(entry.kind, ("", family_colour(entry.colour)))
+        heads[entry.kind] = RowHead(f"{models}, {entry.label}" if models else entry.label, colour)
+    how = (options, repr((heads, options)), stamp_of(sample))
+    try:
+        shown, notes = _markup(sample, heads, *how)
+    except MediaError as error:
+        notices.notice(str(error), "seen_times")
+        return
+    st.html(shown)
+    if notes:
+        notices.small("\n".join(notes), "seen_notes")
+
+
+@st.cache_data(max_entries=16, show_spinner="Reading the sample …")
+def _markup(
+    _sample: Sample,
+    _heads: Mapping[MediaKind, RowHead],
+    _options: MediaOptions,
+    how: str,
+    stamp: str,
+) -> tuple[str, tuple[str, ...]]:
+    found = seen_times.timeline(_sample, tuple(_heads), _options)
+    drawn = seen_markup.markup(found, _heads) if found.rows or found.density else ""
+    return f"<style>{seen_markup.STYLE}</style>{drawn}", found.notes
+
+
+def _clip(sample: Sample) -> None:
+    st.markdown("**Clip**")
+    try:
+        found = _playable(sample, stamp_of(sample))
+    except MediaError as error:
+        notices.notice(str(error), "seen_clip")
+        return
+    if found is None:
+        st.caption("This sample has no clip.")
+        return
+    st.video(found.data, loop=True, muted=True, alt=f"The clip of sample {sample.id}.")
+    if found.words:
+        notices.small(found.words, "seen_clip")
+
+
+@st.cache_resource(max_entries=4, ttl=KEPT_S, show_spinner="Preparing the clip …")
+def _playable(_sample: Sample, stamp: str) -> PlayableClip | None:
+    return playing.playable(_sample)
+
+
+@st.fragment
+def _scrubber(sample: Sample, part: Window | None) -> None:
+    """The events of a moment that can be moved; a fragment, so that only the picture is redrawn.
+
+    `part` is the window that models are shown; only its events are read.
+    """
+    st.markdown("**Events**")
+    if sample.events is None:
+        st.caption("This sample has no raw events.")
+        return
+    try:
+        stream = _stream(sample, part, str(part), stamp_of(sample))
+    except MediaError as error:
+        notices.notice(str(error), "seen_events")
+        return
+    if part:
+        st.caption(f"Of the window {part}; times count from its first event.")
+    length = st.selectbox(
+        "Window length (ms)", LENGTHS_MS, LENGTHS_MS.index(DEFAULT_MS), key=LENGTH,
+        bind="query-params", width=180,
+    )  # fmt: skip
+    begin, last = 0.0, stream.duration_ms - length
+    if last <= 0:
+        st.caption(f"The window holds the whole recording ({stream.duration_ms:,.1f} ms).")
+    else:
+        st.session_state[MOMENT] = min(float(st.session_state.get(MOMENT, 0.0)), last)
+        step, title = last / SLIDER_STEPS, "Start of the window (ms)"
+        begin = st.slider(title, 0.0, last, step=step, format="%.1f", key=MOMENT)
+    picture, on, off = event_times.window(stream, begin * 1000, length * 1000)
+    words = (
+        f"{begin:,.1f} to {begin + length:,.1f} ms: {count(on + off, 'event')}, "
+        f"{on:,} brighter (red), {off:,} darker (blue)"
+    )
+    st.image(seen_markup.event_address(picture), width=WIDTH, alt=f"Events from {words}.")
+    st.caption(words)
+
+
+@st.cache_resource(max_entries=2, ttl=KEPT_S, show_spinner="Reading the events …")
+def _stream(_sample: Sample, _part: Window | None, part: str, stamp: str) -> Events:
+    """The events as arrays in memory: cache_resource copies and pickles nothing."""
+    assert _sample.events is not None
+    return seen_times.read_events(_sample.events, _part)

@@ -1,0 +1,126 @@
+"""The inputs of the shown runs: chips of changed settings, a table of all, what differs now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import streamlit as st
+
+from engine.report.answer_part import FORMULAS
+from engine.types import OPTIONS, TITLES, RunOptions, RunRequest, Sample, pixels_of, value_of
+from ui.widgets import contact_sheets
+from ui.widgets.text import name_of
+
+PREFIX_WORDS = {False: "prompt prefix reuse off", True: "prompt prefix reuse on"}
+RUN = "compare_run_changed"
+DIMMED = ".st-key-compare_board { opacity: 0.85; filter: grayscale(1); }"
+
+
+def settings(options: RunOptions, prefix: bool = False) -> dict[str, str]:
+    """Every setting's name and its value in words."""
+    found = {TITLES[name]: words for name, words in options.settings.items()}
+    return found | {"Prompt prefix": PREFIX_WORDS[prefix]}
+
+
+DEFAULTS = settings(RunOptions())
+
+
+def changed(request: RunRequest) -> tuple[str, ...]:
+    """The settings of a run that are not the default, in words."""
+    found = settings(request, request.prefix)
+    return tuple(words for name, words in found.items() if words != DEFAULTS[name])
+
+
+def shared(requests: Sequence[RunRequest]) -> tuple[str, ...]:
+    """The changed settings that all the runs have."""
+    first, *others = [changed(request) for request in requests]
+    return tuple(words for words in first if all(words in other for other in others))
+
+
+def own(requests: Sequence[RunRequest], model: str) -> list[str]:
+    """The changed settings that only some runs have, this model's among them."""
+    found = next((one for one in requests if one.model == model), None)
+    if found is None:
+        return []
+    common = shared(requests)
+    named = f"{found.pixels} pixels" if pixels_of(model) else ""  # a badge says it
+    return [words for words in changed(found) if words not in (*common, named)]
+
+
+def row(requests: Sequence[RunRequest]) -> None:
+    """The chips of all runs, and a button that shows every setting and every formula."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="settings"):
+        chips(shared(requests) or ("default settings",))
+        with st.popover("All settings"):
+            lines = "".join(
+                f"<li><b>{escape(n)}</b>: {escape(f)}</li>" for n, f in FORMULAS.items()
+            )
+            st.html(f'{table(requests)}<ul class="card-formulas">{lines}</ul>')
+
+
+def chips(words: Sequence[str]) -> None:
+    for one in words:
+        st.badge(one, color="gray")
+
+
+def table(requests: Sequence[RunRequest]) -> str:
+    """One row per setting: its value, a line per value if the runs differ, and the default."""
+    found = [settings(request, request.prefix) for request in requests]
+    rows = "".join(
+        f'<tr><th class="figures-word" scope="row">{escape(name)}</th>'
+        f"<td>{'<br>'.join(escape(one) for one in dict.fromkeys(s[name] for s in found))}</td>"
+        f"<td>{escape(default)}</td></tr>"
+        for name, default in DEFAULTS.items()
+    )
+    heads = "".join(f'<th scope="col">{name}</th>' for name in ("Setting", "These runs", "Default"))
+    return f'<table class="figures"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
+
+
+def changes(
+    shown: Sequence[RunRequest], sample: Sample | None, chosen: Sequence[RunRequest]
+) -> tuple[str, ...]:
+    """What differs between the requests of the shown runs and the chosen ones, in words.
+
+    `chosen` is empty if nothing can be run; then the question and the settings are not compared.
+    """
+    if not shown:
+        return ()
+    first, found = shown[0], []
+    if sample != first.sample:
+        found.append("sample")
+    if chosen and chosen[0].prompt != first.prompt:
+        found.append("question")
+    if {one.model for one in chosen} != {one.model for one in shown}:
+        found.append("models")
+    by_model = {one.model: one for one in shown}
+    pairs = [(by_model[one.model], one) for one in chosen if one.model in by_model]
+    found += [
+        described.title.lower()
+        for name, described in OPTIONS.items()
+        if any(value_of(one, name) != value_of(other, name) for one, other in pairs)
+    ]
+    if any(one.prefix != other.prefix for one, other in pairs):
+        found.append("prompt prefix")
+    return tuple(found)
+
+
+def banner(found: Sequence[str], sample: Sample | None, ready: bool) -> None:
+    """The sentence, a preview of a newly chosen sample, and Run, which the page handles.
+
+    Without changes it takes no room.
+    """
+    if not found:
+        st.empty()
+        return
+    with st.container(key="notice_changed", horizontal=True, vertical_alignment="center"):
+        picture = contact_sheets.preview(sample) if sample and "sample" in found else None
+        if picture is not None and sample is not None:
+            st.image(picture, width=96, alt=f"Preview of the newly chosen {name_of(sample)}.")
+        st.text(sentence(found, sample))
+        st.button("Run", key=RUN, type="primary", disabled=not ready)
+
+
+def sentence(found: Sequence[str], sample: Sample | None) -> str:
+    new = f" The new sample is {name_of(sample)}." if sample and "sample" in found else ""
+    return f"Changed since these runs: {', '.join(found)}.{new} Press Run to update the answers."

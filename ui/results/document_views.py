@@ -1,0 +1,146 @@
+"""The views that show the engine's blocks: accuracy, robustness, references, what ran, reports."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from engine.report import charts, choice_part, export
+from engine.report import robustness_part as curves
+from engine.report.document import agreement
+from engine.report.export import FORMATS
+from engine.report.origin_part import flow, origin
+from ui.results import opened_runs
+from ui.results.opened_runs import OpenedRuns
+from ui.widgets import blocks, notices
+
+NOTHING = (
+    "No answer can be judged yet: all results failed, or the right options are not known. The "
+    "counts are below."
+)
+LEGEND = (
+    "Filled dots: measured here, with 95 % intervals where there are at least 6 sequences. Upright "
+    "marks: chance."
+)
+HOLLOW = "Hollow squares: published figures that were not run here."
+NO_SWEEP = (
+    "The chosen runs are not perturbed, so there are no curves. A sweep makes them: write several "
+    "strengths of one change under Perturb on the Benchmark page, as in drop:0/0.3/0.6."
+)
+NO_REFERENCE = (
+    "These runs have no reference answers and no scene attributes to compare with. A "
+    "reference answer is the gpt value of a record's conversations."
+)
+# Format: title, MIME type, content, end of the file's name.
+KINDS = {
+    "html": ("Report, one HTML file", "text/html", "With charts, readable offline, printable.",
+             "html"),
+    "md": ("Report, Markdown", "text/markdown", "The same words and tables as text.", "md"),
+    "csv": ("Results, CSV", "text/csv", "One line per result.", "csv"),
+    "json": ("Findings, JSON", "application/json", "Counts, figures, comparisons, splits.", "json"),
+    "trace": ("Trace, JSON", "application/json", "Stages and tokens, for ui.perfetto.dev.",
+              "trace.json"),
+    "submission": ("Answers, JSON", "application/json",
+                   "One object per multiple-choice question and model: the letter and the answer.",
+                   "answers.json"),
+}  # fmt: skip
+
+
+def has_choices(opened: OpenedRuns) -> bool:
+    return bool((opened.table["choices"] > 0).any())
+
+
+def accuracy(opened: OpenedRuns) -> None:
+    found = opened_runs.choices(opened)
+    published = found.baselines.lines
+    judged = any(one.accuracy for one in found.choices)
+    blocks.draw(list(choice_part.conclusions(found)), "results_accuracy")
+    if published or judged:
+        drawn = charts.choices(found.choices, published, opened.families)
+        words = charts.choice_words(found.choices, published)
+        st.altair_chart(drawn, alt=words, width="stretch")
+        st.caption(f"{LEGEND} {HOLLOW}" if published else LEGEND)
+    if not judged:
+        notices.hint(NOTHING)
+    blocks.draw(choice_part.tables(found.choices, published), "results_accuracy_table")
+    with st.expander("How answers are read and counted", key="results_accuracy_meaning"):
+        notices.small(choice_part.MEANING, "results_accuracy_meaning")
+
+
+def is_perturbed(opened: OpenedRuns) -> bool:
+    return any(run.header.plan.perturbed for run in opened.runs)
+
+
+def robustness(opened: OpenedRuns) -> None:
+    """Accuracy and changed answers of a sweep by strength: a chart and a table per measure."""
+    found = opened_runs.robustness_of(opened)
+    if found is None:
+        notices.hint(NO_SWEEP)
+        return
+    if found.problem:
+        notices.notice(found.problem, "results_robustness_problem")
+        return
+    for measure in found.measures:
+        key = f"results_robustness_{measure}"
+        st.subheader(curves.NAMES[measure], anchor=False)
+        words = curves.words(found, measure)
+        st.altair_chart(curves.chart(found, measure), alt=words, width="stretch")
+        with st.expander("Table", key=key):
+            blocks.draw([curves.table(found, measure)], key)
+    lines = [f"• {definition}" for definition in curves.definitions(found)]
+    notices.small("\n".join(lines), "results_robustness")
+
+
+def what_ran(opened: OpenedRuns) -> None:
+    """Plans, journals, models and machine, then the tensors between the stages."""
+    blocks.draw(origin(opened_runs.findings(opened)), "results_origin")
+    passed = replace(opened_runs.findings(opened), passages=opened_runs.flow(opened))
+    blocks.draw(flow(passed), "results_flow")
+
+
+def references(opened: OpenedRuns) -> None:
+    """Attribute accuracy of demo scenes, overlap with reference answers."""
+    attributes, overlaps = opened_runs.scores(opened)
+    if not attributes and not overlaps:
+        notices.hint(NO_REFERENCE)
+        return
+    whole = replace(opened_runs.findings(opened), attributes=attributes, overlaps=overlaps)
+    blocks.draw(agreement(whole), "results_agreement")
+
+
+def reports(opened: OpenedRuns) -> None:
+    """A button per format; a report is written when it is downloaded."""
+    notices.small(
+        "Every sentence in a report is computed from the chosen runs. With thousands of results "
+        "this takes a few seconds.",
+        "results_reports",
+    )
+
+    def written(form: str) -> str:
+        if form == "submission":
+            return "".join(export.submission(opened.runs))
+        return "".join(export.write(opened.runs, form))
+
+    name = "-".join(run.id for run in opened.runs)
+    more = ["submission"] if has_choices(opened) else []
+    for form in (*FORMATS, *more):
+        title, mime, what, ending = KINDS[form]
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.download_button(
+                title,
+                partial(written, form),
+                f"stagescope-{name}.{ending}",
+                mime,
+                key=f"results_report_{form}",
+                on_click="ignore",
+                width=260,
+            )
+            st.caption(what)
+    if not any(source.private for source in opened.sources):
+        st.caption("From a terminal:")
+        runs = shlex.join(run.folder.name for run in opened.runs)
+        command = f"python -m engine report {runs} --format html --out report.html"
+        st.code(command, language=None)
