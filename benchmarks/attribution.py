@@ -36,7 +36,7 @@ from engine.attribution.explained import ExplainOptions, ExplainRequest, Explana
 from engine.attribution.wording import BY_CHANCE, LEAST_PROBABLE, no_place
 from engine.decoding import forced
 from engine.demo.demo_dataset import write_dataset
-from engine.demo.demo_questions import DEFAULT_QUESTION
+from engine.demo.wordings import DEFAULT_QUESTION
 from engine.media import dataset
 from engine.models import registry
 from engine.models.adapter import Adapter

@@ -95,7 +95,7 @@ def _under(condition: Condition) -> Iterator[None]:
     import pytest
     import torch
 
-    from engine.machine import clocks, load_meter
+    from engine.machine import clocks, load
 
     read = {name: getattr(time, name) for name in ("perf_counter", "monotonic", "process_time")}
     waited, threads, slower = clocks.ThreadWait.ms, torch.get_num_threads(), condition.slower
@@ -116,7 +116,7 @@ def _under(condition: Condition) -> Iterator[None]:
             for name, clock in read.items():
                 patch.setattr(time, name, scaled(clock))
             patch.setattr(clocks.ThreadWait, "ms", wait_ms)
-            patch.setattr(load_meter, "_TICK", load_meter._TICK / slower)
+            patch.setattr(load, "_TICK", load._TICK / slower)
         stack.enter_context(_busy(condition.busy))
         yield
 

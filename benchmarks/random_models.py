@@ -27,6 +27,7 @@ from transformers import (
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.models.eventgpt_model import CLIP_L_336, EventGPT, EventGPTConfig
+from engine.models.families import PICTURES
 from engine.types import ModelInfo, Tower
 
 WORDS = 32_000  # LLaMA's vocabulary
@@ -156,5 +157,5 @@ def _info(
             tower["image_size"],
             tower["patch_size"],
         ),
-        images=registry.FAMILIES[family].form.images,
+        images=PICTURES[registry.FAMILIES[family].kind],
     )

@@ -105,7 +105,7 @@ class _Memory(Watcher):
 
 def _results(folder: Path) -> dict[str, Any]:
     """The steps that a page does with 10,000 results, timed one by one."""
-    from engine.analysis import model_summary, pairs, ranking, speedup
+    from engine.analysis import agreement, model_summary, pairs, speedup
     from engine.analysis.results_table import frame, measured
     from engine.storage import run_store
 
@@ -120,8 +120,8 @@ def _results(folder: Path) -> dict[str, Any]:
         "filtered_s": lambda: model_summary.counts(measured(table[table["sequence"] == "q3"])),
         "one_comparison_s": lambda: pairs.compare(table, "model-0", "model-1", "total"),
         "speedup_split_s": lambda: speedup.split(table, "model-0", "model-1"),
-        "ranked_by_ratio_s": lambda: ranking.by_ratio(table, "model-0", "model-1"),
-        "ranked_by_disagreement_s": lambda: ranking.by_disagreement(table),
+        "ranked_by_ratio_s": lambda: agreement.by_ratio(table, "model-0", "model-1"),
+        "ranked_by_disagreement_s": lambda: agreement.by_disagreement(table),
         "one_result_again_s": lambda: run.row(int(table["offset"].iloc[-1])),
         "listed_s": lambda: run_store.listing(folder),
     }

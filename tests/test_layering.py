@@ -176,9 +176,9 @@ def test_only_storage_reads_lines_as_dicts() -> None:
     assert {path.parent.name for path in reading} == {"storage"}
 
 
-def test_only_the_hub_and_its_door_know_ray() -> None:
+def test_only_the_hub_knows_ray() -> None:
     knowing = {path.name for path in files("engine", "ui", "pages") if "ray" in roots(path)}
-    assert knowing == {"ray_process.py", "ray_connection.py"}
+    assert knowing == {"ray_process.py"}
 
 
 @pytest.mark.parametrize(

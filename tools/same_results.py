@@ -4,15 +4,18 @@
 
 BASE and NEW are folders of checkouts; both run with this Python.  Reports, gate and other readers
 of runs get a run with the same made-up figures in both, written by the checkout's own
-tests/fabricate.py, so each of their figures must be equal.  In answers to real samples everything
-must be equal but times, loads, dates and paths, which are replaced by a mark.  FILE explains
-differences: lines of "NAME of a command: why".  Exit code 1 if a difference has no reason.
+tests/fabricate.py, so each of their figures must be equal (JSON to 7 digits, HTML by its text).
+In answers to real samples everything must be equal but times, loads, dates and paths, which are
+replaced by a mark.  FILE explains differences: lines of "NAME of a command: why".  Exit code 1 if
+a difference has no reason.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import difflib
+import html
 import json
 import os
 import re
@@ -51,13 +54,15 @@ MEASURED = re.compile(
     r"(_ms|_s|_mb|_bytes|_us)$|^(at|id|made|created|engine|code|hash|began|ms|path|folder|file|root"
     r"|machine_load|environment|evidence|figure|sentence|identity|libraries|certificate|verified"
     r"|notes|digest|free|available|stages|prefill|steps|cost|settings_file|median|mean|sd|mad|low"
-    r"|high|p90|p99|tokens_per_s|pairs_ms|values|passes|cost_ratio|ceiling|own_prediction|pass_cost)$"
+    r"|high|p90|p99|tokens_per_s|pairs_ms|values|passes|cost_ratio|ceiling|own_prediction|pass_cost"
+    r"|per_token|speedup|bound)$"
 )
 RUN_ID = re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{6}\b")
 DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\+\d\d:\d\d|Z)?")
+MARKUP = re.compile(r"<(style|script|svg)\b.*?</\1>|<[^>]*>", re.DOTALL)  # HTML keeps its text
 TIMED = re.compile(  # in text: figures with a decimal point, percentages, times, sizes
     r"[-+]?\d[\d,]*\.\d+(?![\d.])"
-    r"|\d[\d,]*(?= ?(ms|us|s|min|%|MB|GB|kB|tok/s|pairs)\b)"
+    r"|[-+]?\d[\d,]*(?= ?(ms|us|s|min|%|MB|GB|kB|tok/s|pairs)\b| to [-+]?\d[\d,.]* (ms|us|%))"
 )
 
 
@@ -126,10 +131,18 @@ def comparable(text: str, exact: bool, places: dict[str, str]) -> list[str]:
         text = text.replace(place, name)
     text = DATE.sub("DATE", RUN_ID.sub("RUN", text))
     try:
-        document = json.loads(text)
+        json.loads(text)
     except ValueError:
-        return text.splitlines() if exact else TIMED.sub("#", text).splitlines()
-    return json.dumps(document if exact else masked(document), indent=1).splitlines()
+        if text[:15].lower() == "<!doctype html>":
+            text = html.unescape(re.sub(r"\n\s*", "\n", MARKUP.sub("\n", text)))
+        lines = text.splitlines()
+        if exact and lines and lines[0].count(",") > 9:  # CSV: the order of columns, then values
+            rows = [dict(sorted(row.items())) for row in csv.DictReader(lines)]
+            return [lines[0], *(f"{key}={value}" for row in rows for key, value in row.items())]
+        return lines if exact else TIMED.sub("#", text).splitlines()
+    document = json.loads(text, parse_float=lambda digits: float(f"{float(digits):.7g}"))
+    document = document if exact else masked(document)
+    return json.dumps(document, indent=1, sort_keys=True).splitlines()
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ import torch
 
 from benchmarks import full_size, random_models
 from engine.decoding import compiled
-from engine.models import registry, shape
+from engine.models import families, registry
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import DecodeConfig, RunRequest, Sample
 
@@ -151,9 +151,9 @@ def test_the_real_sizes_are_the_published_ones() -> None:
         with torch.device("meta"):
             count = sum(weight.numel() for weight in model_class(config).parameters())
         assert low < count < high, (family, count)
-        published = registry.FAMILIES[family].form.tower
+        published = registry.FAMILIES[family].tower
         assert tower["image_size"] == published.image_size and published.layers == 24
-        assert published.hidden == tower["hidden_size"] == shape.CLIP_L_336.hidden
+        assert published.hidden == tower["hidden_size"] == families.CLIP_L_336.hidden
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from benchmarks import loaded
-from engine.machine.load_meter import Meter
+from engine.machine.load import Meter
 from engine.timing import Timeline
 
 SLEEP_S = 0.02

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from engine.verify import certificates, coverage, equality
+from engine.verify import certificates, checks, coverage
 from tests.faults.fault import Patch, fault
 
 
 def compares_eight_ids(patch: Patch) -> None:
-    compare = equality.compare
+    compare = checks.compare
 
     def short(plain: Any, other: Any, rounding: float) -> Any:
         first, second = (
@@ -18,11 +18,11 @@ def compares_eight_ids(patch: Patch) -> None:
         )
         return compare(first, second, rounding)
 
-    patch.setattr(equality, "compare", short)
+    patch.setattr(checks, "compare", short)
 
 
 def compares_ids_alone(patch: Patch) -> None:
-    patch.setattr(equality, "_apart", lambda plain, other, rows: 0.0)
+    patch.setattr(checks, "_apart", lambda plain, other, rows: 0.0)
 
 
 def covers_everything(patch: Patch) -> None:

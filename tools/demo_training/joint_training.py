@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from transformers import CLIPVisionModel, LlamaConfig, LlamaForCausalLM
 
 from engine.analysis.answer_reading import ATTRIBUTES
-from engine.demo.scene_answers import VOICES, Voice
 from engine.demo.scenes import draw_truth
+from engine.demo.wordings import VOICES, Voice
 from tools.demo_training.corpus import Corpus, truth_of
 from tools.demo_training.lessons import (
     QUESTIONS_PER_INPUT,

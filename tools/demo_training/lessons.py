@@ -17,8 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.analysis.answer_reading import ATTRIBUTES
-from engine.demo.demo_questions import ASKED, draw_question
-from engine.demo.scene_answers import Truth, Voice, draw_answer
+from engine.demo.wordings import ASKED, Truth, Voice, draw_answer
 from tools.demo_training.tokenizer import FRAMES
 
 Rng = np.random.Generator
@@ -192,3 +191,15 @@ def lesson_loss(
     weights = lesson.weight[:, 1:][answers]
     read = output.hidden_states[depth][:, prefix - 1]
     return (losses * weights).sum() / weights.sum(), read.float()
+
+
+def draw_question(kind: str, rng: np.random.Generator) -> str:
+    """A random wording of the question, sometimes with careless typing."""
+    wordings = ASKED[kind]
+    usual = 5 if kind == "describe" else 1
+    if rng.random() < 0.4:
+        return wordings[int(rng.integers(usual))]
+    question = wordings[int(rng.integers(len(wordings)))]
+    if rng.random() < 0.08:
+        question = question.lower()
+    return question.rstrip("?.") if rng.random() < 0.08 else question

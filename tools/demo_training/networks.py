@@ -27,8 +27,7 @@ from transformers import (
     VideoLlavaImageProcessor,
 )
 
-from engine.demo.demo_questions import ASKED
-from engine.demo.scene_answers import Voice
+from engine.demo.wordings import ASKED, Voice
 from engine.models import model_card
 from engine.models.eventgpt_model import EventGPT, EventGPTConfig
 from tools.demo_training.corpus import GRID, SIZE

@@ -23,7 +23,7 @@ from transformers import (
 from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 from transformers.models.qwen2_5_vl.configuration_qwen2_5_vl import Qwen2_5_VLTextConfig
 
-from engine.demo.scene_answers import Voice
+from engine.demo.wordings import Voice
 from tools.demo_training.corpus import WIDE
 from tools.demo_training.networks import save_questions
 from tools.demo_training.qwen_tower import CELLS, MERGE, WIDTH, vision_config

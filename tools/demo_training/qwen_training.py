@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from engine.demo.scene_answers import Voice
+from engine.demo.wordings import Voice
 from tools.demo_training.corpus import Corpus, truth_of
 from tools.demo_training.joint_training import (
     ALONE,

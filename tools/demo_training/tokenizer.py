@@ -12,9 +12,8 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
-from engine.demo.demo_questions import ASKED
-from engine.demo.scene_answers import VOICES, Voice, draw_answer
 from engine.demo.scenes import draw_truth
+from engine.demo.wordings import ASKED, VOICES, Voice, draw_answer
 
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "<image>", "<video>")
 VOCABULARY = 768
