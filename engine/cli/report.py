@@ -19,8 +19,7 @@ from engine.storage import new_file, run_store
 if TYPE_CHECKING:
     from engine.report.named_baselines import Baselines
 
-SUBMISSION = "submission"  # the answers to multiple-choice questions
-FORMATS = ("md", "html", "csv", "json", "trace", SUBMISSION)
+FORMATS = ("md", "html", "csv", "json", "trace")
 DOCUMENTS = ("md", "html")
 _COMPARED = (*DOCUMENTS, "json")
 
@@ -53,10 +52,7 @@ def _report(options: argparse.Namespace) -> int:
 
     base = settings.load().runs_dir
     runs = [run_store.read(run_store.find(name, base)) for name in options.runs]
-    if options.format == SUBMISSION:
-        _give(options, export.submission(runs))
-    else:
-        _give(options, export.write(runs, options.format, _baselines(options)))
+    _give(options, export.write(runs, options.format, _baselines(options)))
     for run in runs:
         for problem in run.problems:
             say(f"{run.folder}: {problem}")

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
 from engine.analysis.results_table import frame
-from engine.errors import BadInput
 from engine.report import drawers, explanation_part, perfetto_trace, seen_part
 from engine.report.document import document, title
 from engine.report.named_baselines import PUBLISHED, Baselines
@@ -106,40 +104,3 @@ FORMATS: dict[str, Callable[[Sequence[Run], Baselines | None], Iterator[str]]] =
     "json": _json,
     "trace": lambda runs, _baselines: perfetto_trace.pieces(runs),
 }
-
-
-def submission(runs: Sequence[Run]) -> Iterator[str]:
-    """The answers to multiple-choice questions as one JSON list, an object per line.
-
-    Neither EvQA nor EventBench defines a file to hand in (docs/accuracy.md), so this form is
-    StageScope's own: an object per question and model with
-
-        id      the sample
-        task    the question's task, "" if it has none
-        model   the model's label as in other reports
-        answer  the letter that was read from the answer; "" if unreadable or without an answer
-        raw     the answer as given; null if the model gave none
-
-    Of several repeats the first one with an answer counts.  BadInput for runs without such
-    questions.
-    """
-    table = frame(runs)
-    asked = table[(table["choices"] > 0) & (table["phase"] == "measured")]
-    ordered = asked.assign(no_answer=asked["error"] != "").sort_values("no_answer", kind="stable")
-    first = ordered.drop_duplicates(["label", "sample"]).sort_index()
-    entries = [
-        {
-            "id": line["sample"],
-            "task": line["question_task"],
-            "model": line["label"],
-            "answer": line["choice"],
-            "raw": None if line["error"] else line["text"],
-        }
-        for line in first.to_dict("records")
-    ]
-    if not entries:
-        raise BadInput(
-            "These runs have no multiple-choice questions: a submission needs records with choices."
-        )
-    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
-    yield f"[\n{lines}\n]\n"

@@ -60,7 +60,7 @@ def votes(folder: Path, damage: DamagedLines | None = None) -> tuple[Vote, ...]:
     Of each visit the last one per sample and pair of answers, blind and open votes apart.
     """
     every = islice(lines(folder, VOTES, "votes", Vote, damage), MAX_VOTES)
-    found = {(vote.seed, vote.blind, vote.sample, vote.answers): vote for vote in every}
+    found = {(vote.visit, vote.blind, vote.sample, vote.answers): vote for vote in every}
     return tuple(found.values())
 
 
@@ -82,20 +82,15 @@ def of_file(folder: Path, name: str, reader: Callable[[Path, DamagedLines], obje
 
 def put(folder: Path, task: Task, feedback: Feedback) -> None:
     """Replaces the feedback on one answer; BadInput for a note that is too long."""
-    _check_note(feedback.note)
+    if (size := len(feedback.note)) > MAX_NOTE_CHARS:
+        raise BadInput(f"The note has {size:,} characters: shorten it to {MAX_NOTE_CHARS:,}.")
     line = {**task._asdict(), "thumb": feedback.thumb, "note": feedback.note}
     append(folder, MARKS, "note", line)
 
 
 def put_vote(folder: Path, vote: Vote) -> None:
-    """Adds a vote, or replaces this visit's vote; BadInput for a note that is too long."""
-    _check_note(vote.note)
+    """Adds a vote, or replaces this visit's vote."""
     append(folder, VOTES, "vote", msgspec.to_builtins(vote), MAX_VOTES_BYTES)
-
-
-def _check_note(note: str) -> None:
-    if len(note) > MAX_NOTE_CHARS:
-        raise BadInput(f"The note has {len(note):,} characters: shorten it to {MAX_NOTE_CHARS:,}.")
 
 
 def append(folder: Path, name: str, what: str, line: Mapping[str, Any], most: float = inf) -> None:

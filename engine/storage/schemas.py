@@ -20,7 +20,7 @@ from engine.storage.plan import Phase, Task
 
 # Of a check; refused: the model does not offer what the check is about, so no run does it.
 Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped", "refused"]
-Choice = Literal["first", "second", "both", "neither", ""]  # of a vote
+Choice = Literal["first", "second", "both", "neither"]  # of a vote
 PASSED = ("passed", "tie")
 SHOWN = 12  # characters of a certificate's hash that name it
 Texts = dict[str, str]
@@ -61,22 +61,14 @@ class VotedAnswer(Struct, frozen=True, order=True):
 class Vote(Struct, frozen=True):
     """A line of votes.jsonl: which of two answers about a sample a visitor prefers.
 
-    `first` was shown on the left.  `blind`: the names were hidden when the visitor chose.  `seed`:
-    a number of the visit, which ordered the columns.  An empty choice is a note only.
+    `blind`: the names were hidden when the visitor chose.  `visit`: a number of the session.
     """
 
     sample: Name
-    first: VotedAnswer
-    second: VotedAnswer
+    answers: tuple[VotedAnswer, VotedAnswer]  # in their own order, not that of the screen
     choice: Choice
     blind: bool
-    seed: Annotated[int, Meta(ge=0, lt=2**32)]
-    note: str = ""
-
-    @property
-    def answers(self) -> frozenset[VotedAnswer]:
-        """Both answers, whatever side they were on."""
-        return frozenset((self.first, self.second))
+    visit: Annotated[int, Meta(ge=0, lt=2**32)]
 
 
 class Standing(Struct, frozen=True):

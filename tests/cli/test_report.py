@@ -78,7 +78,3 @@ def test_published_figures_and_answers(
     file.write_text("model,task,accuracy,paper,table\nX,all,many,P,T\n")
     assert main(["report", "exam", "--baselines", str(file)]) == 2
     assert "Line 2 of" in capsys.readouterr().err
-    assert main(["report", "exam", "--format", "submission"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 56
-    assert main(["report", "plain", "--format", "submission"]) == 2
-    assert "no multiple-choice questions" in capsys.readouterr().err

