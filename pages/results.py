@@ -75,7 +75,8 @@ def view(opened: OpenedRuns) -> None:
     if st.session_state.get(VIEW) not in (None, *offered):  # a link from other runs
         st.session_state[VIEW] = "overview"
     name = choices.buttons("View", {name: VIEWS[name][0] for name in offered}, VIEW, hidden=True)
-    VIEWS[name][1](opened)
+    with st.spinner("Computing figures …"):  # it appears after half a second
+        VIEWS[name][1](opened)
 
 
 def show(picked: Sequence[Source]) -> None:

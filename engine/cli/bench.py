@@ -108,12 +108,19 @@ def _run(options: argparse.Namespace, executor: execute.Executor | None) -> int:
         how = f"Resume with: python -m engine bench --resume {shlex.quote(str(folder))}"
         common.say("Stopped." if options.turns else f"Stopped. {how}")
         return 130
-    from engine.analysis import results_table
-    from engine.report import document, report_figures
+    from engine.report import document
+    from engine.report.report_figures import Findings
 
-    table = results_table.frame([run_store.read(folder)])
-    value = {"folder": str(folder), **report_figures.figures(table)}
-    common.out(value, document.summary(table), options)
+    figures = Findings([run_store.read(folder)], titled=False)
+    value = {
+        "folder": str(folder),
+        "counts": figures.counts,
+        "figures": figures.figures,
+        "throughput": figures.throughputs,
+        "choice_accuracy": figures.choices,
+        "machine_load": figures.loads,
+    }
+    common.out(value, document.summary(figures), options)
     return 1 if _incomplete(view) else 0
 
 

@@ -28,13 +28,14 @@ def comparing(found: Findings) -> Iterator[Block]:
     for a, b in couples:
         yield Heading(3, f"{a} and {b}")
         yield from _couple(found, a, b)
-    if not found.lenses or len(found.counts) < 2:
+    lenses, notes = found.through_lenses
+    if not lenses or len(found.counts) < 2:
         return
     yield Heading(2, "Equal lengths")
-    yield Bullets(found.lens_notes)
+    yield Bullets(notes)
     rows = tuple(
         (row.lens, row.label, f"{row.n:,}", *map(number, (row.tokens, row.total_ms, row.tpot_ms)))
-        for row in found.lenses
+        for row in lenses
     )
     columns = ("lengths", "model", "n", "new tokens", "total (ms)", "TPOT (ms)")
     yield ReportTable(

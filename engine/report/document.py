@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from engine.analysis import choice_accuracy, machine_loads, model_summary
+from engine.analysis import machine_loads, model_summary
 from engine.analysis.metrics import BY_NAME, METRICS
-from engine.analysis.model_summary import Count, Figure, find, stage_medians
+from engine.analysis.model_summary import Count, Figure, Throughput, find, stage_medians
 from engine.analysis.results_table import GROUPS, labels, measured
 from engine.palette import toned
 from engine.quoting import NONE, count, number
@@ -33,9 +32,6 @@ from engine.report.report_figures import Findings
 from engine.report.robustness_part import robust
 from engine.report.vote_part import voting
 from engine.types import STAGES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SOURCES = {
     "cached": "read from the cache: time of the read, not of the stage",
@@ -125,30 +121,29 @@ def verdict(found: Findings, names: Sequence[str]) -> str:
 _IN_TEXT = (*STAGES, "total", "cpu", "ttft", "tpot", "tokens_per_s", "new_tokens")
 
 
-def summary(table: pd.DataFrame) -> Iterator[Block]:
+def summary(found: Findings) -> Iterator[Block]:
     """For a terminal: counts and medians per model, then notes on devices and load."""
-    figures, choices = model_summary.figures(table), choice_accuracy.accuracies(table)
-    alone = model_summary.alone(table)
-    for model in model_summary.counts(table):
+    alone = model_summary.alone(found.table)
+    for model in found.counts:
         batches = tuple(
             f"{f'batch of {one.batch:,}':12s} median {number(one.tokens_per_s.median):>8} new "
             f"tokens/s, {number(one.samples_per_s.median)} samples/s, {number(one.ms.median)} ms "
             f"(batches {one.n:,}{f', {one.cached:,} with cached features' if one.cached else ''})"
-            for one in model_summary.throughputs(table)
+            for one in found.throughputs
             if one.label == model.label
         )
-        known = (find(figures, model.label, name) for name in _IN_TEXT)
+        known = (find(found.figures, model.label, name) for name in _IN_TEXT)
         single = tuple(_text_line(one) for one in known if one is not None)
         # In a run of batches these come first.
         apart = model.label in alone
         medians = (*batches, alone[model.label], *single) if apart else (*single, *batches)
-        accuracies = (text_line(one) for one in choices if one.label == model.label)
+        accuracies = (text_line(one) for one in found.choices if one.label == model.label)
         script = (off_script(model),) if model.off_script else ()
         yield Bullets(
             (*script, *accuracies, *medians),
             f"{model.label}: {model.answered:,} of {model.results:,} results answered",
         )
-    for note in (*device_notes.remarks(table), *machine_loads.remarks(table)):
+    for note in (*device_notes.remarks(found.table), *machine_loads.remarks(found.table)):
         yield Paragraph(note)
 
 
@@ -260,12 +255,15 @@ def _figure_row(figure: Figure) -> tuple[str, ...]:
 
 def together(found: Findings) -> Iterator[Block]:
     """Batches; single runs count as batches of one."""
-    if not found.throughputs:
-        return
-    yield Heading(2, "Throughput of batches")
-    yield Bullets((model_summary.APART, model_summary.MEANING))
+    if found.throughputs:
+        yield Heading(2, "Throughput of batches")
+        yield Bullets((model_summary.APART, model_summary.MEANING))
+        yield throughput_table(found.throughputs)
+
+
+def throughput_table(throughputs: Sequence[Throughput]) -> ReportTable:
     rows = []
-    for one in found.throughputs:
+    for one in throughputs:
         tokens, samples = (
             (
                 number(rate.median),
@@ -279,7 +277,7 @@ def together(found: Findings) -> Iterator[Block]:
                "new tokens/s", "range", "samples/s", "range",
                "time of a batch (ms)")  # fmt: skip
     caption = "Medians over batches; single runs count as batches of one."
-    yield ReportTable(caption, columns, tuple(rows))
+    return ReportTable(caption, columns, tuple(rows))
 
 
 def apart(found: Findings) -> Iterator[Block]:

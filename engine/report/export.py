@@ -16,7 +16,7 @@ from engine.analysis.results_table import frame
 from engine.report import drawers, explanation_part, perfetto_trace, seen_part
 from engine.report.document import document, title
 from engine.report.named_baselines import PUBLISHED, Baselines
-from engine.report.report_figures import certificate_text, gather
+from engine.report.report_figures import Findings, certificate_text
 from engine.storage import run_header
 from engine.storage.run_store import Run
 
@@ -33,11 +33,11 @@ def write(runs: Sequence[Run], form: str, baselines: Baselines | None = None) ->
 
 
 def _markdown(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
-    yield drawers.markdown(document(gather(runs, baselines=baselines)))
+    yield drawers.markdown(document(Findings(runs, baselines=baselines)))
 
 
 def _html(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
-    found = gather(runs, baselines=baselines)
+    found = Findings(runs, baselines=baselines)
     parts = [explanation_part.explained(run, len(runs) > 1) for run in found.runs]
     blocks = chain(document(found), *parts, seen_part.seen(found.runs[0]))
     yield drawers.html(title(found), list(blocks))
@@ -65,7 +65,7 @@ def _cell(value: Any) -> Any:
 
 
 def _json(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
-    found = gather(runs, titled=False, baselines=baselines)
+    found = Findings(runs, titled=False, baselines=baselines)
     failures = found.failures.items()
     document = {
         "runs": [
@@ -78,6 +78,7 @@ def _json(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
             for run in found.runs
         ],
         **{key: getattr(found, name) for key, name in _JSON.items()},
+        "lenses": found.through_lenses[0],
         "published": [asdict(one) | {"status": PUBLISHED} for one in found.baselines.lines],
         "verified": {
             label: {certificate_text(standing): n for standing, n in standings.items()}
@@ -89,7 +90,7 @@ def _json(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
 
 
 _JSON = {  # key -> field of Findings
-    **{name: name for name in ("counts", "figures", "comparisons", "lenses", "attributes")},
+    **{name: name for name in ("counts", "figures", "comparisons", "attributes")},
     **{name: name for name in ("robustness", "overlaps", "devices")},
     "throughput": "throughputs",
     "speedups": "splits",

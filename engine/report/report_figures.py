@@ -1,24 +1,25 @@
-"""All figures of a report, computed once: counts, medians, comparisons, speed-ups, agreement."""
+"""All figures of a report: counts, medians, comparisons, speed-ups, agreement."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.analysis import (
     agreement,
     choice_accuracy,
+    machine_loads,
     model_summary,
     pairs,
     robustness,
     speedup,
     vote_counts,
 )
-from engine.analysis import machine_loads as loads
 from engine.analysis.agreement import AttributeScore, OverlapScore
 from engine.analysis.choice_accuracy import ChoiceAccuracy, ChoicePair
 from engine.analysis.model_summary import Count, Figure, Throughput
@@ -46,7 +47,6 @@ from engine.storage.schemas import Standing
 if TYPE_CHECKING:
     import pandas as pd
 
-NO_BASELINES = Baselines()
 BETWEEN = {
     "images": "load -> preprocess",
     "pixels": "preprocess -> vision",
@@ -83,122 +83,130 @@ class LensRow:
     tpot_ms: float | None
 
 
-@dataclass(frozen=True)
 class Findings:
-    """The figures of a report.  By label: verified: its certificates, or why none covers it, and
-    their counts; devices: its type of device, "" if unknown; loads: how busy the machine was, None
-    if unknown."""
+    """The figures of a report, each computed when it is first asked for.
 
-    runs: tuple[Run, ...]
-    table: pd.DataFrame
-    counts: tuple[Count, ...]
-    figures: tuple[Figure, ...]
-    verified: Mapping[str, Mapping[Standing, int]]
-    failures: Mapping[tuple[str, str], int]  # (label, reason) -> count, the most frequent first
-    devices: Mapping[str, str] = field(default_factory=dict)
-    throughputs: tuple[Throughput, ...] = ()
-    comparisons: tuple[Comparison, ...] = ()
-    splits: tuple[Split, ...] = ()
-    lenses: tuple[LensRow, ...] = ()
-    lens_notes: tuple[str, ...] = ()
-    attributes: tuple[AttributeScore, ...] = ()
-    overlaps: tuple[OverlapScore, ...] = ()
-    passages: tuple[Passage, ...] = ()
-    loads: Mapping[str, MachineLoad | None] = field(default_factory=dict)
-    votes: tuple[VoteCount, ...] = ()
-    choices: tuple[ChoiceAccuracy, ...] = ()
-    choice_pairs: tuple[ChoicePair, ...] = ()
-    baselines: Baselines = NO_BASELINES
-    robustness: Robustness | None = None  # None if no run is perturbed
-
-
-def gather(
-    runs: Sequence[Run], titled: bool = True, baselines: Baselines | None = None
-) -> Findings:
-    """All figures over all results of the runs; titled: labels for people.
-
-    baselines: published figures; None: those beside the runs' datasets.
+    titled: labels for people.  baselines: published figures; None: those beside the runs' datasets.
     """
-    found = outline(runs, frame(runs, titled=titled))
-    table = found.table
-    known = label_devices(table)
-    couples = [
-        pair
-        for pair in combinations(labels(table), 2)
-        if not only_shared(known, *pair) and perturbed_alike(table, *pair)
-    ]
-    splits = [speedup.split(table, a, b) for a, b in couples]
-    rows, notes = _through_lenses(table)
-    found = with_choices(found, baselines)
-    return replace(
-        found,
-        comparisons=tuple(one for a, b in couples for one in pairs.compare_all(table, a, b)),
-        splits=tuple(split for split in splits if split is not None),
-        lenses=rows,
-        lens_notes=notes,
-        attributes=agreement.attributes(table),
-        overlaps=agreement.overlaps(table),
-        passages=passages(runs, table),
-        robustness=robustness.find(runs),
-        votes=vote_counts.tally((one for run in runs for one in votes(run.folder)), table),
-    )
 
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        table: pd.DataFrame | None = None,
+        *,
+        titled: bool = True,
+        baselines: Baselines | None = None,
+    ) -> None:
+        self.runs = tuple(runs)
+        self.table = frame(runs, titled=titled) if table is None else table
+        self._baselines = baselines
 
-def with_choices(found: Findings, baselines: Baselines | None = None) -> Findings:
-    """The same with the figures of multiple-choice questions, if there are any."""
-    choices = choice_accuracy.accuracies(found.table)
-    if not choices:
-        return found
-    return replace(
-        found,
-        choices=choices,
-        choice_pairs=choice_accuracy.compare_all(found.table),
-        baselines=named_baselines.of_runs(found.runs) if baselines is None else baselines,
-    )
+    @cached_property
+    def counts(self) -> tuple[Count, ...]:
+        return model_summary.counts(self.table)
 
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        return model_summary.figures(self.table)
 
-def outline(runs: Sequence[Run], table: pd.DataFrame) -> Findings:
-    """The figures that are quick to compute: counts, medians, certificates, failures."""
-    failed = table[table["error"] != ""]
-    return Findings(
-        runs=tuple(runs),
-        table=table,
-        counts=model_summary.counts(table),
-        figures=model_summary.figures(table),
-        verified=_verified(table),
-        failures=dict(Counter(zip(failed["label"], failed["error"], strict=True)).most_common()),
-        devices=devices(table),
-        throughputs=model_summary.throughputs(table),
-        loads=loads.by_label(table),
-    )
+    @cached_property
+    def verified(self) -> dict[str, dict[Standing, int]]:
+        """By label: its certificates, or why none covers it, and their counts."""
+        return _verified(self.table)
 
+    @cached_property
+    def failures(self) -> dict[tuple[str, str], int]:
+        """(label, reason) -> count, the most frequent first."""
+        failed = self.table[self.table["error"] != ""]
+        return dict(Counter(zip(failed["label"], failed["error"], strict=True)).most_common())
 
-def figures(table: pd.DataFrame) -> dict[str, Any]:
-    """Counts and figures for the JSON report."""
-    return {
-        "counts": model_summary.counts(table),
-        "figures": model_summary.figures(table),
-        "throughput": model_summary.throughputs(table),
-        "choice_accuracy": choice_accuracy.accuracies(table),
-        "machine_load": loads.by_label(table),
-    }
+    @cached_property
+    def devices(self) -> dict[str, str]:
+        """By label the type of device, "" if unknown."""
+        return devices(self.table)
 
+    @cached_property
+    def loads(self) -> Mapping[str, MachineLoad | None]:
+        """By label how busy the machine was, None if unknown."""
+        return machine_loads.by_label(self.table)
 
-def _through_lenses(table: pd.DataFrame) -> tuple[tuple[LensRow, ...], tuple[str, ...]]:
-    """A row per choice of lengths and label with uncached results, and a note per choice."""
-    rows, notes = list[LensRow](), dict[str, None]()
-    for name in LENSES:
-        seen = look(table, name)
-        for label in labels(seen.table):
-            lines = seen.table[(seen.table["label"] == label) & ~seen.table["cached"].astype(bool)]
-            if lines.empty:
-                continue
-            medians = lines[["new_tokens", "total_ms", "tpot_ms"]].astype(float).median()
-            tokens, total, tpot = map(float, medians)
-            known = None if math.isnan(tpot) else tpot
-            rows.append(LensRow(name, label, len(lines), tokens, total, known))
-            notes[seen.note] = None
-    return tuple(rows), tuple(notes)
+    @cached_property
+    def throughputs(self) -> tuple[Throughput, ...]:
+        return model_summary.throughputs(self.table)
+
+    @cached_property
+    def couples(self) -> list[tuple[str, str]]:
+        """The labels that can be compared with each other."""
+        known = label_devices(self.table)
+        return [
+            pair
+            for pair in combinations(labels(self.table), 2)
+            if not only_shared(known, *pair) and perturbed_alike(self.table, *pair)
+        ]
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        return tuple(one for pair in self.couples for one in pairs.compare_all(self.table, *pair))
+
+    @cached_property
+    def splits(self) -> tuple[Split, ...]:
+        every = (speedup.split(self.table, a, b) for a, b in self.couples)
+        return tuple(split for split in every if split is not None)
+
+    @cached_property
+    def through_lenses(self) -> tuple[tuple[LensRow, ...], tuple[str, ...]]:
+        """A row per choice of lengths and label with uncached results, and a note per choice."""
+        rows, notes = list[LensRow](), dict[str, None]()
+        for name in LENSES:
+            seen = look(self.table, name)
+            fresh = seen.table[~seen.table["cached"].astype(bool)]
+            for label in labels(seen.table):
+                lines = fresh[fresh["label"] == label]
+                if not lines.empty:
+                    medians = lines[["new_tokens", "total_ms", "tpot_ms"]].astype(float).median()
+                    tokens, total, tpot = map(float, medians)
+                    known = None if math.isnan(tpot) else tpot
+                    rows.append(LensRow(name, label, len(lines), tokens, total, known))
+                    notes[seen.note] = None
+        return tuple(rows), tuple(notes)
+
+    @cached_property
+    def attributes(self) -> tuple[AttributeScore, ...]:
+        return agreement.attributes(self.table)
+
+    @cached_property
+    def overlaps(self) -> tuple[OverlapScore, ...]:
+        return agreement.overlaps(self.table)
+
+    @cached_property
+    def passages(self) -> tuple[Passage, ...]:
+        return _passages(self.runs, self.table)
+
+    @cached_property
+    def robustness(self) -> Robustness | None:
+        """None if no run is perturbed."""
+        return robustness.find(self.runs)
+
+    @cached_property
+    def votes(self) -> tuple[VoteCount, ...]:
+        every = (vote for run in self.runs for vote in votes(run.folder))
+        return vote_counts.tally(every, self.table)
+
+    @cached_property
+    def choices(self) -> tuple[ChoiceAccuracy, ...]:
+        return choice_accuracy.accuracies(self.table)
+
+    @cached_property
+    def choice_pairs(self) -> tuple[ChoicePair, ...]:
+        return choice_accuracy.compare_all(self.table) if self.choices else ()
+
+    @property
+    def baselines(self) -> Baselines:
+        """Not kept: the files beside the datasets may change."""
+        if not self.choices:
+            return Baselines()
+        known = self._baselines
+        return named_baselines.of_runs(self.runs) if known is None else known
 
 
 def _verified(table: pd.DataFrame) -> dict[str, dict[Standing, int]]:
@@ -220,7 +228,7 @@ def certificate_text(standing: Standing) -> str:
     return verified or standing.words
 
 
-def passages(runs: Sequence[Run], table: pd.DataFrame) -> tuple[Passage, ...]:
+def _passages(runs: Sequence[Run], table: pd.DataFrame) -> tuple[Passage, ...]:
     """Per label and tensor the most frequent shapes, in the order of the stages."""
     some = table[table["label"].isin(labels(table))]
     keys = zip(some["number"], some["offset"], strict=True)

@@ -10,7 +10,7 @@ from engine.analysis.results_table import frame
 from engine.report import drawers
 from engine.report.comparison_part import sentence
 from engine.report.document import summary
-from engine.report.report_figures import figures, gather
+from engine.report.report_figures import Findings
 from tests import fabricate
 
 QUIET = {"others": 0.1, "waited_ms": 0.0}
@@ -83,11 +83,13 @@ def test_models_that_ran_one_after_the_other_say_so(tmp_path: Path) -> None:
 
 def test_reports_say_which_model_ran_on_a_busy_machine(tmp_path: Path) -> None:
     lines = table(tmp_path, LOADED, QUIET)
+    found = Findings((), lines)
     assert "ev ran on a busy machine (others used 1.4 of 2 cores" in drawers.terminal(
-        summary(lines)
+        summary(found)
     )
-    told = figures(lines)["machine_load"]
-    assert told["ev"].busy and told["ev"].others == 1.4 and told["vl"].busy == ""
+    told = found.loads
+    assert told["ev"] and told["ev"].busy and told["ev"].others == 1.4
+    assert told["vl"] and told["vl"].busy == ""
 
 
 def test_a_row_whose_load_was_changed_by_hand_is_left_out(tmp_path: Path) -> None:
@@ -100,6 +102,6 @@ def test_cpu_time_stands_beside_wall_time(tmp_path: Path) -> None:
     lines = table(tmp_path, QUIET, QUIET)
     assert set(lines["cpu_ms"]) == {90.0}
     run = fabricate.run(tmp_path / "old", fabricate.pair(3))
-    old = gather([run])
+    old = Findings([run])
     assert old.table["cpu_ms"].isna().all() and old.table["load_others"].isna().all()
     assert not any(figure.metric == "cpu" for figure in old.figures)

@@ -167,14 +167,14 @@ def test_what_ran_alone_is_not_the_headline_of_a_batched_run(tmp_path: Path) -> 
     table = frame([run(tmp_path, [*grouped(), fabricate.row(sample="s8")])])
     (sentence,) = model_summary.alone(table).values()
     assert sentence.startswith("ev: 1 of 9 answers ran alone")
-    told = drawers.terminal(summary(table))
+    told = drawers.terminal(summary(report_figures.Findings((), table)))
     assert (
         told.index("batch of 3")
         < told.index("ev: 1 of 9 answers ran alone")
         < (told.index("total"))
     )
     remarks = document(
-        report_figures.gather([run(tmp_path / "b", [*grouped(), fabricate.row(sample="s8")])])
+        report_figures.Findings([run(tmp_path / "b", [*grouped(), fabricate.row(sample="s8")])])
     )
     assert "1 of 9 answers ran alone" in str(remarks)
 
@@ -182,13 +182,15 @@ def test_what_ran_alone_is_not_the_headline_of_a_batched_run(tmp_path: Path) -> 
 def test_nothing_ran_alone_where_all_did_or_none_has_a_figure(tmp_path: Path) -> None:
     rows = [*grouped(), fabricate.row(sample="s8", cold=True), *fabricate.pair(3)[1::2]]
     table = frame([run(tmp_path, rows)])
-    assert model_summary.alone(table) == {} and "ran alone" not in drawers.terminal(summary(table))
+    assert model_summary.alone(table) == {} and "ran alone" not in drawers.terminal(
+        summary(report_figures.Findings((), table))
+    )
 
 
 def test_single_runs_alone_have_no_throughput(tmp_path: Path) -> None:
     table = frame([run(tmp_path, fabricate.pair(3))])
     assert model_summary.throughputs(table) == ()
-    found = report_figures.outline((), table)
+    found = report_figures.Findings((), table)
     assert list(together(found)) == []
 
 
@@ -262,9 +264,9 @@ def test_a_report_keeps_them_apart_and_says_so(tmp_path: Path) -> None:
     assert "ev answered in batches" in text
     for form in ("html", "csv", "json"):
         assert "".join(write([one], form))
-    lonely = report_figures.gather([fabricate.run(tmp_path / "only", grouped())])
+    lonely = report_figures.Findings([fabricate.run(tmp_path / "only", grouped())])
     assert document(lonely)
-    terminal = drawers.terminal(summary(lonely.table))
+    terminal = drawers.terminal(summary(lonely))
     assert "batch of 3" in terminal and "new tokens/s" in terminal and "TTFT" not in terminal
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from engine.analysis import results_table
-from engine.report import charts, choice_part, document, drawers, export, report_figures
+from engine.report import charts, choice_part, document, drawers, export
 from engine.report.named_baselines import PUBLISHED, Baseline, Baselines
-from engine.report.report_figures import gather
+from engine.report.report_figures import Findings
 from engine.storage.run_store import Run
 from tests import fabricate
 
@@ -87,7 +86,7 @@ def test_the_html_has_a_chart_without_markup_of_others(run: Run) -> None:
 
 
 def test_the_charts_rows_and_words(run: Run) -> None:
-    found = gather([run], baselines=Baselines((PAPER, PAPER, OTHER)))
+    found = Findings([run], baselines=Baselines((PAPER, PAPER, OTHER)))
     rows = charts.choice_rows(found.choices, found.baselines.lines, {})
     assert len({row["name"] for row in rows}) == len(rows) == 3 + 6 + 3
     own = next(row for row in rows if row.get("source") == "measured here")
@@ -101,7 +100,7 @@ def test_the_charts_rows_and_words(run: Run) -> None:
 
 
 def test_a_column_without_any_value_is_left_out(run: Run) -> None:
-    found = gather([run]).choices
+    found = Findings([run]).choices
     every = choice_part.tables(found, ())[0]
     assert "by log-probability" in every.columns  # control
     (table,) = choice_part.tables([replace(one, likeliest=None, agree=None) for one in found], ())
@@ -110,9 +109,7 @@ def test_a_column_without_any_value_is_left_out(run: Run) -> None:
 
 
 def test_the_summary_of_bench_has_the_accuracy(run: Run, tmp_path: Path) -> None:
-    table = results_table.frame([run])
-    told = drawers.terminal(document.summary(table))
+    told = drawers.terminal(document.summary(Findings([run])))
     assert "accuracy     79.2% (" in told and "chance 25.0%, unreadable 0 of 96)" in told
-    assert len(report_figures.figures(table)["choice_accuracy"]) == 6
-    plain = results_table.frame([fabricate.run(tmp_path / "b", fabricate.pair(3))])
+    plain = Findings([fabricate.run(tmp_path / "b", fabricate.pair(3))])
     assert "accuracy" not in drawers.terminal(document.summary(plain))

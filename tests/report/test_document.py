@@ -11,7 +11,7 @@ import pytest
 
 from engine.analysis import results_table
 from engine.report import device_notes, document, drawers, export
-from engine.report.report_figures import gather
+from engine.report.report_figures import Findings
 from engine.storage import run_store
 from tests import fabricate
 
@@ -36,9 +36,7 @@ def test_answers_to_untrained_questions_are_said(tmp_path: Path) -> None:
     told = text(tmp_path, rows)
     assert "2 of 3 answers of ev are to questions that this demo model was not trained on" in told
     assert "not trained on" not in text(tmp_path / "b", [fabricate.row("ev", off_script=None)])
-    lines = drawers.terminal(
-        document.summary(results_table.frame([fabricate.run(tmp_path / "c", rows)]))
-    )
+    lines = drawers.terminal(document.summary(Findings([fabricate.run(tmp_path / "c", rows)])))
     assert "2 of 3 answers of ev are to questions" in lines
 
 
@@ -120,9 +118,7 @@ def test_models_on_different_devices_are_never_compared_without_a_word(tmp_path:
     assert "For some results other workers of the run shared the device, for some" in told
     assert "ifferent devices" not in told
     assert "ev · EPYC, shared device has 0.5" in told and "Such times may be longer than" in told
-    summary = drawers.terminal(
-        document.summary(gather([run_store.read(tmp_path / "a" / "r")]).table)
-    )
+    summary = drawers.terminal(document.summary(Findings([run_store.read(tmp_path / "a" / "r")])))
     assert "For some results other workers of the run shared" in summary
     shares = {"ev": ["cores"], "vl": []}
     runs = [fabricate.run(tmp_path / n, on(rows, n, shares=s)) for n, s in shares.items()]
@@ -151,7 +147,7 @@ def test_what_is_said_of_two_labels_places(
 ) -> None:
     rows = fabricate.pair(2)
     mixed = on(rows, "ev", **where) + [row | other for row in on(rows, "vl")]
-    table = gather([fabricate.run(tmp_path / "r", mixed)]).table
+    table = Findings([fabricate.run(tmp_path / "r", mixed)]).table
     told = device_notes.couple(table, *results_table.labels(table))
     assert told.startswith(said) or said in told
     assert bool(told) == bool(said)
@@ -160,7 +156,7 @@ def test_what_is_said_of_two_labels_places(
 def test_one_model_on_a_device_shared_and_not_is_no_couple(tmp_path: Path) -> None:
     rows = fabricate.pair(12)
     half = on(rows[:6], "ev", shares=["device"]) + on(rows[6:], "ev") + on(rows, "vl")
-    found = gather([fabricate.run(tmp_path / "r", half)])
+    found = Findings([fabricate.run(tmp_path / "r", half)])
     couples = {(one.a, one.b) for one in found.comparisons}
     assert len(found.counts) == 3 and len(couples) == 2
     assert all("vl" in b for _, b in couples)
@@ -205,7 +201,7 @@ def test_a_run_whose_device_was_always_shared_says_so(tmp_path: Path) -> None:
     rows = fabricate.pair(12)
     shared = on(rows, "ev", shares=["device"]) + on(rows, "vl", shares=["device"])
     told = text(tmp_path, shared)
-    summary = drawers.terminal(document.summary(gather([run_store.read(tmp_path / "r")]).table))
+    summary = drawers.terminal(document.summary(Findings([run_store.read(tmp_path / "r")])))
     for words in (told, summary):
         assert "ev · shared device" in words and "Shared device: another worker" in words
         assert "Different devices" not in words and "Shared cores" not in words
@@ -215,7 +211,7 @@ def test_warm_up_that_nothing_followed_is_nobody_in_the_report(tmp_path: Path) -
     warm = fabricate.row("ev", phase="warmup", environment={"device": "cpu", "processor": "Other"},
                          where=PLACE, verified="of-the-warm-up")  # fmt: skip
     rows = [warm, *on(fabricate.pair(12), "ev"), *on(fabricate.pair(12), "vl")]
-    found = gather([fabricate.run(tmp_path / "r", rows)])
+    found = Findings([fabricate.run(tmp_path / "r", rows)])
     known = ["ev · EPYC", "vl · EPYC"]
     assert [one.label for one in found.counts] == known == list(found.devices)
     assert {one.label for one in found.passages} == set(known) == set(found.verified)
@@ -223,7 +219,7 @@ def test_warm_up_that_nothing_followed_is_nobody_in_the_report(tmp_path: Path) -
     told = "".join(drawers.markdown(document.document(found)))
     assert "ev · Other" not in told and "| Other | 1 | 1 | 1 |" in told
     assert "Different devices" not in told
-    (only,) = gather([fabricate.run(tmp_path / "only", [warm])]).counts
+    (only,) = Findings([fabricate.run(tmp_path / "only", [warm])]).counts
     assert (only.label, only.results, only.warm_up) == ("ev", 0, 1)
 
 
@@ -319,7 +315,7 @@ def test_accuracy_and_overlap_are_never_one_word(tmp_path: Path) -> None:
 
 def test_two_runs_are_one_report(tmp_path: Path) -> None:
     runs = [fabricate.run(tmp_path / name, fabricate.pair(7)) for name in "ab"]
-    found = gather(runs)
+    found = Findings(runs)
     assert len(found.counts) == 4 and len(found.splits) == 6
     told = drawers.markdown(document.document(found))
     assert all(run.id in told for run in runs) and f"ev · {runs[0].id}" in told
@@ -334,7 +330,7 @@ def test_json_is_the_same_findings(tmp_path: Path) -> None:
     run = fabricate.run(tmp_path / "r", [*fabricate.pair(7), fabricate.failed("ev", "s99")])
     value = json.loads("".join(export.write([run], "json")))
     assert value["runs"][0]["plan"]["models"] == ["ev", "vl"]
-    assert value["speedups"][0]["ratio"] == pytest.approx(gather([run]).splits[0].ratio)
+    assert value["speedups"][0]["ratio"] == pytest.approx(Findings([run]).splits[0].ratio)
     assert value["failures"] == [{"label": "ev", "reason": "It broke.", "n": 1}]
     assert value["verified"]["ev"] == {"unverified": 7}
 

@@ -10,12 +10,12 @@ from engine.analysis import robustness
 from engine.report import drawers, export, robustness_part
 from engine.report.blocks import ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.charts import svg
-from engine.report.report_figures import gather
+from engine.report.report_figures import Findings
 from tests.analysis.test_robustness import run, sweep
 
 
 def test_a_sweep_has_a_chart_and_a_table_per_measure(tmp_path: Path) -> None:
-    blocks = list(robustness_part.robust(gather(sweep(tmp_path, 0, 3, 6))))
+    blocks = list(robustness_part.robust(Findings(sweep(tmp_path, 0, 3, 6))))
     assert blocks[0] == Heading(2, "Robustness")
     charts = [block for block in blocks if isinstance(block, ChartBlock)]
     tables = [block for block in blocks if isinstance(block, ReportTable)]
@@ -28,11 +28,11 @@ def test_a_sweep_has_a_chart_and_a_table_per_measure(tmp_path: Path) -> None:
 
 
 def test_other_runs_have_no_such_part(tmp_path: Path) -> None:
-    assert not list(robustness_part.robust(gather([run(tmp_path, "")])))
+    assert not list(robustness_part.robust(Findings([run(tmp_path, "")])))
 
 
 def test_runs_that_form_no_sweep_give_one_sentence(tmp_path: Path) -> None:
-    blocks = list(robustness_part.robust(gather([run(tmp_path, "drop:0.3")])))
+    blocks = list(robustness_part.robust(Findings([run(tmp_path, "drop:0.3")])))
     assert isinstance(blocks[1], Paragraph) and "there is no reference" in blocks[1].text
     assert len(blocks) == 2
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import streamlit as st
 
 from engine.analysis import model_summary, speedup
@@ -51,10 +49,9 @@ def show(opened: OpenedRuns) -> None:
 
 def _throughput(opened: OpenedRuns, sides: tuple[str, str]) -> None:
     """The throughput of two labels, of which at least one answered in batches."""
-    whole = opened_runs.findings(opened)
-    throughputs = tuple(item for item in whole.throughputs if item.label in sides)
-    shown = list(document.together(replace(whole, throughputs=throughputs)))
-    blocks.draw(shown[-1:], "results_throughput")
+    every = opened_runs.findings(opened).throughputs
+    shown = document.throughput_table([one for one in every if one.label in sides])
+    blocks.draw([shown], "results_throughput")
 
 
 def pair(opened: OpenedRuns) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -51,7 +50,7 @@ def has_choices(opened: OpenedRuns) -> bool:
 
 
 def accuracy(opened: OpenedRuns) -> None:
-    found = opened_runs.choices(opened)
+    found = opened_runs.findings(opened)
     published = found.baselines.lines
     judged = any(one.accuracy for one in found.choices)
     blocks.draw(list(choice_part.conclusions(found)), "results_accuracy")
@@ -73,7 +72,7 @@ def is_perturbed(opened: OpenedRuns) -> bool:
 
 def robustness(opened: OpenedRuns) -> None:
     """Accuracy and changed answers of a sweep by strength: a chart and a table per measure."""
-    found = opened_runs.robustness_of(opened)
+    found = opened_runs.findings(opened).robustness
     if found is None:
         notices.hint(NO_SWEEP)
         return
@@ -93,19 +92,17 @@ def robustness(opened: OpenedRuns) -> None:
 
 def what_ran(opened: OpenedRuns) -> None:
     """Plans, journals, models and machine, then the tensors between the stages."""
-    blocks.draw(origin(opened_runs.findings(opened)), "results_origin")
-    passed = replace(opened_runs.findings(opened), passages=opened_runs.flow(opened))
-    blocks.draw(flow(passed), "results_flow")
+    found = opened_runs.findings(opened)
+    blocks.draw(origin(found), "results_origin")
+    blocks.draw(flow(found), "results_flow")
 
 
 def references(opened: OpenedRuns) -> None:
     """Attribute accuracy of demo scenes, overlap with reference answers."""
-    attributes, overlaps = opened_runs.scores(opened)
-    if not attributes and not overlaps:
+    found = opened_runs.findings(opened)
+    blocks.draw(agreement(found), "results_agreement")
+    if not found.attributes and not found.overlaps:
         notices.hint(NO_REFERENCE)
-        return
-    whole = replace(opened_runs.findings(opened), attributes=attributes, overlaps=overlaps)
-    blocks.draw(agreement(whole), "results_agreement")
 
 
 def reports(opened: OpenedRuns) -> None:

@@ -7,7 +7,7 @@ never changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -21,25 +21,15 @@ from engine.analysis import (
     model_summary,
     pairs,
     results_table,
-    robustness,
     speedup,
 )
-from engine.analysis.agreement import AttributeScore, DeckCard, OverlapScore
+from engine.analysis.agreement import DeckCard
 from engine.analysis.metrics import BY_NAME
 from engine.analysis.model_summary import Figure
 from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import Lens, LensName
-from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
-from engine.report import named_baselines
-from engine.report.report_figures import (
-    NO_BASELINES,
-    Findings,
-    Passage,
-    outline,
-    passages,
-    with_choices,
-)
+from engine.report.report_figures import Findings
 from engine.storage import annotations as feedback
 from engine.storage import explanations, plan_words, run_store
 from engine.storage.run_store import Run
@@ -176,20 +166,9 @@ def default_lens(opened: OpenedRuns) -> tuple[LensName, str]:
     return ("forced" if forced else "natural"), ""
 
 
-@cached("Computing figures …", most=TABLES)
+@cached(most=TABLES)
 def findings(opened: OpenedRuns) -> Findings:
-    return outline(opened.runs, opened.table)
-
-
-def choices(opened: OpenedRuns) -> Findings:
-    """The findings with the figures of multiple-choice questions and published figures."""
-    published = named_baselines.of_runs(opened.runs)  # the files may change meanwhile
-    return replace(_choices(opened), baselines=published)
-
-
-@cached("Computing accuracies …", most=TABLES)
-def _choices(opened: OpenedRuns) -> Findings:
-    return with_choices(findings(opened), NO_BASELINES)
+    return Findings(opened.runs, opened.table)
 
 
 @cached(most=2 * TABLES)
@@ -249,22 +228,3 @@ def deck(opened: OpenedRuns, a: str, b: str) -> tuple[DeckCard, ...]:
 @cached()
 def ratios(opened: OpenedRuns, a: str, b: str) -> pd.DataFrame:
     return agreement.by_ratio(opened.table, a, b)
-
-
-@cached("Comparing with the references …")
-def scores(
-    opened: OpenedRuns,
-) -> tuple[tuple[AttributeScore, ...], tuple[OverlapScore, ...]]:
-    return agreement.attributes(opened.table), agreement.overlaps(opened.table)
-
-
-@cached("Comparing the strengths …")
-def robustness_of(opened: OpenedRuns) -> Robustness | None:
-    """The curves of a sweep; None if no run is perturbed.  Rereads every row."""
-    return robustness.find(opened.runs)
-
-
-@cached("Reading the tensors' shapes …")
-def flow(opened: OpenedRuns) -> tuple[Passage, ...]:
-    """The tensors between the stages; rereads every row."""
-    return passages(opened.runs, opened.table)
