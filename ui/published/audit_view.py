@@ -76,7 +76,7 @@ def _rule(rule: Rule, entries: Sequence[Entry], found: OpenedSets) -> None:
     severity = entries[0][2].severity
     held = len({id(item) for _, item, _ in entries})
     label = (
-        f":{COLOURS[severity]}[**{SYMBOLS[severity]} {severity.capitalize()}**] {rule.sentence} "
+        f":{COLOURS[severity]}[**{SYMBOLS[severity]} {severity.capitalize()}**] {rule.title} "
         f":gray[{count(len(entries), 'finding')} in {count(held, 'file')}]"
     )
     linked = any(key == _open_key(found) for key, _, _ in entries)

@@ -106,5 +106,5 @@ def test_ways_without_a_change_stay_in_the_share() -> None:
     rows = value["sd_per_sample"]["L1"]
     value["sd_per_sample"] |= {"L2": [dict(row, text=f"Answer {i}") for i, row in enumerate(rows)]}
     (one,) = found(value, "lossless")
-    assert "1 of 8 answers (1 in each of 1 of the 2 ways to draft)" in one.message
+    assert "1 of 8 answers, in 1 of 2 ways to draft" in one.message
     assert one.figures == {"different": 1.0, "compared": 8.0, "ways": 1.0}

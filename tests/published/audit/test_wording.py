@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import AuditFinding, audit
-from engine.published.audit.finding import each_record, share, verb
-from engine.published.read import AnswerRecord, ResultFile, answer_pairs, file_summary
+from engine.published.audit import RULES, AuditFinding, audit
+from engine.published.audit.findings import SEARCHES, share
+from engine.published.read import answer_pairs, file_summary
 from engine.quoting import count
 from tests.published.audit.test_published import PLANTED, sliced, twice
 from tests.published.read import synthetic as made
@@ -25,25 +25,24 @@ def test_one_thing_and_several() -> None:
     assert (count(1, "sample"), count(2220, "sample")) == ("1 sample", "2,220 samples")
     assert share(1, 1, "answer") == "the only answer" and share(5, 5, "answer") == "all 5 answers"
     assert share(1, 5, "answer") == "1 of 5 answers"
-    assert (verb(1, "is", "are"), verb(2, "is", "are")) == ("is", "are")
 
 
 def test_a_sentence_of_records_has_their_numbers_and_verbs() -> None:
-    """The first wrong record gives the values, and texts are no figures."""
-
-    @each_record("{share} {is|are} one word; the first is {word} of {letters}.")
-    def one_word(_file: ResultFile, record: AnswerRecord) -> dict[str, float | str] | None:
-        text = record.text or ""
-        return {"word": text, "letters": len(text)} if len(text.split()) == 1 else None
-
+    """The first wrong record gives the values."""
     value = made.flat()
-    value[1]["egpt"] = "Car."
-    (one,) = one_word(read(value))
-    assert one.message == "EventGPT (egpt): 1 of 4 answers is one word; the first is Car. of 4."
-    assert (one.figures, one.paths, one.model) == ({"letters": 4.0}, ("$[1]",), "egpt")
-    value[3]["egpt"] = "Truck."
-    (both,) = one_word(read(value))
-    assert "2 of 4 answers are one word; the first is Car." in both.message
+    value[1]["egpt"] = "Car " * 8
+    value[1]["egpt_token_ids"] = [5] * 8
+    (finding,) = found(value, "degenerate")
+    start = "EventGPT (egpt): 1 of 4 answers repeats one token ('Car Car Car Car Car Car ')"
+    assert finding.message == f"{start} and is not usable."
+    assert (finding.figures, finding.paths, finding.model) == ({}, ("$[1]",), "egpt")
+    value[3] |= {"egpt": "Truck " * 8, "egpt_token_ids": [5] * 8}
+    (both,) = found(value, "degenerate")
+    assert "2 of 4 answers repeat one token ('Car" in both.message and "are not" in both.message
+
+
+def test_every_check_has_a_sentence_and_every_sentence_a_check() -> None:
+    assert {name for rule in RULES for name in rule.checks} == set(SEARCHES)
 
 
 @pytest.mark.parametrize("rule", PLANTED)
@@ -136,7 +135,7 @@ def test_ways_to_draft_are_one_finding() -> None:
     assert "Speculation changed 1 of 4 answers of" in alone.message and alone.model == "L1"
     value["sd_per_sample"] |= {"L2": value["sd_per_sample"]["L1"], "L3": []}
     (one,) = found(value, "lossless")
-    assert "2 of 8 answers (1 in each of 2 ways to draft)" in one.message
+    assert "2 of 8 answers, in 2 of 2 ways to draft" in one.message
     for way in ("L1", "L2"):
         value["sd_per_sample"][way][0]["text"] = "Answer 0"
     assert not found(value, "lossless")

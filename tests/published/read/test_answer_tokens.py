@@ -41,13 +41,10 @@ def test_a_count_that_sixty_more_would_not_explain_is_left_out_and_said() -> Non
     rows[1]["egpt_token_ids"] = made.ids(2, 2)  # 9 words
     assert tokens(rows, "egpt") == [11, None, 11, 11]
     (one,) = found(rows, "sliced_tokens")
-    assert (
-        "Nothing was added: 60 more, the number that these scripts cut off, would give 62 tokens "
-        "for 9" in one.correction
-    )
+    assert "Nothing was added: the number of missing ids is unknown" in one.correction
     rows[2] |= {"egpt_token_ids": made.ids(4, 7), "egpt": TEXT}
     (one,) = found(rows, "sliced_tokens")
-    assert "were added to each such count except 1: 60 more" in one.correction
+    assert "were added to each such count except 1: the number" in one.correction
 
 
 def test_another_model_s_ids_are_counted_against_its_words_too() -> None:

@@ -62,7 +62,7 @@ def test_a_row_without_an_answer_is_named(row: Any) -> None:
     value = made.five()
     value["results"][1] = row
     (one,) = unusable(value)
-    assert "1 row has no answer (results[1]" in one.message and read(value).samples == 3
+    assert "1 row is without an answer (results[1]" in one.message and read(value).samples == 3
 
 
 def test_ids_written_as_floats_are_ids() -> None:
@@ -80,9 +80,8 @@ def test_a_count_that_is_no_whole_number_is_left_out() -> None:
     value = made.legacy()
     value["eventgpt_results"][0]["tokens"] = 34.5
     (one,) = unusable(value)
-    assert (
-        "1 value is not a whole number (eventgpt_results[0].tokens, 34.5 is not a number of tokens)"
-        in (one.message)
+    assert "1 value is not whole (eventgpt_results[0].tokens, 34.5 is not a number of tokens)" in (
+        one.message
     )
     assert read(value).of("eventgpt")[0].tokens == 11  # its ids
     assert not [f for f in audit(read(value)) if f.rule in ("count_and_ids", "summaries")]
@@ -129,7 +128,7 @@ def errors(*names: Any) -> Any:
 
 def test_errors_of_samples_that_have_a_result_are_no_failures() -> None:
     (one,) = [f for f in audit(read(errors(1, 1, 1))) if f.rule == "failures"]
-    assert "3 errors name 1 sample that still has a result" in one.message
+    assert "3 errors name 1 sample with a result" in one.message
     lost, kept = (f for f in audit(read(errors(7, 7, 8, 1))) if f.rule == "failures")
     assert lost.message.startswith("2 of 6 samples failed and are not in the means")
     assert len(lost.paths) == 3 and kept.message.startswith("1 error names 1 sample")

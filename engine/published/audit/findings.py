@@ -1,0 +1,209 @@
+"""What the audit finds, and how the hits of a check become findings.
+
+The rules and their sentences are in rules.toml.  A check is a function that yields hits; the
+numbers among a hit's values are the figures of its finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from string import Formatter
+from typing import Any, Literal, NamedTuple, Protocol
+
+from engine.published.read import plausible_units
+from engine.published.read.record_types import AnswerRecord, ResultFile, SampleFigure
+from engine.quoting import count, precise_ms
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class AuditFinding:
+    """One problem in one sentence, with its evidence.
+
+    paths: the records concerned; correction: how they were corrected, "" for not at all.
+    """
+
+    message: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+    correction: str = ""
+    model: str = ""
+    paths: tuple[str, ...] = ()
+    rule: str = ""
+    severity: Severity = "error"
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `import --json` prints it; `records` is their number."""
+        first = {"rule": self.rule, "severity": self.severity, "records": len(self.paths)}
+        return first | asdict(self) | {"paths": list(self.paths[:200])}
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What a check says, as templates; noun: what its hits concern."""
+
+    message: str
+    correction: str = ""
+    noun: str = "answer"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """checks: by the name of the function."""
+
+    name: str
+    severity: Severity
+    title: str
+    checks: Mapping[str, Sentence]
+
+    def findings(self, file: ResultFile) -> Iterator[AuditFinding]:
+        for name, sentence in self.checks.items():
+            for one in SEARCHES[name](file):
+                yield _finding(self, sentence, file, one)
+
+
+class HasPath(Protocol):
+    """A record, figure, claim, problem or failure: what has a place in the file."""
+
+    @property
+    def path(self) -> str: ...
+
+
+Values = Mapping[str, float | str]
+
+
+class Hit(NamedTuple):
+    """What a check found.  whole: how many were checked."""
+
+    concerned: Sequence[HasPath]
+    values: Values
+    whole: int
+    model: str
+
+
+def hit(
+    concerned: Iterable[HasPath], whole: int = 0, model: str = "", /, **values: float | str
+) -> Hit:
+    return Hit(tuple(concerned), values, whole, model)
+
+
+Hits = Iterator[Hit]
+FileSearch = Callable[[ResultFile], Hits]
+ModelSearch = Callable[[ResultFile, str], Hits]
+# None for a right record, otherwise values for the message
+WrongRecord = Callable[[ResultFile, AnswerRecord], Values | None]
+SEARCHES: dict[str, FileSearch] = {}
+
+
+def of_file(search: FileSearch) -> FileSearch:
+    """Makes a function that searches a file a check."""
+    SEARCHES[search.__name__] = search
+    return search
+
+
+def of_model(search: ModelSearch) -> ModelSearch:
+    """Makes a function that searches the records of one model a check."""
+
+    def every(file: ResultFile) -> Hits:
+        for model in file.models:
+            yield from (one._replace(model=model) for one in search(file, model))
+
+    SEARCHES[search.__name__] = every
+    return search
+
+
+def of_times(search: ModelSearch) -> ModelSearch:
+    """The same, without models whose times are in another unit."""
+
+    def every(file: ResultFile) -> Hits:
+        for model in file.models:
+            if not plausible_units.doubts_times(file, model):
+                yield from (one._replace(model=model) for one in search(file, model))
+
+    SEARCHES[search.__name__] = every
+    return search
+
+
+def of_record(
+    of: Callable[[ResultFile, str], Sequence[AnswerRecord]] = ResultFile.of,
+    least: Callable[[int], float] = lambda _: 1,
+    most: str = "",
+) -> Callable[[WrongRecord], WrongRecord]:
+    """Makes a function that judges one record a check.
+
+    of: the records to judge; least: how many of them have to be wrong.  The values are those of the
+    record with the greatest value of the name `most`, otherwise of the first.
+    """
+
+    def add(wrong: WrongRecord) -> WrongRecord:
+        def search(file: ResultFile, model: str) -> Hits:
+            records = of(file, model)
+            judged = [(record, wrong(file, record)) for record in records]
+            bad = [(record, values) for record, values in judged if values is not None]
+            if bad and len(bad) >= least(len(records)):
+                values = max((values for _, values in bad), key=lambda one: one.get(most, 0))
+                yield hit((record for record, _ in bad), len(records), **values)
+
+        search.__name__ = wrong.__name__
+        of_model(search)
+        return wrong
+
+    return add
+
+
+def _finding(rule: Rule, sentence: Sentence, file: ResultFile, one: Hit) -> AuditFinding:
+    number = len(one.concerned)
+    words = {
+        "name": name_of(file, one.model),
+        "draft": name_of(file, file.draft),
+        "target": name_of(file, file.target),
+        "share": share(number, one.whole or number, sentence.noun),
+        "count": count(number, sentence.noun),
+        **one.values,
+    }
+    template = _Template(number)
+    message = template.vformat(sentence.message, (), words)
+    correction = template.vformat(sentence.correction, (), words)
+    figures = {key: float(v) for key, v in one.values.items() if not isinstance(v, str)}
+    paths = tuple(concerned.path for concerned in one.concerned)
+    return AuditFinding(message, figures, correction, one.model, paths, rule.name, rule.severity)
+
+
+class _Template(Formatter):
+    """Adds {is|are} and {x:ms} to the templates of Python."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if "|" in str(key):
+            return str(key).split("|")[self.number != 1]
+        return kwargs[str(key)]
+
+    def format_field(self, value: Any, spec: str) -> str:
+        return precise_ms(value) if spec == "ms" else format(value, spec)
+
+
+def name_of(file: ResultFile, model: str) -> str:
+    """A model in a sentence: its claimed name, followed by the file's key if they differ."""
+    identity = file.identities.get(model)
+    claimed = identity.claimed if identity else model
+    return claimed if claimed.lower() == model.lower() else f"{claimed} ({model})"
+
+
+def share(part: int, whole: int, noun: str) -> str:
+    """ "all 5 answers", "1 of 5 answers", "the only answer"."""
+    if part == whole:
+        return f"all {count(whole, noun)}" if whole > 1 else f"the only {noun}"
+    return f"{part:,} of {count(whole, noun)}"
+
+
+def row_of(path: str) -> str:
+    """ "results[3" for "results[3].eventgpt": the same for all values of one row."""
+    return path.partition("]")[0]
+
+
+def by_row(file: ResultFile, name: str) -> dict[str, SampleFigure]:
+    """The figures of this name by the row that has them."""
+    return {row_of(figure.path): figure for figure in file.figures if figure.name == name}

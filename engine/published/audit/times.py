@@ -1,0 +1,320 @@
+"""Checks of times: warm-ups, totals, stages that are missing or were never measured, units.
+
+A stated total is compared with sums of a record's stages.  It omits stages if it equals the sum of
+the same subset of stages in most records and the difference is more than rounding.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from engine.published.audit.findings import (
+    SEARCHES,
+    Hits,
+    hit,
+    name_of,
+    of_file,
+    of_model,
+    of_times,
+)
+from engine.published.audit.tokens import acceptance_rows
+from engine.published.read import corrected, plausible_units, stated_figures
+from engine.published.read.file_reading import SHORT
+from engine.published.read.record_types import NAMES, AnswerRecord, Claim, ResultFile, milliseconds
+from engine.published.read.who_answered import KEY_FAMILY
+from engine.quoting import precise_ms
+
+Stages = Mapping[str, float]  # a record's stages in ms by their keys
+TOLERANCE = 0.02
+MOST = 0.8  # of the records have to agree
+CLOSE = 0.002  # of a total: files round to three or four digits
+FEW, EXACT = 3, 1e-4  # records below FEW have to agree to EXACT
+LEAST = 0.01  # of all stages: what is missing has to be more
+MEAN = 0.005  # of a stated mean, which may be over other records
+MANY_STAGES = 8  # a file with more is not searched
+MOST_CLAIMS = 20  # of a summary that are listed
+# keys that name a part of a run, or no time: they are not expected to include all stages
+_PART = re.compile(
+    r"prefill|vision|load|prep|stage|draft|decod|generat|first|ttft|tpot|tok|step|length|cach|"
+    r"infer|forward|gpu|model|compute|only|without|excl|mean|std|_mb$|_gb$|speed|rate|ratio|count"
+)
+_WHOLE = re.compile(r"total|e2e|end_?to_?end|wall|overall|elapsed|complete|latency|duration|^time$")
+_SPREAD = re.compile(r"(^|_)(std|min|max|var|median|p\d+)(_|$)")
+UNIT_LOW, UNIT_HIGH = 300.0, 3000.0
+UNIT_FROM = 3
+
+
+@of_times
+def warm_up(file: ResultFile, model: str) -> Hits:
+    """The first record includes a warm-up, which is in the mean."""
+    records = file.of(model)
+    for stages in corrected.cold_stages(records).values():
+        for key, usual in stages.items():
+            values = [record.times[key] for record in records if key in record.times]
+            mean, rest = statistics.fmean(values), statistics.fmean(values[1:])
+            words = {"took": _ms(key, values[0]), "usual": _ms(key, usual), "key": key}
+            figures = {"first": values[0], "median_of_rest": usual, "mean": mean}
+            longer = f"{mean / rest:.2f}"
+            yield hit(records[:1], mean_without_first=rest, longer=longer, **figures, **words)
+
+
+def _ms(key: str, value: float) -> str:
+    return precise_ms(milliseconds(key, value))
+
+
+@of_times
+def totals(file: ResultFile, model: str) -> Hits:
+    """A record's total is not the sum of its stages."""
+    explained = {
+        record.path
+        for omission in omissions(file, model)
+        if file.group.stages.get(omission.key) == "total"
+        for record in omission.records
+    }
+    every = [record for record in file.whole(model) if record.path not in explained]
+    if wrong := [record for record in every if _gap(record)]:
+        worst = max(wrong, key=lambda record: abs(_gap(record)))
+        key, total = worst.part("total") or ("", 0.0)
+        stages = worst.stage_sum or 0.0
+        words = {"place": worst.path, "shown": _ms(key, total), "sum": _ms(key, stages)}
+        yield hit(wrong, total=total, stages=stages, **words)
+
+
+def _gap(record: AnswerRecord) -> float:
+    """Total minus stages; 0 if the difference is within the tolerance."""
+    total, stages = record.part("total"), record.stage_sum
+    if total is None or stages is None or not record.group.has_stage_times:
+        return 0.0
+    gap = total[1] - stages
+    timed = {record.group.stages.get(key) for key in record.times}
+    if gap > 0 and not timed >= set(record.group.stages.values()) - {"total"}:
+        return 0.0  # the rest may be the missing stage
+    return gap if abs(gap) > TOLERANCE * total[1] else 0.0
+
+
+@of_times
+def placeholder(file: ResultFile, model: str) -> Hits:
+    """A stage of 0 ms, or nearly, was never measured."""
+    records = file.of(model)
+    for key in corrected.placeholders(records).get(model, ()):
+        most = max(record.times[key] for record in records if key in record.times)
+        us = f"never takes more than {1000 * milliseconds(key, most):.2g} microseconds"
+        yield hit(records, key=key, longest=most, longest_words=us if most else "is always 0")
+
+
+@of_file
+def summary_placeholder(file: ResultFile) -> Hits:
+    for claim in file.claims:
+        vision = claim.path.rsplit(".", 1)[-1] in ("vision_ms", "vision_time")
+        if vision and claim.rows is None and claim.stated == 0:
+            yield hit([claim], path=claim.path, stated=0)
+
+
+@of_file
+def summaries(file: ResultFile) -> Hits:
+    """A figure of the summary does not follow from its rows.
+
+    An acceptance cannot be checked against rows whose own acceptance is wrong.
+    """
+    explained = {one.path for hit in SEARCHES["summary_left_out"](file) for one in hit.concerned}
+    wrong = [
+        (claim, claim.rows)
+        for claim in file.claims
+        if claim.rows is not None
+        and not stated_figures.close(claim.stated, claim.rows)
+        and claim.path not in explained
+    ]
+    if any(acceptance_rows(file)):
+        wrong = [one for one in wrong if not re.search("accept|match", _last(one[0].path))]
+    for claim, rows in wrong[:MOST_CLAIMS]:
+        yield hit([claim], path=claim.path, stated=claim.stated, of=claim.of, rows=rows)
+
+
+@of_model
+def units(file: ResultFile, model: str) -> Hits:
+    """Some times are a thousand times the others: two units are mixed.
+
+    Compared are the total ms per token, or the total ms if the model's tokens are not counted.
+    Records without a count, or without a total and all stages, are left out.
+    """
+    records = file.of(model, corrected=True)
+    known = file.stages_of(model, corrected=True)
+    counted = any(record.tokens for record in records)
+    rates = {}
+    for record in records:
+        value = record.ms("total")
+        if value is None and record.is_whole(known) and record.stage_sum:
+            value = record.stage_sum * (1 if file.unit == "ms" else 1000)
+        if value and (record.tokens or not counted):
+            rates[record.path] = record, value / (record.tokens or 1.0)
+    usual = statistics.median(rate for _, rate in rates.values()) if len(rates) >= UNIT_FROM else 0
+    ratios = [(record, rate / usual) for record, rate in rates.values() if usual]
+    wrong = [(record, ratio) for record, ratio in ratios
+             if any(UNIT_LOW < one < UNIT_HIGH for one in (ratio, 1 / ratio))]  # fmt: skip
+    if wrong:
+        ratio = wrong[0][1]
+        less = "a thousandth of" if ratio < 1 else "a thousand times"
+        yield hit((record for record, _ in wrong), ratio=ratio, less=less)
+
+
+@of_file
+def implausible(file: ResultFile) -> Hits:
+    """Times that no device can have: they are not in the file's unit."""
+    for doubt in plausible_units.doubts(file):
+        model = doubt.model if doubt.model in file.models else ""
+        family = NAMES.get(KEY_FAMILY.get(doubt.model.rpartition(".")[2], ""), "")
+        words = {"who": name_of(file, model) if model else f"{doubt.model} ({family})"}
+        words |= {"what": doubt.what, "took": _span(doubt.ms)}
+        words |= {"low": _span(doubt.low), "high": _span(doubt.high)}
+        means = [claim for claim in file.claims if claim.path == f"{doubt.model}.decode_ms"]
+        figures = {"possible_from_ms": doubt.low, "possible_to_ms": doubt.high}
+        yield hit(file.of(model) or means, 0, model, ms=doubt.ms, **figures, **words)
+
+
+@of_file
+def far_apart(file: ResultFile) -> Hits:
+    """Times of two models that are possible alone, but not together."""
+    if apart := plausible_units.apart(file):
+        records = [*file.of(file.draft), *file.of(file.target)]
+        words = {"mine": _span(apart.draft_ms), "other": _span(apart.target_ms)}
+        words["what"] = apart.what.capitalize()
+        yield hit(records, draft_ms=apart.draft_ms, target_ms=apart.target_ms, **words)
+
+
+def _span(ms: float) -> str:
+    """ "12 ms", "5 s", "0.02 ms"."""
+    return f"{ms / 1000:,.4g} s" if ms >= 1000 else f"{ms:,.3g} ms"
+
+
+@of_times
+def left_out(file: ResultFile, model: str) -> Hits:
+    """A total in records is the sum of some stages only."""
+    for one in omissions(file, model):
+        stated, full = _stated(file, one.records[0], one.key), _sum(stages_ms(one.records[0]))
+        words = {"key": one.key, "missing": ", ".join(one.missing)}
+        yield hit(one.records, one.of, stated_ms=stated, stages_ms=full, **words)
+
+
+@of_times
+def summary_left_out(file: ResultFile, model: str) -> Hits:
+    """A total in a summary is the sum of some mean stages, over the records that have all."""
+    known, whole = file.stages_of(model), file.whole(model)
+    means = {key: statistics.fmean(milliseconds(key, record.times[key]) for record in whole)
+             for key in file.group.stages if key in known and whole}  # fmt: skip
+    # each missing stage must be larger than the error from records that are not in the means
+    least = (LEAST + 1 - len(whole) / len(file.of(model))) * _sum(means) if whole else 0
+    large = [key for key in means if means[key] > least]
+    for claim in file.claims if 2 <= len(means) <= MANY_STAGES else ():
+        # the rows state the same figure (then they are checked), or lack values for it
+        settled = claim.of if claim.rows is None else _is(claim.stated, claim.rows, MEAN)
+        if settled or not _is_total(claim, model, file) or claim.stated <= 0:
+            continue
+        in_ms = "_ms" in _last(claim.path) or file.unit == "ms"
+        stated = claim.stated if in_ms else 1000 * claim.stated
+        missing = next((some for some in subsets(large) if _fits(stated, means, some, MEAN)), ())
+        if missing and not _is(stated, _sum(means), MEAN):
+            words = {"missing": ", ".join(missing), "path": claim.path}
+            yield hit([claim], stated_ms=stated, stages_ms=_sum(means), **words)
+
+
+def stages_ms(record: AnswerRecord) -> dict[str, float]:
+    """A record's stages in ms, without stages that were never measured."""
+    keys = record.group.added(record.times)
+    ms = {key: milliseconds(key, record.times[key]) for key in record.group.stages if key in keys}
+    return {key: value for key, value in ms.items() if value > corrected.PLACEHOLDER_MS}
+
+
+class Omission(NamedTuple):
+    """A key of a model whose values omit stages, and the records concerned."""
+
+    key: str
+    missing: tuple[str, ...]
+    records: list[AnswerRecord]
+    of: int
+
+
+def omissions(file: ResultFile, model: str) -> list[Omission]:
+    """The keys of a model's records that state the sum of some stages only."""
+    known, whole = file.stages_of(model), file.whole(model)
+    if not 2 <= len(known) <= MANY_STAGES:
+        return []
+    keys = dict.fromkeys(key for r in whole for key in (*r.times, *r.sizes) if key not in known)
+    every = (_omission(file, key, whole) for key in keys if not _PART.search(_last(key)))
+    return [one for one in every if one is not None]
+
+
+def _omission(file: ResultFile, key: str, whole: Sequence[AnswerRecord]) -> Omission | None:
+    """The stages that most of the stated values omit."""
+    rows = [(record, _stated(file, record, key), stages_ms(record)) for record in whole
+            if record.times.get(key, record.sizes.get(key, 0.0)) > 0]  # fmt: skip
+    slack = CLOSE if len(rows) >= FEW else EXACT
+    single = file.group.stages.get(key) == "total" or bool(_WHOLE.search(_last(key)))
+    short = [row for row in rows if not _is(row[1], _sum(row[2]), slack)]
+    if not rows or len(short) < MOST * len(rows):
+        return None
+    best = None
+    for missing in subsets(dict.fromkeys(stage for row in short for stage in row[2])):
+        fits = [row for row in short if _fits(row[1], row[2], missing, slack, 1 if single else 2)]
+        parts = ([row[2][stage] / _sum(row[2]) for row in fits] for stage in missing)
+        more = len(fits) > (len(best.records) if best else 0) and len(fits) >= MOST * len(rows)
+        if more and all(statistics.median(part) > LEAST for part in parts):
+            best = Omission(key, missing, [row[0] for row in fits], len(rows))
+    return best
+
+
+def subsets(keys: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """The sets of some keys, small ones first."""
+    names = tuple(keys)
+    return (some for size in range(1, len(names) + 1) for some in combinations(names, size))
+
+
+def _stated(file: ResultFile, record: AnswerRecord, key: str) -> float:
+    """In ms; a number whose key names no time is in the file's unit."""
+    if key in record.times:
+        return milliseconds(key, record.times[key])
+    return record.sizes[key] * (1 if file.unit == "ms" else 1000)
+
+
+def _last(key: str) -> str:
+    """The last part of a key, which describes the time."""
+    return key.rsplit(".", 1)[-1].lower()
+
+
+def _sum(stages: Stages) -> float:
+    return math.fsum(stages.values())
+
+
+def _is(stated: float, value: float, slack: float) -> bool:
+    return abs(stated - value) <= slack * abs(stated)
+
+
+def _fits(
+    stated: float, stages: Stages, missing: Sequence[str], slack: float, least: int = 1
+) -> bool:
+    """Whether the stated time is the sum of the other stages, of which there are `least`."""
+    rest = {key: value for key, value in stages.items() if key not in missing}
+    whole = len(rest) >= least and len(rest) + len(missing) == len(stages)
+    return whole and _is(stated, _sum(rest), slack)
+
+
+def _is_total(claim: Claim, model: str, file: ResultFile) -> bool:
+    """Whether a summary's figure is a total of this model, or a total without a model name."""
+    key = _last(claim.path)
+    plain = re.sub(r"(_|^)(avg|mean)(_|$)", "", key)
+    if not _WHOLE.search(plain) or _SPREAD.search(key) or _PART.search(plain):
+        return False
+    words = set(re.split(r"[._]", claim.path.lower()))
+    named = [one for one in file.models if words & _names(one)]
+    return model in (named or (file.draft, file.target))
+
+
+def _names(model: str) -> set[str]:
+    """The names that summaries use for a model."""
+    family = KEY_FAMILY.get(model)
+    same = {model, *(name for name, other in KEY_FAMILY.items() if family and other == family)}
+    return {model.lower(), *same, *(name for name, other in SHORT.items() if other in same)}
