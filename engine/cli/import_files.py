@@ -12,7 +12,7 @@ from engine.errors import BadInput
 from engine.published.audit import AuditFinding, audit
 from engine.published.claims import published_report
 from engine.published.claims.headlines import headlines
-from engine.published.read import file_summary, imported_sets, parsing, read_files
+from engine.published.read import file_summary, imported_sets, read_files
 from engine.published.read.cells import quoted
 from engine.published.read.record_types import ResultFile
 from engine.quoting import count
@@ -35,7 +35,7 @@ def _run(options: argparse.Namespace) -> int:
         raise BadInput(f"--gamma is {quoted(options.gamma)}: choose a draft length from 1 to 64.")
     if options.save is not None:
         imported_sets.check_name(options.save)
-    found = parsing.find(options.paths)
+    found = read_files.find(options.paths)
     audited: list[tuple[ResultFile, tuple[AuditFinding, ...]]] = []
     for file in read_files.iterate(found, read_progress):
         if file.status == "unknown":
@@ -47,7 +47,7 @@ def _run(options: argparse.Namespace) -> int:
         usable = [pair for pair, bad in zip(found, unknown, strict=True) if not bad]
         if not usable:
             raise BadInput("No file could be read: nothing is kept.")
-        kept = [(shown, parsing.read(path, shown)) for shown, path in usable]
+        kept = [(shown, read_files.data_of(path, shown)) for shown, path in usable]
         imported_sets.save(options.save, kept)
         say(f"Kept {count(len(usable), 'file')} as {options.save}.")
     claims = headlines(files, intervals=False)

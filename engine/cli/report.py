@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from engine import settings
 from engine.cli.common import read_progress, say
 from engine.errors import BadInput
-from engine.published.read import RecordsError, ResultFile, imported_sets, parsing, read_files
+from engine.published.read import RecordsError, ResultFile, imported_sets, read_files
 from engine.quoting import printable
 from engine.storage import new_file, run_store
 
@@ -113,9 +113,9 @@ def _files(name: str) -> tuple[ResultFile, ...]:
     if not there:
         known = ", ".join(imported_sets.names()) or "none"
         raise RecordsError(
-            f"{parsing.shown(name)} is not a file, a folder or a kept set (kept sets: {known})."
+            f"{read_files.shown(name)} is not a file, a folder or a kept set (kept sets: {known})."
         )
-    return tuple(read_files.iterate(parsing.find([path]), read_progress))
+    return tuple(read_files.iterate(read_files.find([path]), read_progress))
 
 
 def _give(options: argparse.Namespace, pieces: Iterable[str]) -> None:

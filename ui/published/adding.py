@@ -9,7 +9,7 @@ import streamlit as st
 
 from engine import settings
 from engine.errors import BadInput
-from engine.published.read import RecordsError, imported_sets, parsing, read_bytes
+from engine.published.read import RecordsError, imported_sets, read_bytes, read_files
 from ui.published.opened_sets import OpenedSets
 from ui.results import result_sources, run_list
 from ui.results.result_sources import DroppedFile, Source
@@ -109,12 +109,12 @@ def _read(typed: str) -> None:
     """Every .json file below the path; files that cannot be read are left out and named."""
     place, brought, left_out = st.empty(), [], []
     try:
-        found = parsing.find([settings.expand(typed)])
+        found = read_files.find([settings.expand(typed)])
         for number, (name, path) in enumerate(found):
             text = f"Reading: {number:,} of {len(found):,} files"
             place.progress(number / len(found), text=text)
             try:
-                brought.append((name, parsing.read(path, name)))
+                brought.append((name, read_files.data_of(path, name)))
             except RecordsError as error:
                 left_out.append(str(error))
     except RecordsError as error:

@@ -12,7 +12,7 @@ import streamlit as st
 
 from engine import settings
 from engine.errors import BadInput
-from engine.published.read import ResultFile, imported_sets, parsing, read_bytes
+from engine.published.read import ResultFile, imported_sets, read_bytes, read_files
 from engine.storage import run_details, run_store
 from engine.storage.run_details import RunDetails
 from engine.storage.run_store import RunInfo
@@ -159,7 +159,7 @@ def drop(named: Iterable[tuple[str, bytes]]) -> tuple[DroppedFile, ...]:
     """Adds files to the visit, each content once; returns the given ones.  BadInput if they are
     too many."""
     new = [
-        DroppedFile(parsing.shown(name), data, hashlib.sha256(data).hexdigest())
+        DroppedFile(read_files.shown(name), data, hashlib.sha256(data).hexdigest())
         for name, data in named
     ]
     every = tuple(dict.fromkeys((*dropped(), *new)))

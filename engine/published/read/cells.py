@@ -5,8 +5,7 @@ An unusable value becomes None and is noted as a Problem; it never becomes 0 or 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +13,7 @@ from engine.published.read.record_types import FailedSample, Problem
 
 NOTED = 1_000  # problems kept per file
 MOST, LEAST = 1e15, 1e-12  # outside this range a number is not a time, count or size
+SAMPLES = ("id", "sample_id", "sample_idx", "sample")  # names of a row's sample
 _ID_LIMIT = 2**31
 
 
@@ -21,68 +21,58 @@ class Cells:
     """Reads the fields of a file's objects and collects problems."""
 
     def __init__(self) -> None:
-        self.problems: list[Problem] = []
-        self._noted: set[str] = set()
+        self._problems: dict[str, Problem] = {}  # by path: some values are read twice
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return tuple(self._problems.values())
 
     def note(self, kind: str, path: str, message: str) -> None:
-        """Notes a problem once per path: some values are read twice."""
-        if len(self.problems) < NOTED and path not in self._noted:
-            self._noted.add(path)
-            self.problems.append(Problem(kind, path, message))
+        if len(self._problems) < NOTED:
+            self._problems.setdefault(path, Problem(kind, path, message))
 
-    def number(self, value: object, path: str, time: bool = False) -> float | None:
+    def number(self, value: Any, path: str, time: bool = False) -> float | None:
         """A float, or None.  Text, true, lists, NaN, Infinity and negative times are noted."""
         if value is None:
             return None
-        if isinstance(value, (bool, list, dict)):
-            self.note("type", path, f"{quoted(value)} is not a number")
-            return None
         if isinstance(value, str):
             self.note("text", path, f"{quoted(value)} is text instead of a number")
-            return None
-        try:
-            found = float(value)  # type: ignore[arg-type]
-        except OverflowError:
-            found = math.inf
-        if not abs(found) < MOST:
+        elif not is_number(value):
+            self.note("type", path, f"{quoted(value)} is not a number")
+        elif not abs(value) < MOST:
             self.note("finite", path, f"{quoted(value)} is not a usable finite number")
-            return None
-        if time and found < 0:
-            self.note("negative", path, f"a time of {found:g} is negative")
-            return None
-        return found if abs(found) > LEAST else 0.0
+        elif time and value < 0:
+            self.note("negative", path, f"a time of {value:g} is negative")
+        else:
+            return float(value) if abs(value) > LEAST else 0.0
+        return None
 
-    def numbers(
-        self, item: Mapping[str, Any], path: str, keys: Iterable[str]
-    ) -> dict[str, float | None]:
-        """The numbers of the keys that exist; None for unusable ones."""
-        there = (key for key in keys if key in item)
-        return {key: self.number(item[key], f"{path}.{key}", is_time(key)) for key in there}
+    def count(self, value: Any, path: str) -> float | None:
+        """A number of tokens, which is whole and not negative."""
+        number = self.number(value, path)
+        if number is not None and number < 0:
+            self.note("negative", path, f"{number:g} is below zero")
+        elif number is not None and not number.is_integer():
+            self.note("whole", path, f"{number:g} is not a number of tokens")
+        else:
+            return number
+        return None
 
-    def text(self, item: Mapping[str, Any], path: str, *keys: str) -> str | None:
-        """The first of these keys that holds a text."""
-        for key in keys:
-            value = item.get(key)
-            if isinstance(value, str):
-                return value
+    def text(self, value: Any, path: str) -> str | None:
+        if value is not None and not isinstance(value, str):
+            self.note("type", path, f"{quoted(value)} is not text")
+        return value if isinstance(value, str) else None
+
+    def ids(self, value: Any, path: str) -> tuple[int, ...] | None:
+        """Token ids; 512.0 is one, because some scripts write ids as floats."""
+        if not isinstance(value, list):
             if value is not None:
-                self.note("type", f"{path}.{key}", f"{quoted(value)} is not text")
-        return None
-
-    def ids(self, item: Mapping[str, Any], path: str, *keys: str) -> tuple[int, ...] | None:
-        """The first of these keys that holds a list of token ids."""
-        for key in keys:
-            value = item.get(key)
-            if not isinstance(value, list):
-                if isinstance(value, (bool, str, dict)):
-                    self.note(
-                        "type", f"{path}.{key}", f"{quoted(value)} is not a list of token ids"
-                    )
-                continue
-            if not value or (_whole(value) and -_ID_LIMIT < min(value) <= max(value) < _ID_LIMIT):
-                return tuple(map(int, value))
-            self.note("type", f"{path}.{key}", "the list has an entry that is not a token id")
-        return None
+                self.note("type", path, f"{quoted(value)} is not a list of token ids")
+            return None
+        whole = all(is_number(one) and abs(one) < _ID_LIMIT and one == one // 1 for one in value)
+        if not whole:
+            self.note("type", path, "the list has an entry that is not a token id")
+        return tuple(map(int, value)) if whole else None
 
     def objects(self, value: object, path: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
         """(index, path, object) of each object in a list; notes everything else."""
@@ -107,46 +97,14 @@ class Cells:
         return tuple(found)
 
 
-def _whole(ids: list[Any]) -> bool:
-    """Whether all are whole numbers; 512.0 is one, because some scripts write ids as floats."""
-    kinds = set(map(type, ids))
-    return kinds == {int} or (kinds <= {int, float} and all(one == one // 1 for one in ids))
-
-
 def is_number(value: object) -> bool:
     """Whether the value is a number; true and false are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def question_of(item: Mapping[str, Any]) -> str:
-    """The question, "" if the row has none."""
-    found = (item.get(key) for key in ("question", "query"))
-    return next((text[:500] for text in found if isinstance(text, str)), "")
-
-
-def flat(value: object, prefix: str = "", depth: int = 4, lists: bool = False) -> dict[str, object]:
-    """Nested objects as one: {"a": {"b": 1}} is {"a.b": 1}.  Lists only where asked for."""
-    if not isinstance(value, dict):
-        return {}
-    found: dict[str, object] = {}
-    for key, inner in value.items():
-        name = f"{prefix}{key}"
-        if isinstance(inner, dict) and depth:
-            found |= flat(inner, f"{name}.", depth - 1, lists)
-        elif not isinstance(inner, dict) and (lists or not isinstance(inner, list)):
-            found[name] = inner
-    return found
-
-
-def settings(value: object) -> dict[str, object]:
-    """A file's settings, flat.  Numbers that are too large become text."""
-    return {key: quoted(inner) if isinstance(inner, (int, float)) and not abs(inner) < MOST
-            else inner for key, inner in flat(value).items()}  # fmt: skip
-
-
-def sample_name(item: Mapping[str, Any], index: int, *more: str) -> str:
+def sample_name(item: Mapping[str, Any], index: int) -> str:
     """The record's sample name, otherwise its index."""
-    for key in (*more, "id", "sample_id", "sample_idx", "sample"):
+    for key in SAMPLES:
         value = item.get(key)
         if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
             return str(value)[:200]
@@ -168,9 +126,7 @@ def quoted(value: object, most: int = 40) -> str:
     """A value in a sentence, as in JSON; of lists and objects only the kind."""
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "an object"
-    text = repr(value)
-    if not isinstance(value, str):
-        text = _WORDS.get(text, text)
+    text = repr(value) if isinstance(value, str) else _WORDS.get(repr(value), repr(value))
     return text if len(text) <= most else f"{text[:most]}..."
 
 

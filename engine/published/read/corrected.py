@@ -24,7 +24,8 @@ from engine.published.read.answer_tokens import (
     stripped,
     with_missing_ids,
 )
-from engine.published.read.record_types import AnswerRecord, Identity, Part, milliseconds
+from engine.published.read.file_forms import Part
+from engine.published.read.record_types import AnswerRecord, Identity, milliseconds
 from engine.published.read.who_answered import CLIP_TOKENS, EXPANSION
 
 PLACEHOLDER_MS = 0.01

@@ -18,9 +18,8 @@ from msgspec import convert
 
 from engine import settings
 from engine.plain_files import JSON_FAULTS, read_limited, reason
-from engine.published.read import parsing, read_files
-from engine.published.read.parsing import RecordsError
-from engine.published.read.read_files import Progress
+from engine.published.read import read_files
+from engine.published.read.read_files import Progress, RecordsError
 from engine.published.read.record_types import ResultFile
 from engine.quoting import listed
 from engine.storage.schemas import KeptSet, checked
@@ -66,7 +65,7 @@ def save(name: str, files: Sequence[tuple[str, bytes]]) -> Path:
         made.mkdir(parents=True)
         kept = []
         for index, (file, data) in enumerate(files):
-            kept.append({"file": parsing.shown(file), "kept": f"{index:03d}.json"})
+            kept.append({"file": read_files.shown(file), "kept": f"{index:03d}.json"})
             (made / f"{index:03d}.json").write_bytes(data)
         when = datetime.now(timezone.utc).isoformat(timespec="seconds")
         content = {"format": FORMAT, "imported": when, "files": kept}
@@ -108,11 +107,11 @@ def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:
     entries = _listed(folder, name).files
     found = []
     for number, entry in enumerate(entries):
-        shown = parsing.shown(entry.file)
+        shown = read_files.shown(entry.file)
         if progress:
             progress(number, len(entries), shown)
         try:
-            data = read_limited(folder / entry.kept, parsing.LIMIT_BYTES, links=False)
+            data = read_limited(folder / entry.kept, read_files.LIMIT_BYTES, links=False)
         except OSError as error:
             text = f"{shown} cannot be read ({reason(error)}): import it again."
             found.append(read_files.unreadable(shown, text))

@@ -7,7 +7,8 @@ import re
 from typing import NamedTuple
 
 from engine.published.read.answer_pairs import matched
-from engine.published.read.record_types import EOS, AnswerRecord, Part, ResultFile
+from engine.published.read.file_forms import Part
+from engine.published.read.record_types import EOS, AnswerRecord, ResultFile
 
 CUT_FROM, CUT_SHARE = 3, 0.2
 _LIMIT = re.compile(r"max|limit|gamma", re.IGNORECASE)

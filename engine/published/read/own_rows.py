@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.published.read.record_types import AnswerRecord, Group, Part, ResultFile
+from engine.published.read.file_forms import Form, Part
+from engine.published.read.record_types import AnswerRecord, ResultFile
 from engine.storage.result_rows import ResultRow
 from engine.types import STAGES
 
 # The order in which the parts are listed.
 _PARTS: tuple[Part, ...] = (*STAGES[:-1], "prefill", "steps", STAGES[-1], "total")
-RUNS = Group("own", "runs of this project", {f"{name}_ms": name for name in _PARTS})
+RUNS = Form("own runs of this project", stages={f"{name}_ms": name for name in _PARTS})
 
 
 def from_rows(rows: Sequence[ResultRow], name: str, draft: str, target: str) -> ResultFile:

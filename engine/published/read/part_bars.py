@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from engine.palette import UNACCOUNTED
-from engine.published.read.record_types import AnswerRecord, Part, ResultFile
+from engine.published.read.file_forms import Part
+from engine.published.read.record_types import AnswerRecord, ResultFile
 from engine.types import STAGES
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Reads files and folders into the common form.
+"""Reads untrusted files and folders into the common form.
 
 A bad file does not stop the others: a file of another kind is "unknown", with its keys in a
 message; a run that only failed is "failed" and has no figures.
@@ -6,22 +6,33 @@ message; a run that only failed is "failed" and has no figures.
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.published.read import corrected, parsing, unread_models, who_answered
-from engine.published.read.cells import brief, settings
-from engine.published.read.file_forms import FAILED, NO_ROWS, UNKNOWN, form_of
+from engine import plain_files
+from engine.errors import BadInput
+from engine.published.read import corrected, who_answered
+from engine.published.read.cells import MOST, brief, is_number, quoted
+from engine.published.read.file_forms import NO_ROWS, UNKNOWN, flat, form_of
 from engine.published.read.file_reading import FileReading
-from engine.published.read.parsing import RecordsError, parse, shown
 from engine.published.read.record_types import ResultFile
 
 Progress = Callable[[int, int, str], None]
-OTHER = "choose a result file of the benchmark"
+MEGABYTE = 2**20
+LIMIT_BYTES = 64 * MEGABYTE  # the largest published file has 3 MB
+LIMIT_FILES = 5_000
 LIMIT_ROWS = 200_000  # the longest published list has 2,220
 SHOWN_KEYS, SHOWN_ROW_KEYS = 3, 8
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # of a surrogate pair in JSON
+
+
+class RecordsError(BadInput):
+    """A result file cannot be read."""
 
 
 def read(paths: Iterable[Path], progress: Progress | None = None) -> tuple[ResultFile, ...]:
@@ -30,7 +41,7 @@ def read(paths: Iterable[Path], progress: Progress | None = None) -> tuple[Resul
     progress(done, all, name) is called before each file.  RecordsError if there is nothing to read:
     no path, an empty folder, or too many files.
     """
-    return tuple(iterate(parsing.find(paths), progress))
+    return tuple(iterate(find(paths), progress))
 
 
 def iterate(
@@ -41,21 +52,72 @@ def iterate(
         if progress:
             progress(number, len(found), name)
         try:
-            data = parsing.read(path, name)
+            yield read_bytes(name, data_of(path, name))
         except RecordsError as error:
             yield unreadable(name, str(error))
-        else:
-            yield read_bytes(name, data)
+
+
+def find(paths: Iterable[Path]) -> list[tuple[str, Path]]:
+    """(shown name, path) of each given file, and of each *.json below each given folder, sorted.
+
+    Links are not followed out of a folder.  RecordsError for a folder without JSON files.
+    """
+    found: dict[Path, str] = {}
+    for path in paths:
+        if not path.is_dir():
+            found.setdefault(path, shown(str(path)))
+            continue
+        inside = [
+            Path(base, file)
+            for base, _, files in sorted(os.walk(path, followlinks=False))
+            for file in sorted(files)
+            if file.lower().endswith(".json") and not Path(base, file).is_symlink()
+        ]
+        if not inside:
+            raise RecordsError(f"{shown(str(path))} holds no .json file: choose another folder.")
+        for file in inside:
+            found.setdefault(file, shown(str(file.relative_to(path))))
+    if len(found) > LIMIT_FILES:
+        raise RecordsError(
+            f"{len(found):,} files are more than {LIMIT_FILES:,}: choose a smaller folder."
+        )
+    return [(name, path) for path, name in found.items()]
+
+
+def data_of(path: Path, name: str) -> bytes:
+    """The bytes of a regular file, or RecordsError; a file over the limit is not opened."""
+    try:
+        _check_size(path.stat().st_size, name)
+        return plain_files.read_limited(path, LIMIT_BYTES)
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
+        reason = plain_files.reason(error)
+        raise RecordsError(f"{name} cannot be read ({reason}): check the path.") from error
+
+
+def _check_size(size: int, name: str) -> None:
+    if size > LIMIT_BYTES:
+        raise RecordsError(
+            f"{name} has {size / MEGABYTE:,.0f} MB: result files of at most "
+            f"{LIMIT_BYTES // MEGABYTE} MB are read."
+        )
+
+
+def shown(name: str, most: int = 120) -> str:
+    """A name to show: only its last part if it is absolute or has "..", no control characters."""
+    text = name.replace("\\", "/")
+    if ".." in text.split("/") or text.startswith("/"):
+        text = text.rsplit("/", 1)[-1]
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return text[-most:] or "file"
 
 
 def read_bytes(name: str, data: bytes) -> ResultFile:
     """A file's bytes in the common form; no content raises an exception."""
     title = shown(name)
     try:
-        value = parse(data, title)
+        return _read(title, _parsed(data, title), len(data))
     except RecordsError as error:
         return unreadable(title, str(error), len(data))
-    return read_value(title, value, len(data))
 
 
 def unreadable(name: str, message: str, size: int = 0) -> ResultFile:
@@ -63,47 +125,87 @@ def unreadable(name: str, message: str, size: int = 0) -> ResultFile:
     return ResultFile(name, UNKNOWN, "unknown", message, bytes=size)
 
 
-def read_value(name: str, value: Any, size: int = 0) -> ResultFile:
+def _parsed(data: bytes, name: str) -> Any:
+    """The JSON value in these bytes, or RecordsError.  NaN and Infinity become floats."""
+    _check_size(len(data), name)
+    what = "choose a JSON result file"
+    try:
+        value = json.loads(data)
+        other = b"\0" in data[:4]  # UTF-16 or UTF-32, where the pattern cannot match
+        return _whole(value) if other or _HALF.search(data) else value
+    except RecursionError as error:
+        raise RecordsError(f"{name} is nested too deep: {what}.") from error
+    except UnicodeDecodeError as error:
+        raise RecordsError(f"{name} is not text in UTF-8: {what}.") from error
+    except json.JSONDecodeError as error:
+        start, end = data.strip()[:1], len(error.doc.rstrip())
+        if not start or start not in b'[{"':
+            reason = "is not JSON" if start else "is empty"
+            raise RecordsError(f"{name} {reason}: {what}.") from error
+        if error.pos >= end or error.msg.startswith("Unterminated"):
+            what = f"ends in the middle (line {error.lineno}): copy the whole file again"
+        else:
+            what = f"is not valid JSON (line {error.lineno}: {error.msg}): correct it"
+        raise RecordsError(f"{name} {what}.") from error
+    except ValueError as error:  # a whole number of thousands of digits
+        raise RecordsError(f"{name} holds a number that is too long: correct it.") from error
+
+
+def _whole(value: Any) -> Any:
+    """The value with the replacement character for each lone surrogate: JSON can contain one, pages
+    and text files cannot."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [_whole(inner) for inner in value]
+    if isinstance(value, dict):
+        return {_whole(key): _whole(inner) for key, inner in value.items()}
+    return value
+
+
+def _read(name: str, value: Any, size: int) -> ResultFile:
     """A parsed JSON value in the common form."""
     rows = _most_rows(value)
     if rows > LIMIT_ROWS:
         limit = f"result files may have at most {LIMIT_ROWS:,}"
-        return unreadable(name, f"{name} has a list of {rows:,} rows: {limit}.", size)
+        raise RecordsError(f"{name} has a list of {rows:,} rows: {limit}.")
     known = form_of(value)
     if known is None:
-        return unreadable(name, f"{name} is of another kind ({_keys(value)}): {OTHER}.", size)
+        what = "choose a result file of the benchmark"
+        raise RecordsError(f"{name} is of another kind ({_keys(value)}): {what}.")
     form, place = known
     reading = FileReading(form)
     reading.read(value, place)
-    if form not in (FAILED, NO_ROWS):
-        unread_models.name(value, reading)
-    config = settings(value.get("config") if isinstance(value, dict) else None)
-    failures = reading.cells.failures(value.get("errors") if isinstance(value, dict) else None)
-    identities = who_answered.identities(reading.models, reading.claimed, reading.records, config)
-    untimed = form.group.letter == "F" and not any(record.times for record in reading.records)
-    common = ResultFile(
+    top = value if isinstance(value, dict) else {}
+    config = {
+        key: quoted(one) if is_number(one) and not abs(one) < MOST else one
+        for key, one in flat(top.get("config")).items()
+        if not isinstance(one, (list, dict))
+    }
+    failures = reading.cells.failures(top.get("errors"))
+    timed = any(record.times for record in reading.records) or not reading.records
+    file = ResultFile(
         name,
-        form.group,
-        unit="-" if untimed else form.unit,
+        form,
+        unit=form.unit if timed else "-",
         failures=failures,
         figures=tuple(reading.figures),
         claims=tuple(reading.claims),
         config=config,
-        problems=tuple(reading.cells.problems),
+        problems=reading.cells.problems,
         bytes=size,
     )
     if not reading.records:
+        why = "no usable result: check how it was written"
         if form is NO_ROWS:
-            why = f"{name} has no rows: its run wrote no result. Run it again."
-        elif not failures:
-            why = f"{name} has no usable result: check how it was written."
-        else:
-            every = f"all of its {len(failures):,} samples" if len(failures) > 1 else (
-                "its only sample")  # fmt: skip
-            why = f"{name} has no result: {every} failed. First message: {failures[0].message}."
-        return replace(common, status="failed", message=why)
+            why = "no rows: its run wrote no result. Run it again"
+        elif failures:
+            every = f"all of its {len(failures):,} samples" if failures[1:] else "its only sample"
+            why = f"no result: {every} failed. First message: {failures[0].message}"
+        return replace(file, status="failed", message=f"{name} has {why}.")
+    identities = who_answered.identities(reading.models, reading.claimed, reading.records, config)
     return replace(
-        common,
+        file,
         models=tuple(reading.models),
         records=tuple(reading.records),
         corrected=corrected.corrected(reading.records, identities),
@@ -129,11 +231,10 @@ def _keys(value: Any) -> str:
     if not isinstance(value, dict):
         kinds = {str: "text", bool: "a single true or false", type(None): "only null"}
         return kinds.get(type(value), "a single number")
-    more = len(value) - SHOWN_KEYS
-    rest = f" and {more:,} more" if more > 0 else ""
-    description = (
-        f"unknown: keys {_quoted(value, SHOWN_KEYS)}{rest}" if value else "an empty object"
-    )
+    if not value:
+        return "an empty object"
+    more = f" and {len(value) - SHOWN_KEYS:,} more" if len(value) > SHOWN_KEYS else ""
+    description = f"unknown: keys {_quoted(value, SHOWN_KEYS)}{more}"
     for name in ("results", "samples"):
         rows = value.get(name)
         some = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []

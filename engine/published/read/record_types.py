@@ -7,14 +7,13 @@ corrected records have the same order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from engine.types import StageName
+from engine.published.read.file_forms import Form, Part
 
 Status = Literal["ok", "failed", "unknown"]
-Part = StageName | Literal["load+preprocess", "prefill", "steps", "total"]
 
 _DECODING: tuple[Part, ...] = ("steps", "decode")
 EOS, BOS = 2, 1  # of the LLaMA vocabulary that all these models share, and of the demo models
@@ -23,35 +22,6 @@ NAMES = {
     "video_llava": "Video-LLaVA",
     "llava": "LLaVA-1.5",
 }
-
-
-@dataclass(frozen=True)
-class Group:
-    """One kind of file.
-
-    letter: what documents, pages and the JSON output call it.  stages: its timing keys and the part
-    of a run that each covers.  has_stage_times: a record's stages should add up to its total.
-    total_is_whole_run: the total includes loading.  first_token_in_prefill: the prefill time
-    includes the first token.  fixed_length: all answers have a fixed small number of tokens.
-    """
-
-    letter: str
-    title: str
-    stages: Mapping[str, Part] = field(default_factory=dict)
-    has_stage_times: bool = False
-    total_is_whole_run: bool = False
-    first_token_in_prefill: bool = False
-    fixed_length: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.letter} {self.title}"
-
-    def added(self, keys: Iterable[str]) -> list[str]:
-        """The keys of stages that add up to the total: without totals, and without prefill and
-        steps if decode includes them."""
-        parts = {key: self.stages.get(key, "total") for key in keys}
-        skipped = {"total", "prefill", "steps"} if "decode" in parts.values() else {"total"}
-        return [key for key, part in parts.items() if part not in skipped]
 
 
 @dataclass(frozen=True)
@@ -67,7 +37,7 @@ class AnswerRecord:
     model: str
     sample: str
     path: str
-    group: Group
+    group: Form
     question: str = ""
     times: Mapping[str, float] = field(default_factory=dict)
     sizes: Mapping[str, float] = field(default_factory=dict)
@@ -183,7 +153,7 @@ class ResultFile:
     """
 
     name: str
-    group: Group
+    group: Form
     status: Status = "ok"
     message: str = ""
     unit: str = "s"

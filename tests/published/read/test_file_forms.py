@@ -34,7 +34,7 @@ LARGE = {"B", "D", "D semantic", "F3", "F4"}  # of the shapes
 @pytest.mark.parametrize("name", SHAPES)
 def test_each_shape_is_its_group_whatever_the_file_is_called(name: str) -> None:
     file = read(SHAPES[name], "any.json")
-    assert file.group.letter[0] == name[0] and not file.problems
+    assert file.group.title[0] == name[0] and not file.problems
     assert file.status == ("failed" if name == "Z" else "ok")
     document = file_summary.as_dict(file)
     assert json.loads(json.dumps(document, allow_nan=False))["group"] == str(file.group)
@@ -50,7 +50,7 @@ def test_a_single_row_is_still_told_apart(name: str) -> None:
             if isinstance(found, list) and found and isinstance(found[0], dict):
                 del found[1:]
     file = read(value)
-    assert file.group.letter[0] == name[0] and file.samples == (0 if name == "Z" else 1)
+    assert file.group.title[0] == name[0] and file.samples == (0 if name == "Z" else 1)
 
 
 def test_flat_rows() -> None:
@@ -109,7 +109,7 @@ def test_an_early_flat_parallel_row_whose_second_model_failed() -> None:
            "vl_prefill_time": 0, "vl_prefill_length": 0, "draft_tokens": 30, "draft_time": 0.5,
            "egpt_error": None, "vl_error": "no shape"}  # fmt: skip
     file = read({"config": {}, "results": [row], "errors": [made.failure(1)]})
-    assert file.group.letter == "E" and {record.model for record in file.records} == {"eventgpt"}
+    assert file.group.title[0] == "E" and {record.model for record in file.records} == {"eventgpt"}
 
 
 def test_wallclock_figures() -> None:
@@ -228,7 +228,7 @@ def test_values_that_cannot_be_used_are_left_out_and_named() -> None:
     rows.append("no object")  # type: ignore[arg-type]
     file = read(rows)
     assert [p.kind for p in file.problems] == [
-        "finite", "finite", "text", "negative", "type", "type"]  # fmt: skip
+        "type", "finite", "finite", "text", "negative", "type"]  # fmt: skip
     assert file_summary.models(file)["egpt"]["stages"]["time"]["n"] == 1
     assert file.of("egpt")[5].ids is None
     json.dumps(file_summary.as_dict(file), allow_nan=False)

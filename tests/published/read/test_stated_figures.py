@@ -35,10 +35,9 @@ def test_a_sum_lacks_what_is_missing() -> None:
 
 
 def test_the_number_of_rows_and_what_a_key_states() -> None:
-    assert (
-        stated_figures.count("n", 4.0, 4).rows == 4.0
-        and stated_figures.count("n", 4.0, 0).rows is None
-    )
+    for rows in ({"m": 4}, {}):
+        claim = stated_figures.claim("a.n_samples", 4.0, [("m", "")], {}, rows)
+        assert claim.rows == rows.get("m")
     assert stated_figures.statistic_of("stage1_time_avg") == ("stage1_time", "mean")
     assert stated_figures.statistic_of("total_accepted_tokens") == ("accepted_tokens", "sum")
     assert stated_figures.statistic_of("c_ratio") == ("", "")

@@ -90,9 +90,9 @@ def test_a_count_that_is_no_whole_number_is_left_out() -> None:
 def test_rows_of_pairs_alone_are_pairs() -> None:
     rows = made.pairs("F2")["results"]
     file = read(rows)
-    assert file.group.letter == "F" and file.models == ("egpt", "vl")
+    assert file.group.title[0] == "F" and file.models == ("egpt", "vl")
     assert file.of("vl")[0].path == "$[0]" and file.of("vl")[0].ids
-    assert read(made.flat()).group.letter == "A"
+    assert read(made.flat()).group.title[0] == "A"
 
 
 def test_flat_rows_of_one_model_have_no_other() -> None:
