@@ -85,10 +85,9 @@ def permutation_test(sums: Floats, probability: float) -> Chance:
     contrast = np.divide(strength, mean, out=np.zeros_like(strength), where=mean > 0)
     p = max(_p(strength), _p(contrast))
     random = sums.shape[1] - 1
+    sentence = SOME.format(p, random) if p <= BY_CHANCE else NONE.format(p)
     if improbable(probability):
         sentence = UNLIKELY.format(probability, LEAST_PROBABLE)
-    else:
-        sentence = SOME.format(p, random) if p <= BY_CHANCE else NONE.format(p)
     return Chance(p, random, sentence, probability)
 
 

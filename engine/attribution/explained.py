@@ -87,15 +87,6 @@ def fine_cells(options: ExplainOptions, within: Box = (0.0, 0.0, 1.0, 1.0)) -> t
     return tuple(cell for cell in every if contains(within, cell.box))
 
 
-def removed_cells(options: ExplainOptions) -> int:
-    """The number of cells that are removed, of both maps."""
-    first = coarse_cells(options)
-    if not first:
-        return options.grid**2
-    each = (options.grid // options.coarse) ** 2
-    return len(first) + min(options.refined, len(first)) * each
-
-
 def _cells(options: ExplainOptions, per_side: int, is_fine: bool) -> tuple[CellLoss, ...]:
     """Each cell; removed with it is the larger of it and `side` fine cells around its centre,
     within the picture."""
@@ -103,10 +94,11 @@ def _cells(options: ExplainOptions, per_side: int, is_fine: bool) -> tuple[CellL
     found = []
     for row, column in product(range(per_side), repeat=2):
         x, y = (column + 0.5) / per_side, (row + 0.5) / per_side
-        left, top = column / per_side, row / per_side
-        box = (left, top, (column + 1) / per_side, (row + 1) / per_side)
-        low = max(x - half, 0.0), max(y - half, 0.0)
-        high = min(x + half, 1.0), min(y + half, 1.0)
+        box = (column / per_side, row / per_side, (column + 1) / per_side, (row + 1) / per_side)
+        low, high = (
+            (max(x - half, 0.0), max(y - half, 0.0)),
+            (min(x + half, 1.0), min(y + half, 1.0)),
+        )
         found.append(CellLoss(box, (*low, *high), 0.0, is_fine))
     return tuple(found)
 
@@ -119,9 +111,11 @@ def cost_of(
     `batched`: whether the model takes several inputs at once.  The seconds are known once the
     model was measured in this process.
     """
-    first = len(coarse_cells(options))
+    first, fine = len(coarse_cells(options)), options.grid**2
+    if first:
+        fine = min(options.refined, first) * (options.grid // options.coarse) ** 2
     moments = pictures * (2 if raw else 1) if options.time and pictures > 1 else 0
-    groups = (1, first, removed_cells(options) - first, moments)  # computed one after another
+    groups = (1, first, fine, moments)  # computed one after another
     encodings = sum(groups)
     passes = sum(math.ceil(size / options.batch) for size in groups) if batched else encodings
     each = measured_ms.get(model)
@@ -170,10 +164,10 @@ class Explanation(ExplainedWords, frozen=True, kw_only=True, eq=False):
     def shown_cells(self) -> tuple[CellLoss, ...]:
         """Cells that cover the picture once: the fine ones, and coarse ones without fine ones."""
         fine = [cell for cell in self.cells if cell.fine]
-        rest = [cell for cell in self.cells if not cell.fine]
-        return (
-            *(cell for cell in rest if not any(contains(cell.box, one.box) for one in fine)),
-            *fine,
+        return tuple(
+            cell
+            for cell in sorted(self.cells, key=lambda cell: cell.fine)
+            if cell.fine or not any(contains(cell.box, one.box) for one in fine)
         )
 
     @property
@@ -208,17 +202,13 @@ def smoothed(losses: Mapping[Box, float], grid: int) -> dict[Box, float]:
     middle (measured: docs/attribution.md).  Beyond the picture nothing is lost.  A cell that
     covers several places counts in each of them, and has the largest of their values.
     """
-    place = {at: box for box in losses for at in places(box, grid)}
-    values = {
-        (row, column): sum(
-            weight * losses[place[row + y, column + x]]
-            for (y, x), weight in WEIGHT.items()
-            if (row + y, column + x) in place
-        )
-        / sum(WEIGHT.values())
-        for row, column in place
-    }
-    return {box: max(values[at] for at in places(box, grid)) for box in losses}
+    raster = {at: loss for box, loss in losses.items() for at in places(box, grid)}
+
+    def value(at: tuple[int, int]) -> float:
+        near = (w * raster.get((at[0] + y, at[1] + x), 0.0) for (y, x), w in WEIGHT.items())
+        return sum(near) / sum(WEIGHT.values())
+
+    return {box: max(map(value, places(box, grid))) for box in losses}
 
 
 def places(box: Box, grid: int) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""An explanation as a picture: the heat map over what the model was shown, with a legend in nats.
+"""An explanation as a picture: the heat map over what the model was shown.
 
 Pillow is imported when something is drawn.
 """
@@ -7,30 +7,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from textwrap import wrap
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.attribution.explained import Explanation, most, nats_text
+from engine.attribution.explained import Explanation, most
 from engine.attribution.occlusion import area
-from engine.attribution.wording import conclusion, no_place
+from engine.attribution.wording import no_place
 from engine.palette import HEAT_COLOURS
-from engine.storage.explanations import CellLoss, MomentLoss
+from engine.storage.explanations import CellLoss
 from engine.types import Image
 from engine.viewing import picture_sheet
-
-if TYPE_CHECKING:
-    from PIL.Image import Image as Picture
-    from PIL.ImageDraw import ImageDraw
 
 STRONGEST_ALPHA = 0.7  # of the colour of the strongest cell
 MUTED = 0.35  # of this, if no place is named
 SHARP = 480  # pixels: smaller pictures are enlarged for a sheet, so that edges stay sharp
-SIDE, GAP, LINE = 320, 12, 18  # pixels: width of a panel, between parts, of a line of text
-PER_ROW = 4
-MAX_LINES, CHARACTERS = 4, 84  # of the words; of a line
-_TEXT, _GROUND = "#1F2328", "#FFFFFF"
 
 
 def colour(nats: float, strongest: float) -> tuple[int, int, int, float]:
@@ -54,7 +44,7 @@ def overlaid(picture: Image, cells: Sequence[CellLoss], muted: bool = False) -> 
 
 
 def sheet(found: Explanation, pictures: Sequence[Image] = ()) -> bytes:
-    """The pictures under the map as a PNG, without words: pages and reports write them beside it.
+    """The pictures under the map as a PNG, without words, which stand beside it.
 
     `pictures`: those of a result that was read from a file.  The cell that lost most has a frame.
     The map is pale and without a frame if no place is named.
@@ -84,79 +74,3 @@ def _sharp(picture: Image, found: Explanation) -> Image:
     draw.rectangle(box, outline="black", width=6)  # white between black is seen on every ground
     draw.rectangle((box[0] + 2, box[1] + 2, box[2] - 2, box[3] - 2), outline="white", width=2)
     return np.asarray(framed)
-
-
-def png(explanation: Explanation) -> bytes:
-    """All pictures under the map, each with the losses of its moments, as a PNG."""
-    from PIL import Image as Pictures
-    from PIL import ImageDraw
-
-    panels = [_panel(picture, explanation) for picture in explanation.pictures]
-    below = [_moments(explanation.moments, index) for index in range(len(panels))]
-    head = _head(explanation)
-    columns = min(len(panels), PER_ROW)
-    width = GAP + columns * (SIDE + GAP)
-    tall = max((panel.height for panel in panels), default=0)
-    tall += LINE * max(map(len, below), default=0) + GAP
-    rows = -(-len(panels) // PER_ROW)
-    top = GAP + LINE * len(head) + GAP
-    sheet = Pictures.new("RGB", (max(width, 2 * SIDE), top + rows * tall + 4 * LINE), _GROUND)
-    draw = ImageDraw.Draw(sheet)
-    _write(draw, (GAP, GAP), head)
-    for index, panel in enumerate(panels):
-        corner = GAP + index % PER_ROW * (SIDE + GAP), top + index // PER_ROW * tall
-        sheet.paste(panel, corner)
-        _write(draw, (corner[0], corner[1] + panel.height + 2), below[index])
-    _legend(sheet, draw, (GAP, top + rows * tall), explanation.most)
-    file = io.BytesIO()
-    sheet.save(file, "PNG")
-    return file.getvalue()
-
-
-def _panel(picture: Image, explanation: Explanation) -> Picture:
-    from PIL import Image as Pictures
-
-    height, width = picture.shape[:2]
-    size = SIDE, max(1, min(round(height * SIDE / width), 4 * SIDE))
-    large = Pictures.fromarray(picture).resize(size)
-    page = overlaid(np.asarray(large), explanation.shown_cells, no_place(explanation))
-    return Pictures.fromarray(page)
-
-
-def _head(explanation: Explanation) -> list[str]:
-    run = explanation.request.run
-    said = "" if explanation.said else " (not said by the model)"
-    lines = wrap(f'"{explanation.words}"{said}', CHARACTERS)[:MAX_LINES]
-    read_first = wrap(conclusion(explanation), CHARACTERS)
-    return [*lines, f"{run.model}, sample {run.sample.id}", *read_first]
-
-
-def _moments(moments: Sequence[MomentLoss], index: int) -> list[str]:
-    return [
-        f"{one.label} {one.how}: {nats_text(one.nats)}" for one in moments if one.index == index
-    ]
-
-
-def _legend(sheet: Picture, draw: ImageDraw, corner: tuple[int, int], strongest: float) -> None:
-    """A bar from the most negative to the most positive loss, over white."""
-    from PIL import Image as Pictures
-
-    steps = np.linspace(-strongest, strongest, SIDE)
-    tones = [colour(float(nats), strongest) for nats in steps]
-    row = [[255 + (one - 255) * tone[3] for one in tone[:3]] for tone in tones]
-    bar = np.rint(np.array([row] * LINE)).astype(np.uint8)
-    sheet.paste(Pictures.fromarray(bar), corner)
-    left, top = corner
-    draw.rectangle((left, top, left + SIDE - 1, top + LINE - 1), outline=_TEXT)
-    ends = ((0, f"{-strongest:.2g}"), (SIDE // 2, "0"), (SIDE - 40, f"{strongest:+.2g}"))
-    for across, text in ends:
-        _write(draw, (left + across, top + LINE), [text])
-    told = "nats of log-probability that the words lose when the place is removed"
-    _write(draw, (left, top + 2 * LINE), [told])
-
-
-def _write(draw: ImageDraw, corner: tuple[int, int], lines: Sequence[str]) -> None:
-    """Lines of text; characters that the font lacks become question marks."""
-    for number, line in enumerate(lines):
-        text = line.encode("latin-1", "replace").decode("latin-1")
-        draw.text((corner[0], corner[1] + number * LINE), text, fill=_TEXT, font_size=13)

@@ -19,7 +19,7 @@ from engine.quoting import cut, quoted
 from engine.storage import explanations
 from engine.storage.explanations import StoredExplanation
 from engine.storage.run_header import Header
-from engine.types import MediaKind, RunRequest, Sample
+from engine.types import RunRequest, Sample
 
 OTHER_ANSWER = (
     "{} answers sample {} otherwise now than in the run, so the explanation does not belong to it: "
@@ -47,18 +47,14 @@ def mapped(stored: StoredExplanation, header: Header, sample: Sample) -> tuple[E
 
     request = header.plan.ask(sample, stored.model, stored.prompt)
     found = restored(stored, request)
-    return found, heatmap.sheet(found, shown(request, _kind(stored.model, header)).shown())
-
-
-def _kind(model: str, header: Header) -> MediaKind:
-    known = {one.name: one.shows or FAMILIES[one.family].kind for one in header.models
-             if one.family in FAMILIES}  # fmt: skip
-    if model not in known:
-        raise UnknownModel(
-            f"The run has no model {quoted(model)} of a known family, so the map of its "
-            "explanation cannot be drawn: explain the words again."
-        )
-    return known[model]
+    for model in header.models:
+        if model.name == stored.model and model.family in FAMILIES:
+            kind = model.shows or FAMILIES[model.family].kind
+            return found, heatmap.sheet(found, shown(request, kind).shown())
+    raise UnknownModel(
+        f"The run has no model {quoted(stored.model)} of a known family, so the map of its "
+        "explanation cannot be drawn: explain the words again."
+    )
 
 
 def keep(folder: Path, found: Explanation, repeat: int) -> None:

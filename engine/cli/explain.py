@@ -125,7 +125,7 @@ def _explain(options: argparse.Namespace) -> int:
         request = replace(request, token_ids=ids)
     found = explain.explain(adapter, request, watcher)
     if options.out is not None:
-        new_file.write(options.out, heatmap.png(found))
+        new_file.write(options.out, heatmap.sheet(found))
     if kept is not None:
         folder, _, row = kept
         keep(folder, found, row.repeat)

@@ -257,16 +257,16 @@ class Adapter(ABC):
         plain = self._plain.pixels(images, setting) if self._plain else None
         return self.processed(images) if plain is None else plain
 
+    def processed(self, images: Sequence[Image]) -> torch.Tensor:
+        """The same, computed by the checkpoint's own image processor."""
+        return auto_processor.values(self.image_processor, images)
+
     def grey_levels(self, one: torch.Tensor, other: torch.Tensor) -> float:
         """The largest difference of pixels [T, 3, S, S], in grey levels of the picture."""
         if one.shape != other.shape:
             return 255.0
         steps = self._plain.steps if self._plain else torch.tensor(1 / 255)
         return float(((one - other).abs() / steps).max())
-
-    def processed(self, images: Sequence[Image]) -> torch.Tensor:
-        """The same, computed by the checkpoint's own image processor."""
-        return auto_processor.values(self.image_processor, images)
 
     def visual_places(self, ids: torch.Tensor) -> torch.Tensor:
         """Which of these ids stand for visual rows."""

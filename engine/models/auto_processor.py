@@ -38,7 +38,7 @@ from transformers.video_utils import VideoMetadata
 
 from engine.errors import ModelUnavailable
 from engine.models import checkpoint_files, loading
-from engine.quoting import cut, first_line
+from engine.quoting import cut
 from engine.types import Image, ModelInfo
 
 # Where a checkpoint names its processor's class, in the order in which transformers looks.
@@ -76,17 +76,12 @@ def load(info: ModelInfo, folder: Path) -> Any:
     parts = [_part(name, kind, info, folder) for name in kind.get_attributes()]
     stored = checkpoint_files.read_if_there(folder / FILES[0], info.name)
     options = {key: value for key, value in stored.items() if key not in _ABOUT_PARTS}
-    try:
+    with loading.reading(info, folder, f"processor {kind.__name__}"):
         if kind is processing_smolvlm.SmolVLMProcessor and not processing_smolvlm.num2words:
             processing_smolvlm.num2words = str  # its class insists, but only clips' prompts need it
         if None in parts:
             kind = type(kind.__name__, (_ForPictures, kind), {})
         return kind.from_args_and_dict(parts, options)
-    except Exception as error:
-        raise ModelUnavailable(
-            f"{info.name}: its processor {kind.__name__} in {folder} cannot be built "
-            f"({first_line(error)}): copy processor and tokenizer files from one checkpoint."
-        ) from error
 
 
 def inputs(processor: Any, prompt: str, images: Sequence[Image]) -> dict[str, Any]:
@@ -132,22 +127,16 @@ class _ForPictures(ProcessorMixin):
 
 
 def _class(info: ModelInfo, folder: Path) -> Any:
+    form = "choose a checkpoint in transformers' own form (its name often ends in -hf)"
     files = [checkpoint_files.read_if_there(folder / file, info.name) for file in _NAMED_IN]
     name = next((one["processor_class"] for one in files if one.get("processor_class")), None)
-    if name is None:
-        if any("AutoProcessor" in (one.get("auto_map") or {}) for one in files):
-            raise ModelUnavailable(
-                f"{info.name}: its processor is code in {folder}, and a checkpoint's code is never "
-                "run: choose a checkpoint in transformers' own form (its name often ends in -hf)."
-            )
-        stated = checkpoint_files.read_json(folder / "config.json", info.name)
-        name = PROCESSOR_MAPPING_NAMES.get(stated.get("model_type"))
-    if name is None:
+    if name is None and any("AutoProcessor" in (one.get("auto_map") or {}) for one in files):
         raise ModelUnavailable(
-            f"{info.name} names no processor_class in {folder}, and transformers has none for its "
-            "model_type: choose a checkpoint in transformers' own form."
+            f"{info.name}: its processor is code in {folder}, and a checkpoint's code is never "
+            f"run: {form}."
         )
-    name = str(name)
+    stated = checkpoint_files.read_json(folder / "config.json", info.name)
+    name = str(name or PROCESSOR_MAPPING_NAMES.get(stated.get("model_type")))
     try:
         kind = processor_class_from_name(name)
         without = getattr(kind, "is_dummy", False)
@@ -157,8 +146,8 @@ def _class(info: ModelInfo, folder: Path) -> Any:
         raise _needs_torchvision(info, f"processor {name}")
     if not (inspect.isclass(kind) and issubclass(kind, ProcessorMixin)):
         raise ModelUnavailable(
-            f"{info.name}: transformers has no processor {cut(name)}, which {folder} names: "
-            "choose a checkpoint in transformers' own form, or correct processor_class."
+            f"{info.name}: transformers has no processor {cut(name)}, which {folder} needs: "
+            f"{form}, or correct processor_class."
         )
     return kind
 
@@ -183,10 +172,8 @@ def _part(name: str, kind: Any, info: ModelInfo, folder: Path) -> Any:
     source = PreTrainedTokenizerFast if "PixtralProcessor" in kind.__name__ else AutoTokenizer
     if name == "video_processor":
         source = AutoVideoProcessor
-    try:
+    with loading.reading(info, folder, name.replace("_", " ")):
         return source.from_pretrained(folder, subfolder=where, **_LOCAL)
-    except Exception as error:
-        raise loading.unreadable(info, folder, name.replace("_", " "), error) from error
 
 
 def _needs_torchvision(info: ModelInfo, what: str) -> ModelUnavailable:
@@ -199,8 +186,7 @@ def _needs_torchvision(info: ModelInfo, what: str) -> ModelUnavailable:
 def fields(folder: Path, name: str) -> Mapping[str, Any] | None:
     """The image processor's settings, the nested form first as in transformers; None if absent."""
     nested = checkpoint_files.read_if_there(folder / FILES[0], name).get("image_processor")
-    plain = checkpoint_files.read_if_there(folder / FILES[1], name) or None
-    return plain if nested is None else dict(nested)
+    return nested or checkpoint_files.read_if_there(folder / FILES[1], name) or None
 
 
 def load_image(info: ModelInfo, folder: Path, unnamed: Any = None) -> Any:
@@ -215,15 +201,10 @@ def load_image(info: ModelInfo, folder: Path, unnamed: Any = None) -> Any:
             f"{info.name} has no {' and no '.join(FILES)} in {folder}: copy one there."
         )
     named = stated.get("image_processor_type") or stated.get("feature_extractor_type")
-    try:
+    with loading.reading(info, folder, f"image processor {named or ''}"):
         if named is None and unnamed is not None:
             return unnamed.from_pretrained(folder, local_files_only=True)
         return AutoImageProcessor.from_pretrained(folder, backend="pil", **_LOCAL)
-    except Exception as error:
-        raise ModelUnavailable(
-            f"{info.name}: its image processor {named or ''} in {folder} cannot be used "
-            f"({first_line(error)}): name a class that transformers has, or copy the file again."
-        ) from error
 
 
 def values(processor: Any, images: Sequence[Image]) -> torch.Tensor:
@@ -242,21 +223,15 @@ def published_clip(size: int) -> Any:
     return CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size=crop)
 
 
-def refuse_other_sizes(info: ModelInfo, processor: Any, pixels: Any, size: int) -> None:
-    """ModelUnavailable unless `pixels` returns [T, 3, size, size] for pictures of any shape."""
-    wanted = (1, 3, size, size)
+def refuse_other_sizes(info: ModelInfo, folder: Path, processor: Any, size: int) -> None:
+    """ModelUnavailable unless the pixels of pictures of any shape are [T, 3, size, size]."""
     for height, width in _TRIED:
         picture = np.full((height, width, 3), 127, np.uint8)
-        try:
-            with np.errstate(all="raise"):
-                found = tuple(pixels([picture]).shape)
-        except Exception as error:
-            raise ModelUnavailable(
-                f"{info.name}: its image processor {type(processor).__name__} fails on a picture "
-                f"({first_line(error)}): correct its settings in preprocessor_config.json."
-            ) from error
-        if found != wanted:
+        with loading.reading(info, folder, "image processor"), np.errstate(all="raise"):
+            found = tuple(values(processor, [picture]).shape)
+        if found != (1, 3, size, size):
             raise ModelUnavailable(
                 f"{info.name}: its image processor {type(processor).__name__} makes pixels of "
-                f"{found}, but its vision tower takes {wanted}: copy both from one checkpoint."
+                f"{found}, but its vision tower takes {(1, 3, size, size)}: copy both from one "
+                "checkpoint."
             )

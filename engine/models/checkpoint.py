@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta, Struct
 
 from engine import settings
 from engine.errors import ModelUnavailable, SettingsError
@@ -17,19 +20,16 @@ from engine.types import VARIANT_MARK, MediaKind, Pixels
 
 Quantization = Literal["8bit", "4bit"]
 DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+MAX_TEXT = 1000  # characters of a value in models.toml
+Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT, pattern=r"^[^\x00-\x1f\x7f]+$")]
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_FIELDS = {
-    *("name", "label", "family", "checkpoint", "revision"),
-    *("dtype", "demo", "quantization", "shows", "download"),
-}
 _ALLOWED: dict[str, set[str]] = {  # the values of these fields
     "family": set(FAMILIES),
     "dtype": set(DTYPE_BYTES),
     "quantization": set(quantization.KINDS),
     "shows": {*get_args(MediaKind)},
 }
-MAX_TEXT = 1000  # characters of a value in models.toml
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,21 @@ class ModelEntry:
         return f"{self.dtype} {self.quantization}" if self.quantization else self.dtype
 
 
+class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One [[model]] of models.toml."""
+
+    name: Text
+    checkpoint: Text
+    label: Text | None = None
+    family: Text | None = None
+    revision: Text | None = None
+    dtype: Text = "float32"
+    demo: bool = False
+    quantization: Text | None = None
+    shows: Text | None = None
+    download: Text | None = None
+
+
 def read_entries(table: dict[str, Any], path: Path) -> tuple[ModelEntry, ...]:
     """The entries in the parsed text of this file, in its order; SettingsError says what is
     wrong."""
@@ -80,50 +95,34 @@ def read_entries(table: dict[str, Any], path: Path) -> tuple[ModelEntry, ...]:
     return entries
 
 
-def _entry(row: Any, path: Path) -> ModelEntry:
-    if not isinstance(row, dict) or not {"name", "checkpoint"} <= set(row):
-        raise SettingsError(f"{shown(path)}: {quoted(row)} needs name and checkpoint.")
-    name, where = str(row["name"]), str(row["checkpoint"])
-    if VARIANT_MARK in name:
+def _entry(given: Any, path: Path) -> ModelEntry:
+    try:
+        row = msgspec.convert(given, Row)
+    except msgspec.ValidationError as error:
+        why = str(error).replace("`", "'")
         raise SettingsError(
-            f"{shown(path)}: {quoted(name)} holds {VARIANT_MARK}, which begins the words of a "
+            f"{shown(path)}: {quoted(given)} is no entry ({why[:1].lower()}{why[1:]}): correct it; "
+            f"its fields are {', '.join(Row.__struct_fields__)}."
+        ) from error
+    if VARIANT_MARK in row.name:
+        raise SettingsError(
+            f"{shown(path)}: {quoted(row.name)} holds {VARIANT_MARK}, which begins the words of a "
             "variant: rename it."
         )
-    if unknown := sorted(row.keys() - _FIELDS):
-        raise _unknown(path, name, "field", unknown[0], _FIELDS)
-    for key, value in row.items():
-        text = isinstance(value, str) and 0 < len(value) <= MAX_TEXT and value.isprintable()
-        if key != "demo" and not text:
-            raise SettingsError(
-                f"{shown(path)}: {quoted(key)} is {quoted(value)}: write it as a text of 1 to "
-                f"{MAX_TEXT:,} characters, in quotes."
-            )
     for key, allowed in _ALLOWED.items():
-        if key in row and row[key] not in allowed:
-            raise _unknown(path, name, key, row[key], allowed)
-    place = settings.expand(where, path.parent)
-    folder = None if is_hub_name(where) and not place.exists() else place
-    family = row.get("family") or _family_of(name, folder or hub_folder(where, row.get("revision")))
-    return ModelEntry(
-        name=name,
-        label=row.get("label", name),
-        family=family,
-        kind=row.get("shows", FAMILIES[family].kind),
-        checkpoint=where,
-        folder=folder,
-        revision=row.get("revision"),
-        dtype=row.get("dtype", "float32"),
-        demo=row.get("demo") is True,
-        quantization=row.get("quantization"),
-        download=row.get("download"),
-    )
-
-
-def _unknown(path: Path, name: str, what: str, value: str, allowed: set[str]) -> SettingsError:
-    return SettingsError(
-        f"{shown(path)}: {quoted(name)} has the unknown {what} {quoted(value)}: known are "
-        f"{', '.join(sorted(allowed))}."
-    )
+        if (value := getattr(row, key)) is not None and value not in allowed:
+            raise SettingsError(
+                f"{shown(path)}: {quoted(row.name)} has the unknown {key} {quoted(value)}: known "
+                f"are {', '.join(sorted(allowed))}."
+            )
+    place = settings.expand(row.checkpoint, path.parent)
+    folder = None if is_hub_name(row.checkpoint) and not place.exists() else place
+    local = folder or hub_folder(row.checkpoint, row.revision)
+    family = row.family or _family_of(row.name, local)
+    fields = msgspec.structs.asdict(row)
+    kind = fields.pop("shows") or FAMILIES[family].kind
+    fields |= {"label": row.label or row.name, "family": family}
+    return ModelEntry(**fields, kind=kind, folder=folder)
 
 
 def _family_of(name: str, folder: Path | None) -> str:
@@ -152,11 +151,11 @@ def locate(entry: ModelEntry) -> Path:
         )
     try:
         if not folder.is_dir():
-            supported.refuse_gguf_file(name, folder)
+            supported.refuse_listed(name, shown(folder), {folder.name})
+            why = f"{folder} is a file, not a checkpoint folder" if folder.exists() else ""
             raise ModelUnavailable(
-                f"{name}: {folder} is a file, not a checkpoint folder: correct its checkpoint in "
-                "models.toml."
-                if folder.exists()
+                f"{name}: {why}: correct its checkpoint in models.toml."
+                if why
                 else f"{name} is not on this machine: put its checkpoint folder at {folder}, or "
                 "change its checkpoint in models.toml."
             )

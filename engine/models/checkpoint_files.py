@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from engine import plain_files
 from engine.errors import BadInput, ModelUnavailable
 from engine.models import checkpoint_schema
-from engine.quoting import cut
+from engine.quoting import cut, first_line
 
 JSON_BYTES = 16 * 2**20  # of one settings file; published ones have a few kilobytes
 LARGE_BYTES = 128 * 2**20  # of a tokenizer, or of any other JSON file in the folder
@@ -68,17 +68,15 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
         raise ValueError(f"{text} is not a number in JSON")
 
     refuse_unreadable(path, name)
-    data = read_bytes(path, JSON_BYTES, name)
     try:
-        content = json.loads(data, parse_constant=no_number)
+        content = json.loads(read_bytes(path, JSON_BYTES, name), parse_constant=no_number)
     except (ValueError, RecursionError) as error:
         raise ModelUnavailable(
             f"{name}: {path} cannot be read ({cut(str(error))}): copy it again."
         ) from error
     if not isinstance(content, dict):
         raise ModelUnavailable(f"{name}: {path} is not a JSON object: copy it again.")
-    if kind := checkpoint_schema.kind_of(path.name, content):
-        checkpoint_schema.check(content, kind, path, name)
+    checkpoint_schema.check(content, path, name)
     return content
 
 
@@ -89,10 +87,7 @@ def read_if_there(path: Path, name: str) -> dict[str, Any]:
 
 def read_bytes(path: Path, limit: int, name: str) -> bytes:
     """The content of a regular file of a checkpoint, or ModelUnavailable."""
-    try:
-        return plain_files.read_bytes(path, limit, f"{name}:")
-    except (BadInput, OSError) as error:
-        raise ModelUnavailable(str(error)) from error
+    return plain_files.read_bytes(path, limit, f"{name}:", error=ModelUnavailable)
 
 
 def check_settings(folder: Path, name: str) -> None:
@@ -110,29 +105,26 @@ def check_settings(folder: Path, name: str) -> None:
 
 def refuse_unreadable(path: Path, name: str, limit: int | None = None) -> None:
     """ModelUnavailable if the file is absent, unreadable, a git-lfs pointer or over `limit`."""
-    if path.exists() and not path.is_file():  # a pipe would block
-        raise ModelUnavailable(f"{name}: {path} is not a file: {AGAIN}.")
+    why = fix = ""
     try:
-        with path.open("rb") as stream:
-            start, size = stream.read(len(POINTER)), os.fstat(stream.fileno()).st_size
+        if path.exists() and not path.is_file():  # a pipe would block
+            why = "is not a file"
+        else:
+            with path.open("rb") as stream:
+                start, size = stream.read(len(POINTER)), os.fstat(stream.fileno()).st_size
+            if start == POINTER:
+                why, fix = "is a git-lfs pointer, not the file itself", "run `git lfs pull` there"
+            elif limit is not None and size > limit:
+                why = f"has {size:,} bytes; at most {limit:,} are allowed"
     except FileNotFoundError as error:
         raise ModelUnavailable(
             f"{name} has no {path.name} in {path.parent}: point its entry in models.toml "
             "at a checkpoint folder."
         ) from error
     except OSError as error:
-        raise ModelUnavailable(
-            f"{name}: {path} cannot be read ({error.strerror}): give this user read permission."
-        ) from error
-    if start == POINTER:
-        raise ModelUnavailable(
-            f"{name}: {path} is a git-lfs pointer, not the file itself: run `git lfs pull` in "
-            "its folder, or download it again."
-        )
-    if limit is not None and size > limit:
-        raise ModelUnavailable(
-            f"{name}: {path} has {size:,} bytes; at most {limit:,} are allowed: {AGAIN}."
-        )
+        why, fix = f"cannot be read ({error.strerror})", "give this user read permission"
+    if why:
+        raise ModelUnavailable(f"{name}: {path} {why}: {fix or AGAIN}.")
 
 
 def weight_files(folder: Path, name: str) -> list[Path]:
@@ -159,8 +151,7 @@ def _indexed(folder: Path, index: Path, form: str, name: str) -> list[Path]:
     for shard in shards:
         if shard.parent.resolve() != folder.resolve():
             raise ModelUnavailable(
-                f"{name}: {index} lists {shard}, which lies outside its folder, and is refused: "
-                f"{AGAIN}."
+                f"{name}: {index} lists {shard}, which lies outside its folder: {AGAIN}."
             )
         if not shard.is_file():
             raise ModelUnavailable(f"{name} lacks {shard}, which its index lists: {AGAIN}.")
@@ -173,56 +164,47 @@ def _indexed(folder: Path, index: Path, form: str, name: str) -> list[Path]:
     return shards
 
 
-def _shapes(file: Path, name: str) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor of a safetensors file, or ModelUnavailable if it is incomplete."""
+def _contents(file: Path, name: str) -> dict[str, tuple[int, object]]:
+    """Each tensor of a safetensors file, or each part of a .bin file, which is a zip archive: how
+    many weights it has at most, and what identifies it.  ModelUnavailable if it is incomplete."""
     refuse_unreadable(file, name)
+    is_archive = file.suffix != ".safetensors"
     try:
+        if is_archive:
+            with zipfile.ZipFile(file) as archive:
+                parts = archive.infolist()
+            # 16 bits are assumed, as in releases
+            return {
+                one.filename: (one.file_size // 2 if "/data/" in one.filename else 0, one.CRC)
+                for one in parts
+            }
         with safe_open(file, framework="np") as tensors:
-            return {key: tuple(tensors.get_slice(key).get_shape()) for key in tensors.keys()}  # noqa: SIM118 - no mapping
-    except (OSError, SafetensorError) as error:
+            shapes = {key: tuple(tensors.get_slice(key).get_shape()) for key in tensors.keys()}  # noqa: SIM118 - no mapping
+        return {
+            key: (0 if STRAY.search(key) else math.prod(shape), shape)
+            for key, shape in shapes.items()
+        }
+    except (OSError, SafetensorError, zipfile.BadZipFile, ValueError) as error:
+        form = "file of PyTorch weights" if is_archive else "safetensors file"
         raise ModelUnavailable(
-            f"{name}: {file} is not a complete safetensors file ({error}): {AGAIN}."
-        ) from error
-
-
-def _archive(file: Path, name: str) -> list[zipfile.ZipInfo]:
-    """The parts of a .bin file, which is a zip archive, or ModelUnavailable."""
-    refuse_unreadable(file, name)
-    try:
-        with zipfile.ZipFile(file) as archive:
-            return archive.infolist()
-    except (OSError, zipfile.BadZipFile, ValueError) as error:
-        raise ModelUnavailable(
-            f"{name}: {file} is not a complete file of PyTorch weights ({error}): {AGAIN}."
+            f"{name}: {file} is not a complete {form} ({first_line(error)}): {AGAIN}."
         ) from error
 
 
 def weight_count(folder: Path, name: str) -> int:
     """The number of weights in the files; an upper bound for .bin files, which are not read."""
-    total = 0
-    for file in weight_files(folder, name):
-        if file.suffix == ".safetensors":
-            stored = _shapes(file, name).items()
-            total += sum(math.prod(shape) for key, shape in stored if not STRAY.search(key))
-        else:
-            parts = _archive(file, name)
-            size = sum(part.file_size for part in parts if "/data/" in part.filename)
-            total += (size or file.stat().st_size) // 2  # 16 bits are assumed, as in releases
-    return total
+    return sum(
+        sum(count for count, _ in _contents(file, name).values()) or file.stat().st_size // 2
+        for file in weight_files(folder, name)
+    )
 
 
 def header_digest(folder: Path, name: str) -> str:
     """A digest of the names, shapes and sizes of all weights and of the JSON files; fast."""
     total = _configuration(folder, name)
     for file in weight_files(folder, name):
-        own = hashlib.blake2b(str(file.stat().st_size).encode(), digest_size=16)
-        if file.suffix == ".safetensors":
-            for key, shape in sorted(_shapes(file, name).items()):
-                own.update(f"{key}:{shape}".encode())
-        else:
-            for part in _archive(file, name):
-                own.update(f"{part.filename}:{part.file_size}:{part.CRC}".encode())
-        total.update(f"{file.name}:{own.hexdigest()}".encode())
+        total.update(f"{file.name}:{file.stat().st_size}".encode())
+        total.update(repr(sorted(_contents(file, name).items())).encode())
     return total.hexdigest()
 
 

@@ -6,7 +6,9 @@ nested as in Qwen3-VL.  The feature cache keeps the named tensors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from itertools import chain
 from typing import Any
 
 import torch
@@ -20,29 +22,24 @@ FIELDS = (ROWS, "deepstack_features")
 _NAMES = ("vision", "visual", "image")  # how the modules of a tower are called
 
 
-def features(out: Any) -> Features:
-    """The tensors of an encoder's output that forward() reads."""
-    found: dict[str, torch.Tensor] = {}
-    for name in FIELDS:
-        found |= _named(name, getattr(out, name, None))
-    return Features(found)
-
-
 def modality(prepared: Prepared) -> str:
     """Which encoder takes these pixels: that of clips, or that of images."""
     return "video" if prepared.pixel_name == "pixel_values_videos" else "image"
 
 
-def _named(name: str, value: Any) -> dict[str, torch.Tensor]:
+def features(out: Any) -> Features:
+    """The tensors of an encoder's output that forward() reads."""
+    pairs = (_named(name, getattr(out, name, None)) for name in FIELDS)
+    return Features(dict(chain.from_iterable(pairs)))
+
+
+def _named(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """A tensor, or nested lists of tensors, by names such as "pooler_output.0"."""
-    if value is None:
-        return {}
     if isinstance(value, torch.Tensor):
-        return {name: value}
-    found: dict[str, torch.Tensor] = {}
-    for index, one in enumerate(value):
-        found |= _named(f"{name}.{index}", one)
-    return found
+        yield name, value
+    elif value is not None:
+        for index, one in enumerate(value):
+            yield from _named(f"{name}.{index}", one)
 
 
 def rows(found: Features) -> int:
@@ -86,28 +83,19 @@ def outside_language(model: Any, decoder: Decoder) -> Iterator[torch.nn.Module]:
             yield module
 
 
-class Outermost:
+@contextmanager
+def outermost(modules: Iterable[torch.nn.Module]) -> Iterator[list[torch.nn.Module]]:
     """Inside a `with`: which of these modules are called while none of the others is running."""
+    called: list[torch.nn.Module] = []
+    running: list[torch.nn.Module] = []
 
-    def __init__(self, modules: Iterator[torch.nn.Module]) -> None:
-        self.modules: list[torch.nn.Module] = []
-        self._given, self._depth = list(modules), 0
-        self._handles: list[torch.utils.hooks.RemovableHandle] = []
+    def enter(module: torch.nn.Module, *_: Any) -> None:
+        if not running and module not in called:
+            called.append(module)
+        running.append(module)
 
-    def __enter__(self) -> Outermost:
-        for module in self._given:
-            self._handles.append(module.register_forward_pre_hook(self._enter))
-            self._handles.append(module.register_forward_hook(self._leave))
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-
-    def _enter(self, module: torch.nn.Module, *_: Any) -> None:
-        if self._depth == 0 and not any(module is one for one in self.modules):
-            self.modules.append(module)
-        self._depth += 1
-
-    def _leave(self, *_: Any) -> None:
-        self._depth -= 1
+    with ExitStack() as stack:
+        for module in modules:
+            stack.callback(module.register_forward_pre_hook(enter).remove)
+            stack.callback(module.register_forward_hook(lambda *_: running.pop() and None).remove)
+        yield called

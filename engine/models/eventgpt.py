@@ -14,13 +14,12 @@ from typing import Any
 import torch
 from transformers import CLIPImageProcessorPil
 
-from engine.models import auto_processor, checkpoint_files
+from engine.models import auto_processor
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
 from engine.models.loading import (
     info_of,
-    load_sentencepiece,
     load_tokenizer,
     load_weights,
     refuse_larger_tokenizer,
@@ -44,7 +43,7 @@ class EventGPTAdapter(Adapter):
     @classmethod
     def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
         info = info_of(entry, folder)
-        tokenizer = _tokenizer(info, folder)
+        tokenizer = load_tokenizer(info, folder, by_config=True)
         model, info = load_weights(EventGPT, info, folder)
         size = model.config.tower_config().image_size
         if auto_processor.fields(folder, info.name) is None:
@@ -53,7 +52,7 @@ class EventGPTAdapter(Adapter):
             processor, notes = auto_processor.load_image(info, folder, CLIPImageProcessorPil), []
         _add_markers(info, folder, model, tokenizer)
         adapter = cls(info, model, tokenizer, processor, notes)
-        auto_processor.refuse_other_sizes(info, processor, adapter.pixels, size)
+        auto_processor.refuse_other_sizes(info, folder, processor, size)
         return adapter
 
     @property
@@ -100,18 +99,6 @@ class EventGPTAdapter(Adapter):
     def vision_modules(self) -> list[torch.nn.Module]:
         model = self.model.model
         return [model.visual_tower, model.visual_projector, model.feature_adaptor]
-
-
-def _tokenizer(info: ModelInfo, folder: Path) -> Any:
-    """The checkpoint's tokenizer; a sentencepiece model is read as in the published code.
-
-    That means `legacy`, unless its tokenizer_config.json says otherwise: a space is inserted after
-    a special token.
-    """
-    if not (folder / "tokenizer.model").is_file():
-        return load_tokenizer(info, folder)
-    stated = checkpoint_files.read_if_there(folder / "tokenizer_config.json", info.name)
-    return load_sentencepiece(info, folder, legacy=stated.get("legacy") is not False)
 
 
 def _add_markers(info: ModelInfo, folder: Path, model: Any, tokenizer: Any) -> None:

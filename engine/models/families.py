@@ -26,19 +26,19 @@ Rows = Callable[[Tower, int, Mapping[str, Any]], int]
 class Family(NamedTuple):
     """A family's adapter, its kind of media, and how it writes its config.json.
 
-    `text`: the field of the language model ("" if it is the whole file).  `tower`: the default
-    tower.  `rows` gives the number of visual rows from the tower, the number of pictures and
-    config.json.  The family "transformers" has any model_type that transformers knows: sizes are
-    found by their usual names, and only the checkpoint's processor knows the number of rows.
-    `lean`: batches and a compiled step are proved to give its own answers.
+    `tower`: the default tower.  `rows` gives the number of visual rows from the tower, the number
+    of pictures and config.json.  `use`: the repository or folder whose form its adapter reads.  The
+    family "transformers" has any model_type that transformers knows; only the checkpoint's
+    processor knows the number of rows.  `lean`: batches and a compiled step are proved to give its
+    own answers.
     """
 
     adapter: str
     kind: MediaKind
     model_type: str = ""
-    text: str = ""
     tower: Tower | None = None
     rows: Rows | None = None
+    use: str = ""
     lean: bool = True
 
 
@@ -47,27 +47,28 @@ FAMILIES: dict[str, Family] = {
         "engine.models.eventgpt:EventGPTAdapter",
         "events",
         "EventChat_llama",
-        tower=CLIP_L_336,
+        CLIP_L_336,
         # one row per picture, then one per patch and one for CLS, averaged over pictures
-        rows=lambda tower, images, _: images + tower.patches + 1,
+        lambda tower, images, _: images + tower.patches + 1,
+        "the EventGPT-7b folder of its authors",
     ),
     "video_llava": Family(
         "engine.models.llava:VideoLlavaAdapter",
         "video",
         "video_llava",
-        "text_config",
         CLIP_L_224,
-        rows=lambda tower, images, _: images * (tower.patches + 1),
+        lambda tower, images, _: images * (tower.patches + 1),
+        "LanguageBind/Video-LLaVA-7B-hf",
     ),
     "llava": Family(
         "engine.models.llava:LlavaAdapter",
         "image",
         "llava",
-        "text_config",
         CLIP_L_336,
-        rows=lambda tower, images, config: (
+        lambda tower, images, config: (
             images * (tower.patches + (config.get("vision_feature_select_strategy") == "full"))
         ),
+        "llava-hf/llava-1.5-7b-hf",
     ),
     ANY_FAMILY: Family(
         "engine.models.transformers_adapter:TransformersAdapter", "image", lean=False
@@ -100,14 +101,12 @@ def _model_types(task: str) -> frozenset[str]:
     package = importlib.util.find_spec("transformers")
     assert package is not None and package.origin is not None
     path = Path(package.origin).parent / "models" / "auto" / "modeling_auto.py"
-    tables = {
-        ast.unparse(node.targets[0]): node.value
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.Assign)
-    }
-    made = tables[f"MODEL_FOR_{task}_MAPPING_NAMES"]
-    assert isinstance(made, ast.Call)  # OrderedDict([(model_type, class), ...])
-    return frozenset(dict(ast.literal_eval(made.args[0])))
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        named = isinstance(node, ast.Assign) and ast.unparse(node.targets[0])
+        if named == f"MODEL_FOR_{task}_MAPPING_NAMES":
+            assert isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+            return frozenset(dict(ast.literal_eval(node.value.args[0])))  # OrderedDict([...])
+    raise LookupError(f"{path} has no models for {task}")
 
 
 def known() -> frozenset[str]:

@@ -60,13 +60,13 @@ class PlaceholderAdapter(Adapter):
         config = model.config
         chosen, deep = config.vision_feature_layer, config.vision_config.num_hidden_layers
         for layer in chosen if isinstance(chosen, list) else [chosen]:
-            if not -deep - 1 <= layer <= deep:
+            if layer == 0 or not -deep - 1 <= layer <= deep:
                 raise ModelUnavailable(
                     f"{info.name}: the vision_feature_layer of its config.json is {layer}, "
                     f"but its tower has {deep} layers: copy both from one checkpoint."
                 )
         size = int(config.vision_config.image_size)
-        auto_processor.refuse_other_sizes(info, processor, adapter.pixels, size)
+        auto_processor.refuse_other_sizes(info, folder, processor, size)
         return adapter
 
     @property

@@ -18,7 +18,7 @@ from transformers import AutoTokenizer, LlamaTokenizer
 from transformers.utils import logging as transformers_logging
 
 from engine import settings
-from engine.errors import Cancelled, ModelUnavailable
+from engine.errors import ModelUnavailable, StageScopeError
 from engine.machine import device as devices
 from engine.machine import memory
 from engine.models import checkpoint_files, model_card, quantization
@@ -28,9 +28,28 @@ from engine.types import ModelInfo
 
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()  # random weights are refused here
-# A broken folder can make transformers raise almost anything: its own validation errors,
-# UnpicklingError, KeyError ...  The user sees one message, and the cause is chained.
-CANNOT_LOAD = (Exception,)
+
+
+@contextmanager
+def reading(info: ModelInfo, folder: Path, part: str) -> Iterator[None]:
+    """Any error about a part of the checkpoint as one sentence, with its cause chained.
+
+    A broken folder can make transformers raise almost anything: its own validation errors,
+    UnpicklingError, KeyError ...
+    """
+    try:
+        yield
+    except StageScopeError:
+        raise
+    except Exception as error:
+        why, fix = first_line(error), "copy all its files from one checkpoint"
+        if memory.is_out_of_memory(error):
+            left = devices.memory_of(torch.device(info.device))
+            why = f"{gib(left.free)} of {gib(left.total)} are free on {info.device}; {why}"
+            fix = "close other programs, or choose a smaller dtype or model"
+        raise ModelUnavailable(
+            f"{info.name}: the {part} in {folder} cannot be loaded ({why}): {fix}."
+        ) from error
 
 
 @contextmanager
@@ -57,7 +76,7 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
     torch.set_num_threads(settings.load().threads)
     before = transformers_logging.set_tqdm_hook(_bar)
     try:
-        with warnings.catch_warnings():
+        with reading(info, folder, "weights"), warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # about deprecated keys
             _refuse_code(info, folder)
             _refuse_larger_than_its_weights(model_class, info, folder)
@@ -72,21 +91,6 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
             )
             _refuse_incomplete(info.name, folder, report)
             model = model if info.quantization else model.to(info.device)
-    except (ModelUnavailable, Cancelled):
-        raise
-    except CANNOT_LOAD as error:
-        line = first_line(error)
-        if memory.is_out_of_memory(error):
-            left = devices.memory_of(torch.device(info.device))
-            raise ModelUnavailable(
-                f"{info.name} does not fit into the memory of {info.device}: "
-                f"{gib(left.free)} of {gib(left.total)} are free ({line}): "
-                "close other programs, or choose a smaller dtype or model."
-            ) from error
-        raise ModelUnavailable(
-            f"{info.name}: the weights in {folder} cannot be loaded ({line}): "
-            "copy or download the checkpoint again."
-        ) from error
     finally:
         transformers_logging.set_tqdm_hook(before)
     count = info.parameters if info.quantization else _count(model)
@@ -118,19 +122,17 @@ def _refuse_code(info: ModelInfo, folder: Path) -> None:
             continue
         try:
             torch.load(file, map_location="meta", weights_only=True, mmap=True)
-        except pickle.UnpicklingError as error:
-            # the name that weights_only refused, from torch's long message
-            lines = str(error).splitlines()
-            what = next((x for x in lines if "GLOBAL" in x or "Unsupported" in x), "a pickle")
-            what = what.split("WeightsUnpickler error:")[-1].strip()[:120]
+        except Exception as error:
+            why = f"is not a complete file of PyTorch weights ({first_line(error)})"
+            if isinstance(error, pickle.UnpicklingError):
+                # the name that weights_only refused, from torch's long message
+                lines = str(error).splitlines()
+                what = next((x for x in lines if "GLOBAL" in x or "Unsupported" in x), "a pickle")
+                what = what.split("WeightsUnpickler error:")[-1].strip()[:120]
+                why = f"holds more than tensors ({what}), which could run code"
             raise ModelUnavailable(
-                f"{info.name}: {file} holds more than tensors ({what}) and is not "
-                "opened, as this could run code: use a safetensors copy of the checkpoint."
-            ) from error
-        except (RuntimeError, OSError, EOFError, ValueError, KeyError) as error:
-            raise ModelUnavailable(
-                f"{info.name}: {file} is not a complete file of PyTorch weights "
-                f"({first_line(error)}): copy or download it again."
+                f"{info.name}: {file} {why}, and is not opened: use a safetensors copy of the "
+                "checkpoint."
             ) from error
 
 
@@ -160,31 +162,26 @@ def _refuse_incomplete(name: str, folder: Path, report: Mapping[str, Any]) -> No
         )
 
 
-def load_tokenizer(info: ModelInfo, folder: Path) -> Any:
-    refuse_absent(info, folder, ("tokenizer.json", "tokenizer.model"))
-    try:
-        if (folder / "tokenizer.json").is_file():
-            return AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except CANNOT_LOAD as error:
-        raise unreadable(info, folder, "tokenizer", error) from error
-    return load_sentencepiece(info, folder, legacy=True)
+def load_tokenizer(info: ModelInfo, folder: Path, by_config: bool = False) -> Any:
+    """The folder's tokenizer.json, or its sentencepiece model; `by_config`: that comes first.
 
-
-def load_sentencepiece(info: ModelInfo, folder: Path, legacy: bool) -> Any:
-    """The tokenizer of a folder that has only tokenizer.model.
-
-    AutoTokenizer would return a generic tokenizer that does not insert the leading space.
-    `legacy` inserts a space after a special token, as the tokenizer.json of LLaVA-1.5 and
-    Video-LLaVA does, whatever the "legacy" setting in their folders says.
+    AutoTokenizer would make a generic tokenizer of a sentencepiece model, without the leading
+    space.  `legacy` inserts a space after a special token, as the tokenizer.json of LLaVA-1.5 and
+    Video-LLaVA does, whatever their folders say; with `by_config` the folder may say otherwise.
     """
+    names = ("tokenizer.json", "tokenizer.model")
+    refuse_absent(info, folder, names)
+    fast, sentencepiece = ((folder / name).is_file() for name in names)
     stated = checkpoint_files.read_if_there(folder / "tokenizer_config.json", info.name)
-    bos = stated.get("add_bos_token") is not False
-    try:
+    with reading(info, folder, "tokenizer"):
+        if fast and not (by_config and sentencepiece):
+            return AutoTokenizer.from_pretrained(folder, local_files_only=True)
         return LlamaTokenizer.from_pretrained(
-            folder, local_files_only=True, legacy=legacy, add_bos_token=bos
+            folder,
+            local_files_only=True,
+            legacy=not by_config or stated.get("legacy") is not False,
+            add_bos_token=stated.get("add_bos_token") is not False,
         )
-    except CANNOT_LOAD as error:
-        raise unreadable(info, folder, "tokenizer", error) from error
 
 
 def refuse_larger_tokenizer(info: ModelInfo, folder: Path, tokens: int, rows: int) -> None:
@@ -202,9 +199,3 @@ def refuse_absent(info: ModelInfo, folder: Path, names: tuple[str, ...]) -> None
         raise ModelUnavailable(
             f"{info.name} has no {' and no '.join(names)} in {folder}: copy one there."
         )
-
-
-def unreadable(info: ModelInfo, folder: Path, what: str, error: Exception) -> ModelUnavailable:
-    return ModelUnavailable(
-        f"{info.name}: the {what} in {folder} cannot be read ({first_line(error)}): copy it again."
-    )

@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Annotated, Any, NamedTuple, get_args
 
-from engine import settings
+from msgspec import Meta, Struct
+
+from engine import plain_files, settings
 from engine.decoding import generation_rules
 from engine.errors import ModelUnavailable
 from engine.models import checkpoint, checkpoint_files
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
-from engine.models.checkpoint_files import read_json
+from engine.models.checkpoint_files import JSON_BYTES, read_json
 from engine.models.families import FAMILIES, PICTURES
 from engine.prompts import plain_question
 from engine.quoting import gib
@@ -28,13 +30,7 @@ from engine.types import MediaKind, ModelInfo, Tower
 # shown ("inputs") if that was more than one thing.  Without the file any question is accepted.
 TRAINED = "trained_questions.json"
 
-_CLIP = {  # of a vision_config that leaves a field out
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "image_size": 224,
-    "patch_size": 32,
-}
+_CLIP = (768, 12, 12, 224, 32)  # of a vision_config that leaves a size of _TOWER out
 Config = Mapping[str, Any]
 # Where a config.json of any family keeps its language model; it is the whole file in older ones.
 _LANGUAGE = ("text_config", "llm_config", "language_config", "decoder")
@@ -114,18 +110,11 @@ class Shape:
 
 def read(entry: ModelEntry, folder: Path) -> Shape:
     """The sizes in the folder's config.json, or ModelUnavailable that names the field."""
-    path = folder / "config.json"
-    config = read_json(path, entry.name)
-    try:
-        return of_config(entry.family, entry.kind, config)
-    except (TypeError, ValueError, AttributeError, ZeroDivisionError, KeyError) as error:
-        raise ModelUnavailable(
-            f"{entry.name}: {path} does not describe a model ({error}): copy it again."
-        ) from error
+    return of_config(entry.family, entry.kind, read_json(folder / "config.json", entry.name))
 
 
 def of_config(family: str, kind: MediaKind, config: Config) -> Shape:
-    """The sizes in a parsed config.json; ValueError or another error for impossible ones.
+    """The sizes in a parsed config.json, whose values were checked as they were read.
 
     `kind`: what the model is shown, which decides the number of pictures.
     """
@@ -133,49 +122,35 @@ def of_config(family: str, kind: MediaKind, config: Config) -> Shape:
     language = next((config[key] for key in _LANGUAGE if isinstance(config.get(key), dict)), config)
     # some files state the dtype of the weights only for the language model
     dtypes = [part.get(key) for part in (config, language) for key in ("dtype", "torch_dtype")]
-    stored = next((str(dtype) for dtype in dtypes if dtype), None)
-    vision = config.get("vision_config")
-    if form.rows is None or form.tower is None:
-        part = dict(language)
-        if isinstance(inner := part.get("intermediate_size"), list):  # one for each layer
-            part["intermediate_size"] = max(inner, default=None)
-        text = _text(part, DEFAULTS.get(str(part.get("model_type")), OTHER))
-        sizes = [_first(vision, names) for names in _TOWER] if isinstance(vision, dict) else []
-        return Shape(Tower(*sizes) if any(sizes) else None, text, images, None, stored)
     tower = form.tower
-    if vision is not None:
-        tower = Tower(*(_whole(vision, field, value) for field, value in _CLIP.items()))
-    text = _text(config.get(form.text) or {} if form.text else config, DEFAULTS["llama"])
-    return Shape(tower, text, images, form.rows(tower, images, config), stored)
-
-
-def _text(part: Config, usual: LanguageShape) -> LanguageShape:
-    values = zip(_TEXT, usual, strict=True)
-    text = LanguageShape(*(_whole(part, field, absent) for field, absent in values))
+    if isinstance(vision := config.get("vision_config"), dict):
+        usual = _CLIP if form.rows else (None,) * len(_TOWER)
+        sizes = [_size(vision, *names) or one for names, one in zip(_TOWER, usual, strict=True)]
+        tower = Tower(*sizes) if any(sizes) else None
+    usual_text = "llama" if form.rows else str(language.get("model_type"))
+    sized = zip(_TEXT, DEFAULTS.get(usual_text, OTHER), strict=True)
+    known: list[Any] = [_size(language, name) or absent for name, absent in sized]
+    text = LanguageShape(*known)
     kv_heads, head_dim = text.kv_heads or text.heads, text.head_dim or text.hidden // text.heads
-    return text._replace(kv_heads=kv_heads, head_dim=head_dim)
+    return Shape(
+        tower=tower,
+        text=text._replace(kv_heads=kv_heads, head_dim=head_dim),
+        images=images,
+        visual_tokens=form.rows(tower, images, config) if form.rows and tower else None,
+        stored_dtype=next((str(dtype) for dtype in dtypes if dtype), None),
+    )
 
 
-def _first(config: Config, fields: tuple[str, ...]) -> int | None:
-    """The first of these fields that holds one size: a whole number, or a list of equal ones."""
-    for field in fields:
-        value = config.get(field)
-        if isinstance(value, list) and len(set(value)) == 1:
-            value = value[0]
-        if value is not None and not isinstance(value, list):
-            size: int = _whole({field: value}, field, 0)
-            return size
+def _size(config: Config, *names: str) -> Any:
+    """The first of these fields that holds one size: a whole number, or a list of equal ones; of
+    different inner widths the largest."""
+    for name in names:
+        value = config.get(name)
+        if isinstance(value, list):
+            value = max(value) if len(set(value)) == 1 or name == "intermediate_size" else None
+        if value is not None:
+            return value
     return None
-
-
-def _whole(config: Config, field: str, absent: Any) -> Any:
-    """A positive integer; null means absent, as in transformers."""
-    value = config.get(field)
-    if value is None:
-        return absent
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{field} is {value!r}")
-    return value
 
 
 @dataclass(frozen=True)
@@ -271,23 +246,32 @@ def full_digest(entry: ModelEntry, folder: Path) -> str:
     return checkpoint_files.digest(folder, entry.name, settings.load().hashes_file)
 
 
+class Trained(Struct):
+    """The file TRAINED."""
+
+    questions: Annotated[list[str], Meta(min_length=1)]
+    inputs: list[str] = []
+
+
+def _trained(folder: Path, name: str) -> Trained | None:
+    path = folder / TRAINED
+    what = f"{name}: the list of trained questions"
+    if not path.exists():
+        return None
+    return plain_files.read_json(path, JSON_BYTES, what, Trained, error=ModelUnavailable)
+
+
 def trained_questions(folder: Path, name: str) -> frozenset[str] | None:
     """The trained questions as plain_question() gives them, None for a folder without the file.
 
     Each counts as written and in lower case, because training uses both.
     """
-    path = folder / TRAINED
-    if not path.exists():
+    if (found := _trained(folder, name)) is None:
         return None
-    listed = read_json(path, name).get("questions")
-    if not isinstance(listed, list) or not listed or not all(isinstance(q, str) for q in listed):
-        raise ModelUnavailable(
-            f"{name}: {path} has no list of texts under 'questions': copy it again."
-        )
-    return frozenset(plain_question(form) for q in listed for form in (q, q.lower()))
+    return frozenset(plain_question(form) for q in found.questions for form in (q, q.lower()))
 
 
 def trained_inputs(folder: Path, name: str) -> frozenset[MediaKind]:
     """The inputs that the file lists; empty if it lists none."""
-    listed = checkpoint_files.read_if_there(folder / TRAINED, name).get("inputs", [])
-    return frozenset(kind for kind in get_args(MediaKind) if kind in listed)
+    found = _trained(folder, name)
+    return frozenset(kind for kind in get_args(MediaKind) if found and kind in found.inputs)

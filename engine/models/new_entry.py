@@ -90,7 +90,7 @@ def _place(where: str, path: Path) -> tuple[str, Path | None]:
         near = folder.is_relative_to(path.parent)
         return (f"./{folder.relative_to(path.parent).as_posix()}" if near else str(folder)), folder
     if folder.exists():
-        supported.refuse_gguf_file(where, folder)
+        supported.refuse_listed(quoted(where), shown(folder), {folder.name})
         raise BadInput(f"{quoted(where)} is a file, not a checkpoint: name its folder.")
     if page := _PAGE.fullmatch(where):
         where = page["name"]

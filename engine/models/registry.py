@@ -11,12 +11,12 @@ import importlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine import settings
-from engine.errors import BadInput, ModelUnavailable, SettingsError, UnknownModel
+from engine.errors import BadInput, ModelUnavailable, SettingsError, StageScopeError, UnknownModel
 from engine.machine import device, memory
 from engine.models import (
     checkpoint,
@@ -30,7 +30,7 @@ from engine.models.checkpoint import ModelEntry
 from engine.models.families import ANY_FAMILY, HOOKED_ONLY, OWN
 from engine.models.families import FAMILIES as FAMILIES  # re-exported
 from engine.models.model_card import NEW_TOKENS, Need, Shape
-from engine.quoting import gib, listed, quoted, shown
+from engine.quoting import first_line, gib, listed, quoted, shown
 from engine.types import VARIANT_MARK, ModelInfo, Sample
 
 if TYPE_CHECKING:
@@ -40,18 +40,16 @@ if TYPE_CHECKING:
 _TELLING = {"videollava": "video_llava", "eventgpt": "eventgpt"}
 
 
-@dataclass(frozen=True, eq=False)
-class View:
+class Use(NamedTuple):
     """A loaded model as one entry uses it, and its shape, which gives its memory need."""
 
     adapter: Adapter
     shape: Shape
-    others: dict[ModelEntry, View] = field(default_factory=dict)  # how variants use it
 
 
-# The loaded models, the least recently used first, by the entries whose weights they hold
-# (variants.loaded).  Changed only under the lock.
-_held: OrderedDict[ModelEntry, View] = OrderedDict()
+# The loaded models, the least recently used first, by the entry whose weights they hold
+# (variants.loaded), each with its uses.  Changed only under the lock.
+_held: OrderedDict[ModelEntry, tuple[Adapter, dict[ModelEntry, Use]]] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -126,9 +124,9 @@ def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
         own = variants.loaded(item)
         if own in _held:
             _held.move_to_end(own)
-            view = _view(item, own, _held[own])
-            _make_room(model_card.of_run(item, view.shape, new_tokens).total, own)
-            return view.adapter
+            use = _use(item, own)
+            _make_room(model_card.of_run(item, use.shape, new_tokens).total, own)
+            return use.adapter
         folder = _checked(own)
         device.choose()  # imports torch: the accelerator's memory is asked, not the system's
         wanted = needed(item, new_tokens, folder)
@@ -140,8 +138,8 @@ def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
                 f"{device.memory().device} while another model is running: try again when it has "
                 "finished."
             )
-        _held[own] = View(_load(own, folder), model_card.read(own, folder))
-        return _view(item, own, _held[own]).adapter
+        _held[own] = _load(own, folder), {}
+        return _use(item, own).adapter
 
 
 def _make_room(needed: int, keep: ModelEntry) -> int:
@@ -158,27 +156,20 @@ def _make_room(needed: int, keep: ModelEntry) -> int:
     return free
 
 
-def _view(item: ModelEntry, own: ModelEntry, base: View) -> View:
+def _use(item: ModelEntry, own: ModelEntry) -> Use:
     """The loaded model as this entry uses it; made once."""
-    any_kind = item.family == ANY_FAMILY  # no input is unusual for it
-    usual = item.kind if any_kind else FAMILIES[item.family].kind
-    trained = model_card.trained_inputs(checkpoint.locate(item), item.name) if item.demo else ()
-    notes = variants.notes(item, usual, trained)
-    if item == own and not notes:
-        return base
-    if item not in base.others:
-        sizes = base.shape
-        if item.kind != own.kind:
-            sizes = model_card.read(item, checkpoint.locate(item))
-        info = replace(
-            base.adapter.info,
-            name=item.name,
-            shows=item.kind,
-            images=sizes.images,
-            visual_tokens=sizes.visual_tokens,
-        )
-        base.others[item] = View(base.adapter.variant(info, notes), sizes)
-    return base.others[item]
+    adapter, uses = _held[own]
+    if item not in uses:
+        folder = checkpoint.locate(item)
+        usual = item.kind if item.family == ANY_FAMILY else FAMILIES[item.family].kind
+        trained = model_card.trained_inputs(folder, item.name) if item.demo else ()
+        sizes = model_card.read(item, folder)
+        info = replace(adapter.info, name=item.name, shows=item.kind)
+        if sizes.visual_tokens is not None:
+            info = replace(info, images=sizes.images, visual_tokens=sizes.visual_tokens)
+        notes = variants.notes(item, usual, trained)
+        uses[item] = Use(adapter.variant(info, notes), sizes)
+    return uses[item]
 
 
 def _load(item: ModelEntry, folder: Path) -> Adapter:
@@ -191,7 +182,12 @@ def _load(item: ModelEntry, folder: Path) -> Adapter:
     except Exception as error:
         memory.forget(error)  # its frames hold the part that was loaded
         memory.release()
-        raise
+        if isinstance(error, StageScopeError):
+            raise
+        raise ModelUnavailable(
+            f"{item.name}: the checkpoint in {folder} cannot be loaded ({first_line(error)}): copy "
+            "or download it again."
+        ) from error
     return adapter
 
 
@@ -213,7 +209,7 @@ def resident_bytes() -> dict[ModelEntry, int]:
     """Bytes of the weights of each loaded model on its device."""
     return {
         item: sum(part.nbytes for part in (*model.parameters(), *model.buffers()))
-        for item, model in [(one, view.adapter.model) for one, view in list(_held.items())]
+        for item, model in [(one, adapter.model) for one, (adapter, _) in list(_held.items())]
     }
 
 
@@ -247,10 +243,8 @@ def combined_memory(items: Sequence[ModelEntry], new_tokens: int) -> CombinedMem
 
 def card(item: ModelEntry) -> ModelInfo:
     """The model's card: of the loaded model, else read from its folder; or ModelUnavailable."""
-    own = variants.loaded(item)
-    if (base := _held.get(own)) is not None and (item == own or item in base.others):
-        return base.others.get(item, base).adapter.info
-    return model_card.card(item, _checked(item))
+    _, uses = _held.get(variants.loaded(item), (None, dict[ModelEntry, Use]()))
+    return uses[item].adapter.info if item in uses else model_card.card(item, _checked(item))
 
 
 def hooked_only(item: ModelEntry) -> str | None:
@@ -273,11 +267,11 @@ def check(item: ModelEntry) -> Path:
     ModelUnavailable.  Neither the memory nor the device is asked."""
     folder = checkpoint.locate(item)
     supported.refuse(item.name, item.family, item.checkpoint, folder)
-    config = checkpoint_files.read_json(folder / "config.json", item.name)
+    stated = checkpoint_files.read_json(folder / "config.json", item.name)["model_type"]
     base = item.of or item  # "shown video" must not be read as the name of Video-LLaVA
     letters = "".join(c for c in f"{base.name} {base.label}".lower() if c.isalnum())
     for telling, family in _TELLING.items():
-        if telling in letters and family != OWN.get(config["model_type"]):
+        if telling in letters and family != OWN.get(stated):
             raise ModelUnavailable(
                 f"{item.name} ({item.label}) has the name of {family}, but {folder} holds a "
                 f"{item.family} model: give its entry in models.toml another name."

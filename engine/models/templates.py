@@ -24,7 +24,8 @@ TEMPLATE_BYTES = 2**20
 CPU_S, MEMORY, CHARACTERS = 5, 2**28, 100_000
 _WALL_S = 60  # on Windows the only limit, and on a very busy machine
 _MARKS = ("QUESTION-ONE", "question-two?")
-_JSON_FILES = ("chat_template.json", "processor_config.json", "tokenizer_config.json")
+FILE = "chat_template.jinja"
+JSON_FILES = ("chat_template.json", "processor_config.json", "tokenizer_config.json")
 Content = Callable[[str], Any]  # a message's content, with this question
 
 
@@ -45,11 +46,11 @@ class Template(NamedTuple):
 
 def find(folder: Path, name: str) -> Template | None:
     """The folder's chat template (the processor's, else the tokenizer's), or None."""
-    file = folder / "chat_template.jinja"
+    file = folder / FILE
     if file.exists():
         data = checkpoint_files.read_bytes(file, TEMPLATE_BYTES, name)
         return Template(data.decode("utf-8", errors="replace"), file, name)
-    for file in map(folder.joinpath, _JSON_FILES):
+    for file in map(folder.joinpath, JSON_FILES):
         found = checkpoint_files.read_if_there(file, name).get("chat_template")
         if isinstance(found, list):  # several, of which the one named default counts
             found = {one.get("name"): one.get("template") for one in found}

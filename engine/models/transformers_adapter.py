@@ -29,9 +29,9 @@ from engine.models import auto_processor, encoder_outputs, families, templates
 from engine.models.adapter import Adapter, Way
 from engine.models.checkpoint import ModelEntry
 from engine.models.llava import OWN_PROMPT
-from engine.models.loading import CANNOT_LOAD, info_of, load_weights, unreadable
+from engine.models.loading import info_of, load_weights, reading
 from engine.prompts import refuse_markers
-from engine.quoting import first_line
+from engine.quoting import count, first_line
 from engine.types import (
     ChosenFrames,
     Features,
@@ -72,26 +72,20 @@ class TransformersAdapter(Adapter):
     def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
         info = info_of(entry, folder)
         template = templates.find(folder, info.name)
-        if template is None:
-            raise ModelUnavailable(
-                f"{info.name} has no chat template in {folder}: copy its chat_template.jinja "
-                "there; a checkpoint that was never published with one answers no questions."
-            )
+        assert template is not None  # supported.py refuses a folder without one
         processor = auto_processor.load(info, folder)
-        try:
+        with reading(info, folder, "config.json"):
             config = AutoConfig.from_pretrained(
                 folder, local_files_only=True, trust_remote_code=False
             )
             model_class = AutoModelForImageTextToText._model_mapping[type(config)]
-        except CANNOT_LOAD as error:
-            raise unreadable(info, folder, "config.json", error) from error
         model, info = load_weights(model_class, info, folder)
         adapter = cls(info, model, processor.tokenizer, processor.image_processor, (OWN_PROMPT,))
         adapter.kind = entry.kind
-        adapter.begin(processor, template)
+        adapter._begin(processor, template)
         return adapter
 
-    def begin(self, processor: Any, template: templates.Template) -> None:
+    def _begin(self, processor: Any, template: templates.Template) -> None:
         """Takes the processor and tries a picture, which shows what the model calls in stage 3."""
         self.processor, self.template = processor, template
         self.family: str = self.model.config.model_type
@@ -119,26 +113,19 @@ class TransformersAdapter(Adapter):
 
     def _tried(self, shown: Media) -> list[torch.nn.Module]:
         """The outermost modules that these pictures pass through, or ModelUnavailable."""
-        try:
-            with torch.inference_mode():
-                modules = encoder_outputs.outside_language(self.model, self.decoder)
+        modules = encoder_outputs.outside_language(self.model, self.decoder)
+        folder = self.template.file.parent
+        with reading(self.info, folder, f"model, in a trial with {shown.source},"):
+            with torch.inference_mode(), encoder_outputs.outermost(modules) as called:
                 prepared = self.preprocess(shown, "What is it?")
-                with encoder_outputs.Outermost(modules) as seen:
-                    self.see(prepared)
-                fits = not self._seam or self.takes(prepared, self.encode(prepared))
-        except ModelUnavailable:  # the chat template's own sentence
-            raise
-        except CANNOT_LOAD as error:
-            raise ModelUnavailable(
-                f"{self.info.name}: a trial with {shown.source} failed ({first_line(error)}): copy "
-                "processor, config.json and weights from one checkpoint."
-            ) from error
-        if not fits or not seen.modules:
+                self.see(prepared)
+            fits = not self._seam or self.takes(prepared, self.encode(prepared))
+        if not fits or not called:
             raise ModelUnavailable(
                 f"{self.info.name}: its processor writes other visual tokens than the model has "
                 "features for: copy processor_config.json and config.json from one checkpoint."
             )
-        return seen.modules
+        return called
 
     def _refusals(self) -> dict[Way, str]:
         """What models of this kind do not offer, each with its reason."""
@@ -212,11 +199,10 @@ class TransformersAdapter(Adapter):
             if rate:
                 return auto_processor.clip_inputs(self.processor, text, images, rate)
             return auto_processor.inputs(self.processor, text, images)
-        except CANNOT_LOAD as error:
-            count = "1 picture" if len(images) == 1 else f"{len(images)} pictures"
+        except Exception as error:  # of any kind, as a processor may have for pictures
             raise BadInput(
-                f"{self.info.name} does not take {count} of this size ({first_line(error)}): show "
-                "it one picture, or a larger one."
+                f"{self.info.name} does not take {count(len(images), 'picture')} of this size "
+                f"({first_line(error)}): show it one picture, or a larger one."
             ) from error
 
     def pixels_of(self, media: Media, setting: Pixels = "exact") -> torch.Tensor:

@@ -21,7 +21,7 @@ from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.machine import device, memory
 from engine.models.adapter import Adapter
 from engine.pipeline import letter_scores, single_run
-from engine.pipeline.prefix_reuse import PrefixReuse
+from engine.pipeline.prefix_cache import PrefixReuse
 from engine.pipeline.run_stages import Asked, StagedRun, feature_specs
 from engine.pipeline.watcher import Watcher
 from engine.timing import Usage, total

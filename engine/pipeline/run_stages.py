@@ -18,7 +18,7 @@ from engine.errors import CacheError, Cancelled, ContextTooLong
 from engine.machine.load import Meter
 from engine.models.adapter import Adapter
 from engine.pipeline.letter_scores import LetterLogprobs
-from engine.pipeline.prefix_reuse import PrefixReuse
+from engine.pipeline.prefix_cache import PrefixReuse
 from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline
 from engine.types import (

@@ -25,7 +25,7 @@ from engine.machine import device, memory
 from engine.models.adapter import Adapter
 from engine.pipeline import letter_scores
 from engine.pipeline.letter_scores import FirstLogits, LetterLogprobs
-from engine.pipeline.prefix_reuse import PrefixReuse
+from engine.pipeline.prefix_cache import PrefixReuse
 from engine.pipeline.run_stages import Asked, StagedRun, feature_specs
 from engine.pipeline.text_ends import text_ends
 from engine.pipeline.watcher import Watcher

@@ -45,7 +45,9 @@ def test_a_coarse_cell_is_removed_whole() -> None:
 @pytest.mark.parametrize("coarse", [0, 8])
 def test_without_a_coarser_map_all_fine_cells_are_computed(coarse: int) -> None:
     options = ExplainOptions(grid=8, coarse=coarse)
-    assert cells.coarse_cells(options) == () and cells.removed_cells(options) == 64
+    assert (
+        cells.coarse_cells(options) == () and cells.cost_of(options, 1, False, True).encodings == 65
+    )
 
 
 def test_the_default_cost_is_under_100_encodings() -> None:

@@ -1,18 +1,16 @@
-"""The heat map colours the cells by their losses, and says the scale."""
+"""The heat map colours the cells by their losses."""
 
 from __future__ import annotations
 
 import io
 
 import numpy as np
-from msgspec.structs import replace
 from PIL import Image as Pictures
 
 from engine.attribution import heatmap
 from engine.attribution.explained import Explanation, nats_text
-from engine.storage.explanations import MomentLoss
 from tests.attribution import made
-from tests.attribution.test_explained import cell, explained
+from tests.attribution.test_explained import cell
 
 GREY = np.full((20, 40, 3), 128, np.uint8)
 LEFT, RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
@@ -29,26 +27,6 @@ def test_gains_have_another_colour_and_smaller_losses_a_weaker_one() -> None:
     assert heatmap.colour(1.0, 2.0)[:3] != heatmap.colour(-1.0, 2.0)[:3]
     assert heatmap.colour(1.0, 2.0)[3] == heatmap.colour(2.0, 2.0)[3] / 2
     assert heatmap.colour(0.0, 0.0)[3] == 0
-
-
-def test_the_png_shows_every_picture() -> None:
-    one = explained(cell(LEFT, 2.0), cell(RIGHT, -1.0))
-    moments = (MomentLoss(0, "frame 0", "replaced", 0.5), MomentLoss(1, "frame 3", "replaced", 0.0))
-    sizes = []
-    for count in (1, 2, 8):
-        found = replace(one, pictures=(GREY,) * count, moments=moments)
-        with Pictures.open(io.BytesIO(heatmap.png(found))) as picture:
-            assert picture.format == "PNG"
-            sizes.append(picture.size)
-    assert sizes[0][0] <= sizes[1][0] < sizes[2][0] and sizes[1][1] < sizes[2][1]
-    assert heatmap.png(replace(one, pictures=(GREY,))) != heatmap.png(
-        replace(explained(cell(LEFT, -1.0), cell(RIGHT, 2.0)), pictures=(GREY,))
-    )
-
-
-def test_any_words_and_no_pictures_can_be_drawn() -> None:
-    words = "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 500 + " word" * 400
-    assert heatmap.png(replace(explained(cell(LEFT, 0.0)), words=words))
 
 
 def test_losses_in_words() -> None:

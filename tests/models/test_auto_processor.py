@@ -151,7 +151,7 @@ def test_the_class_is_found_by_the_model_type(folder: Path) -> None:
     change(folder / "preprocessor_config.json", processor_class=None)
     assert type(auto_processor.load(info("qwen"), folder)).__name__ == "Qwen2_5_VLProcessor"
     change(folder / "config.json", model_type="kosmos-2")
-    assert "names no processor_class" in refusal(folder)
+    assert "has no processor None" in refusal(folder)
 
 
 def test_a_folder_without_processor_files_is_refused(folder: Path) -> None:
@@ -183,7 +183,7 @@ def test_code_of_a_checkpoint_is_never_run(folder: Path) -> None:
 
 def test_settings_that_do_not_fit_are_refused(folder: Path) -> None:
     change(folder / "preprocessor_config.json", processor_class="Gemma3Processor")
-    assert "its processor Gemma3Processor" in refusal(folder)
+    assert "the processor Gemma3Processor" in refusal(folder)
     change(folder / "preprocessor_config.json", max_pixels=2**40)
     assert "max_pixels is 1099511627776" in refusal(folder)
 
@@ -194,7 +194,7 @@ def test_only_areas_may_be_larger_than_a_side(folder: Path) -> None:
     change(file, min_pixels=None, max_pixels=None, size=area)
     assert auto_processor.load(info("qwen"), folder).image_processor.size == area
     change(file, image_processor_type="CLIPImageProcessor")
-    assert "size[...] is" in refusal(folder)
+    assert "size is" in refusal(folder)
 
 
 @pytest.mark.skipif(not auto_processor.can_video(), reason="torchvision cannot be imported")

@@ -97,7 +97,7 @@ def _truncated_safetensors(folder: Path) -> str:
 
 def _broken_tokenizer(folder: Path) -> str:
     (folder / "tokenizer.model").write_bytes(b"\x00\x01 no model")
-    return "tokenizer in .* cannot be read"
+    return "tokenizer in .* cannot be loaded"
 
 
 def _large_tokenizer(folder: Path) -> str:

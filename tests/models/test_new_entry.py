@@ -123,7 +123,7 @@ def test_a_file_without_an_end_of_line_or_an_entry(home: Path, before: str) -> N
         ((HUB, "--name", "a@video"), "'a@video' cannot be a model's name"),
         ((HUB, "--name", "add"), "holds 'add' already"),
         ((HUB, "--name", ""), "'' cannot be a model's name"),
-        ((HUB, "--label", "a\nb"), "write it as a text"),
+        ((HUB, "--label", "a\nb"), "is no entry (expected 'str' matching"),
         (("nowhere",), "'nowhere' is neither a folder here nor a name on the Hugging Face hub"),
         (("models.toml",), "'models.toml' is a file, not a checkpoint"),
         (("./hub.gguf",), "is a GGUF file"),
@@ -146,7 +146,7 @@ def test_what_cannot_be_an_entry_is_refused(
     [
         ("model = ", "not valid TOML"),
         ('model = [{name = "x", checkpoint = "a/b"}]', "not valid TOML"),  # with one more entry
-        ('[[model]]\nname = "x"\n', "needs name and checkpoint"),
+        ('[[model]]\nname = "x"\n', "missing required field 'checkpoint'"),
     ],
 )
 def test_a_file_that_cannot_take_an_entry_stays(

@@ -112,20 +112,20 @@ def test_a_setting_that_is_not_followed_is_left_to_the_processor() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"image_processor_type": "Evil"}, "its image processor Evil in .* cannot be used"),
+        ({"image_processor_type": "Evil"}, "image processor Evil in .* cannot be loaded"),
         (
             {"auto_map": {"AutoImageProcessor": "evil.X"}, "image_processor_type": "Evil"},
-            "image processor Evil .* cannot be used",
+            "image processor Evil .* cannot be loaded",
         ),
         ({"image_processor_type": "CLIPImageProcessor"}, r"makes pixels of .*224.*copy both"),
         (
             {"image_processor_type": "LlavaNextImageProcessor"},
-            "(makes pixels of|fails on a picture)",
+            "(makes pixels of|image processor .* cannot be loaded)",
         ),
         (CROPPED | {"do_center_crop": False}, "makes pixels of"),
-        (CROPPED | {"resample": 99}, "resample is 99"),
-        (CROPPED | {"image_std": [0, 0, 0]}, r"image_std\[0\] is \[0, 0, 0\]"),
-        (CROPPED | {"image_mean": "x"}, "image_mean is 'x'"),
+        (CROPPED | {"resample": 99}, "image processor .* cannot be loaded .*99"),
+        (CROPPED | {"image_std": [0, 0, 0]}, "image processor .* cannot be loaded"),
+        (CROPPED | {"image_mean": "x"}, "image processor .* cannot be loaded"),
         (CROPPED | {"size": {"shortest_edge": 10**9}}, "size.* is .*1000000000"),
     ],
 )

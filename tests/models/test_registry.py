@@ -255,7 +255,7 @@ def test_what_only_loading_shows_is_one_sentence(folder: Path, damage, message: 
     ("text", "message"),
     [
         ("", "holds no .*model.* entry"),
-        ('[[model]]\nname = "a"', "needs name and checkpoint"),
+        ('[[model]]\nname = "a"', "missing required field 'checkpoint'"),
         ('[[model]]\nname="a"\nfamily="gpt"\ncheckpoint="./x"', "unknown family 'gpt'"),
         ('[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./x"\ndtype="int3"', "dtype 'int3'"),
         ('[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./x"\nsize=1', "unknown field 'size'"),

@@ -106,17 +106,17 @@ UNSUPPORTED: dict[str, tuple[str, dict[str, Any], str]] = {
     "SigLIP": (
         "llava",
         {"vision_config": {"model_type": "siglip_vision_model"}},
-        "vision tower .* 'siglip_vision_model'.*llava-hf/llava-1.5-7b-hf",
+        "vision_config .* 'siglip_vision_model'.*llava-hf/llava-1.5-7b-hf",
     ),
     "Qwen2": (
         "llava",
         {"text_config": {"model_type": "qwen2"}},
-        "language model .* 'qwen2'.*llava-hf/llava-1.5-7b-hf",
+        "text_config .* 'qwen2'.*llava-hf/llava-1.5-7b-hf",
     ),
     "Pixtral": (
         "llava",
         {"vision_config": {"model_type": "pixtral"}, "text_config": {"model_type": "mistral"}},
-        "vision tower .* 'pixtral'",
+        "vision_config .* 'pixtral'",
     ),
     "another tower of Video-LLaVA": (
         "video_llava",
@@ -153,9 +153,6 @@ UNSUPPORTED: dict[str, tuple[str, dict[str, Any], str]] = {
         },
         "authors' own format.*use LanguageBind/Video-LLaVA-7B-hf",
     ),
-    "layer 0": ("llava", {"vision_feature_layer": 0}, "vision_feature_layer is 0"),
-    "layer 0 of several": ("llava", {"vision_feature_layer": [-2, 0]}, "vision_feature_layer is"),
-    "no id": ("llava", {"image_token_id": None}, "image_token_id is None"),
     "a number": ("llava", {"model_type": 5}, "model_type is 5"),
 }
 
@@ -172,6 +169,23 @@ def test_what_is_not_supported_is_refused_in_the_list(
         raise ModelUnavailable(reason)
     with pytest.raises(ModelUnavailable, match=said):
         loaded(path, family)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"vision_feature_layer": 0}, "vision_feature_layer of its config.json is 0"),
+        ({"vision_feature_layer": [-2, 0]}, "has a wrong shape"),
+        ({"image_token_id": None}, "cannot be loaded"),
+    ],
+)
+def test_what_no_model_can_use_is_refused_at_load(
+    fields: dict[str, Any], said: str, folder: Callable[[str], Path]
+) -> None:
+    path = folder("llava")
+    change(path / "config.json", **fields)
+    with pytest.raises(ModelUnavailable, match=said):
+        loaded(path, "llava")
 
 
 def test_another_tokenizer_without_a_template_is_refused(folder: Callable[[str], Path]) -> None:

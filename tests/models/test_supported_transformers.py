@@ -103,7 +103,7 @@ def _events(folder: Path) -> str:
 
 def _no_processor(folder: Path) -> str:
     (folder / "preprocessor_config.json").unlink()
-    return "its image processor is missing .*no preprocessor_config.json"
+    return "its image processor is missing .*none of preprocessor_config.json"
 
 
 def _no_tokenizer(folder: Path) -> str:

@@ -145,4 +145,4 @@ def test_a_broken_declaration_is_one_sentence(declared: Path, content: object) -
     write(declared, content)
     with pytest.raises(ModelUnavailable, match=model_card.TRAINED) as caught:
         registry.card(entry_for(declared, "llava"))
-    assert "copy it again" in str(caught.value)
+    assert "restore it from a copy" in str(caught.value)
