@@ -15,10 +15,11 @@ Format of these tables: ISO/IEC 14496-12, 4.2 (boxes), 8.6.1 (stts, ctts), 8.7.3
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import re
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -30,7 +31,6 @@ from engine.plain_files import reason
 from engine.types import Image
 
 if TYPE_CHECKING:
-    from av import Packet
     from av.container import InputContainer
 
 MIN_BYTES = 1_000  # of all kinds except GIF, which can be smaller
@@ -54,10 +54,9 @@ MAX_SAMPLES = 1_000_000
 MAX_TABLES = 128 << 20  # bytes of a header, also of a fragment's header
 MAX_BOXES = 200_000
 MAX_EDITED = 100_000_000  # FFmpeg visits every sample for every entry of an edit list
-_DEPTH = 10  # FFmpeg's own limit
-_FOLDERS = frozenset(
-    b"moov moof trak traf mdia minf stbl edts mvex udta dinf tapt wave hoov".split()
-)
+_HEADERS = (b"moov", b"moof", b"trak", b"traf", b"mdia", b"minf", b"stbl", b"edts", b"mvex",
+            b"udta", b"dinf", b"tapt", b"wave", b"hoov")  # fmt: skip
+_TABLE = re.compile(b"cmov|hdlr|elst|trun|stsz|stz2|stts|ctts")
 
 
 def reader_of(head: bytes, name: str = "") -> str:
@@ -146,33 +145,94 @@ def all_frames(
     return kept, count, damaged
 
 
-def frames_of(
-    clip: InputContainer,
-    packets: Iterable[Packet[Any]],
-    sent: Collection[int],
-    wanted: Mapping[int, int],
-    threads: int | None = None,
-) -> dict[int, Image] | None:
-    """Decodes the packets at the positions `sent`; returns the frames at the times in `wanted`.
+def some_frames(
+    data: Data, name: str, choice: Callable[[int], Sequence[int]]
+) -> tuple[dict[int, Image], list[int], int] | None:
+    """(the frames of an H.264 clip that `choice` picks, by index; their indices; how many frames
+    the clip has) without decoding the others; the pixels equal those of `all_frames`.
 
-    The result is keyed by frame index.  None unless the decoder gives one whole frame per packet,
-    in display order, and no fields.
+    Decoding starts at the IDR picture before a wanted frame, as other keyframes are no safe start,
+    and leaves out what no other picture depends on.  The first packet is always decoded: encoders
+    put information for the decoder there.  None in any doubt: then all has to be decoded.
     """
-    _use(clip, threads)
-    context = clip.streams.video[0].codec_context
+    try:
+        with container(data, name, probed=False) as clip:
+            groups = _groups(clip)
+            order = sorted(time for group in groups for time in group)
+            indices = list(choice(len(order))) if order else []
+            wanted = {order[index]: index for index in indices}
+            sent = [
+                place <= max((at for at, other in enumerate(group) if other in wanted), default=-1)
+                for group in groups
+                for place in range(len(group))
+            ]
+            stream = clip.streams.video[0]
+            if not indices or sum(sent) * stream.width * stream.height > MAX_DECODED:
+                return None
+        with container(data, name, probed=False) as clip:
+            kept = _sent_frames(clip, [True, *sent[1:]], wanted)
+    except MediaError:  # decoding everything reports what is wrong
+        return None
+    return None if kept is None else (kept, indices, len(order))
+
+
+def _groups(clip: InputContainer) -> list[list[int]]:
+    """The display times of an H.264 clip's packets, from each IDR picture up to the next; none if
+    they may mislead."""
+    stream = clip.streams.video[0]
+    if stream.codec_context.name != "h264":
+        return []
+    from av.bitstream import BitStreamFilterContext
+
+    units = BitStreamFilterContext("h264_mp4toannexb", stream)
+    groups, latest = list[list[int]](), list[int]()  # `latest`: all times so far, ascending
+    for number, packet in enumerate(clip.demux(stream)):
+        if not packet.size:
+            continue
+        time, told = packet.pts, {side.data_type for side in packet.iter_sidedata()}
+        unsafe = packet.is_corrupt or packet.is_discard or told - {"mpegts_stream_id"}
+        if unsafe or time is None or number > MAX_FRAMES:
+            return []
+        later = len(latest) - bisect_left(latest, time)
+        if packet.is_keyframe and _is_idr(b"".join(map(bytes, units.filter(packet)))):
+            if later:
+                return []
+            groups.append([time])
+        elif not groups or time <= groups[-1][0] or later > stream.codec_context.reorder_depth:
+            return []  # more pictures wait than the clip announces: a decoder would drop some
+        else:
+            groups[-1].append(time)
+        insort(latest, time)
+    return groups if len(set(latest)) == len(latest) else []
+
+
+def _is_idr(units: bytes) -> bool:
+    """Whether decoding may start at the picture in these units, each behind a start code."""
+    first = re.search(rb"\x00\x00\x01[\x01\x05!%AEae]", units)  # a slice; messages precede it
+    return first is not None and first[0][-1] & 31 == 5
+
+
+def _sent_frames(
+    clip: InputContainer, sent: Sequence[bool], wanted: Mapping[int, int]
+) -> dict[int, Image] | None:
+    """The frames at the times in `wanted`, by index, from the packets that are sent; None unless
+    the decoder gives whole frames in display order, and no fields."""
+    stream, kept, latest = clip.streams.video[0], dict[int, Image](), -(1 << 63)
+    _use(clip, THREADS)
+    context = stream.codec_context
     context.options = {**context.options, **_STRICT}
-    kept: dict[int, Image] = {}
-    times: list[int] = []
-    first = enumerate(islice(packets, max(sent) + 1))
-    chosen = chain((packet for place, packet in first if place in sent), [None])
-    for frame in (frame for packet in chosen for frame in context.decode(packet)):
-        if frame.is_corrupt or frame.interlaced_frame or frame.pts is None:
-            return None
-        times.append(frame.pts)
-        if frame.pts in wanted:
-            kept[wanted[frame.pts]] = pixels(frame)
-    whole = len(times) == len(sent) and times == sorted(times) and len(kept) == len(wanted)
-    return kept if whole else None
+    packets = (packet for packet in clip.demux(stream) if packet.size)
+    for packet in chain(compress(packets, sent), [None]):
+        plain = packet is not None and packet.pts not in wanted
+        context.skip_frame = "NONREF" if plain else "DEFAULT"
+        for frame in context.decode(packet):
+            time = frame.pts
+            if frame.is_corrupt or frame.interlaced_frame or time is None or time <= latest:
+                return None
+            latest = time
+            if time in wanted:
+                kept[wanted[time]] = pixels(frame)
+    return kept if len(kept) == len(wanted) else None
 
 
 def check_count(count: int, name: str) -> None:
@@ -194,86 +254,58 @@ def pixels(frame: Any) -> Image:
     return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
 
 
-@dataclass
-class Counts:
-    """What the tables declare so far, over all tracks."""
-
-    samples: int = 0
-    edits: int = 0
-    boxes: int = 0
-    sound: bool = False  # whether the current track is sound
-
-    def add(self, kind: bytes, box: memoryview, depth: int = 0) -> None:
-        """Counts one box with those inside; `box` is its content."""
-        self.boxes += 1
-        if kind in _FOLDERS and depth <= _DEPTH:
-            at = 0
-            while at + 8 <= len(box):
-                inner, begin, end = _box(box[at:], len(box) - at)
-                self.add(inner, box[at + begin : at + end], depth + 1)
-                at += end
-        elif kind == b"cmov":
-            raise ValueError("a compressed header")
-        elif kind == b"hdlr":
-            self.sound = bytes(box[8:12]) == b"soun"
-        elif kind == b"elst":
-            self.edits += min(_number(box, 4), len(box) // 12)
-        elif kind in _SAMPLES:
-            self.samples = max(self.samples, _SAMPLES[kind](box, self.sound))
-        elif kind == b"trun":
-            self.samples += _number(box, 4)
-        if self.samples > MAX_SAMPLES:
-            raise ValueError(f"tables of over {MAX_SAMPLES:,} frames")
-        if self.boxes > MAX_BOXES:
-            raise ValueError(f"over {MAX_BOXES:,} boxes")
-        if self.edits * self.samples > MAX_EDITED:
-            raise ValueError(f"an edit list of {self.edits:,} entries")
-
-
 def check_tables(file: BinaryIO, size: int) -> None:
-    """ValueError if the tables of an MP4 of `size` bytes declare more than the limits."""
-    counts, at = Counts(), 0
-    while at + 8 <= size:
+    """ValueError if the tables of an MP4 of `size` bytes declare more than the limits.
+
+    Tables are looked for anywhere in a header: FFmpeg reads no other ones.
+    """
+    at = samples = edits = 0
+    for _ in range(MAX_BOXES):
+        if at + 8 > size:
+            return
         file.seek(at)
-        (kind, begin, end), content = _box(memoryview(file.read(16)), size - at), b""
-        if kind in _FOLDERS or kind in _SAMPLES or kind == b"trun":
-            if end - begin > MAX_TABLES:
-                raise ValueError(f"a header of {end - begin:,} bytes")
-            file.seek(at + begin)
-            content = file.read(end - begin)
-        counts.add(kind, memoryview(content))
-        at += end
+        head = file.read(16)
+        length, kind, begin = _number(head, 0), head[4:8], at + 8
+        if length == 1:
+            length, begin = int.from_bytes(head[8:], "big"), at + 16
+        end = max(min(at + (length or size), size), begin)
+        if kind in _HEADERS or _TABLE.match(kind):
+            if end - at > MAX_TABLES:
+                raise ValueError(f"a header of {end - at:,} bytes")
+            file.seek(at)
+            content = file.read(end - at)
+            sound = False  # whether the current track is sound
+            for found in _TABLE.finditer(content):
+                table, box = found[0], content[found.end() : found.end() + 16]
+                if table == b"cmov":
+                    raise ValueError("a compressed header")
+                if table == b"hdlr":
+                    sound = box[8:12] == b"soun"
+                elif table == b"elst":
+                    edits += min(_number(box, 4), len(content) // 12)
+                elif table == b"trun":
+                    samples += _number(box, 4)
+                else:
+                    samples = max(samples, _declared(table, content, found.end(), sound))
+                if samples > MAX_SAMPLES:
+                    raise ValueError(f"tables of over {MAX_SAMPLES:,} frames")
+                if edits * samples > MAX_EDITED:
+                    raise ValueError(f"an edit list of {edits:,} entries")
+        at = end
+    raise ValueError(f"over {MAX_BOXES:,} boxes")
 
 
-def _box(data: memoryview, limit: int) -> tuple[bytes, int, int]:
-    """(kind, start and end of the content) of the box at the beginning of the data; its end is at
-    most `limit` and after its header."""
-    size, begin = _number(data, 0), 8
-    if size == 1:
-        size, begin = int.from_bytes(data[8:16], "big"), 16
-    begin = min(begin, limit)
-    return bytes(data[4:8]), begin, max(min(size or limit, limit), begin)
-
-
-def _number(data: memoryview, at: int) -> int:
-    return int.from_bytes(data[at : at + 4], "big")
-
-
-def _sized(box: memoryview, sound: bool) -> int:
-    return 0 if sound and _number(box, 4) else _number(box, 8)
-
-
-def _timed(box: memoryview, sound: bool) -> int:
-    """The sum of the counts in a table of (count, duration)."""
-    entries = min(_number(box, 4), (len(box) - 8) // 8)
-    if sound and entries == 1 and _number(box, 12) == 1:
+def _declared(table: bytes, content: bytes, at: int, sound: bool) -> int:
+    """The samples of a table of sizes or of times, whose content begins at this place."""
+    if table in (b"stsz", b"stz2"):
+        constant = sound and table == b"stsz" and _number(content, at + 4)
+        return 0 if constant else _number(content, at + 8)
+    entries = _number(content, at + 4)
+    if sound and entries == 1 and _number(content, at + 12) == 1:
         return 0
-    return sum(_number(box, at) for at in range(8, 8 + 8 * entries, 8))
+    places = range(at + 8, min(at + 8 + 8 * entries, len(content)), 8)
+    return sum(_number(content, place) for place in places)
 
 
-_SAMPLES = {
-    b"stsz": _sized,
-    b"stz2": lambda box, sound: _number(box, 8),
-    b"stts": _timed,
-    b"ctts": _timed,
-}
+def _number(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 4], "big")

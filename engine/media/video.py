@@ -1,7 +1,7 @@
 """Reads the few frames of a clip that a model is shown, and holds the rules that choose them.
 
-If it is certain which packets the wanted frames need, only those are decoded (frame_groups.py);
-otherwise every frame is.  Only the wanted frames are converted to RGB and kept, so a long clip
+If it is certain which packets the wanted frames need, only those are decoded; otherwise every
+frame is.  Only the wanted frames are converted to RGB and kept, so a long clip
 needs no more memory than a short one.  Folders of frames use the same rules, but not this reader.
 """
 
@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from engine.errors import BadInput, MediaError
-from engine.media import decoding, frame_groups
+from engine.media import decoding
 from engine.media.decoding import container
-from engine.media.frame_groups import Unsure
 from engine.media.media_files import Data, label, large, opened
 from engine.types import FRAME_RULES, Image
 
@@ -69,19 +68,18 @@ def read(path: Path, rule: str, count: int = FRAMES) -> Clip:
 
 def decode(data: Data, name: str, choice: Choice) -> Clip:
     """The frames that `choice` picks from a clip with n frames."""
-    try:
-        kept, cut = frame_groups.frames(data, name, choice)
-    except Unsure:
-        found = _of_all(data, name, choice)
-        with opened(data) as file:  # FFmpeg reads a GIF without its end mark without an error
-            head = file.read(4)
-            file.seek(max(0, len(data) - _TAIL))
-            whole = file.read().rstrip(b"\0").endswith(b";")
-        if head != b"GIF8" or whole:
-            return found
-        note = f"{name} has no end mark: it may be cut off, and frames may be missing."
-        return replace(found, notes=(*found.notes, note))
-    return Clip(tuple(kept[i] for i in cut.indices), cut.indices, cut.count)
+    if some := decoding.some_frames(data, name, choice):
+        kept, indices, count = some
+        return Clip(tuple(kept[i] for i in indices), tuple(indices), count)
+    found = _of_all(data, name, choice)
+    with opened(data) as file:  # FFmpeg reads a GIF without its end mark without an error
+        head = file.read(4)
+        file.seek(max(0, len(data) - _TAIL))
+        whole = file.read().rstrip(b"\0").endswith(b";")
+    if head != b"GIF8" or whole:
+        return found
+    note = f"{name} has no end mark: it may be cut off, and frames may be missing."
+    return replace(found, notes=(*found.notes, note))
 
 
 def _of_all(data: Data, name: str, choice: Choice) -> Clip:

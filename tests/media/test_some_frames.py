@@ -1,0 +1,187 @@
+"""Decoding some packets equals decoding all: every kind of clip, and what is left to the latter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import av
+import numpy as np
+import pytest
+
+from engine.errors import MediaError
+from engine.media import decoding, video
+from tests.media import clips
+
+pytestmark = pytest.mark.slow
+
+KINDS = ("mp4", "matroska", "mpegts")
+CHOICES = [partial(video.choose, rule=rule) for rule in ("arange", "spread", "linspace")]
+CHOICES.append(video.middle)
+X264 = {
+    "closed groups": {"g": "12"},
+    "open groups": {"g": "12", "x264-params": "asm=0:open-gop=1"},
+    "one group": {"g": "250"},
+    "no B-frames": {"g": "12", "bf": "0"},
+    "few B-frames": {"g": "30", "bf": "3"},
+    "16 B-frames": {"g": "50", "x264-params": "asm=0:bframes=16:b-adapt=0:b-pyramid=2"},
+    "strict pyramid": {"x264-params": "asm=0:bframes=5:b-adapt=0:b-pyramid=1"},
+    "intra-refresh": {"g": "12", "intra-refresh": "1"},
+    "intra-only": {"g": "1"},
+    "zero latency": {"g": "12", "tune": "zerolatency"},
+    "slices": {"g": "12", "slices": "4"},
+    "repeated headers": {"g": "12", "x264-params": "asm=0:repeat-headers=1:aud=1"},
+    "timing messages": {
+        "g": "12",
+        "x264-params": "asm=0:nal-hrd=vbr:vbv-maxrate=100:vbv-bufsize=100",
+    },
+}
+OTHERS = {
+    "libx265": {"x265-params": "log-level=none"},
+    "libvpx-vp9": {"cpu-used": "8"},
+    "mpeg4": {},
+    "mpeg2video": {},
+}
+
+
+def some(data: bytes, choice: video.Choice) -> tuple[list[np.ndarray], Sequence[int], int]:
+    """The frames by the quick way alone."""
+    found = decoding.some_frames(data, "a", choice)
+    assert found is not None
+    kept, indices, count = found
+    return [kept[i] for i in indices], indices, count
+
+
+def check_equal(data: bytes, choice: video.Choice, quick: bool) -> None:
+    everything = clips.decoded(data)
+    wanted = list(choice(len(everything)))
+    clip = video.decode(data, "a", choice)
+    assert (list(clip.indices), clip.count, clip.notes) == (wanted, len(everything), ())
+    np.testing.assert_array_equal(clip.images, [everything[i] for i in wanted])
+    if quick:
+        images, indices, count = some(data, choice)
+        assert (list(indices), count) == (wanted, len(everything))
+        np.testing.assert_array_equal(images, [everything[i] for i in wanted])
+    else:
+        assert decoding.some_frames(data, "a", choice) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("how", X264)
+def test_h264_equals_a_whole_decoding(how: str, kind: str) -> None:
+    data = clips.encoded(kind, **X264[how])
+    for choice in CHOICES:
+        check_equal(data, choice, quick=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("codec", OTHERS)
+def test_other_codecs_are_decoded_whole(codec: str, kind: str) -> None:
+    if (codec, kind) == ("libvpx-vp9", "mpegts"):
+        kind = "matroska"  # a transport stream has no VP9
+    if codec not in av.codecs_available:
+        pytest.skip(f"this PyAV has no {codec}")
+    data = clips.encoded(kind, codec, range(0, 2400, 40), **OTHERS[codec])
+    for choice in CHOICES:
+        check_equal(data, choice, quick=False)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 7])
+def test_clips_under_eight_frames_repeat_the_right_ones(count: int) -> None:
+    """A repeated frame is decoded once and shown as often as the rule names it."""
+    times = range(0, 40 * count, 40)
+    for data, quick in (
+        (clips.encoded(times=times, g="3"), True),
+        (clips.encoded("mp4", "mpeg4", times), False),
+    ):
+        for choice in CHOICES:
+            check_equal(data, choice, quick)
+        assert len(video.decode(data, "a", CHOICES[0]).images) == 8
+
+
+VARIABLE = [0, 7, 90, 91, 400, 420, 1000, 1033, 1034, 1500, 1800, 1801, 2500, 2501, 2950, 3000]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_variable_frame_rate(kind: str) -> None:
+    check_equal(clips.encoded(kind, times=VARIABLE, g="6"), CHOICES[0], quick=True)
+
+
+def test_times_that_an_edit_list_moves_or_hides() -> None:
+    late = clips.encoded(times=range(5000, 8000, 50), g="12")
+    check_equal(late, CHOICES[0], quick=True)
+    early = clips.encoded(times=range(-500, 2500, 50), g="12")
+    assert decoding.some_frames(early, "a", CHOICES[0]) is None
+    everything = clips.decoded(early)
+    found = video.decode(early, "a", CHOICES[0])
+    assert 0 < found.count == len(everything) < 60
+    np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
+    unedited = clips.encoded(g="12", container={"use_editlist": "0"})
+    check_equal(unedited, CHOICES[0], quick=True)
+
+
+def test_fields_are_decoded_whole() -> None:
+    data = clips.encoded(g="12", flags="+ildct+ilme", **{"x264-params": "asm=0:tff=1"})
+    check_equal(data, CHOICES[0], quick=False)
+
+
+def test_fragments_are_decoded_whole() -> None:
+    """Their header says nothing of the order of frames."""
+    data = clips.encoded(g="12", container={"movflags": "frag_keyframe+empty_moov"})
+    check_equal(data, CHOICES[0], quick=False)
+
+
+def test_streams_one_after_another_are_decoded_whole() -> None:
+    one = clips.encoded("mpegts", g="12")
+    between = clips.encoded("mpegts", times=range(25, 3025, 50), g="12")
+    for data in (one + one, one + between):
+        check_equal(data, CHOICES[0], quick=False)
+
+
+@pytest.mark.parametrize("kind", ["matroska", "mpegts"])
+def test_a_clip_cut_short(kind: str) -> None:
+    data = clips.encoded(kind, g="12")
+    for share in (0.4, 0.6, 0.8):
+        cut = data[: int(len(data) * share)]
+        everything = clips.decoded(cut)
+        found = video.decode(cut, "a", CHOICES[1])
+        np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
+
+
+def test_a_clip_whose_beginning_is_lost_is_decoded_whole() -> None:
+    data = clips.encoded("mpegts", g="12")[188 * 5 :]
+    assert decoding.some_frames(data, "a", CHOICES[0]) is None
+    everything = clips.decoded(data)
+    found = video.decode(data, "a", CHOICES[0])
+    np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_clip_shows_what_a_whole_decoding_shows(kind: str) -> None:
+    """Or it is decoded whole: never a picture that the whole decoding would not have given."""
+    base = clips.encoded(kind, g="12", container={"movflags": "faststart"} if kind == "mp4" else {})
+    quick = whole = 0
+    for seed in range(40):
+        data = bytearray(base)
+        for at in np.random.default_rng(seed).integers(len(base) // 3, len(base), 2):
+            data[at] ^= 85
+        if decoding.some_frames(bytes(data), "a", CHOICES[0]) is None:
+            whole += 1
+            continue
+        images, indices, _ = some(bytes(data), CHOICES[0])
+        try:
+            everything = video._of_all(bytes(data), "a", CHOICES[0])
+        except MediaError:
+            continue  # a packet that nobody needs cannot be decoded
+        quick += 1
+        assert list(everything.indices) == list(indices)
+        np.testing.assert_array_equal(images, everything.images)
+    assert quick and whole
+
+
+@pytest.mark.parametrize("threads", [1, 2, 0])
+def test_threads_change_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = clips.encoded(**X264["few B-frames"])
+    before = some(data, CHOICES[0])[0]
+    monkeypatch.setattr(decoding, "THREADS", threads)
+    np.testing.assert_array_equal(some(data, CHOICES[0])[0], before)
