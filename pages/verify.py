@@ -5,6 +5,7 @@ A verification is a job in the engine's queue, so a redraw of the page loses not
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
@@ -14,14 +15,23 @@ from engine.errors import StageScopeError
 from engine.jobs.verify_job import VerifyJob, VerifyView
 from engine.models.checkpoint import ModelEntry
 from engine.verify import certificates, report
-from ui.verify import kept_certificates, verify_job_view
+from ui.verify import kept_certificates
 from ui.verify.verdict_board import Board, short_names
 from ui.verify.verify_choice import VerifyChoice, choose_all
 from ui.widgets import followed_runs, links, notices, preparation
+from ui.widgets.followed_runs import Followed
 from ui.widgets.model_picker import Labels, entries_or_stop
 from ui.widgets.run_settings import run_and_cancel
 from ui.widgets.text import count, escape, queued
 
+JOB = Followed("verify_job", VerifyJob)  # in the session and in the URL
+FRESH = "verify_fresh"
+REDRAW_S = 0.2  # each update uses the CPU that is being timed
+AGAIN_S = 0.1
+LOST = (
+    "The verification in this link is no longer in memory: open its certificate below, or press "
+    "Verify to repeat it."
+)
 EMPTY = (
     "Press Verify (Ctrl+Enter). Each chosen model then answers the same question in five ways: its "
     "own generate() on pixels; the same with the probe; decoupled (features encoded once, saved to "
@@ -33,75 +43,65 @@ EMPTY = (
 
 def buttons(choice: VerifyChoice, shown: VerifyJob | None, live: bool) -> None:
     """Verify and Cancel.  Pressing Verify reruns the page, which updates both buttons."""
-    other = verify_job_view.running()
+    running = JOB.live()  # of any visitor
     with st.container(horizontal=True, vertical_alignment="center"):
         run = ("Verify", "verify_run")
-        pressed = run_and_cancel("verify", run, live, choice.ready, verify_job_view.cancel)
-        if other is not None and other is not shown:
-            st.button(
-                "Show the running verification",
-                key="verify_other",
-                on_click=verify_job_view.show,
-                args=(other,),
-            )
-    if pressed:
-        start(choice)
-
-
-def start(choice: VerifyChoice) -> None:
+        pressed = run_and_cancel("verify", run, live, choice.ready, JOB.cancel)
+        if running and running[-1] is not shown:
+            label, other = "Show the running verification", running[-1]
+            st.button(label, key="verify_other", on_click=show, args=(other,))
+    if not pressed:
+        return
     links.forget()
     try:
         assert choice.dataset is not None  # the button is disabled otherwise
-        verify_job_view.start(choice.request(), str(choice.dataset.root))
+        job = VerifyJob(request=choice.request(), dataset=str(choice.dataset.root))
     except StageScopeError as error:
         notices.problem(str(error), "verify")
         return
+    st.session_state[FRESH] = True
+    JOB.start(job)
     kept_certificates.close()
     st.rerun()
 
 
-def show_certificate(entries: Sequence[ModelEntry]) -> bool:
-    """The certificate in the link; False if the link has none."""
-    if not kept_certificates.asked():
-        return False
-    found = kept_certificates.opened()
-    if found is None:
-        notices.notice(
-            f"Certificate {kept_certificates.asked()[: certificates.SHOWN]!r} was not found: "
-            "choose one of those below.",
-            "no_certificate",
-        )
-        return False
-    kept_certificates.head(found, entries)
-    Board(report.of_certificate(found), entries)
-    return True
+def show(job: VerifyJob) -> None:
+    st.session_state[FRESH] = True
+    JOB.show(job)
+
+
+@st.fragment(run_every=AGAIN_S)
+def draw_again() -> None:
+    """Streamlit removes old elements only when a script ends, and following a job delays that: a
+    page whose verification has just changed ends at once and is drawn again right away."""
+    if st.session_state.get(FRESH) is None:
+        st.session_state[FRESH] = False
+    else:
+        st.rerun()
 
 
 def show_job(shown: VerifyJob | None, live: bool, entries: Sequence[ModelEntry]) -> None:
     """The shown verification, followed to its end, above the earlier certificates.
 
-    live: what the buttons show; they are drawn again once it has ended.
+    live: what the buttons show; they are drawn again once it has ended.  Streamlit may end this
+    loop at any call to draw (a click, a closed tab): the job continues.
     """
     if shown is None:
-        if verify_job_view.lost():
-            notices.notice(
-                "The verification in this link is no longer in memory: open its certificate "
-                "below, or press Verify to repeat it.",
-                "lost",
-            )
+        if JOB.lost():
+            notices.notice(LOST, "lost")
         notices.hint(EMPTY)
         kept_certificates.listed(entries)
         return
-    state = st.empty()
-    view, labels = shown.view(), Labels(entries)
+    state, view, labels = st.empty(), shown.view(), Labels(entries)
     board = Board(view.report, entries)
     kept_certificates.listed(entries)
-
-    def draw(now: VerifyView) -> None:
-        _status(now, state, labels)
-        board.draw(now.report)
-
-    verify_job_view.follow(shown, draw)
+    while True:
+        _status(view, state, labels)
+        board.draw(view.report)
+        if view.ended:
+            break
+        time.sleep(REDRAW_S)
+        view = shown.view()
     if live:
         st.rerun()
 
@@ -111,7 +111,7 @@ def _status(view: VerifyView, place: DeltaGenerator, labels: Mapping[str, str]) 
     done, total = found.progress
     seconds = f"{view.elapsed_s:,.0f} s"
     if not view.ended:
-        words = f"{doing(view, labels)} · {done} of {total} checks · {seconds}"
+        words = f"{_doing(view, labels)} · {done} of {total} checks · {seconds}"
         place.progress(min(1.0, done / total) if total else 0.0, text=escape(words))
         return
     with place.container():
@@ -127,7 +127,7 @@ def _status(view: VerifyView, place: DeltaGenerator, labels: Mapping[str, str]) 
             notices.notice(view.unkept, "unkept")
 
 
-def doing(view: VerifyView, labels: Mapping[str, str]) -> str:
+def _doing(view: VerifyView, labels: Mapping[str, str]) -> str:
     model, sample, what = view.doing
     if view.state == "queued" or not model:
         return queued(view.position) if view.position else "Starting"
@@ -147,12 +147,13 @@ def main() -> None:
         "Checks that StageScope runs and times the model's own inference, on this machine, for the "
         "chosen models and samples."
     )
-    shown = verify_job_view.shown()
+    shown = JOB.shown()
     live = shown is not None and not shown.ended
     buttons(choice, shown, live)
-    if verify_job_view.fresh():
-        return
-    if show_certificate(entries):
+    if st.session_state.pop(FRESH, False):
+        draw_again()
+    elif certificate := kept_certificates.opened(entries):
+        Board(report.of_certificate(certificate), entries)
         kept_certificates.listed(entries)
     else:
         show_job(shown, live, entries)

@@ -1,4 +1,4 @@
-"""The evidence of each check: tokens of two answers, times, and tables of everything else.
+"""The evidence of a check: tokens of two answers, times, and tables of everything else.
 
 Evidence may come from an untrusted file: what cannot be drawn is shown as raw text.
 """
@@ -7,26 +7,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import streamlit as st
 
-from engine.palette import STAGE_COLOURS
-from engine.report.blocks import Block, Bullets, ReportTable
+from engine.report.blocks import Block, Bullets, Paragraph, ReportTable
 from engine.verify.verdict import Verdict
 from ui.verify import verdict_markup
 from ui.widgets import blocks
-from ui.widgets.text import ms
 
 WAYS = {
     "plain": "plain: its own generate() on pixels",
     "hooked": "hooked: the same with the probe",
-    "computed": "decoupled, features computed now",
-    "decoupled, computed": "decoupled, features computed now",
     "decoupled": "decoupled, features read from disk",
     "features": "features: its generate() given the features",
+    "computed": "decoupled, features computed now",
+    "cached": "decoupled, stage 3 from the cache",
 }
-KEYS = {  # of the evidence, where they do not speak for themselves
+NAMES = {  # of the evidence, where they do not speak for themselves
     "positions": "tokens that do not have the best logit of their step (the first is 0)",
     "again": "plain, repeated and compared with its first answer",
     "own": "answer with its own features",
@@ -34,20 +33,14 @@ KEYS = {  # of the evidence, where they do not speak for themselves
     "what": "change",
     "must_change": "the key must change",
     "changed": "the key changed",
-}
-COMPARED = (  # checks that compare the tokens of two answers
-    *("equal_hooked", "equal_decoupled", "equal_features", "equal_prefix"),
-    *("equal_sampled", "equal_batch", "shapes", "long"),
-)
-# check -> how its figure and bound are compared
-MUST = {
-    "sight": "must be more than",
-    "stage3": "must be within ±",
-    **dict.fromkeys(COMPARED, "must be all"),
+    "shares": "not covered by stages",
+    "alone_ms": "stage 3 alone (ms)",
+    "probe_ms": "stage 3 by the probe (ms)",
 }
 CHART_COLUMNS = 3
-MOST = 20  # values of a list, rows of a table
-_RAW_CHARS = 20_000
+MOST = 20  # values of a list
+MOST_ROWS = 40
+RAW_CHARS = 20_000
 
 
 def show(row: Verdict, key: str) -> None:
@@ -59,57 +52,54 @@ def show(row: Verdict, key: str) -> None:
     if not row.evidence:
         return
     try:
-        if row.check in DRAWN:
-            DRAWN[row.check](row, key)
-        else:
-            blocks.draw(tables(row.evidence), key)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        draw = DRAWN.get(row.check)
+        blocks.draw(draw(row) if draw else tables(row.evidence), key)
+    except (LookupError, TypeError, ValueError, AttributeError):
         st.caption("This version cannot draw this evidence. Raw data:")
-        st.code(json.dumps(row.evidence, indent=1, default=str)[:_RAW_CHARS], language=None)
+        st.code(json.dumps(row.evidence, indent=1, default=str)[:RAW_CHARS], language=None)
 
 
 def in_figures(row: Verdict) -> str:
     if row.figure is None:
         return ""
     form = "{:.2%}" if row.unit.startswith("of ") else "{:,.4g}"
-    figure = form.format(row.figure)
+    figure = f"Figure: {form.format(row.figure)} {row.unit}"
     if row.bound is None:
-        return f"Figure: {figure} {row.unit}."
-    must = "must be" if row.bound == 0 else MUST.get(row.check, "must be at most")
-    return f"Figure: {figure} {row.unit}; {must} {form.format(row.bound)}.".replace("± ", "±")
+        return f"{figure}."
+    must = {"sight": "must be more than ", "stage3": "must be within ±"}
+    must |= dict.fromkeys(COMPARED, "must be all ") if row.bound else {}
+    exact = "must be " if row.bound == 0 else "must be at most "
+    return f"{figure}; {must.get(row.check, exact)}{form.format(row.bound)}."
 
 
 def tables(evidence: Mapping[str, Any]) -> Iterator[Block]:
     """Single values in one table; each list and each mapping in a table of its own."""
-    single = {name: one for name, one in evidence.items() if not isinstance(one, list | dict)}
+    single = {name: value for name, value in evidence.items() if not isinstance(value, list | dict)}
     if single:
-        rows = tuple((_name(name), _text(one)) for name, one in single.items())
+        rows = tuple((_name(name), _text(value)) for name, value in single.items())
         yield ReportTable("", ("", "value"), rows, words=2)
     for name, value in evidence.items():
         if not value or name in single:
             continue
         lines = value if isinstance(value, dict) else dict(enumerate(value, 1))
-        inner = [one for one in lines.values() if isinstance(one, dict)]
-        if not inner and isinstance(value, list):
+        columns = dict.fromkeys(key for line in lines.values() if isinstance(line, dict)
+                                for key in line)  # fmt: skip
+        if not columns and isinstance(value, list):
             yield Bullets(tuple(map(_text, value[:MOST])), _name(name))
             continue
-        columns = tuple(dict.fromkeys(key for one in inner for key in one)) or ("value",)
-        yield ReportTable(
-            _name(name),
-            ("", *map(_name, columns)),
-            tuple(
-                (
-                    WAYS.get(str(key), str(key)),
-                    *(_text(one.get(c) if inner else one) for c in columns),
-                )
-                for key, one in list(lines.items())[: 2 * MOST]
-            ),
-            words=len(columns) + 1,
+        table = tuple(
+            (
+                WAYS.get(str(key), str(key)),
+                *([_text(line.get(c)) for c in columns] or [_text(line)]),
+            )
+            for key, line in islice(lines.items(), MOST_ROWS)
         )
+        head = ("", *(map(_name, columns) if columns else ("value",)))
+        yield ReportTable(_name(name), head, table, words=len(head))
 
 
 def _name(name: str) -> str:
-    return KEYS.get(name, name.replace("_", " "))
+    return NAMES.get(name, name.replace("_", " "))
 
 
 def _text(value: Any) -> str:
@@ -118,44 +108,39 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.4g}"
     if isinstance(value, dict):
-        return ", ".join(f"{_name(name)} {_text(one)}" for name, one in value.items())
+        return ", ".join(f"{_name(name)} {_text(part)}" for name, part in value.items())
     if isinstance(value, list):
         more = f" … ({len(value)} in total)" if len(value) > MOST else ""
         return "; ".join(map(_text, value[:MOST])) + more
     return "none" if value is None else str(value)
 
 
-def _equal(row: Verdict, key: str) -> None:
+def _compared(row: Verdict) -> Iterator[Block]:
     """Both answers in tokens, with the two best logits of each side at the first difference."""
-    found, at = row.evidence, row.evidence["position"]
-    sides = {"plain": found["plain"], str(found["way"]): found["other"]}
+    seen, at = row.evidence, row.evidence["position"]
+    sides = {"plain": seen["plain"], str(seen["way"]): seen["other"]}
     for way, side in sides.items():
         st.html(verdict_markup.tokens(WAYS.get(way, way), side["pieces"], side["ids"], at))
-    drawn = []
     if at is not None:
         best = tuple(
-            (WAYS.get(way, way), rank, verdict_markup.visible(one["piece"]), str(one["id"]),
-             f"{one['logit']:.5f}")
+            (WAYS.get(way, way), rank, verdict_markup.visible(token["piece"]),
+             str(token["id"]), f"{token['logit']:.5f}")
             for way, side in sides.items()
-            for rank, one in zip(("best", "second"), side["best"], strict=False)
+            for rank, token in zip(("best", "second"), side["best"], strict=False)
         )  # fmt: skip
         about = f"The two best logits of each side at token {at + 1}"
-        drawn.append(ReportTable(about, ("Side", "Rank", "Token", "Id", "Logit"), best, words=3))
-    figures = {  # and what None means
-        "Logits": (found["logit_difference"], "no logits to compare"),
-        "Explained by rounding": (found["rounding"], ""),
-        "The language model's input embeddings": (
-            found["first_embeddings_difference"],
-            "different shapes",
-        ),
+        yield ReportTable(about, ("Side", "Rank", "Token", "Id", "Logit"), best, words=3)
+    figures = {
+        "Logits": seen["logit_difference"],
+        "Explained by rounding": seen["rounding"],
+        "The language model's input embeddings": seen["first_embeddings_difference"],
     }
-    rows = ((about, none if value is None else f"{value:.3g}")
-            for about, (value, none) in figures.items())  # fmt: skip
-    drawn.append(ReportTable("", ("Largest difference", "Figure"), tuple(rows)))
-    blocks.draw(drawn, key)
+    rows = ((about, "cannot be compared" if value is None else f"{value:.3g}")
+            for about, value in figures.items())  # fmt: skip
+    yield ReportTable("", ("Largest difference", "Figure"), tuple(rows))
 
 
-def _accounted(row: Verdict, key: str) -> None:
+def _accounted(row: Verdict) -> Iterator[Block]:
     """A small chart per stage, then all figures."""
     from ui.charts import verify_charts  # altair and pandas: imported when the first chart is drawn
 
@@ -167,67 +152,58 @@ def _accounted(row: Verdict, key: str) -> None:
     )
     columns = st.columns(CHART_COLUMNS)
     for index, part in enumerate(verify_charts.PARTS):
-        if found := verify_charts.times(kinds, part):
-            chart = verify_charts.stage_chart(part, found)
-            alt = verify_charts.stage_words(part, found)
-            columns[index % CHART_COLUMNS].altair_chart(chart, alt=alt, width="stretch")
-    names = tuple(verify_charts.KINDS.get(kind, kind) for kind in kinds)
-    cells = tuple(tuple(cells) for cells in verify_charts.stage_cells(kinds))
-    shares = tuple(
-        (verify_charts.KINDS.get(kind, kind), f"{share:.2%}")
-        for kind, share in row.evidence["shares"].items()
-    )
-    blocks.draw(
-        (
-            ReportTable("", ("Part", *names), cells, words=len(names) + 1),
-            ReportTable("", ("Kind of run", "Not covered by stages"), shares),
-        ),
-        key,
+        if chart := verify_charts.stage_chart(kinds, part):
+            with columns[index % CHART_COLUMNS]:
+                blocks.draw([chart], part)
+    yield from tables(
+        {
+            "times": {
+                part: {kind: verify_charts.times(kinds, kind, part) for kind in kinds}
+                for part in verify_charts.PARTS
+            },
+            "shares": {kind: f"{share:.2%}" for kind, share in row.evidence["shares"].items()},
+        }
     )
 
 
-def _stage3(row: Verdict, key: str) -> None:
-    pairs = list(zip(row.evidence["alone_ms"], row.evidence["probe_ms"], strict=True))
-    _ratios(row, pairs, "measured by the probe / measured alone (ratio)", both_sides=True)
-    rows = tuple(
-        (f"round {n}", *(ms(one).removesuffix(" ms") for one in pair))
-        for n, pair in enumerate(pairs[:MOST], 1)
-    )
-    head = ("Warm run", "Stage 3 alone (ms)", "Stage 3 by the probe (ms)")
-    blocks.draw([ReportTable("", head, rows)], key)
+def _stage3(row: Verdict) -> Iterator[Block]:
+    names = ("alone_ms", "probe_ms")
+    pairs = list(zip(*(row.evidence[name] for name in names), strict=True))
+    bound = row.bound or 0.0
+    title = "measured by the probe / measured alone (ratio)"
+    yield from _ratios(row, [b / a for a, b in pairs], (1 - bound, 1 + bound), title)
+    rounds = [dict(zip(names, pair, strict=True)) for pair in pairs[:MOST]]
+    yield from tables({"warm runs": rounds})
 
 
-def _observer(row: Verdict, key: str) -> None:
+def _observer(row: Verdict) -> Iterator[Block]:
     answer = row.evidence["answer_ms"]
-    pairs = [(answer, answer + probed - bare) for bare, probed in row.evidence["pairs_ms"]]
-    _ratios(row, pairs, "generate() with the probe / without it (ratio)", both_sides=False)
+    ratios = [1 + (probed - bare) / answer for bare, probed in row.evidence["pairs_ms"]]
+    title = "generate() with the probe / without it (ratio)"
+    return _ratios(row, ratios, (1 + (row.bound or 0.0),), title)
 
 
-def _ratios(row: Verdict, pairs: list[tuple[float, float]], title: str, both_sides: bool) -> None:
+def _ratios(
+    row: Verdict, ratios: list[float], edges: tuple[float, ...], title: str
+) -> Iterator[Block]:
     from ui.charts import verify_charts
 
-    found = verify_charts.Ratios(
-        values=tuple(second / first for first, second in pairs),
-        median=float(row.evidence["median"]),
-        low=float(row.evidence["low"]),
-        high=float(row.evidence["high"]),
-        bound=float(row.bound or 0),
-        both_sides=both_sides,
-        title=title,
-    )
-    st.caption("One mark per pair; the two runs of a pair follow each other.")
-    chart = verify_charts.pairs_chart(found, STAGE_COLOURS["vision"])
-    st.altair_chart(chart, alt=found.words, width="stretch")
-    st.caption(
+    dots, bound = verify_charts.ratio_charts(ratios, row.evidence, edges, title)
+    yield Paragraph("One mark per pair; the two runs of a pair follow each other.")
+    yield dots
+    yield Paragraph(
         "The median and its 95 % interval (sign test), on a finer axis. The check passes if the "
         "whole interval is on the right side of the bound."
     )
-    chart = verify_charts.interval_chart(found, STAGE_COLOURS["vision"])
-    st.altair_chart(chart, alt=found.words, width="stretch")
+    yield bound
 
 
-DRAWN: dict[str, Callable[[Verdict, str], None]] = {
-    **dict.fromkeys(COMPARED, _equal),
+COMPARED = (  # checks that compare the tokens of two answers
+    *("equal_hooked", "equal_decoupled", "equal_features", "equal_prefix"),
+    *("equal_sampled", "equal_batch", "shapes", "long"),
+)
+DRAWN: dict[str, Callable[[Verdict], Iterator[Block]]] = {
+    **dict.fromkeys(COMPARED, _compared),
     "accounted": _accounted,
     "stage3": _stage3,
     "observer": _observer,

@@ -24,7 +24,7 @@ def mark(outcome: str, help_text: str = "", number: int | None = None) -> str:
     """An outcome as symbol and word, with an optional count."""
     symbol, word = MARKS[outcome]
     times = "" if number is None else f"{number:,} "
-    label = escape(help_text, quote=True)
+    label = escape(help_text)
     kind = "absent" if outcome in ("", "skipped", "refused") else outcome
     return (
         f'<span class="proof-mark proof-{kind}" title="{label}">'
@@ -32,20 +32,21 @@ def mark(outcome: str, help_text: str = "", number: int | None = None) -> str:
     )
 
 
-def cells(contents: Iterable[str], columns: int) -> str:
+def cells(contents: Sequence[str]) -> str:
     """HTML pieces side by side, in columns of equal width."""
     inside = "".join(f'<span class="proof-cell">{content}</span>' for content in contents)
-    style = f"grid-template-columns: repeat({columns}, minmax(0, 1fr))"
+    style = f"grid-template-columns: repeat({len(contents)}, minmax(0, 1fr))"
     return f'<div class="proof-cells" style="{style}">{inside}</div>'
 
 
-def names(words: Iterable[tuple[str, str]], columns: int) -> str:
+def names(words: Iterable[tuple[str, str]]) -> str:
     """Column heads: (short name, whole name)."""
-    found = [
-        f'<span class="proof-name" title="{escape(whole, quote=True)}">{escape(short)}</span>'
-        for short, whole in words
-    ]
-    return cells(found, columns)
+    return cells(
+        [
+            f'<span class="proof-name" title="{escape(whole)}">{escape(short)}</span>'
+            for short, whole in words
+        ]
+    )
 
 
 def bullets(head: str, sentences: Sequence[str]) -> str:
@@ -85,7 +86,7 @@ def tokens(name: str, pieces: Sequence[str], ids: Sequence[int], at: int | None)
 
 def _token(piece: str, token: int, index: int, at: int | None) -> str:
     shown = visible(piece) if not piece.strip() else piece.replace("\n", "⏎")
-    hover = escape(f"token {index + 1}, id {token}", quote=True)
+    hover = escape(f"token {index + 1}, id {token}")
     if index == at:
         note = '<span class="proof-note">◂ first difference</span>'
         return f'<span class="proof-first" title="{hover}">{escape(shown)}{note}</span>'

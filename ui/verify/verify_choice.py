@@ -21,6 +21,7 @@ from ui.widgets.run_settings import pick
 SAMPLES = 3
 SAMPLES_HELP = "Evenly spread over the dataset, because neighbouring samples overlap."
 RUNS_HELP = "Timed warm runs of each kind, after a first run that is kept apart."
+TOKENS_HELP = "Longer answers compare more tokens and take longer."
 
 
 class VerifyChoice(NamedTuple):
@@ -43,54 +44,33 @@ class VerifyChoice(NamedTuple):
 
 
 def choose_all(entries: Sequence[ModelEntry]) -> VerifyChoice:
-    found = dataset_picker.choose("verify")
+    dataset = dataset_picker.choose("verify")
     models = pick_loadable_models(entries, "verify")
-    samples = _samples(found)
-    runs = st.number_input(
-        "Warm runs",
-        1,
-        MAX_RUNS,
-        VerifyRequest.runs,
-        key="verify_runs",
-        bind="query-params",
-        help=RUNS_HELP,
-    )
-    with st.expander("Question, length, pictures", key="verify_question_box"):
-        question = st.text_area(
-            "Question",
-            DEFAULT_QUESTION,
-            max_chars=MAX_QUESTION_CHARS,
-            key="verify_question",
-            bind="query-params",
-        )
-        tokens = st.number_input(
-            "Max new tokens",
-            MIN_TOKENS,
-            MAX_TOKENS,
-            VerifyRequest.max_new_tokens,
-            step=16,
-            key="verify_tokens",
-            bind="query-params",
-            help="Longer answers compare more tokens and take longer.",
-        )
-        pixels = pick("verify", "pixels", VerifyRequest.pixels)
-        extent = pick("verify", "extent", VerifyRequest.extent)
-    asked = {"prompt": question or "", "max_new_tokens": int(tokens), "runs": int(runs)}
-    return VerifyChoice(found, models, samples, asked | {"pixels": pixels, "extent": extent})
-
-
-def _samples(found: Dataset | None) -> int:
-    if found is None:  # keeps a link's number while the demo scenes are made
+    samples = 0
+    if dataset is None:  # keeps a link's number while the demo scenes are made
         st.number_input("Samples", value=None, key="verify_no_samples", disabled=True)
-        return 0
-    held = len(found.samples)
-    chosen = st.number_input(
-        f"Samples (of {held:,})",
-        1,
-        held,
-        min(SAMPLES, held),
-        key="verify_samples",
-        bind="query-params",
-        help=SAMPLES_HELP,
-    )
-    return int(chosen)
+    else:
+        most = len(dataset.samples)
+        label, usual = f"Samples (of {most:,})", min(SAMPLES, most)
+        samples = _number("samples", label, 1, most, usual, SAMPLES_HELP)
+    runs = _number("runs", "Warm runs", 1, MAX_RUNS, VerifyRequest.runs, RUNS_HELP)
+    with st.expander("Question, length, pictures", key="verify_question_box"):
+        key = "verify_question"
+        question = st.text_area("Question", DEFAULT_QUESTION, max_chars=MAX_QUESTION_CHARS, key=key,
+                                bind="query-params")  # fmt: skip
+        usual = VerifyRequest.max_new_tokens
+        label = "Max new tokens"
+        tokens = _number("tokens", label, MIN_TOKENS, MAX_TOKENS, usual, TOKENS_HELP, 16)
+        seen = {name: pick("verify", name, getattr(VerifyRequest, name))
+                for name in ("pixels", "extent")}  # fmt: skip
+    asked = {"prompt": question or "", "max_new_tokens": tokens, "runs": runs, **seen}
+    return VerifyChoice(dataset, models, samples, asked)
+
+
+def _number(
+    name: str, label: str, least: int, most: int, usual: int, help_: str, step: int = 1
+) -> int:
+    key = f"verify_{name}"
+    value = st.number_input(label, least, most, usual, step, key=key, help=help_,
+                            bind="query-params")  # fmt: skip
+    return int(value)

@@ -33,7 +33,7 @@ class Tags(HTMLParser):
     "html",
     [
         verdict_markup.mark("failed", EVIL),
-        verdict_markup.names([(EVIL, EVIL)], 1),
+        verdict_markup.names([(EVIL, EVIL)]),
         verdict_markup.bullets(EVIL, [EVIL]),
         verdict_markup.line(EVIL, "head"),
         verdict_markup.about(EVIL),
