@@ -24,29 +24,7 @@ types: .venv/dev.stamp
 	$(BIN)/mypy
 
 bench: .venv/dev.stamp
-	$(BIN)/python -m benchmarks.stages
-	$(BIN)/python -m benchmarks.video
-	$(BIN)/python -m benchmarks.events
-	$(BIN)/python -m benchmarks.event_readers
-	$(BIN)/python -m benchmarks.preprocessing
-	$(BIN)/python -m benchmarks.verification
-	$(BIN)/python -m benchmarks.loaded
-	$(BIN)/python -m benchmarks.planted
-	$(BIN)/python -m benchmarks.again
-	$(BIN)/python -m benchmarks.drafting
-	$(BIN)/python -m benchmarks.app
-	$(BIN)/python -m benchmarks.runs
-	$(BIN)/python -m benchmarks.batches
-	$(BIN)/python -m benchmarks.families
-	$(BIN)/python -m benchmarks.results_page
-	$(BIN)/python -m benchmarks.records
-	$(BIN)/python -m benchmarks.decoding
-	$(BIN)/python -m benchmarks.intervals
-	$(BIN)/python -m benchmarks.attribution
-	$(BIN)/python -m benchmarks.gate
-	$(BIN)/python -m benchmarks.growth
-	$(BIN)/python -m benchmarks.scaling
-	$(BIN)/python -m benchmarks.table --write
+	$(BIN)/python -m benchmarks
 
 checkpoints: .venv/run.stamp
 	$(BIN)/python -m tools.demo_training.train

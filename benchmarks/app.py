@@ -1,18 +1,16 @@
 """The app's own cost, measured from outside with a real browser.
 
-`python -m benchmarks.app --against FOLDER`: this checkout beside another one (side_by_side.py).
-`python -m benchmarks.app`: seconds from the server's start to a usable page, clicks with the models
-loaded, one Run of three demo models (first words, last words, gaps between the page's updates), a
-second Run from the cache, the server's peak memory, the gaps between the changes of an answer that
-streams, and the start of a command that lists samples.
+`python -m benchmarks.app [--against FOLDER] [--rounds N]`: a round starts a server of this
+checkout, and of the one in FOLDER, in alternating order.  A figure is the median of all rounds.
 
-"Click to changed page" is the time from a click on "Show the known answer", with three answers on
-the page, to the words of the box that it opens or closes (clicks.known_answer: what Playwright does
-before it presses is inside, as it was in earlier versions' figures).  The same click measured from
-the browser's own event, and other usual clicks, are figures of their own (clicks.py).
-
-"Streaming gap" is the time between two changes of the words of one answer, of three demo models
-whose tokens are paced (paced.py), one model after the other.
+- first answer on a fresh machine: an empty cache folder; from the moment the server is ready until
+  words of an answer are there, with Run pressed as soon as it can be
+- server start to first page: until Run can be pressed
+- Run to first change, click to changed page ("Show the known answer"), page change: from the
+  browser's own click event to the change of the document that answers it, with the models loaded
+- streaming gap: between two changes of the words of one answer, of demo models whose tokens are
+  paced (paced.py); the 95th percentile; of this checkout alone
+- start of the command `samples`, its demo dataset being there; of this checkout alone
 """
 
 from __future__ import annotations
@@ -25,140 +23,193 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 from urllib.request import urlopen
 
-import psutil
 from playwright.sync_api import Page, sync_playwright
 
-from benchmarks import clicks, side_by_side
-from benchmarks.machine import keep, spread
+from benchmarks.machine import Row, keep, limit, row
 
 ROOT = Path(__file__).resolve().parents[1]
-CLICKS, STARTS, OTHERS = 21, 3, 9
-WARM_UP_MS = 10_000
+Figures = dict[str, list[float]]
+FRESH, START = "first answer on a fresh machine", "server start to first page"
+RUN, CLICK, PAGE = "Run to first change", "click to changed page", "page change"
+GAP, COMMAND = "streaming gap, 95th percentile", "start of the command samples"
+LIMITS = {FRESH: (10.0, "s"), START: (2.0, "s"), RUN: (150.0, "ms"), CLICK: (100.0, "ms"),
+          PAGE: (150.0, "ms"), GAP: (120.0, "ms"), COMMAND: (0.5, "s")}  # fmt: skip
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update",
+         "--disable-sync"]  # fmt: skip
 BURST_MS = 5  # two redraws are never this close together
-REPEAT = "python -m benchmarks.app"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-# Notes the moment of every change inside an answer, and of every change of the words in it.
+REST_MS = 300  # between two clicks: the last one's rerun has ended
+LONGEST_MS = 300_000
+BUTTON = ".st-key-compare_run button:enabled"
+TITLE = "() => document.querySelector('h1')?.textContent"
+TRUTH = "() => document.body.textContent.includes('Reference answer')"
+CARDS = """() => [...document.querySelectorAll('[class*="st-key-card_"]')]
+  .map(card => card.textContent).join()"""
+WORDS = """() => [...document.querySelectorAll(
+  '[class*="st-key-answer_"], [class*="st-key-stream_"]')]
+  .some(one => one.textContent.trim() && !/Press Run/.test(one.textContent))"""
+# Resolves with the milliseconds from the last click event to the moment `state()` has changed.
+ANSWER = """state => {
+  const before = state();
+  let pressed = NaN;
+  document.addEventListener('click', () => { pressed = performance.now(); }, true);
+  window.answered = new Promise(done => {
+    let over = false;
+    const look = () => {
+      if (over || pressed !== pressed || state() === before) return;
+      over = true;
+      watch.disconnect();
+      done(performance.now() - pressed);
+    };
+    const watch = new MutationObserver(look);
+    watch.observe(document.body, {subtree: true, childList: true, attributes: true});
+    const frame = () => { look(); if (!over) requestAnimationFrame(frame); };
+    frame();  // what unfolds by an animation changes no element
+  });
+}"""
+# Notes the moment of every change of the words in each answer.
 WATCH = """() => {
-  window.changes = [];
   window.words = {};
   const answers = () => [...document.querySelectorAll(
     '[class*="st-key-answer_"], [class*="st-key-stream_"]')];
   const name = a => [...a.classList].find(c => /st-key-(answer|stream)_/.test(c));
   const seen = Object.fromEntries(answers().map(a => [name(a), a.textContent]));
   new MutationObserver(list => {
-    const now = performance.now();
-    const touched = answers().filter(a => list.some(m => a.contains(m.target)));
-    if (touched.length) window.changes.push(now);
-    for (const one of touched) {
+    for (const one of answers().filter(a => list.some(m => a.contains(m.target)))) {
       if (one.textContent === seen[name(one)]) continue;
       seen[name(one)] = one.textContent;
-      if (one.textContent.trim()) (window.words[name(one)] ??= []).push(now);
+      if (one.textContent.trim()) (window.words[name(one)] ??= []).push(performance.now());
     }
   }).observe(document.body, {subtree: true, childList: true, characterData: true});
 }"""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--against", type=Path, metavar="FOLDER", help="another checkout")
-    parser.add_argument("--rounds", type=int, default=5, help="of --against (default: 5)")
-    parser.add_argument("--clicks", type=int, default=7, help="per round (default: 7)")
+    parser.add_argument("--rounds", type=int, default=5, help="default: 5")
+    parser.add_argument("--quick", action="store_true", help="one round, keeps nothing")
     options = parser.parse_args()
     browser_path = shutil.which("chromium") or shutil.which("google-chrome")
     if browser_path is None:
         sys.exit("No Chromium was found: install Debian's package chromium.")
+    roots = [ROOT, *([options.against.resolve()] if options.against else [])]
+    found: list[Figures] = [{name: [] for name in LIMITS} for _ in roots]
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        if options.against is not None:
-            roots = {"this": ROOT, "other": options.against.resolve()}
-            found = side_by_side.measure(page, _started, roots, options.rounds, options.clicks)
-            browser.close()
-            keep("app_against", found)
-            return
-        first, _ = _session(page, Path(folder), visit=False)  # this one makes the demo scenes
-        starts = [_session(page, Path(folder), visit=False)[0] for _ in range(STARTS)]
-        _, figures = _session(page, Path(folder), visit=True)
-        figures["streaming_gap_ms"] = _streaming(page, Path(folder))
+        for number in range(1 if options.quick else options.rounds):
+            for root, figures in list(zip(roots, found, strict=True))[:: 1 if number % 2 else -1]:
+                cache = Path(folder) / f"{number}-{roots.index(root)}"
+                _fresh(page, root, cache, figures)
+                _warm(page, root, cache, figures)
+        found[0][GAP] = _gaps(page, cache)
+        found[0][COMMAND] = [_command(cache) for _ in range(9)]
         browser.close()
-        figures["samples_command_s"] = spread(_command(Path(folder)))
-    begin = {
-        "first_start_with_demo_scenes_made_s": round(first, 2),
-        "server_start_to_usable_page_s": spread(starts),
-    }
-    found = {**begin, **figures}
-    keep("app", {"rows": _rows(found), **found})
+    rows = list(_rows(found))
+    if options.quick:
+        print(*rows, sep="\n")
+    else:
+        keep("app_against" if options.against else "app", {"rows": rows})
 
 
-def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each target and its margin: 1 or more means that the target is met."""
-    measured = [
-        ("click to changed page", found["click_to_changed_page_ms"]["median"], 100.0, "ms"),
-        ("server's start to first page", found["server_start_to_usable_page_s"]["median"], 2, "s"),
-        ("streaming gap, 95th percentile", found["streaming_gap_ms"]["p95"], 120.0, "ms"),
-        ("start of the command samples", found["samples_command_s"]["median"], 0.5, "s"),
-    ]
-    return [
-        {
-            "what": f"{what}: {figure:g} {unit}",
-            "against": f"a limit of {limit:g} {unit}",
-            "ratio": round(limit / figure, 2),
-            "target": 1.0,
-            "repeat": REPEAT,
-        }
-        for what, figure, limit, unit in measured
-    ]
+def _rows(found: list[Figures]) -> Iterator[Row]:
+    for name, (most, unit) in LIMITS.items():
+        yield limit(name, found[0][name], unit, most)
+        for other in found[1:]:
+            if other[name]:
+                ratios = [b / a for a, b in zip(found[0][name], other[name], strict=True)]
+                yield row(name, "the other checkout", ratios)
 
 
-def _command(folder: Path) -> list[float]:
-    """Seconds of `python -m engine samples`, its demo dataset being there."""
-    environment = os.environ | {"STAGESCOPE_CACHE_DIR": str(folder), "STAGESCOPE_DEVICE": "cpu"}
-    command = [sys.executable, "-m", "engine", "samples"]
-    found = []
-    for _ in range(OTHERS):
-        began = time.perf_counter()
-        subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
-        found.append(time.perf_counter() - began)
-    return found
-
-
-def _session(page: Page, folder: Path, visit: bool) -> tuple[float, dict[str, Any]]:
-    """Seconds to the first usable page of a fresh server, and a visit's figures."""
-    server, url, began = serve(folder)
+@contextmanager
+def served(root: Path, cache: Path, module: str = "streamlit") -> Iterator[tuple[str, float]]:
+    """A running server: its address, and the moment it was started."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", module, "run", "app.py", "--server.port", str(port)]
+    own = {"STAGESCOPE_CACHE_DIR": str(cache), "STAGESCOPE_DEVICE": "cpu"}
+    url, began = f"http://127.0.0.1:{port}", time.perf_counter()
+    server = subprocess.Popen(command, cwd=root, env=os.environ | own, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)  # fmt: skip
     try:
-        start = _first_page(page, url, began)
-        return start, _visit(page) | {"server_peak_memory_mb": _peak(server.pid)} if visit else {}
+        while not _healthy(url):
+            time.sleep(0.02)
+        yield url, began
     finally:
         server.terminate()
         server.wait()
 
 
-def _streaming(page: Page, folder: Path) -> dict[str, Any]:
-    """Gaps between the changes of each answer's words, three paced models together."""
-    server, url, began = serve(folder, "benchmarks.paced")
+def _healthy(url: str) -> bool:
     try:
-        _first_page(page, url, began)
+        with urlopen(f"{url}/_stcore/health", timeout=1) as reply:
+            return bool(reply.status == 200)
+    except OSError:
+        return False
+
+
+def _fresh(page: Page, root: Path, cache: Path, figures: Figures) -> None:
+    with served(root, cache) as (url, _):
+        ready = time.perf_counter()
+        page.goto(url)
+        page.locator(BUTTON).click(timeout=LONGEST_MS)
+        page.wait_for_function(WORDS, timeout=LONGEST_MS, polling=20)
+        figures[FRESH].append(time.perf_counter() - ready)
+        page.locator(BUTTON).wait_for(timeout=LONGEST_MS)
+
+
+def _warm(page: Page, root: Path, cache: Path, figures: Figures, often: int = 7) -> None:
+    """A second start, and clicks once the models are loaded."""
+    with served(root, cache) as (url, began):
+        page.goto(url)
+        page.locator(BUTTON).wait_for(timeout=LONGEST_MS)
+        figures[START].append(time.perf_counter() - began)
+        _run(page)  # loads the models
+        truth = page.locator(".st-key-compare_truth label").first
+        for _ in range(often):
+            figures[RUN].append(_run(page))
+            figures[CLICK].append(_answer(page, TRUTH, truth.click))
+        for link in ("Models", "Benchmark") * often:
+            press = page.get_by_role("link", name=link, exact=True).click
+            figures[PAGE].append(_answer(page, TITLE, press))
+
+
+def _answer(page: Page, state: str, press: Callable[[], None]) -> float:
+    """Milliseconds from the last click event in `press` to the change of `state` in the page."""
+    page.wait_for_timeout(REST_MS)
+    page.evaluate(f"() => ({ANSWER})({state})")
+    press()
+    return float(page.evaluate("() => window.answered"))
+
+
+def _run(page: Page) -> float:
+    """Milliseconds from the click on Run to the first change of a card; then all have ended."""
+    button = page.locator(BUTTON)
+    button.wait_for(timeout=LONGEST_MS)
+    took = _answer(page, CARDS, button.click)
+    page.wait_for_timeout(REST_MS)  # Run is disabled by now
+    button.wait_for(timeout=LONGEST_MS)
+    return took
+
+
+def _gaps(page: Page, cache: Path) -> list[float]:
+    """The 95th percentile, without interpolation, of the gaps in each answer's words."""
+    with served(ROOT, cache, "benchmarks.paced") as (url, _):
+        page.goto(url)
         _run(page)  # the first one loads the models
+        page.evaluate(WATCH)
         _run(page)
         seen: dict[str, list[float]] = page.evaluate("() => window.words")
-    finally:
-        server.terminate()
-        server.wait()
-    gaps = [b - a for times in seen.values() for a, b in pairwise(redraws(times))]
-    return {"answers": len(seen), **spread(gaps), "p95": _percentile(gaps)}
+    gaps = (sorted(b - a for a, b in pairwise(redraws(times))) for times in seen.values())
+    return [some[int(0.95 * (len(some) - 1))] for some in gaps if some]
 
 
 def redraws(times: list[float]) -> list[float]:
@@ -170,104 +221,12 @@ def redraws(times: list[float]) -> list[float]:
     return found
 
 
-def _percentile(values: list[float]) -> float:
-    """The 95th, without interpolation."""
-    return round(sorted(values)[int(0.95 * (len(values) - 1))], 1)
-
-
-def _started(root: Path, folder: Path) -> side_by_side.Served:
-    """A server of another checkout, with this one's Python."""
-    server, url, began = serve(folder, root=root)
-
-    def close() -> None:
-        server.terminate()
-        server.wait()
-
-    return side_by_side.Served(url, began, close)
-
-
-def serve(
-    folder: Path, module: str = "streamlit", root: Path = ROOT
-) -> tuple[subprocess.Popen[bytes], str, float]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", module, "run", "app.py", "--server.port", str(port)]
-    environment = os.environ | {"STAGESCOPE_CACHE_DIR": str(folder), "STAGESCOPE_DEVICE": "cpu"}
-    began = time.perf_counter()
-    server = subprocess.Popen(
-        command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    url = f"http://127.0.0.1:{port}"
-    while not _healthy(url):
-        time.sleep(0.02)
-    return server, url, began
-
-
-def _healthy(url: str) -> bool:
-    try:
-        with urlopen(f"{url}/_stcore/health", timeout=1) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
-
-
-def _first_page(page: Page, url: str, began: float) -> float:
-    """Seconds until the Run button can be pressed."""
-    page.goto(url)
-    page.locator(".st-key-compare_run button:enabled").wait_for(timeout=60_000)
+def _command(cache: Path) -> float:
+    """Seconds of `python -m engine samples`."""
+    own = {"STAGESCOPE_CACHE_DIR": str(cache), "STAGESCOPE_DEVICE": "cpu"}
+    command, began = [sys.executable, "-m", "engine", "samples"], time.perf_counter()
+    subprocess.run(command, cwd=ROOT, env=os.environ | own, check=True, capture_output=True)
     return time.perf_counter() - began
-
-
-def _visit(page: Page) -> dict[str, Any]:
-    page.wait_for_timeout(WARM_UP_MS)  # the models are loaded behind the page
-    models = [clicks.another_model(page) for _ in range(OTHERS)]
-    places = range(1, OTHERS + 1)  # the first sample is there from the start
-    unseen = [clicks.another_sample(page, place) for place in places]
-    seen = [clicks.another_sample(page, place) for place in places]
-    folded = [clicks.settings(page) for _ in range(OTHERS)]
-    _run(page)  # loads whatever is not loaded yet: nothing below pays for it
-    return {
-        "click_to_changed_page_ms": spread([clicks.known_answer(page) for _ in range(CLICKS)]),
-        "from_the_click_event_ms": {
-            "known_answer": spread([clicks.toggle(page) for _ in range(CLICKS)]),
-            "model_taken_out": spread([out for out, _ in models]),
-            "model_put_in": spread([back for _, back in models]),
-            "sample_unseen": spread(unseen),
-            "sample_seen_before": spread(seen),
-            "settings_unfolded": spread(folded),
-        },
-        "second_run_from_the_cache": _run(page),
-    }
-
-
-def _run(page: Page) -> dict[str, Any]:
-    page.evaluate(WATCH)
-    button = page.locator(".st-key-compare_run button:enabled")
-    button.wait_for(timeout=120_000)
-    start: float = page.evaluate("() => performance.now()")
-    button.click()
-    page.locator(".st-key-compare_cancel button:enabled").wait_for(timeout=60_000)
-    button.wait_for(timeout=120_000)
-    end: float = page.evaluate("() => performance.now()")
-    changes: list[float] = page.evaluate("() => window.changes")
-    times = [at - start for at in changes if at >= start]
-    gaps = [b - a for a, b in pairwise(times) if b - a > BURST_MS]
-    return {
-        "click_to_done_s": round((end - start) / 1000, 2),
-        "click_to_first_change_ms": round(times[0], 1),
-        "update_gap_ms": spread(gaps),
-        "update_gap_p95_ms": _percentile(gaps),
-    }
-
-
-def _peak(pid: int) -> int:
-    """Peak resident memory in MB where the system tells, else the present one."""
-    status = Path(f"/proc/{pid}/status")
-    if status.is_file():
-        line = next(row for row in status.read_text().splitlines() if row.startswith("VmHWM"))
-        return int(line.split()[1]) // 1024
-    return int(psutil.Process(pid).memory_info().rss) // 2**20
 
 
 if __name__ == "__main__":

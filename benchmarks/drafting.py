@@ -1,41 +1,31 @@
-"""Drafting: tokens per pass, predicted and measured speed-up, for draft lengths 2, 5 and 8.
+"""Drafting: token steps with a draft against without, beside the predicted ratio.
 
-`python -m benchmarks.drafting`: Video-LLaVA's demo checkpoint on demo scenes, drafted by
-EventGPT's and by prompt lookup, in alternated pairs with the target alone.  The figures are those
-of engine/pipeline/drafting.py; `equal` says that every drafted answer was the target's own.
+Video-LLaVA's demo checkpoint on demo scenes, drafted by EventGPT's and by prompt lookup, in pairs
+with the target alone, wall time.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 from typing import Any
 
-from benchmarks.machine import keep
+from benchmarks.machine import Row, demo_samples, main
 
-GAMMAS = (2, 5, 8)
-SAMPLES, PAIRS = 6, 3
-TARGET, DRAFTS = "video-llava-demo", ("eventgpt-demo", "lookup")
+TARGET, DRAFTS, GAMMAS = "video-llava-demo", ("eventgpt-demo", "lookup"), (2, 5, 8)
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ.setdefault("STAGESCOPE_DEVICE", "cpu")
-        os.environ["STAGESCOPE_CACHE_DIR"] = folder
-        keep("drafting", {"target": TARGET, "drafts": {one: _draft(one) for one in DRAFTS}})
-
-
-def _draft(name: str) -> dict[str, Any]:
-    from engine import settings
-    from engine.demo.demo_dataset import ensure_dataset
-    from engine.media import dataset
-
-    samples = dataset.read(ensure_dataset(settings.load().demo_dir)).samples[:SAMPLES]
-    return {str(gamma): _length(name, gamma, samples) for gamma in GAMMAS}
-
-
-def _length(name: str, gamma: int, samples: Any) -> dict[str, Any]:
-    return figures(TARGET, name, gamma, samples, PAIRS)
+def measure(quick: bool) -> list[Row]:
+    samples, found = demo_samples()[: 1 if quick else 6], list[Row]()
+    for draft in DRAFTS:
+        for gamma in GAMMAS[: 1 if quick else None]:
+            one = figures(TARGET, draft, gamma, samples, 1 if quick else 3)
+            predicted = one["predicted_in_the_loop"]
+            known = "unknown" if predicted is None else f"{predicted:.2f}x"
+            found.append({
+                "what": f"token steps of {TARGET}, drafted by {draft}, gamma {gamma}, wall",
+                "against": f"without a draft (predicted {known})",
+                "ratio": one["measured"]["median"],
+            })  # fmt: skip
+    return found
 
 
 def figures(target: str, draft: str, gamma: int, samples: Any, pairs: int) -> dict[str, Any]:
@@ -69,4 +59,4 @@ def _short(value: float | None) -> float | None:
 
 
 if __name__ == "__main__":
-    main()
+    main("drafting", measure, __doc__)

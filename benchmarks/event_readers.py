@@ -1,20 +1,19 @@
 """Event files: each reader against two decoders of the same file, and a window of a long recording.
 
-`python -m benchmarks.event_readers`: a million events are written in every format and read by turns
-by the engine, by faery and by eventcv, as far as they know the format; the events must be equal.
-Then a file of `--megabytes` is opened and 50 ms from its middle are read, in a process of its own
-for each format, for the time and the memory.  Needs requirements-events.txt and faery.
+A million events are written in every format and read by turns by the engine, by faery and by
+eventcv, as far as they know the format, CPU time; the run stops if the events differ.  Then a file
+of 2 GB is opened and 50 ms from its middle are read, in a process of its own for each format, for
+the time and the memory.  Needs requirements-events.txt and faery.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.machine import keep, spread
+from benchmarks.machine import Row, by_turns, limit, main, rows, say
 
-EVENTS, ROUNDS = 1_000_000, 5
+EVENTS = 1_000_000
 WIDTH, HEIGHT = 640, 480
-REPEAT = "python -m benchmarks.event_readers"
 Table = dict[str, npt.NDArray[Any]]
 LONG = ("evt2.raw", "evt3.raw", "dat", "dsec.h5", "npy")
 _WINDOW = """
@@ -48,75 +46,53 @@ with readers.opened(path, path.name) as recording:
 """
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--megabytes", type=int, default=2048, help="size of the long files")
-    size = parser.parse_args().megabytes
+def measure(quick: bool) -> list[Row]:
+    found: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        figures = {name: compared(name, place) for name in WRITERS}
-        windows = {name: window(name, place, size) for name in LONG} if size else {}
-    keep("event_readers", {"formats": figures, "windows": windows, "rows": rows(figures)})
+        for name in WRITERS:
+            say(f"{name} ...")
+            found += compared(name, Path(folder), 10_000 if quick else EVENTS, 1 if quick else 5)
+        for name in LONG:
+            found += window(name, Path(folder), 1 << (20 if quick else 31))
+    return found
 
 
-def rows(figures: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row of the table of all figures for each format and decoder."""
-    return [
-        {
-            "what": f"1 million events from {name}, read and checked",
-            "against": f"{other} alone",
-            "ratio": round(one[other]["median"] / one["engine"]["median"], 2),
-            "repeat": REPEAT,
-        }
-        for name, one in figures.items()
-        for other in ("faery", "eventcv")
-        if other in one
-    ]
-
-
-def compared(name: str, folder: Path) -> dict[str, Any]:
-    """CPU ms of each decoder by turns, and whether the events are equal."""
-    true = table(EVENTS)
-    path = folder / f"one.{name}"
+def compared(name: str, folder: Path, count: int, rounds: int) -> list[Row]:
+    """The CPU time of each decoder by turns; SystemExit if the events differ."""
+    true, path = table(count), folder / f"one.{name}"
     WRITERS[name](path, true)
-    readers = {"engine": _engine, **{k: v for k, v in OTHERS.items() if name in KNOWN[k]}}
-    found = {reader: read(path) for reader, read in readers.items()}
+    others = {other: read for other, read in OTHERS.items() if name in KNOWN[other]}
     wanted = _of_npz(true) if name == "caltech.bin" else true
-    equal = {
-        reader: all(np.array_equal(one[key], wanted[key]) for key in "xytp")
-        for reader, one in found.items()
-    }
-    times: dict[str, list[float]] = {reader: [] for reader in readers}
-    for _ in range(ROUNDS):
-        for reader, read in readers.items():
-            start = time.process_time()
-            read(path)
-            times[reader].append(1000 * (time.process_time() - start))
-    size = path.stat().st_size
+    ways: dict[str, Callable[[], Any]] = {}
+    for reader, read in {"engine": _engine, **others}.items():
+        try:
+            events = read(path)
+        except ImportError as error:
+            say(f"{reader}: {error}")
+            continue
+        if not all(np.array_equal(events[key], wanted[key]) for key in "xytp"):
+            raise SystemExit(f"{reader} reads other events from {name}.")
+        ways[reader if reader == "engine" else f"{reader} alone"] = partial(read, path)
+    times = by_turns(ways, rounds)
     path.unlink()
-    medians = {reader: spread(some) for reader, some in times.items()}
-    return {"events": EVENTS, "bytes": size, "equal": equal, **medians}
+    what = f"{count:,} events from {name}, read and checked"
+    return [limit(what, times["engine"], "ms"), *rows(what, times)]
 
 
-def window(name: str, folder: Path, megabytes: int) -> dict[str, Any]:
-    """Opening a long file and reading 50 ms from its middle: seconds, and MB above the imports."""
+def window(name: str, folder: Path, size: int) -> list[Row]:
+    """Opening a long file and reading 50 ms from its middle: ms, and MB above the imports."""
     path = folder / f"long.{name}"
-    LONG_WRITERS[name](path, megabytes << 20)
+    LONG_WRITERS[name](path, size)
     module = {"dsec.h5": "hdf5", "npy": "npy", "dat": "dat"}.get(name, "prophesee")
     code = _WINDOW.replace("{module}", module)
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
     )
-    opened, both, before, events, peak = json.loads(done.stdout)
-    size = path.stat().st_size
+    _, both, before, events, peak = json.loads(done.stdout)
+    what = f"{events:,} events from the middle of {path.stat().st_size / 1e9:.2g} GB of {name}"
     path.unlink()
-    return {
-        "bytes": size,
-        "opened_s": round(opened, 3),
-        "opened_and_read_s": round(both, 3),
-        "events_in_window": events,
-        "memory_mb": round((peak - before) / 1024, 1),
-    }
+    memory = limit(f"{what}, memory", [(peak - before) / 1024], "MB")
+    return [limit(f"{what}, wall", [1000 * both], "ms"), memory]
 
 
 def table(count: int, seed: int = 0) -> Table:
@@ -359,4 +335,4 @@ KNOWN = {
 }
 
 if __name__ == "__main__":
-    main()
+    main("event_readers", measure, __doc__)

@@ -1,33 +1,28 @@
-"""Models of four families through the generic adapter: cached features against plain generate().
+"""Models of four families through the generic adapter, in stages and with cached features.
 
-`python -m benchmarks.families`: each model has the form of its family, 43 to 56 million random
-weights and is built now.  It is shown 8 frames as images and gives 64 new tokens: by the model's
-own generate() on pixels, by the project's stages with features computed, and with features read
-from the cache.  A whole answer is measured, from files to tokens, by turns, in CPU time of one
-thread.  The run stops if one token differs.
+Each model has the form of its family, 43 to 56 million random weights and is built now.  It is
+shown 8 frames as images and gives 64 new tokens, also by its generate().  A whole
+answer is measured, from files to tokens, by turns, in CPU time of one thread.  The run stops if one
+token differs.
 """
 
 from __future__ import annotations
 
 import copy
 import os
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.machine import keep, spread
+from benchmarks.machine import QUESTION, Row, by_turns, main, rows, say
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
-    from engine.pipeline.feature_cache import FeatureCache
-    from engine.types import Sample
+    from engine.types import CachePolicy, Sample
 
-QUESTION = "What are the key elements in this scene?"
-PAIRS, TOKENS, FRAMES, WIDE = 9, 64, 8, 240  # frames are squares of WIDE pixels
+TOKENS, FRAMES, WIDE = 64, 8, 240  # frames are squares of WIDE pixels
 SIDE, PATCH, WIDTH = 168, 14, 512  # 144 patches of a picture become 36 tokens
 TEXT = {
     "vocab_size": 8000,
@@ -80,25 +75,22 @@ SIZES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]]
         {"image_seq_len": 36},
     ),
 }
-Way = Callable[[], tuple[int, ...]]  # one whole answer: its new tokens
+PLAIN = "generate()"
 
 
-def main() -> None:
+def measure(quick: bool) -> list[Row]:
     import torch
     import transformers
 
     torch.set_num_threads(1)  # or the threads of a busy machine would wait for each other
     transformers.logging.set_verbosity_error()
-    os.environ["STAGESCOPE_DEVICE"] = "cpu"
-    models = {}
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["STAGESCOPE_CACHE_DIR"] = folder
-        sample = _sample(Path(folder) / "frames")
-        for family in SIZES:
-            print(f"{family} ...", file=sys.stderr, flush=True)
-            models[family] = _built_and_measured(family, Path(folder) / family, sample)
-    figures = {"threads": 1, "pictures": FRAMES, "new_tokens": TOKENS, "models": models}
-    keep("families", figures)
+    found: list[Row] = []
+    with tempfile.TemporaryDirectory() as name:
+        sample = _sample(Path(name) / "frames")
+        for family in list(SIZES)[: 1 if quick else None]:
+            say(f"{family} ...")
+            found += _built(family, Path(name) / family, sample, 1 if quick else 9)
+    return found
 
 
 def _sample(folder: Path) -> Sample:
@@ -116,35 +108,25 @@ def _sample(folder: Path) -> Sample:
     return Sample("frames", "noise", frames=tuple(frames))
 
 
-def _built_and_measured(family: str, folder: Path, sample: Sample) -> dict[str, Any]:
+def _built(family: str, folder: Path, sample: Sample, rounds: int) -> list[Row]:
     from engine.models import registry
     from tests.models import family_checkpoints
     from tests.models.family_rows import ROWS
 
-    family_checkpoints.build(family, folder / "model", row=_sized(family, ROWS[family]))
-    file = folder / "models.toml"
-    file.write_text(
-        f'[[model]]\nname = "{family}"\nlabel = "{family}"\ncheckpoint = "./model"\n'
-        'shows = "video"\n',
-        encoding="utf-8",
-    )
-    os.environ["STAGESCOPE_MODELS"] = str(file)
-    entry = registry.entry(family)
+    family_checkpoints.build(family, folder / "model", row=sized(family, ROWS[family]))
+    entry = f'[[model]]\nname = "{family}"\ncheckpoint = "./model"\nshows = "video"\n'
+    (folder / "models.toml").write_text(entry, encoding="utf-8")
+    os.environ["STAGESCOPE_MODELS"] = str(folder / "models.toml")
     try:
-        return measure(registry.load(entry), sample, folder / "features")
+        return model(registry.load(registry.entry(family)), sample, folder / "features", rounds)
     finally:
-        registry.unload(entry)
+        registry.unload(registry.entry(family))
 
 
-def _sized(family: str, row: Any) -> Any:
+def sized(family: str, row: Any) -> Any:
     """The small checkpoint's row with the sizes of this benchmark."""
-    config, pixels, options = SIZES[family]
-    return replace(
-        row,
-        config=_merged(row.config, config),
-        image_processor=_merged(row.image_processor, pixels),
-        options=_merged(row.options, options),
-    )
+    parts = zip(("config", "image_processor", "options"), SIZES[family], strict=True)
+    return replace(row, **{name: _merged(getattr(row, name), part) for name, part in parts})
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,75 +138,57 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def measure(adapter: Adapter, sample: Sample, folder: Path) -> dict[str, Any]:
-    """One model: each way by turns, with its ratio to generate() of the same turn."""
-    from engine.pipeline.feature_cache import FeatureCache
-
-    cache = FeatureCache(folder, 1024)
-    ways = _ways(adapter, sample, cache)
-    cpu: dict[str, list[float]] = {name: [] for name in ways}
-    wanted = ways["generate"]()  # warms up; the first "computed" fills the cache
-    for turn in range(PAIRS + 1):
-        for name in list(ways) if turn % 2 == 0 else reversed(list(ways)):
-            start = time.process_time()
-            ids = ways[name]()
-            if ids != wanted or len(ids) != TOKENS:
-                raise RuntimeError(f"{adapter.info.name}: {name} gives other tokens: {ids}")
-            if turn:
-                cpu[name].append(1000 * (time.process_time() - start))
-    cache.close()
-    ratios = {
-        name: spread([a / b for a, b in zip(cpu["generate"], values, strict=True)])
-        for name, values in cpu.items()
-    }
-    return {
-        "parameters": sum(one.numel() for one in adapter.model.parameters()),
-        **_prompt(adapter, sample),
-        "equal_tokens": True,
-        "cpu_ms": {name: spread(values) for name, values in cpu.items()},
-        "generate_over_cpu": ratios,
-    }
-
-
-def _ways(adapter: Adapter, sample: Sample, cache: FeatureCache) -> dict[str, Way]:
-    """The ways to answer; each does everything from the files on."""
+def model(adapter: Adapter, sample: Sample, folder: Path, rounds: int) -> list[Row]:
+    """The rows of one model; each way does everything from the files on."""
     import torch
 
     from engine import media
     from engine.decoding import decode
     from engine.pipeline import single_run
-    from engine.types import CachePolicy, DecodeConfig, RunRequest
+    from engine.pipeline.feature_cache import FeatureCache
+    from engine.types import DecodeConfig, RunRequest
 
-    config = DecodeConfig(TOKENS, TOKENS)
+    name, config, cache = (
+        adapter.info.name,
+        DecodeConfig(TOKENS, TOKENS),
+        FeatureCache(folder, 1024),
+    )
+    wanted: list[tuple[int, ...]] = []
+
+    def check(way: str, ids: tuple[int, ...]) -> None:
+        wanted.append(ids)
+        if ids != wanted[0] or len(ids) != TOKENS:
+            raise RuntimeError(f"{name}: {way} gives other tokens: {ids}")
 
     @torch.inference_mode()
-    def generate() -> tuple[int, ...]:
+    def generate() -> None:
         prepared = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
         settings = decode.generation_config(adapter.rules_for(prepared, config))
-        return tuple(adapter.generate(prepared, generation_config=settings)[0, -TOKENS:].tolist())
+        ids = adapter.generate(prepared, generation_config=settings)
+        check(PLAIN, tuple(ids[0, -TOKENS:].tolist()))
 
-    def staged(policy: CachePolicy) -> Way:
-        def answer() -> tuple[int, ...]:
-            name = adapter.info.name
+    def staged(way: str, policy: CachePolicy) -> Callable[[], None]:
+        def answer() -> None:
             request = RunRequest(sample, name, QUESTION, decode=config, cache=policy)
-            found = single_run.run(adapter, request, cache)
-            vision = next(span for span in found.spans if span.name == "vision")
-            if (vision.source == "cached") is not (policy == "use"):
-                raise RuntimeError(f"{name}: its features were {vision.source}, not as {policy}")
-            return found.generation.token_ids
+            result = single_run.run(adapter, request, cache)
+            vision = result.span("vision")
+            if vision is None or (vision.source == "cached") is not (policy == "use"):
+                raise RuntimeError(f"{name}: its features were not as {policy!r} has them")
+            check(way, result.generation.token_ids)
 
         return answer
 
-    return {"generate": generate, "computed": staged("refresh"), "cached": staged("use")}
-
-
-def _prompt(adapter: Adapter, sample: Sample) -> dict[str, int]:
-    from engine import media
-
-    prepared = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
-    visual = int(adapter.visual_places(prepared.input_ids).sum())
-    return {"context_tokens": prepared.context_tokens, "visual_tokens": visual}
+    generate()
+    ways = {"in stages": staged("in stages", "refresh"),
+            "from cached features": staged("from cached features", "use")}  # fmt: skip
+    ways["in stages"]()  # fills the cache
+    found: list[Row] = []
+    for way, answer in ways.items():
+        times = by_turns({way: answer, PLAIN: generate}, rounds)
+        found += rows(f"{FRAMES} pictures and {TOKENS} tokens, {way}, {name}", times)
+    cache.close()
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    main("families", measure, __doc__)

@@ -65,10 +65,8 @@ def _rows(measured: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _row(what: str, against: str, ratio: dict[str, Any], **more: float) -> dict[str, Any]:
-    names = {"median": "ratio", "min": "low", "max": "high", "n": "n"}
-    found = {names[name]: value for name, value in ratio.items()}
-    repeat = {"repeat": "python -m benchmarks.scaling"}
-    return {"what": what, "against": against, **found, **more, **repeat}
+    found = {"ratio" if name == "median" else name: value for name, value in ratio.items()}
+    return {"what": what, "against": against, **found, **more}
 
 
 # Measured, on a Ray of this machine.

@@ -18,7 +18,6 @@ from engine.errors import BadInput
 from engine.quoting import shown
 
 FILE = "accelerator.json"
-REPEAT = "python -m benchmarks.accelerator --out FOLDER --only {}"
 # way -> times generate() of the same process
 TARGETS = {"eager": 2.0, "compiled": 4.0}
 MBU = 0.6  # at batch 1
@@ -138,14 +137,12 @@ def _unequal(found: Any, place: str = "") -> Iterator[str]:
 def rows(found: dict[str, Any]) -> Iterator[Row]:
     """Ratios with their targets: decoding, bandwidth, batches, the tower's other ways."""
     for family, one in found["families"].items():
-        repeat = REPEAT.format(f"decoding-{family}")
-        for row in _decoding(LABELS[family], one):
-            yield row | {"repeat": repeat}
+        yield from _decoding(LABELS[family], one)
     for name, way in ((found["vision"] or {}).get("ways") or {}).items():
         if "ratio" in way and name != "as it is":
             rounding = "" if way["within_rounding"] else ", NOT equal within rounding"
             what = f"8 pictures encoded, {name}{rounding}"
-            yield _row(what, "as it is", way["ratio"]) | {"repeat": REPEAT.format("vision")}
+            yield _row(what, "as it is", way["ratio"])
 
 
 def _decoding(label: str, one: dict[str, Any]) -> Iterator[Row]:
@@ -182,5 +179,5 @@ def _batches(label: str, batches: list[dict[str, Any]]) -> Iterator[Row]:
 
 def _row(what: str, against: str, ratio: dict[str, Any], target: float | None = None) -> Row:
     found: Row = {"what": what, "against": against, "ratio": round(ratio["median"], 2)}
-    found |= {"low": round(ratio["min"], 2), "high": round(ratio["max"], 2), "n": ratio["n"]}
+    found |= {name: ratio[name] for name in ("min", "max", "n")}
     return found if target is None else found | {"target": target}

@@ -44,7 +44,13 @@ def _section(file: Path) -> str:
         "",
     ]
     lines += [table(("what", "figure"), list(_others(found)))]
+    lines += [table(("what", "against", "ratio"), list(_ratios(found)))]
     return "\n".join(lines)
+
+
+def _ratios(found: Mapping[str, Any]) -> Iterator[list[str]]:
+    for row in found["rows"]:
+        yield [row["what"], row["against"], f"{row['ratio']:g}x"]
 
 
 def _decoding(family: str, one: Mapping[str, Any]) -> list[str]:

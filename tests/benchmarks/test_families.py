@@ -23,7 +23,6 @@ def adapter(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Adapter]:
-    monkeypatch.setattr(families, "PAIRS", 2)
     monkeypatch.setattr(families, "TOKENS", 6)
     file = tmp_path / "models.toml"
     file.write_text(
@@ -35,11 +34,9 @@ def adapter(
 
 
 def test_a_model_is_measured_in_every_way(adapter: Adapter, sample: Sample, tmp_path: Path) -> None:
-    found = families.measure(adapter, sample, tmp_path / "kept")
-    assert list(found["cpu_ms"]) == ["generate", "computed", "cached"]
-    assert found["generate_over_cpu"]["generate"]["median"] == 1.0
-    assert found["generate_over_cpu"]["cached"]["n"] == 2
-    assert found["context_tokens"] > found["visual_tokens"] >= 8
+    staged, cached = families.model(adapter, sample, tmp_path / "kept", 2)
+    assert "in stages" in staged["what"] and "cached features" in cached["what"]
+    assert cached["n"] == 2 and cached["ratio"] > 0
 
 
 def test_other_tokens_are_no_figure(
@@ -47,22 +44,22 @@ def test_other_tokens_are_no_figure(
 ) -> None:
     encode = adapter.encode
     monkeypatch.setattr(adapter, "encode", lambda one: encode(one).changed(lambda row: -row))
-    with pytest.raises(RuntimeError, match="m: computed gives other tokens"):
-        families.measure(adapter, sample, tmp_path / "kept")
+    with pytest.raises(RuntimeError, match="m: in stages gives other tokens"):
+        families.model(adapter, sample, tmp_path / "kept", 1)
 
 
 def test_features_that_are_not_read_are_no_figure(
     adapter: Adapter, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adapter, "takes", lambda *_: False)
-    with pytest.raises(RuntimeError, match="its features were measured, not as use"):
-        families.measure(adapter, sample, tmp_path / "kept")
+    with pytest.raises(RuntimeError, match="its features were not as 'use' has them"):
+        families.model(adapter, sample, tmp_path / "kept", 1)
 
 
 @pytest.mark.parametrize("family", families.SIZES)
 def test_a_larger_model_keeps_the_form_of_its_family(family: str) -> None:
     small: Any = ROWS[family]
-    large = families._sized(family, small)
+    large = families.sized(family, small)
     assert large.config["text_config"]["model_type"] == small.config["text_config"]["model_type"]
     assert large.config["text_config"]["hidden_size"] == families.WIDTH
     assert large.config.keys() == small.config.keys()

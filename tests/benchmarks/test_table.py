@@ -1,4 +1,4 @@
-"""The table of kept figures: its order, its cells, and a file that lacks a field."""
+"""The tables of kept figures: their order, their cells, and the page that shows them."""
 
 from __future__ import annotations
 
@@ -8,53 +8,41 @@ from typing import Any
 
 import pytest
 
-from benchmarks import app, growth, stages, table
-from benchmarks.machine import RESULTS, spread
+from benchmarks import app, growth, machine, table
+from benchmarks.machine import RESULTS
 
-ROW = {"what": "own loop", "against": "generate()", "ratio": 1.5, "repeat": "python -m b"}
-RANGE = {"low": 1.9, "high": 2.4, "n": 7}
+ROW = {"what": "own loop", "against": "generate()", "ratio": 1.5}
+MACHINE = {"processor": "EPYC", "cores": 2}
 
 
 def keep(folder: Path, name: str, **content: Any) -> None:
-    (folder / f"{name}.json").write_text(json.dumps(content))
+    kept = {"measured": "2026-01-01", "machine": MACHINE, **content}
+    (folder / f"{name}.json").write_text(json.dumps(kept))
 
 
-def test_rows_come_in_the_order_of_the_stages_and_others_after(tmp_path: Path) -> None:
+def test_sections_come_in_the_order_of_the_stages_and_others_after(tmp_path: Path) -> None:
     keep(tmp_path, "decoding", rows=[ROW, ROW | {"target": 3, "what": "com|piled"}])
-    keep(tmp_path, "zoo", rows=[ROW | {"what": "other"}])
-    keep(tmp_path, "video", rows=[ROW | {"what": "clip", "ratio": 2} | RANGE])
-    keep(tmp_path, "records", files=3)
-    assert table.markdown(table.read(tmp_path)).splitlines() == [
-        "| what | against | ratio | range | target | how to repeat it |",
-        "| --- | --- | --- | --- | --- | --- |",
-        "| clip | generate() | 2x | 1.9 to 2.4, n 7 |  | `python -m b` |",
-        "| own loop | generate() | 1.5x |  |  | `python -m b` |",
-        "| com\\|piled | generate() | 1.5x |  | 3x | `python -m b` |",
-        "| other | generate() | 1.5x |  |  | `python -m b` |",
-    ]
+    keep(tmp_path, "zoo", rows=[{"what": "a", "median": 2, "min": 1, "max": 3, "n": 5,
+                                 "unit": "ms", "limit": 4}])  # fmt: skip
+    keep(tmp_path, "video", rows=[ROW | {"min": 1.25, "max": 2, "n": 7}])
+    keep(tmp_path, "planted", faults=[])
+    video, video_rows, decoding, decoding_rows, _, zoo_rows = table.sections(tmp_path)
+    assert video.splitlines()[0] == "## Video"
+    assert "`python -m benchmarks.video`, 2026-01-01, EPYC, 2 cores." in video
+    assert "| own loop | generate() | 1.5x | 1.25 to 2, n 7 |  |" in video_rows
+    assert decoding.startswith("## Decoding")
+    assert "| com\\|piled | generate() | 1.5x |  | 3x |" in decoding_rows
+    assert "| a | 2 ms | 1 to 3, n 5 | 4 ms |" in zoo_rows
 
 
-def test_lines_of_growth_have_a_table_of_their_own(tmp_path: Path) -> None:
-    keep(tmp_path, "growth", lines=[growth.line("listed", "samples", [(10, 2.0), (1000, 20.0)])])
-    head, _, one = table.markdown(table.read(tmp_path)).splitlines()
-    assert head.startswith("| what | grows with | measured ")
-    assert "| listed | samples | 10: 2.0 ms, 1,000: 20.0 ms | 18.2 ms | 0.0 % of the" in one
-
-
-def test_a_row_that_lacks_a_field_is_named(tmp_path: Path) -> None:
-    keep(tmp_path, "again", rows=[{"what": "a", "against": "b", "repeat": "c"}])
-    with pytest.raises(SystemExit, match=r"again\.json: one of its rows has no 'ratio'"):
-        table.markdown(table.read(tmp_path))
+def test_growth_has_its_line(tmp_path: Path) -> None:
+    keep(tmp_path, "growth", rows=[growth.line("listed", "samples", [(10, 2.0), (1000, 20.0)])])
+    _, rows = table.sections(tmp_path)
+    assert "| listed | samples | 10: 2.0 ms, 1,000: 20.0 ms | 18.2 ms | 0.0 % of the" in rows
 
 
 def test_nothing_kept_is_no_table(tmp_path: Path) -> None:
-    assert table.markdown(table.read(tmp_path)) == ""
-
-
-def test_the_files_that_are_kept_can_be_shown() -> None:
-    kept = table.read(RESULTS)
-    assert "stages" in kept
-    table.markdown(kept)
+    assert list(table.sections(tmp_path)) == []
 
 
 def test_the_page_about_speed_shows_what_is_kept() -> None:
@@ -62,23 +50,29 @@ def test_the_page_about_speed_shows_what_is_kept() -> None:
     assert shown == "\n" + table.everything(RESULTS), "python -m benchmarks.table --write"
 
 
-def test_the_apps_and_the_stages_figures_become_rows() -> None:
-    one = spread([50.0])
-    figures = {
-        "click_to_changed_page_ms": one,
-        "server_start_to_usable_page_s": spread([4.0]),
-        "streaming_gap_ms": {"p95": 120.0},
-        "samples_command_s": spread([0.25]),
-    }
-    rows = app._rows(figures)
-    assert [row["ratio"] for row in rows] == [2.0, 0.5, 1.0, 2.0]
-    assert rows[1]["what"] == "server's start to first page: 4 s"
-    model = {"generate_over_own": one, "features_computed_ms": one, "features_read_ms": one}
-    found = stages._rows({"models": {"llava-demo": model}})
-    assert [row["ratio"] for row in found] == [50.0, 1.0]
-    table.markdown({"app": {"rows": rows}, "stages": {"rows": found}})
+def test_a_ratio_is_that_of_the_same_turn() -> None:
+    times = {"own": [1.0, 2.0, 4.0], "a": [2.0, 2.0, 12.0], "b": [1.0, 2.0, 4.0]}
+    first, second = machine.rows("x", times, {"a": 1.5})
+    assert (first["against"], first["ratio"], first["target"]) == ("a", 2.0, 1.5)
+    assert (first["min"], first["max"], first["own_ms"], first["other_ms"]) == (1.0, 3.0, 2.0, 2.0)
+    assert second["ratio"] == 1.0 and "target" not in second
 
 
-def test_a_burst_of_changes_is_one_redraw() -> None:
-    assert app.redraws([0.0, 1.0, 4.0, 100.0, 103.0, 210.0]) == [0.0, 100.0, 210.0]
-    assert app.redraws([]) == []
+def test_ways_are_measured_by_turns_after_a_warm_up() -> None:
+    called, clock = list[str](), iter(range(100))
+    ways = {name: lambda name=name: called.append(name) for name in "ab"}
+    times = machine.by_turns(ways, 2, lambda: next(clock))
+    assert "".join(called) == "abbaab" and times == {"a": [1000.0] * 2, "b": [1000.0] * 2}
+
+
+def test_the_apps_figures_stand_beside_their_limits_and_the_other_checkouts() -> None:
+    ours = {name: [50.0, 60.0] for name in app.LIMITS}
+    theirs = ours | {app.CLICK: [100.0, 120.0], app.GAP: []}
+    found = {(row["what"], "ratio" in row): row for row in app._rows([ours, theirs])}
+    assert found[app.CLICK, False]["limit"] == 100 and found[app.CLICK, True]["ratio"] == 2.0
+    assert (app.GAP, True) not in found
+
+
+@pytest.mark.parametrize("times", [[0.0, 1.0, 4.0, 100.0, 103.0, 210.0]])
+def test_a_burst_of_changes_is_one_redraw(times: list[float]) -> None:
+    assert app.redraws(times) == [0.0, 100.0, 210.0] and app.redraws([]) == []
