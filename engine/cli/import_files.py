@@ -9,12 +9,11 @@ from typing import Any
 from engine.analysis.acceptance import GAMMA
 from engine.cli.common import add_json, out, read_progress, say
 from engine.errors import BadInput
-from engine.published.audit import AuditFinding, audit
+from engine.published.audit import audited
 from engine.published.claims import published_report
 from engine.published.claims.headlines import headlines
 from engine.published.read import file_summary, imported_sets, read_files
 from engine.published.read.cells import quoted
-from engine.published.read.record_types import ResultFile
 from engine.quoting import count
 from engine.report.blocks import Bullets
 
@@ -36,12 +35,12 @@ def _run(options: argparse.Namespace) -> int:
     if options.save is not None:
         imported_sets.check_name(options.save)
     found = read_files.find(options.paths)
-    audited: list[tuple[ResultFile, tuple[AuditFinding, ...]]] = []
+    every = []
     for file in read_files.iterate(found, read_progress):
         if file.status == "unknown":
             say(file.message)
-        audited.append((file, audit(file)))
-    files = [file for file, _ in audited]
+        every.append(audited(file))
+    files = [item.file for item in every]
     unknown = [file.status == "unknown" for file in files]
     if options.save is not None:
         usable = [pair for pair, bad in zip(found, unknown, strict=True) if not bad]
@@ -50,14 +49,14 @@ def _run(options: argparse.Namespace) -> int:
         kept = [(shown, read_files.data_of(path, shown)) for shown, path in usable]
         imported_sets.save(options.save, kept)
         say(f"Kept {count(len(usable), 'file')} as {options.save}.")
-    claims = headlines(files, intervals=False)
+    claims = headlines(files)
     table = {
-        "files": [file_summary.as_dict(file, rules, options.gamma) for file, rules in audited],
+        "files": [file_summary.as_dict(file, rules, options.gamma) for file, rules in every],
         "claims": [one.as_dict() for one in claims],
     }
-    usable_files = [pair for pair in audited if pair[0].status != "unknown"]
-    shown_claims = [Bullets(tuple(one.line for one in claims))] if usable_files else []
-    blocks = [block for pair in usable_files for block in published_report.file_blocks(*pair)]
+    known = [item for item in every if item.file.status != "unknown"]
+    shown_claims = [Bullets(tuple(one.line for one in claims))] if known else []
+    blocks = [block for item in known for block in published_report.file_blocks(item)]
     if blocks or options.json:
         out(table, [*shown_claims, *blocks], options)
     # Exit code 2 if a given file is not usable, or no file of a given folder is.

@@ -7,14 +7,12 @@ from collections.abc import Iterator
 import streamlit as st
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Range
-from engine.published.claims.evidence import both_denominators
-from engine.published.claims.published_report import acceptance_cells
+from engine.published.audit import Audited
+from engine.published.claims import published_report
+from engine.published.claims.published_report import comparison_name
 from engine.published.read import ResultFile, answer_pairs, own_rows
-from engine.quoting import number, percent, times
-from engine.report.blocks import ReportTable
 from ui.charts import published_charts
-from ui.published import file_figures
-from ui.published.opened_sets import Audited, OpenedSets, kept
+from ui.published.opened_sets import OpenedSets, kept
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import blocks, marked_text, notices
 from ui.widgets.text import when
@@ -22,20 +20,6 @@ from ui.widgets.text import when
 NONE = "No file here has token ids of two models, so acceptance cannot be computed."
 TWO = "Acceptance needs the answers of two models. Choose a run with two models, or start one."
 LONGEST = 16  # greatest draft length
-MEANING = (
-    "Position match: the share of ids that are equal at the same position. Shuffled: the same "
-    "share over drafts and targets of different clips; a match within or below its range says "
-    "nothing about the image. Prefix: equal ids from the start. W: the share of the first g ids "
-    "that would be accepted. A cycle gives 1 + g W tokens and costs c g + 1 target tokens, where c "
-    "is the draft's time per token divided by the target's, each over all N tokens. The ceiling is "
-    "the speed-up if every id were accepted. Below 1x, drafting is slower than the target alone."
-)
-SHIFTED = ", against the target from its second id"
-_KINDS = {
-    "main": "as it is",
-    "raw": "ids including the prompt",
-    "without_sliced": "without answers whose first ids are missing",
-}
 
 
 def show(found: OpenedSets, what: str = "File") -> None:
@@ -43,8 +27,7 @@ def show(found: OpenedSets, what: str = "File") -> None:
     if not usable:
         notices.hint(NONE)
         return
-    item = file_figures.choose(found, usable, "results_drafts_of", what)
-    file = item.file
+    file = found.choose(usable, "results_drafts_of", what)
     left, right = st.columns(2)
     gamma: int = right.slider(
         "Draft length g (tokens)", 1, LONGEST, GAMMA, key="results_gamma", bind="query-params"
@@ -53,19 +36,27 @@ def show(found: OpenedSets, what: str = "File") -> None:
     kind = left.selectbox(
         "Comparison",
         list(kinds),
-        format_func=option,
+        format_func=lambda kind: comparison_name("draft", "target", kind),
         key="results_variant",
         bind="query-params",
     )
-    one = kinds[kind if kind in kinds else next(iter(kinds))]
-    _metrics(one)
-    _charts(file, kind or "", found.corrected, one)
-    blocks.draw([table(file, kinds)], "imported_acceptance")
-    _stated(file, found.corrected)
-    note = both_denominators(file, item.findings) if found.corrected else ""
-    if note:
-        notices.small(note, "imported_denominators")
-    notices.small(MEANING, "imported_acceptance_meaning")
+    kind = kind if kind in kinds else next(iter(kinds))
+    one = kinds[kind]
+    notices.small(verdict(one), "imported_verdict")
+    left, right = st.columns(2)
+    with left:
+        blocks.draw(published_charts.matching(one), "imported_matching")
+    with right:
+        lengths = (variants(file, found.corrected, gamma) for gamma in range(1, LONGEST + 1))
+        over = [some[kind] for some in lengths if kind in some] if one.speedup else []
+        blocks.draw(published_charts.speedups(over, gamma), "imported_speedups")
+    named = {comparison_name(file.draft, file.target, kind): one for kind, one in kinds.items()}
+    tables = (
+        *published_report.acceptance_table("comparison", named),
+        *published_report.stated_table([file], found.corrected),
+    )
+    blocks.draw(tables, "imported_acceptance")
+    notices.small(published_report.ACCEPTANCE, "imported_acceptance_meaning")
     _painting(file, one, found.corrected)
 
 
@@ -76,54 +67,18 @@ def variants(file: ResultFile, corrected: bool, gamma: int) -> dict[str, Accepta
     )
 
 
-def option(kind: str) -> str:
-    """The option for a comparison; it does not depend on the file."""
-    if kind in _KINDS:
-        return f"draft for target, {_KINDS[kind]}"
-    name = kind.removesuffix("_shifted")
-    return f"{name} for target" + (SHIFTED if name != kind else "")
-
-
-def comparison_name(file: ResultFile, kind: str) -> str:
-    """A comparison in words."""
-    if kind in _KINDS or kind == file.draft:
-        how = f", {_KINDS[kind]}" if kind in _KINDS else ""
-        return f"{file.draft} for {file.target}{how}"
-    name = kind.removesuffix("_shifted")
-    return f"{name} for {file.target}" + (SHIFTED if name != kind else "")
-
-
-def _metrics(found: Acceptance) -> None:
-    metrics = {
-        "Position match": percent(found.rate.value if found.rate else None),
-        "Shuffled pairs": percent(found.shuffled.value if found.shuffled else None),
-        "Mean prefix": f"{found.mean_prefix:.2f} ids",
-        f"W at g = {found.gamma}": f"{found.first_window:.3f}",
-        "Tokens per cycle": f"{found.expected_tokens:.2f}",
-        "Cost ratio c": number(found.cost_ratio) if found.cost_ratio else "unknown",
-        "Ceiling": times(found.ceiling),
-        "Predicted": times(found.speedup.value if found.speedup else None),
-    }
-    with st.container(horizontal=True, gap="medium", key="imported_metrics"):
-        for name, value in metrics.items():
-            st.metric(name, value, width="content")
-    notices.small(verdict(found), "imported_verdict")
-
-
 def verdict(found: Acceptance) -> str:
     """Conclusions from the shuffled baseline and the predicted speed-up."""
-    sentences = []
-    if found.says_something is False:
-        sentences.append(
-            "Pairs of different samples match equally often, so the match says nothing about the "
-            "images."
-        )
-    elif found.says_something:
-        sentences.append("True pairs match more often than shuffled ones.")
-    sentences.append(_outlook(found.speedup))
+    match = ""
+    if found.says_something is not None:
+        match = "True pairs match more often than shuffled ones. "
+        if not found.says_something:
+            match = "Pairs of different samples match equally often, so the match says nothing "
+            match += "about the images. "
+    clips = ""
     if found.clips < found.pairs:
-        sentences.append(f"These are {found.amount}; intervals are over clips.")
-    return " ".join(sentences)
+        clips = f" These are {found.amount}; intervals are over clips."
+    return f"{match}{_outlook(found.speedup)}{clips}"
 
 
 def _outlook(speedup: Range | None) -> str:
@@ -139,55 +94,6 @@ def _outlook(speedup: Range | None) -> str:
     return "The interval includes 1x: it is undecided whether drafting helps."
 
 
-def _charts(file: ResultFile, kind: str, corrected: bool, found: Acceptance) -> None:
-    left, right = st.columns(2)
-    if published_charts.matches(found):
-        with left:
-            st.altair_chart(
-                published_charts.matching(found),
-                alt=published_charts.matching_words(found),
-                width="stretch",
-            )
-    if found.speedup is None:
-        return
-    every = [variants(file, corrected, gamma) for gamma in range(1, LONGEST + 1)]
-    over = [one[kind] for one in every if kind in one]
-    with right:
-        st.altair_chart(
-            published_charts.speedups(over, found.gamma),
-            alt=published_charts.speedups_words(over),
-            width="stretch",
-        )
-
-
-def table(file: ResultFile, kinds: dict[str, Acceptance]) -> ReportTable:
-    """All comparisons of the file."""
-    gamma = next(iter(kinds.values())).gamma
-    columns = ("comparison", "pairs", "position match (95 %)", "shuffled (95 %)", "mean prefix",
-               f"W at g = {gamma}", "cost ratio c", "ceiling",
-               "predicted speed-up (95 %)", "tokens per cycle")  # fmt: skip
-    rows = tuple(
-        (comparison_name(file, kind), one.amount, *acceptance_cells(one),
-         f"{one.expected_tokens:.2f}")
-        for kind, one in kinds.items()
-    )  # fmt: skip
-    return ReportTable("Acceptance by token ids", columns, rows)
-
-
-def _stated(file: ResultFile, corrected: bool) -> None:
-    """The acceptance that the file states beside the computed one."""
-    rows = tuple(
-        (one.path, percent(one.stated), "no ids" if one.ours is None else percent(one.ours))
-        for one in answer_pairs.stated(file, corrected)
-    )
-    if rows:
-        caption = "Stated acceptance beside the position match of the ids"
-        blocks.draw(
-            [ReportTable(caption, ("place in the file", "stated", "position match"), rows)],
-            "stated",
-        )
-
-
 def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
     """One sample's draft with its accepted and rejected tokens."""
     st.subheader("Accepted and rejected tokens", anchor=False)
@@ -198,7 +104,7 @@ def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
     place = st.selectbox(
         "Sample",
         range(len(texts)),
-        format_func=lambda at: " · ".join(filter(None, (texts[at].sample, texts[at].question))),
+        format_func=lambda at: " · ".join(filter(None, texts[at].key)),
         key=f"results_painted_{found.draft}",
         width=420,
     )
@@ -215,11 +121,7 @@ def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
             f"here {picture.doubt}."
         )
     notices.small(caption, "imported_painted")
-    others = [
-        r
-        for r in file.of(found.target, corrected)
-        if (r.sample, r.question) == (draft.sample, draft.question)
-    ]
+    others = [r for r in file.of(found.target, corrected) if r.key == draft.key]
     if others and others[0].text:
         notices.small(f"{found.target} answered: {others[0].text}", "imported_target")
 

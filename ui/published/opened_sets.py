@@ -5,44 +5,29 @@ Kept by the files' contents (saved sets: by their sizes and times).  Kept values
 
 from __future__ import annotations
 
-import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
-from engine.published.audit import AuditFinding, audit
+from engine.published.audit import Audited, audited
 from engine.published.claims.headlines import Headline, headlines
 from engine.published.read import ResultFile
 from ui.results.result_sources import Source
 from ui.widgets.stored_runs import Stamp
 
-SHOW_FROM = 8  # files: fewer are read before a bar could be seen
 KEPT = 12  # results kept at a time, over all visitors
-Found = TypeVar("Found")
-
-
-@dataclass(frozen=True, eq=False)
-class Audited:
-    """A file with a unique name, and its findings.
-
-    source: the key of its set, "" for an own run.
-    """
-
-    file: ResultFile
-    findings: tuple[AuditFinding, ...]
-    source: str = ""
-
-    @property
-    def name(self) -> str:
-        return self.file.name
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedSets:
-    """The open sets.  corrected: show corrected values, otherwise recorded ones."""
+    """The open sets and their files, which have unique names.
+
+    corrected: show corrected values, otherwise recorded ones.
+    """
 
     key: tuple[tuple[str, Stamp], ...]
     sources: tuple[Source, ...]
@@ -54,91 +39,53 @@ class OpenedSets:
         return tuple(item for item in self.items if item.file.status == "ok")
 
     @property
-    def linkable(self) -> bool:
-        """Whether a link can open the same files: files of a visit have no link."""
-        return not any(one.kind == "visit" for one in self.sources)
-
-    @property
     def bind(self) -> Literal["query-params"] | None:
-        """Where widgets store the name of a file."""
-        return "query-params" if self.linkable else None
+        """Where widgets store a choice of files: files of a visit have no link."""
+        visit = any(one.kind == "visit" for one in self.sources)
+        return None if visit else "query-params"
 
     @property
     def files(self) -> tuple[ResultFile, ...]:
         return tuple(item.file for item in self.items)
 
+    @property
+    def claims(self) -> tuple[Headline, ...]:
+        """The three claims over all files, for the shown values."""
+        key = ("claims", self.key, self.corrected)
+        return kept(key, lambda: headlines(self.files, self.corrected))
 
-class Shelf:
-    """The last few results by their keys; a cache that reading with a progress bar can fill."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._found: OrderedDict[Hashable, Any] = OrderedDict()
-
-    def get(self, key: Hashable, make: Callable[[], Found]) -> Found:
-        with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-                known: Found = self._found[key]
-                return known
-        found = make()  # two visitors at once both compute the same value
-        with self._lock:
-            self._found[key] = found
-            while len(self._found) > KEPT:
-                self._found.popitem(last=False)
-        return found
+    def choose(self, items: Sequence[Audited], key: str, what: str = "File") -> ResultFile:
+        """One of these files (at least one); the choice is in the URL if the files have a link."""
+        files = {item.file.name: item.file for item in items}
+        name = st.selectbox(what, list(files), key=key, bind=self.bind)
+        return files.get(name or "", items[0].file)
 
 
-@st.cache_resource(show_spinner=False)
-def _shelf() -> Shelf:
-    return Shelf()
+@st.cache_resource(max_entries=KEPT, show_spinner="Reading and checking the files")
+def _kept(key: Hashable, _make: Callable[[], Any]) -> Any:
+    return _make()
 
 
-def kept(key: Hashable, make: Callable[[], Found]) -> Found:
+def kept(key: Hashable, make: Callable[[], Kept]) -> Kept:
     """The result of make(), computed once per key."""
-    return _shelf().get(key, make)
+    value: Kept = _kept(key, make)
+    return value
 
 
 def open_(chosen: Sequence[Source]) -> OpenedSets:
     """The chosen sets, at least one; RecordsError if one is gone or damaged."""
     key = tuple((one.key, one.stamp()) for one in chosen)
-    items = kept(key, lambda: _read(chosen))
-    return OpenedSets(key, tuple(chosen), items)
+    return OpenedSets(key, tuple(chosen), kept(key, lambda: _read(chosen)))
 
 
 def _read(chosen: Sequence[Source]) -> tuple[Audited, ...]:
-    place = st.empty()
-
-    def progress(done: int, every: int, name: str) -> None:
-        if every >= SHOW_FROM:
-            place.progress(done / every, text=f"Reading: {done:,} of {every:,} files")
-
-    read = [(one, file) for one in chosen for file in one.published(progress)]
-    named = _named([(one.name, file) for one, file in read])
-    found = []
-    for number, (file, (one, _)) in enumerate(zip(named, read, strict=True)):
-        if len(read) >= SHOW_FROM:
-            text = f"Auditing: {number:,} of {len(read):,} files"
-            place.progress(number / len(read), text=text)
-        found.append(Audited(file, audit(file), one.key))
-    place.empty()
-    return tuple(found)
-
-
-def _named(read: Sequence[tuple[str, ResultFile]]) -> list[ResultFile]:
-    """Equal names made unique by their sets, otherwise by numbers."""
-    taken = Counter(file.name for _, file in read)
-    names = [file.name if taken[file.name] == 1 else f"{name}: {file.name}" for name, file in read]
-    seen: Counter[str] = Counter()
-    found = []
-    for name, (_, file) in zip(names, read, strict=True):
+    """Equal names are made unique by their sets, otherwise by numbers."""
+    read = [(one.name, file) for one in chosen for file in one.published()]
+    taken, seen = Counter(file.name for _, file in read), Counter[str]()
+    items = []
+    for of, file in read:
+        name = file.name if taken[file.name] == 1 else f"{of}: {file.name}"
         seen[name] += 1
         unlike = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        found.append(file if unlike == file.name else replace(file, name=unlike))
-    return found
-
-
-def claims(found: OpenedSets) -> tuple[Headline, ...]:
-    """The three claims over all files, for the shown values."""
-    key = ("claims", found.key, found.corrected)
-    return kept(key, lambda: headlines(found.files, found.corrected))
+        items.append(audited(file if unlike == file.name else replace(file, name=unlike)))
+    return tuple(items)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Literal
@@ -20,7 +20,6 @@ from ui.widgets import uploads
 from ui.widgets.stored_runs import FILES, Stamp, stamp_of, stamps
 from ui.widgets.text import count, when
 
-Progress = Callable[[int, int, str], None]
 ELSEWHERE = "elsewhere"  # the state of published files, beside those of runs
 ELSEWHERE_WORDS = "Recorded elsewhere"
 VISIT = "visit"  # the key of this visit's files
@@ -102,15 +101,11 @@ class Source:
             return tuple((f"{one.name}/{one.digest}", len(one.data), 0) for one in self.dropped)
         return stamp_of(self.info.folder)
 
-    def published(self, progress: Progress) -> tuple[ResultFile, ...]:
+    def published(self) -> tuple[ResultFile, ...]:
         """Reads published files; RecordsError if the set is gone or damaged."""
         if self.kind == "set":
-            return imported_sets.load(self.info.id, progress)
-        found = []
-        for number, file in enumerate(self.dropped):
-            progress(number, len(self.dropped), file.name)
-            found.append(read_bytes(file.name, file.data))
-        return tuple(found)
+            return imported_sets.load(self.info.id)
+        return tuple(read_bytes(file.name, file.data) for file in self.dropped)
 
 
 def listing() -> tuple[Source, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import convert
 
@@ -11,7 +12,7 @@ from engine.published.audit import answers, ratios, times, tokens
 from engine.published.audit.findings import AuditFinding, Rule, Severity
 from engine.published.read.record_types import ResultFile
 
-__all__ = ["RULES", "SEVERITIES", "AuditFinding", "Rule", "Severity", "audit"]
+__all__ = ["RULES", "SEVERITIES", "AuditFinding", "Audited", "Rule", "Severity", "audit", "audited"]
 CHECKED = (answers, ratios, times, tokens)  # the modules of the checks
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 _TABLE = settings.read_toml(Path(__file__).with_name("rules.toml"))
@@ -23,3 +24,14 @@ def audit(file: ResultFile) -> tuple[AuditFinding, ...]:
     models = [*file.models, ""]
     every = (sorted(rule.findings(file), key=lambda f: models.index(f.model)) for rule in RULES)
     return tuple(finding for some in every for finding in some)
+
+
+class Audited(NamedTuple):
+    """A file and its findings."""
+
+    file: ResultFile
+    findings: tuple[AuditFinding, ...]
+
+
+def audited(file: ResultFile) -> Audited:
+    return Audited(file, audit(file))

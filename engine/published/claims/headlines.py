@@ -1,41 +1,62 @@
 """Three published claims about EventGPT beside the evidence of imported files.
 
-The claims come from the benchmark's design documents: about 3.3x faster overall, 1.9x in decoding,
-8x in loading, each against the other model.  A ratio is the other model's time divided by
+The claims come from the benchmark's design documents.  A ratio is the other model's time divided by
 EventGPT's: the ratio of means, and the median over clips (each clip counts once, by the median of
-its samples) with its exact interval.  evidence.py says why a file has no evidence.
+its samples) with its exact interval.  A ratio whose units are in doubt is no evidence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from engine.analysis.acceptance import amount
 from engine.analysis.statistics import MIN_CLUSTERS, Interval, median_interval
-from engine.published.claims.evidence import (
-    CLAIM_TIMES,
-    Without,
-    confounds,
-    doubted,
-    doubts,
-    impossible,
-    of_means,
-    pairs,
-    ratio_of_means,
-    without,
-)
-from engine.published.read.record_types import ResultFile
-from engine.published.read.who_answered import disputed, shown, speaks_of_eventgpt
+from engine.published.claims.waterfall import named, waterfall
+from engine.published.read import answer_pairs, lengths, plausible_units
+from engine.published.read.record_types import EOS, NAMES, AnswerRecord, ResultFile
+from engine.published.read.who_answered import KEY_FAMILY, ONE_IMAGE, shown, speaks_of_eventgpt
+from engine.quoting import precise_ms
 
 HELD = 0.1  # a ratio within 10 % of the claim supports it
+SAME_FROM = 3  # answers
+LIMITS = ("max_new_tokens", "max_tokens")
+IMPLAUSIBLE = 100.0  # times as fast: mixed seconds and milliseconds are more likely
+ADDS_UP = 0.05  # of a total
 ClaimOutcome = Literal["supported", "not supported", "cannot be judged"]
+ClaimTime = Callable[[AnswerRecord], float | None]
+
+
+def _total(record: AnswerRecord) -> float | None:
+    """Total ms of the whole run; None if the group's totals do not include loading."""
+    return record.ms("total") if record.group.total_is_whole_run else None
+
+
+def _decode(record: AnswerRecord) -> float | None:
+    """Decoding ms, including the prefill if the file does not separate them."""
+    timed = record.decoding()
+    return timed[1] if timed and timed[0] != "total" else None
+
+
+class PublishedClaim(NamedTuple):
+    """what: the time that it is about."""
+
+    name: str
+    words: str
+    stated: float
+    what: str
+    time: ClaimTime
+
+
 CLAIMS = (
-    ("overall", "EventGPT is about 3.3x faster overall", 3.3),
-    ("decoding", "EventGPT is 1.9x faster in decoding", 1.9),
-    ("loading", "EventGPT's media load 8x faster", 8.0),
-)
+    PublishedClaim("overall", "EventGPT is about 3.3x faster overall", 3.3, "a total", _total),
+    PublishedClaim("decoding", "EventGPT is 1.9x faster in decoding", 1.9, "decoding", _decode),
+    PublishedClaim("loading", "EventGPT's media load 8x faster", 8.0, "loading",
+                   lambda record: record.ms("load")),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,6 +89,13 @@ class Evidence:
         return amount(self.samples, self.clips) if self.samples else "means"
 
 
+class Without(NamedTuple):
+    """Files without evidence for a claim, for one reason."""
+
+    reason: str
+    files: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Headline:
     """A claim, the claimed factor, the files' evidence and a verdict in one sentence.
@@ -98,65 +126,68 @@ class Headline:
         evidence = [asdict(one) for one in self.evidence]
         for one in evidence:
             del one["paired"]
-        return asdict(self) | {"evidence": evidence}
+        without = [one._asdict() for one in self.without]
+        return asdict(self) | {"evidence": evidence, "without": without}
 
 
-def headlines(
-    files: Iterable[ResultFile], corrected: bool = True, intervals: bool = True
-) -> tuple[Headline, ...]:
-    """The three claims with their evidence and verdicts.
-
-    intervals=False leaves `paired` None.
-    """
+def headlines(files: Iterable[ResultFile], corrected: bool = True) -> tuple[Headline, ...]:
+    """The three claims with their evidence and verdicts."""
     every = tuple(files)
-    return tuple(_headline(*claim, every, corrected, intervals) for claim in CLAIMS)
+    return tuple(_headline(claim, every, corrected) for claim in CLAIMS)
 
 
-def _headline(
-    name: str,
-    claim: str,
-    stated: float,
-    files: Sequence[ResultFile],
-    corrected: bool,
-    intervals: bool,
-) -> Headline:
-    every = [(file, _evidence(file, name, corrected, intervals)) for file in files]
-    found = tuple(one for _, one in every if one is not None)
-    absent = without([file for file, one in every if one is None], name)
-    ratios = [one.ratio(corrected) or 0.0 for one in found if not one.doubted]
-    verdict = _verdict(stated, ratios, len(found))
-    held = {_held(ratio, stated) for ratio in ratios}
+def _headline(claim: PublishedClaim, files: Sequence[ResultFile], corrected: bool) -> Headline:
+    evidence, reasons = [], dict[str, tuple[str, ...]]()
+    for file in files:
+        if one := _evidence(file, claim, corrected):
+            evidence.append(one)
+        else:
+            reason = _reason(file, claim)
+            reasons[reason] = (*reasons.get(reason, ()), file.name)
+    ratios = [one.ratio(corrected) or 0.0 for one in evidence if not one.doubted]
+    held = [abs(ratio / claim.stated - 1) <= HELD for ratio in ratios]
+    verdict = "No imported file has both times, so there is no evidence."
+    if ratios:
+        low, high = f"{min(ratios):.2f}x", f"{max(ratios):.2f}x"
+        span = (
+            f"1 file gives {low}" if len(held) == 1 else f"{len(held)} files give {low} to {high}"
+        )
+        verdict = f"{span}; {sum(held)} of {len(held)} within 10 % of {claim.stated:g}x."
+    if doubted := len(evidence) - len(ratios):
+        verdict += f" {doubted} more not counted: units in doubt."
     outcome: ClaimOutcome = "cannot be judged"
-    if len(held) == 1:
-        outcome = "supported" if True in held else "not supported"
-    return Headline(name, claim, stated, found, verdict, absent, outcome)
+    if held and len(set(held)) == 1:
+        outcome = "supported" if held[0] else "not supported"
+    without = tuple(Without(*one) for one in reasons.items())
+    return Headline(
+        claim.name, claim.words, claim.stated, tuple(evidence), verdict, without, outcome
+    )
 
 
-def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> Evidence | None:
-    if file.status != "ok":
+def _evidence(file: ResultFile, claim: PublishedClaim, corrected: bool) -> Evidence | None:
+    if file.status == "ok" and not file.draft and claim.name == "decoding":
+        return _of_means(file)
+    if file.status != "ok" or not file.draft or not speaks_of_eventgpt(file):
         return None
-    if not file.draft:
-        return _of_means(file) if name == "decoding" else None
-    if not speaks_of_eventgpt(file):
+    recorded = _ratio_of_means(file, claim.time, corrected=False)
+    times = (
+        (mine.source, claim.time(other), claim.time(mine))
+        for mine, other in answer_pairs.matched(file, file.draft, file.target, corrected)
+    )
+    pairs = [(clip, slow / fast) for clip, slow, fast in times if slow and fast]
+    if recorded is None or not pairs:
         return None
-    claim_time = CLAIM_TIMES[name]
-    recorded = ratio_of_means(file, claim_time, corrected=False)
-    both = pairs(file, claim_time, corrected)
-    if recorded is None or not both:
-        return None
-    ratios = [slow / fast for _, slow, fast in both]
-    clips = [clip for clip, _, _ in both]
-    enough = intervals and len(set(clips)) >= MIN_CLUSTERS
-    doubt = doubts(file, recorded)
-    other = file.identities[file.target]
+    clips, ratios = zip(*pairs, strict=True)
+    enough = len(set(clips)) >= MIN_CLUSTERS
+    doubt = _doubt(file, recorded)
     return Evidence(
         file=file.name,
-        other=shown(other, corrected) + disputed(other, corrected),
-        samples=len(both),
+        other=named(file, file.target, corrected),
+        samples=len(pairs),
         recorded=recorded,
-        corrected=ratio_of_means(file, claim_time, corrected=True),
+        corrected=_ratio_of_means(file, claim.time, corrected=True),
         paired=median_interval(ratios, clips, ratios=True) if enough else None,
-        notes=(*doubt, *confounds(file, name, corrected)),
+        notes=(*doubt, *_notes(file, claim.name, corrected)),
         clips=len(set(clips)),
         doubted=bool(doubt),
     )
@@ -166,28 +197,162 @@ def _of_means(file: ResultFile) -> Evidence | None:
     """Evidence of a file (group wall_clock) that has means of decoding but no rows of EventGPT."""
     stated = {claim.path: claim.stated for claim in file.claims}
     slow, fast = (stated.get(f"stage_timing.{m}.decode_ms") for m in ("videollava", "eventgpt"))
-    tokens = [stated.get(f"stage_timing.{m}.avg_tokens") for m in ("videollava", "eventgpt")]
+    theirs, mine = (stated.get(f"stage_timing.{m}.avg_tokens") for m in ("videollava", "eventgpt"))
     if not slow or not fast or slow < 0 or fast < 0:
         return None
-    notes = of_means(file, tokens, slow / fast)
-    doubt = impossible(file) or doubted(slow / fast)
+    ratio = slow / fast
+    notes = [f"computed from the file's means over {amount(file.samples, file.clips)}: the file "
+             "has no rows of EventGPT"]  # fmt: skip
+    if theirs and mine:
+        notes.append(_ratios(file, theirs / mine, ratio / (theirs / mine)))
+    limit = next((file.config[key] for key in LIMITS if key in file.config), None)
+    if mine and mine == limit:  # a mean that is the most there can be
+        notes.append(f"{NAMES['eventgpt']}: {_all_at(mine)}")
+    if theirs and theirs == limit:
+        notes.append(f"{NAMES['video_llava']}: {_all_at(theirs)}")
+    else:
+        notes += _cut(file, "baseline", corrected=True)
+    doubt = _doubt(file, ratio)
+    all_notes = (*doubt, *notes, *_failed(file))
     return Evidence(
-        file.name, "Video-LLaVA", 0, slow / fast, None, None, (*doubt, *notes), doubted=bool(doubt)
+        file.name, NAMES["video_llava"], 0, ratio, None, None, all_notes, doubted=bool(doubt)
     )
 
 
-def _held(ratio: float, stated: float) -> bool:
-    return abs(ratio / stated - 1) <= HELD
-
-
-def _verdict(stated: float, ratios: Sequence[float], files: int) -> str:
-    doubted = files - len(ratios)
-    left = f" {doubted} more not counted: units in doubt." if doubted else ""
-    if not ratios:
-        return f"No imported file has both times, so there is no evidence.{left}"
-    held = sum(_held(ratio, stated) for ratio in ratios)
-    span = (
-        f"{min(ratios):.2f}x" if len(ratios) == 1 else f"{min(ratios):.2f}x to {max(ratios):.2f}x"
+def _ratio_of_means(file: ResultFile, time: ClaimTime, corrected: bool) -> float | None:
+    """The target's mean time divided by the draft's, each over all records with a time."""
+    slow, fast = (
+        [value for record in file.of(model, corrected) if (value := time(record)) is not None]
+        for model in (file.target, file.draft)
     )
-    where = "1 file gives" if len(ratios) == 1 else f"{len(ratios)} files give"
-    return f"{where} {span}; {held} of {len(ratios)} within 10 % of {stated:g}x.{left}"
+    if not slow or not fast or sum(fast) <= 0:
+        return None
+    return (math.fsum(slow) / len(slow)) / (math.fsum(fast) / len(fast))
+
+
+def _reason(file: ResultFile, claim: PublishedClaim) -> str:
+    """Why this file lacks the two times of a claim."""
+    if file.status == "failed":
+        return "the run failed: there is no result" if file.failures else "has no usable result"
+    if file.status == "unknown":
+        return "not usable: another kind of file, or damaged"
+    if not file.draft:
+        return "has times of the target alone and with drafts, but no rows of EventGPT"
+    both = [file.of(model) for model in (file.draft, file.target)]
+    parts = {file.group.stages.get(key) for record in file.records for key in record.times}
+    timed = [any(claim.time(record) is not None for record in records) for records in both]
+    untimed = f"{claim.what} is not timed"
+    if claim.name == "overall":
+        untimed = "its totals do not include loading" if "total" in parts else "has no totals"
+    elif claim.name == "loading" and "load+preprocess" in parts:
+        untimed = "loading is timed together with preprocessing"
+    elif claim.name == "decoding" and "total" in parts:
+        untimed = "only whole answers are timed, decoding not separately"
+    reasons = (
+        (not all(both), "has answers of one model only"),
+        (
+            not speaks_of_eventgpt(file),
+            "a model other than EventGPT or its comparison models answered",
+        ),
+        (not parts, "has no times"),
+        (all(timed), f"no sample has {claim.what} of both models"),
+        (any(timed), f"{claim.what} is timed for one model only"),
+        (True, untimed),
+    )
+    return next(words for applies, words in reasons if applies)
+
+
+def _doubt(file: ResultFile, ratio: float) -> tuple[str, ...]:
+    """A sentence if the units of the file, or of this ratio of two stages, are implausible.
+
+    A single stage can be more than 100x as fast (loading in 1.5 ms against 1 s).  If the totals
+    are plausible and equal the sum of their stages, all times are in one unit.
+    """
+    both = (file.draft, file.target)
+    for doubt in plausible_units.doubts(file):
+        if doubt.model in both or doubt.model not in file.models:
+            return (f"units in doubt: {doubt.what} of {doubt.model} takes {precise_ms(doubt.ms)}",)
+    wholes = [_ratio_of_means(file, time, False) for time in (lambda r: r.ms("total"), _decode)]
+    adds_up = file.draft and all(_adds_up(record) for model in both for record in file.of(model))
+    for one in (*wholes, None if adds_up else ratio):
+        if one is not None and _is_beyond(one):
+            return (f"units in doubt: {_times(one)} is not a plausible ratio of these models",)
+    for model in both:
+        totals = [value for record in file.of(model) if (value := record.ms("total"))]
+        usual = statistics.median(totals) if totals else 1.0
+        for value in totals:
+            if _is_beyond(value / usual):
+                return (f"units in doubt: totals of one model differ by {_times(value / usual)}",)
+    return ()
+
+
+def _adds_up(record: AnswerRecord) -> bool:
+    """Whether the total equals the sum of the stages."""
+    total, stages = record.part("total"), record.stage_sum
+    if total is None or stages is None:
+        return False
+    return abs(total[1] - stages) <= ADDS_UP * total[1]
+
+
+def _is_beyond(ratio: float) -> bool:
+    return not 1 / IMPLAUSIBLE < ratio < IMPLAUSIBLE
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f}x" if ratio > 1 else f"{ratio:.2g}x"
+
+
+def _notes(file: ResultFile, claim: str, corrected: bool) -> Iterator[str]:
+    """What makes a ratio hard to interpret, for a file with rows of both models."""
+    identity = file.identities[file.target]
+    if identity.agrees is False:
+        yield f"labelled {identity.claimed}, but {shown(identity)} answered"
+    if KEY_FAMILY.get(file.draft) != "eventgpt":
+        yield f"the draft is {file.draft}, not EventGPT"
+    if claim != "loading":
+        if file.group.fixed_length:
+            yield "both models decoded a fixed small number of tokens"
+        fall, work = waterfall(file, corrected), lengths.work(file, corrected)
+        if fall is not None and fall.tokens_ratio and fall.per_token_ratio:
+            doubt = ", which is not plausible: see the findings" if fall.nonsense else ""
+            yield _ratios(file, fall.tokens_ratio, fall.per_token_ratio) + doubt
+        elif work:
+            yield _ratios(file, work.tokens, work.per_token)
+    if any(record.context in ONE_IMAGE for record in file.of(file.draft)):
+        yield "EventGPT got one event image"
+    for model in (file.draft, file.target) if claim != "loading" else ():
+        texts = [record.text for record in file.of(model) if record.text is not None]
+        if len(texts) >= SAME_FROM and len(set(texts)) == 1:
+            who = shown(file.identities[model], corrected)
+            yield f"{who} gave the same answer to all {len(texts):,}"
+        yield from _cut(file, model, corrected)
+    yield from _failed(file)
+
+
+def _ratios(file: ResultFile, tokens: float, per_token: float) -> str:
+    after = " after the first" if file.group.first_token_in_prefill else ""
+    return f"{tokens:.2f}x the tokens at {per_token:.2f}x the time per token{after}"
+
+
+def _all_at(tokens: float) -> str:
+    return f"all answers stopped at {tokens:,.0f} tokens"
+
+
+def _cut(file: ResultFile, model: str, corrected: bool) -> Iterator[str]:
+    """Whether a limit stopped the model's answers."""
+    if model in file.models:
+        name = shown(file.identities[model], corrected)
+        cut = lengths.cut(file, model)
+        ends = [record.ids[-1] == EOS for record in file.of(model, corrected=True) if record.ids]
+        if cut and len(cut.records) == cut.answers:
+            yield f"{name}: {_all_at(cut.tokens)}"
+        elif cut:
+            stopped = f"{len(cut.records):,} of {cut.answers:,} answers stopped"
+            yield f"{name}: {stopped} at {cut.tokens:,} tokens"
+        elif ends and not any(ends):
+            yield f"{name}: no answer has an end-of-text id"
+
+
+def _failed(file: ResultFile) -> list[str]:
+    failed = len(file.failures)
+    return [f"{failed:,} of {file.samples + failed:,} samples failed"] if failed else []

@@ -1,23 +1,55 @@
-"""The report of published result files: what was claimed, what they show, what stays unknown."""
+"""The documents of published result files: the report, and the parts that pages show alone.
+
+A part with a parameter `corrected` names models and shows ratios as recorded or corrected; tables
+of stages have both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from engine.analysis.acceptance import Acceptance, Range, amount
-from engine.published.audit import SEVERITIES, AuditFinding, audit
-from engine.published.claims.evidence import PER_TOKEN, both_denominators, unknowns
+from engine.published.audit import SEVERITIES, Audited, audited
 from engine.published.claims.headlines import Headline, headlines
-from engine.published.claims.waterfall import waterfall
+from engine.published.claims.waterfall import named, waterfall
 from engine.published.read import answer_pairs, file_summary
-from engine.published.read.file_summary import AVERAGES, Figures
+from engine.published.read.file_summary import AVERAGES
 from engine.published.read.record_types import ResultFile, milliseconds
-from engine.quoting import NONE, percent, precise, times
+from engine.published.read.who_answered import KEY_FAMILY
+from engine.quoting import NONE, count, percent, precise, times
 from engine.report import drawers
 from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 
 TITLE = "What published result files show"
-Audited = tuple[ResultFile, tuple[AuditFinding, ...]]
+PER_TOKEN = (
+    "Time per token is the decoding time divided by all N tokens of an answer. If a file counts "
+    "the first token to the prefill, it is divided by the N - 1 other tokens."
+)
+ACCEPTANCE = (
+    "Position match: the share of ids that are equal at the same position. Shuffled: the same "
+    "share over drafts and targets of different clips; a match within or below its range says "
+    "nothing about the image. Prefix: equal ids from the start. W: the share of the first g ids "
+    "that would be accepted. A cycle gives 1 + g W tokens and costs c g + 1 target tokens, where c "
+    "is the draft's time per token divided by the target's, each over all N tokens. The ceiling is "
+    "the speed-up if every id were accepted. Below 1x, drafting is slower than the target alone. "
+    "Intervals are over whole clips (jackknife, at least six clips)."
+)
+PARTS = (
+    "Milliseconds that EventGPT saves per sample in each part (a negative number: it takes "
+    "longer), from corrected values. Answers of different lengths are not equal work: "
+    '"fewer tokens" is the time saved by shorter answers, "time per token" the time saved '
+    "by faster decoding. If a file times a stage separately for one model only, this stage "
+    "is compared together with the stage that includes it, or marked as timed for one "
+    'model only. "unaccounted" is the total minus the stages.'
+)
+STATUS = {"ok": "read", "failed": "the run failed", "unknown": "not usable"}
+AGREES = {True: "✔ agrees", False: "✖ contradicts the label", None: "? no evidence"}
+NAMED = 3  # at most so many files are named
+_KINDS = {
+    "main": "as it is",
+    "raw": "ids including the prompt",
+    "without_sliced": "without answers whose first ids are missing",
+}
 
 
 def markdown(files: Sequence[ResultFile]) -> str:
@@ -32,167 +64,170 @@ def page(files: Sequence[ResultFile]) -> str:
 
 def blocks(files: Sequence[ResultFile]) -> list[Block]:
     """The report's parts in their order."""
-    audited = [(file, audit(file)) for file in files]
-    usable = [(file, findings) for file, findings in audited if file.status == "ok"]
-    usable_files = [file for file, _ in usable]
+    every = [audited(file) for file in files]
+    usable = [file for file in files if file.status == "ok"]
     claims = headlines(files)
+    errors = sum(one.severity == "error" for item in every for one in item.findings)
     return [
         Heading(1, TITLE),
         Bullets(tuple(claim.judged for claim in claims)),
-        Paragraph(_opening(audited)),
+        Paragraph(
+            f"{summary(files)} The audit found {errors} false figures or labels in them. Each "
+            "table says whether its values are recorded or corrected. Times are in milliseconds. "
+            "If a stage of the first record includes a warm-up, the corrected values replace only "
+            "this stage, by the mean of the other records, and reduce the total by the same time."
+        ),
         Heading(2, "What was claimed"),
         Paragraph(PER_TOKEN),
         *(block for one in claims for block in (Heading(3, one.claim), *claim_blocks(one))),
         Heading(2, "What the files show"),
-        *_overview(audited),
-        *_waterfalls(usable_files),
-        *_acceptances(usable_files),
-        *(
-            Paragraph(f"{file.name}: {sentence}")
-            for file, findings in usable
-            if (sentence := both_denominators(file, findings))
-        ),
-        *_unchecked(usable_files),
+        files_table(every),
+        *_waterfalls(usable),
+        *_acceptances(usable),
         Heading(2, "What cannot be known"),
-        Bullets(unknowns(audited) or ("Nothing: no file has results.",)),
+        Bullets(_unknowns(every) or ("Nothing: no file has results.",)),
         Heading(2, "File by file"),
-        *(block for file, findings in audited for block in file_blocks(file, findings)),
+        *(block for item in every for block in file_blocks(item)),
     ]
 
 
-def _table(
-    columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], words: int
-) -> list[ReportTable]:
-    return [ReportTable("", columns, tuple(rows), words)] if rows else []
+def summary(files: Sequence[ResultFile]) -> str:
+    """The files in one sentence."""
+    status = [file.status for file in files]
+    parts = [f"{count(len(status), 'file')}: {status.count('ok'):,} with results"]
+    if failed := status.count("failed"):
+        parts.append(f"{failed:,} of a failed run")
+    if unknown := status.count("unknown"):
+        parts.append(f"{unknown:,} that cannot be used")
+    answers = sum(len(file.records) for file in files)
+    return f"{', '.join(parts)}; {count(answers, 'answer')} in all."
 
 
-def _opening(audited: Sequence[Audited]) -> str:
-    status = [file.status for file, _ in audited]
-    errors = sum(finding.severity == "error" for _, findings in audited for finding in findings)
-    return (
-        f"{len(audited)} files: {status.count('ok')} with results, {status.count('failed')} of "
-        f"failed runs, {status.count('unknown')} of another kind. The audit found {errors} false "
-        "figures or labels in them. Each table says whether its values are recorded or corrected. "
-        "Times are in milliseconds. If a stage of the first record includes a warm-up, the "
-        "corrected values replace only this stage, by the mean of the other records, and reduce "
-        "the total by the same time."
+def files_table(every: Sequence[Audited], corrected: bool = True) -> ReportTable:
+    """One row per file."""
+    rows = []
+    for file, findings in every:
+        names = list(dict.fromkeys(named(file, model, corrected) for model in file.models))
+        more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+        severities = [one.severity for one in findings]
+        numbers = (
+            amount(file.samples, file.clips),
+            f"{len(file.failures):,}",
+            " / ".join(f"{severities.count(level):,}" for level in SEVERITIES),
+        )
+        known = file.status != "unknown"
+        models = "; ".join(names[:2]) + more  # a name may hold a comma
+        group = str(file.group) if known else "unknown"
+        cells = (file.name, group, STATUS[file.status], models or NONE)
+        rows.append((*cells, *(numbers if known else [NONE] * len(numbers))))
+    return ReportTable(
+        "records: samples with an answer; failed: samples that the file lists as failed; findings: "
+        "errors / warnings / notes.",
+        ("file", "group", "status", "models", "records", "failed", "findings"),
+        tuple(rows),
+        4,
     )
 
 
 def claim_blocks(headline: Headline) -> list[Block]:
     """The verdict on a claim, the files' evidence, and the files without evidence."""
     columns = ("file", "against", "n", "recorded", "corrected", "median over clips (95 %)", "notes")
-    rows = [
-        (
-            one.file,
-            one.other,
-            one.amount,
-            times(one.recorded),
-            times(one.corrected),
-            times(one.paired.median, (one.paired.low, one.paired.high)) if one.paired else NONE,
-            "; ".join(one.notes) or NONE,
-        )
-        for one in headline.evidence
-    ]
+    rows = []
+    for one in headline.evidence:
+        span = (one.paired.low, one.paired.high) if one.paired else None
+        median = times(one.paired.median, span) if one.paired else NONE
+        ratios = (times(one.recorded), times(one.corrected), median)
+        rows.append((one.file, one.other, one.amount, *ratios, "; ".join(one.notes) or NONE))
+    reasons = tuple(f"{one.reason}: {', '.join(one.files)}" for one in headline.without)
+    why = "Files without evidence for this claim, and why:"
     made: list[Block] = [Paragraph(headline.verdict), *_table(columns, rows, len(columns))]
-    if headline.without:
-        made.append(Paragraph("Files without evidence for this claim, and why:"))
-        reasons = (f"{one.reason}: {', '.join(one.files)}" for one in headline.without)
-        made.append(Bullets(tuple(reasons)))
-    return made
+    return [*made, Bullets(reasons, why)] if reasons else made
 
 
-def _overview(audited: Sequence[Audited]) -> list[ReportTable]:
-    rows = [
-        (
-            file.name,
-            str(file.group),
-            amount(file.samples, file.clips),
-            str(len(file.failures)),
-            " / ".join(str(sum(one.severity == level for one in findings)) for level in SEVERITIES),
-        )
-        for file, findings in audited
-    ]
-    return _table(("file", "group", "n", "failed", "errors / warnings / notes"), rows, 2)
+def _table(
+    columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], words: int, caption: str = ""
+) -> list[ReportTable]:
+    return [ReportTable(caption, columns, tuple(rows), words)] if rows else []
 
 
 def _waterfalls(files: Sequence[ResultFile]) -> list[Block]:
     falls = [(file, fall) for file in files if (fall := waterfall(file))]
     if not falls:
         return []
-    rows = [
-        (
-            fall.file,
-            f"{fall.slow} {fall.slow_ms:,.1f}",
-            f"{fall.fast} {fall.fast_ms:,.1f}",
-            fall.nonsense or ", ".join(f"{part.name} {part.ms:+,.1f}" for part in fall.parts),
-        )
-        for _, fall in falls
-    ]
-    lacking = [file.name for file, _ in falls if not file.group.total_is_whole_run]
-    made: list[Block] = [
-        Heading(3, "Parts of a difference"),
-        Paragraph(
-            "Milliseconds that EventGPT saves per sample in each part (a negative number: it takes "
-            "longer), from corrected values. Answers of different lengths are not equal work: "
-            '"fewer tokens" is the time saved by shorter answers, "time per token" the time saved '
-            "by faster decoding. If a file times a stage separately for one model only, this stage "
-            "is compared together with the stage that includes it, or marked as timed for one "
-            'model only. "unaccounted" is the total minus the stages.'
-        ),
-        *_table(("file", "from", "to", "parts"), rows, 4),
-    ]
-    files_of: dict[str, list[str]] = {}  # by what "time per token" means
-    for _, fall in falls:
+    rows, notes = [], dict[str, list[str]]()
+    for file, fall in falls:
+        parts = ", ".join(f"{part.name} {part.ms:+,.1f}" for part in fall.parts)
+        ends = (f"{fall.slow} {fall.slow_ms:,.1f}", f"{fall.fast} {fall.fast_ms:,.1f}")
+        rows.append((fall.file, *ends, fall.nonsense or parts))
         if fall.per_token_ratio is not None:
-            files_of.setdefault(fall.definition, []).append(fall.file)
-    for definition, names in files_of.items():
-        made.append(Paragraph(f"Time per token {definition}: {', '.join(names)}."))
-    if lacking:
-        made.append(Paragraph(f"Totals without loading: {', '.join(lacking)}."))
-    return made
+            notes.setdefault(f"Time per token {fall.definition}", []).append(fall.file)
+        if not file.group.total_is_whole_run:
+            notes.setdefault("Totals without loading", []).append(fall.file)
+    return [
+        Heading(3, "Parts of a difference"),
+        Paragraph(PARTS),
+        *_table(("file", "from", "to", "parts"), rows, 4),
+        *(Paragraph(f"{note}: {', '.join(names)}.") for note, names in notes.items()),
+    ]
 
 
 def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
-    rows, gamma = [], 0
-    for file in files:
-        stated = {one.ours: one.stated for one in answer_pairs.stated(file)}
-        for name, acceptance in answer_pairs.variants(file).items():
-            gamma = acceptance.gamma
-            own = stated.get(acceptance.rate.value if acceptance.rate else None)
-            title = file.name if name == "main" else f"{file.name} ({name.replace('_', ' ')})"
-            cells = acceptance_cells(acceptance)
-            rows.append((title, acceptance.amount, percent(own), *cells))
-    if not rows:
-        return []
-    columns = ("file", "pairs", "stated", "position match (95 %)", "shuffled (95 %)", "mean prefix",
-               f"W{gamma}", "cost ratio", "ceiling", "predicted speed-up (95 %)")  # fmt: skip
-    return [
-        Heading(3, "EventGPT's answers as drafts"),
-        Paragraph(
-            "Position match is the share of token ids that are equal at the same position. "
-            "Shuffled is the same share between drafts and targets of different clips: a match "
-            "within or below its range says nothing about the image. Intervals are over whole "
-            "clips (jackknife, at least six clips). W is the share of the first drafted ids that "
-            "the target would accept. The cost ratio is the draft's time per token divided by the "
-            "target's, over all N tokens of the answers. The ceiling is the speed-up if every id "
-            "were accepted. A speed-up below 1x is a slowdown."
-        ),
-        *_table(columns, rows, 1),
+    found = {(file.name, kind): one for file in files
+             for kind, one in answer_pairs.variants(file).items()}  # fmt: skip
+    names = {(name, kind): name if kind == "main" else f"{name} ({kind.replace('_', ' ')})"
+             for name, kind in found}  # fmt: skip
+    table = acceptance_table("file", {names[key]: one for key, one in found.items()})
+    both: list[Block] = [Heading(3, "EventGPT's answers as drafts"), Paragraph(ACCEPTANCE), *table]
+    return [*(both if table else []), *stated_table(files)]
+
+
+def acceptance_table(what: str, found: Mapping[str, Acceptance]) -> list[ReportTable]:
+    """Comparisons by name."""
+    gamma = next((one.gamma for one in found.values()), 0)
+    columns = (what, "pairs", "position match (95 %)", "shuffled (95 %)", "mean prefix",
+               f"W at g = {gamma}", "tokens per cycle", "cost ratio c", "ceiling",
+               "predicted speed-up (95 %)")  # fmt: skip
+    rows = [
+        (
+            name,
+            one.amount,
+            range_percent(one.rate),
+            range_percent(one.shuffled),
+            f"{one.mean_prefix:.2f}",
+            f"{one.first_window:.3f}",
+            f"{one.expected_tokens:.2f}",
+            NONE if one.cost_ratio is None else f"{one.cost_ratio:.3f}",
+            times(one.ceiling),
+            range_times(one.speedup),
+        )
+        for name, one in found.items()
     ]
+    return _table(columns, rows, 1, "Acceptance by token ids")
 
 
-def acceptance_cells(found: Acceptance) -> tuple[str, ...]:
-    """Position match, shuffled, mean prefix, W, cost ratio, ceiling, predicted speed-up."""
-    return (
-        range_percent(found.rate),
-        range_percent(found.shuffled),
-        f"{found.mean_prefix:.2f}",
-        f"{found.first_window:.3f}",
-        NONE if found.cost_ratio is None else f"{found.cost_ratio:.3f}",
-        times(found.ceiling),
-        range_times(found.speedup),
-    )
+def comparison_name(draft: str, target: str, kind: str) -> str:
+    """A comparison of answer_pairs in words."""
+    if kind in _KINDS or kind == draft:
+        return f"{draft} for {target}" + (f", {_KINDS[kind]}" if kind in _KINDS else "")
+    name = kind.removesuffix("_shifted")
+    shifted = ", against the target from its second id" if name != kind else ""
+    return f"{name} for {target}{shifted}"
+
+
+def stated_table(files: Sequence[ResultFile], corrected: bool = True) -> list[ReportTable]:
+    """The acceptance that files state beside the computed one."""
+    rows = [
+        (
+            file.name,
+            one.path,
+            percent(one.stated),
+            "no ids" if one.ours is None else percent(one.ours),
+        )
+        for file in files
+        for one in answer_pairs.stated(file, corrected)
+    ]
+    caption = "Stated acceptance beside the position match of the ids"
+    return _table(("file", "place in the file", "stated", "position match"), rows, 2, caption)
 
 
 def range_percent(found: Range | None) -> str:
@@ -205,60 +240,109 @@ def range_times(found: Range | None) -> str:
     return times(found.value, found.interval) if found else NONE
 
 
-def _unchecked(files: Sequence[ResultFile]) -> list[Block]:
-    """Stated acceptance rates of files without token ids."""
-    rows = [
-        (file.name, one.path, percent(one.stated))
-        for file in files
-        for one in answer_pairs.stated(file)
-        if one.ours is None
-    ]
-    if not rows:
-        return []
-    return [
-        Paragraph("These rates cannot be checked, because their files have no token ids."),
-        *_table(("file", "place in the file", "stated"), rows, 2),
-    ]
-
-
-def file_blocks(file: ResultFile, findings: Sequence[AuditFinding]) -> list[Block]:
+def file_blocks(item: Audited) -> list[Block]:
     """A file's models, stages and findings, for the report and the terminal."""
-    made: list[Block] = [Heading(3, file.name)]
-    if file.status != "ok":
-        made.append(Paragraph(file.message))
-    if file.status == "unknown":
-        return made
+    file, findings = item
+    message = [Paragraph(file.message)] if file.message else []
+    lines = []
+    for one in findings:
+        end = f" Correction: {one.correction}" if one.correction else ""
+        lines.append(f"{one.severity}: {one.message}{end}")
+    figures = figure_blocks(file) if file.status != "unknown" else []
+    said = [Bullets(tuple(lines))] if lines else []
+    return [Heading(3, file.name), *message, *figures, *said]
+
+
+def figure_blocks(file: ResultFile, corrected: bool = True) -> list[Block]:
+    """Who answered, and the means of stages and tokens, recorded and corrected."""
     answers = amount(file.samples, file.clips)
-    held = answers if "records" in answers else f"{answers} samples"
-    made.append(Paragraph(f"Group {file.group}; {held}, {len(file.failures)} failed."))
+    held = answers if "records" in answers else count(file.samples, "sample")
     models = file_summary.models(file)
-    who = [(name, model["claimed"], model["evidence"]) for name, model in models.items()]
-    made += _table(("name in the file", "claimed", "evidence"), who, 3)
+    who, rows = [], []
+    for name, model in models.items():
+        who.append((name, model["claimed"], AGREES[model["agrees"]], model["evidence"]))
+        label = named(file, name, corrected, key=True)
+        for key, stage in model["stages"].items():
+            after = stage["corrected"]
+            cells = [_ms(key, stage[one]) for one in AVERAGES]
+            what = f"{key} ({stage['part']}), ms" if stage["part"] else f"{key}, ms"
+            mended = _ms(key, after["mean"]) if after else "not measured"
+            rows.append((label, what, str(stage["n"]), *cells, mended))
+        recorded = model["token_averages"]["recorded"]
+        if recorded["n"]:
+            values = [*map(recorded.get, AVERAGES), model["tokens_corrected"]]
+            rows.append((label, "tokens", str(recorded["n"]), *map(precise, values)))
     columns = ("model", "what", "n", "mean", "median", "mean without the first", "corrected mean")
-    made += _table(columns, [row for name, one in models.items() for row in _model(name, one)], 2)
-    if findings:
-        corrected = (f" Correction: {one.correction}" if one.correction else "" for one in findings)
-        both = zip(findings, corrected, strict=True)
-        made.append(Bullets(tuple(f"{one.severity}: {one.message}{end}" for one, end in both)))
-    return made
-
-
-def _model(name: str, model: Figures) -> list[tuple[str, ...]]:
-    rows = []
-    for key, stage in model["stages"].items():
-        after = stage["corrected"]
-        corrected = "not measured" if after is None else _ms(key, after["mean"])
-        what = f"{key} ({stage['part']}), ms" if stage["part"] else f"{key}, ms"
-        cells = [_ms(key, stage[one]) for one in AVERAGES]
-        rows.append((name, what, str(stage["n"]), *cells, corrected))
-    recorded = model["token_averages"]["recorded"]
-    if recorded["n"]:
-        cells = [
-            precise(value) for value in (*map(recorded.get, AVERAGES), model["tokens_corrected"])
-        ]
-        rows.append((name, "tokens", str(recorded["n"]), *cells))
-    return rows
+    return [
+        Paragraph(f"Group {file.group}; {held}, {len(file.failures):,} failed."),
+        *_table(("name in the file", "claimed", "agreement", "evidence"), who, 4),
+        *_table(columns, rows, 2),
+    ]
 
 
 def _ms(key: str, value: float | None) -> str:
     return NONE if value is None else precise(milliseconds(key, value))
+
+
+# What a set of files leaves open
+
+
+def _unknowns(every: Sequence[Audited]) -> tuple[str, ...]:
+    """The open points of the files with results, each with the files that it concerns."""
+    usable = [(item.file, {one.rule for one in item.findings}) for item in every
+              if item.file.status == "ok"]  # fmt: skip
+    points = []
+    for sentence, concerns in _POINTS:
+        names = [file.name for file, rules in usable if concerns(file, rules)]
+        which = ", ".join(names)
+        if len(names) == len(usable) > 1:
+            which = f"all {len(names):,} files with results"
+        elif len(names) > NAMED:
+            which = f"{len(names):,} of {len(usable):,} files"
+        if names:
+            points.append(f"{sentence} ({which}).")
+    return tuple(points)
+
+
+def _has_answers(file: ResultFile) -> bool:
+    return any(record.ids or record.text for record in file.records)
+
+
+def _is_without_contexts(file: ResultFile) -> bool:
+    mine = [r for r in file.records if KEY_FAMILY.get(r.model) == "eventgpt"]
+    return bool(mine) and not any(record.context for record in mine)
+
+
+def _lacks_vision(file: ResultFile) -> bool:
+    """Whether a model has times but none of the vision tower."""
+    timed = (
+        {file.group.stages.get(key) for r in file.of(model, corrected=True) for key in r.times}
+        for model in file.models
+    )
+    return any(parts and "vision" not in parts for parts in timed)
+
+
+# The finding "one_image": EventGPT's answers in such a file are known to differ from generate().
+_POINTS: tuple[tuple[str, Callable[[ResultFile, set[str]], bool]], ...] = (
+    ("Which checkpoint answered, if only the label names the model: such names are shown as "
+     "claimed",
+     lambda file, _: any(one.family is None for one in file.identities.values())),
+    ("How many event images EventGPT got, because no context is recorded",
+     lambda file, _: _is_without_contexts(file)),
+    ("Whether the answers equal those of generate(), because no file has both for one input",
+     lambda file, rules: _has_answers(file) and "one_image" not in rules),
+    ("Whether the other model's answers equal those of generate(); EventGPT's cannot, because "
+     "it got one event image",
+     lambda file, rules: _has_answers(file) and "one_image" in rules),
+    ("Whether outputs were sampled, and with which seed, because the settings do not say",
+     lambda file, _: not {"do_sample", "temperature", "seed"}
+        & {key.rsplit(".", 1)[-1] for key in file.config}),
+    ("The natural length and time of answers that a limit stopped",
+     lambda _, rules: "capped" in rules),
+    ("The time of the vision tower, which is measured for one model only or as part of a longer "
+     "time",
+     lambda file, _: _lacks_vision(file)),
+    ("The speed-up of drafting over several cycles, because finished answers show only the "
+     "first cycle",
+     lambda file, _: answer_pairs.acceptance(file) is not None),
+)  # fmt: skip

@@ -12,7 +12,7 @@ from engine.published.read.record_types import ResultFile, milliseconds
 from engine.published.read.who_answered import disputed, shown
 
 ROUNDING_MS = 0.05  # less is not shown
-Means = tuple[float, dict[str, float], float]  # total ms, ms by part, tokens
+Parts = dict[str, float]  # ms by part of a run
 ONE_SIDED = ", timed for one model only"  # the end of such a part's name
 # a part that one model does not time separately -> the parts that may include it
 _HELD_BY = {"vision": ("prefill", "decode"), "prefill": ("decode",)}
@@ -55,6 +55,17 @@ class Waterfall:
         )
 
 
+def named(file: ResultFile, model: str, corrected: bool, key: bool = False) -> str:
+    """Corrected: the model's name by the evidence, if there is any.  Recorded: the label, with a
+    mark if the evidence contradicts it.  key: with the file's key if it differs."""
+    identity = file.identities.get(model)
+    if identity is None:
+        return model
+    name = shown(identity, corrected)
+    own = f" ({model})" if key and not name.lower().endswith(model.lower()) else ""
+    return f"{name}{own}{disputed(identity, corrected)}"
+
+
 def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
     """The parts of the difference of the mean totals, over all records of both models.
 
@@ -68,74 +79,61 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
     fast, slow = (_means(file, model, corrected) for model in (file.draft, file.target))
     if fast is None or slow is None:
         return None
-    tokens, per_token, parts = _parts(file, slow, fast)
-    rest = (slow[0] - fast[0]) - math.fsum(part.ms for part in parts)
+    (mine_ms, mine, fast_tokens), (theirs_ms, theirs, slow_tokens) = fast, slow
+    theirs, mine = _alike(theirs, mine)
+    saved = {
+        part if part in theirs and part in mine else f"{part}{ONE_SIDED}": theirs.get(part, 0.0)
+        - mine.get(part, 0.0)
+        for part in {**theirs, **mine}
+    }
+    per_token = None
+    counts = [lengths.covered(file, tokens) for tokens in (slow_tokens, fast_tokens)]
+    decode_slow, decode_fast = theirs.get("decode"), mine.get("decode")
+    if decode_slow is not None and decode_fast is not None:
+        whole = saved.pop("decode")
+        if decode_slow and decode_fast and min(counts) > 0:
+            each = decode_fast / counts[1]
+            per_token = decode_slow / counts[0] / each
+            saved["fewer tokens"] = (slow_tokens - fast_tokens) * each
+            saved["time per token"] = decode_slow - counts[0] * each
+        else:
+            saved["decode"] = whole
+    rest = theirs_ms - mine_ms - math.fsum(saved.values())
     if abs(rest) > ROUNDING_MS:
-        parts.append(WaterfallPart(UNACCOUNTED, rest))
-    identities = [file.identities[model] for model in (file.target, file.draft)]
-    names = [shown(one, corrected) + disputed(one, corrected) for one in identities]
+        saved[UNACCOUNTED] = rest
     return Waterfall(
         file=file.name,
-        slow=names[0],
-        fast=names[1],
-        slow_ms=slow[0],
-        fast_ms=fast[0],
-        parts=tuple(parts),
-        tokens_ratio=tokens,
+        slow=named(file, file.target, corrected),
+        fast=named(file, file.draft, corrected),
+        slow_ms=theirs_ms,
+        fast_ms=mine_ms,
+        parts=tuple(WaterfallPart(*part) for part in saved.items()),
+        tokens_ratio=slow_tokens / fast_tokens,
         per_token_ratio=per_token,
         definition=lengths.definition(file),
     )
 
 
-def _parts(
-    file: ResultFile, slow: Means, fast: Means
-) -> tuple[float, float | None, list[WaterfallPart]]:
-    """The ratios of tokens and of times per token, and the parts that both models have."""
-    theirs, mine = _alike(slow[1], fast[1])
-    parts = [
-        WaterfallPart(
-            name if name in theirs and name in mine else f"{name}{ONE_SIDED}",
-            theirs.get(name, 0.0) - mine.get(name, 0.0),
-        )
-        for name in dict.fromkeys([*theirs, *mine])
-        if name != "decode" or name not in theirs or name not in mine
-    ]
-    decode_slow, decode_fast = theirs.get("decode"), mine.get("decode")
-    counts = [lengths.covered(file, tokens) for tokens in (slow[2], fast[2])]
-    if not decode_slow or not decode_fast or min(counts) <= 0:
-        if decode_slow is not None and decode_fast is not None:
-            parts.append(WaterfallPart("decode", decode_slow - decode_fast))
-        return slow[2] / fast[2], None, parts
-    each = decode_fast / counts[1]
-    parts.append(WaterfallPart("fewer tokens", (slow[2] - fast[2]) * each))
-    parts.append(WaterfallPart("time per token", decode_slow - counts[0] * each))
-    return slow[2] / fast[2], decode_slow / counts[0] / each, parts
-
-
-def _alike(
-    slow: dict[str, float], fast: dict[str, float]
-) -> tuple[dict[str, float], dict[str, float]]:
+def _alike(slow: Parts, fast: Parts) -> tuple[Parts, Parts]:
     """Both with the same parts: a stage that only one model separates is merged in both."""
     for part, holders in _HELD_BY.items():
-        held = next((one for one in holders if one in slow and one in fast), "")
+        held = next((name for name in holders if name in slow and name in fast), "")
         if held and (part in slow) != (part in fast):
-            slow, fast = _joined(slow, part, held), _joined(fast, part, held)
+            both = "prefill + vision" if held == "prefill" else f"{part} + {held}"
+            slow, fast = _merged(slow, part, held, both), _merged(fast, part, held, both)
     return slow, fast
 
 
-def _joined(parts: dict[str, float], part: str, held: str) -> dict[str, float]:
-    """`part` merged into `held` under a name of both."""
-    name = "prefill + vision" if held == "prefill" else f"{part} + {held}"
-    merged = parts[held] + parts.get(part, 0.0)
-    kept = ((name, merged) if key == held else (key, ms) for key, ms in parts.items())
-    return {key: ms for key, ms in kept if key != part}
+def _merged(parts: Parts, part: str, held: str, both: str) -> Parts:
+    sums = {**parts, held: parts[held] + parts.get(part, 0.0)}
+    return {both if name == held else name: ms for name, ms in sums.items() if name != part}
 
 
-def _means(file: ResultFile, model: str, corrected: bool) -> Means | None:
+def _means(file: ResultFile, model: str, corrected: bool) -> tuple[float, Parts, float] | None:
     """(mean total ms, mean ms by part, mean tokens)."""
     records = file.of(model, corrected)
     tokens = [record.tokens for record in records if record.tokens is not None]
-    parts: dict[str, float] = {}
+    parts: Parts = {}
     for key, part in file.group.stages.items():
         if values := [record.times[key] for record in records if key in record.times]:
             ms = milliseconds(key, file_summary.mean(values))

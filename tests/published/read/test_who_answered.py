@@ -46,10 +46,10 @@ def test_foreign_names_are_evidence_of_nothing() -> None:
 def test_a_claim_about_eventgpt_rests_on_no_foreign_model() -> None:
     for value in (named("Qwen2-VL-7B", "Video-LLaVA"), named("EventGPT", "InternVL"), exchanged()):
         assert not speaks_of_eventgpt(read(value))
-        for headline in headlines([read(value)], intervals=False):
+        for headline in headlines([read(value)]):
             assert not headline.evidence
             assert headline.without[0].reason.startswith("a model other than EventGPT")
-    assert headlines([read(made.five())], intervals=False)[0].evidence  # control
+    assert headlines([read(made.five())])[0].evidence  # control
 
 
 @pytest.mark.parametrize(

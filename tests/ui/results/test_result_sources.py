@@ -60,17 +60,8 @@ def test_equal_names_are_told_apart() -> None:
     result_sources.drop(
         [("x.json", made.to_bytes(made.flat())), ("d/../x.json", b"{}"), ("x.json", b"[]")]
     )
-    names = [item.name for item in opened_sets.open_(visit()).items]
+    names = [item.file.name for item in opened_sets.open_(visit()).items]
     assert len(set(names)) == 3 and all("x.json" in name for name in names)
-
-
-def test_a_shelf_forgets_the_oldest() -> None:
-    shelf, made_ = opened_sets.Shelf(), []
-    for key in [*range(opened_sets.KEPT + 1), 0]:
-        shelf.get(key, lambda key=key: made_.append(key))  # type: ignore[misc]
-    assert made_ == [*range(opened_sets.KEPT + 1), 0]
-    shelf.get(opened_sets.KEPT, lambda: made_.append("again"))
-    assert "again" not in made_
 
 
 def test_a_stamp_changes_with_the_file_and_lacks_what_is_absent(tmp_path: Path) -> None:
