@@ -62,9 +62,7 @@ def show(found: OpenedSets, what: str = "File") -> None:
 
 def variants(file: ResultFile, corrected: bool, gamma: int) -> dict[str, Acceptance]:
     """All comparisons by name; recorded values have one per draft."""
-    return (
-        answer_pairs.variants(file, gamma) if corrected else answer_pairs.as_recorded(file, gamma)
-    )
+    return answer_pairs.variants(file, gamma, corrected)
 
 
 def verdict(found: Acceptance) -> str:

@@ -53,14 +53,13 @@ UNIT_FROM = 3
 def warm_up(file: ResultFile, model: str) -> Hits:
     """The first record includes a warm-up, which is in the mean."""
     records = file.of(model)
-    for stages in corrected.cold_stages(records).values():
-        for key, usual in stages.items():
-            values = [record.times[key] for record in records if key in record.times]
-            mean, rest = statistics.fmean(values), statistics.fmean(values[1:])
-            words = {"took": _ms(key, values[0]), "usual": _ms(key, usual), "key": key}
-            figures = {"first": values[0], "median_of_rest": usual, "mean": mean}
-            longer = f"{mean / rest:.2f}"
-            yield hit(records[:1], mean_without_first=rest, longer=longer, **figures, **words)
+    for key, others in corrected.cold_stages(records).items():
+        first, usual = records[0].times[key], statistics.median(others)
+        mean, rest = statistics.fmean([first, *others]), statistics.fmean(others)
+        words = {"took": _ms(key, first), "usual": _ms(key, usual), "key": key}
+        figures = {"first": first, "median_of_rest": usual, "mean": mean}
+        longer = f"{mean / rest:.2f}"
+        yield hit(records[:1], mean_without_first=rest, longer=longer, **figures, **words)
 
 
 def _ms(key: str, value: float) -> str:
@@ -101,7 +100,7 @@ def _gap(record: AnswerRecord) -> float:
 def placeholder(file: ResultFile, model: str) -> Hits:
     """A stage of 0 ms, or nearly, was never measured."""
     records = file.of(model)
-    for key in corrected.placeholders(records).get(model, ()):
+    for key in corrected.placeholders(records):
         most = max(record.times[key] for record in records if key in record.times)
         us = f"never takes more than {1000 * milliseconds(key, most):.2g} microseconds"
         yield hit(records, key=key, longest=most, longest_words=us if most else "is always 0")

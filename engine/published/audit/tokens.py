@@ -202,8 +202,8 @@ def shifted(file: ResultFile, model: str) -> Hits:
     """An adapter's draft matches the target better from its second id."""
     if model in ("adapter", "adapted"):
         plain, later = (
-            sum(pair.matched for pair in answer_pairs.pairs_of(file, model, file.target, shift=by))
-            for by in (0, 1)
+            sum(pair.matched for pair in answer_pairs.pairs_of(file, model, file.target, way))
+            for way in ("", "shifted")
         )
         if later > SHIFT_GAIN * max(plain, 1):
             yield hit(file.of(model), matched=plain, matched_shifted=later)

@@ -1,4 +1,4 @@
-"""Corrects answers that include the prompt, or that lack their first ids.
+"""Answers that include the prompt, or that lack their first ids.
 
 Some published scripts kept the prompt's ids in front of an answer; others cut as many ids off
 answers without a prompt.  The first can be removed.  Of the second only the number is known, and
@@ -27,39 +27,34 @@ def prompt_ids(ids: Sequence[int] | None) -> int:
     placeholder near the beginning."""
     if not ids or not (ids[0] == BOS or not PLACEHOLDERS.isdisjoint(ids)):
         return 0
-    size = len(ASSISTANT)
-    for start in range(len(ids) - size + 1):
-        if tuple(ids[start : start + size]) == ASSISTANT:
-            return start + size
-    places = [index for index, one in enumerate(ids) if one in PLACEHOLDERS]
-    if len(places) < MANY_PLACEHOLDERS or places[0] > _EARLY:
-        return 0
-    return places[-1] + 1
+    for end in range(len(ASSISTANT), len(ids) + 1):
+        if tuple(ids[end - len(ASSISTANT) : end]) == ASSISTANT:
+            return end
+    places = [index for index, token in enumerate(ids) if token in PLACEHOLDERS]
+    is_prompt = len(places) >= MANY_PLACEHOLDERS and places[0] <= _EARLY
+    return places[-1] + 1 if is_prompt else 0
 
 
 def is_open(ids: Sequence[int] | None) -> bool:
     """Whether the ids have a prompt without the "ASSISTANT:" at its end."""
     cut = prompt_ids(ids)
-    return bool(cut and ids is not None and tuple(ids[cut - len(ASSISTANT) : cut]) != ASSISTANT)
+    return bool(cut and ids and tuple(ids[cut - len(ASSISTANT) : cut]) != ASSISTANT)
 
 
 def stripped(record: AnswerRecord, prompted: bool) -> AnswerRecord:
     """The record without a prompt.  prompted: other answers of this model include it, so a count
     without ids is unknown."""
+    if record.ids and (cut := prompt_ids(record.ids)):
+        ids = record.ids[cut:]
+        return replace(record, ids=ids, tokens=float(len(ids)), marks=record.marks | {"prompt"})
     if prompted and not record.ids and record.tokens is not None:
-        return mark(replace(record, tokens=None), "prompt")
-    cut = prompt_ids(record.ids)
-    if not cut or record.ids is None:
-        return record
-    ids = record.ids[cut:]
-    return mark(replace(record, ids=ids, tokens=float(len(ids))), "prompt")
+        return replace(record, tokens=None, marks=record.marks | {"prompt"})
+    return record
 
 
 def is_sliced(record: AnswerRecord) -> bool:
     """Whether there are fewer than 0.8 tokens per word: first ids are missing."""
-    if not record.tokens or not record.text:
-        return False
-    return record.tokens < WORDS * words(record)
+    return bool(record.tokens and record.text) and (record.tokens or 0) < WORDS * words(record)
 
 
 def words(record: AnswerRecord) -> int:
@@ -67,13 +62,11 @@ def words(record: AnswerRecord) -> int:
     return len((record.text or "").rpartition("ASSISTANT:")[2].split())
 
 
-def with_missing_ids(record: AnswerRecord, identity: Identity | None) -> AnswerRecord:
-    """A record with missing ids: the count plus SLICE, or None if the number is unknown."""
-    if not is_sliced(record) or record.tokens is None:
-        return record
-    whole = record.tokens + SLICE
+def whole_count(record: AnswerRecord, identity: Identity | None) -> float | None:
+    """The number of tokens of a record with missing ids: SLICE more, None if it is unknown."""
+    whole = (record.tokens or 0.0) + SLICE
     explained = is_of_the_scripts(record, identity) and whole <= MOST * words(record)
-    return mark(replace(record, tokens=whole if explained else None), "sliced")
+    return whole if explained else None
 
 
 def is_of_the_scripts(record: AnswerRecord, identity: Identity | None) -> bool:
@@ -81,7 +74,3 @@ def is_of_the_scripts(record: AnswerRecord, identity: Identity | None) -> bool:
     if KEY_FAMILY.get(record.model) != "eventgpt" or "prompt" in record.marks:
         return False
     return identity is None or not foreign(identity.claimed, record.model)
-
-
-def mark(record: AnswerRecord, *marks: str) -> AnswerRecord:
-    return replace(record, marks=record.marks | set(marks))

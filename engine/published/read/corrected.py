@@ -17,14 +17,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from engine.published.read.answer_tokens import (
-    is_sliced,
-    mark,
-    prompt_ids,
-    stripped,
-    with_missing_ids,
-)
-from engine.published.read.file_forms import Part
+from engine.published.read.answer_tokens import is_sliced, prompt_ids, stripped, whole_count
 from engine.published.read.record_types import AnswerRecord, Identity, milliseconds
 from engine.published.read.who_answered import CLIP_TOKENS, EXPANSION
 
@@ -34,61 +27,62 @@ COLD_RATIO = 2.0
 THOUSANDFOLD = 300.0
 COLD_SPREAD = 10 * 1.4826  # times the median deviation: ten standard deviations of normal noise
 TOLERANCE = 0.02
-TO_PREFILL = "prefill_complete_time"  # D: stages 1 to 4 by definition
-_SAME: tuple[Part, ...] = ("preprocess", "vision", "prefill")  # work for every sample
-_LENGTH: tuple[Part, ...] = ("decode", "steps")
-Place = tuple[str, str]  # a record by its model and path
+TO_PREFILL = "prefill_complete_time"  # stages 1 to 4 by definition
+_SAME = ("preprocess", "vision", "prefill")  # work for every sample
+_LENGTH = ("decode", "steps")
 
 
 def corrected(
     records: Sequence[AnswerRecord], identities: Mapping[str, Identity]
 ) -> tuple[AnswerRecord, ...]:
     """The records in their order, each corrected if the file shows that it is wrong."""
-    empty = placeholders(records)
-    cold = cold_stages(records)
-    prompted = {record.model for record in records if prompt_ids(record.ids)}
-    found = []
+    every: dict[str, list[AnswerRecord]] = {}
     for record in records:
-        identity = identities.get(record.model)
-        better = with_missing_ids(stripped(record, record.model in prompted), identity)
-        if is_doubled(better.context, identity) and better.context is not None:
-            better = mark(replace(better, context=better.context - EXPANSION), "context")
-        if keys := empty.get(record.model, ()):
-            times = {key: value for key, value in better.times.items() if key not in keys}
-            better = mark(replace(better, times=times), *(f"placeholder:{key}" for key in keys))
-        better = _total(better)
-        if (record.model, record.path) in cold:
-            better = _warmed(better, _usual(records, record, cold))
-        found.append(better)
-    return tuple(found)
+        every.setdefault(record.model, []).append(record)
+    better = {model: iter(_of_model(mine, identities.get(model))) for model, mine in every.items()}
+    return tuple(next(better[record.model]) for record in records)
 
 
-def _usual(
-    records: Sequence[AnswerRecord], first: AnswerRecord, cold: Mapping[Place, Mapping[str, float]]
-) -> dict[str, float]:
-    """By stage of a warm-up, the mean over the model's records without a warm-up in it."""
-    found = {}
-    mine = [record for record in records if record.model == first.model]
-    for key in cold[first.model, first.path]:
-        warm = [record for record in mine if key not in cold.get((record.model, record.path), ())]
-        values = [record.times[key] for record in warm if key in record.times]
-        if values:
-            found[key] = statistics.fmean(values)
-    return found
+def _of_model(records: Sequence[AnswerRecord], identity: Identity | None) -> list[AnswerRecord]:
+    prompted = any(prompt_ids(record.ids) for record in records)
+    empty = placeholders(records)
+    found = [_mended(stripped(record, prompted), identity, empty) for record in records]
+    usual = {key: statistics.fmean(values) for key, values in cold_stages(records).items()
+             if key not in empty}  # fmt: skip
+    return [_warmed(found[0], usual), *found[1:]] if usual else found
+
+
+def _mended(record: AnswerRecord, identity: Identity | None, empty: Sequence[str]) -> AnswerRecord:
+    """The record with whole counts, and without stages that were never measured."""
+    tokens, context, marks = record.tokens, record.context, {*record.marks}
+    if is_sliced(record):
+        tokens = whole_count(record, identity)
+        marks.add("sliced")
+    if context is not None and is_doubled(context, identity):
+        context -= EXPANSION
+        marks.add("context")
+    marks |= {f"placeholder:{key}" for key in empty}
+    times = {key: value for key, value in record.times.items() if key not in empty}
+    better = replace(record, tokens=tokens, context=context, times=times)
+    total, stages = better.part("total"), better.stage_sum or 0.0
+    if record.group.has_stage_times and total and stages - total[1] > TOLERANCE * stages:
+        times[total[0]] = stages
+        marks.add("total")
+    return replace(better, times=times, marks=frozenset(marks))
 
 
 def _warmed(record: AnswerRecord, usual: Mapping[str, float]) -> AnswerRecord:
     """The record with usual times instead of the stages of a warm-up, also in the total."""
-    times = {**record.times, **usual}
     saved = {key: record.times[key] - value for key, value in usual.items()}
-    total = record.part("total")
-    if total is not None:
-        times[total[0]] = max(0.0, total[1] - sum(saved.values()))
-    if TO_PREFILL in times:
-        before = sum(gain for key, gain in saved.items() if record.group.stages.get(key) != "steps")
-        times[TO_PREFILL] = max(0.0, times[TO_PREFILL] - before)
-    marks = ("cold", *(f"cold:{key}" for key in usual))
-    return mark(replace(record, times=times), *marks)
+    stages = record.group.stages
+    before = sum(gain for key, gain in saved.items() if stages.get(key) != "steps")
+    total = record.part("total") or ("", 0.0)
+    times = {**record.times, **usual}
+    for key, less in ((total[0], sum(saved.values())), (TO_PREFILL, before)):
+        if key in times:
+            times[key] = max(0.0, times[key] - less)
+    marks = record.marks | {"cold", *(f"cold:{key}" for key in usual)}
+    return replace(record, times=times, marks=marks)
 
 
 def is_doubled(context: float | None, identity: Identity | None) -> bool:
@@ -98,71 +92,54 @@ def is_doubled(context: float | None, identity: Identity | None) -> bool:
     return 5 <= context - EXPANSION - CLIP_TOKENS <= 150
 
 
-def placeholders(records: Sequence[AnswerRecord]) -> dict[str, tuple[str, ...]]:
-    """By model, the stages that never took more than 10 microseconds: they were not measured."""
-    longest: dict[tuple[str, str], float] = {}
+def placeholders(records: Sequence[AnswerRecord]) -> tuple[str, ...]:
+    """The stages of a model that never took more than 10 microseconds: they were not measured."""
+    longest: dict[str, float] = {}
     for record in records:
         for key, value in record.times.items():
-            place = record.model, key
-            longest[place] = max(longest.get(place, 0.0), milliseconds(key, value))
-    found: dict[str, tuple[str, ...]] = {}
-    for (model, key), most in longest.items():
-        part = records[0].group.stages.get(key, "total")
-        if most <= PLACEHOLDER_MS and part != "total":
-            found[model] = (*found.get(model, ()), key)
-    return found
+            longest[key] = max(longest.get(key, 0.0), milliseconds(key, value))
+    return tuple(
+        key
+        for key, most in longest.items()
+        if most <= PLACEHOLDER_MS and records[0].group.stages.get(key, "total") != "total"
+    )
 
 
-def _total(record: AnswerRecord) -> AnswerRecord:
-    """A total below the sum of its stages is replaced by this sum."""
-    total, stages = record.part("total"), record.stage_sum
-    if not record.group.has_stage_times or total is None or stages is None:
-        return record
-    key, value = total
-    if stages - value <= TOLERANCE * stages:
-        return record
-    return mark(replace(record, times={**record.times, key: stages}), "total")
-
-
-def cold_stages(records: Sequence[AnswerRecord]) -> dict[Place, dict[str, float]]:
-    """By (model, path) of a first record, its stages with a warm-up and the median of the others.
+def cold_stages(records: Sequence[AnswerRecord]) -> dict[str, list[float]]:
+    """The stages of a model's first record with a warm-up, and the times of the others.
 
     Loading depends on the disk and is not checked.  Decoding depends on the answer's length, so it
     is a warm-up only if its time per token is one too.  Other stages do the same work for every
     sample.
     """
-    rows: dict[str, list[AnswerRecord]] = {}
-    for record in records:
-        rows.setdefault(record.model, []).append(record)
-    found: dict[Place, dict[str, float]] = {}
-    for first, *rest in rows.values():
-        if _is_thousandfold(first, rest):
-            continue  # in another unit, so not a warm-up
-        for key, value in first.times.items():
-            part = first.group.stages.get(key)
-            values = [record.times[key] for record in rest if key in record.times]
-            slow = part in (*_SAME, *_LENGTH) and is_warm_up(value, values)
-            if slow and part in _LENGTH:
-                paces = [pace for record in rest if (pace := _pace(key, record)) is not None]
-                mine = _pace(key, first)
-                slow = mine is not None and is_warm_up(mine, paces)
-            if slow:
-                found.setdefault((first.model, first.path), {})[key] = statistics.median(values)
+    if len(records) < 3:
+        return {}
+    first, *rest = records
+    found = {}
+    for key, value in {} if _is_thousandfold(records) else first.times.items():
+        part = first.group.stages.get(key)
+        values = [record.times[key] for record in rest if key in record.times]
+        slow = part in (*_SAME, *_LENGTH) and is_warm_up(value, values)
+        if slow and part in _LENGTH:
+            mine, *paces = (_pace(key, record) for record in records)
+            others = [pace for pace in paces if pace is not None]
+            slow = mine is not None and is_warm_up(mine, others)
+        if slow:
+            found[key] = values
     return found
 
 
-def _is_thousandfold(first: AnswerRecord, rest: Sequence[AnswerRecord]) -> bool:
+def _is_thousandfold(records: Sequence[AnswerRecord]) -> bool:
     """Whether a first record takes too long for a warm-up: its unit is probably different."""
     mine, *others = (
-        total[1] if (total := record.part("total")) else record.stage_sum
-        for record in (first, *rest)
+        total[1] if (total := record.part("total")) else record.stage_sum for record in records
     )
     known = [value for value in others if value]
-    return bool(mine and known and mine > THOUSANDFOLD * statistics.median(known))
+    return bool(mine and known) and (mine or 0.0) > THOUSANDFOLD * statistics.median(known)
 
 
 def _pace(key: str, record: AnswerRecord) -> float | None:
-    """The decoding time per token of a record with known tokens."""
+    """The time per token, without a prompt; None for an answer that is not whole."""
     whole = stripped(record, prompted=False)
     if key not in record.times or not whole.tokens or is_sliced(whole):
         return None

@@ -7,12 +7,12 @@ import re
 from typing import NamedTuple
 
 from engine.published.read.answer_pairs import matched
+from engine.published.read.cells import is_number
 from engine.published.read.file_forms import Part
 from engine.published.read.record_types import EOS, AnswerRecord, ResultFile
 
 CUT_FROM, CUT_SHARE = 3, 0.2
-_LIMIT = re.compile(r"max|limit|gamma", re.IGNORECASE)
-_LENGTH = re.compile(r"tok|draft|length|gamma", re.IGNORECASE)
+_LIMIT = re.compile(r"(?i)(?=.*(max|limit|gamma)).*(tok|draft|length|gamma)")
 
 
 class LengthCut(NamedTuple):
@@ -51,37 +51,26 @@ def cut(file: ResultFile, model: str) -> LengthCut | None:
     three different answers or all answers must stop there, because equal texts have equal ends.
     """
     records = file.of(model, corrected=True)
-    with_ids = [record for record in records if record.ids]
-    most: float
-    if with_ids:
-        records = tuple(with_ids)
-        most = max(len(record.ids or ()) for record in records)
-        found = [r for r in records if r.ids and len(r.ids) == most and r.ids[-1] != EOS]
-    else:
-        records = tuple(record for record in records if record.tokens)
-        most = max((record.tokens or 0.0 for record in records), default=0.0)
-        found = [record for record in records if record.tokens == most]
-    named = _setting(file, most)
-    different = len({record.ids for record in found}) >= CUT_FROM
-    sure = named or (with_ids and (different or len(found) == len(records)))
-    if not sure or len(found) < max(CUT_FROM, CUT_SHARE * len(records)):
+    with_ids = any(record.ids for record in records)
+    sized = [(len(r.ids or ()) if with_ids else r.tokens or 0.0, r) for r in records]
+    lengths = [size for size, _ in sized if size]
+    if not lengths:
         return None
-    return LengthCut(int(most), tuple(found), len(records), named, bool(with_ids))
-
-
-def _setting(file: ResultFile, tokens: float) -> str:
-    """The setting that limits answers to this number of tokens."""
-    for key, value in file.config.items():
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if number and value == tokens and _LIMIT.search(key) and _LENGTH.search(key):
-            return f"config.{key}"
-    return ""
+    most = max(lengths)
+    ended = [r for size, r in sized if size == most and not (r.ids and r.ids[-1] == EOS)]
+    named = next((f"config.{key}" for key, value in file.config.items()
+                  if is_number(value) and value == most and _LIMIT.match(key)), "")  # fmt: skip
+    different = len({record.ids for record in ended}) >= CUT_FROM
+    sure = named or (with_ids and (different or len(ended) == len(lengths)))
+    if not sure or len(ended) < max(CUT_FROM, CUT_SHARE * len(lengths)):
+        return None
+    return LengthCut(int(most), tuple(ended), len(lengths), named, with_ids)
 
 
 def covered(file: ResultFile, tokens: float) -> float:
     """The number of tokens that the decoding time covers.
 
-    Group five_stages counts the first token to the prefill: its avg_token_time divides by N - 1, as
+    With five stages the first token belongs to the prefill: avg_token_time divides by N - 1, as
     TPOT does.  The others divide by N, or do not say.
     """
     return tokens - 1 if file.group.first_token_in_prefill else tokens
@@ -96,8 +85,6 @@ def definition(file: ResultFile) -> str:
 
 def work(file: ResultFile, corrected: bool = True) -> Work | None:
     """The factors of the ratio of decoding times; None without times or counts of both."""
-    if not file.draft or file.status != "ok":
-        return None
     rows = []
     for mine, other in matched(file, file.draft, file.target, corrected):
         fast, slow = mine.decoding(), other.decoding()

@@ -17,30 +17,22 @@ RUNS = Form("own runs of this project", stages={f"{name}_ms": name for name in _
 
 def from_rows(rows: Sequence[ResultRow], name: str, draft: str, target: str) -> ResultFile:
     """The answers of one run to compare these two models; rows of failed runs are left out."""
-    records = []
-    for index, row in enumerate(rows):
-        if row.error:
-            continue
-        times = {f"{part}_ms": span.ms for part, span in row.spans.items() if span is not None}
-        record = AnswerRecord(
+    records = tuple(
+        AnswerRecord(
             model=row.model,
             sample=row.sample,
             path=f"[{index}]",
             group=RUNS,
             question=row.prompt or "",
-            times=times if row.total_ms is None else times | {"total_ms": row.total_ms},
+            times={f"{part}_ms": ms for part, ms in (("total", row.total_ms), *(
+                (part, span.ms) for part, span in row.spans.items() if span)) if ms is not None},
             tokens=row.new_tokens,
             ids=row.token_ids,
             text=row.text,
         )
-        records.append(record)
-    return ResultFile(
-        name=name,
-        group=RUNS,
-        unit="ms",
-        models=tuple(dict.fromkeys(record.model for record in records)),
-        records=tuple(records),
-        corrected=tuple(records),
-        draft=draft,
-        target=target,
-    )
+        for index, row in enumerate(rows)
+        if not row.error
+    )  # fmt: skip
+    models = tuple(dict.fromkeys(record.model for record in records))
+    return ResultFile(name, RUNS, unit="ms", models=models, records=records, corrected=records,
+                      draft=draft, target=target)  # fmt: skip

@@ -1,28 +1,22 @@
-"""Mean or median stage times of a file's models in ms, for bars.
+"""Stage times of a file's records as a table in ms, and their means or medians for bars.
 
 A part that was not timed, or was a placeholder, is absent, never 0.
 """
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from engine.palette import UNACCOUNTED
-from engine.published.read.file_forms import Part
 from engine.published.read.record_types import AnswerRecord, ResultFile
-from engine.types import STAGES
+from engine.types import STAGES, StageName
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Middle = Literal["mean", "median"]
-# The parts that a stage may be timed as, the first one that a record has.
-PARTS: dict[str, tuple[Part, ...]] = {name: (name,) for name in STAGES}
-PARTS["load"] = ("load", "load+preprocess")
 
 
 @dataclass(frozen=True)
@@ -53,7 +47,7 @@ def frame(file: ResultFile, corrected: bool = True) -> pd.DataFrame:
         row = {
             "sample": record.sample,
             "model": record.model,
-            **{f"{name} (ms)": spent(record, name) for name in STAGES},
+            **{f"{name} (ms)": _spent(record, name) for name in STAGES},
             "total (ms)": record.ms("total"),
             "new tokens": record.tokens,
             "tok/s": rate,
@@ -66,66 +60,58 @@ def frame(file: ResultFile, corrected: bool = True) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _spent(record: AnswerRecord, stage: StageName) -> float | None:
+    """The ms of a stage; decoding can be the sum of prefill and token steps."""
+    spent = record.ms(stage)
+    if stage == "load" and spent is None:
+        spent = record.ms("load+preprocess")
+    if stage == "decode" and spent is None:
+        made = [ms for ms in (record.ms("prefill"), record.ms("steps")) if ms is not None]
+        spent = sum(made) if made else None
+    return spent
+
+
 def bars(file: ResultFile, corrected: bool = True, middle: Middle = "mean") -> tuple[Bar, ...]:
     """The models that have any time, in the file's order."""
-    every = (_bar(file, model, corrected, middle) for model in file.models)
-    return tuple(bar for bar in every if bar.parts)
-
-
-def _bar(file: ResultFile, model: str, corrected: bool, middle: Middle) -> Bar:
-    records = file.of(model, corrected)
-    of = statistics.median if middle == "median" else statistics.fmean
-    stages = {name: [spent(record, name) for record in records] for name in STAGES}
-    totals = [record.ms("total") for record in records]
-    parts = {str(name): of(some) for name, values in stages.items() if (some := _known(values))}
-    total, tokens = _known(totals), _known([record.tokens for record in records])
-    if total:
-        rest = [
-            whole - math.fsum(_known(every))
-            for record, whole, *every in zip(records, totals, *stages.values(), strict=True)
-            if whole is not None and not record.lost
-        ]
-        parts[UNACCOUNTED] = max(0.0, of(rest)) if rest else 0.0
-    return Bar(
-        model=model,
-        n=len(records),
-        parts=parts,
-        total=of(total) if total else None,
-        tokens=of(tokens) if tokens else None,
-        notes=tuple(_notes(file, records, parts)),
-    )
-
-
-def _known(values: Sequence[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
-
-
-def spent(record: AnswerRecord, stage: str) -> float | None:
-    """The ms of a stage; decoding can be the sum of prefill and token steps."""
-    for part in PARTS[stage]:
-        if (found := record.ms(part)) is not None:
-            return found
-    if stage != "decode":
-        return None
-    made = _known([record.ms("prefill"), record.ms("steps")])
-    return math.fsum(made) if made else None
+    table = frame(file, corrected)
+    every = []
+    for model in file.models:
+        records = file.of(model, corrected)
+        mine = table[table["model"] == model]
+        times = mine[[f"{name} (ms)" for name in STAGES]].astype(float)
+        whole = mine["total (ms)"].astype(float)
+        rest = (whole - times.sum(axis=1))[[not record.lost for record in records]]
+        middles = zip(STAGES, times.agg(middle).tolist(), strict=True)
+        parts: dict[str, float] = {name: ms for name, ms in middles if ms == ms}
+        total, tokens = whole.agg(middle), mine["new tokens"].astype(float).agg(middle)
+        if total == total:
+            known = rest.dropna()
+            parts[UNACCOUNTED] = max(0.0, float(known.agg(middle))) if len(known) else 0.0
+        if parts:
+            every.append(
+                Bar(
+                    model=model,
+                    n=len(records),
+                    parts=parts,
+                    total=float(total) if total == total else None,
+                    tokens=float(tokens) if tokens == tokens else None,
+                    notes=tuple(_notes(file, records, parts)),
+                )
+            )
+    return tuple(every)
 
 
 def _notes(
     file: ResultFile, records: tuple[AnswerRecord, ...], parts: Mapping[str, float]
 ) -> list[str]:
-    found = []
-    keys = {key for record in records for key in record.times}
-    known = {file.group.stages.get(key) for key in keys}
-    if "load+preprocess" in known:
-        found.append("load includes preprocessing: both were timed together")
-    if "steps" in known and "prefill" not in known:
-        found.append("decode is the token steps only")
-    if "prefill" in known and not known & {"steps", "decode"}:
-        found.append("decode is the prefill only")
-    absent = [stage for stage in STAGES if stage not in parts]
-    if "load+preprocess" in known and "preprocess" in absent:
-        absent.remove("preprocess")
-    if absent:
-        found.append(f"not measured separately: {', '.join(absent)}")
-    return found
+    known = {file.group.stages.get(key) for record in records for key in record.times}
+    together = "load+preprocess" in known
+    found = {
+        "load includes preprocessing: both were timed together": together,
+        "decode is the token steps only": "steps" in known and "prefill" not in known,
+        "decode is the prefill only": "prefill" in known and not known & {"steps", "decode"},
+    }
+    absent = [stage for stage in STAGES if stage not in parts
+              and not (together and stage == "preprocess")]  # fmt: skip
+    found[f"not measured separately: {', '.join(absent)}"] = bool(absent)
+    return [note for note, holds in found.items() if holds]

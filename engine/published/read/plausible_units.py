@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import statistics
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 from engine.published.read.record_types import ResultFile
 
 POSSIBLE_MS = {"a token": (0.1, 5_000.0), "a prefill": (1.0, 30_000.0)}
 APART = 100.0
 MEANS = "stage_timing"  # means of both models, in files without their rows
+_OF_MEANS = (f"{MEANS}.eventgpt", f"{MEANS}.videollava")
 
 
 class Doubt(NamedTuple):
@@ -44,34 +44,27 @@ class Apart(NamedTuple):
     target_ms: float
 
 
-_KNOWN: WeakKeyDictionary[ResultFile, list[Doubt]] = WeakKeyDictionary()  # several rules use it
-
-
 def doubts(file: ResultFile) -> list[Doubt]:
     """The models whose times are impossible in the file's unit, at most one doubt each."""
-    if file in _KNOWN:
-        return _KNOWN[file]
     every = {model: _middles(file, model) for model in file.models}
-    stated = {claim.path: claim.stated for claim in file.claims if claim.path.startswith(MEANS)}
-    for place in (f"{MEANS}.eventgpt", f"{MEANS}.videollava"):  # models without rows
+    stated = {claim.path: claim.stated for claim in file.claims}
+    for place in _OF_MEANS:  # models without rows
         spent, tokens = (stated.get(f"{place}.{key}") for key in ("decode_ms", "avg_tokens"))
         if spent and tokens:
             every[place] = {"a token": spent / tokens}
-    _KNOWN[file] = []
-    for model, found in every.items():
+    found: dict[str, Doubt] = {}
+    for model, times in every.items():
         for what, (low, high) in POSSIBLE_MS.items():
-            if what in found and not low <= found[what] <= high:
-                _KNOWN[file].append(Doubt(model, what, found[what], low, high))
-                break
-    return _KNOWN[file]
+            if what in times and not low <= times[what] <= high:
+                found.setdefault(model, Doubt(model, what, times[what], low, high))
+    return list(found.values())
 
 
 def doubts_times(file: ResultFile, model: str) -> bool:
     """Whether this model's times are not usable: they, or those of the model compared with it, are
     in another unit."""
-    if apart(file) is not None and model in (file.draft, file.target):
-        return True
-    return any(doubt.model == model for doubt in doubts(file))
+    compared = model in (file.draft, file.target) and apart(file) is not None
+    return compared or any(doubt.model == model for doubt in doubts(file))
 
 
 def apart(file: ResultFile) -> Apart | None:
@@ -88,17 +81,20 @@ def apart(file: ResultFile) -> Apart | None:
 
 def is_doubtful(file: ResultFile) -> bool:
     """Whether ratios of the file's two models are not usable."""
-    compared = {file.draft, file.target, f"{MEANS}.eventgpt", f"{MEANS}.videollava"}
+    compared = {file.draft, file.target, *_OF_MEANS}
     return apart(file) is not None or any(doubt.model in compared for doubt in doubts(file))
 
 
 def _middles(file: ResultFile, model: str) -> dict[str, float]:
     """The median ms of a token, a prefill and an answer, as far as known, in this order."""
-    found: dict[str, list[float]] = {"a token": [], "a prefill": [], "an answer": []}
-    for record in file.of(model, corrected=True):
-        _, spent = record.decoding() or ("", 0.0)
-        found["a token"].append(spent / record.tokens if record.tokens else 0.0)
-        found["a prefill"].append(record.ms("prefill") or 0.0)
-        found["an answer"].append(spent)
-    known = {what: [ms for ms in values if ms] for what, values in found.items()}
-    return {what: statistics.median(values) for what, values in known.items() if values}
+    if ("middles", model) not in file.computed:
+        records = [(record, record.decoding()) for record in file.of(model, corrected=True)]
+        times = {
+            "a token": [found[1] / r.tokens for r, found in records if found and r.tokens],
+            "a prefill": [ms for record, _ in records if (ms := record.ms("prefill"))],
+            "an answer": [found[1] for _, found in records if found],
+        }
+        middles = {what: statistics.median(ms) for what, ms in times.items() if ms}
+        file.computed["middles", model] = middles
+    known: dict[str, float] = file.computed["middles", model]
+    return known

@@ -115,14 +115,14 @@ def read_bytes(name: str, data: bytes) -> ResultFile:
     """A file's bytes in the common form; no content raises an exception."""
     title = shown(name)
     try:
-        return _read(title, _parsed(data, title), len(data))
+        return _read(title, _parsed(data, title))
     except RecordsError as error:
-        return unreadable(title, str(error), len(data))
+        return unreadable(title, str(error))
 
 
-def unreadable(name: str, message: str, size: int = 0) -> ResultFile:
+def unreadable(name: str, message: str) -> ResultFile:
     """A file that could not be read, with the reason."""
-    return ResultFile(name, UNKNOWN, "unknown", message, bytes=size)
+    return ResultFile(name, UNKNOWN, "unknown", message)
 
 
 def _parsed(data: bytes, name: str) -> Any:
@@ -163,7 +163,7 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def _read(name: str, value: Any, size: int) -> ResultFile:
+def _read(name: str, value: Any) -> ResultFile:
     """A parsed JSON value in the common form."""
     rows = _most_rows(value)
     if rows > LIMIT_ROWS:
@@ -193,7 +193,6 @@ def _read(name: str, value: Any, size: int) -> ResultFile:
         claims=tuple(reading.claims),
         config=config,
         problems=reading.cells.problems,
-        bytes=size,
     )
     if not reading.records:
         why = "no usable result: check how it was written"

@@ -1,6 +1,6 @@
 """The common form of published result files, record by record.
 
-Values keep the file's units and keys: Group.stages maps keys to parts of a run.  Recorded and
+Values keep the file's units and keys: Form.stages maps keys to parts of a run.  Recorded and
 corrected records have the same order.
 """
 
@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from functools import reduce
+from operator import or_
+from typing import Any, Literal, NamedTuple
 
 from engine.published.read.file_forms import Form, Part
 
 Status = Literal["ok", "failed", "unknown"]
-
-_DECODING: tuple[Part, ...] = ("steps", "decode")
 EOS, BOS = 2, 1  # of the LLaMA vocabulary that all these models share, and of the demo models
-NAMES = {
-    "eventgpt": "EventGPT",
-    "video_llava": "Video-LLaVA",
-    "llava": "LLaVA-1.5",
-}
+NAMES = {"eventgpt": "EventGPT", "video_llava": "Video-LLaVA", "llava": "LLaVA-1.5"}
 
 
 @dataclass(frozen=True)
@@ -61,11 +57,8 @@ class AnswerRecord:
 
     def part(self, part: Part) -> tuple[str, float] | None:
         """(key, value) of the time for this part of a run, in the file's unit."""
-        if self.times:
-            for key, name in self.group.stages.items():
-                if name == part and key in self.times:
-                    return key, self.times[key]
-        return None
+        keys = (key for key, name in self.group.stages.items() if name == part)
+        return next(((key, self.times[key]) for key in keys if key in self.times), None)
 
     def ms(self, part: Part) -> float | None:
         found = self.part(part)
@@ -84,13 +77,12 @@ class AnswerRecord:
 
     def decoding(self) -> tuple[Part, float] | None:
         """(part, ms) of decoding: the token steps, otherwise with prefill, otherwise the total."""
-        for part in _DECODING:
-            if spent := self.ms(part):
-                return part, spent
+        steps, decode = self.ms("steps"), self.ms("decode")
         total, prefill = self.ms("total"), self.ms("prefill")
-        if total and prefill is not None and total > prefill:
-            return "steps", total - prefill
-        return ("total", total) if total else None
+        if not steps and not decode and total and prefill is not None and total > prefill:
+            steps = total - prefill
+        times: dict[Part, float | None] = {"steps": steps, "decode": decode, "total": total}
+        return next(((part, ms) for part, ms in times.items() if ms), None)
 
 
 @dataclass(frozen=True)
@@ -150,6 +142,7 @@ class ResultFile:
 
     models: the names and order of the file.  draft, target: the two models that it compares.
     config: the file's settings, "a.b" for nested ones.  message: why it is unknown or failed.
+    computed: figures that several readers of the file use.
     """
 
     name: str
@@ -168,7 +161,7 @@ class ResultFile:
     problems: tuple[Problem, ...] = ()
     draft: str = ""
     target: str = ""
-    bytes: int = 0
+    computed: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     def of(self, model: str, corrected: bool = False) -> tuple[AnswerRecord, ...]:
         """The records of one model, in the file's order."""
@@ -188,11 +181,8 @@ class ResultFile:
     @property
     def samples(self) -> int:
         """Samples with an answer of any model, each as often as one model answered it."""
-        counts = Counter((record.model, record.key) for record in self.records)
-        most: dict[tuple[str, str], int] = {}
-        for (_, key), count in counts.items():
-            most[key] = max(count, most.get(key, 0))
-        return sum(most.values())
+        every = (Counter(record.key for record in self.of(model)) for model in self.models)
+        return reduce(or_, every, Counter()).total()
 
     @property
     def clips(self) -> int:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 
 from engine.published.read.record_types import NAMES, AnswerRecord, Identity, ResultFile
 
@@ -21,6 +20,8 @@ KEY_FAMILY = {
     "videollava": "video_llava",
     "vl": "video_llava",
 }
+PATTERNS = {"video_llava": r"video[-_ ]?llava", "llava": r"llava",
+            "eventgpt": r"event[-_ ]?(gpt|chat)|egpt"}  # fmt: skip
 IMAGE_TOKENS, IMAGE_ID = 576, 32000
 CLIP_TOKENS, CLIP_ID = 2056, 32001
 FRAMES = 8  # of a clip
@@ -33,7 +34,8 @@ FIVE_IMAGES = frozenset({EVENT_TEXT + EVENT_TOKENS + 5})
 WEIGHTS_MB = {"llava": (13_400, 13_560), "video_llava": (13_980, 14_150)}
 DISPUTED = ", label disputed"  # the evidence shows another model
 _TEXT = range(5, 151)  # tokens of a short question with its template
-Evidence = tuple[str | None, str]
+_SHORT_TEXT = range(5, 61)
+Evidence = tuple[str | None, str]  # a family, None if it is undetermined, and a sentence
 
 
 def identities(
@@ -42,27 +44,38 @@ def identities(
     records: Sequence[AnswerRecord],
     config: Mapping[str, object],
 ) -> dict[str, Identity]:
-    """Every model's, by its name in the file."""
-    rows = {model: [record for record in records if record.model == model] for model in models}
-    found = {m: identify(m, claimed.get(m), rows[m], config) for m in models}
-    return found | _exchanged(found, rows)
+    """The claimed model of every name in the file, and the evidence.
+
+    If Video-LLaVA answered as EventGPT, the labels may be exchanged: then EventGPT's contexts show
+    it, which could otherwise be one image of LLaVA-1.5 and a longer question.
+    """
+    found, exchanged = {}, {}
+    for model in models:
+        mine = [record for record in records if record.model == model]
+        claim = claimed.get(model) or NAMES.get(KEY_FAMILY.get(model, ""), model)
+        found[model] = _identity(model, claim, mine, config)
+        contexts = {int(record.context) for record in mine if record.context}
+        other = _wanted(model, claim) not in ("eventgpt", None) and not foreign(claim, model)
+        if other and contexts and contexts <= ONE_IMAGE | FIVE_IMAGES:
+            evidence = f"a context of {max(contexts)} fits EventGPT's event images"
+            exchanged[model] = Identity(claim, evidence, "eventgpt", False)
+    swapped = any(_wanted(model, one.claimed) == "eventgpt" and one.family == "video_llava"
+                  for model, one in found.items())  # fmt: skip
+    return {**found, **exchanged} if swapped else found
 
 
-def identify(
-    model: str, claimed: str | None, records: Sequence[AnswerRecord], config: Mapping[str, object]
+def _identity(
+    model: str, claim: str, records: Sequence[AnswerRecord], config: Mapping[str, object]
 ) -> Identity:
-    """The claimed model and the evidence in the file."""
-    claim = claimed or NAMES.get(KEY_FAMILY.get(model, ""), model)
     if foreign(claim, model):
-        return Identity(
-            claim, f"{claim[:80]} is a model whose contexts and weights are unknown here"
-        )
+        unknown = f"{claim[:80]} is a model whose contexts and weights are unknown here"
+        return Identity(claim, unknown)
     wanted = _wanted(model, claim)
     found = [
         *_from_ids(records),
         *_from_config(model, config),
-        *(_from_weights(records) if wanted != "eventgpt" else []),
-        *_from_context(wanted, records),
+        *(_from_weights(records) if wanted != "eventgpt" else ()),
+        *_from_contexts(wanted, records),
     ]
     if not found:
         return Identity(claim, "nothing in the file shows which checkpoint answered")
@@ -76,37 +89,21 @@ def _wanted(model: str, claim: str) -> str | None:
     return family_of(claim) or KEY_FAMILY.get(model)
 
 
-def _exchanged(
-    found: Mapping[str, Identity], rows: Mapping[str, Sequence[AnswerRecord]]
-) -> dict[str, Identity]:
-    """Identities if the labels are exchanged: the other label then has EventGPT's contexts, which
-    could otherwise be one image of LLaVA-1.5 and a longer question."""
-    wanted = {model: _wanted(model, one.claimed) for model, one in found.items()}
-    swapped = any(wanted[model] == "eventgpt" and one.family == "video_llava"
-                  for model, one in found.items())  # fmt: skip
-    exchanged = {}
-    for model, one in found.items():
-        tokens = {int(record.context) for record in rows[model] if record.context}
-        other = wanted[model] not in ("eventgpt", None) and not foreign(one.claimed, model)
-        if swapped and other and tokens and tokens <= ONE_IMAGE | FIVE_IMAGES:
-            evidence = f"a context of {max(tokens)} fits EventGPT's event images"
-            exchanged[model] = Identity(one.claimed, evidence, "eventgpt", False)
-    return exchanged
-
-
 def foreign(claimed: str, model: str) -> bool:
     """Whether the claimed name belongs to no known family, so that no rule about EventGPT,
     Video-LLaVA or LLaVA-1.5 applies.  A key is not a name."""
-    return claimed != model and _family_in(claimed) is None
+    return claimed != model and not any(
+        re.search(pattern, claimed.lower()) for pattern in PATTERNS.values()
+    )
 
 
 def speaks_of_eventgpt(file: ResultFile) -> bool:
     """Whether the file can be evidence for a claim about EventGPT: both models are of known
     families, and the evidence shows neither another model as EventGPT nor EventGPT as the other."""
-    pair = [(model, file.identities[model]) for model in (file.draft, file.target)]
-    if any(foreign(one.claimed, model) for model, one in pair):
+    draft, target = file.identities[file.draft], file.identities[file.target]
+    if foreign(draft.claimed, file.draft) or foreign(target.claimed, file.target):
         return False
-    return pair[0][1].family in (None, "eventgpt") and pair[1][1].family != "eventgpt"
+    return draft.family in (None, "eventgpt") and target.family != "eventgpt"
 
 
 def shown(identity: Identity, corrected: bool = True) -> str:
@@ -121,117 +118,98 @@ def disputed(identity: Identity, corrected: bool) -> str:
 
 def family_of(name: str) -> str | None:
     """The family in a checkpoint's name; only its last part counts."""
-    return _family_in(name.rstrip("/").rsplit("/", 1)[-1])
+    last = name.rstrip("/").rsplit("/", 1)[-1].lower()
+    return next((family for family, one in PATTERNS.items() if re.search(one, last)), None)
 
 
-def _family_in(name: str) -> str | None:
-    for pattern, family in (
-        (r"video[-_ ]?llava", "video_llava"),
-        (r"llava", "llava"),
-        (r"event[-_ ]?(gpt|chat)|egpt", "eventgpt"),
-    ):
-        if re.search(pattern, name.lower()):
-            return family
-    return None
-
-
-def _from_ids(records: Sequence[AnswerRecord]) -> list[Evidence]:
+def _from_ids(records: Sequence[AnswerRecord]) -> Iterator[Evidence]:
     for record in records:
-        if record.ids and record.ids.count(IMAGE_ID) >= IMAGE_TOKENS:
-            images = record.ids.count(IMAGE_ID) // IMAGE_TOKENS
-            return [("llava", f"its ids have {images} x 576 image placeholders of LLaVA-1.5")]
-        if record.ids and record.ids.count(CLIP_ID) >= CLIP_TOKENS:
-            return [("video_llava", "its ids have 2,056 video placeholders of Video-LLaVA")]
-    return []
+        ids = record.ids or ()
+        if (images := ids.count(IMAGE_ID) // IMAGE_TOKENS) > 0:
+            yield "llava", f"its ids have {images} x 576 image placeholders of LLaVA-1.5"
+            return
+        if ids.count(CLIP_ID) >= CLIP_TOKENS:
+            yield "video_llava", "its ids have 2,056 video placeholders of Video-LLaVA"
+            return
 
 
-def _from_config(model: str, config: Mapping[str, object]) -> list[Evidence]:
+def _from_config(model: str, config: Mapping[str, object]) -> Iterator[Evidence]:
     """A path or hub name in the settings, by a key that names this model."""
-    names: tuple[str, ...] = ("videollava", "video_llava", "llava") if model in KEY_FAMILY else ()
-    if KEY_FAMILY.get(model) == "eventgpt":
-        names = ("eventgpt", "egpt")
-    for key, value in config.items():
-        low = key.lower()
-        named = any(name in low for name in names)
-        if named and isinstance(value, str) and ("model" in low or "path" in low):
-            family = family_of(value)
-            if family:
-                return [(family, f"config.{key} is {value[:80]!r}")]
-    return []
+    own = r"event_?gpt|egpt" if KEY_FAMILY.get(model) == "eventgpt" else r"llava"
+    for key, value in config.items() if model in KEY_FAMILY else ():
+        named = re.search(own, key.lower()) and re.search("model|path", key.lower())
+        family = family_of(value) if named and isinstance(value, str) else None
+        if family:
+            yield family, f"config.{key} is {str(value)[:80]!r}"
+            return
 
 
-def _from_weights(records: Sequence[AnswerRecord]) -> list[Evidence]:
+def _from_weights(records: Sequence[AnswerRecord]) -> Iterator[Evidence]:
     """The memory of the weights; EventGPT's cannot be distinguished from LLaVA-1.5's."""
-    for record in records:
-        size = record.sizes.get("memory_model_mb")
+    sizes = (record.sizes.get("memory_model_mb", 0.0) for record in records)
+    for size in sizes:
         for family, (low, high) in WEIGHTS_MB.items():
-            if size is not None and low <= size <= high:
-                return [(family, f"weights of {size:,.0f} MB fit {NAMES[family]}-7B")]
-    return []
+            if low <= size <= high:
+                yield family, f"weights of {size:,.0f} MB fit {NAMES[family]}-7B"
+                return
 
 
-def _from_context(wanted: str | None, records: Sequence[AnswerRecord]) -> list[Evidence]:
+def _from_contexts(wanted: str | None, records: Sequence[AnswerRecord]) -> Iterator[Evidence]:
     """What the most frequent context fits, if all others fit the same family."""
     counts = Counter(int(record.context) for record in records if record.context)
-    fits = _event_context if wanted == "eventgpt" else partial(_other_context, wanted=wanted)
-    found = {tokens: fits(tokens) for tokens in counts}
-    families = {family for evidence in found.values() for family, _ in evidence}
-    if len(families) != 1 or not all(found.values()):
-        return []
-    ((tokens, times),) = counts.most_common(1)
-    ((family, sentence),) = found[tokens]
-    where = "" if len(counts) == 1 else f" ({times:,} of {counts.total():,} records)"
-    return [(family, sentence + where)]
+    fits = {tokens: _from_context(tokens, wanted) for tokens in counts}
+    families = {found[0] if found else "none" for found in fits.values()}
+    if len(families) == 1 and families != {"none"}:
+        ((tokens, times),) = counts.most_common(1)
+        family, sentence = fits[tokens] or (None, "")
+        where = "" if len(counts) == 1 else f" ({times:,} of {counts.total():,} records)"
+        yield family, sentence + where
 
 
-def _event_context(tokens: int) -> list[Evidence]:
-    """EventGPT, or Video-LLaVA if no number of event images fits."""
-    images = tokens - EVENT_TEXT - EVENT_TOKENS
-    if images in (0, 1):
-        return [("eventgpt", f"a context of {tokens} fits one event image, not five")]
-    if 1 < images <= MOST_IMAGES:
-        return [("eventgpt", f"a context of {tokens} fits {images} event images")]
-    return [one for one in _usual(tokens) if one[0] == "video_llava"]
-
-
-def _other_context(tokens: int, wanted: str | None) -> list[Evidence]:
+def _from_context(tokens: int, wanted: str | None) -> Evidence | None:
     """What a context shows: nothing if the named model could have it with another number of
     pictures or another question."""
     usual = _usual(tokens)
-    mine = [one for one in usual if one[0] == wanted]
-    possible = [words for family, words in _possible(tokens) if wanted in (None, family)]
-    if mine or not possible:
-        return mine or usual
-    others = [words for family, words in _possible(tokens) if words not in possible]
-    return [(None, f"a context of {tokens:,} is undetermined: {', or '.join(possible + others)}")]
+    if wanted == "eventgpt":
+        images = tokens - EVENT_TEXT - EVENT_TOKENS
+        if images in (0, 1):
+            return "eventgpt", f"a context of {tokens} fits one event image, not five"
+        if 1 < images <= MOST_IMAGES:
+            return "eventgpt", f"a context of {tokens} fits {images} event images"
+        return usual if usual and usual[0] == "video_llava" else None
+    possible = _possible(tokens)
+    if (usual and usual[0] == wanted) or not (possible if wanted is None else wanted in possible):
+        return usual
+    names = sorted(possible, key=lambda family: family != wanted)
+    words = ", or ".join(possible[family] for family in names)
+    return None, f"a context of {tokens:,} is undetermined: {words}"
 
 
-def _usual(tokens: int) -> list[Evidence]:
+def _usual(tokens: int) -> Evidence | None:
     """By the inputs of the benchmark: 8 frames, or a single image for LLaVA-1.5."""
     for doubled in (0, EXPANSION):
         if tokens - doubled - CLIP_TOKENS in _TEXT:
             extra = f" (with {EXPANSION:,} counted twice)" if doubled else ""
             sentence = f"a context of {tokens:,}{extra} fits Video-LLaVA's 2,056 visual tokens"
-            return [("video_llava", sentence)]
+            return "video_llava", sentence
     for images in (1, FRAMES):
-        text = tokens - images * IMAGE_TOKENS
-        if text in range(5, 61):
-            what = _pictures(images, IMAGE_TOKENS, text)
-            return [("llava", f"a context of {tokens:,} is {what}, as LLaVA-1.5")]
-    return []
+        if tokens - images * IMAGE_TOKENS in _SHORT_TEXT:
+            return "llava", f"a context of {tokens:,} is {_pictures('llava', images, tokens)}"
+    return None
 
 
-def _possible(tokens: int) -> list[tuple[str, str]]:
-    """(family, description) of the models that could have this context."""
-    found = []
+def _possible(tokens: int) -> dict[str, str]:
+    """The models that could have this context, each with a description."""
+    found: dict[str, str] = {}
     for family, each in (("llava", IMAGE_TOKENS), ("video_llava", CLIP_TOKENS // FRAMES)):
         for images in range(1, 2 * FRAMES + 1):
             if tokens - images * each in _TEXT:
-                words = _pictures(images, each, tokens - images * each)
-                found.append((family, f"{words}, as {NAMES[family]}"))
-                break
+                found.setdefault(family, _pictures(family, images, tokens))
     return found
 
 
-def _pictures(images: int, each: int, text: int) -> str:
-    return f"{images} image{'s' * (images > 1)} of {each} tokens and {text} of text"
+def _pictures(family: str, images: int, tokens: int) -> str:
+    each = IMAGE_TOKENS if family == "llava" else CLIP_TOKENS // FRAMES
+    text = tokens - images * each
+    plural = "s" * (images > 1)
+    return f"{images} image{plural} of {each} tokens and {text} of text, as {NAMES[family]}"

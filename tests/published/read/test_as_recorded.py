@@ -12,7 +12,7 @@ from tests.published.read.synthetic import read
 def test_the_prompt_stays_in_the_ids_and_in_the_cost() -> None:
     file = read(made.legacy())
     recorded, corrected = (
-        answer_pairs.as_recorded(file)["eventgpt"],
+        answer_pairs.variants(file, corrected=False)["eventgpt"],
         answer_pairs.variants(file)["main"],
     )
     assert recorded.cost_ratio and corrected.cost_ratio
@@ -21,8 +21,11 @@ def test_the_prompt_stays_in_the_ids_and_in_the_cost() -> None:
 
 
 def test_there_is_one_comparison_per_draft() -> None:
-    assert list(answer_pairs.as_recorded(read(made.pairs("F3")))) == ["egpt", "adapter"]
-    assert answer_pairs.as_recorded(read(made.failed())) == {}
+    assert list(answer_pairs.variants(read(made.pairs("F3")), corrected=False)) == [
+        "egpt",
+        "adapter",
+    ]
+    assert answer_pairs.variants(read(made.failed()), corrected=False) == {}
 
 
 def test_a_recorded_painting_is_against_the_prompt() -> None:
