@@ -381,7 +381,7 @@ def test_options_of_the_evaluation_alone_are_refused(
     capsys: pytest.CaptureFixture[str], given: tuple[str, str]
 ) -> None:
     code, _, err = call(capsys, "demo", *given)
-    assert code == 2 and "belong to --evaluate" in err
+    assert code == 2 and f"{given[0]} belongs to --evaluate" in err
 
 
 def test_an_evaluation_of_an_unknown_model_is_refused_before_any_scene_is_drawn(

@@ -21,6 +21,7 @@ from engine.benchmark import by_turns, execute, prepare, sweep
 from engine.benchmark.execute import PreparedRun
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.cli import common, plan_only, run_place
+from engine.cli.common import flag
 from engine.errors import BadInput, StoreError
 from engine.media import dataset
 from engine.media_options import Perturbation
@@ -40,38 +41,43 @@ PLANNING = ("models", "show", "samples", "ids", "prompt", "repeat", "warmup", "o
             *OFFERED, "batch", "stop_after", "out")  # fmt: skip
 
 
+LENGTH_HELP = "natural (default), or forced:N for N tokens each"
+AGAINST_HELP = (
+    "run the code of this folder too, by turns; the runs OUT-base and OUT-new can be compared by "
+    "gate, with their times"
+)
+
+
 def add(commands: Any) -> None:
-    sub = commands.add_parser("bench", help="run models on many samples and save the results")
-    sub.add_argument("--dataset", type=Path, help=common.DATASET_HELP)
-    common.add_models(sub, required=False)
-    chosen = sub.add_mutually_exclusive_group()
-    chosen.add_argument("--samples", type=int, help="the first N samples (default: all)")
-    chosen.add_argument("--ids", type=Path, help="a file with one sample id per line")
-    sub.add_argument("--prompt", help="one question for all (default: each record's own)")
-    sub.add_argument("--repeat", type=int, help="runs of each sample (default: 1)")
-    sub.add_argument("--warmup", type=int, help="warm-up runs of each model (default: 1)")
-    sub.add_argument("--order", choices=ORDERS, help=ORDER_HELP)
-    sub.add_argument("--length", help="natural (default), or forced:N for N tokens each")
-    common.add_options(sub, OFFERED, Plan)
-    batch = "samples per batch (default: 1); only whole batches are timed"
-    sub.add_argument("--batch", type=int, help=batch)
-    after = f"stop a model after N failures in a row (default: {STOP_AFTER})"
-    sub.add_argument("--stop-after", type=int, help=after)
-    sub.add_argument("--out", type=Path, help="folder of the run (default: in the runs folder)")
-    sub.add_argument("--resume", metavar="RUN", help="resume a run: its folder or name")
-    sub.add_argument("--force", action="store_true", help="resume although something has changed")
-    sub.add_argument(
-        "--against",
-        type=Path,
-        metavar="CHECKOUT",
-        help="run the code of this folder too, by turns; the runs OUT-base and OUT-new can be "
-        "compared by gate, with their times",
-    )
-    sub.add_argument("--turns", metavar="ID", help=argparse.SUPPRESS)  # a side of --against
-    run_place.add(sub)
-    plan_only.add(sub)
-    common.add_json(sub)
-    sub.set_defaults(run=_bench)
+    stop_after = f"stop a model after N failures in a row (default: {STOP_AFTER})"
+    flags = {
+        **common.DATASET,
+        **common.MODELS,
+        "--models": common.MODELS["--models"] | {"required": False},
+        "--prompt": flag(str, "one question for all (default: each record's own)"),
+        "--repeat": flag(int, "runs of each sample (default: 1)"),
+        "--warmup": flag(int, "warm-up runs of each model (default: 1)"),
+        "--order": flag(ORDERS, ORDER_HELP),
+        "--length": flag(str, LENGTH_HELP),
+        **common.option_flags(OFFERED, Plan),
+        "--batch": flag(int, "samples per batch (default: 1); only whole batches are timed"),
+        "--stop-after": flag(int, stop_after),
+        "--out": flag(Path, "folder of the run (default: in the runs folder)"),
+        "--resume": flag(str, "resume a run: its folder or name", form="RUN"),
+        "--force": flag(bool, "resume although something has changed"),
+        "--against": flag(Path, AGAINST_HELP, form="CHECKOUT"),
+        "--turns": flag(str, argparse.SUPPRESS),  # a side of --against
+        **run_place.FLAGS,
+        **plan_only.FLAGS,
+        **common.JSON,
+    }
+    text = "run models on many samples and save the results"
+    bench = common.command(commands, "bench", _bench, text, flags)
+    chosen = {
+        "--samples": flag(int, "the first N samples (default: all)"),
+        "--ids": flag(Path, "a file with one sample id per line"),
+    }
+    common.add_flags(bench.add_mutually_exclusive_group(), chosen)
 
 
 def _bench(options: argparse.Namespace) -> int:
@@ -91,10 +97,7 @@ def _run(options: argparse.Namespace, executor: execute.Executor | None) -> int:
         elsewhere = executor is not None
         ready = execute.prepare(plan, found, options.out, elsewhere, options.turns or "")
     else:
-        if given := [name for name in PLANNING if getattr(options, name) is not None]:
-            raise BadInput(
-                f"--resume uses the run's own plan: leave {common.flag_of(given[0])} out."
-            )
+        common.refuse(options, PLANNING, "belongs to a new run: leave it or --resume out.")
         run = run_store.find(options.resume, settings.load().runs_dir)
         ready = prepare.resume(run, options.dataset, options.force)
     folder, plan = ready.writer.folder, ready.writer.header.plan
@@ -228,8 +231,7 @@ def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
     """The plan of the flags, and its dataset."""
     if not options.models:
         raise BadInput("--models is missing: name at least one model.")
-    if options.force:
-        raise BadInput("--force goes with --resume: leave it out.")
+    common.refuse(options, ["force"], "goes with --resume: leave it out.")
     found = common.read_dataset(options.dataset)
     names = ("prompt", "repeat", "warmup", "order", "batch", "stop_after")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}

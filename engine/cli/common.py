@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from argparse import Namespace
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,6 @@ SHOW_HELP = (
     "what a model is shown: events, video or image, for all models or for one (MODEL=events); may "
     "be repeated; the result is named MODEL@events"
 )
-DATASET_HELP = "dataset root (default: the demo dataset)"
 
 
 def say(text: str) -> None:
@@ -42,7 +42,7 @@ def read_progress(done: int, every: int, _name: str) -> None:
         say(f"{done:,} of {every:,} files read")
 
 
-def out(value: object, result: str | Iterable[Block], options: argparse.Namespace) -> None:
+def out(value: object, result: str | Iterable[Block], options: Namespace) -> None:
     """The result: one JSON document with --json, else the text or the blocks."""
     if options.json:
         from engine.report.drawers import as_json  # its templates wait for a document
@@ -65,13 +65,75 @@ def read_dataset(root: Path | None) -> Dataset:
     return dataset.read(ensure_dataset(settings.load().demo_dir))
 
 
-def add_models(sub: argparse.ArgumentParser, required: bool = True) -> None:
-    """Adds --models and --show; model_names() reads both."""
-    sub.add_argument("--models", required=required, help=MODELS_HELP)
-    sub.add_argument("--show", action="append", metavar="[MODEL=]INPUT", help=SHOW_HELP)
+Flags = dict[str, dict[str, Any]]  # "--name", or "name" of a positional -> add_argument's options
 
 
-def model_names(options: argparse.Namespace) -> list[str]:
+def flag(
+    kind: Any, text: str | None = None, default: Any = None, form: str | None = None, **more: Any
+) -> dict[str, Any]:
+    """kind: the type of its value; bool: it has none; list: it may be repeated; else its choices.
+
+    form: how the help shows the value.
+    """
+    if kind is bool:
+        return {"action": "store_true", "help": text}
+    how: dict[str, Any] = {"type": kind} if isinstance(kind, type) else {"choices": tuple(kind)}
+    how = {"action": "append"} if kind is list else how
+    return {"help": text, "default": default, "metavar": form, **how, **more}
+
+
+DATASET: Flags = {"--dataset": flag(Path, "dataset root (default: the demo dataset)")}
+MODELS: Flags = {
+    "--models": flag(str, MODELS_HELP, required=True),
+    "--show": flag(list, SHOW_HELP, form="[MODEL=]INPUT"),
+}
+JSON: Flags = {"--json": flag(bool, "print one JSON document only")}
+SAMPLE_HELP = "an id, the start of an id, or sequence/clip"
+
+
+def command(
+    commands: Any, name: str, run: Callable[[Namespace], int], text: str, flags: Flags, **more: Any
+) -> argparse.ArgumentParser:
+    """Adds a command with its flags."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, **more)
+    parser.set_defaults(run=run)
+    add_flags(parser, flags)
+    return parser
+
+
+def add_flags(parser: argparse._ActionsContainer, flags: Flags) -> None:
+    for name, how in flags.items():
+        parser.add_argument(name, **how)
+
+
+def option_flags(
+    names: Iterable[str] = tuple(OFFERED), kind: type[RunOptions] = RunOptions
+) -> Flags:
+    """A flag for each of these options; their values are None unless given.
+
+    `kind` has the defaults that the help texts name.
+    """
+    flags: Flags = {}
+    for name in names:
+        row, default = OPTIONS[name], value_of(kind, name)
+        text = row.flag if default in (None, ()) else f"{row.flag} (default: {default})"
+        values = type(default) if isinstance(default, int | float) else str
+        flags[flag_of(name)] = flag(tuple(row.choices) or values, text, form=row.form)
+    return flags
+
+
+def flag_of(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def refuse(options: Namespace, names: Iterable[str], why: str) -> None:
+    """BadInput if one of these options is given; `why` follows its flag."""
+    for name in names:
+        if getattr(options, name) not in (None, False):
+            raise BadInput(f"{flag_of(name)} {why}")
+
+
+def model_names(options: Namespace) -> list[str]:
     """The names of --models in order, as variants where --show says so; BadInput for a repeat."""
     chosen = names(options.models)
     for text in options.show or ():
@@ -99,32 +161,7 @@ def _with(name: str, word: str) -> str:
     return registry.entry(f"{name}{mark}{word}").name if registry.find(name) else name
 
 
-def add_options(
-    sub: argparse.ArgumentParser,
-    names: Iterable[str] = tuple(OFFERED),
-    kind: type[RunOptions] = RunOptions,
-) -> None:
-    """Adds a flag for each of these options; their values are None unless given.
-
-    `kind` has the defaults that the help texts name.
-    """
-    for name in names:
-        one, default = OPTIONS[name], value_of(kind, name)
-        text = one.flag if default in (None, ()) else f"{one.flag} (default: {default})"
-        sub.add_argument(
-            flag_of(name),
-            type=type(default) if isinstance(default, int | float) else str,
-            choices=tuple(one.choices) or None,
-            metavar=one.form,
-            help=text,
-        )
-
-
-def flag_of(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def given_options(options: argparse.Namespace) -> dict[str, Any]:
+def given_options(options: Namespace) -> dict[str, Any]:
     """The values of the options that were given, by name; BadInput for a text of another form."""
     given = {name: getattr(options, name, None) for name in OFFERED}
     return {
@@ -132,7 +169,3 @@ def given_options(options: argparse.Namespace) -> dict[str, Any]:
         for name, value in given.items()
         if value is not None
     }
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON document only")

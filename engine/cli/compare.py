@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from engine.analysis.compared import ComparedModel
 from engine.cli import common
+from engine.cli.common import flag
 from engine.errors import BadInput, StageScopeError
 from engine.jobs.run_job import RunJob
 from engine.media import dataset
@@ -30,27 +30,19 @@ MAX_REPEATS = 100
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser("compare", help="ask models about one sample")
-    sub.add_argument("--sample", required=True, help="an id, the start of an id, or sequence/clip")
-    sub.add_argument("--dataset", type=Path, help=common.DATASET_HELP)
-    common.add_models(sub)
-    sub.add_argument(
-        "--prompt", action="append", help=f"a question; may be repeated ({DEFAULT_QUESTION!r})"
-    )
-    sub.add_argument(
-        "--repeat",
-        type=int,
-        default=1,
-        help="runs of each model, in turn; more than one gives medians and ranges",
-    )
-    sub.add_argument(
-        "--prefix",
-        action="store_true",
-        help="later --prompt questions reuse the prompt prefix they share; their times say so",
-    )
-    common.add_options(sub)
-    common.add_json(sub)
-    sub.set_defaults(run=_compare)
+    repeat = "runs of each model, in turn; more than one gives medians and ranges"
+    prefix = "later --prompt questions reuse the prompt prefix they share; their times say so"
+    flags = {
+        "--sample": flag(str, common.SAMPLE_HELP, required=True),
+        **common.DATASET,
+        **common.MODELS,
+        "--prompt": flag(list, f"a question; may be repeated ({DEFAULT_QUESTION!r})"),
+        "--repeat": flag(int, repeat, 1),
+        "--prefix": flag(bool, prefix),
+        **common.option_flags(),
+        **common.JSON,
+    }
+    common.command(commands, "compare", _compare, "ask models about one sample", flags)
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.cli.common import add_json, names, out, read_dataset, say
+from engine.cli.common import JSON, command, flag, names, out, read_dataset, refuse, say
 from engine.errors import BadInput
 from engine.quoting import quoted, shown
 
@@ -15,29 +15,23 @@ SCENES = 40  # of a multiple-choice set
 
 
 def add(commands: Any) -> None:
-    demo = commands.add_parser("demo", help="make the demo dataset, or evaluate the demo models")
-    demo.add_argument("--evaluate", action="store_true", help="accuracy on held-out scenes")
-    demo.add_argument(
-        "--choices",
-        type=Path,
-        metavar="FOLDER",
-        help="write a multiple-choice set of held-out scenes",
-    )
-    demo.add_argument("--scenes", type=int, help=f"number of its scenes (default: {SCENES})")
-    demo.add_argument("--seeds", help="held-out scene seeds, FIRST:LAST without LAST")
-    demo.add_argument("--models", help="comma-separated names (default: the demo models)")
-    add_json(demo)
-    demo.set_defaults(run=_demo)
+    flags = {
+        "--evaluate": flag(bool, "accuracy on held-out scenes"),
+        "--choices": flag(Path, "write a multiple-choice set of held-out scenes", form="FOLDER"),
+        "--scenes": flag(int, f"number of its scenes (default: {SCENES})"),
+        "--seeds": flag(str, "held-out scene seeds, FIRST:LAST without LAST"),
+        "--models": flag(str, "comma-separated names (default: the demo models)"),
+        **JSON,
+    }
+    command(commands, "demo", _demo, "make the demo dataset, or evaluate the demo models", flags)
 
 
 def _demo(options: argparse.Namespace) -> int:
     if options.choices is not None:
         return _choices(options)
-    if options.scenes is not None:
-        raise BadInput("--scenes belongs to --choices: add it, or leave --scenes out.")
+    refuse(options, ["scenes"], "belongs to --choices: add that, or leave it out.")
     if not options.evaluate:
-        if (options.seeds, options.models) != (None, None):
-            raise BadInput("--seeds and --models belong to --evaluate: add it, or leave them out.")
+        refuse(options, ["seeds", "models"], "belongs to --evaluate: add that, or leave it out.")
         print(read_dataset(None).root)
         return 0
     from engine.demo import evaluate
@@ -56,8 +50,8 @@ def _choices(options: argparse.Namespace) -> int:
     from engine.demo import demo_dataset
     from engine.demo.demo_dataset import HELD_OUT
 
-    if options.evaluate or (options.seeds, options.models) != (None, None):
-        raise BadInput("--choices only takes --scenes: leave the other options out.")
+    other = ["evaluate", "seeds", "models"]
+    refuse(options, other, "does not go with --choices: leave one of them out.")
     scenes = SCENES if options.scenes is None else options.scenes
     if not 1 <= scenes <= len(HELD_OUT):
         raise BadInput(f"--scenes is {scenes:,}: choose a number from 1 to {len(HELD_OUT):,}.")

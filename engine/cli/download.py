@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from engine import settings
-from engine.cli.common import say
+from engine.cli.common import command, flag, say
 from engine.models import registry
 from engine.quoting import printable
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser("download", help="fetch a checkpoint from the Hugging Face hub")
-    sub.add_argument("model", help="a name from models.toml")
-    sub.add_argument("--to", help="a folder (default: the hub's own cache)")
-    sub.set_defaults(run=_download)
+    flags = {
+        "model": flag(str, "a name from models.toml"),
+        "--to": flag(str, "a folder (default: the hub's own cache)"),
+    }
+    text = "fetch a checkpoint from the Hugging Face hub"
+    command(commands, "download", _download, text, flags)
 
 
 def _download(options: argparse.Namespace) -> int:

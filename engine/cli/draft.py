@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from engine.analysis import drafting
 from engine.analysis.drafting import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest
 from engine.cli import common
+from engine.cli.common import flag
 from engine.errors import StageScopeError
 from engine.jobs.draft_job import DraftJob
 from engine.media import dataset
@@ -25,19 +25,20 @@ from engine.types import arranged
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser("draft", help="speculative decoding: does a draft make it faster?")
-    sub.add_argument("sample", nargs="+", help="an id, the start of an id, or sequence/clip")
-    sub.add_argument("--dataset", type=Path, help=common.DATASET_HELP)
-    sub.add_argument("--target", required=True, help="the model that answers, from models.toml")
-    sub.add_argument("--draft", required=True, help=f"the model that drafts, or {LOOKUP}")
-    gamma = f"tokens drafted at once, 1 to {MAX_GAMMA}"
-    sub.add_argument("--gamma", type=int, default=DraftRequest.gamma, help=gamma)
-    sub.add_argument("--runs", type=int, default=DraftRequest.runs, help="timed pairs per sample")
-    sub.add_argument("--prompt", default=DEFAULT_QUESTION, help="the question")
-    sub.add_argument("--temperature", type=float, help="must be 0")
-    common.add_options(sub, ("max_new_tokens", "pixels", "extent", "window", "split"))
-    common.add_json(sub)
-    sub.set_defaults(run=_draft)
+    flags = {
+        "sample": flag(str, common.SAMPLE_HELP, nargs="+"),
+        **common.DATASET,
+        "--target": flag(str, "the model that answers, from models.toml", required=True),
+        "--draft": flag(str, f"the model that drafts, or {LOOKUP}", required=True),
+        "--gamma": flag(int, f"tokens drafted at once, 1 to {MAX_GAMMA}", DraftRequest.gamma),
+        "--runs": flag(int, "timed pairs per sample", DraftRequest.runs),
+        "--prompt": flag(str, "the question", DEFAULT_QUESTION),
+        "--temperature": flag(float, "must be 0"),
+        **common.option_flags(("max_new_tokens", "pixels", "extent", "window", "split")),
+        **common.JSON,
+    }
+    text = "speculative decoding: does a draft make it faster?"
+    common.command(commands, "draft", _draft, text, flags)
 
 
 @dataclass(eq=False, kw_only=True)

@@ -18,6 +18,7 @@ from engine.attribution.explained import (
     as_json,
 )
 from engine.cli import common
+from engine.cli.common import flag
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.models import registry
@@ -34,46 +35,40 @@ OTHERS = ("temperature", "top_p", "seed", "backend", "cache", "mode")
 OPTIONS = tuple(name for name in OFFERED if name not in OTHERS)
 NUMBERS = {  # fields of ExplainOptions
     "grid": "cells per side of the fine map",
-    "side": "cells per side that are removed together",
     "coarse": "cells per side of the first map; 0 computes the whole fine map",
     "refined": "coarse cells whose fine cells are computed",
     "batch": "changed inputs that are encoded together",
 }
+RUN_HELP = "a run that holds the answer: its settings are used, and the explanation is kept with it"
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser("explain", help="find which part of the input words rest on")
-    sub.add_argument("--sample", required=True, help="an id, the start of an id, or sequence/clip")
-    sub.add_argument("--model", required=True, help="a name of models.toml, also with a variant")
-    sub.add_argument("--words", required=True, help="a sentence, phrase or word of the answer")
-    sub.add_argument("--dataset", type=Path, help=common.DATASET_HELP)
-    sub.add_argument("--prompt", help=f"the question (default: {DEFAULT_QUESTION!r})")
-    common.add_options(sub, OPTIONS)
     default = ExplainOptions()
-    for name, text in NUMBERS.items():
-        value = None if name == "side" else getattr(default, name)
-        rest = ", or the grid if that is smaller" if name == "side" else ""
-        told = f"{text} (default: {getattr(default, name)}{rest})"
-        sub.add_argument(f"--{name}", type=int, default=value, help=told)
-    sub.add_argument(
-        "--fill",
-        choices=FILLS,
-        default=default.fill,
-        help=f"what a removed box of a picture shows (default: {default.fill}); of event pictures "
-        "the events are dropped",
-    )
-    sub.add_argument("--no-time", action="store_true", help="leaves out frames and event images")
-    sub.add_argument("--out", type=Path, metavar="PNG", help="writes the map over the pictures")
-    sub.add_argument(
-        "--run",
-        dest="kept_in",
-        metavar="RUN",
-        help="a run that holds the answer: its settings are used, and the explanation is kept "
-        "with it",
-    )
-    sub.add_argument("--dry-run", action="store_true", help="prints the cost only")
-    common.add_json(sub)
-    sub.set_defaults(run=_explain)
+    side = f"cells per side that are removed together (default: {default.side}, or the grid if that"
+    fill = f"what a removed box of a picture shows (default: {default.fill}); of event pictures the"
+    numbers = {
+        f"--{name}": flag(int, f"{text} (default: {getattr(default, name)})",
+                          getattr(default, name))
+        for name, text in NUMBERS.items()
+    }  # fmt: skip
+    flags = {
+        "--sample": flag(str, common.SAMPLE_HELP, required=True),
+        "--model": flag(str, "a name of models.toml, also with a variant", required=True),
+        "--words": flag(str, "a sentence, phrase or word of the answer", required=True),
+        **common.DATASET,
+        "--prompt": flag(str, f"the question (default: {DEFAULT_QUESTION!r})"),
+        **common.option_flags(OPTIONS),
+        **numbers,
+        "--side": flag(int, f"{side} is smaller)"),
+        "--fill": flag(FILLS, f"{fill} events are dropped", default.fill),
+        "--no-time": flag(bool, "leaves out frames and event images"),
+        "--out": flag(Path, "writes the map over the pictures", form="PNG"),
+        "--run": flag(str, RUN_HELP, form="RUN", dest="kept_in"),
+        "--dry-run": flag(bool, "prints the cost only"),
+        **common.JSON,
+    }
+    text = "find which part of the input words rest on"
+    common.command(commands, "explain", _explain, text, flags)
 
 
 @dataclass
@@ -92,7 +87,7 @@ class _Printing(ExplainWatcher):
 def _explain(options: argparse.Namespace) -> int:
     side = options.side
     how = ExplainOptions(
-        **{name: getattr(options, name) for name in ("grid", "coarse", "refined", "batch")},
+        **{name: getattr(options, name) for name in NUMBERS},
         side=max(1, min(ExplainOptions.side, options.grid)) if side is None else side,
         fill=options.fill,
         time=not options.no_time,
@@ -147,9 +142,7 @@ def _asked(options: argparse.Namespace) -> RunRequest:
 def _kept_answer(options: argparse.Namespace) -> tuple[Path, RunRequest, ResultRow]:
     """A run's folder, the request of its answer, and the row of this answer."""
     of_the_run = ("dataset", "prompt", *OPTIONS)
-    if given := [name for name in of_the_run if getattr(options, name) is not None]:
-        flag = common.flag_of(given[0])
-        raise BadInput(f"{flag} is that of the run with --run: leave one of them out.")
+    common.refuse(options, of_the_run, "is that of the run with --run: leave one of them out.")
     run = run_store.read(run_store.find(options.kept_in, settings.load().runs_dir))
     sample = dataset.find(common.read_dataset(Path(run.header.dataset.root)), options.sample)
     rows = [

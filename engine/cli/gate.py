@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from engine import settings
-from engine.cli.common import add_json, say
+from engine.cli.common import JSON, add_flags, command, flag, say
 from engine.errors import BadInput
 from engine.quoting import printable, quoted, shown
 from engine.storage import run_header, run_store, run_values
@@ -25,42 +25,30 @@ CODES: dict[Verdict, int] = {"no worse": 0, "worse": 1, "changed": 1, "undecided
 MARGIN = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%|(0?\.\d{1,6}|0)")
 
 
+RUNS_HELP = (
+    "BASE and NEW: a folder or name of a run, a file made by --pin, or a folder of at least five "
+    "runs of the same code"
+)
+METRIC_HELP = (
+    "what is compared (default: total,ttft,tpot,tokens,accuracy); also: decode, vision, prefill "
+    "and others, and answers: then a changed token id is worse"
+)
+MARGIN_HELP = "what counts as equal (5%%); of accuracy in percentage points"
+
+
 def add(commands: Any) -> None:
-    gate = commands.add_parser(
-        "gate",
-        help="compare two runs: exit code 0 no worse, 1 worse, 3 undecided",
-        description="Compares NEW with BASE, two runs of the same samples. Exit code: 0 no worse, "
-        "1 worse, 3 undecided, 2 for a user error.",
-    )
-    gate.add_argument(
-        "runs",
-        nargs="+",
-        metavar="RUN",
-        help="BASE and NEW: a folder or name of a run, a file made by --pin, or a folder of at "
-        "least five runs of the same code",
-    )
-    gate.add_argument(
-        "--metric",
-        metavar="NAME,...",
-        help="what is compared (default: total,ttft,tpot,tokens,accuracy); also: decode, vision, "
-        "prefill and others, and answers: then a changed token id is worse",
-    )
-    gate.add_argument(
-        "--margin",
-        default="5%",
-        metavar="PERCENT",
-        help="what counts as equal (5%%); of accuracy in percentage points",
-    )
-    gate.add_argument(
-        "--undecided", choices=("ok", "fail"), help="exit code 0 or 1 instead of 3 if undecided"
-    )
-    gate.add_argument(
-        "--pin", type=Path, metavar="FILE", help="write the values of RUN to a baseline file"
-    )
-    form = gate.add_mutually_exclusive_group()
-    add_json(form)
-    form.add_argument("--md", action="store_true", help="print Markdown, for a pull request")
-    gate.set_defaults(run=_gate)
+    flags = {
+        "runs": flag(str, RUNS_HELP, form="RUN", nargs="+"),
+        "--metric": flag(str, METRIC_HELP, form="NAME,..."),
+        "--margin": flag(str, MARGIN_HELP, "5%", "PERCENT"),
+        "--undecided": flag(("ok", "fail"), "exit code 0 or 1 instead of 3 if undecided"),
+        "--pin": flag(Path, "write the values of RUN to a baseline file", form="FILE"),
+    }
+    codes = "exit code 0 no worse, 1 worse, 3 undecided"
+    more = f"Compares NEW with BASE, two runs of the same samples: {codes}, 2 for a user error."
+    gate = command(commands, "gate", _gate, f"compare two runs: {codes}", flags, description=more)
+    markdown = {"--md": flag(bool, "print Markdown, for a pull request")}
+    add_flags(gate.add_mutually_exclusive_group(), {**JSON, **markdown})
 
 
 def _gate(options: argparse.Namespace) -> int:

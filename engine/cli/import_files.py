@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.analysis.acceptance import GAMMA
-from engine.cli.common import add_json, out, read_progress, say
+from engine.cli.common import JSON, command, flag, out, read_progress, say
 from engine.errors import BadInput
 from engine.published.audit import audited
 from engine.published.claims import published_report
@@ -19,14 +19,13 @@ from engine.report.blocks import Bullets
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("import", help="published result files, read and audited")
-    parser.add_argument("paths", nargs="+", type=Path, metavar="FILE|FOLDER")
-    add_json(parser)
-    parser.add_argument("--save", metavar="NAME", help="keep the set for the Results page")
-    parser.add_argument(
-        "--gamma", type=int, default=GAMMA, help=f"draft length for acceptance (default {GAMMA})"
-    )
-    parser.set_defaults(run=_run)
+    flags = {
+        "paths": flag(Path, form="FILE|FOLDER", nargs="+"),
+        **JSON,
+        "--save": flag(str, "keep the set for the Results page", form="NAME"),
+        "--gamma": flag(int, f"draft length for acceptance (default {GAMMA})", GAMMA),
+    }
+    command(commands, "import", _run, "published result files, read and audited", flags)
 
 
 def _run(options: argparse.Namespace) -> int:

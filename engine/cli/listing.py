@@ -8,10 +8,19 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, get_args
 
-from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
+from engine.cli.common import (
+    DATASET,
+    JSON,
+    add_flags,
+    command,
+    flag,
+    out,
+    read_dataset,
+    refuse,
+    say,
+)
 from engine.errors import BadInput
 from engine.models import new_entry, registry
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
@@ -21,30 +30,28 @@ from engine.types import MediaKind
 
 WORD = "add"
 _FIELDS = ("name", "label", "dtype", "shows")
+CHECKPOINT_HELP = "after the word add: a folder, or a name on the Hugging Face hub, to enter"
 
 
 def add(commands: Any) -> None:
-    samples = commands.add_parser("samples", help="list samples and which models can run on them")
-    samples.add_argument("--dataset", type=Path, help=DATASET_HELP)
-    models = commands.add_parser(
-        "models", help="list the models of models.toml, print one card, or add an entry"
-    )
-    models.add_argument("model", nargs="?", help="a name from models.toml: print its card")
-    models.add_argument("--full", action="store_true", help="hash every byte of its files too")
-    models.add_argument(
-        "checkpoint",
-        nargs="?",
-        help="after the word add: a folder, or a name on the Hugging Face hub, to enter",
-    )
-    new = models.add_argument_group("models add")
-    new.add_argument("--name", help="its name in models.toml (default: the last part of its name)")
-    new.add_argument("--label", help="its name on the pages")
-    new.add_argument("--dtype", choices=DTYPE_BYTES, help="default: that of its files, or bfloat16")
-    new.add_argument("--shows", choices=get_args(MediaKind), help="what the model is shown")
-    new.add_argument("--dry-run", action="store_true", help="print the entry, write nothing")
-    for sub, run in ((samples, _samples), (models, _models)):
-        add_json(sub)
-        sub.set_defaults(run=run)
+    text = "list samples and which models can run on them"
+    command(commands, "samples", _samples, text, {**DATASET, **JSON})
+    flags = {
+        "model": flag(str, "a name from models.toml: print its card", nargs="?"),
+        "--full": flag(bool, "hash every byte of its files too"),
+        "checkpoint": flag(str, CHECKPOINT_HELP, nargs="?"),
+        **JSON,
+    }
+    text = "list the models of models.toml, print one card, or add an entry"
+    models = command(commands, "models", _models, text, flags)
+    new = {
+        "--name": flag(str, "its name in models.toml (default: the last part of its name)"),
+        "--label": flag(str, "its name on the pages"),
+        "--dtype": flag(DTYPE_BYTES, "default: that of its files, or bfloat16"),
+        "--shows": flag(get_args(MediaKind), "what the model is shown"),
+        "--dry-run": flag(bool, "print the entry, write nothing"),
+    }
+    add_flags(models.add_argument_group("models add"), new)
 
 
 def _samples(options: argparse.Namespace) -> int:
@@ -137,10 +144,8 @@ def _adds(options: argparse.Namespace) -> bool:
         return True
     if options.checkpoint is not None:
         raise BadInput("models prints one card at a time: name one model, or write models add.")
-    used = [flag for flag in _FIELDS if getattr(options, flag) is not None]
-    if used or options.dry_run:
-        flag = used[0] if used else "dry-run"
-        raise BadInput(f"--{flag} belongs to models add: write models add and a checkpoint.")
+    why = "belongs to models add: write models add and a checkpoint."
+    refuse(options, (*_FIELDS, "dry_run"), why)
     return False
 
 

@@ -14,7 +14,7 @@ from engine.analysis import run_planning
 from engine.analysis.gate import ACCURACY
 from engine.analysis.metrics import PAIRED
 from engine.benchmark import prepare, sweep
-from engine.cli.common import out
+from engine.cli.common import flag, out, refuse
 from engine.errors import BadInput
 from engine.machine.disk import free_bytes
 from engine.media.dataset import Dataset
@@ -24,38 +24,26 @@ from engine.report import planning_words
 from engine.storage import run_store
 from engine.storage.plan import Plan
 
-ONLY_HERE = {"earlier": "--from", "detect": "--detect", "metric": "--metric"}
 KNOWN = (*(metric.name for metric in PAIRED), ACCURACY)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--plan-only",
-        action="store_true",
-        help="run nothing: print duration, disk size and the differences that the run can detect, "
-        "from an earlier run",
-    )
-    parser.add_argument(
-        "--from",
-        dest="earlier",
-        metavar="RUN",
-        help="with --plan-only: the earlier run, its folder or name (default: the newest of the "
-        "same models and dataset)",
-    )
-    parser.add_argument(
-        "--detect", help="with --plan-only: the difference to detect, as in 5%% (default)"
-    )
-    parser.add_argument(
-        "--metric", help=f"with --plan-only: total (default), or one of {', '.join(KNOWN)}"
-    )
+_HERE = "with --plan-only: "
+FLAGS = {
+    "--plan-only": flag(bool, "run nothing: print duration, disk size and the differences that the "
+        "run can detect, from an earlier run"),
+    "--from": flag(str, f"{_HERE}the earlier run, its folder or name (default: the newest of the "
+        "same models and dataset)", form="RUN", dest="earlier"),
+    "--detect": flag(str, f"{_HERE}the difference to detect, as in 5%% (default)"),
+    "--metric": flag(str, f"{_HERE}total (default), or one of {', '.join(KNOWN)}"),
+}  # fmt: skip
 
 
 def asked(options: argparse.Namespace) -> bool:
     """Whether only a plan is wanted; BadInput for flags that do not fit."""
     if not options.plan_only:
-        for name, flag in ONLY_HERE.items():
-            if getattr(options, name) is not None:
-                raise BadInput(f"{flag} goes with --plan-only: add that, or leave {flag} out.")
+        if options.earlier is not None:
+            raise BadInput("--from goes with --plan-only: add that, or leave it out.")
+        refuse(options, ("detect", "metric"), "goes with --plan-only: add that, or leave it out.")
         return False
     if options.resume is not None:
         raise BadInput("--plan-only plans a new run: leave --resume out.")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import settings
-from engine.cli.common import read_progress, say
+from engine.cli.common import command, flag, read_progress, say
 from engine.errors import BadInput
 from engine.published.read import RecordsError, ResultFile, imported_sets, read_files
 from engine.quoting import printable
@@ -25,23 +25,18 @@ _COMPARED = (*DOCUMENTS, "json")
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser("report", help="write a report of one or more runs")
-    sub.add_argument("runs", nargs="*", metavar="RUN", help="folder or name of a run")
-    sub.add_argument(
-        "--imported",
-        nargs="+",
-        metavar="FILE|FOLDER|NAME",
-        help="published result files, or a set saved by `import --save` (md or html)",
+    imported = "published result files, or a set saved by `import --save` (md or html)"
+    baselines = (
+        "published accuracies to show beside own ones (default: the dataset's baselines.csv)"
     )
-    sub.add_argument("--format", default="md", choices=FORMATS)
-    sub.add_argument(
-        "--baselines",
-        type=Path,
-        metavar="FILE",
-        help="published accuracies to show beside own ones (default: the dataset's baselines.csv)",
-    )
-    sub.add_argument("--out", type=Path, help="a file to write (default: standard output)")
-    sub.set_defaults(run=_report)
+    flags = {
+        "runs": flag(str, "folder or name of a run", form="RUN", nargs="*"),
+        "--imported": flag(str, imported, form="FILE|FOLDER|NAME", nargs="+"),
+        "--format": flag(FORMATS, default="md"),
+        "--baselines": flag(Path, baselines, form="FILE"),
+        "--out": flag(Path, "a file to write (default: standard output)"),
+    }
+    command(commands, "report", _report, "write a report of one or more runs", flags)
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -8,33 +8,28 @@ from contextlib import AbstractContextManager, nullcontext
 from engine import settings
 from engine.benchmark.cluster.cluster_options import LOCAL, PER_WORKER, ClusterOptions, per_worker
 from engine.benchmark.execute import Executor
-from engine.cli.common import flag_of, say
-from engine.errors import BadInput
+from engine.cli.common import flag, refuse, say
 
-KINDS = ("local", "ray")
 ONLY_RAY = ("address", "workers", "per_worker")
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--executor", choices=KINDS, default="local", help="this process (default), or Ray"
-    )
-    parser.add_argument(
-        "--address",
-        help="a Ray cluster: HOST:PORT, or auto for this machine's cluster; default: ray_address "
-        "in the settings, otherwise a temporary local Ray cluster",
-    )
-    parser.add_argument("--workers", type=int, help="number of workers (default: one per device)")
-    parser.add_argument(
-        "--per-worker", metavar=PER_WORKER, help="resources of a worker (cpus=1, a GPU if any)"
-    )
+ADDRESS_HELP = (
+    "a Ray cluster: HOST:PORT, or auto for this machine's cluster; default: ray_address in the "
+    "settings, otherwise a temporary local Ray cluster"
+)
+PER_WORKER_HELP = "resources of a worker (cpus=1, a GPU if any)"
+FLAGS = {
+    "--executor": flag(("local", "ray"), "this process (default), or Ray", "local"),
+    "--address": flag(str, ADDRESS_HELP),
+    "--workers": flag(int, "number of workers (default: one per device)"),
+    "--per-worker": flag(str, PER_WORKER_HELP, form=PER_WORKER),
+}
 
 
 def chosen(options: argparse.Namespace) -> AbstractContextManager[Executor | None]:
     """A context for the run; leaving it stops everything that was started."""
     if options.executor == "local":
-        if given := [name for name in ONLY_RAY if getattr(options, name) is not None]:
-            raise BadInput(f"{flag_of(given[0])} needs --executor ray: leave it out, or add that.")
+        refuse(options, ONLY_RAY, "needs --executor ray: leave it out, or add that.")
         return nullcontext()
     from engine.benchmark.cluster.run_session import ClusterExecutor
 

@@ -9,10 +9,10 @@ import argparse
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from engine.cli import common
+from engine.cli.common import flag
 from engine.errors import StageScopeError
 from engine.jobs.verify_job import VerifyJob
 from engine.prompts import DEFAULT_QUESTION
@@ -29,17 +29,19 @@ MARKS = {
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser("verify", help="check decoupled against the model's own inference")
-    common.add_models(sub)
-    sub.add_argument("--dataset", type=Path, help=common.DATASET_HELP)
-    sub.add_argument("--samples", type=int, help=f"how many, evenly spread (default: {SAMPLES})")
-    sub.add_argument("--runs", type=int, default=VerifyRequest.runs, help="timed warm runs")
-    sub.add_argument("--prompt", help=f"the question (default: {DEFAULT_QUESTION!r})")
     batch = "size of the compared batch; larger batches are not covered"
-    sub.add_argument("--batch", type=int, default=VerifyRequest.batch, help=batch)
-    common.add_options(sub, ("max_new_tokens", "backend", "pixels", "extent"))
-    common.add_json(sub)
-    sub.set_defaults(run=_verify)
+    flags = {
+        **common.MODELS,
+        **common.DATASET,
+        "--samples": flag(int, f"how many, evenly spread (default: {SAMPLES})"),
+        "--runs": flag(int, "timed warm runs", VerifyRequest.runs),
+        "--prompt": flag(str, f"the question (default: {DEFAULT_QUESTION!r})", DEFAULT_QUESTION),
+        "--batch": flag(int, batch, VerifyRequest.batch),
+        **common.option_flags(("max_new_tokens", "backend", "pixels", "extent")),
+        **common.JSON,
+    }
+    text = "check decoupled against the model's own inference"
+    common.command(commands, "verify", _verify, text, flags)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -64,7 +66,7 @@ def _verify(options: argparse.Namespace) -> int:
     request = VerifyRequest(
         tuple(chosen),
         choose(found.samples, number),
-        DEFAULT_QUESTION if options.prompt is None else options.prompt,
+        options.prompt,
         runs=options.runs,
         batch=options.batch,
         **common.given_options(options),

@@ -1,10 +1,9 @@
 """Certificates: what a verification proved, for which checkpoint, code, device and dtype.
 
 Format: one JSON object per verification, stored as HASH.json below the runs folder.  "hash" is the
-SHA-256 of the rest, written with sorted keys and no spaces.  "models" lists for each model: digest
-of the checkpoint, dtype, device, hardware, whether it is verified, what that covers ("coverage")
-and what it does not prove ("unproved").  "engine" is the digest of the code that answers and
-verifies, and of its libraries.  "verdicts" holds all checks.
+SHA-256 of the rest, written with sorted keys and no spaces; it detects accidents and is no
+signature.  "engine" is the digest of the code that answers and verifies, and of its libraries.
+"verdicts" holds all checks, and what is stated of a model must follow from its verdicts.
 
 Whether one is still valid is found without hashing weights, and with torch only if it is already
 imported: a checkpoint counts as changed if its current files have not been hashed.
@@ -46,6 +45,7 @@ from engine.verify.verdict import ModelVerdicts, Verdict, VerifyRequest, verifie
 __all__ = ["SHOWN"]
 FORMAT = 3
 MAX_BYTES = 2**25  # of one file
+WHOLE = "whole recordings"
 CODE = (*provenance.ANSWERS, "verify", "storage/result_rows.py")
 _LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "tokenizers")
 
@@ -54,20 +54,18 @@ class VerifiedModel(Struct):
     """A model of a certificate: what it was, where it ran, and whether it was verified."""
 
     name: Name
-    digest: str
+    digest: str  # "" if it did not load
     dtype: str
     environment: Texts
     backend: str
     verified: bool
-    coverage: dict[str, Any]
+    coverage: Coverage
     unproved: list[str]
     shows: str  # what it was shown, and its pixels
     pixels: str
 
 
 class VerifiedRequest(Struct):
-    """The settings of a verification."""
-
     dataset: str
     samples: list[str]
     prompt: str
@@ -98,8 +96,7 @@ def folder() -> Path:
 
 @lru_cache(maxsize=1)
 def engine_digest() -> str:
-    """A digest of the code that answers and verifies, and of its libraries; not of the code that
-    stores or shows results.
+    """A digest of the code that answers and verifies, and of its libraries.
 
     Computed once per process, because the imported code is what runs.
     """
@@ -111,20 +108,20 @@ def libraries() -> dict[str, str]:
 
 
 def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) -> dict[str, Any]:
-    names = VerifiedRequest.__struct_fields__[2:]
-    content = {
-        "format": FORMAT,
-        "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "engine": engine_digest(),
-        "libraries": libraries(),
-        "request": {
-            "dataset": dataset,
-            "samples": [sample.id for sample in request.samples],
-            **{name: getattr(request, name) for name in names},
-        },
-        "models": [_entry(model) for model in models],
-        "verdicts": [verdict for model in models for verdict in model.verdicts],
-    }
+    content = Certificate(
+        FORMAT,
+        datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        engine_digest(),
+        libraries(),
+        VerifiedRequest(
+            dataset,
+            [sample.id for sample in request.samples],
+            *(getattr(request, name) for name in VerifiedRequest.__struct_fields__[2:]),
+        ),
+        [_entry(model) for model in models],
+        [verdict for model in models for verdict in model.verdicts],
+        "",
+    )
     plain: dict[str, Any] = _plain(content)
     return plain | {"hash": content_hash(plain)}
 
@@ -134,21 +131,20 @@ def _plain(value: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain_value))
 
 
-def _entry(model: ModelVerdicts) -> dict[str, Any]:
-    """One model of a certificate; its digest is "" if it did not load."""
-    info = model.info
-    return {
-        "name": model.name,
-        "digest": info.digest if info else "",
-        "dtype": info.precision if info else "",
-        "environment": model.environment,
-        "backend": model.backend,
-        "verified": bool(info and info.digest) and verified(model.verdicts, model.name),
-        "coverage": coverage.of(model.verdicts),
-        "unproved": coverage.unproved(model.verdicts),
-        "shows": (info.shows or "") if info else "",
-        "pixels": model.pixels,
-    }
+def _entry(model: ModelVerdicts) -> VerifiedModel:
+    info, rows = model.info, model.verdicts
+    return VerifiedModel(
+        name=model.name,
+        digest=info.digest if info else "",
+        dtype=info.precision if info else "",
+        environment=dict(model.environment),
+        backend=model.backend,
+        verified=bool(info and info.digest) and verified(rows, model.name),
+        coverage=coverage.of(rows),
+        unproved=coverage.unproved(rows),
+        shows=(info.shows or "") if info else "",
+        pixels=model.pixels,
+    )
 
 
 def content_hash(content: Mapping[str, Any]) -> str:
@@ -180,7 +176,6 @@ class UnusableFile(NamedTuple):
 
 
 def read(path: Path) -> dict[str, Any] | UnusableFile:
-    """A certificate, or why the file is not one; its hash must match."""
     try:
         state = path.stat()
     except OSError as error:
@@ -199,11 +194,7 @@ def _read(path: Path, changed: int, size: int) -> dict[str, Any] | UnusableFile:
 
 
 def _contradiction(certificate: Mapping[str, Any]) -> str:
-    """Why a certificate of the right form is not accepted, or ""; ValueError for a bad date.
-
-    What it states about a model must follow from its own verdicts.  The hash only detects
-    accidents; it is not a signature.
-    """
+    """Why a certificate of the right form is not accepted, or ""; ValueError for a bad date."""
     if certificate["hash"] != content_hash(certificate):
         return "its content does not match its hash"
     if certificate["format"] != FORMAT:
@@ -226,13 +217,13 @@ def verdicts_in(certificate: Mapping[str, Any]) -> tuple[Verdict, ...]:
 
 def stored_certificates() -> list[dict[str, Any]]:
     """All certificates, the newest first."""
-    usable = [one for one in _all() if isinstance(one, dict)]
-    return sorted(usable, key=lambda one: str(one["made"]), reverse=True)
+    usable = [file for file in _all() if isinstance(file, dict)]
+    return sorted(usable, key=lambda certificate: str(certificate["made"]), reverse=True)
 
 
 def unusable_files() -> list[UnusableFile]:
     """The files in the folder that are not usable certificates, by name."""
-    return sorted(one for one in _all() if isinstance(one, UnusableFile))
+    return sorted(file for file in _all() if isinstance(file, UnusableFile))
 
 
 def _all() -> list[dict[str, Any] | UnusableFile]:
@@ -255,23 +246,44 @@ def row_of(result: RunResult) -> ResultRow:
 def certificate_status(result: RunResult) -> Standing:
     """Whether a certificate covers a result as it ran; if not, what is not covered.
 
-    Certificates of other code are ignored.  The newest one for the same dtype, device, backend and
-    pixels decides; if one of its checks failed, earlier ones do not count.  Otherwise the closest
-    certificate of the checkpoint is named.
+    Certificates of other code are ignored.  The newest one for the same settings decides; if one of
+    its checks failed, earlier ones do not count.  Otherwise the closest certificate of the
+    checkpoint is named.
     """
-    closest = UNVERIFIED
-    for certificate, model in fresh(result.model.digest):
-        elsewhere = tuple(_other_setting(certificate, model, result))
+    closest, ran = UNVERIFIED, _ran(result)
+    for certificate, model in _fresh(result.model.digest):
+        lacking = _other_settings(certificate, model, ran)
         if not model["verified"]:
-            if not elsewhere and failed(certificate, model):
+            if not lacking and _failed(certificate, model):
                 break
             continue
-        lacking = (*elsewhere, *coverage.missing(_coverage(model), result))
+        lacking += coverage.missing(_coverage(model), result)
         if not lacking:
             return Standing("verified", str(certificate["hash"]))
         if closest is UNVERIFIED or len(lacking) < len(closest.missing):
-            closest = Standing("not covered", str(certificate["hash"]), lacking)
+            closest = Standing("not covered", str(certificate["hash"]), tuple(lacking))
     return closest
+
+
+def covering(entry: ModelEntry) -> Mapping[str, Any] | None:
+    """The newest certificate that verified this entry with its current files and device, its own
+    input and pixels (exact, unless it is a variant) and the device's default backend; or None."""
+    ran = {
+        "shown": entry.kind,
+        "dtype": entry.precision,
+        "pixels": entry.pixels or "exact",
+        "extent": RunRequest.extent,
+    }
+    for certificate, model in _fresh(digest_now(entry) or ""):
+        on_cuda = str(model["environment"].get("device", "")).startswith("cuda")
+        usual = "compiled" if on_cuda and FAMILIES[entry.family].lean else "eager"
+        same = model["backend"] in (usual, "generate") and here(model["environment"])
+        if same and not _other_settings(certificate, model, ran):
+            if model["verified"]:
+                return certificate
+            if _failed(certificate, model):
+                return None
+    return None
 
 
 def _coverage(model: Mapping[str, Any]) -> Coverage:
@@ -291,7 +303,7 @@ def command(model: str, ran: str, pixels: str) -> str:
     return " ".join(words)
 
 
-def fresh(digest: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def _fresh(digest: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """Certificates of the current code with each entry for a checkpoint, the newest first.
 
     Variants of a model have one checkpoint.  The digest "" matches none.
@@ -302,73 +314,52 @@ def fresh(digest: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
                 yield certificate, model
 
 
-def pixels_of(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> str:
-    """The pixel setting with which a model was verified."""
-    return str(model["pixels"] or certificate["request"]["pixels"])
-
-
-def failed(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
+def _failed(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
     """Whether a check of this model failed; open checks do not count."""
     rows = [row for row in certificate["verdicts"] if row["model"] == model["name"]]
     return any(row["outcome"] == "failed" for row in rows)
 
 
-def _other_setting(
-    certificate: Mapping[str, Any], model: Mapping[str, Any], result: RunResult
-) -> Iterator[str]:
-    """Input, dtype, device, backend and pixels of the result that differ from the verified ones,
-    and changes that no verification makes: a window, another split, a perturbation.
+def _ran(result: RunResult) -> dict[str, str]:
+    """How a result ran, where a verification may have run otherwise.
 
-    Results of the model's own generate() are covered with any backend.
+    No verification cuts a window, splits otherwise or perturbs.  Results of the model's own
+    generate() are covered with any backend.
     """
-    request, there, here = result.request, model["environment"], result.environment
-    wanted, whole = certificate["request"], "whole recordings"
-    pairs = [
-        ("shown", result.model.shows or "", model["shows"]),
-        ("dtype", result.model.precision, model["dtype"]),
-        *((name, here.get(name, ""), there.get(name, "")) for name in ("device", "hardware")),
-        ("pixels", request.pixels, pixels_of(certificate, model)),
-    ]
+    request, where = result.request, result.environment
+    ran = {"shown": result.model.shows or "", "dtype": result.model.precision}
+    ran |= {name: where.get(name, "") for name in ("device", "hardware")}
+    ran["pixels"] = request.pixels
     if result.extent is not None:  # pictures drawn from raw events
-        pairs += [
-            ("extent", result.extent, wanted["extent"]),
-            ("window", str(request.window or whole), whole),
-            ("split", str(request.split), str(COUNT_SPLIT)),
-        ]
-    if request.perturbed:
-        yield f"perturbed by {request.perturbed}"
-    if result.backend != "generate":
-        pairs.append(("backend", result.backend, model["backend"]))
-    for name, ran, proved in pairs:
-        if ran != proved:
-            yield f"{name} {ran} ({proved or 'unknown'} verified)"
+        ran |= {"extent": result.extent, "split": str(request.split)}
+        ran["window"] = str(request.window or WHOLE)
+    ran |= {"perturbed by": str(request.perturbed)} if request.perturbed else {}
+    return ran if result.backend == "generate" else ran | {"backend": result.backend}
 
 
-def covering(entry: ModelEntry) -> Mapping[str, Any] | None:
-    """The newest certificate that verified this entry with its current files and device, or None.
-
-    Only certificates for the entry's own input and pixels (exact, unless it is a variant) and the
-    device's default backend count here.
-    """
-    for certificate, model in fresh(digest_now(entry) or ""):
-        pixels = pixels_of(certificate, model)
-        same = (model["dtype"], model["shows"]) == (entry.precision, entry.kind)
-        usual = certificate["request"]["extent"] == RunRequest.extent and _usual(model, entry)
-        if not (same and usual and pixels == (entry.pixels or "exact")):
-            continue
-        if here(model["environment"]) and model["verified"]:
-            return certificate
-        if here(model["environment"]) and failed(certificate, model):
-            return None
-    return None
-
-
-def _usual(model: Mapping[str, Any], entry: ModelEntry) -> bool:
-    """Whether the verified backend is the one that "auto" selects on the model's device."""
-    if not FAMILIES[entry.family].lean:  # a model without a seam only has its own generate()
-        return model["backend"] in ("eager", "generate")
-    on_cuda = str(model["environment"].get("device", "")).startswith("cuda")
-    return bool(model["backend"] == ("compiled" if on_cuda else "eager"))
+def _other_settings(
+    certificate: Mapping[str, Any], model: Mapping[str, Any], ran: Mapping[str, str]
+) -> list[str]:
+    """Settings of a run that differ from the verified ones."""
+    wanted, where = certificate["request"], model["environment"]
+    proved = {
+        "shown": model["shows"],
+        "dtype": model["dtype"],
+        "device": where.get("device"),
+        "hardware": where.get("hardware"),
+        "pixels": model["pixels"] or wanted["pixels"],
+        "extent": wanted["extent"],
+        "window": WHOLE,
+        "split": str(COUNT_SPLIT),
+        "backend": model["backend"],
+    }
+    return [
+        f"{name} {value} ({proved[name] or 'unknown'} verified)"
+        if name in proved
+        else f"{name} {value}"
+        for name, value in ran.items()
+        if value != proved.get(name)
+    ]
 
 
 def digest_now(entry: ModelEntry) -> str | None:
@@ -405,11 +396,9 @@ def why_stale(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> 
             if then.get(name) != now:
                 return f"{name} was {then.get(name)} then and is {now} now."
         return "The engine's code has changed since."
-    by_name = {entry.name: entry for entry in entries}
-    reasons = (
-        _other_model(model, variants.named(model["name"], by_name))
-        for model in certificate["models"]
-    )
+    known = {entry.name: entry for entry in entries}
+    models = certificate["models"]
+    reasons = (_other_model(model, variants.named(model["name"], known)) for model in models)
     return next(filter(None, reasons), "")
 
 

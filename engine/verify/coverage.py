@@ -95,12 +95,11 @@ def unproved(verdicts: Sequence[Verdict]) -> list[str]:
     """Everything that the verdicts of one model do not prove, its own gaps first."""
     gaps = []
     for name, check in CHECKS.items():
-        own = [one for one in verdicts if one.check == name]
-        bad = [one for one in own if one.outcome not in PASSED]
-        if bad:
-            gaps.append(f"{check.title}: {bad[0].sentence}")
-        elif not own:
-            gaps.append(f"{check.title}: not done.")
+        sentences = ["not done."] if name not in {row.check for row in verdicts} else []
+        sentences += [
+            row.sentence for row in verdicts if row.check == name and row.outcome not in PASSED
+        ]
+        gaps += [f"{check.title}: {sentence}" for sentence in sentences[:1]]
     return [*gaps, *ALWAYS]
 
 

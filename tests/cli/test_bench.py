@@ -155,7 +155,7 @@ def test_more_samples_than_there_are(capsys: pytest.CaptureFixture[str], root: P
         (("--stop-after", 0), "stop-after is 0"),
         (("--dataset", "/no/such/root"), "/no/such/root"),
         (("--force",), "--force goes with --resume"),
-        (("--resume", "x"), "leave --models out"),
+        (("--resume", "x"), "--models belongs to a new run"),
         (("--ids", "/no/such/file"), "/no/such/file"),
     ],
 )
@@ -325,7 +325,7 @@ def test_the_backend_is_part_of_the_plan(
     code, _, err = bench(
         capsys, root, "--resume", found["folder"], "--backend", "auto", fixed=False
     )
-    assert code == 2 and "leave --backend out" in err
+    assert code == 2 and "--backend belongs to a new run" in err
 
 
 def test_samples_at_once(capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ def test_samples_at_once(capsys: pytest.CaptureFixture[str], root: Path, tmp_pat
     assert main(["report", str(tmp_path / "run")]) == 0
     assert "Throughput of batches" in capsys.readouterr().out
     code, _, err = bench(capsys, root, "--resume", tmp_path / "run", "--batch", 4, fixed=False)
-    assert code == 2 and "--resume uses the run's own plan: leave --batch out." in err
+    assert code == 2 and "--batch belongs to a new run: leave it or --resume out." in err
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from engine.errors import BadInput
 
 def _names(*arguments: str) -> list[str]:
     parser = argparse.ArgumentParser()
-    common.add_models(parser)
+    common.add_flags(parser, common.MODELS)
     return common.model_names(parser.parse_args(arguments))
 
 

@@ -219,8 +219,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["--scenes", "3"], "--scenes belongs to --choices"),
         (["--choices", "x", "--scenes", "0"], "choose a number from 1 to 400"),
         (["--choices", "x", "--scenes", "401"], "choose a number from 1 to 400"),
-        (["--choices", "x", "--evaluate"], "--choices only takes --scenes"),
-        (["--choices", "x", "--seeds", "1:2"], "--choices only takes --scenes"),
+        (["--choices", "x", "--evaluate"], "--evaluate does not go with --choices"),
+        (["--choices", "x", "--seeds", "1:2"], "--seeds does not go with --choices"),
     ],
 )
 def test_options_that_do_not_fit(
