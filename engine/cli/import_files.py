@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def _run(options: argparse.Namespace) -> int:
     claims = headlines(files)
     table = {
         "files": [file_summary.as_dict(file, rules, options.gamma) for file, rules in every],
-        "claims": [one.as_dict() for one in claims],
+        "claims": [asdict(one) for one in claims],
     }
     known = [item for item in every if item.file.status != "unknown"]
     shown_claims = [Bullets(tuple(one.line for one in claims))] if known else []

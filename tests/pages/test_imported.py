@@ -302,8 +302,7 @@ def test_as_recorded_means_the_label_and_says_that_it_is_disputed(opened: AppTes
     assert "LLaVA-1.5 (videollava)" not in html(at)
     charts = [one.proto.spec for one in at.get("vega_lite_chart")]
     assert len(charts) == 1 and "label disputed" in charts[0]  # no waterfall of nonsense
-    assert "implausible parts" in texts(at)
-    assert "The corrected values are plausible" in texts(at)
+    assert "implausible parts" in html(at)
     view(at, "claims")
     assert "Video-LLaVA, label disputed" in html(at)
     values(at, "corrected")

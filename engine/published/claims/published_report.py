@@ -36,8 +36,8 @@ ACCEPTANCE = (
 )
 PARTS = (
     "Milliseconds that EventGPT saves per sample in each part (a negative number: it takes "
-    "longer), from corrected values. Answers of different lengths are not equal work: "
-    '"fewer tokens" is the time saved by shorter answers, "time per token" the time saved '
+    "longer). Answers of different lengths are not equal work: decoding is split at EventGPT's own "
+    'speed. "fewer tokens" is the time saved by shorter answers, "time per token" the time saved '
     "by faster decoding. If a file times a stage separately for one model only, this stage "
     "is compared together with the stage that includes it, or marked as timed for one "
     'model only. "unaccounted" is the total minus the stages.'
@@ -82,7 +82,7 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
         *(block for one in claims for block in (Heading(3, one.claim), *claim_blocks(one))),
         Heading(2, "What the files show"),
         files_table(every),
-        *_waterfalls(usable),
+        *difference_blocks(usable),
         *_acceptances(usable),
         Heading(2, "What cannot be known"),
         Bullets(_unknowns(every) or ("Nothing: no file has results.",)),
@@ -150,10 +150,9 @@ def _table(
     return [ReportTable(caption, columns, tuple(rows), words)] if rows else []
 
 
-def _waterfalls(files: Sequence[ResultFile]) -> list[Block]:
-    falls = [(file, fall) for file in files if (fall := waterfall(file))]
-    if not falls:
-        return []
+def difference_blocks(files: Sequence[ResultFile], corrected: bool = True) -> list[Block]:
+    """The parts of the difference of each file's two models."""
+    falls = [(file, fall) for file in files if (fall := waterfall(file, corrected))]
     rows, notes = [], dict[str, list[str]]()
     for file, fall in falls:
         parts = ", ".join(f"{part.name} {part.ms:+,.1f}" for part in fall.parts)
@@ -163,12 +162,9 @@ def _waterfalls(files: Sequence[ResultFile]) -> list[Block]:
             notes.setdefault(f"Time per token {fall.definition}", []).append(fall.file)
         if not file.group.total_is_whole_run:
             notes.setdefault("Totals without loading", []).append(fall.file)
-    return [
-        Heading(3, "Parts of a difference"),
-        Paragraph(PARTS),
-        *_table(("file", "from", "to", "parts"), rows, 4),
-        *(Paragraph(f"{note}: {', '.join(names)}.") for note, names in notes.items()),
-    ]
+    table = _table(("file", "from", "to", "parts"), rows, 4)
+    lines = (Paragraph(f"{note}: {', '.join(names)}.") for note, names in notes.items())
+    return [Heading(3, "Parts of a difference"), Paragraph(PARTS), *table, *lines] if rows else []
 
 
 def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
