@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,40 +54,34 @@ class Root:
 
     def path_of(self, folder: str, value: object) -> Path:
         """root/folder/value; MediaError if the value is not a path below root/folder."""
-        parts = set(value.split("/")) if isinstance(value, str) and value.isprintable() else set()
-        if not isinstance(value, str) or not parts - {"", "."}:
-            raise MediaError(f"{quoted(value)} is not a file name: correct the record.")
-        if "\\" in value or re.match(r"[A-Za-z]:", value) or value.startswith("/"):
-            raise MediaError(f"{quoted(value)} is refused: name a path relative to {folder}/.")
-        if ".." in parts:
-            raise MediaError(f"{quoted(value)} leaves {folder}/ and is refused: remove the '..'.")
-        if len(value) > 1_000 or any(len(part.encode()) > 255 for part in parts):
-            raise MediaError(f"{quoted(value)} is too long for a file name: correct the record.")
-        return self.path / folder / value
+        text = value if isinstance(value, str) and value.isprintable() else ""
+        parts = set(text.split("/"))
+        refused = text.startswith("/") or "\\" in text or re.match(r"[A-Za-z]:", text)
+        long = len(text) > 1_000 or any(len(part.encode()) > 255 for part in parts)
+        if refused or long or ".." in parts or not parts - {"", "."}:
+            raise MediaError(
+                f"{quoted(value)} is refused: name a file below {folder}/, without '..'."
+            )
+        return self.path / folder / text
 
     def file(self, path: Path) -> Path:
         """The path of a file that exists, is not empty and lies inside, or MediaError."""
         name = self._shown(path)
-        try:
+        with self._reached(name):
             info = path.lstat()
             self._check_inside(path, stat.S_ISLNK(info.st_mode))
             info = path.stat() if stat.S_ISLNK(info.st_mode) else info
-        except (FileNotFoundError, NotADirectoryError):
-            raise MediaError(f"{name} does not exist: restore it.") from None
-        except OSError as error:
-            raise MediaError(f"{name} cannot be reached ({error.strerror}): check it.") from error
         if not stat.S_ISREG(info.st_mode):
             raise MediaError(f"{name} is not a file: replace it by one.")
-        if not info.st_size:
-            raise MediaError(f"{name} is empty (0 bytes): copy it again.")
-        if path.suffix.lower() == ".mp4" and info.st_size < MIN_MP4_BYTES:
-            raise MediaError(f"{name} is broken ({info.st_size:,} bytes): encode the clip again.")
+        if info.st_size < (MIN_MP4_BYTES if path.suffix.lower() == ".mp4" else 1):
+            size = f"broken ({info.st_size:,} bytes)" if info.st_size else "empty (0 bytes)"
+            raise MediaError(f"{name} is {size}: copy it again.")
         return path
 
     def pictures(self, path: Path) -> tuple[Path, ...]:
         """The PNG and JPEG files of a folder, sorted by number; MediaError if there are none."""
-        name = self._shown(path)
-        try:
+        name = f"{self._shown(path)}/"
+        with self._reached(name):
             self._check_inside(path, path.is_symlink())
             with os.scandir(path) as inside:
                 found = [  # macOS writes "._000027.png" beside the real files on others' disks
@@ -98,18 +92,23 @@ class Root:
             for entry in found:
                 if entry.is_symlink():
                     self._check_inside(path / entry.name, True)
-        except (FileNotFoundError, NotADirectoryError):
-            raise MediaError(f"{name}/ does not exist: restore it.") from None
-        except OSError as error:
-            raise MediaError(f"{name}/ cannot be read ({error.strerror}): check it.") from error
         if not found:
-            raise MediaError(f"{name}/ holds no PNG or JPEG: restore its frames.")
+            raise MediaError(f"{name} holds no PNG or JPEG: restore its frames.")
         return tuple(sorted((path / entry.name for entry in found), key=by_number))
 
-    def walk(self, endings: tuple[str, ...]) -> Iterator[Path]:
+    @contextmanager
+    def _reached(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except (FileNotFoundError, NotADirectoryError):
+            raise MediaError(f"{name} does not exist: restore it.") from None
+        except OSError as error:
+            raise MediaError(f"{name} cannot be reached ({error.strerror}): check it.") from error
+
+    def walk(self, endings: tuple[str, ...], below: Path | None = None) -> Iterator[Path]:
         """Every file with one of these endings, in no order; DatasetError above the limits.  Names
         that begin with a dot are left out, and linked folders are not followed."""
-        waiting, seen, files = [(self.path, 0)], 0, 0
+        waiting, seen, files = [(below or self.path, 0)], 0, 0
         while waiting:
             folder, depth = waiting.pop()
             for entry in entries(folder):
@@ -220,6 +219,13 @@ def kind_of(value: object) -> str:
 def clean(text: str) -> str:
     """The text without lone surrogates, which JSON can hold and no output can encode."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def plain_text(value: object) -> str:
+    """A text or a number on one line; "" for anything else."""
+    long = isinstance(value, int) and value.bit_length() > 64
+    plain = isinstance(value, str | int | float) and not isinstance(value, bool) and not long
+    return " ".join(clean(str(value)).split()) if plain else ""
 
 
 class Samples:

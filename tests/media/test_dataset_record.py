@@ -12,7 +12,6 @@ from engine.media.dataset_record import (
     asked,
     fields_of,
     letter_of,
-    missing,
     option_texts,
 )
 from engine.prompts import (
@@ -55,10 +54,7 @@ def test_other_values_are_a_problem(value: Any) -> None:
     problems: list[str] = []
     fields = fields_of({"boxes": value, "split": "night", "task": 5}, problems)
     assert (fields.boxes, fields.split, fields.task) == ({}, "night", "")
-    assert [problem.split()[0] for problem in problems] == ["boxes", "task"]
-    assert (
-        "instead of boxes by name, each as left, top, right and bottom from 0 to 1" in problems[0]
-    )
+    assert sorted(problem.split()[0] for problem in problems) == ["boxes", "task"]
 
 
 CARS = ("a car", "a truck", "nothing")
@@ -132,30 +128,29 @@ def test_labels_that_are_not_those_of_their_places_are_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    "options",
     [
-        ("abc", "choices is 'abc' instead of a list"),
-        (7, "choices is 7 instead of a list"),
-        ([], "choices has 0 options"),
-        (["one"], "choices has 1 option:"),
-        ([str(one) for one in range(27)], "choices has 27 options"),
-        (["one", ""], "choices has an empty option"),
-        (["one", " \n "], "choices has an empty option"),
-        (["one", None], "choices has nothing instead of a text"),
-        (["one", True], "choices has true or false instead of a text"),
-        (["one", ["two"]], "choices has a list instead of a text"),
-        (["one", 10**5000], "choices has a very long number"),
-        (["one", "x" * 1001], "an option of 1,001 characters"),
-        (["One", "two", "one "], "choices has the option 'One' twice"),
-        ({"A": "one", "C": "two"}, "choices has the letters ['A', 'C']"),
-        ({"A": "one", "a": "two"}, "choices has the letters ['A', 'a']"),
-        ({0: "one", 1: "two"}, "choices has the letters [0, 1]"),
+        "abc",
+        7,
+        [],
+        ["one"],
+        [str(one) for one in range(27)],
+        ["one", ""],
+        ["one", " \n "],
+        ["one", None],
+        ["one", True],
+        ["one", ["two"]],
+        ["one", 10**5000],
+        ["one", "x" * 1001],
+        ["One", "two", "one "],
+        {"A": "one", "C": "two"},
+        {"A": "one", "a": "two"},
+        {0: "one", 1: "two"},
     ],
 )
-def test_options_that_are_refused(options: object, sentence: str) -> None:
-    with pytest.raises(DatasetError) as caught:
+def test_options_that_are_refused(options: object) -> None:
+    with pytest.raises(DatasetError, match=r"^choices is .*: give 2 to 26 different texts of at"):
         option_texts(options)
-    assert sentence in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +179,7 @@ def test_forms_of_the_right_answer(answer: object, letter: str) -> None:
     "answer", ["D", 3, "3", "-1", "1.0", "27", -1, True, "a bus", ["B"], 1.0, "BB", [10**5000]]
 )
 def test_answers_that_are_no_option(answer: object) -> None:
-    with pytest.raises(DatasetError, match="means none of its options: write the letter or text"):
+    with pytest.raises(DatasetError, match="means none of its options: write letter and text"):
         letter_of(answer, CARS)
 
 
@@ -224,9 +219,9 @@ def test_refused_choices_stay_choices(options: object, kept: tuple[str, ...]) ->
     found = asked("Which?", options, "A", where="Record 4: ")
     assert found.refused.startswith("Record 4: choices ") and found.choices == kept
     assert (found.question, found.answer) == ("Which?", "")
-    assert set(missing(found.refused).values()) == {found.refused}
+    assert set(found.missing().values()) == {found.refused}
     fine = asked("Which?", CARS, "A", where="Record 4: ")  # control
-    assert not fine.refused and not missing(fine.refused) and fine == asked("Which?", CARS, "A")
+    assert not fine.refused and not fine.missing() and fine == asked("Which?", CARS, "A")
 
 
 def test_a_layout_may_give_texts_only() -> None:
