@@ -33,7 +33,7 @@ def _run(options: argparse.Namespace) -> int:
     if not 1 <= options.gamma <= 64:
         raise BadInput(f"--gamma is {quoted(options.gamma)}: choose a draft length from 1 to 64.")
     if options.save is not None:
-        imported_sets.check_name(options.save)
+        imported_sets.path_of(options.save)
     found = read_files.find(options.paths)
     every = []
     for file in read_files.iterate(found, read_progress):

@@ -1,4 +1,4 @@
-"""The types of stored files (runs, certificates, imported sets), which msgspec checks.
+"""The types of stored files (runs, certificates), which msgspec checks.
 
 A stored file is untrusted input: it may be cut, edited by hand, or from another program.  `checked`
 returns the plain dict that was read, so unknown keys are preserved.  An absent key means "not
@@ -92,20 +92,6 @@ class Standing(Struct, frozen=True):
 
 
 UNVERIFIED = Standing("unverified")
-
-
-class KeptFile(Struct):
-    """A file of an imported set: its original name, and its name in the set's folder."""
-
-    file: str
-    kept: Annotated[str, Meta(pattern=r"\A[0-9]{3,5}\.json\Z")]
-
-
-class KeptSet(Struct):
-    """set.json: the list of an imported set."""
-
-    files: list[KeptFile]
-    imported: str = ""
 
 
 def checked(line: bytes, form: type[Struct] | None = None) -> dict[str, Any]:

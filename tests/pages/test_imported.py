@@ -267,7 +267,7 @@ def test_no_folder_is_asked_for_beyond_this_machine(
 
 def test_a_link_to_a_set_that_is_gone_or_damaged_says_so(app: Open) -> None:
     keep("damaged")
-    (imported_sets.root() / "damaged" / imported_sets.LIST).write_text("[]")
+    imported_sets.path_of("damaged").write_text("[]")
     at = app(PAGE, runs=["set:damaged", "set:gone"])
     assert "is damaged" in texts(
         at

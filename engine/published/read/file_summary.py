@@ -9,27 +9,30 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Range
-from engine.published.read.answer_pairs import stated, variants
+from engine.published.read.answer_pairs import matched, stated, variants
 from engine.published.read.answer_tokens import prompt_ids
-from engine.published.read.record_types import EOS, AnswerRecord, ResultFile
+from engine.published.read.record_types import EOS, AnswerRecord, ResultFile, milliseconds
 
 Figures = dict[str, Any]
 AVERAGES = ("mean", "median", "mean_without_first")
+_SAME = ("draft", "target", "pairs", "clips", "mean_prefix", "max_prefix", "gamma",
+         "expected_tokens", "cost_ratio", "ceiling")  # fmt: skip
+_RANGES = {"rate": "pos_rate", "shuffled": "shuffled", "speedup": "predicted_speedup"}
 
 
-def average(values: Sequence[float]) -> Figures:
-    """Mean, median and mean without the first of n values; None without values."""
-    rest = values[1:]
+def average(values: Iterable[float | None]) -> Figures:
+    """Mean, median and mean without the first of the n known values; None without values."""
+    known = [value for value in values if value is not None]
     return {
-        "mean": mean(values) if values else None,
-        "median": statistics.median(values) if values else None,
-        "mean_without_first": mean(rest) if rest else None,
-        "n": len(values),
+        "mean": mean(known) if known else None,
+        "median": statistics.median(known) if known else None,
+        "mean_without_first": mean(known[1:]) if known[1:] else None,
+        "n": len(known),
     }
 
 
@@ -46,15 +49,16 @@ def _model(file: ResultFile, model: str) -> Figures:
     """Averages of stages and tokens, means of the other numbers, and counts of problems."""
     recorded, corrected = file.of(model), file.of(model, corrected=True)
     identity = file.identities[model]
-    tokens = {
-        name: average([record.tokens for record in records if record.tokens is not None])
-        for name, records in (("recorded", recorded), ("corrected", corrected))
+    tokens = {"recorded": average(record.tokens for record in recorded),
+              "corrected": average(record.tokens for record in corrected)}  # fmt: skip
+    stages = {
+        key: {
+            "part": file.group.stages.get(key, ""),
+            **average(record.times.get(key) for record in recorded),
+            "corrected": _corrected(corrected, key),
+        }
+        for key in dict.fromkeys(key for record in recorded for key in record.times)
     }
-    stages = {}
-    for key in dict.fromkeys(key for record in recorded for key in record.times):
-        values = average([record.times[key] for record in recorded if key in record.times])
-        part = file.group.stages.get(key, "")
-        stages[key] = {"part": part, **values, "corrected": _corrected(corrected, key)}
     return {
         **_figures(file, recorded, corrected),
         "n": len(recorded),
@@ -72,69 +76,60 @@ def _model(file: ResultFile, model: str) -> Figures:
 def _corrected(records: Sequence[AnswerRecord], key: str) -> Figures | None:
     """The averages without a warm-up in this stage.  Without it no record is the first."""
     timed = [record for record in records if key in record.times]
-    warm = [record for record in timed if f"cold:{key}" not in record.marks]
-    if not warm:
-        return None
-    found = average([record.times[key] for record in warm])
-    return found | ({"mean_without_first": found["mean"]} if timed[0] is not warm[0] else {})
+    warm = [record.times[key] for record in timed if f"cold:{key}" not in record.marks]
+    found = average(warm)
+    if warm and f"cold:{key}" in timed[0].marks:
+        found["mean_without_first"] = found["mean"]
+    return found if warm else None
 
 
 def _figures(
     file: ResultFile, recorded: Sequence[AnswerRecord], corrected: Sequence[AnswerRecord]
-) -> dict[str, float]:
+) -> Figures:
     """Means of other numbers; figures of ids and texts; tokens per second of decoding over all
-    records; how far totals are from their stages."""
-    found: dict[str, float] = {}
-    for key in dict.fromkeys(key for record in recorded for key in record.sizes):
-        found[key] = mean([record.sizes[key] for record in recorded if key in record.sizes])
-    if contexts := [record.context for record in corrected if record.context is not None]:
-        found["context_corrected"] = mean(contexts)
-    if ids := [record.ids for record in recorded if record.ids is not None]:
-        found["ids_mean"] = mean([len(one) for one in ids])
-        found["ended_with_eos"] = sum(bool(one) and one[-1] == EOS for one in ids) / len(ids)
-        found["prompt_ids"] = max(prompt_ids(one) for one in ids)
-    if texts := [record.text for record in recorded if record.text is not None]:
-        found["distinct_texts"] = len(set(texts))
-        found["empty_texts"] = sum(not text.strip() for text in texts)
-    found["sliced_records"] = sum("sliced" in record.marks for record in corrected)
-    if lengths := [record.tokens for record in corrected if record.tokens is not None]:
-        found["max_tokens"] = max(lengths)
-    timed = []
-    for record in recorded:
-        spent = record.part("decode") or record.part("steps")
-        if spent and record.tokens is not None:
-            seconds = spent[1] / (1000 if spent[0].endswith("_ms") else 1)
-            timed.append((record.tokens, seconds))
-    if timed and math.fsum(seconds for _, seconds in timed) > 0:
-        found["tokens_per_s"] = sum(t for t, _ in timed) / math.fsum(s for _, s in timed)
-    gaps = []
-    for record in file.whole(recorded[0].model) if recorded and file.group.has_stage_times else ():
-        total, stages = record.part("total"), record.stage_sum
-        if total and stages is not None:
-            gaps.append(abs(total[1] - stages))
-    if gaps:
-        found["max_total_minus_stages"] = max(gaps)
-    return found | _speculation(file, recorded)
+    records; how far totals are from their stages.  Unknown ones are left out."""
+    sizes = dict.fromkeys(key for record in recorded for key in record.sizes)
+    found = {key: average(r.sizes.get(key) for r in recorded)["mean"] for key in sizes}
+    ids = [record.ids for record in recorded if record.ids is not None]
+    texts = [record.text for record in recorded if record.text is not None]
+    both = [(r.tokens, milliseconds(*spent) / 1000) for r in recorded
+            if r.tokens is not None and (spent := r.part("decode") or r.part("steps"))]  # fmt: skip
+    seconds = math.fsum(spent for _, spent in both)
+    whole = file.whole(recorded[0].model) if recorded and file.group.has_stage_times else []
+    gaps = [abs(total[1] - record.stage_sum) for record in whole
+            if (total := record.part("total")) and record.stage_sum is not None]  # fmt: skip
+    found |= {
+        "context_corrected": average(record.context for record in corrected)["mean"],
+        "ids_mean": average(map(len, ids))["mean"],
+        "ended_with_eos": mean([one[-1:] == (EOS,) for one in ids]) if ids else None,
+        "prompt_ids": max(map(prompt_ids, ids), default=None),
+        "distinct_texts": len(set(texts)) if texts else None,
+        "empty_texts": sum(not text.strip() for text in texts) if texts else None,
+        "sliced_records": sum("sliced" in record.marks for record in corrected),
+        "max_tokens": max((r.tokens for r in corrected if r.tokens is not None), default=None),
+        "tokens_per_s": sum(tokens for tokens, _ in both) / seconds if seconds > 0 else None,
+        "max_total_minus_stages": max(gaps, default=None),
+        **_speculation(file, recorded),
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
-def _speculation(file: ResultFile, recorded: Sequence[AnswerRecord]) -> dict[str, float]:
-    """Group wall_clock: the speed-up of means, acceptance over all drafts, equal texts."""
+def _speculation(file: ResultFile, recorded: Sequence[AnswerRecord]) -> Figures:
+    """End-to-end times: the speed-up of means, acceptance over all drafts, equal texts."""
     if not recorded or "sd_total_ms" not in recorded[0].times:
         return {}
-    found: dict[str, float] = {}
-    alone = [r.times["bl_total_ms"] for r in recorded if "bl_total_ms" in r.times]
-    spent = [r.times["sd_total_ms"] for r in recorded if "sd_total_ms" in r.times]
-    if alone and len(alone) == len(spent) and sum(spent) > 0:
-        found["ratio_of_means"] = math.fsum(alone) / math.fsum(spent)
-    drafted = math.fsum(r.sizes.get("drafted", 0.0) for r in recorded)
-    if drafted > 0:
-        found["accept_micro"] = math.fsum(r.sizes.get("accepted", 0.0) for r in recorded) / drafted
-    texts = {(r.sample, r.question): r.text for r in file.of("baseline")}
-    both = [r for r in recorded if r.text is not None and (r.sample, r.question) in texts]
-    if both:
-        equal = sum(r.text == texts[r.sample, r.question] for r in both)
-        found["text_identical_to_baseline"] = equal / len(both)
-    return found
+    times = [(r.times.get("bl_total_ms"), r.times.get("sd_total_ms")) for r in recorded]
+    alone, spent = ([ms for ms in column if ms is not None] for column in zip(*times, strict=True))
+    drafted, accepted = (math.fsum(r.sizes.get(key, 0.0) for r in recorded)
+                         for key in ("drafted", "accepted"))  # fmt: skip
+    same = [mine.text == own.text for mine, own in matched(file, recorded[0].model, "baseline")
+            if mine.text is not None and own.text is not None]  # fmt: skip
+    timed = alone and len(alone) == len(spent) and sum(spent) > 0
+    return {
+        "ratio_of_means": math.fsum(alone) / math.fsum(spent) if timed else None,
+        "accept_micro": accepted / drafted if drafted > 0 else None,
+        "text_identical_to_baseline": mean(same) if same else None,
+    }
 
 
 def as_dict(file: ResultFile, findings: Sequence[Any] = (), gamma: int = GAMMA) -> Figures:
@@ -142,10 +137,6 @@ def as_dict(file: ResultFile, findings: Sequence[Any] = (), gamma: int = GAMMA) 
     values: dict[str, list[float]] = {}  # the numbers that belong to no model
     for figure in file.figures:
         values.setdefault(figure.name, []).append(figure.value)
-    config = {  # NaN and Infinity become text
-        key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in file.config.items()
-    }
     return {
         "file": file.name,
         "group": str(file.group),
@@ -159,7 +150,7 @@ def as_dict(file: ResultFile, findings: Sequence[Any] = (), gamma: int = GAMMA) 
         "acceptance": acceptance_dict(file, gamma),
         "figures": {name: average(found) for name, found in values.items()},
         "stated": [asdict(claim) for claim in file.claims],
-        "config": config,
+        "config": dict(file.config),
         "findings": [finding.as_dict() for finding in findings],
     }
 
@@ -174,28 +165,12 @@ def acceptance_dict(file: ResultFile, gamma: int = GAMMA) -> Figures:
 
 
 def _comparison(found: Acceptance) -> Figures:
-    return {
-        "draft": found.draft,
-        "target": found.target,
-        "pairs": found.pairs,
-        "clips": found.clips,
-        "pos_matched": found.matched,
-        "pos_compared": found.compared,
-        "pos_rate": found.rate.value if found.rate else None,
-        "pos_rate_interval": _ends(found.rate),
-        "mean_prefix": found.mean_prefix,
-        "max_prefix": found.max_prefix,
-        **{f"first_window_g{g}": value for g, value in found.first_windows.items()},
-        "gamma": found.gamma,
-        "expected_tokens": found.expected_tokens,
-        "shuffled_rate": found.shuffled.value if found.shuffled else None,
-        "shuffled_interval": _ends(found.shuffled),
-        "cost_ratio": found.cost_ratio,
-        "ceiling": found.ceiling,
-        "predicted_speedup": found.speedup.value if found.speedup else None,
-        "predicted_speedup_interval": _ends(found.speedup),
-    }
-
-
-def _ends(found: Range | None) -> list[float] | None:
-    return list(found.interval) if found and found.interval else None
+    figures = {name: getattr(found, name) for name in _SAME}
+    figures |= {"pos_matched": found.matched, "pos_compared": found.compared}
+    figures |= {f"first_window_g{g}": value for g, value in found.first_windows.items()}
+    for field, name in _RANGES.items():
+        known: Range | None = getattr(found, field)
+        value = "shuffled_rate" if name == "shuffled" else name
+        figures[value] = known.value if known else None
+        figures[f"{name}_interval"] = list(known.interval) if known and known.interval else None
+    return figures

@@ -1,38 +1,33 @@
 """Imported sets on disk: unchanged copies of files, so that newer versions can read them again.
 
-`runs_dir/imported/NAME/set.json` lists {"file", "kept"}; the files are beside it as 000.json, ...
+`runs_dir/imported/NAME.zip` has a member NUMBER/NAME for each file, in the order of the set.
 """
 
 from __future__ import annotations
 
-import json
+import io
 import re
-import shutil
-import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-
-from msgspec import convert
+from typing import NamedTuple
 
 from engine import settings
-from engine.plain_files import JSON_FAULTS, read_limited, reason
+from engine.plain_files import open_regular, reason, write_whole
 from engine.published.read import read_files
-from engine.published.read.read_files import Progress, RecordsError
+from engine.published.read.read_files import LIMIT_BYTES, Progress, RecordsError
 from engine.published.read.record_types import ResultFile
 from engine.quoting import listed
-from engine.storage.schemas import KeptSet, checked
 
-FORMAT = 1
-LIST = "set.json"
-MAX_LIST = 2**22  # bytes; 5,000 files have long names
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9_-])?")
+_DAMAGED = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
 
 
-@dataclass(frozen=True)
-class Kept:
-    """A set as described by its list; no file is read.  problem: why it cannot be opened, or ""."""
+class Kept(NamedTuple):
+    """A kept set; none of its files is read.  problem: why it cannot be opened, or ""."""
 
     name: str
     imported: str
@@ -45,44 +40,36 @@ def root() -> Path:
     return settings.load().runs_dir / "imported"
 
 
-def check_name(name: str) -> str:
-    """The name, if it can be a folder below the root; RecordsError says what is allowed."""
-    if not _NAME.fullmatch(name) or ".." in name or name.endswith((".", " ")):
+def path_of(name: str) -> Path:
+    """The file of a set; RecordsError for a name that could be a path says what is allowed."""
+    if not _NAME.fullmatch(name) or ".." in name:
         raise RecordsError(
             f"{name[:80]!r} cannot name a set: use up to 64 letters (a to z), digits, spaces, . _ "
             "and -, a letter or digit first."
         )
-    return name
+    return root() / f"{name}.zip"
 
 
 def save(name: str, files: Sequence[tuple[str, bytes]]) -> Path:
     """Saves (shown name, bytes) of each file under this name; RecordsError if the name is taken."""
-    folder = root() / check_name(name)
-    if folder.exists():
+    path = path_of(name)
+    if path.exists():
         raise RecordsError(f"A set named {name!r} is kept already: choose another name.")
-    made = folder.with_name(f".{uuid.uuid4().hex}")
-    try:
-        made.mkdir(parents=True)
-        kept = []
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for index, (file, data) in enumerate(files):
-            kept.append({"file": read_files.shown(file), "kept": f"{index:03d}.json"})
-            (made / f"{index:03d}.json").write_bytes(data)
-        when = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        content = {"format": FORMAT, "imported": when, "files": kept}
-        (made / LIST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        made.rename(folder)  # complete or absent
+            archive.writestr(f"{index:03d}/{read_files.shown(file)}", data)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, stream.getvalue())
     except OSError as error:
-        shutil.rmtree(made, ignore_errors=True)
-        raise RecordsError(f"{folder} cannot be written ({error.strerror}): check it.") from error
-    return folder
+        raise RecordsError(f"{path} cannot be written ({error.strerror}): check it.") from error
+    return path
 
 
 def names() -> tuple[str, ...]:
     """The kept sets, by name."""
-    try:
-        found = sorted(path.parent.name for path in root().glob(f"*/{LIST}"))
-    except OSError:
-        return ()
+    found = sorted(path.stem for path in root().glob("*.zip"))
     return tuple(name for name in found if _NAME.fullmatch(name))
 
 
@@ -91,62 +78,58 @@ def listing() -> tuple[Kept, ...]:
     every = []
     for name in names():
         try:
-            found = _listed(root() / name, check_name(name))
-            every.append(Kept(name, found.imported[:40], len(found.files)))
+            with _opened(name) as archive:
+                changed = datetime.fromtimestamp(path_of(name).stat().st_mtime, timezone.utc)
+                when = changed.isoformat(timespec="seconds")
+                every.append(Kept(name, when, len(archive.namelist())))
         except RecordsError as error:
             every.append(Kept(name, "", 0, str(error)))
     return tuple(every)
 
 
 def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:
-    """The files of a kept set; RecordsError if the name is unknown or the list is broken.
+    """The files of a kept set; RecordsError if the name is unknown or the set is damaged.
 
     progress(done, all, name) is called before each file.
     """
-    folder = root() / check_name(name)
-    entries = _listed(folder, name).files
     found = []
-    for number, entry in enumerate(entries):
-        shown = read_files.shown(entry.file)
-        if progress:
-            progress(number, len(entries), shown)
-        try:
-            data = read_limited(folder / entry.kept, read_files.LIMIT_BYTES, links=False)
-        except OSError as error:
-            text = f"{shown} cannot be read ({reason(error)}): import it again."
-            found.append(read_files.unreadable(shown, text))
-        else:
-            found.append(read_files.read_bytes(entry.file, data))
+    with _opened(name) as archive:
+        members = archive.infolist()
+        for number, member in enumerate(members):
+            shown = read_files.shown(member.filename.partition("/")[2])
+            if progress:
+                progress(number, len(members), shown)
+            with archive.open(member) as stream:
+                found.append(read_files.read_bytes(shown, stream.read(LIMIT_BYTES + 1)))
     return tuple(found)
 
 
 def stamp(name: str) -> tuple[tuple[str, int, int], ...]:
-    """(file, size, time of last change) of each file of a set; empty if there is none."""
-    found = []
-    for path in sorted((root() / check_name(name)).glob("*.json")):
-        try:
-            stat = path.stat()
-        except OSError:
-            continue
-        found.append((f"{name}/{path.name}", stat.st_size, stat.st_mtime_ns))
-    return tuple(found)
-
-
-def _listed(folder: Path, name: str) -> KeptSet:
+    """(file, size, time of last change) of a set; empty if there is none."""
     try:
-        return convert(checked(read_limited(folder / LIST, MAX_LIST, links=False)), KeptSet)
+        stat = path_of(name).stat()
+    except OSError:
+        return ()
+    return ((name, stat.st_size, stat.st_mtime_ns),)
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[zipfile.ZipFile]:
+    try:
+        with open_regular(path_of(name), links=False) as stream, zipfile.ZipFile(stream) as archive:
+            yield archive
     except FileNotFoundError as error:
         known = listed(names()) or "none"
         raise RecordsError(f"No imported set is named {name!r}: there are {known}.") from error
-    except (OSError, *JSON_FAULTS) as error:
+    except _DAMAGED as error:
         raise RecordsError(
-            f"The list of the set {name!r} is damaged ({reason(error)}): import its files again."
+            f"The set {name!r} is damaged ({reason(error)}): import its files again."
         ) from error
 
 
 def delete(name: str) -> None:
     """Removes a kept set; RecordsError if there is none."""
-    folder = root() / check_name(name)
-    if not (folder / LIST).is_file() or folder.is_symlink():
-        raise RecordsError(f"No imported set is named {name!r}.")
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        path_of(name).unlink()
+    except OSError as error:
+        raise RecordsError(f"No imported set is named {name!r}.") from error

@@ -9,7 +9,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from engine.published.read import RecordsError, ResultFile, imported_sets, read, read_bytes
+from engine.published.read import (
+    RecordsError,
+    ResultFile,
+    imported_sets,
+    read,
+    read_bytes,
+    read_files,
+)
 from engine.published.read.part_bars import frame
 from engine.published.read.who_answered import shown
 from tests.published.read import synthetic as made
@@ -23,15 +30,15 @@ def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_kept_set_comes_back_as_it_was(runs_dir: Path) -> None:
     data = made.to_bytes(made.flat()).replace(b"1.03", b"NaN", 1)
-    folder = imported_sets.save(
+    kept = imported_sets.save(
         "my set", [("a.json", data), ("../x.json", made.to_bytes(made.failed()))]
     )
-    assert folder == runs_dir / "imported" / "my set" and imported_sets.names() == ("my set",)
+    assert kept == runs_dir / "imported" / "my set.zip" and imported_sets.names() == ("my set",)
     first, second = imported_sets.load("my set")
     assert (first.name, first.samples, second.name) == ("a.json", 4, "x.json")
     assert [p.kind for p in first.problems] == ["finite"] and second.status == "failed"
     imported_sets.delete("my set")
-    assert imported_sets.names() == () and not folder.exists()
+    assert imported_sets.names() == () and not kept.exists()
 
 
 @pytest.mark.parametrize(
@@ -55,21 +62,38 @@ def test_a_name_is_taken_once() -> None:
         imported_sets.load("two")
 
 
-@pytest.mark.parametrize(
-    "listed", ['{"files": [{"file": "x", "kept": "../../secret.json"}]}', "[]", '{"files": [1]}']
-)
-def test_a_damaged_list_opens_no_other_file(runs_dir: Path, listed: str) -> None:
-    folder = imported_sets.save("one", [("a.json", b"{}")])
-    (folder / imported_sets.LIST).write_text(listed)
-    with pytest.raises(RecordsError, match="is damaged"):
+def test_a_damaged_set_says_so(runs_dir: Path) -> None:
+    kept = imported_sets.save("one", [("a.json", made.to_bytes(made.flat()))])
+    whole = kept.read_bytes()
+    for damaged in (b"[]", whole[:-30], whole[:60] + b"XXXX" + whole[64:]):
+        kept.write_bytes(damaged)
+        with pytest.raises(RecordsError, match="is damaged"):
+            imported_sets.load("one")
+
+
+def test_a_set_opens_no_other_file(runs_dir: Path) -> None:
+    kept = imported_sets.save("one", [("a.json", b"{}")])
+    kept.rename(runs_dir / "elsewhere.zip")
+    kept.symlink_to(runs_dir / "elsewhere.zip")
+    with pytest.raises(RecordsError, match="symbolic link"):
         imported_sets.load("one")
+
+
+def test_a_member_over_the_limit_is_not_read_whole(
+    runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported_sets.save("one", [("a.json", bytes(5000)), ("b.json", b"{}")])
+    for module in (imported_sets, read_files):
+        monkeypatch.setattr(module, "LIMIT_BYTES", 1000)
+    first, second = imported_sets.load("one")
+    assert "result files of at most" in first.message and "an empty object" in second.message
 
 
 def test_a_full_disk_leaves_nothing_behind(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(RecordsError, match="No space left"):
         imported_sets.save("one", [("a.json", b"{}")])
     assert list((runs_dir / "imported").iterdir()) == []
@@ -131,8 +155,7 @@ def test_every_group_makes_rows(name: str) -> None:
 
 def test_sets_are_listed_without_reading_their_files(runs_dir: Path) -> None:
     imported_sets.save("good", [("a.json", b"not even JSON"), ("b.json", b"{}")])
-    bad = imported_sets.save("bad", [])
-    (bad / imported_sets.LIST).write_text("[]")
+    imported_sets.save("bad", []).write_text("[]")
     first, second = imported_sets.listing()
     assert (first.name, first.files) == ("bad", 0) and "is damaged" in first.problem
     assert (second.name, second.files, second.problem) == ("good", 2, "")
@@ -140,10 +163,11 @@ def test_sets_are_listed_without_reading_their_files(runs_dir: Path) -> None:
 
 
 def test_the_stamp_of_a_set_changes_with_its_files() -> None:
-    folder = imported_sets.save("one", [("a.json", b"{}")])
+    imported_sets.save("one", [("a.json", b"{}")])
     before = imported_sets.stamp("one")
-    assert len(before) == 2 and imported_sets.stamp("none") == ()
-    (folder / "000.json").write_bytes(b"{ }")
+    assert before and imported_sets.stamp("none") == ()
+    imported_sets.delete("one")
+    imported_sets.save("one", [("a.json", b"{ }")])
     assert imported_sets.stamp("one") != before
 
 
