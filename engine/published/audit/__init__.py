@@ -8,12 +8,12 @@ from typing import NamedTuple
 from msgspec import convert
 
 from engine import settings
-from engine.published.audit import answers, ratios, times, tokens
+from engine.published.audit import answers, times
 from engine.published.audit.findings import AuditFinding, Rule, Severity
 from engine.published.read.record_types import ResultFile
 
 __all__ = ["RULES", "SEVERITIES", "AuditFinding", "Audited", "Rule", "Severity", "audit", "audited"]
-CHECKED = (answers, ratios, times, tokens)  # the modules of the checks
+CHECKED = (answers, times)  # the modules of the checks
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 _TABLE = settings.read_toml(Path(__file__).with_name("rules.toml"))
 RULES = convert(_TABLE["rules"], tuple[Rule, ...])

@@ -70,7 +70,7 @@ class HasPath(Protocol):
     def path(self) -> str: ...
 
 
-Values = Mapping[str, float | str]
+Values = Mapping[str, Any]
 
 
 class Hit(NamedTuple):
@@ -82,9 +82,7 @@ class Hit(NamedTuple):
     model: str
 
 
-def hit(
-    concerned: Iterable[HasPath], whole: int = 0, model: str = "", /, **values: float | str
-) -> Hit:
+def hit(concerned: Iterable[HasPath], whole: int = 0, model: str = "", /, **values: Any) -> Hit:
     return Hit(tuple(concerned), values, whole, model)
 
 
@@ -102,27 +100,23 @@ def of_file(search: FileSearch) -> FileSearch:
     return search
 
 
-def of_model(search: ModelSearch) -> ModelSearch:
-    """Makes a function that searches the records of one model a check."""
+def of_model(search: ModelSearch, timed: bool = False) -> ModelSearch:
+    """Makes a function that searches the records of one model a check.
+
+    timed: without models whose times are in another unit.
+    """
 
     def every(file: ResultFile) -> Hits:
         for model in file.models:
-            yield from (one._replace(model=model) for one in search(file, model))
+            if not (timed and plausible_units.doubts_times(file, model)):
+                yield from (one._replace(model=model) for one in search(file, model))
 
     SEARCHES[search.__name__] = every
     return search
 
 
 def of_times(search: ModelSearch) -> ModelSearch:
-    """The same, without models whose times are in another unit."""
-
-    def every(file: ResultFile) -> Hits:
-        for model in file.models:
-            if not plausible_units.doubts_times(file, model):
-                yield from (one._replace(model=model) for one in search(file, model))
-
-    SEARCHES[search.__name__] = every
-    return search
+    return of_model(search, timed=True)
 
 
 def of_record(
@@ -165,13 +159,13 @@ def _finding(rule: Rule, sentence: Sentence, file: ResultFile, one: Hit) -> Audi
     template = _Template(number)
     message = template.vformat(sentence.message, (), words)
     correction = template.vformat(sentence.correction, (), words)
-    figures = {key: float(v) for key, v in one.values.items() if not isinstance(v, str)}
+    figures = {key: float(v) for key, v in one.values.items() if isinstance(v, (int, float))}
     paths = tuple(concerned.path for concerned in one.concerned)
     return AuditFinding(message, figures, correction, one.model, paths, rule.name, rule.severity)
 
 
 class _Template(Formatter):
-    """Adds {is|are} and {x:ms} to the templates of Python."""
+    """Adds {is|are}, {x:ms} and {x:span} to the templates of Python."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -182,6 +176,8 @@ class _Template(Formatter):
         return kwargs[str(key)]
 
     def format_field(self, value: Any, spec: str) -> str:
+        if spec == "span":  # "12 ms", "5 s", "0.02 ms"
+            return f"{value / 1000:,.4g} s" if value >= 1000 else f"{value:,.3g} ms"
         return precise_ms(value) if spec == "ms" else format(value, spec)
 
 
