@@ -21,7 +21,6 @@ from engine.verify import (
     cache_checks,
     checks,
     extents,
-    observer,
     pictures,
     projection,
     stage_times,
@@ -75,7 +74,7 @@ class _ModelChecks:
 
     def __init__(self, adapter: Adapter, request: VerifyRequest, watcher: VerifyWatcher) -> None:
         self.adapter, self.request, self.watcher = adapter, request, watcher
-        self.pairs = observer.Pairs()
+        self.pairs = stage_times.Pairs()
         self.backend: Ran = "eager"
         self.once = True  # the checks per model are still to be done
 
@@ -113,8 +112,8 @@ class _ModelChecks:
             yield Verdict.of("answer", name, sample.id, CheckFinding("failed", sentence))
 
 
-def _observed(pairs: observer.Pairs) -> Attempt:
-    return Attempt(observer.observer(pairs), pairs.load)
+def _observed(pairs: stage_times.Pairs) -> Attempt:
+    return Attempt(stage_times.observer(pairs), pairs.load)
 
 
 class SampleChecks:
@@ -125,7 +124,7 @@ class SampleChecks:
         self.sample, self.other, self.request = sample, other, model.request
         self.once = model.once
         self.now = ""
-        self.pairs = observer.Pairs()
+        self.pairs = stage_times.Pairs()
         self.doing("loading and preprocessing the sample")
         cancelled = model.watcher.cancelled
         self.subject = Subject(self.adapter, sample, self.request, folder / "features", cancelled)
@@ -306,9 +305,9 @@ class SampleChecks:
     def left_as_found(self) -> CheckFinding:
         """Before that, the cost of the probe: the pairs of the quietest attempt, repeated while the
         probe seems slow and the machine is busy."""
-        tries: list[observer.Pairs] = []
+        tries: list[stage_times.Pairs] = []
         while needs_retry([_observed(one) for one in tries]):
-            tries.append(observer.pairs(self.subject, PAIRS, PAIRS_S))
+            tries.append(stage_times.pairs(self.subject, PAIRS, PAIRS_S))
         self.pairs = min(tries, key=lambda one: (one.load.waited or 0.0) if one.load else 0.0)
         self.doing("checking that the model is unchanged")
         again = checks.compare(self.plain, self.subject.plain(self.subject.greedy), self.rounding)

@@ -202,9 +202,9 @@ def probe_changes_what_it_sees(patch: Patch) -> None:
 
 
 def probe_is_slow(patch: Patch) -> None:
-    from engine.verify import observer, runner
+    from engine.verify import runner, stage_times
 
-    patch.setattr(runner, "PAIRS", observer.MANY)
+    patch.setattr(runner, "PAIRS", stage_times.MANY)
     patch.setattr(runner, "PAIRS_S", 60.0)
     enter = VisionProbe.__enter__
 

@@ -11,7 +11,7 @@ import torch
 from engine.machine.clocks import Moment
 from engine.machine.load import MachineLoad
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Source, Span
-from engine.verify import observer, stage_times
+from engine.verify import stage_times
 from engine.verify.answer_paths import RecordedAnswer
 from engine.verify.stage_times import TimedRun, clocks_differ, token_faults
 from engine.verify.verdict import BEYOND, Attempt, final_finding
@@ -106,26 +106,28 @@ def test_a_probe_that_misses_most_is_a_fault_whatever_the_load() -> None:
 ANSWER_MS = 400.0  # a natural answer; the pairs are short answers
 
 
-def pairs(costs: Sequence[float], bare: float = 13.0, answer: float = ANSWER_MS) -> observer.Pairs:
-    return observer.Pairs(tuple((bare, bare + cost) for cost in costs), (), (answer,))
+def pairs(
+    costs: Sequence[float], bare: float = 13.0, answer: float = ANSWER_MS
+) -> stage_times.Pairs:
+    return stage_times.Pairs(tuple((bare, bare + cost) for cost in costs), (), (answer,))
 
 
-def with_net(found: observer.Pairs, costs: Sequence[float], bare: float) -> observer.Pairs:
+def with_net(found: stage_times.Pairs, costs: Sequence[float], bare: float) -> stage_times.Pairs:
     return replace(found, net_ms=tuple((bare, bare + cost) for cost in costs))
 
 
 def test_a_slow_probe_is_a_fault_whatever_the_load() -> None:
     slow, noise = pairs([60.0 + i % 3 for i in range(40)]), [1.0 + i % 3 for i in range(40)]
-    assert not observer.observer(slow).evidence[BEYOND]
-    assert not observer.observer(with_net(slow, noise, 50.0)).evidence[BEYOND]
-    assert observer.observer(with_net(slow, [60.0] * 40, 50.0)).evidence[BEYOND]
+    assert not stage_times.observer(slow).evidence[BEYOND]
+    assert not stage_times.observer(with_net(slow, noise, 50.0)).evidence[BEYOND]
+    assert stage_times.observer(with_net(slow, [60.0] * 40, 50.0)).evidence[BEYOND]
     noisy = pairs([90.0 * (-1) ** i for i in range(40)], 100.0)
-    assert observer.observer(noisy).outcome == "unresolved"
-    assert observer.observer(with_net(noisy, [60.0] * 40, 50.0)).outcome == "failed"
+    assert stage_times.observer(noisy).outcome == "unresolved"
+    assert stage_times.observer(with_net(noisy, [60.0] * 40, 50.0)).outcome == "failed"
     few = with_net(pairs([60.0] * 10), [60.0] * 10, 50.0)
-    assert not observer.observer(few).evidence[BEYOND]
+    assert not stage_times.observer(few).evidence[BEYOND]
     dear = with_net(slow, [2.0] * 40, 5.0)  # much of a short answer, little of the whole one
-    assert not observer.observer(dear).evidence[BEYOND]
+    assert not stage_times.observer(dear).evidence[BEYOND]
 
 
 @pytest.mark.parametrize("speed", [0.2, 1.0, 5.0])
@@ -144,16 +146,24 @@ def test_the_probes_cost_fails_only_as_a_share_and_in_ms(
 ) -> None:
     """Also on a processor that takes `speed` times as long, unless the cost is on the border."""
     costs = [speed * (cost + 0.01 * (i % 3)) for i in range(40)]
-    found = observer.observer(pairs(costs, speed * 13, speed * answer))
+    found = stage_times.observer(pairs(costs, speed * 13, speed * answer))
     if answer == 15 and speed == 5:  # 1.6 ms of 75 ms
         outcome = "failed"
     assert found.outcome == outcome, found.sentence
     assert found.figure == pytest.approx(cost / answer, rel=0.1)
 
 
-def test_a_token_outside_stage_4_fails() -> None:
-    found = stage_times.clock(rounds((result(), result(tokens=(10, 90)), result())))
-    assert "not within stage 4" in found.sentence and found.evidence[BEYOND]
+@pytest.mark.parametrize(
+    ("tokens", "words"),
+    [((10, 90), "not within the decode stage"), ((90, 80), "before that of the previous one")],
+)
+def test_a_token_outside_stage_4_or_out_of_order_fails(
+    tokens: tuple[float, float], words: str
+) -> None:
+    found = stage_times.figures(rounds((result(), result(tokens=tokens), result())))
+    assert any(words in fault for fault in found.evidence["faults"])
+    fine = stage_times.figures(rounds((result(),) * 3)).evidence["faults"]
+    assert not any(words in fault for fault in fine)
 
 
 def test_a_frame_that_waits_explain_may_be_load_and_another_is_a_fault() -> None:
@@ -197,7 +207,6 @@ def test_a_clock_that_only_goes_forward_passes() -> None:
     "bad",
     [
         result(vision=-1),
-        result(tokens=(90, 80)),
         result(rest=-10),
         RunResult(
             REQUEST,
@@ -221,21 +230,21 @@ def test_clocks_that_disagree_fail(outer: float) -> None:
 
 
 def test_the_probes_cost_is_open_where_its_interval_holds_the_bound() -> None:
-    found = observer.observer(pairs([30.0 * (-1) ** i for i in range(9)]))
+    found = stage_times.observer(pairs([30.0 * (-1) ** i for i in range(9)]))
     assert found.outcome == "unresolved" and "Not resolved with 9 pairs" in found.sentence
-    border = observer.observer(pairs([3.9 + 0.2 * (i % 2) for i in range(40)]))
+    border = stage_times.observer(pairs([3.9 + 0.2 * (i % 2) for i in range(40)]))
     assert border.outcome == "unresolved" and border.bound == 0.01
-    assert observer.observer(pairs([0.1] * 3)).outcome == "unresolved"  # no interval of 95 %
+    assert stage_times.observer(pairs([0.1] * 3)).outcome == "unresolved"  # no interval of 95 %
 
 
 def test_the_probes_cost_is_told_in_microseconds_and_of_the_whole_answer() -> None:
-    found = observer.observer(pairs([0.17, 0.18, 0.19] * 12, answer=420.0))
+    found = stage_times.observer(pairs([0.17, 0.18, 0.19] * 12, answer=420.0))
     assert found.sentence == (
         "The probe adds 180 us (95 % interval 170 to 190 us, 36 pairs) to a generate() of 420 ms: "
         "0.04% (0.04% to 0.05%)."
     )
     several = pairs([0.18] * 10, answer=100.0) + pairs([0.18] * 10, answer=300.0)
-    assert observer.observer(several).figure == pytest.approx(0.18 / 200)
+    assert stage_times.observer(several).figure == pytest.approx(0.18 / 200)
 
 
 @pytest.mark.parametrize(("total", "outcome"), [(10.0, "passed"), (200.0, "failed")])
