@@ -1,6 +1,6 @@
-"""Compares two answers token by token: exact, a tie within rounding, or a mismatch.
+"""Compares two answers token by token: exact, a tie within rounding, or a mismatch; and checks what
+recorded answers show: pixels, greedy, counted, encodings, ends, and what is left behind.
 
-Also checks what recorded answers show: pixels, greedy, counted, encodings, and what is left behind.
 The comparison must itself find differences that are planted in a recorded answer.
 """
 
@@ -15,7 +15,7 @@ import torch
 
 from engine import quoting
 from engine.models.adapter import Adapter
-from engine.storage.schemas import Outcome
+from engine.storage.schemas import PASSED, Outcome
 from engine.types import Pixels
 from engine.verify.answer_paths import RecordedAnswer, Subject
 from engine.verify.verdict import CheckFinding, judged
@@ -28,6 +28,7 @@ OUTCOMES: dict[Result, Outcome] = {
     "MISMATCH": "failed",
 }
 Pieces = Callable[[Sequence[int]], list[str]]
+Pair = tuple[RecordedAnswer, RecordedAnswer]  # plain, and another way
 
 
 @dataclass(frozen=True)
@@ -43,22 +44,18 @@ class AnswerComparison:
 
     @property
     def sentence(self) -> str:
+        apart, noise = f"{self.logit_difference:.3g}", f"{self.rounding:.3g}"
+        equal = f"{self.result}: all {self.length} tokens are equal"
         if self.result == "EXACT":
-            return (
-                f"EXACT: all {self.length} tokens are equal; logits differ by at most "
-                f"{self.logit_difference:.3g}."
-            )
+            return f"{equal}; logits differ by at most {apart}."
         if self.result == "DRIFT":
             return (
-                f"DRIFT: all {self.length} tokens are equal, but logits differ by "
-                f"{self.logit_difference:.3g}; rounding explains only {self.rounding:.3g}, so "
-                "the computation is not the same."
+                f"{equal}, but logits differ by {apart}; rounding explains only {noise}, so the "
+                "computation is not the same."
             )
-        where = f"token {(self.position or 0) + 1} of {self.length} differs"
-        figures = f"{self.logit_difference:.3g} apart, rounding explains {self.rounding:.3g}"
-        if self.result == "NUMERIC TIE":
-            return f"NUMERIC TIE: {where}, and both tokens are equally good (logits {figures})."
-        return f"MISMATCH: {where} (logits {figures})."
+        where = f"{self.result}: token {(self.position or 0) + 1} of {self.length} differs"
+        tie = ", and both tokens are equally good" if self.result == "NUMERIC TIE" else ""
+        return f"{where}{tie} (logits {apart} apart, rounding explains {noise})."
 
 
 def compare(plain: RecordedAnswer, other: RecordedAnswer, rounding: float) -> AnswerComparison:
@@ -68,8 +65,8 @@ def compare(plain: RecordedAnswer, other: RecordedAnswer, rounding: float) -> An
     is a different one and could give other tokens on another sample.
     """
     at = first_difference(plain.ids, other.ids)
-    reached = len(plain.ids) if at is None else at + 1
-    apart = _apart(plain, other, slice(0, reached) if at is None else slice(at, at + 1))
+    rows = slice(0, len(plain.ids)) if at is None else slice(at, at + 1)
+    apart = _apart(plain, other, rows)
     result: Result = "EXACT" if apart <= 2 * rounding else "DRIFT"
     if at is not None:
         result = "NUMERIC TIE" if _tied(plain, other, at, apart, rounding) else "MISMATCH"
@@ -101,13 +98,13 @@ def _tied(
 
 
 def finding(
-    pairs: Sequence[tuple[RecordedAnswer, RecordedAnswer]], rounding: float, pieces: Pieces
+    pairs: Sequence[Pair], rounding: float, pieces: Pieces
 ) -> tuple[CheckFinding, AnswerComparison]:
     """The worst comparison of plain with another way, as a finding with evidence: both answers as
     tokens, and both sides' two best logits at the first difference."""
-    found = [(compare(*pair, rounding), *pair) for pair in pairs]
+    compared = [(compare(*pair, rounding), *pair) for pair in pairs]
     order = list(OUTCOMES)
-    worst, plain, other = max(found, key=lambda one: order.index(one[0].result))
+    worst, plain, other = max(compared, key=lambda row: order.index(row[0].result))
     at, embeddings = worst.position, None
     if plain.embeds.shape == other.embeds.shape and plain.embeds.numel():
         embeddings = float((plain.embeds.float() - other.embeds.float()).abs().max())
@@ -128,9 +125,24 @@ def finding(
         "first_embeddings_difference": embeddings,
         **sides,
     }
-    equal = worst.length if at is None else at
-    shown = (equal, worst.length, "equal tokens", evidence)
+    shown = (worst.length if at is None else at, worst.length, "equal tokens", evidence)
     return CheckFinding(OUTCOMES[worst.result], worst.sentence, *shown), worst
+
+
+PAST = 256  # tokens; the default limit of an ordinary run
+
+
+def long(pair: Pair, rounding: float, pieces: Pieces) -> CheckFinding:
+    """Compares a forced answer; open if the context ends before its position 256."""
+    found, _ = finding([pair], rounding, pieces)
+    plain, _ = pair
+    length = len(plain.ids)
+    reached = {"new_tokens": length, "positions": plain.context + length}
+    sentence = f"Forced to {length:,} tokens. {found.sentence}"
+    found = replace(found, sentence=sentence, evidence={**found.evidence, **reached})
+    if found.outcome not in PASSED or length > PAST:
+        return found
+    return found.opened(f"The context is too short for an answer of more than {PAST} tokens.")
 
 
 def not_the_best(answer: RecordedAnswer) -> list[int]:
@@ -179,13 +191,12 @@ def pixels(setting: Pixels, levels: float, used: bool) -> CheckFinding:
 
 def greedy(answers: Iterable[RecordedAnswer]) -> CheckFinding:
     """Each token has the highest logit of its step."""
-    found = list(answers)
-    wrong = {a.way: places for a in found if (places := not_the_best(a))}
-    steps = {a.way: len(a.ids) for a in found}
-    faults = [
-        f"{way}: not the highest logit of its step at {len(places)} of {steps[way]} tokens."
-        for way, places in wrong.items()
-    ]
+    faults, wrong = [], {}
+    for answer in answers:
+        if places := not_the_best(answer):
+            wrong[answer.way] = places
+            tokens = f"{len(places)} of {len(answer.ids)} tokens"
+            faults.append(f"{answer.way}: not the highest logit of its step at {tokens}.")
     good = "Every token of every way has the highest logit of its step."
     return judged(faults, good, "ways", {"positions": wrong})
 
@@ -194,19 +205,19 @@ def counted(
     answers: Iterable[RecordedAnswer], text: Callable[[Sequence[int]], str]
 ) -> CheckFinding:
     """The result has exactly the tokens that the head computed; `text` decodes ids."""
-    found = list(answers)
-    counts = {a.way: {"computed": len(a.logits), "returned": len(a.ids)} for a in found}
-    faults = [
-        f"{way}: {c['computed']} tokens were computed and {c['returned']} returned."
-        for way, c in counts.items()
-        if c["computed"] != c["returned"]
-    ]
-    faults += [fault for answer in found for fault in misreported(answer, text)]
+    counts, faults, misquoted = {}, list[str](), list[str]()
+    for answer in answers:
+        computed, returned = len(answer.logits), len(answer.ids)
+        counts[answer.way] = {"computed": computed, "returned": returned}
+        if computed != returned:
+            tokens = f"{computed} tokens were computed and {returned} returned"
+            faults.append(f"{answer.way}: {tokens}.")
+        misquoted += misreported(answer, text)
     good = (
         "Every way returns exactly the tokens that the language model's head computed, with their "
         "text and context."
     )
-    return judged(faults, good, "ways", {"counts": counts})
+    return judged(faults + misquoted, good, "ways", {"counts": counts})
 
 
 def misreported(answer: RecordedAnswer, text: Callable[[Sequence[int]], str]) -> Iterable[str]:
@@ -217,10 +228,39 @@ def misreported(answer: RecordedAnswer, text: Callable[[Sequence[int]], str]) ->
     if generation.text != text(answer.ids):
         yield f"{answer.way}: the text is not that of its tokens."
     if generation.prompt_tokens != answer.context:
-        yield (
-            f"{answer.way}: it reports a context of {generation.prompt_tokens} tokens, but "
-            f"{answer.context} entered the language model."
-        )
+        reported = f"it reports a context of {generation.prompt_tokens} tokens"
+        yield f"{answer.way}: {reported}, but {answer.context} entered the language model."
+
+
+def ends(answers: Mapping[str, RecordedAnswer], eos_ids: Sequence[int]) -> CheckFinding:
+    """Every way must end where plain does, with one end token; open if plain reaches its limit."""
+    faults = [fault for answer in answers.values() for fault in ends_wrong(answer, eos_ids)]
+    length, natural = len(answers["plain"].ids), _ended(answers["plain"], eos_ids)
+    faults += [
+        f"{way}: the end token of plain's answer is missing."
+        for way, answer in answers.items()
+        if natural and not _ended(answer, eos_ids)
+    ]
+    counts = {way: len(answer.ids) for way, answer in answers.items()}
+    evidence = {"natural_end": natural, "new_tokens": counts, "faults": faults}
+    good = f"All ways end after {length:,} tokens, with one end token."
+    endless = f"It does not end within {length:,} tokens, so its end is not covered."
+    return judged(faults, good, "", evidence, () if natural else (endless,))
+
+
+def _ended(answer: RecordedAnswer, eos_ids: Sequence[int]) -> bool:
+    return bool(answer.ids) and answer.ids[-1] in eos_ids
+
+
+def ends_wrong(answer: RecordedAnswer, eos_ids: Sequence[int]) -> Iterator[str]:
+    """Faults: an end token before the last one, or a stop reason that contradicts the ids."""
+    if any(token in eos_ids for token in answer.ids[:-1]):
+        yield f"{answer.way}: there is an end token before the last token."
+    if answer.result is None or not answer.ids:
+        return
+    right, stop = "eos" if _ended(answer, eos_ids) else "length", answer.result.generation.stop
+    if stop != right:
+        yield f"{answer.way}: it reports a stop by {stop!r}, but stopped by {right!r}."
 
 
 def prefix(found: CheckFinding, reused: RecordedAnswer) -> CheckFinding:
@@ -239,15 +279,15 @@ def encoded_once(answers: Mapping[str, RecordedAnswer], subject: Subject) -> Che
     tower, *after = plain.seen
     faults = []
     if units is None and tower.pictures != pictures:
-        faults = [
-            f"plain: the vision tower saw {tower.pictures} pictures, but {pictures} are shown."
-        ]
+        saw = f"the vision tower saw {tower.pictures} pictures, but {pictures} are shown"
+        faults = [f"plain: {saw}."]
     if units is not None and tower.pictures != units:
         faults = [f"plain: the vision tower saw {tower.pictures} tiles or patches, not {units}."]
-    for seen in after:
-        if seen.calls != tower.calls:
-            times = f"{seen.calls} times, the tower {tower.calls}"
-            faults.append(f"plain: {seen.module} ran {times}.")
+    faults += [
+        f"plain: {seen.module} ran {seen.calls} times, the tower {tower.calls}."
+        for seen in after
+        if seen.calls != tower.calls
+    ]
     for way, answer in answers.items():
         if way in ENCODING and answer.seen != plain.seen:
             faults.append(f"{way}: its calls of the vision modules differ from those of plain.")
@@ -288,14 +328,14 @@ def planted(plain: RecordedAnswer) -> Iterator[tuple[str, RecordedAnswer]]:
 
 def comparison(plain: RecordedAnswer, rounding: float) -> CheckFinding:
     """The comparison must find each planted difference, and none in an unchanged copy."""
-    found = {
+    noticed = {
         what: OUTCOMES[compare(plain, copy, rounding).result] == "failed"
         for what, copy in planted(plain)
     }
     worse = replace(plain, ids=(*plain.ids[:-1], int(plain.logits[-1].argmin())))
-    found["a last token that is not the best"] = greedy([worse]).outcome == "failed"
-    faults = [f"The comparison does not find {what}." for what, seen in found.items() if not seen]
+    noticed["a last token that is not the best"] = greedy([worse]).outcome == "failed"
+    faults = [f"The comparison does not find {what}." for what, seen in noticed.items() if not seen]
     if compare(plain, replace(plain, way="copy"), rounding).result != "EXACT":
         faults.append("The comparison finds a difference between equal answers.")
-    good = f"All {len(found)} planted differences in {len(plain.ids):,} tokens were found."
-    return judged(faults, good, "differences missed", {"planted": found})
+    good = f"All {len(noticed)} planted differences in {len(plain.ids):,} tokens were found."
+    return judged(faults, good, "differences missed", {"planted": noticed})

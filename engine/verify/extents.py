@@ -1,4 +1,4 @@
-"""Compares answers to their natural end, past position 256, in batches and under other settings.
+"""Compares answers in batches and under other sampling settings.
 
 A trained model's best token is often so likely that no sampling setting changes the answer.
 Therefore a hook on the language model's head flattens the logits of every way, so that temperature,
@@ -7,7 +7,7 @@ top_p, seed and minimum length change the tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,6 @@ from engine.verify.answer_paths import AnswerRecorder, RecordedAnswer, Subject
 from engine.verify.checks import Pieces
 from engine.verify.verdict import CheckFinding, judged
 
-PAST = 256  # tokens; the default limit of an ordinary run
 LONG = 272  # tokens of the forced long answer
 
 
@@ -30,47 +29,6 @@ def forced(subject: Subject) -> DecodeConfig:
     """Greedy with exactly LONG tokens, or fewer if the context is too short."""
     length = min(LONG, subject.adapter.context_limit - subject.prepared.context_tokens)
     return replace(subject.greedy, max_new_tokens=length, min_new_tokens=length)
-
-
-def long(
-    plain: RecordedAnswer, others: Sequence[RecordedAnswer], rounding: float, pieces: Pieces
-) -> CheckFinding:
-    """Compares a forced answer; open if the context ends before its position 256."""
-    found, worst = checks.finding([(plain, other) for other in others], rounding, pieces)
-    length, outcome = len(plain.ids), found.outcome
-    sentence = f"Forced to {length:,} tokens. {worst.sentence}"
-    if outcome in ("passed", "tie") and length <= PAST:
-        sentence += f" The context is too short for an answer of more than {PAST} tokens."
-        outcome = "unresolved"
-    reached = {"new_tokens": length, "positions": plain.context + length}
-    evidence = {**found.evidence, **reached}
-    return replace(found, outcome=outcome, sentence=sentence, evidence=evidence)
-
-
-def ends(answers: Mapping[str, RecordedAnswer], eos_ids: Sequence[int]) -> CheckFinding:
-    """Every way must end where plain does, with one end token; open if plain reaches its limit."""
-    faults = [fault for answer in answers.values() for fault in ends_wrong(answer, eos_ids)]
-    plain = answers["plain"]
-    natural = bool(plain.ids) and plain.ids[-1] in eos_ids
-    for way, answer in answers.items():
-        if natural and (not answer.ids or answer.ids[-1] not in eos_ids):
-            faults.append(f"{way}: the end token of plain's answer is missing.")
-    counts = {way: len(answer.ids) for way, answer in answers.items()}
-    evidence = {"natural_end": natural, "new_tokens": counts, "faults": faults}
-    good = f"All ways end after {len(plain.ids):,} tokens, with one end token."
-    endless = f"It does not end within {len(plain.ids):,} tokens, so its end is not covered."
-    return judged(faults, good, "", evidence, () if natural else (endless,))
-
-
-def ends_wrong(answer: RecordedAnswer, eos_ids: Sequence[int]) -> Iterator[str]:
-    """Faults: an end token before the last one, or a stop reason that contradicts the ids."""
-    if any(one in eos_ids for one in answer.ids[:-1]):
-        yield f"{answer.way}: there is an end token before the last token."
-    if answer.result is None or not answer.ids:
-        return
-    right, stop = "eos" if answer.ids[-1] in eos_ids else "length", answer.result.generation.stop
-    if stop != right:
-        yield f"{answer.way}: it reports a stop by {stop!r}, but stopped by {right!r}."
 
 
 def batch(
@@ -89,10 +47,10 @@ def batch(
         lambda module, given, out: steps.append(out.detach().to("cpu", torch.float32, copy=True))
     )
     try:
-        found = batch_run.run(adapter, requests, None)
+        rows = batch_run.run(adapter, requests, None)
     finally:
         handle.remove()
-    results = [one for one in found if isinstance(one, RunResult)]
+    results = [row for row in rows if isinstance(row, RunResult)]
     if len(results) < size:
         return CheckFinding("failed", f"{len(results):,} of {size:,} rows of a batch answered.")
     pairs = []
@@ -100,14 +58,14 @@ def batch(
         plain, ids = plains[order[row]], result.generation.token_ids
         logits = torch.stack([scores[row] for scores in steps[: len(ids)]])
         pairs.append((plain, replace(plain, way=f"row {row + 1}", ids=ids, logits=logits)))
-    compared, worst = checks.finding(pairs, 4 * rounding, pieces)
-    outcome, sentence = compared.outcome, f"A batch of {size:,}. {worst.way}: {worst.sentence}"
-    if outcome == "failed" and adapter.dtype != torch.float32:
-        outcome, sentence = "unresolved", f"{sentence} Batches are not covered in this dtype."
+    found, worst = checks.finding(pairs, 4 * rounding, pieces)
+    sentence = f"A batch of {size:,}. {worst.way}: {worst.sentence}"
+    found = replace(found, sentence=sentence, evidence={**found.evidence, "size": size})
     if faults := list(_batch_misreported([plain for plain, _ in pairs], results)):
-        outcome, sentence = "failed", faults[0]
-    evidence = {**compared.evidence, "size": size}
-    return replace(compared, outcome=outcome, sentence=sentence, evidence=evidence)
+        return replace(found, outcome="failed", sentence=faults[0])
+    if found.outcome == "failed" and adapter.dtype != torch.float32:
+        return found.opened("Batches are not covered in this dtype.")
+    return found
 
 
 def _batch_misreported(
@@ -165,23 +123,16 @@ def flat(plain: RecordedAnswer) -> LogitsChange:
     return lambda logits: logits * scale
 
 
-def ending(plain: RecordedAnswer, eos_ids: tuple[int, ...]) -> LogitsChange:
+def ending(plain: RecordedAnswer, eos_id: int) -> LogitsChange:
     lift = 2 * float(plain.logits.abs().max()) + 1
-
-    def change(logits: torch.Tensor) -> torch.Tensor:
-        logits = logits.clone()
-        logits[..., eos_ids[0]] = lift
-        return logits
-
-    return change
+    return lambda logits: logits.index_fill(-1, torch.tensor(eos_id, device=logits.device), lift)
 
 
 @torch.inference_mode()
 def own(subject: Subject, config: DecodeConfig) -> RecordedAnswer:
     """The model's own generate() with the request's settings, the checkpoint's rules and the same
     seed; the settings are built without engine.decoding.decode."""
-    adapter = subject.adapter
-    options = subject.options(config)
+    adapter, options = subject.adapter, subject.options(config)
     devices = [] if adapter.device.type == "cpu" else [adapter.device]
     with AnswerRecorder(adapter) as watch, torch.random.fork_rng(devices):
         torch.manual_seed(config.seed)
@@ -205,12 +156,11 @@ def settings(
     adapter, answers = subject.adapter, dict[str, tuple[int, ...]]()
     unequal, misreported, open_ = list[str](), list[str](), list[str]()
     favoured = ENDING if subject.backend == "eager" else {}  # a graph has its own minimum length
-    tried = [(name, values, flat(plain)) for name, values in SETTINGS.items()]
-    tried += [(name, more, ending(plain, adapter.eos_ids)) for name, more in favoured.items()]
-    for name, values, change in tried:
+    flattened, ended = flat(plain), ending(plain, adapter.eos_ids[0])
+    for name, values in {**SETTINGS, **favoured}.items():
         doing(f"sampling on flattened logits: {name}")
         config = replace(subject.greedy, max_new_tokens=TOKENS, **values)
-        with changed(adapter, change):
+        with changed(adapter, flattened if name in SETTINGS else ended):
             wanted = own(subject, config)
             ways = [way for way in ("hooked", "decoupled") if way in subject.ways]
             others = [getattr(subject, way)(config) for way in ways]
@@ -221,11 +171,12 @@ def settings(
                 close = 0 < compared.logit_difference <= rounding and name in SETTINGS
                 kept = open_ if close else unequal
                 kept.append(f"With another {name}, {other.way}: {compared.sentence}")
-            wrong = (*checks.misreported(other, text), *ends_wrong(other, adapter.eos_ids))
+            wrong = (*checks.misreported(other, text), *checks.ends_wrong(other, adapter.eos_ids))
             misreported += [f"With another {name}: {fault}" for fault in wrong]
-    idle = [name for name in SETTINGS if name != "sampled" and answers[name] == answers["sampled"]]
     open_ += [
-        f"Another {name} does not change the tokens, so this was not compared." for name in idle
+        f"Another {name} does not change the tokens, so this was not compared."
+        for name in SETTINGS
+        if name != "sampled" and answers[name] == answers["sampled"]
     ]
     faults = unequal + misreported
     good = f"All ways give plain's tokens with {len(answers)} settings, on flattened logits."

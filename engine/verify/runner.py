@@ -229,8 +229,7 @@ class SampleChecks:
         finding, worst = checks.finding(pairs, self.rounding, self.pieces)
         if worst.result == "EXACT" or not 0 < worst.logit_difference <= self.rounding:
             return finding
-        sentence = f"{finding.sentence} The draws cannot be compared beyond rounding."
-        return replace(finding, outcome="unresolved", sentence=sentence)
+        return finding.opened("The draws cannot be compared beyond rounding.")
 
     def _timings(self) -> Iterator[tuple[str, CheckFinding]]:
         """The checks of repeated runs; on a busy machine failed ones are repeated."""
@@ -287,8 +286,8 @@ class SampleChecks:
 
     def long(self) -> CheckFinding:
         noise = max(self.rounding, rounding(self.adapter, self.subject.prepared, self.forced))
-        others = [self.subject.decoupled(extents.forced(self.subject))]
-        return extents.long(self.forced, others, noise, self.pieces)
+        other = self.subject.decoupled(extents.forced(self.subject))
+        return checks.long((self.forced, other), noise, self.pieces)
 
     @cached_property
     def work(self) -> tuple[list[stage_work.WorkLog], stage_work.Contents]:
@@ -323,7 +322,7 @@ STEPS: dict[str, Callable[[SampleChecks], CheckFinding]] = {
     "equal_features": lambda c: c.equal("features"),
     "equal_prefix": lambda c: checks.prefix(c.equal("reused"), c.answers["reused"]),
     "equal_sampled": SampleChecks.sampled,
-    "ends": lambda c: extents.ends(c.answers, c.adapter.eos_ids),
+    "ends": lambda c: checks.ends(c.answers, c.adapter.eos_ids),
     "greedy": lambda c: checks.greedy(c.answers.values()),
     "counted": lambda c: checks.counted(c.answers.values(), c.text),
     "encoded_once": lambda c: checks.encoded_once(c.answers, c.subject),

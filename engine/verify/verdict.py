@@ -123,6 +123,10 @@ class CheckFinding:
     unit: str = ""
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
+    def opened(self, why: str) -> Self:
+        """The same, but open, for one more reason."""
+        return replace(self, outcome="unresolved", sentence=f"{self.sentence} {why}")
+
 
 def judged(
     faults: Sequence[str],

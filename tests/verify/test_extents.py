@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Stop
-from engine.verify import checks, extents
+from engine.verify import checks
 from engine.verify.answer_paths import ModuleCalls, RecordedAnswer
 
 EOS = (2,)
@@ -44,14 +44,14 @@ PLAIN = answer("plain", (5, 6, 2))
 def test_every_way_ends_where_generate_does(
     ids: tuple[int, ...], stop: Stop, outcome: str, words: str
 ) -> None:
-    found = extents.ends({"plain": PLAIN, "hooked": answer("hooked", ids, stop)}, EOS)
+    found = checks.ends({"plain": PLAIN, "hooked": answer("hooked", ids, stop)}, EOS)
     assert found.outcome == outcome and words in found.sentence
     assert found.evidence["natural_end"]
 
 
 def test_an_answer_that_reaches_its_limit_leaves_the_end_open() -> None:
     cut = {"plain": answer("plain", (5, 6)), "hooked": answer("hooked", (5, 6), "length")}
-    found = extents.ends(cut, EOS)
+    found = checks.ends(cut, EOS)
     assert found.outcome == "unresolved" and "not covered" in found.sentence
 
 
@@ -60,14 +60,14 @@ def test_a_long_answer_says_how_far_it_reached_and_is_open_where_the_context_end
         return [str(one) for one in ids]
 
     whole = answer("plain", (5,) * 272)
-    found = extents.long(whole, [replace(whole, way="decoupled")], 1e-5, pieces)
+    found = checks.long((whole, replace(whole, way="decoupled")), 1e-5, pieces)
     assert found.outcome == "passed"
     assert (found.evidence["new_tokens"], found.evidence["positions"]) == (272, 281)
     short = answer("plain", (5,) * 200)
-    found = extents.long(short, [replace(short, way="decoupled")], 1e-5, pieces)
+    found = checks.long((short, replace(short, way="decoupled")), 1e-5, pieces)
     assert found.outcome == "unresolved" and "too short" in found.sentence
     wrong = replace(whole, way="decoupled", ids=(*whole.ids[:-1], 4))
-    assert extents.long(whole, [wrong], 1e-5, pieces).outcome == "failed"
+    assert checks.long((whole, wrong), 1e-5, pieces).outcome == "failed"
 
 
 def test_the_comparison_is_tried_on_planted_differences(monkeypatch: pytest.MonkeyPatch) -> None:
