@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +12,11 @@ from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo import props
 from engine.demo.backdrop import Surroundings, make_surroundings, paint_ground, paint_sky
 from engine.demo.camera import HEIGHT, WIDTH, Camera, Canvas, Light
+from engine.demo.props import Prop
 
 FPS = 20
 FRAMES = 20
 REACH = 60.0  # metres: nothing stands farther away
-
-MIRRORED = ("curve", "guardrail side", "pedestrian")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +79,9 @@ def render(seed: int) -> Scene:
         picture = Image.fromarray(ground).resize((WIDTH, HEIGHT), Image.Resampling.BILINEAR)
         canvas = Canvas(picture, Image.fromarray(label), camera, light)
         for thing in still:
-            if thing.z - gone + getattr(thing, "length", 0.0) > 1.5:
+            if thing.z - gone + thing.length > 1.5:
                 thing.draw(canvas, thing.z - gone, time)
-        moving: list[tuple[float, props.Prop]] = []
+        moving: list[tuple[float, Prop]] = []
         if lead:
             moving.append((lead.z + lead.speed * time, lead))
         if person and person.z - gone > 1.5:
@@ -98,16 +96,9 @@ def render(seed: int) -> Scene:
     return Scene(seed, pictures, maps, truth, distance.astype(np.float32))
 
 
-def mirror(scene: Scene) -> Scene:
-    """The same scene in a mirror: left and right exchanged in pixels and in words."""
-    swap = {"left": "right", "right": "left"}
-    truth = {k: swap.get(v, v) if k in MIRRORED else v for k, v in scene.truth.items()}
-    frames = np.ascontiguousarray(scene.frames[:, :, ::-1])
-    labels = np.ascontiguousarray(scene.labels[:, :, ::-1])
-    return Scene(scene.seed, frames, labels, truth, scene.distance)
-
-
-def _roadside(rng: np.random.Generator, truth: dict[str, str], around: Surroundings) -> list[Any]:
+def _roadside(
+    rng: np.random.Generator, truth: dict[str, str], around: Surroundings
+) -> list[props.Prop]:
     """What stands beside the road, the farthest first."""
     kind, things = truth["roadside"], props.make_posts(rng, REACH)
     if kind == "trees":

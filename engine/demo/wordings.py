@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-import numpy as np
 
 from engine.analysis.answer_reading import ATTRIBUTES
 from engine.prompts import plain_question
@@ -124,8 +123,3 @@ def answer(truth: Truth, voice: Voice, kind: str, choose: Callable[[Sentences], 
 def reference(truth: Truth, voice: Voice = "video", kind: str = "describe") -> str:
     """The answer in the first wording of every sentence."""
     return answer(truth, voice, kind, lambda sentences: sentences[0])
-
-
-def draw_answer(truth: Truth, voice: Voice, kind: str, rng: np.random.Generator) -> str:
-    """The answer in randomly chosen wordings."""
-    return answer(truth, voice, kind, lambda one: one[int(rng.integers(len(one)))])

@@ -121,15 +121,6 @@ def encode_mp4(frames: Frames, fps: int) -> bytes:
     return playing.encode_mp4(frames, fps, MP4_OPTIONS, {"fflags": "+bitexact"})
 
 
-def decode_mp4(data: bytes) -> Frames:
-    """All frames of an MP4."""
-    import av
-
-    with av.open(io.BytesIO(data), "r") as container:
-        pictures = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
-    return np.stack(pictures).astype(np.uint8)
-
-
 def png(image: npt.NDArray[np.uint8]) -> bytes:
     """(H, W, 3) -> PNG bytes."""
     buffer = io.BytesIO()

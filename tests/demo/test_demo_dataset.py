@@ -19,10 +19,11 @@ from engine.demo import demo_dataset
 from engine.demo.demo_dataset import QUESTION_ABOUT, questions
 from engine.demo.scenes import draw_truth, render
 from engine.demo.wordings import attributes_asked
-from engine.demo.writing import boxes, decode_mp4
+from engine.demo.writing import boxes
 from engine.errors import DatasetError
 from engine.media import dataset as readers
 from engine.media import events as event_files
+from tests.media import clips
 
 FEW = demo_dataset.SEEDS[:2]
 
@@ -76,7 +77,7 @@ def test_event_images_are_drawn_from_the_raw_events(
 
 
 def test_mp4_shows_the_frames(root: Path, records: list[dict[str, Any]]) -> None:
-    frames = decode_mp4((root / "mp4" / records[0]["mp4_data"]).read_bytes())
+    frames = np.stack(clips.decoded((root / "mp4" / records[0]["mp4_data"]).read_bytes()))
     wanted = render(FEW[0]).frames
     assert frames.shape == wanted.shape
     assert np.abs(frames.astype(int) - wanted).mean() < 8

@@ -1,4 +1,4 @@
-"""Scenes: a seed is a scene, truth and pixels agree, a mirror exchanges left and right."""
+"""Scenes: a seed is a scene, truth and pixels agree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo.camera import KIND
 from engine.demo.demo_dataset import SEEDS
-from engine.demo.scenes import MIRRORED, Scene, draw_truth, mirror, render
+from engine.demo.scenes import Scene, draw_truth, render
 
 pytestmark = pytest.mark.slow  # all scenes of the demo are drawn
 
@@ -83,17 +83,6 @@ def test_night_is_darker(scenes: list[Scene]) -> None:
         for hour in ATTRIBUTES["time of day"]
     }
     assert max(light["night"]) < min(light["day"])
-
-
-def test_mirror_exchanges_left_and_right(scenes: list[Scene]) -> None:
-    swap = {"left": "right", "right": "left"}
-    for scene in scenes:
-        other = mirror(scene)
-        assert np.array_equal(other.frames[:, :, 3], scene.frames[:, :, -4])
-        assert np.array_equal(other.labels[:, :, 0], scene.labels[:, :, -1])
-        for name, value in scene.truth.items():
-            wanted = swap.get(value, value) if name in MIRRORED else value
-            assert other.truth[name] == wanted
 
 
 def test_attributes_that_do_not_apply_are_absent() -> None:

@@ -22,6 +22,7 @@ from engine.demo.wordings import (
     reference,
 )
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION
+from tools.demo_training.tokenizer import draw_answer
 
 
 def knowable(truth: dict[str, str], voice: Voice) -> dict[str, str]:
@@ -34,7 +35,7 @@ def test_description_tells_all_that_the_voice_can_know(voice: Voice) -> None:
     rng = np.random.default_rng(1)
     for _ in range(400):
         truth = draw_truth(rng)
-        text = wordings.draw_answer(truth, voice, "describe", rng)
+        text = draw_answer(truth, voice, "describe", rng)
         assert read_attributes(text) == knowable(truth, voice), text
 
 
@@ -44,9 +45,9 @@ def test_short_and_long_answers_agree(voice: Voice) -> None:
     told: set[str] = set()
     for _ in range(200):
         truth = draw_truth(rng)
-        long = read_attributes(wordings.draw_answer(truth, voice, "describe", rng))
+        long = read_attributes(draw_answer(truth, voice, "describe", rng))
         for kind in ASKED:
-            short = read_attributes(wordings.draw_answer(truth, voice, kind, rng))
+            short = read_attributes(draw_answer(truth, voice, kind, rng))
             told |= set(short)
             assert short.items() <= long.items()
     assert told == set(knowable(dict.fromkeys(ATTRIBUTES, ""), voice))

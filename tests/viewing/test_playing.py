@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.demo.writing import decode_mp4
 from engine.errors import MediaError
 from engine.types import Sample
 from engine.viewing import playing
@@ -39,7 +38,7 @@ def test_an_mp4_that_browsers_play_is_unchanged(tmp_path: Path) -> None:
 def test_other_clips_are_encoded_again(tmp_path: Path, kind: str, rate: str) -> None:
     found = shown(clip(tmp_path / "a.bin", clips.encoded(kind)))
     assert "Encoded again" in found.words and f", {rate}" in found.words
-    frames = decode_mp4(found.data)
+    frames = np.stack(clips.decoded(found.data))
     assert frames.shape == (60, 48, 64, 3)
     away = np.abs(frames.astype(int) - np.stack(clips.moving(60))).mean()
     assert away < 12  # lossy; other frames are further away
@@ -50,18 +49,19 @@ def test_a_long_clip_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(playing, "MAX_FRAMES", 7)
     monkeypatch.setattr(playing, "MAX_BYTES", 1000)
     found = shown(clip(tmp_path / "a.mp4", clips.mp4(20)))
-    assert len(decode_mp4(found.data)) == 7 and "at most 7 frames" in found.words
+    assert len(clips.decoded(found.data)) == 7 and "at most 7 frames" in found.words
 
 
 def test_a_folder_of_pictures_becomes_a_clip(sample: Sample) -> None:
     found = shown(sample)
-    assert decode_mp4(found.data).shape == (10, 24, 32, 3)
+    assert np.shape(clips.decoded(found.data)) == (10, 24, 32, 3)
     assert "10 pictures, which have no times" in found.words
 
 
 def test_frames_of_odd_and_different_sizes_get_one_even_size() -> None:
     frames = [np.full(shape, 90, np.uint8) for shape in ((7, 9, 3), (11, 5, 3), (6, 8, 3))]
-    assert decode_mp4(playing.encode_mp4(frames, 10, {"preset": "ultrafast"})).shape[1:3] == (6, 8)
+    made = playing.encode_mp4(frames, 10, {"preset": "ultrafast"})
+    assert clips.decoded(made)[0].shape == (6, 8, 3)
 
 
 def test_a_broken_clip_is_replaced_by_its_frames_or_reported(

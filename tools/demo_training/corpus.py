@@ -6,6 +6,7 @@ torch.
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -13,15 +14,16 @@ from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 
+import av
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
 from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo.camera import KINDS
-from engine.demo.scenes import FPS, FRAMES, MIRRORED, Scene, render
+from engine.demo.scenes import FPS, FRAMES, Scene, render
 from engine.demo.simulator import simulate
-from engine.demo.writing import decode_mp4, encode_mp4
+from engine.demo.writing import encode_mp4
 from engine.media.events import render as draw_events
 from engine.media_options import Split
 from engine.types import Events
@@ -31,6 +33,7 @@ GRID = 6  # patches per side
 SHOWN = np.arange(0, FRAMES, FRAMES / 8).astype(int)[:8]  # the frames a video model sees
 SLICES = 5  # event images per scene
 CHUNK = 200  # scenes per file
+MIRRORED = ("curve", "guardrail side", "pedestrian")
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,9 @@ def _make_chunk(folder: Path, canvas: Canvas, seeds: range) -> range:
 
 def _observe(scene: Scene, canvas: Canvas) -> dict[str, npt.NDArray[np.generic]]:
     """The arrays of one scene."""
-    seen = decode_mp4(encode_mp4(scene.frames, FPS))
+    with av.open(io.BytesIO(encode_mp4(scene.frames, FPS)), "r") as clip:
+        decoded = [frame.to_ndarray(format="rgb24") for frame in clip.decode(video=0)]
+    seen = np.stack(decoded).astype(np.uint8)
     events = simulate(scene.frames, FPS, scene.seed)
     at = _slice_frames(events)
     return {

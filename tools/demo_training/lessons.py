@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.analysis.answer_reading import ATTRIBUTES
-from engine.demo.wordings import ASKED, Truth, Voice, draw_answer
-from tools.demo_training.tokenizer import FRAMES
+from engine.demo.wordings import ASKED, Truth, Voice
+from tools.demo_training.tokenizer import FRAMES, draw_answer
 
 Rng = np.random.Generator
 # Words about the scene's content; they have a higher weight in the loss.

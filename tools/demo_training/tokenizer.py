@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedTokenizerFast
 
 from engine.demo.scenes import draw_truth
-from engine.demo.wordings import ASKED, VOICES, Voice, draw_answer
+from engine.demo.wordings import ASKED, VOICES, Truth, Voice, answer
 
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "<image>", "<video>")
 VOCABULARY = 768
@@ -28,6 +28,11 @@ FRAMES: dict[Voice, tuple[str, str]] = {
     "image": ("USER: ", "\n{q} ASSISTANT:"),
     "video": ("USER: ", "\n{q} ASSISTANT:"),
 }
+
+
+def draw_answer(truth: Truth, voice: Voice, kind: str, rng: np.random.Generator) -> str:
+    """The answer in randomly chosen wordings."""
+    return answer(truth, voice, kind, lambda some: some[int(rng.integers(len(some)))])
 
 
 def build_tokenizer(seed: int = 0) -> PreTrainedTokenizerFast:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from engine.demo.camera import KIND
-from engine.demo.scenes import MIRRORED, render
+from engine.demo.scenes import render
 from engine.media.video import choose, middle
 from tools.demo_training import corpus
-from tools.demo_training.corpus import WIDE, Corpus, load_corpus, mirrored, truth_of
+from tools.demo_training.corpus import MIRRORED, WIDE, Corpus, load_corpus, mirrored, truth_of
 
 SEEDS = range(4_000_000, 4_000_002)
 
