@@ -51,10 +51,7 @@ UNLIKELY = (
 def random_tokens(
     known: int, special: Collection[int], count: int, random: int = RANDOM
 ) -> npt.NDArray[np.int64]:
-    """[count, random]: tokens for each of the words' places, each as likely as any other.
-
-    `known`: the number of tokens that the model knows.  The same arguments give the same tokens.
-    """
+    """[count, random]: tokens for each of the words' places, each as likely as any other."""
     ordinary = np.setdiff1d(np.arange(known), np.fromiter(special, np.int64))
     return np.random.default_rng(SEED).choice(ordinary, (count, random))
 

@@ -18,7 +18,7 @@ import torch
 from msgspec.structs import replace as changed
 
 from engine.attribution import chance as chances
-from engine.attribution import words as texts
+from engine.attribution import wording as texts
 from engine.attribution.chance import Floats
 from engine.attribution.explained import (
     ExplainOptions,
@@ -31,7 +31,7 @@ from engine.attribution.explained import (
     measured_ms,
 )
 from engine.attribution.occlusion import Occlusion, shown
-from engine.attribution.words import ScoredWords
+from engine.attribution.wording import ScoredWords
 from engine.decoding import forced
 from engine.errors import (
     BadInput,
@@ -70,10 +70,7 @@ SAMPLED = "The answer was sampled; its words are scored by the model's own proba
 
 
 def cost(adapter: Adapter, request: ExplainRequest) -> Cost:
-    """What explain() will compute, from the sample's pictures; encodes nothing.
-
-    The seconds are known once this process has measured the model.
-    """
+    """What explain() will compute, from the sample's pictures; encodes nothing."""
     refuse(adapter)
     return _cost(adapter, request, occlusion(adapter, request))
 
@@ -91,11 +88,7 @@ def measured_cost(adapter: Adapter, request: ExplainRequest) -> Cost:
 def explain(
     adapter: Adapter, request: ExplainRequest, watcher: ExplainWatcher | None = None
 ) -> Explanation:
-    """How much each part of the input carries the words.
-
-    BadInput for a user error or a model that cannot be explained, OutOfMemory after freeing the
-    memory, NotFinite for scores that are no numbers, Cancelled between two batches.
-    """
+    """How much each part of the input carries the words."""
     refuse(adapter)
     watcher = watcher or ExplainWatcher()
     ids = request.token_ids or answer_ids(adapter, request.run, watcher)
@@ -116,11 +109,7 @@ def explain(
 
 
 def _fitting(adapter: Adapter, request: ExplainRequest) -> int:
-    """The batch that fits in memory.
-
-    An accelerator reports when its memory is full.  On the CPU the system would end this process,
-    so an estimate decides beforehand.
-    """
+    """The batch that fits in memory."""
     size = request.options.batch
     if adapter.device.type != "cpu" or "batch" in adapter.refuses:
         return size

@@ -106,11 +106,7 @@ def _cells(options: ExplainOptions, per_side: int, is_fine: bool) -> tuple[CellL
 def cost_of(
     options: ExplainOptions, pictures: int, raw: bool, batched: bool, model: str = ""
 ) -> Cost:
-    """The cost for a sample with so many pictures; `raw`: they are drawn from raw events.
-
-    `batched`: whether the model takes several inputs at once.  The seconds are known once the
-    model was measured in this process.
-    """
+    """The cost for a sample with so many pictures; `raw`: they are drawn from raw events."""
     first, fine = len(coarse_cells(options)), options.grid**2
     if first:
         fine = min(options.refined, first) * (options.grid // options.coarse) ** 2

@@ -37,11 +37,7 @@ def of_run(folder: Path) -> tuple[StoredExplanation, ...]:
 
 
 def mapped(stored: StoredExplanation, header: Header, sample: Sample) -> tuple[Explanation, bytes]:
-    """An explanation of the run, and its map over the sample's pictures as a PNG.
-
-    StoreError or BadInput for impossible values, MediaError if the pictures cannot be read,
-    UnknownModel for a model that the run does not have.
-    """
+    """An explanation of the run, and its map over the sample's pictures as a PNG."""
     from engine.attribution import heatmap
     from engine.attribution.occlusion import shown
 

@@ -75,10 +75,7 @@ class BatchDecoder:
 
 
 class Chooser:
-    """Chooses a token per row like decode.choose, each row with its own rules and generator.
-
-    Only the limit of new tokens may differ between the rows' settings.
-    """
+    """Chooses a token per row like decode.choose, each row with its own rules and generator."""
 
     def __init__(self, rules: Sequence[AnswerRules], on: torch.device) -> None:
         self._rules, self._config = rules, rules[0].config
@@ -110,11 +107,7 @@ def generate(
     on_step: Callable[[list[int]], None],
     cancelled: Callable[[], bool],
 ) -> list[BatchAnswer]:
-    """One answer per prompt [1, S_i, hidden]; in float32 equal to a single run.
-
-    on_step is called after each step with the new tokens of the rows that continue.  NotFinite if a
-    row's first scores are not finite.  If cancelled, all unfinished answers stop.
-    """
+    """One answer per prompt [1, S_i, hidden]; in float32 equal to a single run."""
     answers = [BatchAnswer() for _ in prompts]
     batch = BatchDecoder(decoder, pad(prompts))
     decode.refuse_non_finite(batch.scores)

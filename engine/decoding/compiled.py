@@ -80,10 +80,7 @@ class CompiledStep(nn.Module):
 
     @torch.inference_mode()
     def ready(self, tokens: int) -> float:
-        """Prepares a bucket for `tokens` tokens; returns the compile time in s, 0.0 if none.
-
-        After a failure, which `failure` describes, it does not try again.
-        """
+        """Prepares a bucket for `tokens` tokens; returns the compile time in s, 0.0 if none."""
         size = self._bucket(tokens)
         if self.failure or tokens > self._limit or size in self._rooms:
             return 0.0

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import (
@@ -29,6 +29,9 @@ from engine.decoding import llama
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import NotFinite
 from engine.types import DecodeConfig, Stop
+
+if TYPE_CHECKING:
+    from engine.decoding.compiled import CompiledStep
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +109,7 @@ class WholeModel(Decoder):
 def prefill(
     decoder: Decoder, prompt: Prompt, past: DynamicCache | None = None
 ) -> tuple[torch.Tensor, DynamicCache]:
-    """prompt -> (scores for the first new token [1, vocabulary], filled cache).
-
-    `past` is the cache of the tokens before the prompt; it is extended.
-    """
+    """prompt -> (scores for the first new token [1, vocabulary], filled cache)."""
     return decoder.prefill(prompt, past)
 
 
@@ -152,46 +152,22 @@ def shares(scores: torch.Tensor, config: DecodeConfig) -> torch.Tensor:
     return torch.softmax(scores, dim=-1)
 
 
-class Steps(Protocol):
-    """The steps after the prefill: `start` once, then `next` for every token."""
-
-    def start(self, kept: DynamicCache, rules: AnswerRules) -> None: ...
-    def next(self, ids: list[int]) -> int: ...
-
-
-@dataclass
-class EagerSteps:
-    """Computes one step at a time."""
-
-    _decoder: Decoder
-
-    def start(self, kept: DynamicCache, rules: AnswerRules) -> None:
-        self._kept, self._rules = kept, rules
-
-    def next(self, ids: list[int]) -> int:
-        token = torch.tensor([[ids[-1]]], device=self._decoder.device)
-        return choose(step(self._decoder, token, self._kept), ids, self._rules)
-
-
 def generate(
     decoder: Decoder,
     prompt: Prompt,
     rules: AnswerRules,
     on_token: Callable[[int], None],
     cancelled: Callable[[], bool],
-    steps: Steps | None = None,
+    steps: CompiledStep | None = None,
     past: DynamicCache | None = None,
 ) -> tuple[list[int], Stop]:
-    """New token ids (with EOS) and why they stop.  on_token is called for each token.
-
-    `past` is as in prefill().
-    """
+    """New token ids (with EOS) and why they stop.  on_token is called for each token."""
     ids = list[int]()
     scores, kept = prefill(decoder, prompt, past)
     refuse_non_finite(scores)
     token = choose(scores, ids, rules)
-    steps = steps or EagerSteps(decoder)
-    steps.start(kept, rules)
+    if steps is not None:
+        steps.start(kept, rules)
     while True:
         ids.append(token)
         on_token(token)
@@ -201,7 +177,11 @@ def generate(
             return ids, "length"
         if cancelled():
             return ids, "cancelled"
-        token = steps.next(ids)
+        if steps is not None:
+            token = steps.next(ids)
+        else:
+            last = torch.tensor([[token]], device=decoder.device)
+            token = choose(step(decoder, last, kept), ids, rules)
 
 
 def generation_config(rules: AnswerRules) -> GenerationConfig:

@@ -57,10 +57,7 @@ def _together(
 
 
 def _alone(decoder: Decoder, prompt: Prompt, tokens: torch.Tensor) -> torch.Tensor:
-    """Scores [1, N, vocabulary]: the prefill of an ordinary run, then one pass on its cache.
-
-    The model computes positions and masks of both passes itself, as M-RoPE needs it.
-    """
+    """Scores [1, N, vocabulary]: the prefill of an ordinary run, then one pass on its cache."""
     assert isinstance(decoder, WholeModel) and isinstance(prompt, ModelInputs)
     first, cache = decode.prefill(decoder, prompt)
     if tokens.shape[1] == 1:

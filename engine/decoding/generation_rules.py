@@ -7,9 +7,11 @@ choice; `notes` says if the checkpoint has another default.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from engine.types import DecodeConfig
@@ -74,10 +76,7 @@ class GenerationRules:
         return cls({name: settings[name] for name in FOLLOWED if _acts(settings, name)})
 
     def options(self, config: DecodeConfig, context: int) -> dict[str, Any]:
-        """Options for a GenerationConfig, with the larger of both `min_new_tokens`.
-
-        The minimum length never exceeds what a prompt of `context` tokens can reach.
-        """
+        """Options for a GenerationConfig, with the larger of both `min_new_tokens`."""
         most = config.max_new_tokens
         least = max(self.values.get("min_new_tokens", 0), config.min_new_tokens)
         found = {**self.values, "min_new_tokens": min(least, most) or None}
@@ -133,41 +132,23 @@ class AnswerRules:
 
     @cached_property
     def processors(self) -> tuple[Callable[..., Any], ...]:
-        """transformers' processors in the order of its generate(); none without settings."""
+        """Those that transformers' generate() makes of the checkpoint's settings; none without."""
         if not self.checkpoint.values:
             return ()
         import torch
-        from transformers.generation import logits_process as of
+        from transformers import GenerationConfig, GenerationMixin
 
-        prompt, device = len(self.prompt), str(self.device)
-        ends = torch.tensor(list(self.eos_ids), device=device)
+        class Maker(GenerationMixin):
+            config = SimpleNamespace(is_encoder_decoder=False)
+
+        prompt = len(self.prompt)
         values = self.checkpoint.options(self.config, self.context)
-        shortest = values.get("min_length") or 0
-        least = values.get("min_new_tokens") or 0
+        least, shortest = values["min_new_tokens"] or 0, values.pop("min_length", 0)
         # generate() subtracts a prompt of embeddings from min_length
         shortest = least + prompt if least else max(shortest - (0 if prompt else self.context), 0)
-        first = prompt + int(prompt <= 1 and "forced_bos_token_id" in values)
-        last = prompt + self.config.max_new_tokens
-        made: dict[str, Callable[[Any], Any]] = {
-            "sequence_bias": lambda v: of.SequenceBiasLogitsProcessor(sequence_bias=v),
-            "repetition_penalty": of.RepetitionPenaltyLogitsProcessor,
-            "no_repeat_ngram_size": of.NoRepeatNGramLogitsProcessor,
-            "bad_words_ids": lambda v: of.NoBadWordsLogitsProcessor(v, ends),
-            "min_length": lambda v: of.MinLengthLogitsProcessor(v, ends, device=device),
-            "min_new_tokens": lambda v: of.MinNewTokensLengthLogitsProcessor(
-                prompt, v, ends, device=device
-            ),
-            "forced_bos_token_id": of.ForcedBOSTokenLogitsProcessor,
-            "forced_eos_token_id": lambda v: of.ForcedEOSTokenLogitsProcessor(
-                last, v, device=device
-            ),
-            "exponential_decay_length_penalty": lambda v: of.ExponentialDecayLengthPenalty(
-                tuple(v), ends, prompt
-            ),
-            "suppress_tokens": lambda v: of.SuppressTokensLogitsProcessor(v, device=device),
-            "begin_suppress_tokens": lambda v: of.SuppressTokensAtBeginLogitsProcessor(
-                v, first, device=device
-            ),
-        }
-        given = {**values, "min_length": shortest or None, "min_new_tokens": least or None}
-        return tuple(make(given[n]) for n, make in made.items() if given.get(n) is not None)
+        given = GenerationConfig(**values, min_length=shortest or None)
+        given.max_length = prompt + self.config.max_new_tokens
+        given._eos_token_tensor = torch.tensor(list(self.eos_ids), device=self.device)
+        with warnings.catch_warnings():  # penalties of a prompt of embeddings count new tokens only
+            warnings.simplefilter("ignore", UserWarning)
+            return tuple(Maker()._get_logits_processor(given, prompt, device=str(self.device)))

@@ -168,10 +168,7 @@ def rotate(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.T
 
 
 def read(model: nn.Module) -> Llama | None:
-    """The weights of a plain LLaMA; None if its forward() would run anything else.
-
-    A hook before the whole model is allowed: it sees the prefill.
-    """
+    """The weights of a plain LLaMA; None if its forward() would run anything else."""
     if not isinstance(model, LlamaModel) or not _is_plain(model):
         return None
     config = model.config

@@ -84,7 +84,7 @@ class DraftJob(Job, DraftWatcher):
         self, target: Adapter, draft: Adapter | None, reasons: Mapping[str, str]
     ) -> StageScopeError | None:
         """Tries every sample; returns the first failure, which does not stop the others."""
-        from engine.pipeline.draft_trial import CANCELLED, try_sample
+        from engine.pipeline.draft_loop import CANCELLED, try_sample
 
         first = None
         for sample in self.request.samples:

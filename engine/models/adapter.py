@@ -26,8 +26,8 @@ from engine.decoding import compiled, generation_rules
 from engine.decoding.compiled import CompiledStep
 from engine.decoding.decode import Decoder, Prompt
 from engine.decoding.generation_rules import AnswerRules, GenerationRules
-from engine.errors import BadInput, ModelUnavailable
-from engine.models import auto_processor, pixels, supported
+from engine.errors import BadInput
+from engine.models import auto_processor, loading, pixels, supported
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import refuse_markers
 from engine.types import (
@@ -86,7 +86,7 @@ class Adapter(ABC):
         self.device = torch.device(info.device)
         self.dtype: torch.dtype = model.dtype
         self._use = _Use()
-        self.eos_ids = _eos_ids(model, tokenizer)
+        self.eos_ids = _eos_ids(info, model, tokenizer)
         self.own_generation: GenerationConfig = model.generation_config  # the checkpoint's own
         self.rules = _rules(info, model)
         self.notes = (*notes, *generation_rules.notes(vars(self.own_generation)))
@@ -95,25 +95,22 @@ class Adapter(ABC):
         self._plain = pixels.known_settings(image_processor)
         self._processor = self.processor_digest()
 
-    def remade(self, info: ModelInfo, image_processor: Any = None) -> Adapter:
-        """A copy with another card, or another image processor, that shares the model."""
+    def remade(
+        self, info: ModelInfo, image_processor: Any = None, notes: Sequence[str] = ()
+    ) -> Adapter:
+        """The same loaded model with another card, another image processor or more notes."""
         made = copy.copy(self)
         made.info, made.device = info, torch.device(info.device)
-        made.image_processor = image_processor or self.image_processor
-        made._plain = pixels.known_settings(made.image_processor)
-        made._processor = made.processor_digest()
+        made.kind, made.notes = info.shows or type(self).kind, (*self.notes, *notes)
+        if image_processor is not None:
+            made.image_processor = image_processor
+            made._plain = pixels.known_settings(image_processor)
+            made._processor = made.processor_digest()
         return made
 
     def processor_digest(self) -> str:
         made = self.image_processor
         return _digest(json.dumps([type(made).__name__, made.to_dict()], default=str))
-
-    def variant(self, info: ModelInfo, notes: Sequence[str]) -> Adapter:
-        """The same loaded model shown something else; it shares everything with this one."""
-        found = copy.copy(self)
-        found.info, found.kind = info, info.shows or type(self).kind
-        found.notes = (*self.notes, *notes)
-        return found
 
     @property
     def runs(self) -> int:
@@ -380,26 +377,23 @@ def _rules(info: ModelInfo, model: Any) -> GenerationRules:
     settings = vars(model.generation_config)
     supported.refuse_generation(info.name, settings)
     rules = GenerationRules.read(settings)
-    known = model.get_input_embeddings().num_embeddings
-    if strange := next((token for token in rules.ids() if not 0 <= token < known), None):
-        raise ModelUnavailable(
-            f"{info.name}: its generation_config.json names the token {strange}, but the model "
-            f"has {known:,} tokens: copy both from one checkpoint."
-        )
+    _refuse_strange(info, model, rules.ids())
     return rules
 
 
-def _eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+def _eos_ids(info: ModelInfo, model: Any, tokenizer: Any) -> tuple[int, ...]:
     stated = getattr(model.generation_config, "eos_token_id", None)
     stated = tokenizer.eos_token_id if stated is None else stated
     ids = stated if isinstance(stated, list) else [stated]
-    known = model.get_input_embeddings().num_embeddings
-    if not ids or not all(isinstance(one, int) and 0 <= one < known for one in ids):
-        raise ModelUnavailable(
-            f"The end-of-answer token of {model.name_or_path} is {stated!r}: "
-            "correct eos_token_id in its generation_config.json."
-        )
+    _refuse_strange(info, model, ids or [None])
     return tuple(ids)
+
+
+def _refuse_strange(info: ModelInfo, model: Any, ids: Sequence[Any]) -> None:
+    known = model.get_input_embeddings().num_embeddings
+    strange = [one for one in ids if not isinstance(one, int) or not 0 <= one < known]
+    what = f"its generation_config.json names the token {strange[:1]}, but it has {known:,} tokens"
+    loading.require(info, not strange, what)
 
 
 def _digest(text: str) -> str:

@@ -66,10 +66,7 @@ def can_video() -> bool:
 
 
 def load(info: ModelInfo, folder: Path) -> Any:
-    """The folder's processor, or ModelUnavailable; its video_processor is None without torchvision.
-
-    `processor(text=[...], images=[...], return_tensors="pt")` returns the model's inputs.
-    """
+    """The folder's processor; its video_processor is None without torchvision."""
     loading.refuse_absent(info, folder, FILES)
     loading.refuse_absent(info, folder, _TOKENIZERS)
     kind = _class(info, folder)
@@ -195,11 +192,8 @@ def load_image(info: ModelInfo, folder: Path, unnamed: Any = None) -> Any:
     `unnamed` is the class for settings without a class name; with None transformers chooses it by
     the model_type in config.json.
     """
-    stated = fields(folder, info.name)
-    if stated is None:
-        raise ModelUnavailable(
-            f"{info.name} has no {' and no '.join(FILES)} in {folder}: copy one there."
-        )
+    loading.refuse_absent(info, folder, FILES)
+    stated = fields(folder, info.name) or {}
     named = stated.get("image_processor_type") or stated.get("feature_extractor_type")
     with loading.reading(info, folder, f"image processor {named or ''}"):
         if named is None and unnamed is not None:
@@ -229,9 +223,6 @@ def refuse_other_sizes(info: ModelInfo, folder: Path, processor: Any, size: int)
         picture = np.full((height, width, 3), 127, np.uint8)
         with loading.reading(info, folder, "image processor"), np.errstate(all="raise"):
             found = tuple(values(processor, [picture]).shape)
-        if found != (1, 3, size, size):
-            raise ModelUnavailable(
-                f"{info.name}: its image processor {type(processor).__name__} makes pixels of "
-                f"{found}, but its vision tower takes {(1, 3, size, size)}: copy both from one "
-                "checkpoint."
-            )
+        what = f"its image processor {type(processor).__name__} makes pixels of {found}"
+        wanted = (1, 3, size, size)
+        loading.require(info, found == wanted, f"{what}, but its vision tower takes {wanted}")

@@ -50,7 +50,7 @@ class EventGPTAdapter(Adapter):
             processor, notes = auto_processor.published_clip(size), [PUBLISHED_PROCESSOR]
         else:
             processor, notes = auto_processor.load_image(info, folder, CLIPImageProcessorPil), []
-        _add_markers(info, folder, model, tokenizer)
+        _add_markers(info, model, tokenizer)
         adapter = cls(info, model, tokenizer, processor, notes)
         auto_processor.refuse_other_sizes(info, folder, processor, size)
         return adapter
@@ -101,7 +101,7 @@ class EventGPTAdapter(Adapter):
         return [model.visual_tower, model.visual_projector, model.feature_adaptor]
 
 
-def _add_markers(info: ModelInfo, folder: Path, model: Any, tokenizer: Any) -> None:
+def _add_markers(info: ModelInfo, model: Any, tokenizer: Any) -> None:
     """Adds the markers that the checkpoint's flags ask for, and resizes the embedding to match.
 
     As in the published code, rows beyond the tokenizer's are cut, so that no answer holds an id
@@ -113,7 +113,7 @@ def _add_markers(info: ModelInfo, folder: Path, model: Any, tokenizer: Any) -> N
     markers += ["<ev_start>", "<ev_end>"] if config.mm_use_im_start_end else []
     added = tokenizer.add_tokens(markers, special_tokens=True) if markers else 0
     old, wanted = model.get_input_embeddings().num_embeddings, len(tokenizer)
-    refuse_larger_tokenizer(info, folder, wanted - added, old)
+    refuse_larger_tokenizer(info, wanted - added, old)
     if wanted == old:
         return
     model.resize_token_embeddings(wanted, mean_resizing=False)

@@ -23,19 +23,26 @@ _MARK = ".cache/huggingface"  # in a folder that holds a download, which is cont
 _OTHER_WEIGHTS = ("consolidated", "adapter_")
 
 
-def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
-    """Downloads the entry's checkpoint to the hub's cache, or to the folder `to`; returns its path.
+_ONLINE = (
+    "the Hugging Face hub cannot be reached ({why}): go online and run this again; it continues "
+    "where it stopped"
+)
+_FAILURES = {  # by the name of an error's class, the narrower ones first
+    "GatedRepoError": "{name} asks for consent: accept its terms on the hub's page and log in with "
+    "`hf auth login`",
+    "RevisionNotFoundError": "{name} has no revision {revision!r}: correct it in models.toml",
+    "RepositoryNotFoundError": "the hub has no {name}, or does not show it to you: correct its "
+    "checkpoint in models.toml, or log in with `hf auth login`",
+    "HfHubHTTPError": "the hub refused {name} ({why}): try again later",
+    **dict.fromkeys(("HTTPError", "ConnectionError", "FileNotFoundError"), _ONLINE),
+    "OSError": "it cannot be written to {to} ({why}): {fix} and run this again; it continues where "
+    "it stopped",
+}
 
-    BadInput if the entry is not a hub name, DownloadFailed if the hub or the disk fails.
-    """
-    import httpx2  # huggingface_hub raises its errors
+
+def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
+    """Downloads the entry's checkpoint to the hub's cache or the folder `to`; returns its path."""
     from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HfHubHTTPError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
 
     if entry.folder is not None:
         raise BadInput(
@@ -53,35 +60,15 @@ def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
         files = needed(names)
         _refuse_useless(entry, names, files, getattr(about, "config", None) or {})
         return Path(snapshot_download(name, revision=revision, local_dir=to, allow_patterns=files))
-    except GatedRepoError as error:
-        raise DownloadFailed(
-            f"{entry.name}: {name} asks for consent: accept its terms on the hub's page and log in "
-            "with `hf auth login`."
-        ) from error
-    except RevisionNotFoundError as error:
-        raise DownloadFailed(
-            f"{entry.name}: {name} has no revision {revision!r}: correct it in models.toml."
-        ) from error
-    except RepositoryNotFoundError as error:
-        raise DownloadFailed(
-            f"{entry.name}: the hub has no {name}, or does not show it to you: correct its "
-            "checkpoint in models.toml, or log in with `hf auth login`."
-        ) from error
-    except HfHubHTTPError as error:
-        raise DownloadFailed(
-            f"{entry.name}: the hub refused {name} ({first_line(error)}): try again later."
-        ) from error
-    except (httpx2.HTTPError, ConnectionError, FileNotFoundError) as error:
-        raise DownloadFailed(
-            f"{entry.name}: the Hugging Face hub cannot be reached ({first_line(error)}): go "
-            "online and run this again; it continues where it stopped."
-        ) from error
-    except OSError as error:
-        raise DownloadFailed(
-            f"{entry.name} cannot be written to {to or 'the hub cache'} ({first_line(error)}): "
-            f"{advice(error, 'make this folder writable')} and run this again; it continues where "
-            "it stopped."
-        ) from error
+    except Exception as error:
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+        if (said := next((text for kind, text in _FAILURES.items() if kind in kinds), "")) == "":
+            raise
+        values = {"name": name, "revision": revision, "why": first_line(error)}
+        values |= {"to": str(to or "the hub cache"), "fix": "make this folder writable"}
+        if isinstance(error, OSError):
+            values["fix"] = advice(error, values["fix"] or "")
+        raise DownloadFailed(f"{entry.name}: {said.format(**values)}.") from error
 
 
 def needed(names: Sequence[str]) -> list[str]:
@@ -99,10 +86,7 @@ def needed(names: Sequence[str]) -> list[str]:
 def _refuse_useless(
     entry: ModelEntry, names: Sequence[str], files: Sequence[str], config: Mapping[str, Any]
 ) -> None:
-    """An error if what the hub tells of the repository shows that no model can be loaded from it.
-
-    The rest is checked after the download, from the files themselves.
-    """
+    """An error if what the hub tells shows that no model can be loaded from the repository."""
     where = f"{entry.checkpoint} on the hub"
     if not any(name.endswith((".safetensors", ".bin")) for name in files):
         supported.refuse_listed(entry.name, where, names)

@@ -20,6 +20,7 @@ from engine.models.loading import (
     load_tokenizer,
     load_weights,
     refuse_larger_tokenizer,
+    require,
 )
 from engine.types import Features, Prepared
 
@@ -45,29 +46,32 @@ class PlaceholderAdapter(Adapter):
                 tokenizer.add_tokens(absent, special_tokens=True)
         processor = auto_processor.load_image(info, folder)
         model, info = load_weights(cls.model_class, info, folder)
-        rows = model.get_input_embeddings().num_embeddings
-        refuse_larger_tokenizer(info, folder, len(tokenizer), rows)
+        refuse_larger_tokenizer(info, len(tokenizer), model.get_input_embeddings().num_embeddings)
         adapter = cls(info, model, tokenizer, processor, ())
-        known = tokenizer.convert_tokens_to_ids(cls.placeholder)
-        if known != adapter.visual_id:
-            raise ModelUnavailable(
-                f"{info.name}: its tokenizer gives {cls.placeholder} the id {known} and its "
-                f"config.json {adapter.visual_id}: copy both from one checkpoint."
-            )
         if template := templates.find(folder, info.name):
             adapter.use_template(template)
-        adapter._check_prompt()
-        config = model.config
-        chosen, deep = config.vision_feature_layer, config.vision_config.num_hidden_layers
-        for layer in chosen if isinstance(chosen, list) else [chosen]:
-            if layer == 0 or not -deep - 1 <= layer <= deep:
-                raise ModelUnavailable(
-                    f"{info.name}: the vision_feature_layer of its config.json is {layer}, "
-                    f"but its tower has {deep} layers: copy both from one checkpoint."
-                )
-        size = int(config.vision_config.image_size)
+        adapter._check()
+        size = int(model.config.vision_config.image_size)
         auto_processor.refuse_other_sizes(info, folder, processor, size)
         return adapter
+
+    def _check(self) -> None:
+        """A prompt needs BOS, unless a template writes it, and one placeholder with its id; the
+        tower needs the layer whose output is read."""
+        known = self.tokenizer.convert_tokens_to_ids(self.placeholder)
+        ids = self.tokenizer(self.prompt.format(question="What?"))["input_ids"]
+        has_bos = self.has_template or self.tokenizer.bos_token_id is not None
+        config = self.model.config
+        chosen, deep = config.vision_feature_layer, config.vision_config.num_hidden_layers
+        layers = chosen if isinstance(chosen, list) else [chosen]
+        fit = all(layer and -deep - 1 <= layer <= deep for layer in layers)
+        where = f"the id {known} for {self.placeholder}, and its config.json {self.visual_id}"
+        require(self.info, known == self.visual_id, f"its tokenizer has {where}")
+        require(self.info, has_bos, "its tokenizer has no bos_token, which the prompt needs")
+        once = ids.count(self.visual_id) == 1
+        require(self.info, once, f"its tokenizer does not read {self.placeholder} as one token")
+        what = f"the vision_feature_layer of its config.json is {chosen}, its tower has {deep}"
+        require(self.info, fit, what)
 
     @property
     @abstractmethod
@@ -118,21 +122,6 @@ class PlaceholderAdapter(Adapter):
         self.has_template = True
         if self.prompt != type(self).prompt:
             self.notes = (*self.notes, OWN_PROMPT)
-
-    def _check_prompt(self) -> None:
-        """A prompt needs BOS, unless a template writes it, and exactly one placeholder."""
-        name, tokens = self.info.name, self.tokenizer
-        if not self.has_template and tokens.bos_token_id is None:
-            raise ModelUnavailable(
-                f"{name}: its tokenizer has no bos_token, which the prompt needs: set it in "
-                "tokenizer_config.json."
-            )
-        ids = tokens(self.prompt.format(question="What?"))["input_ids"]
-        if ids.count(self.visual_id) != 1:
-            raise ModelUnavailable(
-                f"{name}: its tokenizer does not read {self.placeholder} in a prompt as one "
-                "token: copy tokenizer and config.json from one checkpoint."
-            )
 
 
 class LlavaAdapter(PlaceholderAdapter):

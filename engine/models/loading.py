@@ -32,11 +32,7 @@ transformers_logging.set_verbosity_error()  # random weights are refused here
 
 @contextmanager
 def reading(info: ModelInfo, folder: Path, part: str) -> Iterator[None]:
-    """Any error about a part of the checkpoint as one sentence, with its cause chained.
-
-    A broken folder can make transformers raise almost anything: its own validation errors,
-    UnpicklingError, KeyError ...
-    """
+    """Any error about a part of the checkpoint as one sentence, with its cause chained."""
     try:
         yield
     except StageScopeError:
@@ -69,10 +65,7 @@ def info_of(entry: ModelEntry, folder: Path) -> ModelInfo:
 
 
 def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, ModelInfo]:
-    """The model with all weights from the folder, and its completed card.
-
-    ModelUnavailable if a weight is missing.
-    """
+    """The model with all weights from the folder, and its completed card."""
     torch.set_num_threads(settings.load().threads)
     before = transformers_logging.set_tqdm_hook(_bar)
     try:
@@ -89,7 +82,7 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
                 weights_only=True,
                 **quantization.options(info),
             )
-            _refuse_incomplete(info.name, folder, report)
+            _refuse_incomplete(info, folder, report)
             model = model if info.quantization else model.to(info.device)
     finally:
         transformers_logging.set_tqdm_hook(before)
@@ -137,29 +130,22 @@ def _refuse_code(info: ModelInfo, folder: Path) -> None:
 
 
 def _refuse_larger_than_its_weights(model_class: Any, info: ModelInfo, folder: Path) -> None:
-    """ModelUnavailable if config.json describes more weights than the files hold."""
     config = model_class.config_class.from_pretrained(folder, local_files_only=True)
     with torch.device("meta"):
         described = _count(model_class(config))
     held = checkpoint_files.weight_count(folder, info.name)
-    if described > held * 1.5:
-        raise ModelUnavailable(
-            f"{info.name}: {folder / 'config.json'} describes {described:,} weights, but the files "
-            f"hold {held:,}: copy both from one checkpoint."
-        )
+    path = folder / "config.json"
+    what = f"{path} describes {described:,} weights, but the files hold {held:,}"
+    require(info, described <= held * 1.5, what)
 
 
-def _refuse_incomplete(name: str, folder: Path, report: Mapping[str, Any]) -> None:
-    """ModelUnavailable if a parameter got no weight from the files."""
+def _refuse_incomplete(info: ModelInfo, folder: Path, report: Mapping[str, Any]) -> None:
     absent = sorted(report["missing_keys"])
     mismatched = report["mismatched_keys"]
     wrong = sorted(f"{k} is {tuple(found)}, not {tuple(want)}" for k, found, want in mismatched)
-    if absent or wrong:
-        what, keys = ("lacks", absent) if absent else ("has a wrong shape for", wrong)
-        raise ModelUnavailable(
-            f"{name}: the checkpoint in {folder} {what} {len(keys)} weights ({keys[0]}, ...): "
-            "copy or download it again."
-        )
+    for what, keys in (("lacks", absent), ("has a wrong shape for", wrong)):
+        first = f"{len(keys)} weights ({keys[0]}, ...)" if keys else ""
+        require(info, not keys, f"the checkpoint in {folder} {what} {first}")
 
 
 def load_tokenizer(info: ModelInfo, folder: Path, by_config: bool = False) -> Any:
@@ -184,18 +170,21 @@ def load_tokenizer(info: ModelInfo, folder: Path, by_config: bool = False) -> An
         )
 
 
-def refuse_larger_tokenizer(info: ModelInfo, folder: Path, tokens: int, rows: int) -> None:
+def refuse_larger_tokenizer(info: ModelInfo, tokens: int, rows: int) -> None:
     """ModelUnavailable if the tokenizer has ids without a row in the embedding."""
-    if tokens > rows:
-        raise ModelUnavailable(
-            f"{info.name}: the tokenizer in {folder} has {tokens:,} tokens, but the embedding "
-            f"{rows:,} rows: copy both from one checkpoint."
-        )
+    what = f"its tokenizer has {tokens:,} tokens, but the embedding {rows:,} rows"
+    require(info, tokens <= rows, what)
 
 
 def refuse_absent(info: ModelInfo, folder: Path, names: tuple[str, ...]) -> None:
     """ModelUnavailable unless one of these files is in the folder."""
-    if not any((folder / name).is_file() for name in names):
+    there = any((folder / name).is_file() for name in names)
+    require(info, there, f"{folder} has no {' and no '.join(names)}")
+
+
+def require(info: ModelInfo, holds: bool, otherwise: str) -> None:
+    """ModelUnavailable with this sentence if parts of a checkpoint do not belong together."""
+    if not holds:
         raise ModelUnavailable(
-            f"{info.name} has no {' and no '.join(names)} in {folder}: copy one there."
+            f"{info.name}: {otherwise}: copy all files of {info.source} from one checkpoint."
         )

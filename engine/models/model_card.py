@@ -114,10 +114,7 @@ def read(entry: ModelEntry, folder: Path) -> Shape:
 
 
 def of_config(family: str, kind: MediaKind, config: Config) -> Shape:
-    """The sizes in a parsed config.json, whose values were checked as they were read.
-
-    `kind`: what the model is shown, which decides the number of pictures.
-    """
+    """The sizes in a parsed config.json, whose values were checked as they were read."""
     form, images = FAMILIES[family], PICTURES[kind]
     language = next((config[key] for key in _LANGUAGE if isinstance(config.get(key), dict)), config)
     # some files state the dtype of the weights only for the language model
@@ -208,10 +205,7 @@ def of_run(entry: ModelEntry, shape: Shape, new_tokens: int, weights: int = 0) -
 
 
 def card(entry: ModelEntry, folder: Path) -> ModelInfo:
-    """The card of the checkpoint in this folder, or ModelUnavailable.
-
-    `digest`, the hash of all bytes, is set only if it is already known; see `full_digest`.
-    """
+    """The card of the checkpoint in this folder, or ModelUnavailable."""
     name, sizes = entry.name, read(entry, folder)
     files = checkpoint_files.weight_files(folder, name)
     exact = all(file.suffix == ".safetensors" for file in files)

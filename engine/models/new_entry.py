@@ -11,7 +11,6 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from engine import settings
 from engine.errors import BadInput, SettingsError
@@ -50,11 +49,7 @@ class NewEntry:
 
 
 def make(where: str, **chosen: str | None) -> NewEntry:
-    """The entry for a checkpoint, with the chosen fields name, label, dtype and shows.
-
-    BadInput or SettingsError if there can be none; ModelUnavailable if the checkpoint's files are
-    here and cannot be run.
-    """
+    """The entry for a checkpoint, with the chosen fields name, label, dtype and shows."""
     path = settings.load().models_file
     text = read_text(path, settings.MAX_TOML, "The list of models", error=SettingsError)
     known = checkpoint.read_entries(settings.parse_toml(text, path), path)
@@ -69,18 +64,33 @@ def make(where: str, **chosen: str | None) -> NewEntry:
         )
     if row["name"] in {entry.name for entry in known} | {"add"}:
         raise BadInput(f"{shown(path)} holds {quoted(row['name'])} already: choose another --name.")
+
+    def added() -> tuple[ModelEntry, str, str]:
+        """The row as an entry, read back from the whole new file, its lines, and the file."""
+        fields = [f"{k} = {json.dumps(row[k], ensure_ascii=False)}" for k in _ORDER if k in row]
+        lines = "\n".join(["[[model]]", *fields, ""])
+        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+        whole = f"{text}{gap}{lines}"
+        *before, entry = checkpoint.read_entries(settings.parse_toml(whole, path), path)
+        if tuple(before) != known:
+            raise SettingsError(
+                f"{shown(path)} would be read differently with another entry at its end: add the "
+                "entry by hand."
+            )
+        return entry, lines, whole
+
+    stored = None
     if folder is None:
         row["revision"] = "main"
         folder = checkpoint.hub_folder(place, "main")
-    stored = None
     if folder is not None:
-        entry = _added(text, row, known, path)
+        entry, *_ = added()
         row["family"] = entry.family
         registry.check(entry)
         stored = model_card.read(entry, folder).stored_dtype
     row.setdefault("dtype", stored if stored in DTYPE_BYTES else _DTYPE)
-    entry, lines = _added(text, row, known, path), _lines(row)
-    return NewEntry(entry, lines, folder is not None, path, _with(text, lines))
+    entry, lines, whole = added()
+    return NewEntry(entry, lines, folder is not None, path, whole)
 
 
 def _place(where: str, path: Path) -> tuple[str, Path | None]:
@@ -100,24 +110,3 @@ def _place(where: str, path: Path) -> tuple[str, Path | None]:
         f"{quoted(where)} is neither a folder here nor a name on the Hugging Face hub: write "
         "OWNER/NAME, such as Qwen/Qwen2.5-VL-3B-Instruct."
     )
-
-
-def _added(text: str, row: dict[str, str], known: tuple[ModelEntry, ...], path: Path) -> ModelEntry:
-    """The row as an entry, read back from the whole text of the new file."""
-    found = checkpoint.read_entries(settings.parse_toml(_with(text, _lines(row)), path), path)
-    if found[:-1] != known:
-        raise SettingsError(
-            f"{shown(path)} would be read differently with another entry at its end: add the entry "
-            "by hand."
-        )
-    return found[-1]
-
-
-def _with(text: str, lines: str) -> str:
-    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    return f"{text}{gap}{lines}"
-
-
-def _lines(row: dict[str, Any]) -> str:
-    fields = [f"{key} = {json.dumps(row[key], ensure_ascii=False)}" for key in _ORDER if key in row]
-    return "\n".join(["[[model]]", *fields, ""])

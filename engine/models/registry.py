@@ -62,10 +62,7 @@ def entries() -> tuple[ModelEntry, ...]:
 
 
 def entry(name: str) -> ModelEntry:
-    """The entry with this name, or the variant that it means (variants.py).
-
-    UnknownModel suggests the nearest one.
-    """
+    """The entry with this name, or the variant that it means (variants.py)."""
     known = {item.name: item for item in entries()}
     base = known.get(variants.base_name(name))
     if base is not None:
@@ -82,10 +79,7 @@ def find(name: str) -> ModelEntry | None:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """The names with a variant's words in their usual form; unknown names are left as they are.
-
-    BadInput if two of them mean the same.
-    """
+    """The names with a variant's words in their usual form; unknown names are left as they are."""
     found: list[str] = []
     for name in names:
         item = find(name)
@@ -115,11 +109,7 @@ def cannot_run(item: ModelEntry, sample: Sample) -> str | None:
 
 
 def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
-    """The adapter with its weights on the device; variants with the same weights share them.
-
-    Unloads the least recently used models if the memory does not suffice.  Frees everything if
-    loading fails.
-    """
+    """The adapter with its weights on the device; variants with the same weights share them."""
     with _lock:
         own = variants.loaded(item)
         if own in _held:
@@ -168,7 +158,7 @@ def _use(item: ModelEntry, own: ModelEntry) -> Use:
         if sizes.visual_tokens is not None:
             info = replace(info, images=sizes.images, visual_tokens=sizes.visual_tokens)
         notes = variants.notes(item, usual, trained)
-        uses[item] = Use(adapter.variant(info, notes), sizes)
+        uses[item] = Use(adapter.remade(info, notes=notes), sizes)
     return uses[item]
 
 

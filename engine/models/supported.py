@@ -39,10 +39,7 @@ _NEEDED = {  # of a checkpoint of transformers: the files that may hold each par
 
 
 def refuse(name: str, family: str, checkpoint: str, folder: Path) -> None:
-    """ModelUnavailable unless the family's adapter can read the folder.
-
-    `checkpoint` is as models.toml states it.
-    """
+    """ModelUnavailable unless the family's adapter can read the folder."""
     path = folder / "config.json"
     config = checkpoint_files.read_json(path, name)
     if family != "eventgpt" and config.get("model_type") not in _CONVERTED:

@@ -1,8 +1,11 @@
 """A checkpoint's chat template, and the prompts that it makes for pictures and one question.
 
-A template is a program of strangers, so
-template_process.py renders it in a process with limits, once, when a model loads.  Only the text
-around the question is kept, so no template runs while an answer is timed.
+A template is a program of strangers, so it is rendered in a process of its own with little time and
+memory (`python -m engine.models.templates < request.json`), once, when a model loads.  Only the
+text around the question is kept, so no template runs while an answer is timed.  Windows has no such
+limits, and macOS none of memory: there only the caller's time limit holds.
+
+transformers' own function renders, so the text is that of tokenizer.apply_chat_template().
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,9 +108,9 @@ def prompts(
 
 @lru_cache(maxsize=32)
 def _rendered(request: str) -> list[tuple[str, str]]:
-    """What template_process.py answers; an error of subprocess if it is killed or fails."""
+    """(text, why there is none) of each content; an error of subprocess if it is killed."""
     done = subprocess.run(
-        [sys.executable, "-m", "engine.models.template_process"],
+        [sys.executable, "-m", "engine.models.templates"],
         input=request,
         capture_output=True,
         text=True,
@@ -116,3 +121,49 @@ def _rendered(request: str) -> list[tuple[str, str]]:
     )
     found: list[tuple[str, str]] = json.loads(done.stdout)
     return found
+
+
+def rendered(template: str, variables: dict[str, Any], content: Any) -> tuple[str, str]:
+    """(text, ""), or ("", why there is none)."""
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    try:
+        (text,), _ = render_jinja_template(
+            [[{"role": "user", "content": content}]],
+            chat_template=template,
+            add_generation_prompt=True,
+            **variables,
+        )
+    except MemoryError:
+        return "", f"it takes more than {MEMORY // 2**20} MB of memory"
+    except Exception as error:  # noqa: BLE001 - a template may raise anything
+        return "", f"{type(error).__name__}: {error}"[:CHARACTERS]
+    if len(text) > CHARACTERS:
+        return "", f"it makes {len(text):,} characters; {CHARACTERS:,} are allowed"
+    return text, ""
+
+
+def _limit() -> None:
+    import psutil
+
+    with suppress(ImportError):  # Windows
+        import resource
+
+        cpu, memory = time.process_time(), psutil.Process().memory_info().vms
+        limits = {resource.RLIMIT_CPU: int(cpu) + CPU_S, resource.RLIMIT_AS: memory + MEMORY}
+        for kind, most in limits.items():
+            with suppress(ValueError, OSError):  # a stricter limit holds already, or macOS
+                resource.setrlimit(kind, (most, most))
+
+
+def _main() -> None:
+    from transformers.utils import chat_template_utils  # noqa: F401 - before the limits
+
+    _limit()
+    request = json.load(sys.stdin)
+    template, variables = request["template"], request["variables"]
+    json.dump([rendered(template, variables, one) for one in request["contents"]], sys.stdout)
+
+
+if __name__ == "__main__":
+    _main()

@@ -29,7 +29,7 @@ from engine.models import auto_processor, encoder_outputs, families, templates
 from engine.models.adapter import Adapter, Way
 from engine.models.checkpoint import ModelEntry
 from engine.models.llava import OWN_PROMPT
-from engine.models.loading import info_of, load_weights, reading
+from engine.models.loading import info_of, load_weights, reading, require
 from engine.prompts import refuse_markers
 from engine.quoting import count, first_line
 from engine.types import (
@@ -120,11 +120,8 @@ class TransformersAdapter(Adapter):
                 prepared = self.preprocess(shown, "What is it?")
                 self.see(prepared)
             fits = not self._seam or self.takes(prepared, self.encode(prepared))
-        if not fits or not called:
-            raise ModelUnavailable(
-                f"{self.info.name}: its processor writes other visual tokens than the model has "
-                "features for: copy processor_config.json and config.json from one checkpoint."
-            )
+        what = "its processor writes other visual tokens than the model has features for"
+        require(self.info, fits and bool(called), what)
         return called
 
     def _refusals(self) -> dict[Way, str]:
@@ -191,10 +188,7 @@ class TransformersAdapter(Adapter):
     def processor_inputs(
         self, images: Sequence[Image], text: str, rate: float | None = None
     ) -> dict[str, Any]:
-        """The processor's outputs for all pictures and the prompt, or BadInput.
-
-        With `rate` the pictures are the frames of one clip.
-        """
+        """The processor's outputs for all pictures and the prompt, or BadInput."""
         try:
             if rate:
                 return auto_processor.clip_inputs(self.processor, text, images, rate)

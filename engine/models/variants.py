@@ -58,12 +58,11 @@ def derived(base: ModelEntry, values: Mapping[str, str | None]) -> ModelEntry:
     }
     if not changed:
         return base
-    words = list(changed.values())
-    name = f"{base.name}{VARIANT_MARK}{JOIN.join(words)}"
-    return replace(base, name=name, label=_label(base, words), of=base, **changed)
+    name = f"{base.name}{VARIANT_MARK}{JOIN.join(changed.values())}"
+    return replace(base, name=name, label=_label(base, changed.values()), of=base, **changed)
 
 
-def _label(base: ModelEntry, words: Sequence[str]) -> str:
+def _label(base: ModelEntry, words: Iterable[str]) -> str:
     return ", ".join([base.label, *(LABELS.get(word, word) for word in words)])
 
 
@@ -103,12 +102,9 @@ def loaded(item: ModelEntry) -> ModelEntry:
 
 def labelled(entries: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:
     """The entries; labels of several columns of one model say only in what they differ."""
-    groups: dict[str, list[ModelEntry]] = {}
-    for item in entries:
-        groups.setdefault(base_name(item.name), []).append(item)
     found = []
     for item in entries:
-        group = groups[base_name(item.name)]
+        group = [one for one in entries if base_name(one.name) == base_name(item.name)]
         differing = [field for field in WORDS if len({getattr(one, field) for one in group}) > 1]
         words = [value for field in differing if (value := getattr(item, field)) is not None]
         label = _label(item.of or item, words)

@@ -81,10 +81,7 @@ def cut(cache: DynamicCache, tokens: int, stage_ms: Mapping[str, float], cold: b
 
 
 def key(adapter: Adapter, prepared: Prepared) -> str:
-    """Hex digest of everything that a prefix depends on; the question is not part of it.
-
-    It covers the FeatureSpec of the visual rows, the ids before and between them, and the device.
-    """
+    """Hex digest of everything that a prefix depends on; the question is not part of it."""
     from engine.pipeline import feature_cache as cache
 
     ids = prepared.input_ids[0].tolist()

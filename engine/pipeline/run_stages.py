@@ -158,8 +158,6 @@ def answer_rules(
 ) -> tuple[AnswerRules, tuple[str, ...]]:
     """What decides the answer to a prompt: the settings with as many new tokens as the context has
     room for, with a note if these are fewer, and the checkpoint's rules.
-
-    ContextTooLong if there is room for none, or for fewer than `min_new_tokens`.
     """
     name, context, prompt = adapter.info.name, adapter.context_limit, prepared.context_tokens
     room = context - prompt

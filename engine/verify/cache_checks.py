@@ -198,12 +198,11 @@ def _event_copies(stream: Events, folder: Path) -> dict[str, Sample]:
 def damage(subject: Subject, plain: RecordedAnswer) -> CheckFinding:
     """Writes features, changes a byte of a tensor in the file, and runs twice."""
     config, folder = subject.greedy, subject.cache.folder
-    subject.cache.close()
     shutil.rmtree(folder, ignore_errors=True)
     subject.cache = feature_cache.FeatureCache(folder, subject.cache.limit_mb)
     brief = replace(config, max_new_tokens=1)  # does not affect the cached features
     subject.run(subject.run_request(brief, "refresh"))
-    path = next(folder.rglob("*.val"))
+    path = next(folder.glob("*.safetensors"))
     data = bytearray(path.read_bytes())
     # The tensors stand at the end.  The last byte but one of four holds a bit of the mantissa in
     # all dtypes: the number stays finite, so the answer tells whether it was used.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from engine.attribution import words as texts
-from engine.attribution.words import ScoredWords
+from engine.attribution import wording as texts
+from engine.attribution.wording import ScoredWords
 from engine.errors import BadInput
 from engine.pipeline.text_ends import text_ends
 

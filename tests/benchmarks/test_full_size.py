@@ -23,7 +23,6 @@ ROOT = Path(__file__).resolve().parents[2]
 ABSENT = (
     "streamlit",
     "av",
-    "diskcache",
     "psutil",
     "pandas",
     "altair",

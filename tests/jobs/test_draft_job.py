@@ -17,7 +17,7 @@ from engine.errors import BadInput, Cancelled
 from engine.jobs.draft_job import DraftJob
 from engine.media import dataset
 from engine.models import adapter, registry
-from engine.pipeline import draft_loop, draft_trial
+from engine.pipeline import draft_loop
 from engine.prompts import OFF_SCRIPT
 from engine.types import DecodeConfig, Sample
 from tests import tiny
@@ -100,7 +100,7 @@ def test_an_answer_that_only_ends_sooner_is_no_tie(
         found.cycles = []
         return found
 
-    monkeypatch.setattr(draft_trial.draft_loop, "generate", short)
+    monkeypatch.setattr(draft_loop, "generate", short)
     one = job(sample, LOOKUP)
     one.work()
     found = one.report.samples[0].difference

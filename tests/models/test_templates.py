@@ -14,7 +14,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from engine.errors import ModelUnavailable
-from engine.models import registry, template_process, templates
+from engine.models import registry, templates
 from tests.models import family_checkpoints, published_folders
 from tests.models.conftest import entry_for, loaded
 from tests.models.test_supported import RELEASED, TEXT_ONLY, folder, place  # noqa: F401
@@ -76,7 +76,7 @@ def test_the_text_is_that_of_transformers_own_method() -> None:
     tokenizer = AutoTokenizer.from_pretrained(DEMO)
     for name, template in known_templates().items():
         for content in contents():
-            text, why = template_process.rendered(template, tokenizer.special_tokens_map, content)
+            text, why = templates.rendered(template, tokenizer.special_tokens_map, content)
             assert (text or why) == theirs(tokenizer, template, content), (name, content)
     request = {"template": DIALECT, "variables": tokenizer.special_tokens_map}
     found = templates._rendered(json.dumps(request | {"contents": contents()}))

@@ -301,7 +301,7 @@ def test_features_that_read_the_question_have_it_in_their_key(load: Load, sample
 def test_variants_and_copies_share_the_model_and_its_facts(load: Load, sample: Sample) -> None:
     adapter = load("qwen2_5_vl")
     card = replace(adapter.info, name="small-qwen2_5_vl@image", shows="image")
-    variant, copy = adapter.variant(card, ("a note",)), adapter.remade(adapter.info)
+    variant, copy = adapter.remade(card, notes=("a note",)), adapter.remade(adapter.info)
     assert isinstance(variant, TransformersAdapter) and isinstance(copy, TransformersAdapter)
     for other in (variant, copy):
         assert other.model is adapter.model and other.refuses == adapter.refuses

@@ -11,7 +11,7 @@ from msgspec import structs
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.attribution import explain, words
+from engine.attribution import explain, wording
 from engine.attribution import explained as cells
 from engine.attribution.explained import ExplainRequest, Explanation
 from engine.errors import BadInput, Cancelled
@@ -175,7 +175,7 @@ def test_empty_words_and_refusals_are_one_sentence(
     monkeypatch.setattr(
         explain, "explain", lambda adapter, request, watcher: fake(request, said=False)
     )
-    assert words.NOT_SAID in texts(explained(at))
+    assert wording.NOT_SAID in texts(explained(at))
 
     def refuses(*_: object) -> None:
         raise BadInput("tiny-llava: it cannot be run apart: choose another model to explain.")

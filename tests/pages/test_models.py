@@ -240,7 +240,7 @@ def test_a_models_file_that_cannot_be_read_is_one_sentence(
 ) -> None:
     at = opened(app)
     plant(tmp_path, monkeypatch, "[[model]]\nname = 1")
-    assert "needs name and checkpoint" in texts(at.run()) and not at.exception
+    assert "is no entry (expected 'str', got 'int'" in texts(at.run()) and not at.exception
 
 
 def filled(sample: Sample) -> None:
@@ -280,7 +280,6 @@ def test_the_cache_is_cleared_by_model_or_whole_and_only_when_confirmed(
 def test_a_cache_that_cannot_be_read_is_one_sentence(app: Open) -> None:
     at = opened(app)
     folder = settings.load().features_dir
-    feature_cache.shared().close()
     feature_cache.shared.cache_clear()
     shutil.rmtree(folder, ignore_errors=True)
     folder.write_text("no folder", encoding="utf-8")

@@ -16,7 +16,7 @@ from engine.decoding import compiled
 from engine.errors import ContextTooLong
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.pipeline import batch_run, draft_trial, single_run
+from engine.pipeline import batch_run, draft_loop, single_run
 from engine.pipeline.watcher import DraftWatcher
 from engine.storage.result_rows import ResultRow
 from engine.types import DecodeConfig, RunRequest, RunResult, Sample
@@ -166,7 +166,7 @@ def test_a_draft_and_its_target_share_the_lower_limit(
         (sample,), "target", LOOKUP, prompt=QUESTION, decode=DecodeConfig(ASKED), runs=1
     )
     for other, tokens in ((None, 30), (draft, ROOM)):
-        trial = draft_trial.try_sample(sample, request, target, other, DraftWatcher())
+        trial = draft_loop.try_sample(sample, request, target, other, DraftWatcher())
         assert len(trial.ids) == tokens and trial.difference is None
         assert list(trial.ids) == plain(target, sample, tokens)
         (note,) = trial.notes

@@ -19,7 +19,7 @@ from engine.decoding import batched, compiled, decode
 from engine.models import adapter as adapters
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.pipeline import batch_run, draft_loop, draft_trial, single_run
+from engine.pipeline import batch_run, draft_loop, single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.prefix_cache import Prefix, Prefixes
 from engine.pipeline.watcher import DraftWatcher
@@ -88,7 +88,7 @@ def drafted(adapter: Adapter, samples: list[Sample], folder: Path) -> Answers:
     name, answers = adapter.info.name, []
     request = DraftRequest((samples[0],), name, "lookup", prompt=QUESTION, decode=GREEDY, runs=1)
     for draft in (None, adapter):
-        trial = draft_trial.try_sample(samples[0], request, adapter, draft, DraftWatcher())
+        trial = draft_loop.try_sample(samples[0], request, adapter, draft, DraftWatcher())
         assert trial.difference is None
         answers.append(trial.ids)
     return tuple(answers)

@@ -17,7 +17,7 @@ import pytest
 from engine import timing
 from engine.analysis.drafting import DraftRequest
 from engine.models.adapter import Adapter
-from engine.pipeline import batch_run, draft_loop, draft_trial, single_run
+from engine.pipeline import batch_run, draft_loop, single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.watcher import DraftWatcher
 from engine.timing import Timeline
@@ -211,7 +211,7 @@ def draft_times_are_right(
         drafts = Queued().inside(patched, draft_loop._Loop, "_draft")
         names = target.info.name, draft.info.name
         request = DraftRequest((sample,), *names, prompt=QUESTION, decode=GREEDY, runs=1)
-        trial = draft_trial.try_sample(sample, request, target, draft, DraftWatcher())
+        trial = draft_loop.try_sample(sample, request, target, draft, DraftWatcher())
     (timed,) = trial.drafted
     assert 0 < drafts.operations < cycles.operations
     both = [timed.draft_ms, timed.draft_ms + timed.passes_ms]

@@ -12,7 +12,7 @@ import streamlit as st
 
 from engine.attribution import wording
 from engine.attribution.explained import Explanation, nats_text
-from engine.attribution.words import NOT_SAID
+from engine.attribution.wording import NOT_SAID
 from engine.palette import HEAT_COLOURS
 from engine.report.blocks import Paragraph
 from ui.widgets import notices
