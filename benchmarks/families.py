@@ -186,7 +186,6 @@ def model(adapter: Adapter, sample: Sample, folder: Path, rounds: int) -> list[R
     for way, answer in ways.items():
         times = by_turns({way: answer, PLAIN: generate}, rounds)
         found += rows(f"{FRAMES} pictures and {TOKENS} tokens, {way}, {name}", times)
-    cache.close()
     return found
 
 
