@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from transformers import (
@@ -29,9 +29,6 @@ from engine.decoding import llama
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import NotFinite
 from engine.types import DecodeConfig, Stop
-
-if TYPE_CHECKING:
-    from engine.decoding.compiled import CompiledStep
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +155,10 @@ def generate(
     rules: AnswerRules,
     on_token: Callable[[int], None],
     cancelled: Callable[[], bool],
-    steps: CompiledStep | None = None,
+    steps: Any = None,
     past: DynamicCache | None = None,
 ) -> tuple[list[int], Stop]:
-    """New token ids (with EOS) and why they stop.  on_token is called for each token."""
+    """New token ids (with EOS) and why they stop; `steps`: a compiled step, None: the eager."""
     ids = list[int]()
     scores, kept = prefill(decoder, prompt, past)
     refuse_non_finite(scores)
