@@ -45,7 +45,7 @@ def test_files_are_dropped_judged_corrected_and_kept(visitor: Visitor, browser: 
     page = visitor.page
     page.goto(visitor.server + "results")
     drop(page)
-    expect(page.get_by_text("torn.json ends in the middle")).to_be_visible()
+    expect(page.get_by_text("torn.json is not JSON")).to_be_visible()
 
     page.get_by_text("The prompt is counted as output.").click()
     page.get_by_text("the prompt is counted as output in all 4 answers").wait_for()

@@ -31,32 +31,33 @@ class Cells:
         if len(self._problems) < NOTED:
             self._problems.setdefault(path, Problem(kind, path, message))
 
-    def number(self, value: Any, path: str, time: bool = False) -> float | None:
-        """A float, or None.  Text, true, lists, NaN, Infinity and negative times are noted."""
-        if value is None:
-            return None
+    def number(
+        self, value: Any, path: str, time: bool = False, count: bool = False
+    ) -> float | None:
+        """A float, or None.  Everything else is noted: text, true, lists, NaN, Infinity, negative
+        times, and counts that are negative or not whole."""
+        kind, what = "", ""
         if isinstance(value, str):
-            self.note("text", path, f"{quoted(value)} is text instead of a number")
-        elif not is_number(value):
-            self.note("type", path, f"{quoted(value)} is not a number")
-        elif not abs(value) < MOST:
-            self.note("finite", path, f"{quoted(value)} is not a usable finite number")
-        elif time and value < 0:
-            self.note("negative", path, f"a time of {value:g} is negative")
-        else:
-            return float(value) if abs(value) > LEAST else 0.0
-        return None
+            kind, what = "text", "text instead of a number"
+        elif value is not None and not is_number(value):
+            kind, what = "type", "not a number"
+        elif value is not None and not abs(value) < MOST:
+            kind, what = "finite", "not a usable finite number"
+        elif value is not None and (time or count) and value < 0:
+            kind, what = "negative", "negative"
+        elif count and value is not None and abs(value) > LEAST and value % 1:
+            kind, what = "whole", "not a number of tokens"
+        if kind:
+            self.note(kind, path, f"{quoted(value)} is {what}")
+        if kind or value is None:
+            return None
+        return float(value) if abs(value) > LEAST else 0.0
 
-    def count(self, value: Any, path: str) -> float | None:
-        """A number of tokens, which is whole and not negative."""
-        number = self.number(value, path)
-        if number is not None and number < 0:
-            self.note("negative", path, f"{number:g} is below zero")
-        elif number is not None and not number.is_integer():
-            self.note("whole", path, f"{number:g} is not a number of tokens")
-        else:
-            return number
-        return None
+    def flag(self, value: Any, path: str) -> float | None:
+        """1 for true, 0 for false."""
+        if value is not None and not isinstance(value, bool):
+            self.note("type", path, f"{quoted(value)} is not true or false")
+        return float(value) if isinstance(value, bool) else None
 
     def text(self, value: Any, path: str) -> str | None:
         if value is not None and not isinstance(value, str):

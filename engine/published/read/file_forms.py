@@ -53,7 +53,7 @@ class Form(Struct, frozen=True):
     places ("$": the file itself is the list); keys of lists end in "[]".  unless: fits no key.
     pair: draft and target; of several possible names the one that has answers.  stated: paths of
     summaries -> the model that they are of, "" for both; fields: (model, field) of keys of a
-    summary that do not name their model.  flags: names of true or false values of a sample.
+    summary that do not name their model.
 
     stages: the timing keys and the part of a run that each covers.  has_stage_times: a record's
     stages should add up to its total.  total_is_whole_run: the total includes loading.
@@ -69,7 +69,6 @@ class Form(Struct, frozen=True):
     pair: tuple[tuple[str, ...], ...] = ()
     stated: Mapping[str, str] = {}
     fields: Mapping[str, tuple[str, str]] = {}
-    flags: tuple[str, ...] = ()
     unit: str = "s"
     stages: Mapping[str, Part] = {}
     has_stage_times: bool = False

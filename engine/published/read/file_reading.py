@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from engine.published.read import stated_figures
 from engine.published.read.cells import (
     SAMPLES,
     Cells,
@@ -18,15 +19,17 @@ from engine.published.read.cells import (
 )
 from engine.published.read.file_forms import Answer, Form, Rows, flat
 from engine.published.read.record_types import AnswerRecord, Claim, SampleFigure
-from engine.published.read.stated_figures import Columns, claim, statistic_of
+from engine.published.read.stated_figures import Columns
 
-DEPTH = 6  # of summaries within summaries
+DEPTH = 5  # of summaries within summaries
 COUNTS = ("num_output_tokens", "tokens", "n_tokens", "draft_tokens", "decode_tokens")
 CONTEXTS = ("prefill_length", "prefill_len", "prefill_tokens", "context_tokens")
 IDS = ("token_ids", "output_tokens", "output_ids", "tokens", "draft_tokens")
 TEXTS = ("output_text", "output", "text", "draft_text")
 SHORT = {"egpt": "eventgpt", "vllava": "videollava", "vl": "videollava"}
 TARGET_ALONE = "VL baseline"  # what summaries call the model "baseline"
+FLAGS = {"output_matches"}  # true or false
+WORDS = ("model", "question", "query", "event_data")
 NO_FIGURES = {*SAMPLES, "question", "question_idx", "query"}
 # keys that only answers have, after the name of a model and alone
 _OF_A_MODEL = re.compile(
@@ -34,6 +37,7 @@ _OF_A_MODEL = re.compile(
     r"(?:(stage\d_time|total_time)|(?:output_|draft_)?tokens|token_ids|output_ids)"
 )
 _OF_AN_ANSWER = re.compile(r"s(tage)?\d+_time|total_time|token_ids")
+T = TypeVar("T")
 Row = tuple[str, str, dict[str, Any]]  # path, sample, values by their keys
 Names = dict[str, str]  # the names of a model's values -> their keys in a row
 
@@ -59,24 +63,19 @@ class FileReading:
         for rows in self.form.rows:
             for path, model, listed in _at(value, rows.path or place):
                 self._rows(rows, listed, path, model)
-        self._compare()
+        # each the only possible name, or the first that has answers
+        compared = [next((name for name in side if name in self.models or not side[1:]), "")
+                    for side in self.form.pair]  # fmt: skip
+        if compared and all(compared):
+            self.draft, self.target = compared
+            self.models = list(dict.fromkeys((*compared, *self.models)))
         self._name_unread(value, {place, *(one.path.split(".")[0] for one in self.form.rows)})
         self.rows[""] = self.rows[""] or self.rows[next(iter(self.models), "")]
-        columns = self._columns()
+        columns = stated_figures.columns(self.records, self.figures)
         for summary, whose in self.form.stated.items():
             for path, named, stated in _at(value, summary):
                 model = "baseline" if named == TARGET_ALONE else named
                 self._state(columns, stated, path, model if whose == "*" else whose)
-
-    def _compare(self) -> None:
-        """Draft and target: each the only possible name, or the first that has answers."""
-        compared = [
-            side[0] if len(side) == 1 else next((name for name in side if name in self.models), "")
-            for side in self.form.pair
-        ]
-        if compared and all(compared):
-            self.draft, self.target = compared
-            self.models = list(dict.fromkeys((*compared, *self.models)))
 
     def _name_unread(self, value: Any, known: set[str]) -> None:
         """Notes each further model once, also those with a list of their own in the file."""
@@ -105,7 +104,7 @@ class FileReading:
             if not answer.prefix or any(re.match(answer.prefix, key) for key in keys)
         }
         owners = {key: owner for key in keys if (owner := _owner(key, answers))}
-        numeric = {key for key in keys if is_time(key) or key in self.form.flags
+        numeric = {key for key in keys if is_time(key) or key in FLAGS
                    or _is_numeric(key, owners, table)}  # fmt: skip
         sampled = [key for key in keys if (rows.all_figures or key not in owners)
                    and key not in NO_FIGURES]  # fmt: skip
@@ -117,9 +116,9 @@ class FileReading:
                 self.claimed.update((model, key) for key in texts)
             if not answer.prefix and model not in self.models:
                 self.models.append(model)  # a list of its own
-        number = len(listed) if isinstance(listed, list) else 0
+        length = len(listed) if isinstance(listed, list) else 0
         for model in (*answers, *([""] if numeric.intersection(sampled) else [])):
-            self.rows[model] = max(self.rows[model], number)
+            self.rows[model] = max(self.rows[model], length)
         for where, sample, row in table:
             mine: dict[str, Names] = {model: {} for model in answers}
             for key in row:
@@ -131,107 +130,85 @@ class FileReading:
             if answers and not any(mine.values()):
                 self.cells.note("empty", where, "no model has an answer in it")
             for key in sampled:
-                if key in numeric and not (key in owners and isinstance(row.get(key), list)):
-                    self._figure(key, sample, f"{where}.{key}", row.get(key))
+                value, path = row.get(key), f"{where}.{key}"
+                if key in numeric and not (key in owners and isinstance(value, list)):
+                    read = self.cells.flag if key in FLAGS else self.cells.number
+                    if (number := read(value, path)) is not None:
+                        self.figures.append(SampleFigure(key, sample, path, number))
                 found = None if key in owners else _OF_A_MODEL.fullmatch(key)
-                if found and (found[2] or isinstance(row.get(key), list)):
-                    self.unread.setdefault(found[1], f"{where}.{key}")
-
-    def _figure(self, name: str, sample: str, path: str, value: object) -> None:
-        """Adds a number of a row that belongs to no model."""
-        if name in self.form.flags and (value is None or isinstance(value, bool)):
-            number = None if value is None else float(value)
-        elif name in self.form.flags:
-            self.cells.note("type", path, f"{quoted(value)} is not true or false")
-            return
-        else:
-            number = self.cells.number(value, path)
-        if number is not None:
-            self.figures.append(SampleFigure(name, sample, path, number))
+                if found and (found[2] or isinstance(value, list)):
+                    self.unread.setdefault(found[1], path)
 
     def _answer(self, model: str, place: Row, names: Names, numeric: set[str]) -> None:
         """Adds the record of one model's values in a row, if it has any."""
         where, sample, row = place
-        nested = any(key.startswith(f"{model}.") for key in names.values())
-        if names.get("object"):  # some scripts write null if a model failed
-            if row[model] is not None:
-                self.cells.note(
-                    "type", f"{where}.{model}", f"{quoted(row[model])} is not an object"
-                )
-            return
-        if not names or ("error" in names and row[names["error"]]):
-            return  # the zeros of a failure are not measured
         values = {name: (row[key], f"{where}.{key}") for name, key in names.items()}
-        numbers = {
-            name: self.cells.count(value, path)
-            if name in COUNTS or name in CONTEXTS
-            else self.cells.number(value, path, is_time(name))
-            for name, (value, path) in values.items()
-            if names[name] in numeric and not (name in IDS and isinstance(value, list))
-        }
-        times = {key: value for key, value in numbers.items() if is_time(key) and value is not None}
-        sizes = {key: value for key, value in numbers.items()
-                 if not is_time(key) and value is not None}  # fmt: skip
-        every = (self.cells.ids(*values[name]) for name in IDS if name in values
-                 and (isinstance(values[name][0], list) or names[name] not in numeric))  # fmt: skip
-        ids = next((one for one in every if one is not None), None)
-        texts = (self.cells.text(*values[name]) for name in TEXTS if name in values)
-        text = next((one for one in texts if one is not None), None)
-        if not numbers and ids is None and text is None:
+        other, path = values.get("object", (None, ""))
+        if other is not None:  # some scripts write null if a model failed
+            self.cells.note("type", path, f"{quoted(other)} is not an object")
+        if not names or "object" in names or values.get("error", ("", ""))[0]:
+            return  # the zeros of a failure are not measured
+        times: dict[str, float] = {}
+        sizes: dict[str, float] = {}
+        lost, counted = [], set()
+        for name, (value, path) in values.items():
+            if names[name] not in numeric or (name in IDS and isinstance(value, list)):
+                continue
+            counted.add(names[name])
+            count = name in COUNTS or name in CONTEXTS
+            number = self.cells.number(value, path, is_time(name), count)
+            if number is not None:
+                (times if is_time(name) else sizes)[name] = number
+            else:
+                lost.append(name)
+        listed = (values[name] for name in IDS if name in values and names[name] not in counted)
+        ids = _first(self.cells.ids(*one) for one in listed)
+        text = _first(self.cells.text(*values[name]) for name in TEXTS if name in values)
+        if not times and not sizes and not lost and ids is None and text is None:
             return
-        stated = next((sizes[key] for key in COUNTS if key in sizes), None)
-        if nested and (name := _word(row, names, "model")):
-            self.claimed.setdefault(model, name[:80])
+        words = {name: _first(row[key] for key in (names.get(name), name) if key in row
+                              and isinstance(row[key], str)) or "" for name in WORDS}  # fmt: skip
+        nested = any(key.startswith(f"{model}.") for key in names.values())
+        if nested and words["model"]:
+            self.claimed.setdefault(model, words["model"][:80])
+        stated = _first(sizes.get(name) for name in COUNTS)
         self.records.append(
             AnswerRecord(
                 model=model,
                 sample=sample,
                 path=f"{where}.{model}" if nested else where,
                 group=self.form,
-                question=(_word(row, names, "question") or _word(row, names, "query"))[:500],
+                question=(words["question"] or words["query"])[:500],
                 times=times,
                 sizes=sizes,
                 tokens=len(ids) if stated is None and ids is not None else stated,
                 ids=ids,
                 text=text,
-                context=next((sizes[key] for key in CONTEXTS if key in sizes), None),
-                lost=frozenset(key for key in numbers if is_time(key) and key not in times),
-                clip=_word(row, names, "event_data")[:200],
+                context=_first(sizes.get(name) for name in CONTEXTS),
+                lost=frozenset(name for name in lost if is_time(name)),
+                clip=words["event_data"][:200],
             )
         )
         if model not in self.models:
             self.models.append(model)
 
-    def _columns(self) -> Columns:
-        """The values of each field of the rows."""
-        columns: dict[tuple[str, str], list[float]] = {}
-        for record in self.records:
-            counted = {} if record.tokens is None else {"tokens": record.tokens}
-            for key, value in {**record.times, **record.sizes, **counted}.items():
-                columns.setdefault((record.model, key), []).append(value)
-        for figure in self.figures:
-            columns.setdefault(("", figure.name), []).append(figure.value)
-        return columns
+    def _state(self, columns: Columns, summary: object, path: str, whole: str) -> None:
+        """Adds the figures of a summary, each beside the value from the rows.
 
-    def _state(
-        self, columns: Columns, summary: object, path: str, model: str = "", depth: int = DEPTH
-    ) -> None:
-        """Adds the figures of a summary, each beside the value from the rows."""
-        for key, value in summary.items() if isinstance(summary, dict) and depth else ():
-            place = f"{path}.{key}"
-            if isinstance(value, dict):
-                whose = key if key in self.models else model
-                self._state(columns, value, place, whose, depth - 1)
-            elif is_number(value) and (stated := self.cells.number(value, place)) is not None:
-                self.claims.append(self._claim(columns, place, stated, model))
-
-    def _claim(self, columns: Columns, path: str, stated: float, model: str) -> Claim:
-        """Of a field of the model or of the samples, or of the model that its key names."""
-        name, _ = statistic_of(path.rpartition(".")[2])
-        start, _, rest = name.partition("_")
-        named = start if start in self.models else SHORT.get(start, "")
-        fields = [(model, name), self.form.fields.get(name, (named, rest))]
-        return claim(path, stated, fields, columns, self.rows)
+        They are of the model that their path names, otherwise of `whole`, "" for the samples; or of
+        the model that the key names.
+        """
+        for key, value in flat(summary, depth=DEPTH).items():
+            *parts, last = f"{path}.{key}".split(".")
+            stated = self.cells.number(value, f"{path}.{key}") if is_number(value) else None
+            if stated is not None:
+                model = _first(part for part in reversed(parts) if part in self.models) or whole
+                name, _ = stated_figures.statistic_of(last)
+                start, _, rest = name.partition("_")
+                named = start if start in self.models else SHORT.get(start, "")
+                fields = [(model, name), self.form.fields.get(name, (named, rest))]
+                made = stated_figures.claim(f"{path}.{key}", stated, fields, columns, self.rows)
+                self.claims.append(made)
 
 
 def _owner(key: str, answers: Mapping[str, Answer]) -> tuple[str, str] | None:
@@ -261,10 +238,9 @@ def _is_numeric(key: str, owners: Mapping[str, tuple[str, str]], table: list[Row
     return 0 < len(values) <= 2 * sum(map(is_number, values))
 
 
-def _word(row: Mapping[str, Any], names: Names, name: str) -> str:
-    """A text of the model's answer or of the row, "" without one."""
-    value = row.get(names.get(name, name), row.get(name))
-    return value if isinstance(value, str) else ""
+def _first(values: Iterable[T | None]) -> T | None:
+    """The first value that is known."""
+    return next((value for value in values if value is not None), None)
 
 
 def _at(value: object, path: str) -> Iterator[tuple[str, str, object]]:

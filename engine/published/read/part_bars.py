@@ -5,7 +5,8 @@ A part that was not timed, or was a placeholder, is absent, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -15,8 +16,6 @@ from engine.types import STAGES, StageName
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Middle = Literal["mean", "median"]
 
 
 @dataclass(frozen=True)
@@ -40,78 +39,73 @@ def frame(file: ResultFile, corrected: bool = True) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = []
-    for record in file.corrected if corrected else file.records:
-        time = record.ms("steps") or record.ms("decode")
-        rate = 1000 * record.tokens / time if time and record.tokens else None
-        row = {
-            "sample": record.sample,
-            "model": record.model,
-            **{f"{name} (ms)": _spent(record, name) for name in STAGES},
-            "total (ms)": record.ms("total"),
-            "new tokens": record.tokens,
-            "tok/s": rate,
-            "context": record.context,
-            "answer": record.text,
-            "corrected for": ", ".join(sorted(record.marks)),
-            "where": record.path,
-        }
-        rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame([_row(one) for one in (file.corrected if corrected else file.records)])
+
+
+def _row(record: AnswerRecord) -> dict[str, object]:
+    time = record.ms("steps") or record.ms("decode")
+    return {
+        "sample": record.sample,
+        "model": record.model,
+        **{f"{name} (ms)": _spent(record, name) for name in STAGES},
+        "total (ms)": record.ms("total"),
+        "new tokens": record.tokens,
+        "tok/s": 1000 * record.tokens / time if time and record.tokens else None,
+        "context": record.context,
+        "answer": record.text,
+        "corrected for": ", ".join(sorted(record.marks)),
+        "where": record.path,
+    }
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
 
 
 def _spent(record: AnswerRecord, stage: StageName) -> float | None:
     """The ms of a stage; decoding can be the sum of prefill and token steps."""
     spent = record.ms(stage)
     if stage == "load" and spent is None:
-        spent = record.ms("load+preprocess")
+        return record.ms("load+preprocess")
     if stage == "decode" and spent is None:
-        made = [ms for ms in (record.ms("prefill"), record.ms("steps")) if ms is not None]
-        spent = sum(made) if made else None
+        made = _known([record.ms("prefill"), record.ms("steps")])
+        return sum(made) if made else None
     return spent
 
 
-def bars(file: ResultFile, corrected: bool = True, middle: Middle = "mean") -> tuple[Bar, ...]:
+def bars(
+    file: ResultFile, corrected: bool = True, middle: Literal["mean", "median"] = "mean"
+) -> tuple[Bar, ...]:
     """The models that have any time, in the file's order."""
-    table = frame(file, corrected)
-    every = []
+    of = statistics.median if middle == "median" else statistics.fmean
+    found = []
     for model in file.models:
         records = file.of(model, corrected)
-        mine = table[table["model"] == model]
-        times = mine[[f"{name} (ms)" for name in STAGES]].astype(float)
-        whole = mine["total (ms)"].astype(float)
-        rest = (whole - times.sum(axis=1))[[not record.lost for record in records]]
-        middles = zip(STAGES, times.agg(middle).tolist(), strict=True)
-        parts: dict[str, float] = {name: ms for name, ms in middles if ms == ms}
-        total, tokens = whole.agg(middle), mine["new tokens"].astype(float).agg(middle)
-        if total == total:
-            known = rest.dropna()
-            parts[UNACCOUNTED] = max(0.0, float(known.agg(middle))) if len(known) else 0.0
+        stages = {str(name): _known(_spent(one, name) for one in records) for name in STAGES}
+        parts = {name: of(values) for name, values in stages.items() if values}
+        total = _known(record.ms("total") for record in records)
+        tokens = _known(record.tokens for record in records)
+        rest = [whole - sum(_known(_spent(record, name) for name in STAGES)) for record in records
+                if not record.lost and (whole := record.ms("total")) is not None]  # fmt: skip
+        if total:
+            parts[UNACCOUNTED] = max(0.0, of(rest)) if rest else 0.0
         if parts:
-            every.append(
-                Bar(
-                    model=model,
-                    n=len(records),
-                    parts=parts,
-                    total=float(total) if total == total else None,
-                    tokens=float(tokens) if tokens == tokens else None,
-                    notes=tuple(_notes(file, records, parts)),
-                )
-            )
-    return tuple(every)
+            means = (of(total) if total else None, of(tokens) if tokens else None)
+            found.append(Bar(model, len(records), parts, *means, _notes(file, records, parts)))
+    return tuple(found)
 
 
 def _notes(
-    file: ResultFile, records: tuple[AnswerRecord, ...], parts: Mapping[str, float]
-) -> list[str]:
+    file: ResultFile, records: Iterable[AnswerRecord], parts: Mapping[str, float]
+) -> tuple[str, ...]:
     known = {file.group.stages.get(key) for record in records for key in record.times}
     together = "load+preprocess" in known
-    found = {
+    absent = [stage for stage in STAGES if stage not in parts
+              and not (together and stage == "preprocess")]  # fmt: skip
+    notes = {
         "load includes preprocessing: both were timed together": together,
         "decode is the token steps only": "steps" in known and "prefill" not in known,
         "decode is the prefill only": "prefill" in known and not known & {"steps", "decode"},
+        f"not measured separately: {', '.join(absent)}": bool(absent),
     }
-    absent = [stage for stage in STAGES if stage not in parts
-              and not (together and stage == "preprocess")]  # fmt: skip
-    found[f"not measured separately: {', '.join(absent)}"] = bool(absent)
-    return [note for note, holds in found.items() if holds]
+    return tuple(note for note, holds in notes.items() if holds)

@@ -27,7 +27,7 @@ MEGABYTE = 2**20
 LIMIT_BYTES = 64 * MEGABYTE  # the largest published file has 3 MB
 LIMIT_FILES = 5_000
 LIMIT_ROWS = 200_000  # the longest published list has 2,220
-SHOWN_KEYS, SHOWN_ROW_KEYS = 3, 8
+SHOWN_KEYS = 8
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # of a surrogate pair in JSON
 
 
@@ -126,40 +126,17 @@ def unreadable(name: str, message: str) -> ResultFile:
 
 
 def _parsed(data: bytes, name: str) -> Any:
-    """The JSON value in these bytes, or RecordsError.  NaN and Infinity become floats."""
+    """The JSON value in these bytes, or RecordsError.  NaN and Infinity become floats; a lone half
+    of a surrogate pair, which no page can contain, becomes the replacement character."""
     _check_size(len(data), name)
-    what = "choose a JSON result file"
     try:
         value = json.loads(data)
-        other = b"\0" in data[:4]  # UTF-16 or UTF-32, where the pattern cannot match
-        return _whole(value) if other or _HALF.search(data) else value
-    except RecursionError as error:
-        raise RecordsError(f"{name} is nested too deep: {what}.") from error
-    except UnicodeDecodeError as error:
-        raise RecordsError(f"{name} is not text in UTF-8: {what}.") from error
-    except json.JSONDecodeError as error:
-        start, end = data.strip()[:1], len(error.doc.rstrip())
-        if not start or start not in b'[{"':
-            reason = "is not JSON" if start else "is empty"
-            raise RecordsError(f"{name} {reason}: {what}.") from error
-        if error.pos >= end or error.msg.startswith("Unterminated"):
-            what = f"ends in the middle (line {error.lineno}): copy the whole file again"
-        else:
-            what = f"is not valid JSON (line {error.lineno}: {error.msg}): correct it"
-        raise RecordsError(f"{name} {what}.") from error
-    except ValueError as error:  # a whole number of thousands of digits
-        raise RecordsError(f"{name} holds a number that is too long: correct it.") from error
-
-
-def _whole(value: Any) -> Any:
-    """The value with the replacement character for each lone surrogate: JSON can contain one, pages
-    and text files cannot."""
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, list):
-        return [_whole(inner) for inner in value]
-    if isinstance(value, dict):
-        return {_whole(key): _whole(inner) for key, inner in value.items()}
+        if _HALF.search(data) or b"\0" in data[:4]:  # UTF-16 or UTF-32: the pattern cannot match
+            text = json.dumps(value, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
+            value = json.loads(text.decode("utf-16-le", "replace"))
+    except (ValueError, RecursionError) as error:
+        why = plain_files.reason(error) if data.strip() else "it is empty"
+        raise RecordsError(f"{name} is not JSON ({why}): copy the whole file again.") from error
     return value
 
 
@@ -222,27 +199,15 @@ def _most_rows(value: Any, depth: int = 2) -> int:
     return max((_most_rows(one, depth - 1) for one in inner), default=0)
 
 
-def _keys(value: Any) -> str:
+def _keys(value: Any, rows: bool = True) -> str:
     """The keys of a file of another kind, and those of its first row, which show the models."""
-    if isinstance(value, list):
-        first = next((item for item in value if isinstance(item, dict)), None)
-        return f"a list; {_keys(first)}" if first else "a list without known objects"
-    if not isinstance(value, dict):
-        kinds = {str: "text", bool: "a single true or false", type(None): "only null"}
-        return kinds.get(type(value), "a single number")
-    if not value:
-        return "an empty object"
-    more = f" and {len(value) - SHOWN_KEYS:,} more" if len(value) > SHOWN_KEYS else ""
-    description = f"unknown: keys {_quoted(value, SHOWN_KEYS)}{more}"
-    for name in ("results", "samples"):
-        rows = value.get(name)
-        some = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-        if some and some[0]:
-            dots = ", ..." * (len(some[0]) > SHOWN_ROW_KEYS)
-            return f"{description}; rows with {_quoted(some[0], SHOWN_ROW_KEYS)}{dots}"
-    return description
-
-
-def _quoted(value: dict[str, Any], most: int) -> str:
-    """The first keys in quotes, to separate them from the message."""
-    return ", ".join(f"'{shown(brief(key, 40))}'" for key in list(value)[:most])
+    if isinstance(value, list) and value and rows:
+        return f"a list with {_keys(value[0], False)}"
+    if not isinstance(value, dict) or not value:
+        return "an empty object" if value == {} else f"only {quoted(value)}"
+    names = [f"'{shown(brief(key, 40))}'" for key in value]
+    more = f" and {len(names) - SHOWN_KEYS:,} more" if len(names) > SHOWN_KEYS else ""
+    listed = [value[name] for name in ("results", "samples") if value.get(name)]
+    first = f"; rows with {_keys(listed[0][0], False)}" if rows and isinstance(
+        next(iter(listed), None), list) else ""  # fmt: skip
+    return f"keys {', '.join(names[:SHOWN_KEYS])}{more}{first}"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from engine.published.read.record_types import Claim
+from engine.published.read.record_types import AnswerRecord, Claim, SampleFigure
 
 Columns = Mapping[tuple[str, str], Sequence[float]]  # by model ("": of the sample) and field
 # a field of the rows -> its names in summaries
@@ -44,6 +44,18 @@ def statistic_of(key: str) -> tuple[str, str]:
     return "", ""
 
 
+def columns(records: Iterable[AnswerRecord], figures: Iterable[SampleFigure]) -> Columns:
+    """The values of each field of the rows."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for record in records:
+        counted = {} if record.tokens is None else {"tokens": record.tokens}
+        for key, value in {**record.times, **record.sizes, **counted}.items():
+            found.setdefault((record.model, key), []).append(value)
+    for figure in figures:
+        found.setdefault(("", figure.name), []).append(figure.value)
+    return found
+
+
 def close(stated: float, rows: float) -> bool:
     """Whether a stated figure equals that of the rows, within rounding."""
     return abs(stated - rows) <= max(CLOSE * abs(rows), 1e-6)
@@ -65,12 +77,16 @@ def claim(
     if key in SIZES:
         number = rows.get(model, 0)
         return Claim(path, stated, float(number) if number else None, "the number of rows")
-    if key in RATES:
+    if key in RATES:  # which needs as many accepted as compared values
         accepted, compared = (
             next((columns["", name] for name in names if ("", name) in columns), ())
             for names in (ACCEPTED, COMPARED)
         )
-        return rate(path, stated, accepted, compared)
+        whole = math.fsum(compared)
+        if whole <= 0 or len(accepted) != len(compared):
+            return Claim(path, stated)
+        of = f"the rate of the rows, {math.fsum(accepted):,.0f} of {whole:,.0f},"
+        return Claim(path, stated, math.fsum(accepted) / whole, of)
     statistic = statistic_of(key)[1]
     for model, name in fields if statistic else ():
         names = [name, f"{name}_time", f"sd_{name}", *ALIASES.get(name, ())]
@@ -80,15 +96,6 @@ def claim(
             number = max(rows.get(model, 0), len(values))
             return checked(path, stated, (name, statistic), values, number)
     return Claim(path, stated)
-
-
-def rate(path: str, stated: float, accepted: Sequence[float], compared: Sequence[float]) -> Claim:
-    """A stated rate and the rate of the rows, which need as many accepted as compared values."""
-    whole = math.fsum(compared)
-    if whole <= 0 or len(accepted) != len(compared):
-        return Claim(path, stated)
-    counts = f"{math.fsum(accepted):,.0f} of {whole:,.0f}"
-    return Claim(path, stated, math.fsum(accepted) / whole, f"the rate of the rows, {counts},")
 
 
 def checked(
