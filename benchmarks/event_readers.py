@@ -83,7 +83,7 @@ def window(name: str, folder: Path, size: int) -> list[Row]:
     """Opening a long file and reading 50 ms from its middle: ms, and MB above the imports."""
     path = folder / f"long.{name}"
     LONG_WRITERS[name](path, size)
-    module = {"dsec.h5": "hdf5", "npy": "npy", "dat": "dat"}.get(name, "prophesee")
+    module = {"dsec.h5": "hdf5", "npy": "npy"}.get(name, "prophesee")
     code = _WINDOW.replace("{module}", module)
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True

@@ -6,8 +6,8 @@ microseconds are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,17 +45,25 @@ class Columns:
     y: Numbers
     t: Numbers
     p: Numbers
+    _: KW_ONLY
     width: int | None = None
     height: int | None = None
     notes: tuple[str, ...] = ()
     as_published: bool = False
 
     def between(self, begin: int, end: int) -> Columns:
-        """The events from `begin` to before `end`."""
-        inside = (self.t >= begin) & (self.t < end)
-        if inside.all():
+        """The events from `begin` to before `end`; NaN stays, which is refused later."""
+        outside = (self.t < begin) | (self.t >= end)
+        if not outside.any():
             return self
-        return replace(self, **{key: getattr(self, key)[inside] for key in "xytp"})
+        x, y, t, p = (getattr(self, key)[~outside] for key in "xytp")
+        return replace(self, x=x, y=y, t=t, p=p)
+
+    @staticmethod
+    def joined(parts: Sequence[Columns]) -> Columns:
+        if len(parts) == 1:
+            return parts[0]
+        return Columns(*(np.concatenate([getattr(part, key) for part in parts]) for key in "xytp"))
 
 
 def normalised(columns: Columns, name: str) -> Events:
@@ -72,7 +80,10 @@ def normalised(columns: Columns, name: str) -> Events:
     times, wrapped = _unwrap(_whole(t, "t", name), name)
     if not columns.as_published:  # EventGPT's own form may hold parts in any order
         _refuse_jumps(times, name)
-    polarity, negative = _polarity(_whole(p, "p", name), columns.as_published, name)
+    polarity = _whole(p, "p", name)
+    wrong = (polarity != 0) & (polarity != 1) & (polarity != -1)
+    if wrong.any():
+        raise MediaError(f"{name} has an event of polarity {polarity[wrong][0]}: give 0 and 1.")
     width = _side(x, columns.width, "x", name)
     height = _side(y, columns.height, "y", name)
     if wrapped:
@@ -84,17 +95,23 @@ def normalised(columns: Columns, name: str) -> Events:
             f"The times of {name} step back {counted(backward, 'time')}; events are drawn in file "
             "order."
         )
-    notes += [*_long(times, name), *negative]
+    notes += _long(times, name)
+    # -1 is darker, like 0, but EventGPT's published code draws all but 0 as brighter.
+    brighter = polarity != 0 if columns.as_published else polarity == 1
+    if (polarity == -1).any():
+        how = "drawn as positive (red), as in EventGPT's code"
+        how = how if columns.as_published else "read as 0 (blue)"
+        notes.append(f"{name} has polarity -1, which is {how}.")
     x, y = x.astype(np.uint16), y.astype(np.uint16)
-    return Events(x, y, times, polarity, width, height, tuple(notes))
+    return Events(x, y, times, brighter.astype(np.uint8), width, height, tuple(notes))
 
 
 def refuse_many(count: int, name: str) -> None:
     """MediaError for more events than are held in memory at once."""
     if count > MAX_EVENTS:
         raise MediaError(
-            f"{name} holds {count:,} events, and at most {MAX_EVENTS:,} are read at once: choose a "
-            "window, as in --window 0s+1s."
+            f"{name} holds more than {MAX_EVENTS:,} events, the most that are read at once: choose "
+            "a window, as in --window 0s+1s."
         )
 
 
@@ -117,12 +134,11 @@ def refuse_other_units(count: int, duration_us: int, floats: bool, name: str) ->
     )
 
 
-def cut(events: Events, window: Window | None, name: str, first_us: int | None = None) -> Events:
-    """The events in the window; MediaError if there are none.  It counts from the time `first_us`,
-    by default from the first event."""
+def cut(events: Events, window: Window | None, name: str) -> Events:
+    """The events in the window, which counts from the first one; MediaError if there are none."""
     if window is None:
         return events
-    begin = int(events.t.min()) if first_us is None else first_us
+    begin = int(events.t.min())
     inside = (events.t >= begin + window.start_us) & (events.t < begin + window.end_us)
     if not inside.any():
         raise no_events(name, window, int(events.t.max()) - begin)
@@ -162,41 +178,14 @@ def _side(values: Numbers, given: int | None, key: str, name: str) -> int:
     """The sensor's width or height: from the file, else the largest coordinate + 1."""
     whole = _whole(values, key, name)
     low, high = int(whole.min()), int(whole.max())
+    side = "width" if key == "x" else "height"
     if low < 0 or high >= MAX_SIDE:
-        wrong = low if low < 0 else high
-        raise MediaError(
-            f"{name} has an event at {key} = {wrong:,}: coordinates from 0 to {MAX_SIDE - 1:,} "
-            "can be drawn, record it again."
-        )
-    if given is None:
-        return high + 1
-    if not high < given <= MAX_SIDE:
-        side = "width" if key == "x" else "height"
-        raise MediaError(
-            f"{name} says {side} {given:,} but has an event at {key} = {high:,}: correct the "
-            f"{side} (at most {MAX_SIDE:,})."
-        )
-    return given
-
-
-def _polarity(
-    p: Numbers, as_published: bool, name: str
-) -> tuple[npt.NDArray[np.uint8], tuple[str, ...]]:
-    """(0 or 1 per event, a note if there was a -1).
-
-    -1 is darker, like 0.  EventGPT's published code draws all but 0 as brighter, so its own form of
-    file is read that way.
-    """
-    known = (p == 0) | (p == 1) | (p == -1)
-    if not known.all():
-        wrong = p[int((~known).argmax())]
-        raise MediaError(f"{name} has an event of polarity {wrong}: give 0 and 1.")
-    if not (p == -1).any():
-        return (p == 1).astype(np.uint8), ()
-    if as_published:
-        note = f"{name} has polarity -1, which is drawn as positive (red), as in EventGPT's code."
-        return (p != 0).astype(np.uint8), (note,)
-    return (p == 1).astype(np.uint8), (f"{name} has polarity -1, which is read as 0 (blue).",)
+        what = f"has an event at {key} = {low if low < 0 else high:,}"
+    elif given is not None and not high < given <= MAX_SIDE:
+        what = f"says {side} {given:,} but has an event at {key} = {high:,}"
+    else:
+        return high + 1 if given is None else given
+    raise MediaError(f"{name} {what}: record it again, with a {side} of at most {MAX_SIDE:,}.")
 
 
 def _zero_events(columns: Columns, name: str) -> tuple[str, ...]:
@@ -254,7 +243,7 @@ def _refuse_jumps(times: Times, name: str) -> None:
         )
 
 
-def _long(times: npt.NDArray[np.int64], name: str) -> Iterator[str]:
+def _long(times: Times, name: str) -> Iterator[str]:
     duration = float(times.max() - times.min()) / 1000
     if duration >= LONG_MS:
         yield f"{duration:,.1f} ms of {name} are drawn, {REFUSED}"

@@ -322,7 +322,7 @@ def test_streams_of_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     np.save(path := tmp_path / "a.npy", table)
     assert len(events.read(path)) == 10
     monkeypatch.setattr(event_columns, "MAX_EVENTS", 9)
-    with pytest.raises(MediaError, match=r"^a holds 10 events, and at most 9 are read at once"):
+    with pytest.raises(MediaError, match=r"^a holds more than 9 events, the most that are read"):
         events.read(path, name="a")
 
 

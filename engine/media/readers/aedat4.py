@@ -69,37 +69,38 @@ class _Aedat4(Indexed):
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file, self.name, self._size = file, name, file.seek(0, 2)
         sensors = self._read_header()
-        streams = sorted(sensors)
-        if not streams:
+        if not sensors:
             raise MediaError(f"{name} has no stream of events: record one with the camera's.")
-        self._stream = streams[0]
-        self.sensor, self.notes = sensors[self._stream], ()
-        if len(streams) > 1:
-            self.notes = (f"{name} has {len(streams)} streams of events; the first one is read.",)
+        self._stream = min(sensors)
+        self.sensor = sensors[self._stream]
+        if len(sensors) > 1:
+            self.notes = (f"{name} has {len(sensors)} streams of events; the first one is read.",)
         packets = self._listed()
         packets = self._walked() if packets is None else packets
         packets = packets[(packets["stream"] == self._stream) & (packets["count"] > 0)]
-        if not len(packets):
-            raise MediaError(f"{name} holds 0 events: pick another recording.")
-        falls = np.diff(packets["start"])
+        self._packets, self.low, self.high = packets, packets["start"], packets["end"]
+        falls = np.diff(self.low)
         if len(falls) and falls.min() < 0:
             raise ValueError(f"its time goes back by {-int(falls.min()):,} us")
-        self._packets = packets
-        ends = [self._packet(place) for place in (0, int(packets["end"].argmax()))]
-        self.first, self.last = int(ends[0].t.min()), int(ends[1].t.max())
+        self.set_ends()
 
-    def parts(self, begin: int, end: int) -> Iterator[Columns]:
-        inside = (self._packets["end"] >= begin) & (self._packets["start"] < end)
-        for place in np.flatnonzero(inside).tolist():
+    def blocks(self, first: int, stop: int) -> Iterator[Columns]:
+        for place in range(first, stop):
+            _, at, size, count, start, end = self._packets[place].tolist()
             try:
-                yield self._packet(place).between(begin, end)
+                events = self._events(at, size)
+                times = events["t"].astype(np.int64)
+                if len(times) != count or int(times.min()) < start or int(times.max()) > end:
+                    raise ValueError(f"packet {place:,} is not as the table of packets says")
             except ValueError as error:
                 raise _damaged(self.name, error) from error
+            x, y = events["x"].astype(np.int32), events["y"].astype(np.int32)
+            yield Columns(x, y, times, events["p"] > 0)
 
     def counted(self) -> tuple[Times, Counts]:
         """At the beginning of each packet."""
         counts = np.append(0, np.cumsum(self._packets["count"]))
-        return np.append(self._packets["start"], self.last + 1), counts
+        return np.append(self.low, self.last + 1), counts
 
     def _read_header(self) -> dict[int, tuple[int, int] | None]:
         """The streams of events by number, with the sensor's size where it is stated."""
@@ -133,16 +134,6 @@ class _Aedat4(Indexed):
                 raise ValueError(f"it states the sensor size {width} x {height}")
             sensors[int(stream)] = (sides[0], sides[1]) if width or height else None
         return sensors
-
-    def _packet(self, place: int) -> Columns:
-        """The events of a packet; ValueError if they are not what the table says."""
-        _, at, size, count, start, end = self._packets[place].tolist()
-        events = self._events(at, size)
-        times = events["t"].astype(np.int64)
-        if len(times) != count or int(times.min()) < start or int(times.max()) > end:
-            raise ValueError(f"packet {place:,} of events is not as the table of packets says")
-        x, y = events["x"].astype(np.int32), events["y"].astype(np.int32)
-        return Columns(x, y, times, events["p"] > 0)
 
     def _events(self, at: int, size: int) -> npt.NDArray[Any]:
         """The events of the packet at a place, with the fields t, x, y and p."""

@@ -28,27 +28,21 @@ MAX_BACKWARD = 20  # of so many events at most one steps back in time
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    """The recording, which lasts a second or less, so it is read as a whole."""
-    size = len(media_files.large(path, None))
-    if size % SIZE:
-        raise MediaError(
-            f"{name} has {counted(size, 'byte')}, which are not whole events of {SIZE} bytes: "
-            "it is cut off or no recording of N-Caltech101, copy it again."
-        )
-    refuse_many(size // SIZE, name)
-    rows = np.frombuffer(media_files.content(path), np.uint8).reshape(-1, SIZE)
+    refuse_many(len(media_files.large(path, None)) // SIZE, name)
+    data = np.frombuffer(media_files.content(path), np.uint8)
+    rows = data[: len(data) // SIZE * SIZE].reshape(-1, SIZE)
     high, middle, low = (rows[:, at].astype(np.int64) for at in (2, 3, 4))
     marks = rows[:, 1] == OVERFLOW_ROW
     times = ((high & 127) << 16 | middle << 8 | low) + OVERFLOW_US * (np.cumsum(marks) - marks)
     backward = int((times[1:] < times[:-1]).sum())
-    if backward * MAX_BACKWARD > len(times):
+    if len(data) % SIZE or backward * MAX_BACKWARD > len(times):
         raise MediaError(
-            f"{name} is no recording of N-Caltech101: its times step back {backward:,} times in "
-            f"{len(times):,} events, give a .bin of that kind."
+            f"{name} is cut off or no recording of N-Caltech101: {counted(len(data), 'byte')} have "
+            f"{len(data) % SIZE} of half an event, and times that step back "
+            f"{counted(backward, 'time')}; copy it again."
         )
     overflows = int(marks.sum())
     rows, times = rows[~marks], times[~marks]
     note = f"The time counter of {name} overflowed {counted(overflows, 'time')}."
-    notes = (note,) if overflows else ()
-    x, y = rows[:, 0].copy(), rows[:, 1].copy()
-    yield Whole(Columns(x, y, times, rows[:, 2] >> 7, notes=notes), name)
+    x, y, p = rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2] >> 7
+    yield Whole(Columns(x, y, times, p, notes=(note,) if overflows else ()), name)

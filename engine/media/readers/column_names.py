@@ -18,14 +18,8 @@ SPELLINGS = {
 }
 MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 UNITS = "s, ms, us or ns"
-_SPELLED = {
-    "s": ("s", "sec", "second", "seconds"),
-    "ms": ("ms", "millisecond", "milliseconds"),
-    "us": ("us", "microsecond", "microseconds"),
-    "ns": ("ns", "nanosecond", "nanoseconds"),
-}
-_PLAIN = "|".join(word for words in _SPELLED.values() for word in words)
-_UNIT = re.compile(rf"(?P<name>[a-z]+)(?:[_ ](?P<plain>{_PLAIN})|\s*[\[(](?P<boxed>[^\])]+)[\])])")
+_UNIT = re.compile(r"(s|sec|seconds?)|(ms|milliseconds?)|(us|microseconds?)|(ns|nanoseconds?)")
+_NAME = re.compile(rf"([a-z]+)(?:[_ ]({_UNIT.pattern})|\s*[\[(]([^\])]+)[\])])")
 
 
 def known(names: Iterable[str]) -> dict[str, str]:
@@ -42,16 +36,17 @@ def with_unit(name: str) -> tuple[str, str]:
     """The name and the unit behind it, as in t_us, t[us] and "time (us)"; "" without one.  A unit
     in brackets that is not known is given as it stands."""
     text = _lower(name)
-    match = _UNIT.fullmatch(text)
-    if match is None or match["name"] not in SPELLINGS["t"]:
+    match = _NAME.fullmatch(text)
+    if match is None or match[1] not in SPELLINGS["t"]:
         return text, ""
-    stated = match["plain"] or match["boxed"]
-    return match["name"], unit(stated) or stated
+    stated = match[2] or match[match.re.groups]
+    return match[1], unit(stated) or stated
 
 
 def unit(text: str) -> str:
     """The key of MICROSECONDS that a text means, in any case; "" for an unknown one."""
-    return next((key for key, words in _SPELLED.items() if _lower(text) in words), "")
+    match = _UNIT.fullmatch(_lower(text))
+    return list(MICROSECONDS)[(match.lastindex or 0) - 1] if match else ""
 
 
 def _lower(text: str) -> str:

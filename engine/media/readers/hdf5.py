@@ -1,9 +1,9 @@
 """Reads HDF5 recordings: DSEC's, and those with the arrays x, y, t and p in a group.
 
 Format of DSEC (dsec.ifi.uzh.ch/data-format): events/{p,t,x,y}, `t_offset` that is added to t, and
-`ms_to_idx` with the first event of each millisecond (without the offset).  A `rectify_map.h5` in
-the same folder says where each pixel is seen without the lens's distortion, [H, W, 2] as (x, y).
-Other files: the arrays in any one group or in one compound array, under the usual names.
+`ms_to_idx`, which is not needed.  A `rectify_map.h5` in the same folder says where each pixel is
+seen without the lens's distortion, [H, W, 2] as (x, y).  Other files: the arrays in any one group
+or in one compound array, under the usual names.
 
 A file may link to other files, keep its numbers in them, or declare types and sizes that cost
 memory.  Only arrays that are part of the file itself, of plain numbers and in chunks of limited
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,17 +23,17 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media.event_columns import MAX_SIDE, MAX_US, Columns, Numbers, Times, refuse_many
+from engine.media.event_columns import MAX_SIDE, MAX_US, Columns, Numbers, Times
 from engine.media.media_files import large
 from engine.media.readers.column_names import MICROSECONDS, UNITS, known, microseconds
 from engine.media.readers.column_names import unit as known_unit
-from engine.media.recording import BLOCK, ByPosition, Recording
+from engine.media.recording import Ascending, Recording
 from engine.quoting import listed, quoted
 
 RECTIFY_MAP = "rectify_map"
 DSEC_SIZE = (640, 480)
 EDGE = 1 << 14  # events at either end that decide the unit
-MAX_UNIT = 64  # bytes of the attribute
+MAX_UNIT = 64  # bytes of an attribute
 MAX_DEPTH = 4
 MAX_NODES = 512
 MAX_CHUNK = 64 << 20  # bytes
@@ -43,103 +43,82 @@ USED = "events"  # the group that is read if several hold events
 ADVICE = "give one with the arrays x, y, t and p in one group"
 
 
-@dataclass(frozen=True)
-class Clock:
-    """Microseconds of a stored time: value * factor + offset."""
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The columns x, y, t and p in one place of a file: arrays, or the fields of one array."""
 
-    factor: float = 1.0
-    offset: int = 0
-    note: str = ""
-    floats: bool = False  # whole numbers as floats, without a unit
+    place: str
+    count: int
+    arrays: Mapping[str, Any]
+    fields: Mapping[str, str]
+
+    def read(self, column: str, first: int, last: int) -> Numbers:
+        found = self.arrays[column][first:last]
+        return np.ascontiguousarray(found[self.fields[column]]) if self.fields else found
 
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
     with file_of(path, name) as file:
-        table = table_of(file, name)
-        if not table.count:
-            raise MediaError(f"{name} holds 0 events: pick another recording.")
-        offset, index = _offset(file, name), child(file, "ms_to_idx", name)
-        size = _size(file, table)
-        if offset is None and index is None:
-            yield _Hdf5(table, _clock(table, name), size, name)
-            return
-        if index is not None:
-            index = plain(index, "ms_to_idx", name)
-        if not table.fields and (stated := _unit(table.arrays["t"], name)) not in ("", "us"):
+        yield _Hdf5(file, path, name).ordered()
+
+
+class _Hdf5(Ascending):
+    def __init__(self, file: Any, path: Path, name: str) -> None:
+        self._table, self.name = table_of(file, name), name
+        stated = "" if self._table.fields else _unit(self._table.arrays["t"], name)
+        offset = _offset(file, name)
+        self.sensor = _size(file, self._table)
+        self._rectify: npt.NDArray[np.float64] | None = None
+        self._factor, self._offset = MICROSECONDS[stated or "us"], offset or 0
+        count = self._table.count
+        edges = [self._read("t", 0, EDGE), self._read("t", max(count - EDGE, 0), count)]
+        ends = np.concatenate(edges)
+        if offset is not None or file.get("ms_to_idx", getlink=True) is not None:
+            self._as_dsec(path, stated, ends)
+        elif stated:
+            self.notes = (f"{name} states its times in {stated}.",)
+        elif ends.dtype.kind == "f" and (ends != np.trunc(ends)).any():
+            self._factor = MICROSECONDS["s"]
+            self.notes = (f"The times of {name} have fractions and are taken as seconds.",)
+        else:
+            self.floats = ends.dtype.kind == "f"
+            self.notes = (f"The times of {name} are whole numbers and taken as microseconds.",)
+        super().__init__(name, count)
+
+    def _as_dsec(self, path: Path, stated: str, ends: Numbers) -> None:
+        if stated not in ("", "us") or ends.dtype.kind not in "iu":
             raise MediaError(
-                f"{name} has the form of DSEC, but states its times in {stated}: give microseconds."
+                f"{self.name} has the form of DSEC, but states its times in "
+                f"{stated or 'fractions'}: give microseconds."
             )
-        if table.read("t", 0, 0).dtype.kind not in "iu":
-            raise MediaError(
-                f"{name} has the form of DSEC, but times with fractions: give microseconds."
-            )
-        rectify = _rectify_map(path.with_name(f"{RECTIFY_MAP}.h5"), name)
-        if size is None and rectify is None:  # others use DSEC's layout with larger sensors too
-            largest = (int(table.read(column, 0, EDGE).max()) for column in "xy")
+        self._rectify = _rectify_map(path.with_name(f"{RECTIFY_MAP}.h5"), self.name)
+        if self.sensor is None and self._rectify is None and self._table.count:
+            # Others use DSEC's layout with larger sensors too.
+            largest = (int(self._read(column, 0, EDGE).max()) for column in "xy")
             fits = all(most < side for most, side in zip(largest, DSEC_SIZE, strict=True))
-            size = DSEC_SIZE if fits else None
-        yield _Hdf5(table, Clock(offset=offset or 0), size, name, index, rectify)
+            self.sensor = DSEC_SIZE if fits else None
 
-
-class _Hdf5(ByPosition):
-    """Events of a table by number, with DSEC's index and map where given."""
-
-    def __init__(
-        self,
-        table: Table,
-        clock: Clock,
-        size: tuple[int, int] | None,
-        name: str,
-        index: Any = None,
-        rectify: npt.NDArray[np.float64] | None = None,
-    ) -> None:
-        self._table, self._clock, self._sides, self._name = table, clock, size, name
-        usable = index is not None and index.ndim == 1 and index.dtype.kind in "iu"
-        self._index = index if usable else None
-        self._rectify = rectify
-        self.floats = clock.floats
-        chunks = table.arrays["t"].chunks
-        super().__init__(name, table.count, max(int(chunks[0]), 1) if chunks else BLOCK)
+    def _read(self, column: str, first: int, last: int) -> Numbers:
+        return self._table.read(column, first, last)
 
     def columns(self, first: int, last: int) -> Columns:
-        refuse_many(last - first, self._name)
-        x, y, t, p = (self._table.read(column, first, last) for column in "xytp")
+        x, y, t, p = (self._read(column, first, last) for column in "xytp")
         # Times without an offset stay as they are, so that overflows of a counter are noticed.
-        plain = self._clock.factor == 1 and not self._clock.offset
-        width, height = self._sides or (None, None)
-        notes = (self._clock.note,) if self._clock.note else ()
-        found = Columns(x, y, t if plain else self._us(t), p, width, height, notes)
-        return found if self._rectify is None else _rectified(found, self._rectify, self._name)
+        return Columns(x, y, t if self._factor == 1 and not self._offset else self._us(t), p)
 
     def times(self, first: int, last: int) -> Times:
-        return self._us(self._table.read("t", first, last))
+        return self._us(self._read("t", first, last))
 
-    def bracket(self, time: int) -> tuple[int, int]:
-        """DSEC's index: the first event of this millisecond and that of the next."""
-        at = (time - self._clock.offset) // 1000
-        if self._index is None or not 0 <= at < len(self._index) - 1:
-            return super().bracket(time)
-        low, high = (int(place) for place in self._index[at : at + 2])
-        return low, high
+    def finished(self, columns: Columns) -> Columns:
+        columns = super().finished(columns)
+        rectify = self._rectify
+        return columns if rectify is None else _rectified(columns, rectify, self.name)
 
     def _us(self, raw: Numbers) -> Times:
-        if raw.dtype.kind in "iub" and self._clock.factor == 1:
-            return raw.astype(np.int64) + self._clock.offset
-        return microseconds(raw, self._clock.factor, self._name)
-
-
-def _clock(table: Table, name: str) -> Clock:
-    """The unit of the times, by their `unit` attribute, else by their type and values."""
-    stated = "" if table.fields else _unit(table.arrays["t"], name)
-    if stated:
-        return Clock(MICROSECONDS[stated], note=f"{name} states its times in {stated}.")
-    edges = [table.read("t", 0, EDGE), table.read("t", max(table.count - EDGE, 0), table.count)]
-    ends = np.concatenate(edges)
-    if ends.dtype.kind == "f" and (ends != np.trunc(ends)).any():
-        return Clock(1e6, note=f"The times of {name} have fractions and are taken as seconds.")
-    note = f"The times of {name} are whole numbers and taken as microseconds."
-    return Clock(note=note, floats=ends.dtype.kind == "f")
+        if raw.dtype.kind in "iub" and self._factor == 1:
+            return raw.astype(np.int64) + self._offset
+        return microseconds(raw, self._factor, self.name)
 
 
 def _unit(array: Any, name: str) -> str:
@@ -166,25 +145,23 @@ def _offset(file: Any, name: str) -> int | None:
     array = child(file, "t_offset", name)
     if array is None:
         return None
-    if getattr(array, "size", 0) != 1 or array.dtype.kind not in "iu":
-        raise MediaError(f"{name} has a t_offset that is not one whole number: copy it again.")
-    value = int(np.asarray(plain(array, "t_offset", name)[()]).reshape(-1)[0])
+    whole = getattr(array, "size", 0) == 1 and array.dtype.kind in "iu"
+    value = int(np.ravel(plain(array, "t_offset", name)[()])[0]) if whole else MAX_US + 1
     if abs(value) > MAX_US:
-        raise MediaError(f"{name} has a t_offset of {value:,}: give microseconds.")
+        raise MediaError(f"{name} has a t_offset that is no microseconds: copy it again.")
     return value
 
 
 def _size(file: Any, table: Table) -> tuple[int, int] | None:
     """The sensor's width and height, if the file or the group of the events states them."""
     for place in (table.arrays["t"].parent, file):
-        found = list[int]()
+        sides = list[int]()
         for key in ("width", "height"):
             if key in place.attrs and place.attrs.get_id(key).get_storage_size() <= 8:
-                value = np.asarray(place.attrs[key])
-                if value.size == 1 and value.dtype.kind in "iu":
-                    found.append(int(value.reshape(-1)[0]))
-        if len(found) == 2:
-            return found[0], found[1]
+                value = np.ravel(place.attrs[key])
+                sides += value.tolist() if len(value) == 1 and value.dtype.kind in "iu" else []
+        if len(sides) == 2:
+            return sides[0], sides[1]
     return None
 
 
@@ -207,12 +184,11 @@ def _rectify_map(path: Path, name: str) -> npt.NDArray[np.float64] | None:
 def _rectified(events: Columns, rectify: npt.NDArray[np.float64], name: str) -> Columns:
     """The events at the pixels of the map, rounded; those outside the sensor are dropped."""
     height, width = rectify.shape[:2]
-    for column, values, side in (("x", events.x, width), ("y", events.y, height)):
+    for values, side in ((events.x, width), (events.y, height)):
         if len(values) and not 0 <= int(values.min()) <= int(values.max()) < side:
-            wrong = int(values.max()) if int(values.max()) >= side else int(values.min())
             raise MediaError(
-                f"{name} has an event at {column} = {wrong:,}, and its {RECTIFY_MAP}.h5 is for "
-                f"{width:,} x {height:,} pixels: give the map of this recording."
+                f"{name} has events outside of {width:,} x {height:,} pixels, for which its "
+                f"{RECTIFY_MAP}.h5 is: give the map of this recording."
             )
     places = np.rint(rectify[events.y, events.x])
     column, row = places.T
@@ -223,25 +199,11 @@ def _rectified(events: Columns, rectify: npt.NDArray[np.float64], name: str) -> 
         f"The events of {name} are rectified by the {RECTIFY_MAP}.h5 beside it; "
         f"{int((~inside).sum()):,} of {len(inside):,} lie outside the sensor then and are left out."
     )
-    notes = (*events.notes, note)
-    return Columns(x, y, events.t[inside], events.p[inside], width, height, notes)
+    t, p, notes = events.t[inside], events.p[inside], (*events.notes, note)
+    return replace(events, x=x, y=y, t=t, p=p, width=width, height=height, notes=notes)
 
 
 # Where a file has its arrays.
-@dataclass(frozen=True, eq=False)
-class Table:
-    """The columns x, y, t and p in one place of a file: arrays, or the fields of one array."""
-
-    place: str
-    count: int
-    arrays: Mapping[str, Any]
-    fields: Mapping[str, str]
-
-    def read(self, column: str, first: int, last: int) -> np.ndarray[Any, np.dtype[Any]]:
-        found = self.arrays[column][first:last]
-        return np.ascontiguousarray(found[self.fields[column]]) if self.fields else found
-
-
 def library(name: str, file_name: str) -> Any:
     """A library of the extra `events`; MediaError with the line that installs it."""
     try:
@@ -280,29 +242,31 @@ def table_of(file: Any, name: str) -> Table:
     with _readable(name, KeyError, TypeError, ValueError):  # of damaged names and types
         places = list(_places(file, "", 0, seen, name))
     chosen = [place for place in places if place.place.split("/")[0] == USED] or places
-    if not chosen:
-        links = [path for path in seen if type(file.get(path, getlink=True)).__name__ != "HardLink"]
-        if links:  # behind which the events may be
-            raise MediaError(
-                f"{name} has links to another place ({listed(links)}), which are not followed: "
-                "write the arrays x, y, t and p themselves."
-            )
-        found = f"found: {listed(seen)}" if seen else "it is empty"
-        raise MediaError(f"{name} has no group with the arrays x, y, t and p ({found}): {ADVICE}.")
-    if len(chosen) > 1:
-        found = listed(place.place or "/" for place in chosen)
+    if len(chosen) == 1:
+        return chosen[0]
+    if chosen:
+        several = listed(place.place or "/" for place in chosen)
         raise MediaError(
-            f"{name} holds {len(chosen)} recordings ({found}): write one to a file of its own."
+            f"{name} holds {len(chosen)} recordings ({several}): write one to a file of its own."
         )
-    return chosen[0]
+    links = [path for path in seen if _is_link(file, path)]
+    raise MediaError(
+        f"{name} has no group with the arrays x, y, t and p (found: {listed(seen) or 'nothing'}"
+        + (f"; links to another place, not followed: {listed(links)}" if links else "")
+        + f"): {ADVICE}."
+    )
+
+
+def _is_link(group: Any, key: str) -> bool:
+    """Whether a member is a link to another place; reading it could read another file."""
+    return type(group.get(key, getlink=True)).__name__ != "HardLink"
 
 
 def child(group: Any, key: str, name: str) -> Any:
     """A member of a group that is part of this file; None without one."""
-    link = group.get(key, getlink=True)
-    if link is None:
+    if group.get(key, getlink=True) is None:
         return None
-    if type(link).__name__ != "HardLink":
+    if _is_link(group, key):
         raise MediaError(
             f"{name} has a link to another place at {quoted(key)}, which is not followed: copy it "
             "with `h5repack` or write the arrays themselves."
@@ -314,33 +278,34 @@ def plain(array: Any, key: str, name: str) -> Any:
     """The array itself, if it is of plain numbers and stored in this file."""
     if not hasattr(array, "is_virtual"):
         raise MediaError(f"{name} has no array at {quoted(key)}, but something else: {ADVICE}.")
-    what = f"{name} has the array {quoted(key)}"
-    if array.is_virtual or array.external:
-        raise MediaError(f"{what} in another file, which is not read: write its numbers here.")
     properties = array.id.get_create_plist()
-    for number in range(properties.get_nfilters()):
-        code = int(properties.get_filter(number)[0])
-        if code == ECF:
-            raise MediaError(
-                f"{name} is a Prophesee .hdf5 recording (ECF compression), which is not read: "
-                "give the .raw it was made from, or convert it to .raw, .dat or CSV with "
-                "Prophesee's Metavision SDK."
-            )
-        if not library("h5py", name).h5z.filter_avail(code):
-            raise MediaError(
-                f"{what} in an unknown compression (filter {code}): use Blosc or gzip."
-            )
+    filters = [int(properties.get_filter(n)[0]) for n in range(properties.get_nfilters())]
+    if ECF in filters:
+        raise MediaError(
+            f"{name} is a Prophesee .hdf5 recording (ECF compression), which is not read: "
+            "give the .raw it was made from, or convert it to .raw, .dat or CSV with "
+            "Prophesee's Metavision SDK."
+        )
+    unknown = [code for code in filters if not library("h5py", name).h5z.filter_avail(code)]
     fields = array.dtype.names
     types = [array.dtype[field] for field in fields] if fields else [array.dtype]
-    if any(one.kind not in "biuf" or one.subdtype or one.itemsize > 8 for one in types):
-        raise MediaError(f"{what} of type {quoted(str(array.dtype))}: give plain numbers.")
     chunk = int(np.prod(array.chunks or (1,), dtype=np.float64)) * array.dtype.itemsize
-    if chunk > MAX_CHUNK:
+    wrong = ""
+    if array.is_virtual or array.external:
+        wrong = "in another file"
+    elif unknown:
+        wrong = f"in an unknown compression (filter {unknown[0]})"
+    elif any(one.kind not in "biuf" or one.subdtype or one.itemsize > 8 for one in types):
+        wrong = f"of type {quoted(str(array.dtype))}"
+    elif chunk > MAX_CHUNK:
+        wrong = f"in chunks of {chunk:,} bytes (the limit is {MAX_CHUNK:,})"
+    elif array.size and not array.id.get_storage_size() and properties.get_layout():
+        wrong = f"of {array.size:,} values, but none was written"
+    if wrong:
         raise MediaError(
-            f"{what} in chunks of {chunk:,} bytes: write chunks of at most {MAX_CHUNK:,} bytes."
+            f"{name} has the array {quoted(key)} {wrong}: write plain numbers into this file, "
+            "with Blosc or gzip."
         )
-    if array.size and not array.id.get_storage_size() and properties.get_layout():
-        raise MediaError(f"{what} of {array.size:,} values, but none was written: copy it again.")
     return array
 
 
@@ -363,16 +328,15 @@ def _places(group: Any, place: str, depth: int, seen: list[str], name: str) -> I
         seen.append(path := f"{place}/{key}".lstrip("/"))
         if len(seen) > MAX_NODES:
             raise MediaError(f"{name} has more than {MAX_NODES} groups and arrays: {ADVICE}.")
-        if type(group.get(key, getlink=True)).__name__ != "HardLink":
+        if _is_link(group, key):
             continue  # refused only where it is needed
         member = group[key]
+        fields = known(getattr(getattr(member, "dtype", None), "names", None) or ())
         if hasattr(member, "keys") and depth < MAX_DEPTH:
             yield from _places(member, path, depth + 1, seen, name)
-        elif (
-            len(columns := known(getattr(getattr(member, "dtype", None), "names", None) or ())) == 4
-        ):
+        elif len(fields) == 4:
             array = _of_one_axis(member, path, name)
-            yield Table(path, len(array), dict.fromkeys("xytp", array), columns)
+            yield Table(path, len(array), dict.fromkeys("xytp", array), fields)
 
 
 def _of_one_axis(array: Any, key: str, name: str) -> Any:

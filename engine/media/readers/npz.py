@@ -13,11 +13,10 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from engine.errors import MediaError
 from engine.media import media_files
-from engine.media.event_columns import Columns, Numbers, refuse_many
+from engine.media.event_columns import Columns
 from engine.media.media_files import MAX_BYTES
 from engine.media.readers import npy
 from engine.media.readers.column_names import known
@@ -50,58 +49,43 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
 
 def _members(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
     """The arrays by name, after a check of their sizes."""
-    files = [one.filename for one in archive.infolist()]
-    arrays = [one for one in archive.infolist() if one.filename.endswith(".npy")]
+    files = [member.filename for member in archive.infolist()]
+    arrays = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+    size = sum(member.file_size for member in arrays)
+    wrong = ""
     if not arrays or len(files) > MAX_MEMBERS:
+        wrong = "without arrays, or with too many"
+    elif len(set(files)) < len(files):
+        wrong = "with several members of one name"
+    elif size > MAX_BYTES:
+        wrong = f"that would unpack to {whole(size)} bytes (the limit is {MAX_BYTES:,})"
+    elif any(one.compress_type not in _METHODS or one.flag_bits & 1 for one in arrays):
+        wrong = "with an encrypted array, or one in an unusual compression"
+    if wrong:
         raise MediaError(
-            f"{name} is an archive without arrays, or with too many (found: "
-            f"{listed(files) or 'nothing'}): give an .npz with the arrays x, y, t and p."
+            f"{name} is an archive {wrong} (found: {listed(files) or 'nothing'}): save the arrays "
+            "x, y, t and p with numpy.savez_compressed."
         )
-    if twice := {one for one in files if files.count(one) > 1}:
-        raise MediaError(f"{name} has several members {listed(twice)}: save one of each name.")
-    size = sum(one.file_size for one in arrays)
-    if size > MAX_BYTES:
-        raise MediaError(
-            f"{name} would unpack to {whole(size)} bytes: give one of at most {MAX_BYTES:,}."
-        )
-    for one in arrays:
-        if one.compress_type not in _METHODS or one.flag_bits & 1:
-            raise MediaError(
-                f"{name} has {listed([one.filename])} encrypted or in an unusual compression: save "
-                "it with numpy.savez_compressed."
-            )
-    return {one.filename.removesuffix(".npy"): one for one in arrays}
-
-
-def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes:
-    """The bytes of a member, never more than it declares."""
-    with archive.open(member) as stream:
-        data = stream.read(member.file_size + 1)
-    if len(data) != member.file_size:
-        raise MediaError(f"{name} holds a member of another size than it declares: copy it again.")
-    return data
+    return {member.filename.removesuffix(".npy"): member for member in arrays}
 
 
 def _columns(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name: str) -> Columns:
     """Of plain arrays under their usual names, or of one member: a dict, records or time bins."""
+
+    def read(key: str) -> bytes:
+        """The bytes of a member, never more than it declares."""
+        with archive.open(members[key]) as stream:
+            data = stream.read(members[key].file_size + 1)
+        if len(data) != members[key].file_size:
+            raise zipfile.BadZipFile("a member of another size than it declares")
+        return data
+
     names = known(members)
     if len(names) < 4 and len(members) > 1:
         raise MediaError(
             f"{name} has no arrays x, y, t and p (found: {listed(members)}): give one with them."
         )
     if len(names) < 4:
-        (member,) = members.values()
-        with archive.open(member) as stream:  # a costly pickle is refused before it is all unpacked
-            found = npy.of_stream(cast(BinaryIO, stream), member.file_size, name)
-        if found is None:
-            found = npy.columns(_read(archive, member, name), name)
-        return npy.described(found, name)
-    table: dict[str, Numbers] = {}
-    for column, key in names.items():
-        with npy.refused(name):
-            values = npy.array(_read(archive, members[key], name))
-            if values is None:
-                raise ValueError(f"an array {column} that is not one number per event")
-            refuse_many(len(values), name)
-        table[column] = values
-    return Columns(table["x"], table["y"], table["t"], table["p"])
+        return npy.described(npy.columns(read(*members), name), name)
+    with npy.refused(name):
+        return Columns(*(npy.array(read(names[key])) for key in "xytp"))

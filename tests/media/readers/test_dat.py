@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import MediaError
 from engine.media import event_columns, readers
-from engine.media.readers import dat
+from engine.media.readers import prophesee
 from engine.media_options import Window
 from tests.media.event_files import read
 
@@ -37,8 +37,8 @@ def test_records(tmp_path: Path) -> None:
 def test_late_events_and_overflows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: int
 ) -> None:
-    monkeypatch.setattr(dat, "BLOCK", 8)
-    monkeypatch.setattr(dat, "PIECE", 32)
+    monkeypatch.setattr(prophesee, "DAT_BLOCK", 8)
+    monkeypatch.setattr(prophesee, "PIECE", 256)
     rng = np.random.default_rng(3)
     times = LAP - 50_000 + np.sort(rng.integers(0, 100_000, 400)) - rng.integers(0, late + 1, 400)
     times = np.concatenate([times, times + LAP])
@@ -62,8 +62,8 @@ def test_late_events_and_overflows(
         ([], HEAD, "0 events"),
         ([0, 9000, 4000], HEAD + b"\x0c\x08", "goes back by 5,000 us"),
         ([5_000, 4_000, 3_000, 2_000, 1_000, 0], HEAD + b"\x0c\x08", "goes back by 5,000 us"),
-        ([1], HEAD + b"\x0e\x08", "type 14 with 8 bytes"),
-        ([1], HEAD + b"\x0c\x10", "type 12 with 16 bytes"),
+        ([1], HEAD + b"\x0e\x08", "type 14 in 8 bytes"),
+        ([1], HEAD + b"\x0c\x10", "type 12 in 16 bytes"),
         ([1], HEAD.replace(b"Version 2", b"Version 1") + b"\x0c\x08", "version 1"),
         ([1], HEAD.replace(b"640", b"0") + b"\x0c\x08", "sensor size '0x480'"),
         ([1] * 9, HEAD.replace(b"640", b"6") + b"\x0c\x08", "width 6 but has an event at x = 8"),

@@ -12,7 +12,7 @@ import pytest
 
 from engine.errors import MediaError
 from engine.media import event_columns, events, pickles
-from engine.media.pickles import Array, RefusedError
+from engine.media.pickles import RefusedError
 from engine.media.readers import npy
 from engine.media_options import Window
 from tests.media.readers.streams import Table, refusal, table, windows_agree
@@ -53,12 +53,12 @@ def same(found: dict[str, Any]) -> None:
     assert not {"indices", "path", "nothing"} & set(found)
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize("protocol", [3, 4, 5])
 def test_every_pickle_protocol(protocol: int) -> None:
     same(npy.columns(boxed(PLAIN, protocol), "a.npy"))
 
 
-@pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize("protocol", [3, 4, 5])
 def test_a_dict_pickled_without_its_box(protocol: int) -> None:
     same(npy.columns(header() + pickle.dumps(PLAIN, protocol), "a.npy"))
 
@@ -194,7 +194,7 @@ def test_shared_tuples_are_never_hashed() -> None:
     with pytest.raises(RefusedError, match="DUP"):
         pickles.load(b"}" + nested + b"Ns.")
     memoised = b"K\x01q\x00" + b"h\x00h\x00\x86q\x00" * 60
-    with pytest.raises(RefusedError, match="keys are not text"):
+    with pytest.raises(RefusedError, match="a key that is no text"):
         pickles.load(memoised + b"}h\x00Ns.")
 
 
@@ -236,13 +236,14 @@ def nested(depth: int) -> bytes:
 BOMBS = {
     "a name of tuples": (b"\x80\x04" + nested(60) + b"\x8c\x01x\x93.", "a name that is not text"),
     "a name 5,000 deep": (b"\x80\x04)" + b"\x85" * 5000 + b"\x8c\x01x\x93.", "not text"),
-    "a long number": (b"\x8b\x10\x27\x00\x00" + b"\x7f" * 10_000 + b".", "79,999 bits"),
-    "a long number as text": (b"I" + b"9" * 4000 + b"\n.", r"a whole number of 13,\d+ bits"),
+    "a long number": (b"\x8b\x10\x27\x00\x00" + b"\x7f" * 10_000 + b".", "operation LONG4"),
+    "a number of 2,040 bits": (b"\x8a\xff" + b"\x7f" * 255 + b".", "2,039 bits"),
+    "a long number as text": (b"I" + b"9" * 4000 + b"\n.", "operation INT"),
     "many operations": (b"(" * 1_000_001 + b".", "more than 1,000,000 operations"),
     "text encoded again and again": (
         b"X\xe8\x03\x00\x00" + b"a" * 1000 + b"q\x00"
         + b"c_codecs\nencode\n(h\x00X\6\0\0\0latin1tR" * 99,
-        "more bytes than the file",
+        "the name '_codecs.encode'",
     ),
     "a shape of many sizes": (
         b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tC\x01btR"
@@ -260,25 +261,11 @@ def test_pickles_that_cost_more_than_their_bytes(payload: bytes, why: str) -> No
     assert len(str(caught.value)) < 300
 
 
-def test_arrays_of_python_2_are_text_that_counts_once_made() -> None:
-    array = (
-        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"
-        b"(K\x01(M\xe8\x03tcnumpy\ndtype\n(U\x02u1K\0K\1tR\x89h\x00tb"
-    )
-    entry = b"U\x01x" + array + b"s"
-    start = b"T\xe8\x03\x00\x00" + b"\xff" * 1000 + b"q\x00"
-    payload = start + b"}" + entry
-    found = npy.columns(header() + payload + b".", "a.npy")
-    np.testing.assert_array_equal(found["x"], np.full(1000, 255, np.uint8))
-    with pytest.raises(MediaError, match="more bytes than the file has"):
-        npy.columns(header() + payload + entry * 50 + b".", "a.npy")
-
-
 def test_one_array_may_stand_under_several_keys() -> None:
     array = np.arange(1000, dtype=np.uint8)
     found = npy.columns(boxed({f"key{i}": array for i in range(200)}), "a.npy")
     assert len(found) == 200 and all(len(values) == 1000 for values in found.values())  # type: ignore[arg-type]
-    with pytest.raises(MediaError, match="a dict of 300 keys"):
+    with pytest.raises(MediaError, match="has too many keys"):
         npy.columns(boxed({f"key{i}": 1 for i in range(300)}), "a.npy")
 
 
@@ -323,8 +310,8 @@ def test_a_window_reads_a_part_of_the_file(tmp_path: Path, monkeypatch: pytest.M
     true = table(200_000)
     path = saved(tmp_path / "a.npy", records(true))
     monkeypatch.setattr(event_columns, "MAX_EVENTS", 50_000)
-    assert "holds 200,000 events" in refusal(path)
-    assert "at most 50,000 are read at once" in refusal(path, Window(0, 2_000_000))
+    assert "holds more than 50,000 events" in refusal(path)
+    assert "the most that are read at once" in refusal(path, Window(0, 2_000_000))
     found = events.read(path, Window(500_000, 1000))
     inside = (true["t"] >= 500_000) & (true["t"] < 501_000)
     assert same_events(found, {key: values[inside] for key, values in true.items()})
@@ -375,7 +362,7 @@ def bins_of(values: Table, count: int) -> np.ndarray[Any, Any]:
     return found
 
 
-@pytest.mark.parametrize("protocol", [0, 2, 3, 4, 5])
+@pytest.mark.parametrize("protocol", [3, 4, 5])
 def test_time_bins_of_records_and_of_dicts(protocol: int) -> None:
     true = table(300)
     found = npy.columns(header(shape="(4,)") + pickle.dumps(bins_of(true, 4), protocol), "a.npy")
@@ -391,15 +378,15 @@ def test_time_bins_of_records_and_of_dicts(protocol: int) -> None:
 @pytest.mark.parametrize(
     ("bins", "why"),
     [
-        ([{"x": np.arange(3)}], "a time bin without y and t and p"),
-        ([{key: np.arange(3 + (key == "t")) for key in "xytp"}], "columns of different lengths"),
-        ([{key: np.zeros((2, 2)) for key in "xytp"}], "columns of different lengths"),
+        ([{"x": np.arange(3)}], "a time bin without x, y, t and p"),
+        ([{key: np.arange(3 + (key == "t")) for key in "xytp"}], "of different lengths"),
+        ([{key: np.zeros((2, 2)) for key in "xytp"}], "of different lengths"),
         ([np.arange(3)], "a time bin of type"),
         (["text"], "an object that is no dict"),
         ([], "0 time bins"),
-        ([np.zeros(2, [("x", [("y", "u2")])])], "records of anything but plain numbers"),
-        ([np.zeros(2, [("x", "u2", (3,))])], "records inside a pickle|plain numbers|unknown"),
-        ([np.zeros(2, [("x", "O")])], "an array of"),
+        ([np.zeros(2, [("x", [("y", "u2")])])], "that their fields do not fit in"),
+        ([np.zeros(2, [("x", "u2", (3,))])], "do not fit in"),
+        ([np.zeros(2, [("x", "O")])], "an array of|do not fit in"),
     ],
 )
 def test_time_bins_that_are_refused(bins: list[Any], why: str) -> None:
@@ -414,7 +401,8 @@ def test_time_bins_that_are_refused(bins: list[Any], why: str) -> None:
 RECORD = (
     b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tC\x01btR"
     b"(K\x01(K\x01tcnumpy\ndtype\n(X\x03\0\0\0V10K\0K\1tR(K\x03X\1\0\0\0|N(X\1\0\0\0xt}X\1\0\0\0x"
-    b"(cnumpy\ndtype\n(X\2\0\0\0u2K\0K\1tR%stsK\x0aK\1K\x10tb\x89C\x0a0123456789tb."
+    b"(cnumpy\ndtype\n(X\2\0\0\0u2K\0K\1tR(K\3X\1\0\0\0<NNNK\0K\0K\0tb%sts"
+    b"K\x0aK\1K\x10tb\x89C\x0a0123456789tb."
 )
 
 
@@ -425,16 +413,10 @@ RECORD = (
 def test_fields_lie_inside_their_record(offset: bytes, fits: bool) -> None:
     """Offsets that a file states are checked before NumPy sees them."""
     box = pickles.load(RECORD % offset)
-    assert isinstance(box, Array)
     if fits:
-        assert box.numpy()["x"].tolist() == [
+        assert pickles.array(box)["x"].tolist() == [
             int.from_bytes(b"0123456789"[offset[1] :][:2], "little")
         ]
         return
     with pytest.raises(RefusedError, match="do not fit in"):
-        box.numpy()
-
-
-def test_numbers_of_python_2_are_text() -> None:
-    number = b"cnumpy.core.multiarray\nscalar\n(cnumpy\ndtype\n(U\x02i2K\0K\1tRU\x02\x80\x02tR"
-    assert npy.columns(header() + b"}U\x05width" + number + b"s.", "a.npy") == {"width": 640}
+        pickles.array(box)

@@ -30,7 +30,7 @@ def saved(array: np.ndarray[Any, Any]) -> bytes:
         np.zeros(3),
         np.zeros((), "u2"),
         np.asfortranarray(np.zeros((2, 3))),
-        np.zeros(2, [("x", "<u2"), ('it\'s "odd"', ">i8", (2,))]),
+        np.zeros(2, [("x", "<u2"), ("it's odd", ">i8", (2,))]),
         np.zeros(0, np.dtype([("x", "u1"), ("t", "i8")], align=True)),
     ],
     ids=["1-d", "0-d", "Fortran", "fields", "aligned"],
@@ -45,11 +45,6 @@ def test_what_numpy_writes(array: np.ndarray[Any, Any], version: tuple[int, int]
     reader = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
     if version[0] in reader:
         assert reader[version[0]](file)[0] == found.shape
-
-
-def test_headers_of_python_2() -> None:
-    found = npy.header(made("{'descr': u'<f8', 'shape': (3L, 4L), 'fortran_order': True, }"))
-    assert (found.descr, found.shape) == ("<f8", (3, 4))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +69,6 @@ def test_headers_of_python_2() -> None:
         "-" * 9000 + "1",
         "{'a': " * 1500,
         "{'shape': (" + "9" * 9000 + ",)}",
-        "{'a': '" + "x" * 5000 + "'}",
     ],
 )
 def test_headers_that_are_refused(text: str) -> None:
@@ -89,7 +83,7 @@ def test_control_a_full_header_is_accepted() -> None:
     assert npy.header(made("{'descr': '|O', 'shape': (), 'a': [1, None,]}")).shape == ()
 
 
-@pytest.mark.parametrize("escape", ["\\d", "\\x", "0or 1", "1is 1"])
+@pytest.mark.parametrize("escape", ["0or 1", "1is 1"])
 def test_odd_text_prints_no_warning(escape: str) -> None:
     """Python's own parser warns of these; warnings are errors here."""
     npy.header(made(f"{{'descr': '{escape}', 'shape': ()}}"))

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import event_columns, events, readers
+from engine.media import event_columns, events, readers, recording
 from engine.media.readers import text
-from engine.media.recording import binned
 from engine.media_options import Window
-from tests.media.readers.streams import Table, refusal, same, table, windows_agree
+from tests.media.readers.streams import Table, binned, refusal, same, table, windows_agree
 
 
 def saved(path: Path, values: Table, header: str = "t,x,y,p", separator: str = ",") -> Path:
@@ -115,7 +114,7 @@ BAD = {
     "a size instead of names": ("240 180\n0 1 2 1\n", "does not name its columns"),
     "a column is missing": ("t,x,y\n0,1,2\n", "does not name its columns p"),
     "only names": ("t,x,y,p\n", "holds 0 events"),
-    "only comments": ("# t,x,y,p\n", "has no line of events"),
+    "only comments": ("# t,x,y,p\n", "holds 0 events"),
     "seconds without a unit": ("t,x,y,p\n0.001,1,2,1\n0.002,1,2,1\n", "name the column t_s"),
     "words": ("t,x,y,p\n0,1,2,1\nfoo,1,2,1\n", "has t = 'foo' in a line of events"),
     "a short line": (
@@ -181,11 +180,11 @@ def test_other_polarities_and_times(tmp_path: Path) -> None:
 def test_pieces_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     true = table(4000)
     path = saved(tmp_path / "a.csv", true)
-    monkeypatch.setattr(text, "PIECE", 1000)
+    monkeypatch.setattr(recording.Ascending, "piece", 1000)
     assert same(events.read(path), true)
-    monkeypatch.setattr(text, "EDGE", 2000)
+    monkeypatch.setattr(recording, "BLOCK", 2000)
     monkeypatch.setattr(event_columns, "MAX_EVENTS", 3000)
-    assert "at most 3,000 are read at once" in refusal(path)
+    assert "more than 3,000 events, the most that are read at once" in refusal(path)
     assert len(events.read(path, Window(0, 500_000))) < 3000
 
 
@@ -194,11 +193,11 @@ def test_lines_of_long_files_are_counted_by_samples(
 ) -> None:
     true = table(50_000)
     path = saved(tmp_path / "a.csv", true)
-    wanted = binned(true["t"], 0, int(true["t"].max()), 5)
+    wanted = binned(true["t"], 5)
     monkeypatch.setattr(text, "COUNTED", 64_000)
-    with readers.opened(path, "a.csv") as recording:
-        found = recording.rates(5)
-    assert found.tolist() != wanted.tolist()  # the control: samples were used
+    with readers.opened(path, "a.csv") as opened:
+        found = opened.rates(5)
+    assert found.tolist() != wanted  # the control: samples were used
     np.testing.assert_allclose(found, wanted, rtol=0.05)
 
 
@@ -206,8 +205,8 @@ def test_a_comment_of_text_is_no_header_of_prophesee(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("% evt 3.0\n% t x y p\n1 2 3 1\n5 6 7 0\n")
     assert events.read(path).t.tolist() == [1, 5]
-    with readers.opened(path, "a.txt") as recording:
-        assert recording.duration_us() == 4 and recording.rates(2).tolist() == [1, 1]
+    with readers.opened(path, "a.txt") as opened:
+        assert opened.duration_us() == 4 and opened.rates(2).tolist() == [1, 1]
 
 
 def test_a_unit_in_brackets_must_be_known(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from engine.errors import MediaError
 from engine.media import readers
-from engine.media.readers import prophesee, prophesee_format
-from engine.media.readers.prophesee_format import (
+from engine.media.readers import prophesee
+from engine.media.readers.prophesee import (
     ENCODINGS,
     EVT2,
     EVT3,
@@ -41,7 +41,7 @@ def stream(form: str) -> Any:
 def body(path: Path, coding: Encoding) -> tuple[bytes, Any]:
     """The header of a file, and its words in a copy."""
     data = path.read_bytes()
-    start = prophesee_format.parse(data[:4096], path.name).end
+    start = prophesee.parse(data[:4096], path.name).end
     bits = coding.bits * coding.stride
     return data[:start], np.frombuffer(data[start:], f"<u{bits // 8}").copy()
 
@@ -97,7 +97,7 @@ def test_a_row_lost_between_pieces_is_seen(tmp_path: Path, monkeypatch: pytest.M
     def lost(coding: Encoding, data: bytes, state: State) -> Any:
         return decode(coding, data, State(state.time, 0, state.base))
 
-    monkeypatch.setattr(prophesee.form, "decode", lost)
+    monkeypatch.setattr(prophesee, "decode", lost)
     with pytest.raises(AssertionError):
         assert_equal(read(path), STREAM[:4000])
 
