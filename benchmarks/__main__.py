@@ -13,10 +13,9 @@ import sys
 
 from benchmarks.machine import say
 
-NAMES = {  # -> arguments that make it quick, where it is more than --quick
-    **dict.fromkeys(("video", "events", "event_readers", "preprocessing", "stages", "decoding",
-                     "again", "drafting", "batches", "families", "app", "growth")),
-}  # fmt: skip
+NAMES = ("video", "events", "event_readers", "preprocessing", "stages", "decoding", "again",
+         "drafting", "batches", "families", "app", "growth", "scaling", "loaded", "planted",
+         "intervals", "attribution", "gate")  # fmt: skip
 
 
 def main() -> int:

@@ -108,9 +108,9 @@ def main() -> None:
             for root, figures in list(zip(roots, found, strict=True))[:: 1 if number % 2 else -1]:
                 cache = Path(folder) / f"{number}-{roots.index(root)}"
                 _fresh(page, root, cache, figures)
-                _warm(page, root, cache, figures)
+                _warm(page, root, cache, figures, 1 if options.quick else 7)
         found[0][GAP] = _gaps(page, cache)
-        found[0][COMMAND] = [_command(cache) for _ in range(9)]
+        found[0][COMMAND] = [_command(cache) for _ in range(1 if options.quick else 9)]
         browser.close()
     rows = list(_rows(found))
     if options.quick:
@@ -166,7 +166,7 @@ def _fresh(page: Page, root: Path, cache: Path, figures: Figures) -> None:
         page.locator(BUTTON).wait_for(timeout=LONGEST_MS)
 
 
-def _warm(page: Page, root: Path, cache: Path, figures: Figures, often: int = 7) -> None:
+def _warm(page: Page, root: Path, cache: Path, figures: Figures, often: int) -> None:
     """A second start, and clicks once the models are loaded."""
     with served(root, cache) as (url, began):
         page.goto(url)

@@ -82,6 +82,9 @@ class Said:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--quick"]:  # two scenes of one model, keeps nothing
+        print(measure(MODELS[0], 2))
+        return
     names = sys.argv[1:] or list(MODELS)
     with ProcessPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
         # The slowest model is not the first of the table: it begins first.
@@ -95,13 +98,13 @@ def main() -> None:
     PAGE.write_text(f"{head}{BELOW}\n{markdown(found)}", encoding="utf-8")
 
 
-def measure(model: str) -> dict[str, Any]:
-    """All figures of one model."""
+def measure(model: str, most: int | None = None) -> dict[str, Any]:
+    """All figures of one model, from the first `most` scenes."""
     torch.set_num_threads(1)
     adapter = registry.load(registry.entry(model))
     with tempfile.TemporaryDirectory() as folder:
-        choosing = _scenes(Path(folder) / "choosing", CHOOSING)
-        held_out = _scenes(Path(folder) / "held-out", HELD_OUT)
+        choosing = _scenes(Path(folder) / "choosing", CHOOSING[:most])
+        held_out = _scenes(Path(folder) / "held-out", HELD_OUT[:most])
         first = [one for one in said(adapter, choosing) if one.thing in CHOSEN_BY]
         settings = {
             name: _figures([pointed(one, one.explained(adapter, options)) for one in first])

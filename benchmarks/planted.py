@@ -42,7 +42,13 @@ def main() -> None:
     parser.add_argument("--only", default="", help="faults whose names hold this text")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
     parser.add_argument("--write", action="store_true", help="only write the kept table")
+    parser.add_argument("--quick", action="store_true", help="one fault, keeps nothing")
     options = parser.parse_args()
+    if options.quick:
+        with tempfile.TemporaryDirectory() as folder:
+            _prepare(Path(folder))
+            print(_row(_names()[0], Path(folder) / "quick"))
+        return
     if not options.write:
         if not options.only:
             (RESULTS / "planted.json").unlink(missing_ok=True)

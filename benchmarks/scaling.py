@@ -34,10 +34,17 @@ PARTS = 20  # of the service times, whose quantiles are kept
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--simulate", action="store_true", help="with the measured figures kept")
+    parser.add_argument("--quick", action="store_true", help="one round, keeps nothing")
     parser.add_argument("--process", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.process is not None:
         _process(options.process)
+        return
+    if options.quick:
+        with tempfile.TemporaryDirectory() as name:
+            os.environ.setdefault("STAGESCOPE_DEVICE", "cpu")
+            os.environ.setdefault("STAGESCOPE_CACHE_DIR", name)
+            print(_run(Path(name) / "quick", 1, 1))
         return
     if options.simulate:
         measured = json.loads((RESULTS / "scaling.json").read_text())["measured_here"]
@@ -137,7 +144,7 @@ class _Ends(Watcher):
         return 0.0
 
 
-def _plan() -> tuple[Any, Any]:
+def _plan(repeat: int = REPEAT) -> tuple[Any, Any]:
     """Answers of one length over the demo dataset, and that dataset."""
     from engine import settings
     from engine.demo.demo_dataset import ensure_dataset
@@ -148,7 +155,7 @@ def _plan() -> tuple[Any, Any]:
     found = dataset.read(ensure_dataset(settings.load().demo_dir))
     forced = DecodeConfig(max_new_tokens=64, min_new_tokens=64)
     names = tuple(sample.id for sample in found.samples)
-    return Plan(("llava-demo",), names, repeat=REPEAT, decode=forced), found
+    return Plan(("llava-demo",), names, repeat=repeat, decode=forced), found
 
 
 @dataclass
@@ -162,13 +169,13 @@ class Run:
     starts: list[float] = field(default_factory=list)
 
 
-def _run(folder: Path, workers: int) -> Run:
+def _run(folder: Path, workers: int, repeat: int = REPEAT) -> Run:
     from engine.benchmark import execute
     from engine.benchmark.cluster.cluster_options import ClusterOptions
     from engine.benchmark.cluster.run_session import ClusterExecutor
     from engine.storage import run_store
 
-    plan, found = _plan()
+    plan, found = _plan(repeat)
     with ClusterExecutor(ClusterOptions("local", workers, 1, 0.0)) as executor:
         ready = execute.prepare(plan, found, folder, elsewhere=True)
         watcher = _Watch(_hub(), ready, workers)

@@ -42,7 +42,7 @@ def test_a_condition_that_is_measured_again_leaves_the_others(
 ) -> None:
     monkeypatch.setattr(loaded, "RESULTS", tmp_path)
     kept: dict[str, Any] = {}
-    file = tmp_path / "loaded_verify.json"
+    file = tmp_path / "loaded.json"
     monkeypatch.setattr(loaded, "keep", lambda _, found: file.write_text(json.dumps(found)))
     for name, runs in (("idle", 1), ("busy", 2), ("idle", 3)):
         loaded._keep(name, {"runs": runs})
