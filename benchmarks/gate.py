@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.machine import keep, say
 from engine.analysis import gate
-from engine.analysis.gate_values import values_of
+from engine.analysis.gate import values_of
 from engine.analysis.statistics import share_interval
 from engine.errors import BadInput
 from engine.storage import run_store

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from benchmarks.machine import keep
 from engine.analysis import acceptance, statistics
-from engine.analysis.clustered_shares import clustered_difference, clustered_share
+from engine.analysis.statistics import clustered_difference, clustered_share
 
 Floats = npt.NDArray[np.float64]
 Draw = tuple[Floats, list[int] | None]  # values, and the sequence of each (None: one each)

@@ -3,9 +3,9 @@
 results_table.py                     all results as one table, and at equal lengths
 metrics.py, model_summary.py         names, units and formulas; counts, medians, throughput
 machine_loads.py                     how busy the machine was
-statistics.py, clustered_shares.py   spreads, intervals, p-values against a limit
+statistics.py                        spreads, intervals, p-values against a limit
 pairs.py, speedup.py                 two models sample by sample; the factors of a speed-up
-gate.py, gate_values.py              whether a run is worse than an earlier one
+gate.py                              whether a run is worse than an earlier one
 run_planning.py                      what a planned run takes and detects
 compared.py, run_verdict.py          the runs of the Compare page, and which was fastest
 answer_reading.py                    what an answer states, and which option it names

@@ -11,7 +11,7 @@ The shuffled baseline is the same rate over all pairs of a draft and a target of
 the same question: matches there come from the phrasing, not from the image.
 
 Answers to several questions about one clip are not independent, so intervals are over whole clips
-(clustered_shares.py).  Fewer than MIN_CLUSTERS clips give no interval.
+(statistics.py).  Fewer than MIN_CLUSTERS clips give no interval.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from operator import eq
 import numpy as np
 import numpy.typing as npt
 
-from engine.analysis import clustered_shares
+from engine.analysis import statistics
 from engine.analysis.statistics import MIN_CLUSTERS
 
 GAMMA = 5
@@ -157,7 +157,7 @@ def position_rate(matched: Array, compared: Array, clips: Sequence[Hashable]) ->
         logs: Weights = np.log((sums[:, 1] + 0.5) / (sums[:, 0] - sums[:, 1] + 0.5))
         return logs
 
-    ends = clustered_shares.jackknife_interval(columns, clips, odds)
+    ends = statistics.jackknife_interval(columns, clips, odds)
     if ends is None:
         return Range(value, None, None)
     low, high = (1 / (1 + math.exp(-max(-_LONGEST, min(_LONGEST, end)))) for end in ends)
@@ -178,7 +178,7 @@ def _speedup(timed: Weights, prefixes: Array, gamma: int, clips: Sequence[str]) 
     value = float(np.exp(logarithm(columns.sum(axis=0, keepdims=True))[0]))
     if not math.isfinite(value):
         return None
-    ends = clustered_shares.jackknife_interval(columns, clips, logarithm)
+    ends = statistics.jackknife_interval(columns, clips, logarithm)
     if ends is None or max(ends) > _LONGEST:
         return Range(value, None, None)
     return Range(value, min(value, math.exp(ends[0])), max(value, math.exp(ends[1])))

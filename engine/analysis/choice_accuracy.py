@@ -8,7 +8,7 @@ questions that a demo model was not trained on.
 Chance: the mean of 1 / options.  Always the commonest: the share of questions whose right letter is
 the most frequent one; of questions answered in words, the most frequent right text of each task.
 
-Intervals are clustered by sequence (clustered_shares.py).  A verdict needs an interval that leaves
+Intervals are clustered by sequence (statistics.py).  A verdict needs an interval that leaves
 chance, or a difference of 0, out as printed.
 """
 
@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
-from engine.analysis.clustered_shares import (
+from engine.analysis.results_table import labels, perturbed_alike
+from engine.analysis.statistics import (
     ClusteredShare,
     clustered_difference,
     clustered_share,
 )
-from engine.analysis.results_table import labels, perturbed_alike
 
 if TYPE_CHECKING:
     import pandas as pd

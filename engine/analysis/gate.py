@@ -16,33 +16,44 @@ shares with the margin in percentage points.  Both hold as no worse if every ans
 What was asked for by name and has no values is undecided, and what only BASE has values of.
 All tested pairs of model and metric form one family.  Each direction is tested at half of 5 %,
 adjusted by Holm, so at most 5 % of comparisons contain any wrong verdict.
+
+Runs with other samples or settings are refused; code, checkpoints and libraries may differ.
 """
 
 from __future__ import annotations
 
-import difflib
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import takewhile
+from operator import eq
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from engine.analysis import clustered_shares, gate_values, statistics
-from engine.analysis.acceptance import Pair
-from engine.analysis.clustered_shares import clustered_difference
-from engine.analysis.gate_values import DIGITS, GATED, TOKENS
-from engine.analysis.metrics import BY_NAME
-from engine.analysis.statistics import above, below, holm
+from engine.analysis import machine_loads, metrics, statistics
+from engine.analysis.answer_reading import asked_content, is_scene, read_attributes
+from engine.analysis.metrics import BY_NAME, PAIRED, Metric
+from engine.analysis.pairs import sample_medians
+from engine.analysis.results_table import answered, frame, labels, measured
+from engine.analysis.statistics import above, below, chance, clustered_difference, holm
 from engine.errors import BadInput
-from engine.quoting import count, quoted
+from engine.quoting import count, cut, joined, listed, quoted, shown
+from engine.storage import plan_words
+from engine.storage.run_store import Run
 from engine.storage.run_values import ModelValues, RunValues, SampleValues
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Verdict = Literal["no worse", "worse", "changed", "undecided"]
-ACCURACY, ANSWERS = "accuracy", "answers"
+ACCURACY, ANSWERS, TOKENS = "accuracy", "answers", "new_tokens"
+GATED: tuple[Metric, ...] = tuple(one for one in PAIRED if one.name != "unaccounted")
 MARGIN = 0.05
 ERRORS = 0.05  # of comparisons may contain a wrong verdict
 TAIL = ERRORS / 2  # each direction
+DIGITS = 6  # of a kept value
 LEAST = 10.0**-DIGITS  # a smaller value was not measured
 ALIASES = {"tokens": TOKENS, "tok/s": "tokens_per_s"}
 MIN_RUNS = 5  # on each side, to test the times of runs that were measured apart
@@ -51,6 +62,8 @@ APART = (
     "undecided: measure both by turns (bench --against), or name two folders of at least "
     f"{MIN_RUNS} runs each."
 )
+UNTIMED = "compare without times (--metric tokens,accuracy,answers)"
+EQUAL = "every answer is the same"
 DEFAULT = ("total", "ttft", "tpot", TOKENS, ACCURACY)
 KNOWN = (*(metric.name for metric in GATED), ACCURACY, ANSWERS)
 Pairs = Sequence[tuple[SampleValues, SampleValues]]  # of BASE and NEW
@@ -111,10 +124,6 @@ class AnswersCompared:
     lost: tuple[str, ...]
     gained: tuple[str, ...]
 
-    @property
-    def equal(self) -> bool:
-        return not self.changed and not self.unknown and not self.lost
-
 
 @dataclass(frozen=True)
 class NotCompared:
@@ -131,7 +140,7 @@ class NotCompared:
 class GateReport:
     """verdict: "worse" if any metric is worse or changed, or NEW lost an answer; "undecided" if any
     other is undecided, or nothing was compared.  answers: of every label; they decide only if
-    ANSWERS is among `metrics`."""
+    ANSWERS is among `metrics`.  tests: pairs of model and metric that Holm's adjustment counts."""
 
     base: RunValues
     new: RunValues
@@ -142,26 +151,205 @@ class GateReport:
     answers: tuple[AnswersCompared, ...]
     not_compared: tuple[NotCompared, ...]
     notes: tuple[str, ...]
-    verdict: Verdict
+    tests: int
 
-    tests: int  # pairs of model and metric that Holm's adjustment counts
+    @property
+    def verdict(self) -> Verdict:
+        ids_count = ANSWERS in self.metrics
+        verdicts = {one.verdict for one in self.results}
+        lost = any(one.lost or (ids_count and one.changed) for one in self.answers)
+        if lost or verdicts & {"worse", "changed"}:
+            return "worse"
+        unknown = ids_count and any(one.unknown for one in self.answers)
+        missing = any(one.undecided for one in self.not_compared)
+        if unknown or missing or "undecided" in verdicts or not (verdicts or ids_count):
+            return "undecided"
+        return "no worse"
 
 
 def metric_names(text: str) -> tuple[str, ...]:
-    """The metrics of a comma-separated list; BadInput for an unknown one."""
+    """The metrics of a comma-separated list; BadInput for an unknown one, or for none."""
     given = [ALIASES.get(name, name) for part in text.split(",") if (name := part.strip())]
-    if unknown := [name for name in given if name not in KNOWN]:
-        near = difflib.get_close_matches(unknown[0], [*KNOWN, *ALIASES], 1)
-        hint = f"Did you mean {near[0]}?" if near else ""
-        known = ", ".join(KNOWN)
-        raise BadInput(
-            f"{quoted(unknown[0])} is not a metric: choose among {known}. {hint}".strip()
-        )
-    if not given:
-        raise BadInput(f"No metric is named: choose among {', '.join(KNOWN)}.")
+    unknown = [name for name in given if name not in KNOWN]
+    if unknown or not given:
+        wrong = f"{quoted(unknown[0])} is not a metric" if unknown else "No metric is named"
+        raise BadInput(f"{wrong}: choose among {', '.join(KNOWN)}.")
     return tuple(dict.fromkeys(given))
 
 
+# The values of a run that are compared.
+def values_of(run: Run) -> RunValues:
+    """All values of all models of a run."""
+    table = frame([run])
+    ids = {offset: row.token_ids for offset, row in run.results()}
+    turns = bool(run.header.together)
+    models = tuple(
+        _model(table[table["label"] == label], label, ids, run.header.plan.samples, turns)
+        for label in labels(table)
+    )
+    return RunValues(run.header, run.state == "finished", models)
+
+
+def _model(
+    lines: pd.DataFrame,
+    label: str,
+    ids: dict[int, tuple[int, ...] | None],
+    planned: Sequence[str],
+    by_turns: bool,
+) -> ModelValues:
+    answers, timed = answered(lines), measured(lines)
+    values: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    turns: defaultdict[str, dict[str, dict[int, float]]] = defaultdict(dict)
+    for metric in GATED:
+        fair = metrics.fair(timed, metric)
+        medians = sample_medians(answers if metric.name == TOKENS else fair, metric)
+        for sample, value in medians["value"].round(DIGITS).items():
+            values[str(sample)][metric.name] = float(value)
+        known = fair[["sample", "repeat", metric.column]].dropna().round(DIGITS)
+        for sample, some in known.groupby("sample") if by_turns else ():
+            of_repeats = zip(some["repeat"].astype(int), some[metric.column], strict=True)
+            turns[str(sample)][metric.name] = dict(of_repeats)
+    right, sizes = accuracy(answers), answers["sample"].value_counts()
+    first = answers.drop_duplicates("sample")[["sample", "sequence", "offset"]]
+    samples = {
+        name: SampleValues(
+            sequence=sequence or f"\0{name}",
+            results=int(sizes[name]),
+            values=values[name],
+            turns=turns[name],
+            right=right.get(name),
+            token_ids=ids.get(offset),
+        )
+        for name, sequence, offset in first.itertuples(index=False)
+    }
+    devices = {
+        name: ", ".join(sorted({str(one) for one in answers[name] if one}))
+        for name in ("device", "shared")
+    }
+    return ModelValues(
+        label=label,
+        model=str(lines["model"].iloc[0]),
+        **devices,
+        cached=int(timed["cached"].sum()),
+        load=machine_loads.of(timed),
+        samples=samples,
+        failed=tuple(sample for sample in planned if sample not in samples),
+    )
+
+
+def accuracy(answers: pd.DataFrame) -> dict[str, float]:
+    """Per sample the share that is right: of its answers to a multiple-choice question, otherwise
+    of the attributes of a demo scene that the first answer was asked for.  Samples whose content is
+    not known, and questions that a demo model was not trained on, have none."""
+    lines = answers[~answers["off_script"].astype(bool)]
+    chosen = lines[(lines["choices"] > 0) & (lines["right"] != "")]
+    shares = (chosen["right"] == "yes").groupby(chosen["sample"]).mean()
+    found = {str(sample): float(share) for sample, share in shares.items()}
+    open_ended = lines[(lines["choices"] == 0) & lines["truth"].map(is_scene).astype(bool)]
+    first = open_ended.drop_duplicates("sample")[["sample", "truth", "question_task", "text"]]
+    for sample, truth, task, text in first.itertuples(index=False, name=None):
+        if asked := asked_content(truth, task):
+            said = read_attributes(text)
+            right = sum(said.get(name) == value for name, value in asked.items())
+            found[str(sample)] = right / len(asked)
+    return found
+
+
+# Which runs can be compared.
+def _problems(runs: Sequence[RunValues], names: Sequence[str], timed: bool) -> Iterator[str]:
+    """Why the runs cannot be compared with the first, and what to do."""
+    ids = [run.id for run in runs]
+    if twice := [one for one in ids if ids.count(one) > 1]:
+        yield f"The run {cut(twice[0])} is named twice: name two runs."
+    for run in runs:
+        if not run.finished:
+            how = "start both again" if run.header.together else "continue it with `bench --resume`"
+            yield f"The run {cut(run.id)} is not finished: {how}, then compare."
+    base, *others = runs
+    for other in others:
+        if differing := [f"{name} ({words})" for name, words in _differing(base, other, timed)]:
+            yield f"The runs differ in {joined(differing)}: run NEW like BASE."
+    if not names:
+        sides = (f"{side} has {_labels(run)}" for side, run in zip(SIDES, runs, strict=False))
+        yield f"The runs have no model in common ({', '.join(sides)}): compare runs of the same."
+    for run in others if timed else ():
+        for label in names:
+            for why in _apart(base.model(label), run.model(label), base.header.plan.batch):
+                yield (
+                    f"The times of {cut(label)} cannot be compared ({why}): repeat the run "
+                    f"without this, or {UNTIMED}."
+                )
+
+
+SIDES = ("BASE", "NEW")
+
+
+def _differing(base: RunValues, new: RunValues, timed: bool) -> Iterator[tuple[str, str]]:
+    """What must be the same in both runs, and how it differs."""
+    ours, theirs = base.header.plan, new.header.plan
+    here, there = set(ours.samples), set(theirs.samples)
+    if here != there:
+        yield "samples", f"NEW lacks {len(here - there):,} and has {len(there - here):,} others"
+    elif base.header.dataset.digest != new.header.dataset.digest:
+        yield "dataset", "same names, but other records, files or order"
+    settings = plan_words.differing(ours, theirs, timed)
+    if timed and min(len(ours.models), len(theirs.models)) > 1 and ours.order != theirs.order:
+        settings["order"] = f"models {ours.order}", f"models {theirs.order}"
+    for name, words in settings.items():
+        yield name, "; ".join(map(": ".join, zip(SIDES, words, strict=True)))
+
+
+def _apart(base: ModelValues | None, new: ModelValues | None, batch: int) -> Iterator[str]:
+    """Why the times of a model in two runs cannot be compared."""
+    assert base is not None and new is not None
+    if batch > 1:
+        yield f"samples of batches of {batch:,} are not timed separately"
+    if base.device != new.device:
+        types = f"BASE: {base.device or 'not known'}; NEW: {new.device or 'not known'}"
+        yield f"different types of devices, {types}"
+    for side, model in zip(SIDES, (base, new), strict=True):
+        if model.shared:
+            yield f"{side} ran with {model.shared}, so its times include other work"
+        if model.cached:
+            yield f"{count(model.cached, 'result')} of {side} read a stage from the cache"
+    if why := machine_loads.incomparable_loads("BASE", base.load, "NEW", new.load):
+        yield why
+
+
+def _changes(base: RunValues, new: RunValues, names: Sequence[str]) -> Iterator[str]:
+    """Sentences about code, checkpoints, dtypes, the machine and models in one run only."""
+    same = base.header.code == new.header.code
+    yield "The engine's code " + ("and libraries are the same." if same else "or libraries differ.")
+    theirs = {one.name: one for one in new.header.models}
+    compared = {model.model for model in base.models if model.label in names}
+    for one in base.header.models:
+        other = theirs.get(one.name)
+        if other is None or one.name not in compared:
+            continue
+        for what, ours, now in (("checkpoint", one.digest[:12], other.digest[:12]),
+                                ("dtype", one.dtype, other.dtype)):  # fmt: skip
+            if ours != now:
+                yield f"{one.name} has another {what} (BASE: {ours}; NEW: {now})."
+    machine, other_machine = base.header.environment, new.header.environment
+    if parts := [
+        f"{name} {cut(value)} in BASE and {cut(other_machine[name])} in NEW"
+        for name, value in machine.items()
+        if name in other_machine and value != other_machine[name]
+    ]:
+        yield f"The machine or its libraries differ: {', '.join(parts)}."
+    for side, here, there in zip(SIDES, (base, new), (new, base), strict=True):
+        if alone := [one.label for one in here.models if there.model(one.label) is None]:
+            yield f"Only in {side}, so not compared: {listed(alone)}."
+    for side, values in zip(SIDES, (base, new), strict=True):
+        if unknown := [one.label for one in values.models if one.label in names and not one.load]:
+            yield f"The machine's load is not known for {listed(unknown)} in {side}."
+
+
+def _labels(run: RunValues) -> str:
+    return listed(shown(one.label) for one in run.models) or "none"
+
+
+# The comparison.
 def gate(
     base: RunValues,
     new: RunValues,
@@ -171,68 +359,43 @@ def gate(
     """Compares two runs; BadInput if they cannot be compared.  metrics: None for DEFAULT."""
     if not 0 <= margin < 1:
         raise BadInput(f"The margin is {margin:.0%}: choose one from 0% to below 100%.")
-    names, asked = tuple(metrics or DEFAULT), metrics is not None
+    asked, names = metrics is not None, tuple(metrics or DEFAULT)
     runs = (*base.runs, *new.runs)
-    labels = tuple(one.label for one in base.models if all(run.model(one.label) for run in runs))
-    timed = any(name in BY_NAME and BY_NAME[name].timed for name in names)
+    shared = tuple(one.label for one in base.models if all(run.model(one.label) for run in runs))
+    times = {name for name in names if name in BY_NAME and BY_NAME[name].timed}
     together = bool(base.header.together) and base.header.together == new.header.together
     comparable = together or min(len(base.runs), len(new.runs)) >= MIN_RUNS
-    gate_values.refuse(runs, labels, timed and comparable)
-    tested: list[GateResult] = []
-    apart: list[GateResult] = []
-    missing: list[NotCompared] = []
+    for problem in _problems(runs, shared, bool(times) and comparable):
+        raise BadInput(problem)
+    found: list[GateResult | NotCompared] = []
     answers = []
-    for label in labels:
-        first, second = (
-            [model for run in side.runs for model in run.models if model.label == label]
-            for side in (base, new)
-        )
-        answers.append(_answers(label, first[0], second[0]))
-        for metric in names:
-            if metric == ANSWERS:
-                continue
-            found = _test(label, metric, first, second, margin, asked)
-            if isinstance(found, NotCompared):
-                missing.append(found)
-            elif comparable or metric == ACCURACY or not BY_NAME[metric].timed:
-                tested.append(found)
-            else:
-                apart.append(replace(found, low=None, high=None, p_no_worse=1.0, p_worse=1.0,
-                                     reason="measured apart"))  # fmt: skip
-    results = sorted(
-        (*_decided(tested), *apart),
-        key=lambda one: (labels.index(one.label), names.index(one.metric)),
-    )
-    notes = [*gate_values.changes(base, new, labels), *([APART] if apart else [])]
+    for label in shared:
+        sides = [
+            [model for run in side.runs if (model := run.model(label))] for side in (base, new)
+        ]
+        answers.append(_answers(label, sides[0][0], sides[1][0]))
+        for metric in (name for name in names if name != ANSWERS):
+            found.append(_test(label, metric, sides[0], sides[1], margin, asked))
+    results = [one for one in found if isinstance(one, GateResult)]
+    apart = [] if comparable else [one for one in results if one.metric in times]
+    decided = {
+        (one.label, one.metric): one for one in _decided([r for r in results if r not in apart])
+    }
+    for one in apart:
+        decided[one.label, one.metric] = replace(one, low=None, high=None, p_no_worse=1.0,
+                                                 p_worse=1.0, reason="measured apart")  # fmt: skip
     return GateReport(
         base=base,
         new=new,
         metrics=names,
         margin=margin,
-        labels=labels,
-        results=tuple(results),
+        labels=shared,
+        results=tuple(decided[one.label, one.metric] for one in results),
         answers=tuple(answers),
-        not_compared=tuple(missing),
-        notes=tuple(notes),
-        verdict=_verdict(results, answers, missing, ANSWERS in names),
-        tests=len(tested),
+        not_compared=tuple(one for one in found if isinstance(one, NotCompared)),
+        notes=(*_changes(base, new, shared), *([APART] if apart else [])),
+        tests=len(results) - len(apart),
     )
-
-
-def _verdict(
-    results: Sequence[GateResult],
-    answers: Sequence[AnswersCompared],
-    missing: Sequence[NotCompared],
-    ids_count: bool,
-) -> Verdict:
-    lost = any(one.lost for one in answers)
-    changed = ids_count and any(one.changed for one in answers)
-    if lost or changed or any(one.bad for one in results):
-        return "worse"
-    unknown = ids_count and any(one.unknown for one in answers)
-    if unknown or any(one.undecided for one in missing) or not (results or ids_count):
-        return "undecided"
-    return "undecided" if any(one.verdict == "undecided" for one in results) else "no worse"
 
 
 def _answers(label: str, base: ModelValues, new: ModelValues) -> AnswersCompared:
@@ -244,7 +407,7 @@ def _answers(label: str, base: ModelValues, new: ModelValues) -> AnswersCompared
         elif ours == theirs:
             same += 1
         else:
-            at = Pair(sample, ours, theirs).prefix
+            at = sum(1 for _ in takewhile(bool, map(eq, ours, theirs)))
             a, b = (side[at] if at < len(side) else None for side in (ours, theirs))
             changed.append(AnswerChange(sample, at, a, b, len(ours), len(theirs)))
     lost = tuple(sample for sample in base.samples if sample not in new.samples)
@@ -265,25 +428,18 @@ def _test(
     both = [(one, new.samples[name]) for name, one in base.samples.items() if name in new.samples]
     if metric == ACCURACY:
         return _accuracy(label, both, margin, asked)
-    pairs = [
-        (first.sequence, first.values[metric], second.values[metric], _ratio(first, second, metric))
-        for first, second in both
-        if metric in first.values and metric in second.values
-    ]
+    pairs = [(a, b) for a, b in both if metric in a.values and metric in b.values]
     if not pairs:
         known = any(metric in one.values for one, _ in both)
         reason = "no sample has a measured value in both runs"
         return NotCompared(label, metric, reason, asked or known)
-    sequences, ours, theirs, ratios = zip(*pairs, strict=True)
-    first, second = np.array(ours), np.array(theirs)
+    first, second = np.array([(a.values[metric], b.values[metric]) for a, b in pairs]).T
+    ratios = [_ratio(a, b, metric) for a, b in pairs]
     if min(*first, *second, *ratios) < LEAST:
         return NotCompared(label, metric, "a value of 0 has no ratio", True)
-    medians = statistics.cluster_medians(ratios, sequences, ratios=True)
-    logs = np.log(medians)
-    low, high = None, None
-    if len(logs) >= statistics.MIN_CLUSTERS:
-        ends = statistics.interval(logs, (1 - statistics.LEVEL) / 2)
-        low, high = map(math.exp, ends)
+    logs = np.log(statistics.cluster_medians(ratios, [a.sequence for a, _ in pairs], ratios=True))
+    enough = len(logs) >= statistics.MIN_CLUSTERS
+    ends = np.exp(statistics.interval(logs, (1 - statistics.LEVEL) / 2)) if enough else (None, None)
     result = GateResult(
         label=label,
         metric=metric,
@@ -293,22 +449,21 @@ def _test(
         base=float(np.median(first)),
         new=float(np.median(second)),
         change=math.exp(statistics.centre(logs)),
-        low=low,
-        high=high,
+        low=ends[0] and float(ends[0]),
+        high=ends[1] and float(ends[1]),
     )
+    limit = math.log1p(margin)
     if metric == TOKENS:
         if _same(both):
-            why = "every answer is the same"
-            return replace(result, low=None, high=None, p_no_worse=0.0, reason=why)
+            return replace(result, low=None, high=None, p_no_worse=0.0, reason=EQUAL)
         # Within the margin in both directions, or beyond it in one.
-        limit = math.log1p(margin)
         inside = below(logs - limit), above(logs + limit)
         beyond = above(logs - limit), below(logs + limit)
         return replace(result, p_no_worse=max(inside), p_worse=min(1.0, 2 * min(beyond)))
     sign = 1 if BY_NAME[metric].less_is_faster else -1
     if min(len(bases), len(news)) >= MIN_RUNS:
-        return _of_runs(result, bases, news, sign, margin)
-    rest = sign * logs - math.log1p(margin)  # above 0 where NEW is worse by more than the margin
+        return _of_runs(result, bases, news, sign, limit)
+    rest = sign * logs - limit  # above 0 where NEW is worse by more than the margin
     return replace(result, p_no_worse=below(rest), p_worse=above(rest))
 
 
@@ -317,7 +472,7 @@ def _of_runs(
     bases: Sequence[ModelValues],
     news: Sequence[ModelValues],
     sign: int,
-    margin: float,
+    limit: float,
 ) -> GateResult:
     """Welch's t-test of whole runs: each counts by the median of its sequences' log values."""
     from scipy.stats import ttest_ind  # slow to import
@@ -333,21 +488,19 @@ def _of_runs(
     logs = np.log([[run.samples[name].values[metric] for name in names] for run in runs])
     logs -= logs.mean(axis=0)  # samples differ in length
     sequences = [bases[0].samples[name].sequence for name in names]
-    values = sign * np.array(
-        [np.median(statistics.cluster_medians(row.tolist(), sequences)) for row in logs]
+    medians = [np.median(statistics.cluster_medians(row.tolist(), sequences)) for row in logs]
+    ours, theirs = np.split(sign * np.array(medians), [len(bases)])
+    fine, bad = (
+        ttest_ind(theirs, ours + limit, equal_var=False, alternative=way).pvalue
+        for way in ("less", "greater")
     )
-    ours, theirs = values[: len(bases)], values[len(bases) :]
-    limit = ours + math.log1p(margin)
-    tests = (
-        ttest_ind(theirs, limit, equal_var=False, alternative=way) for way in ("less", "greater")
-    )
-    fine, bad = (float(np.nan_to_num(test.pvalue, nan=1.0)) for test in tests)
     ends = ttest_ind(theirs, ours, equal_var=False).confidence_interval(statistics.LEVEL)
     low, high = sorted(math.exp(sign * float(end)) for end in ends)
     change = math.exp(sign * float(theirs.mean() - ours.mean()))
     units = f"the units are {len(bases):,} runs of BASE and {len(news):,} of NEW"
     return replace(result, n=len(names), sequences=len(set(sequences)), change=change, low=low,
-                   high=high, p_no_worse=fine, p_worse=bad, reason=units)  # fmt: skip
+                   high=high, p_no_worse=float(np.nan_to_num(fine, nan=1.0)),
+                   p_worse=float(np.nan_to_num(bad, nan=1.0)), reason=units)  # fmt: skip
 
 
 def _ratio(base: SampleValues, new: SampleValues, metric: str) -> float:
@@ -367,8 +520,7 @@ def _same(both: Pairs) -> bool:
 
 
 def _accuracy(label: str, both: Pairs, margin: float, asked: bool) -> GateResult | NotCompared:
-    lacking = sum(a.right is not None and b.right is None for a, b in both)
-    if lacking:
+    if lacking := sum(a.right is not None and b.right is None for a, b in both):
         reason = f"{count(lacking, 'sample')} with a known right answer in BASE, but not in NEW"
         return NotCompared(label, ACCURACY, reason, True)
     judged = [(a, b) for a, b in both if a.right is not None and b.right is not None]
@@ -390,9 +542,8 @@ def _accuracy(label: str, both: Pairs, margin: float, asked: bool) -> GateResult
         high=share.high,
     )
     if not any(values) and _same(judged):
-        why = "every answer is the same"
-        return replace(result, low=None, high=None, p_no_worse=0.0, reason=why)
-    fine, bad = (clustered_shares.chance(values, sequences, -margin, up) for up in (True, False))
+        return replace(result, low=None, high=None, p_no_worse=0.0, reason=EQUAL)
+    fine, bad = (chance(values, sequences, -margin, up) for up in (True, False))
     return replace(result, p_no_worse=fine, p_worse=bad)
 
 
@@ -400,18 +551,21 @@ def _decided(tested: Sequence[GateResult]) -> Iterator[GateResult]:
     """The verdicts after Holm's adjustment of each direction."""
     fine, bad = holm([one.p_no_worse for one in tested]), holm([one.p_worse for one in tested])
     for one, p_no_worse, p_worse in zip(tested, fine, bad, strict=True):
-        verdict: Verdict = "undecided"
-        reason = one.reason
+        found: dict[str, Any] = {
+            "verdict": "undecided",
+            "p_no_worse": p_no_worse,
+            "p_worse": p_worse,
+        }
         if p_no_worse <= TAIL:
-            verdict = "no worse"
+            found["verdict"] = "no worse"
         elif p_worse <= TAIL:
-            verdict = "changed" if one.metric == TOKENS else "worse"
-        elif not reason and one.sequences < statistics.MIN_CLUSTERS:
-            reason = (
+            found["verdict"] = "changed" if one.metric == TOKENS else "worse"
+        elif not one.reason and one.sequences < statistics.MIN_CLUSTERS:
+            found["reason"] = (
                 f"a verdict needs at least {statistics.MIN_CLUSTERS} sequences, and the "
                 f"{count(one.n, 'sample')} are of {count(one.sequences, 'sequence')}"
             )
-        yield replace(one, verdict=verdict, p_no_worse=p_no_worse, p_worse=p_worse, reason=reason)
+        yield replace(one, **found)
 
 
 def limits(result: GateResult, margin: float) -> tuple[float, ...]:
@@ -425,6 +579,6 @@ def limits(result: GateResult, margin: float) -> tuple[float, ...]:
     return (more,) if BY_NAME[result.metric].less_is_faster else (fewer,)
 
 
-def shown(result: GateResult, value: float) -> float:
+def in_percent(result: GateResult, value: float) -> float:
     """A change as it is printed: in percent, of accuracy in percentage points."""
     return 100 * (value if result.unit == "points" else value - 1)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from engine.analysis.answer_reading import asked_content, is_scene, read_attributes, read_choice
-from engine.analysis.clustered_shares import clustered_share
+from engine.analysis.statistics import clustered_share
 from engine.media_options import CHANGES, Change, Perturbation, swept_change
 from engine.quoting import quoted
 from engine.storage import plan_words

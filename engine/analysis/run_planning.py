@@ -9,7 +9,7 @@ median, because only the spread is needed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -20,13 +20,19 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.analysis import pairs, statistics
-from engine.analysis.clustered_shares import clustered_difference
-from engine.analysis.gate import ACCURACY
-from engine.analysis.gate_values import accuracy
+from engine.analysis.gate import ACCURACY, accuracy
 from engine.analysis.machine_loads import by_label
 from engine.analysis.metrics import BY_NAME
 from engine.analysis.results_table import answered, frame, labels, measured
-from engine.analysis.statistics import LEVEL, MAX_MORE, MIN_CLUSTERS, POWER, POWER_Z, TWO_SIDED
+from engine.analysis.statistics import (
+    LEVEL,
+    MAX_MORE,
+    MIN_CLUSTERS,
+    POWER,
+    POWER_Z,
+    TWO_SIDED,
+    clustered_difference,
+)
 from engine.storage import plan_words
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run, RunInfo
@@ -38,9 +44,9 @@ Floats = npt.NDArray[np.float64]
 FEATURES = "features"  # the name, or its beginning, of the tensors that the feature cache stores
 COSTS = ("result_ms", "warmup_ms", "load_ms", "row_bytes", "feature_bytes")
 DRAWS = 200  # of the bootstrap
+_CUT = round(DRAWS * (1 - LEVEL) / 2)
 MANY = 200  # values of a smoothed spread
 _KERNEL = np.array([NormalDist().inv_cdf(share) for share in (0.1, 0.3, 0.5, 0.7, 0.9)])
-_HALVINGS = 20
 MOST_DIFFERENT = 1e6  # where the search for a detected difference ends
 # statistics.printed() shows a ratio between these two as 1, so a verdict needs one outside.
 _PRINTED_LESS, _PRINTED_MORE = 0.9995, 1.005
@@ -92,20 +98,18 @@ def newest(plan: Plan, root: Path, runs: Sequence[RunInfo]) -> RunInfo | None:
         and set(plan.models) <= set(info.models)
         and Path(info.dataset) == root
     ]
-    same = [info for info in fitting if {**info.settings, "repeat": ""} == wanted]
-    return next(iter((*same, *fitting)), None)
+    return max(fitting, key=lambda info: {**info.settings, "repeat": ""} == wanted, default=None)
 
 
 def measure(run: Run, models: Sequence[str], metric: str = "total") -> EarlierRun:
     """What the run tells about these models; one label of each, that with the most results."""
     table = frame([run], answers=metric == ACCURACY)
     lines = table[table["model"].isin(list(models))]
-    known = []
-    for model in models:
-        own = lines[lines["model"] == model]
-        sizes = own["label"].value_counts().to_dict()
-        if len(own) and (names := labels(own)):
-            known.append(max(names, key=sizes.__getitem__))
+    sizes = lines["label"].value_counts()
+    names = lines.drop_duplicates("label").set_index("label")["model"]
+    asked = labels(lines) if len(lines) else []
+    of_models = [[label for label in asked if names[label] == model] for model in models]
+    known = [max(own, key=lambda label: int(sizes[label])) for own in of_models if own]
     loads = by_label(lines) if len(lines) else {}
     spread = _shares if metric == ACCURACY else _ratios
     return EarlierRun(
@@ -122,32 +126,23 @@ def _costs(run: Run, lines: pd.DataFrame) -> pd.DataFrame:
     """COSTS of each model that has some."""
     import pandas as pd  # slow to import
 
-    rows = []
-    for offset, row in run.results():
-        features = [one.bytes for one in row.tensors if one.name.startswith(FEATURES)]
-        rows.append((row.model, float(offset), float(sum(features)) or None))
-    sizes = pd.DataFrame(rows, columns=["model", "offset", "feature_bytes"]).astype(
-        {"offset": float, "feature_bytes": float}
-    )
-    sizes["row_bytes"] = -sizes["offset"].diff(-1)  # to the next row; the last has none
-    sizes = sizes.groupby("model").mean()
-    loads = [event for event in run.journal if event.get("event") == "loaded"]
-    loaded = pd.DataFrame(loads, columns=["model", "ms"])
-    times = loaded["ms"].where(loaded["ms"].map(lambda ms: isinstance(ms, int | float)))
+    rows = [
+        (row.model, offset, sum(one.bytes for one in row.tensors if one.name.startswith(FEATURES)))
+        for offset, row in run.results()
+    ]
+    sizes = pd.DataFrame(rows, columns=["model", "offset", "feature_bytes"])
+    sizes["row_bytes"] = -sizes["offset"].astype(float).diff(-1)  # to the next row; the last: none
+    sizes["feature_bytes"] = sizes["feature_bytes"].astype(float).replace(0.0, np.nan)
+    events = [event for event in run.journal if event.get("event") == "loaded"]
+    loaded = pd.DataFrame(events, columns=["model", "ms"])
+    loaded["load_ms"] = pd.to_numeric(loaded.pop("ms"), errors="coerce").astype(float)
     answers = lines[lines["error"] == ""]
     # A sample of a batch has its share of the batch.
     each = answers["total_ms"].fillna(answers["batch_ms"] / answers["batch"])
-    measured_ms, warm = (each[answers["phase"] == name] for name in ("measured", "warmup"))
-    return pd.DataFrame(
-        {
-            "result_ms": measured_ms.groupby(answers["model"]).mean(),
-            "warmup_ms": warm.groupby(answers["model"]).mean(),
-            "load_ms": times.astype(float).groupby(loaded["model"]).max(),
-            "row_bytes": sizes["row_bytes"],
-            "feature_bytes": sizes["feature_bytes"],
-        },
-        columns=list(COSTS),
-    )
+    phases = each.groupby([answers["model"], answers["phase"]]).mean().unstack()
+    phases = phases.rename(columns={"measured": "result_ms", "warmup": "warmup_ms"})
+    parts = [phases, loaded.groupby("model").max(), sizes.groupby("model").mean()]
+    return pd.concat(parts, axis=1).reindex(columns=list(COSTS))
 
 
 def _ratios(lines: pd.DataFrame, a: str, b: str, metric: str) -> PairSpread:
@@ -240,10 +235,8 @@ def forecast(
     metric: str = "total",
     difference: float = 0.05,
     runs: int = 1,
-    intervals: bool = True,
 ) -> RunForecast:
-    """`sequences`: of each planned sample; `difference`: a share, 0.05 for 5 %; `intervals`: of the
-    needed numbers, which take most of the time."""
+    """`sequences`: of each planned sample; `difference`: a share, 0.05 for 5 %."""
     import pandas as pd  # slow to import
 
     costs = earlier.costs if earlier else pd.DataFrame(columns=list(COSTS), dtype=float)
@@ -280,7 +273,7 @@ def forecast(
         detections=tuple(
             Detection(one.a, one.b, reason="samples of a batch are not timed separately")
             if plan.batch > 1 and metric != ACCURACY
-            else detection(one, planned, difference, intervals)
+            else detection(one, planned, difference)
             for one in (earlier.spreads if earlier else ())
         ),
         other_settings=tuple(plan_words.differing(plan, earlier.run.header.plan).values())
@@ -289,53 +282,53 @@ def forecast(
     )
 
 
-def detection(
-    spread: PairSpread, planned: int, difference: float, intervals: bool = True
-) -> Detection:
+def detection(spread: PairSpread, planned: int, difference: float) -> Detection:
     """Of ratios: by one per sequence and the sign test.  Of accuracies: by the interval of a
     difference, whose width shrinks with the root of the number of sequences; a normal form."""
     if spread.reason:
         return Detection(spread.a, spread.b, reason=spread.reason)
+    enough = planned >= MIN_CLUSTERS
     if spread.error is not None:
-        from scipy.special import ndtr  # slow to import
-
         least = spread.error * (TWO_SIDED + POWER_Z)
         needed = math.ceil((least / difference) ** 2)
         reached = difference * math.sqrt(planned) / spread.error - TWO_SIDED
-        enough = planned >= MIN_CLUSTERS
         return Detection(
             a=spread.a,
             b=spread.b,
             earlier=spread.sequences,
             needed=max(MIN_CLUSTERS, needed) if needed <= MAX_MORE else None,
-            power=float(ndtr(reached)) if enough else 0.0,
+            power=NormalDist().cdf(reached) if enough else 0.0,
             smallest=least / math.sqrt(planned) if enough else None,
         )
     logs = np.log(np.array(spread.ratios))
-    values, low, high = smoothed(logs), None, None
-    count, power = _in_comparison(values, planned, difference)
-    if intervals:
-        low, high = _range(logs, lambda drawn: _in_comparison(drawn, planned, difference)[0])
+    values = smoothed(logs)
+    # The 95 % interval of the needed number by the bootstrap: sequences drawn again.
+    drawn = np.random.default_rng(0).choice(logs, (DRAWS, len(logs)))
+    centred = drawn - np.median(drawn, axis=1, keepdims=True)
+    again = [statistics.needed(_share(smoothed(some), difference)) for some in centred]
+    low, high = (
+        int(end) if math.isfinite(end) else None
+        for end in np.sort([math.inf if one is None else one for one in again])[[_CUT, -1 - _CUT]]
+    )
     return Detection(
         a=spread.a,
         b=spread.b,
         earlier=len(logs),
-        needed=count,
+        needed=statistics.needed(_share(values, difference)),
         low=low,
         high=high,
-        power=power,
-        smallest=_smallest(lambda size: _in_comparison(values, planned, size)[1], planned),
+        power=statistics.power(planned, _share(values, difference)),
+        smallest=_smallest(values, planned) if enough else None,
     )
 
 
-def _in_comparison(values: Floats, planned: int, difference: float) -> tuple[int | None, float]:
-    """The needed sequences, and the power of the planned ones.  The figure that reports print must
-    exclude equality, which takes a little more in one direction than in the other."""
+def _share(values: Floats, difference: float) -> float:
+    """The share of sequences that a difference puts on one side of equality.  The figure that
+    reports print must exclude equality, which takes a little more in one direction."""
     more = math.log1p(difference) - math.log(_PRINTED_MORE)
     less = math.log1p(difference) + math.log(_PRINTED_LESS)
     places = (np.arange(len(values)) + 0.5) / len(values)
-    share = 1 - float(np.interp(-min(more, less), values, places, left=0.0, right=1.0))
-    return statistics.needed(share), statistics.power(planned, share)
+    return 1 - float(np.interp(-min(more, less), values, places, left=0.0, right=1.0))
 
 
 def smoothed(logs: Floats) -> Floats:
@@ -356,32 +349,17 @@ def smoothed(logs: Floats) -> Floats:
     return thinned
 
 
-def _range(logs: Floats, needed: Callable[[Floats], int | None]) -> tuple[int | None, int | None]:
-    """The 95 % interval of the needed number by the bootstrap: sequences drawn again; None for an
-    end without a practical number."""
-    generator = np.random.default_rng(0)
-    drawn = (generator.choice(logs, len(logs)) for _ in range(DRAWS))
-    found = sorted(
-        math.inf if (one := needed(smoothed(some - np.median(some)))) is None else float(one)
-        for some in drawn
-    )
-    cut = round(DRAWS * (1 - LEVEL) / 2)
-    low, high = found[cut], found[-1 - cut]
-    return None if math.isinf(low) else int(low), None if math.isinf(high) else int(high)
-
-
-def _smallest(power: Callable[[float], float], planned: int) -> float | None:
+def _smallest(values: Floats, planned: int) -> float | None:
     """The smallest difference that has a power of POWER; None without one."""
-    if planned < MIN_CLUSTERS:
-        return None
     low, high = 0.0, 1.0
-    while power(high) < POWER:
+    while statistics.power(planned, _share(values, high)) < POWER:
         low, high = high, 2 * high
         if high > MOST_DIFFERENT:
             return None
-    for _ in range(_HALVINGS):
+    for _ in range(20):
         middle = (low + high) / 2
-        low, high = (low, middle) if power(middle) >= POWER else (middle, high)
+        enough = statistics.power(planned, _share(values, middle)) >= POWER
+        low, high = (low, middle) if enough else (middle, high)
     return high
 
 

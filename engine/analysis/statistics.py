@@ -9,6 +9,22 @@ code are, on a log scale: exchanging the runs changes their sign.
 power() and needed() plan with the exact sign test.  A comparison has a conclusion if the interval
 of median_interval excludes equality.  That depends only on how many sequences are on one side of
 equality, so the power follows from the `share` that a real difference puts there.
+
+A share of cases that depend on each other within clusters has the interval of E. L. Korn and B. I.
+Graubard (1998): that of Clopper and Pearson on the effective number of cases, which the design
+effect of the clusters and the t quantiles reduce.  Two changes keep its coverage where clusters are
+few and where a share is near 0 or 1 (docs/intervals.md):
+- the correlation within clusters is estimated, and the estimate is moved towards 1 as if PRIOR
+  more clusters spoke for 1; if all cases are right, nothing else is known of the correlation, so
+  each cluster counts about once;
+- the effective number is never above the number of cases, so the interval is never narrower than
+  that of independent cases.
+The interval of a difference of two shares of the same cases combines those of "only the first" and
+"only the second" (MOVER; R. G. Newcombe, 1998; G. Y. Zou and A. Donner, 2008) with their
+correlation, which is negative: that of independent cases, or that between the clusters where it is
+stronger.
+
+Fewer than MIN_CLUSTERS clusters give no interval.
 """
 
 from __future__ import annotations
@@ -18,6 +34,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +48,9 @@ EXACT = 60  # values; the distribution of more is close to the normal one
 POWER = 0.8
 MOST = 1000  # numbers of sequences whose power is computed exactly; above, by the normal form
 TWO_SIDED, POWER_Z = 1.959964, 0.841621  # normal quantiles of LEVEL and POWER
-_HALVINGS = 24  # of the range of the values: finer than any printed figure
+_HALVINGS = 24  # of the range of a p-value
+PRIOR = 1.0  # clusters that speak for a correlation of 1
+UPPER = 0.98  # not 0.975: skewed figures of few clusters need the margin (docs/intervals.md)
 
 
 @dataclass(frozen=True)
@@ -60,14 +79,31 @@ class Interval:
     clusters: int = 0
 
 
-@dataclass(frozen=True)
-class WinShare:
+class WinShare(NamedTuple):
     """A share of n independent cases, from 0 to 1, and its 95 % interval."""
 
     share: float
     low: float
     high: float
     n: int
+
+
+@dataclass(frozen=True)
+class ClusteredShare:
+    """The mean of n values in `clusters` clusters; no ends for fewer than MIN_CLUSTERS.
+
+    Values from 0 to 1 give a share, values from -1 to 1 a difference of shares.
+    """
+
+    share: float
+    low: float | None
+    high: float | None
+    n: int
+    clusters: int
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 def spread(values: Sequence[float] | Floats) -> Spread:
@@ -186,16 +222,15 @@ def below(values: Floats) -> float:
 
     Zeros count as if they spoke against it, so that equal values give no false verdict.
     """
-    ranks, negative = _ranks(values)
-    total, count = float(ranks[~negative].sum()), len(ranks)
-    if not count:
-        return 1.0
-    # P(sum of the ranks with sign + <= total), each sign by a fair coin
+    from scipy.stats import rankdata  # slow to import
+
+    ranks = rankdata(np.abs(values))  # equal sizes by their mean
+    against, count = float(ranks[values >= 0].sum()), len(ranks)
     if count <= EXACT:
         doubled = tuple(sorted(int(2 * rank) for rank in ranks))  # mean ranks are halves
-        return float(_distribution(doubled)[: round(2 * total) + 1].sum())
+        return float(_rank_sums(doubled)[: round(2 * against) + 1].sum())
     mean, variance = float(ranks.sum()) / 2, float((ranks**2).sum()) / 4
-    return NormalDist().cdf((total + 0.5 - mean) / math.sqrt(variance))
+    return NormalDist().cdf((against + 0.5 - mean) / math.sqrt(variance))
 
 
 def above(values: Floats) -> float:
@@ -203,53 +238,38 @@ def above(values: Floats) -> float:
     return below(-values)
 
 
-def _ranks(values: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """The ranks of the sizes, equal sizes by their mean, and which values are below 0."""
-    sizes = np.abs(values)
-    _, place, counts = np.unique(sizes, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[place], values < 0
-
-
 @lru_cache(maxsize=512)
-def _distribution(doubled: tuple[int, ...]) -> Floats:
-    """P(sum = s) of doubled ranks, s from 0 on."""
-    chances = np.zeros(sum(doubled) + 1)
-    chances[0] = 1.0
+def _rank_sums(doubled: tuple[int, ...]) -> Floats:
+    """P(sum = s) of doubled ranks, each taken by a fair coin, s from 0 on."""
+    chances = np.ones(1)
     for rank in doubled:
-        with_it = np.zeros_like(chances)
-        with_it[rank:] = chances[: len(chances) - rank]
-        chances = (chances + with_it) / 2
+        chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2
     return chances
 
 
 def centre(values: Floats) -> float:
     """Hodges and Lehmann's estimate: where the signed-rank sums are equal."""
-
-    def surplus(shift: float) -> bool:
-        ranks, negative = _ranks(values - shift)
-        return float(ranks[negative].sum()) < float(ranks.sum()) / 2
-
-    return _crossing(surplus, values)
+    means = _walsh(values)
+    return float(means[(len(means) - 1) // 2])
 
 
 def interval(values: Floats, tail: float) -> tuple[float, float]:
     """The centres that neither test rejects at `tail`; all values' range if there are too few."""
-    low = _crossing(lambda shift: above(values - shift) <= tail, values)
-    high = _crossing(lambda shift: below(values - shift) > tail, values)
-    return low, high
+    count, means = len(values), _walsh(values)
+    if count <= EXACT:
+        sums = _rank_sums(tuple(range(2, 2 * count + 1, 2)))[::2]
+        rank = int((np.cumsum(sums) <= tail).sum())
+    else:
+        mean, variance = len(means) / 2, count * (count + 1) * (2 * count + 1) / 24
+        rank = math.floor(mean + NormalDist().inv_cdf(tail) * math.sqrt(variance) + 0.5)
+    rank = max(1, rank)
+    return float(means[rank - 1]), float(means[-rank])
 
 
-def _crossing(holds: Callable[[float], bool], values: Floats) -> float:
-    """Where `holds` ends to be true, between the least and the greatest value."""
-    low, high = float(values.min()), float(values.max())
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+def _walsh(values: Floats) -> Floats:
+    """The mean of every two values, and each value itself, ascending."""
+    first, second = np.triu_indices(len(values))
+    return np.sort((values[first] + values[second]) / 2)
 
 
 def holm(chances: Sequence[float]) -> list[float]:
@@ -300,3 +320,130 @@ def _ranks_of_counts() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Numbers of sequences from MIN_CLUSTERS to MOST, and interval_rank() of each."""
     counts = np.arange(MIN_CLUSTERS, MOST + 1)
     return counts, np.array([interval_rank(int(count)) for count in counts])
+
+
+def clustered_share(values: Sequence[float], clusters: Sequence[Hashable]) -> ClusteredShare:
+    """The mean of values from 0 to 1; ValueError for none."""
+    sums, sizes = _by_cluster(values, clusters)
+    low, high = _ends(sums, sizes) or (None, None)
+    return ClusteredShare(float(sums.sum() / sizes.sum()), low, high, len(values), len(sizes))
+
+
+def clustered_difference(
+    differences: Sequence[float], clusters: Sequence[Hashable], level: float = LEVEL
+) -> ClusteredShare:
+    """The mean of values from -1 to 1, with an interval of another level than 95 % if it is given;
+    ValueError for none."""
+    values = np.asarray(differences, dtype=np.float64)
+    more, sizes = _by_cluster(values.clip(min=0).tolist(), clusters)
+    less, _ = _by_cluster((-values).clip(min=0).tolist(), clusters)
+    first, second = (float(sums.sum() / sizes.sum()) for sums in (more, less))
+    ends, other = _ends(more, sizes, level), _ends(less, sizes, level)
+    if ends is None or other is None:
+        return ClusteredShare(first - second, None, None, len(values), len(sizes))
+    together = _correlation(more - first * sizes, less - second * sizes, first, second)
+    margins = [
+        math.sqrt(mine**2 + theirs**2 - 2 * together * mine * theirs)
+        for mine, theirs in (
+            (first - ends[0], other[1] - second),
+            (ends[1] - first, second - other[0]),
+        )
+    ]
+    low, high = first - second - margins[0], first - second + margins[1]
+    return ClusteredShare(first - second, max(-1.0, low), min(1.0, high), len(values), len(sizes))
+
+
+def _correlation(more: Floats, less: Floats, first: float, second: float) -> float:
+    """Between two shares of which a case is in one at most, by their residuals per cluster."""
+    alone = (
+        -math.sqrt(first * second / ((1 - first) * (1 - second))) if first + second < 1 else -1.0
+    )
+    size = math.sqrt(float((more**2).sum() * (less**2).sum()))
+    return min(alone, float((more * less).sum()) / size) if size > 0 else alone
+
+
+def _by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple[Floats, Floats]:
+    """The sum and the number of values of each cluster."""
+    if not len(values):
+        raise ValueError("a share needs at least one value")
+    places: dict[Hashable, int] = {}
+    rows = [places.setdefault(cluster, len(places)) for cluster in clusters]
+    sums, sizes = np.zeros(len(places)), np.zeros(len(places))
+    np.add.at(sums, rows, np.asarray(values, dtype=np.float64))
+    np.add.at(sizes, rows, 1.0)
+    return sums, sizes
+
+
+def _ends(sums: Floats, sizes: Floats, level: float = LEVEL) -> tuple[float, float] | None:
+    """Of [clusters] sums of values from 0 to 1."""
+    if len(sizes) < MIN_CLUSTERS:
+        return None
+    cases, share = float(sizes.sum()), float(sums.sum() / sizes.sum())
+    effective = cases / _design_effect(sums, sizes, share)
+    if 0 < share < 1:  # the variance was estimated
+        from scipy.special import stdtrit  # Student's t
+
+        freedom = [cases - 1, cases**2 / float((sizes**2).sum()) - 1]
+        few, fewer = stdtrit(np.maximum(1.0, freedom), (1 + level) / 2)
+        effective *= float(few / fewer) ** 2
+    return exact_share(share, min(cases, effective), level)
+
+
+def _design_effect(sums: Floats, sizes: Floats, share: float) -> float:
+    """1 + correlation * (cases that a case shares its cluster with)."""
+    cases, count = float(sizes.sum()), len(sizes)
+    others = float((sizes**2).sum()) / cases - 1
+    if others <= 0:
+        return 1.0
+    spread, found = share * (1 - share), 0.0
+    if spread > 0:
+        variance = count / (count - 1) * float(((sums - share * sizes) ** 2).sum()) / cases**2
+        found = min(1.0, max(0.0, (variance * cases / spread - 1) / others))
+    known = 4 * spread * cases**2 / float((sizes**2).sum())  # clusters that tell of it
+    weight = PRIOR / (PRIOR + known)
+    return 1 + others * (found * (1 - weight) + weight)
+
+
+def chance(values: Sequence[float], sequences: Sequence[str], limit: float, upwards: bool) -> float:
+    """p of "the difference is at most `limit`" (upwards), or at least: the smallest tail whose
+    interval leaves the limit out."""
+
+    def outside(tail: float) -> bool:
+        found = clustered_difference(values, sequences, 1 - 2 * tail)
+        if found.low is None or found.high is None:
+            return False
+        return found.low > limit if upwards else found.high < limit
+
+    low, high = math.log(1e-9), math.log(0.499)
+    if not outside(math.exp(high)):
+        return 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if outside(math.exp(middle)) else (middle, high)
+    return math.exp(high)
+
+
+def jackknife_interval(
+    columns: Floats, clusters: Sequence[Hashable], figure: Callable[[Floats], Floats]
+) -> tuple[float, float] | None:
+    """The interval of figure(column sums); None for fewer than MIN_CLUSTERS clusters.
+
+    columns [records, k], the first column being the records' weights; figure takes sums [n, k] and
+    returns [n] values on a scale where they are roughly symmetric (log, log odds).
+    """
+    from scipy.special import stdtrit
+
+    numbers: dict[Hashable, int] = {}
+    rows = [numbers.setdefault(name, len(numbers)) for name in clusters]
+    count = len(numbers)
+    if count < MIN_CLUSTERS:
+        return None
+    table = np.zeros((count, columns.shape[1]))
+    np.add.at(table, rows, columns)
+    whole, weights = table.sum(axis=0), table[:, 0]
+    value = float(figure(whole[None])[0])
+    without = figure(whole - table)
+    error = math.sqrt((count - 1) / count * float(((without - value) ** 2).sum()))
+    effective = float(weights.sum() ** 2 / (weights**2).sum())
+    half = error * float(stdtrit(round(max(1.0, effective - 1), 2), UPPER))
+    return (value - half, value + half) if math.isfinite(value + half) else None

@@ -109,7 +109,7 @@ def _side(name: str) -> RunValues:
 
 def _values(name: str) -> RunValues:
     """The values of a run, or those that a baseline file keeps."""
-    from engine.analysis.gate_values import values_of
+    from engine.analysis.gate import values_of
 
     if _is(Path(name), Path.is_file):
         return run_values.read(Path(name))

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from engine.analysis.choice_accuracy import ALL, ChoiceAccuracy, ChoicePair
-from engine.analysis.clustered_shares import ClusteredShare
 from engine.analysis.results_table import labels
-from engine.analysis.statistics import MIN_CLUSTERS
+from engine.analysis.statistics import MIN_CLUSTERS, ClusteredShare
 from engine.palette import toned
 from engine.quoting import NONE, count, percent
 from engine.report.blocks import (

@@ -9,13 +9,13 @@ from engine.analysis.gate import (
     ACCURACY,
     ANSWERS,
     ERRORS,
+    TOKENS,
     AnswerChange,
     AnswersCompared,
     GateReport,
     GateResult,
     NotCompared,
 )
-from engine.analysis.gate_values import TOKENS
 from engine.analysis.metrics import BY_NAME
 from engine.quoting import NONE, count, number, precise
 from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable

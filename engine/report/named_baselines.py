@@ -1,17 +1,16 @@
 """Published accuracies of other models, from a file of the user: baselines.csv.
 
-One line per figure, with the columns model, task ("all" or empty for all questions), accuracy (in
-percent), paper and table; n (questions) and url may be empty or absent.  They stand beside own
-figures, always marked as PUBLISHED.  Nothing is computed with them, and no verdict names them.
+One line per figure, with the columns of RULES; n (questions) and url may be absent, and the task
+"all" or "" means all questions.  They stand beside own figures, always marked as PUBLISHED.
+Nothing is computed with them, and no verdict names them.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,9 +22,17 @@ from engine.storage.run_store import Run
 PUBLISHED = "published, not run here"
 NAME = "baselines.csv"
 WHAT = "The file of published figures"
-NEEDED, MORE = ("model", "task", "accuracy", "paper", "table"), ("n", "url")
-MAX_BYTES, MAX_LINES, MAX_CHARS = 2**20, 1_000, 300
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+MAX_BYTES, MAX_LINES = 2**20, 1_000
+RULES = {  # column -> what a cell must match, and in words
+    "model": (r".{1,300}", "a name of at most 300 characters"),
+    "task": (r".{0,300}", "a name of at most 300 characters, or all"),
+    "accuracy": (r"0(\.0*)?|[1-9]\d?(\.\d*)?|100(\.0*)?", "percent from 1 to 100 as in 62.5, or 0"),
+    "paper": (r".{1,300}", "a text of at most 300 characters"),
+    "table": (r".{1,300}", "a text of at most 300 characters"),
+    "n": (r"([1-9]\d{0,8})?", "a number of questions, or nothing"),
+    "url": (r"(https?://.{1,290})?", "an address that begins with https://, or nothing"),
+}
+NEEDED = [*RULES][:5]
 
 
 @dataclass(frozen=True)
@@ -62,33 +69,41 @@ def read(path: Path) -> Baselines:
     """The lines of a file; BadInput if it is no such file."""
     text = read_text(path, MAX_BYTES, WHAT).removeprefix("\ufeff")
     try:
-        rows = list(csv.reader(io.StringIO(text), strict=True))
+        head, *rows = list(csv.reader(io.StringIO(text), strict=True)) or [[]]
     except csv.Error as error:
         raise BadInput(f"{WHAT} {shown(path)} is not CSV ({error}): correct it.") from error
-    head = [name.strip().lower() for name in rows[0]] if rows else []
-    if lacking := [name for name in NEEDED if head.count(name) != 1]:
+    head = [name.strip().lower() for name in head]
+    if len(rows) > MAX_LINES or any(head.count(name) != 1 for name in NEEDED):
         raise BadInput(
-            f"{WHAT} {shown(path)} needs the column {lacking[0]!r} once in its first line: its "
-            f"columns are {', '.join((*NEEDED, *MORE))}."
+            f"{WHAT} {shown(path)} needs the columns {', '.join(NEEDED)} once each in its first "
+            f"line (n and url may follow), and at most {MAX_LINES:,} lines more: correct it."
         )
-    if len(rows) - 1 > MAX_LINES:
-        raise BadInput(f"{WHAT} {shown(path)} has more than {MAX_LINES:,} lines: shorten it.")
     lines: dict[Baseline, None] = {}
     problems = []
-    for number, row in enumerate(rows[1:], start=2):
+    for number, row in enumerate(rows, start=2):
         cells = [cell.strip() for cell in row]
-        if not any(cells):
-            continue
-        values = dict(zip(head, cells, strict=False))
-        columns = f"has {len(row):,} cells instead of {len(head):,}: correct it"
-        wrong = columns if len(row) != len(head) else next(_faults(values), "")
-        if not wrong and (line := _line(values)) in lines:
-            wrong = "is there twice: remove one"
-        if wrong:
-            problems.append(f"Line {number:,} of {shown(path)} {wrong}.")
-        else:
+        values = dict.fromkeys(RULES, "") | dict(zip(head, cells, strict=False))
+        wrong = [
+            f"has {quoted(values[name])} for {name} instead of {words}"
+            for name, (rule, words) in RULES.items()
+            if not re.fullmatch(rule, values[name], re.ASCII)
+        ]
+        if len(row) != len(head):
+            wrong = [f"has {len(row):,} cells instead of {len(head):,}"]
+        elif not wrong and (line := _line(values)) in lines:
+            wrong = ["is there twice"]
+        if any(cells) and wrong:
+            problems.append(f"Line {number:,} of {shown(path)} {wrong[0]}: correct it.")
+        elif any(cells):
             lines[line] = None
     return Baselines(tuple(lines), tuple(problems))
+
+
+def _line(values: dict[str, str]) -> Baseline:
+    given = {name: values[name] for name in ("model", "paper", "table", "url")}
+    task = "" if values["task"].lower() == "all" else values["task"]
+    n = int(values["n"]) if values["n"] else None
+    return Baseline(**given, task=task, accuracy=float(values["accuracy"]) / 100, n=n)
 
 
 def of_runs(runs: Sequence[Run]) -> Baselines:
@@ -107,30 +122,3 @@ def of_runs(runs: Sequence[Run]) -> Baselines:
         except (OSError, ValueError):  # a root that is not reachable, or no path at all
             continue
     return Baselines(tuple(lines), tuple(problems))
-
-
-def _faults(values: Mapping[str, str]) -> Iterator[str]:
-    """What is wrong with a line, the first fault first."""
-    accuracy, n, url = values["accuracy"], values.get("n", ""), values.get("url", "")
-    for name in ("model", "paper", "table"):
-        if not values[name]:
-            yield f"has no {name}: add it"
-    if long := next((name for name, text in values.items() if len(text) > MAX_CHARS), None):
-        yield f"has a {long} of more than {MAX_CHARS} characters: shorten it"
-    percent = float(accuracy) if _NUMBER.fullmatch(accuracy) else math.nan
-    if not 0 <= percent <= 100:
-        yield f"has the accuracy {quoted(accuracy)}: write percent from 0 to 100, as in 62.5"
-    if 0 < percent < 1:
-        yield f"has the accuracy {quoted(accuracy)}, below 1 %: write percent, as in 62.5"
-    if n and not (n.isascii() and n.isdecimal() and 0 < int(n) < 10**9):
-        yield f"has {quoted(n)} for n: write a number of questions, or nothing"
-    if url and not url.startswith(("https://", "http://")):
-        yield f"has the url {quoted(url)}: begin it with https://"
-
-
-def _line(values: Mapping[str, str]) -> Baseline:
-    texts = {name: values.get(name, "") for name in ("model", "task", "paper", "table", "url")}
-    if texts["task"].lower() == "all":
-        texts["task"] = ""
-    n = values.get("n")
-    return Baseline(**texts, accuracy=float(values["accuracy"]) / 100, n=int(n) if n else None)

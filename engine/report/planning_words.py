@@ -41,10 +41,16 @@ def blocks(
     """The whole forecast; `found`: the earlier run was found here, not named by the user; `disk`:
     what is known of the place of the run."""
     yield Bullets((*facts(forecast, earlier, found), *disk))
-    if any(not one.reason for one in forecast.detections):
+    notes = [
+        f"{one.a} and {one.b}: not known from that run, because {one.reason}."
+        for one in forecast.detections
+        if one.reason
+    ]
+    if len(notes) < len(forecast.detections):
         yield table(forecast)
-    if notes := tuple(remarks(forecast)):
-        yield Bullets(notes)
+        notes += (ASSUMED_ACCURACY,) if forecast.metric == ACCURACY else (ASSUMED, SIGN_TEST)
+    if notes:
+        yield Bullets(tuple(notes))
 
 
 def free(place: Path) -> Iterator[str]:
@@ -77,16 +83,19 @@ def facts(forecast: RunForecast, earlier: EarlierRun, found: bool) -> Iterator[s
             "The machine was busy during that run: times and spread are larger than on an idle "
             "machine."
         )
-    if forecast.seconds is None:
-        yield f"Duration: {NO_RESULT}"
-    else:
-        parts = [("loading", forecast.load_s), ("warm-up", forecast.warmup_s)]
-        inside = [f"{_time(seconds)} of {name}" for name, seconds in parts if seconds]
-        with_ = f", with {listed(inside)}" if inside else ""
-        yield f"Duration: about {_time(forecast.seconds)}{with_}."
-    if models := forecast.without_load:
-        yield f"Not included: the time to load {listed(models)}, which that run did not record."
-    if forecast.seconds is not None and (models := forecast.without_time):
+    parts = {"loading": forecast.load_s, "warm-up": forecast.warmup_s}
+    inside = [f"{_time(seconds)} of {name}" for name, seconds in parts.items() if seconds]
+    with_ = f", with {listed(inside)}" if inside else ""
+    known = forecast.seconds is not None
+    yield (
+        f"Duration: about {_time(forecast.seconds)}{with_}." if known else f"Duration: {NO_RESULT}"
+    )
+    if forecast.without_load:
+        yield (
+            f"Not included: the time to load {listed(forecast.without_load)}, which that run did "
+            "not record."
+        )
+    if known and (models := forecast.without_time):
         yield f"Not included: the time of {listed(models)}, which has no result in that run."
     if forecast.row_bytes is None:
         yield f"Disk: {NO_RESULT}"
@@ -100,39 +109,22 @@ def facts(forecast: RunForecast, earlier: EarlierRun, found: bool) -> Iterator[s
 def table(forecast: RunForecast) -> ReportTable:
     """A row per comparison with figures: its names, the needed sequences, power and smallest
     difference of the planned ones."""
-    points = forecast.metric == ACCURACY
-    unit = " points of accuracy" if points else f" % in {_label(forecast)}"
+    unit = " points of accuracy" if forecast.metric == ACCURACY else f" % in {_label(forecast)}"
     caption = (
         f"To detect a difference of {forecast.difference * 100:g}{unit} with {_share(POWER)} power "
         "at the 5 % level:"
     )
     rows = []
-    for one in forecast.detections:
-        if one.reason:
-            continue
-        needed, high = (
-            "no practical number" if value is None else f"{value:,}"
-            for value in (one.needed, one.high)
-        )
+    for one in (one for one in forecast.detections if not one.reason):
+        needed, high = (f"{n:,}" if n else "no practical number" for n in (one.needed, one.high))
         interval = "" if one.low is None else f"{one.low:,} to {high}, "
-        smallest = f"nothing: an interval needs {MIN_CLUSTERS} sequences"
-        if one.smallest is not None:
-            smallest = _percent(one.smallest, forecast)
         words = f"{needed} ({interval}from {one.earlier:,})"
+        smallest = f"nothing: an interval needs {MIN_CLUSTERS} sequences"
+        smallest = smallest if one.smallest is None else _percent(one.smallest, forecast)
         rows.append((f"{one.a} and {one.b}", words, _share(one.power or 0.0), smallest))
     power = f"power of the {forecast.sequences:,} planned"
     columns = ("comparison", "sequences needed (about 95 % interval)", power, "they detect")
     return ReportTable(caption, columns, tuple(rows), 4)
-
-
-def remarks(forecast: RunForecast) -> Iterator[str]:
-    """What is not known, and what the figures assume."""
-    for one in forecast.detections:
-        if one.reason:
-            yield f"{one.a} and {one.b}: not known from that run, because {one.reason}."
-    if not all(one.reason for one in forecast.detections):
-        points = forecast.metric == ACCURACY
-        yield from (ASSUMED_ACCURACY,) if points else (ASSUMED, SIGN_TEST)
 
 
 def short(forecast: RunForecast, earlier: EarlierRun) -> str:
@@ -165,9 +157,9 @@ def _share(share: float) -> str:
     return "under 1 %" if share < 0.01 else f"{math.floor(share * 100):,} %"
 
 
-def _time(seconds: float) -> str:
+def _time(seconds: float | None) -> str:
     """A sum of measured times is never 0."""
-    return duration(max(1.0, seconds))
+    return duration(max(1.0, seconds or 0.0))
 
 
 def _label(forecast: RunForecast) -> str:

@@ -10,13 +10,13 @@ from scipy import stats as scipy_stats
 
 from benchmarks import intervals
 from benchmarks.intervals import accuracy_misses, difference_misses
-from engine.analysis import clustered_shares
-from engine.analysis.clustered_shares import (
+from engine.analysis import statistics
+from engine.analysis.statistics import (
     clustered_difference,
     clustered_share,
     jackknife_interval,
+    share_interval,
 )
-from engine.analysis.statistics import share_interval
 
 
 @pytest.mark.parametrize(("right", "count"), [(0, 6), (3, 6), (9, 40), (40, 40), (199, 200)])
@@ -93,8 +93,8 @@ def test_coverage_of_differences() -> None:
     assert difference_misses(20, 0.3, 0.1, 0.3, 300)["misses"] <= 0.05 + 3 * 0.0126
 
 
-def mean(sums: clustered_shares.Floats) -> clustered_shares.Floats:
-    found: clustered_shares.Floats = sums[:, 1] / sums[:, 0]
+def mean(sums: statistics.Floats) -> statistics.Floats:
+    found: statistics.Floats = sums[:, 1] / sums[:, 0]
     return found
 
 
@@ -102,7 +102,7 @@ def test_of_single_records_it_is_the_t_interval_of_a_mean() -> None:
     values = np.random.default_rng(0).normal(size=12)
     columns = np.column_stack([np.ones(12), values])
     found = jackknife_interval(columns, range(12), mean)
-    half = scipy_stats.t.ppf(clustered_shares.UPPER, 11) * values.std(ddof=1) / math.sqrt(12)
+    half = scipy_stats.t.ppf(statistics.UPPER, 11) * values.std(ddof=1) / math.sqrt(12)
     assert found == pytest.approx((values.mean() - half, values.mean() + half), rel=1e-4)
 
 

@@ -13,8 +13,7 @@ import pytest
 
 from engine.analysis import gate as gates
 from engine.analysis import statistics
-from engine.analysis.gate import GateReport, GateResult, gate, metric_names
-from engine.analysis.gate_values import values_of
+from engine.analysis.gate import GateReport, GateResult, gate, metric_names, values_of
 from engine.errors import BadInput
 from engine.machine.load import MachineLoad
 from engine.report import gate_text
@@ -265,9 +264,9 @@ def test_control_the_same_runs_are_compared(make: Make) -> None:
 def test_other_samples_are_refused(make: Make) -> None:
     base = make(rows())
     refused(base, base, "named twice")
-    refused(base, make(rows(12)), "different samples", "lacks 2 of the 14")
+    refused(base, make(rows(12)), "differ in samples", "lacks 2 and has 0 others")
     other = [row | {"sample": f"t{index}"} for index, row in enumerate(rows())]
-    refused(base, make(other), "no sample in common")
+    refused(base, make(other), "lacks 14 and has 14 others")
     new = make(rows(seed=1))
     header = replace(new.header, dataset=replace(new.header.dataset, digest="another"))
     refused(base, msgspec.structs.replace(new, header=header), "same names")
@@ -442,7 +441,7 @@ def test_another_checkpoint_is_said(make: Make) -> None:
 
 def test_metrics_are_named() -> None:
     assert metric_names("total, tokens,tok/s,total") == ("total", "new_tokens", "tokens_per_s")
-    with pytest.raises(BadInput, match="Did you mean total"):
+    with pytest.raises(BadInput, match="'totall' is not a metric: choose among"):
         metric_names("totall")
     with pytest.raises(BadInput, match="No metric"):
         metric_names(" , ")
@@ -519,5 +518,5 @@ def test_beyond_the_limit_is_worse_and_before_it_is_not(metric: str, worse: floa
 def test_accuracy_is_in_points() -> None:
     points = replace(ONE, metric="accuracy", unit="points", change=-0.02)
     assert gates.limits(points, 0.05) == (-0.05,)
-    assert gates.shown(points, -0.05) == -5.0
-    assert gates.shown(ONE, 1.05) == pytest.approx(5.0)
+    assert gates.in_percent(points, -0.05) == -5.0
+    assert gates.in_percent(ONE, 1.05) == pytest.approx(5.0)

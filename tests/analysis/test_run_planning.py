@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from engine.analysis import run_planning, statistics
-from engine.analysis.clustered_shares import clustered_difference
 from engine.analysis.run_planning import EarlierRun, PairSpread
+from engine.analysis.statistics import clustered_difference
 from engine.storage import run_store
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run

@@ -133,7 +133,7 @@ def test_a_pinned_baseline_is_the_run(capsys: Capture, tmp_path: Path) -> None:
         (["base", "none"], "'none' is not a run"),
         (["base", "n" * 5000], "is not a run"),
         (["base", "/dev"], "'/dev' is not a run"),
-        (["base", "alike", "--metric", "totl"], "Did you mean total"),
+        (["base", "alike", "--metric", "totl"], "is not a metric: choose among load"),
         (["base", "alike", "--margin", "5"], "as in 5%"),
         (["base", "alike", "--margin=-5%"], "as in 5%"),
         (["base", "alike", "--margin", "100%"], "below 100%"),

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.analysis import gate_values
+from engine.analysis import gate
 from engine.storage import run_details, run_values
 from engine.storage.run_store import Run
 from tests import fabricate
@@ -37,7 +37,7 @@ def test_a_run_alone_is_compared_with_a_pinned_file(app: Open, tmp_path: Path) -
     at = opened(app, "one")
     assert "needs two finished runs of the same samples" in texts(at)
     assert "gate RUN --pin FILE" in texts(at) and not at.get("vega_lite_chart")
-    values = gate_values.values_of(fabricate.run(tmp_path / "old", rows(0.7, 14), together="one"))
+    values = gate.values_of(fabricate.run(tmp_path / "old", rows(0.7, 14), together="one"))
     run_values.write(values, tmp_path / "base.json")
     data = (tmp_path / "base.json").read_bytes()
     place = next(one for one in at.file_uploader if one.key == "results_gate_file")
@@ -85,8 +85,8 @@ def test_runs_that_cannot_be_compared_are_one_sentence(app: Open, margin: str) -
     kept("new")
     fabricate.run(settings.load().runs_dir / "old", rows()[:6], together="one")
     at = opened(app, "new", gate_margin=margin)
-    told = [one.value for one in at.text if "different samples" in one.value]
-    assert len(told) == 1 and told[0].startswith("The runs have different samples (")
+    told = [one.value for one in at.text if "differ in samples" in one.value]
+    assert len(told) == 1 and told[0].startswith("The runs differ in samples (")
     assert not at.get("vega_lite_chart") and not at.get("download_button")
     at.multiselect(key="results_gate_metrics").set_value([]).run()
     assert "Choose at least one metric." in texts(at) and not at.exception

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.analysis.gate_values import values_of
+from engine.analysis.gate import values_of
 from engine.errors import StoreError
 from engine.storage import run_values
 from tests import fabricate

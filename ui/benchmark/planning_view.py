@@ -5,6 +5,7 @@ A cache key contains the sizes and times of change of the runs' files.
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -36,7 +37,7 @@ IDS = "ids.txt"
 def line(choice: RunChoice) -> None:
     """The forecast in one line, if an earlier run allows one and is read quickly."""
     try:
-        found = _forecast(choice, intervals=False)
+        found = _forecast(choice, MOST_AT_ONCE)
     except StoreError as error:
         notices.small(str(error), "benchmark_forecast")
         return
@@ -53,7 +54,7 @@ def details(choice: RunChoice) -> None:
         return
     with box:
         try:
-            found = _forecast(choice, intervals=True)
+            found = _forecast(choice)
         except StoreError as error:
             notices.problem(str(error), "benchmark_plan")
             return
@@ -64,8 +65,8 @@ def details(choice: RunChoice) -> None:
         blocks.draw(planning_words.blocks(*found, found=True, disk=disk), "benchmark_plan")
 
 
-def _forecast(choice: RunChoice, intervals: bool) -> Found | None:
-    """The forecast and its source; None without a plan or an earlier run."""
+def _forecast(choice: RunChoice, most: float = math.inf) -> Found | None:
+    """The forecast and its source; None without a plan or an earlier run of at most this size."""
     plan, dataset = choice.plan, choice.dataset
     if plan is None or dataset is None:
         return None
@@ -73,29 +74,25 @@ def _forecast(choice: RunChoice, intervals: bool) -> Found | None:
     info = run_planning.newest(plan, dataset.root, _listing(base, stamps(base)))
     if info is None:
         return None
-    key = info.folder, stamp_of(info.folder)
-    held = sum(size for name, size, _ in key[1] if name.endswith(run_store.RESULTS))
-    if not intervals and held > MOST_AT_ONCE:
+    stamp = stamp_of(info.folder)
+    if sum(size for name, size, _ in stamp if name.endswith(run_store.RESULTS)) > most:
         return None
-    earlier = _measured(*key, plan.models)
-    place = len(choice.sweep), str(dataset.root), len(dataset.samples)
-    return _computed(*key, hash(plan), place, intervals, choice, earlier), earlier
+    place = str(dataset.root), len(dataset.samples), max(1, len(choice.sweep))
+    return _computed(info.folder, stamp, hash(plan), place, plan, dataset)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner="Reading the earlier run …")
 def _computed(
     folder: Path,
     stamp: Stamp,
     plan: int,
-    place: tuple[int, str, int],
-    intervals: bool,
-    _choice: RunChoice,
-    _earlier: EarlierRun,
-) -> RunForecast:
-    assert _choice.plan is not None and _choice.dataset is not None
-    sequences = {sample.id: sample.sequence for sample in _choice.dataset.samples}
-    runs = max(1, place[0])
-    return run_planning.forecast(_choice.plan, sequences, _earlier, runs=runs, intervals=intervals)
+    place: tuple[str, int, int],
+    _plan: Plan,
+    _dataset: Dataset,
+) -> Found:
+    earlier = _measured(folder, stamp, _plan.models)
+    sequences = {sample.id: sample.sequence for sample in _dataset.samples}
+    return run_planning.forecast(_plan, sequences, earlier, runs=place[2]), earlier
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

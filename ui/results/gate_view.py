@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from engine import palette
-from engine.analysis import gate, gate_values
-from engine.analysis.gate import ACCURACY, AnswerChange, GateReport, limits, shown
+from engine.analysis import gate
+from engine.analysis.gate import ACCURACY, AnswerChange, GateReport, in_percent, limits
 from engine.errors import StageScopeError
 from engine.report import charts, drawers, gate_text
 from engine.report.blocks import Bullets, Paragraph
@@ -188,7 +188,7 @@ def _of(side: Source | PinnedFile) -> tuple[Key | str, RunValues]:
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the runs …")
 def _values(key: Key, _run: Run) -> RunValues:
-    return gate_values.values_of(_run)
+    return gate.values_of(_run)
 
 
 @st.cache_resource(max_entries=32, show_spinner="Comparing …")
@@ -225,13 +225,13 @@ def chart_rows(report: GateReport, tones: Mapping[str, str]) -> list[dict[str, A
     return [
         {
             "name": f"{one.label}: {gate_text.name_of(one)}",
-            "value": shown(one, one.change),
-            "low": None if one.low is None else shown(one, one.low),
-            "high": None if one.high is None else shown(one, one.high),
+            "value": in_percent(one, one.change),
+            "low": None if one.low is None else in_percent(one, one.low),
+            "high": None if one.high is None else in_percent(one, one.high),
             "colour": palette.family_colour(tones.get(one.label, "")),
             "verdict": gate_text.verdict_text(one),
             "text": gate_text.change_text(one),
-            "limits": [shown(one, limit) for limit in limits(one, report.margin)],
+            "limits": [in_percent(one, limit) for limit in limits(one, report.margin)],
         }
         for one in report.results
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.analysis import gate, gate_values
+from engine.analysis import gate
 from engine.analysis.gate import GateReport
 from engine.palette import family_colour
 from engine.storage.run_details import RunDetails
@@ -75,7 +75,7 @@ def rows(slow: float = 1.0, n: int = 8) -> list[dict[str, Any]]:
 @pytest.fixture
 def report(tmp_path: Path) -> GateReport:
     sides = [
-        gate_values.values_of(fabricate.run(tmp_path / name, rows(slow), together="one"))
+        gate.values_of(fabricate.run(tmp_path / name, rows(slow), together="one"))
         for name, slow in (("base", 1.0), ("new", 1.3))
     ]
     return gate.gate(*sides, ("total", "new_tokens"), 0.05)
