@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+from itertools import product
 from typing import Any, Literal, TypeVar, get_args
 
 from engine.errors import BadInput
@@ -127,22 +128,18 @@ def window(text: str) -> Window | None:
         return None
     start, _, length = text.rpartition("+")
     try:
-        begin, lasting = microseconds(start) if start else 0, microseconds(length)
+        return Window(microseconds(start) if start else 0, microseconds(length))
     except BadInput:
         raise BadInput(
             f"The window is {quoted(text)}: write START+LENGTH in whole microseconds or more, with "
             "units (us, ms, s, min, h), as in 1.25s+50ms."
         ) from None
-    return Window(begin, lasting)
 
 
 def microseconds(text: str) -> int:
     """A time such as "50ms" or "1.25 s" in whole microseconds; BadInput for anything else."""
     found = _TIME.fullmatch(text.strip())
-    try:
-        value = Decimal(found[1]) * _UNITS[found[2]] if found else None
-    except InvalidOperation:
-        value = None
+    value = Decimal(found[1]) * _UNITS[found[2]] if found else None
     if value is None or value != int(value) or value > MAX_US:
         raise BadInput(f"{quoted(text)} is not a time in us, ms, s, min or h: write it as in 50ms.")
     return int(value)
@@ -185,14 +182,14 @@ COUNT_SPLIT = Split()  # EventGPT's own
 
 def split(text: str) -> Split:
     """RULE or RULE:PARTS, as in "time:8"; BadInput for anything else."""
-    rule, _, parts = text.partition(":")
-    known = {one: one for one in SPLIT_RULES}
-    if rule not in known or not re.fullmatch(r"[0-9]{0,4}", parts) or text.endswith(":"):
+    named = re.fullmatch(rf"({'|'.join(SPLIT_RULES)})(?::([0-9]{{1,4}}))?", text)
+    rule = next((one for one in SPLIT_RULES if named and one == named[1]), None)
+    if named is None or rule is None:
         raise BadInput(
             f"split is {quoted(text)}: write {', '.join(SPLIT_RULES)}, or with a number of parts "
             "as in time:8."
         )
-    return Split(known[rule], int(parts)) if parts else Split(known[rule])
+    return Split(rule, int(named[2])) if named[2] else Split(rule)
 
 
 @dataclass(frozen=True)
@@ -224,48 +221,46 @@ class Perturbation:
 
 def perturbations(text: str) -> tuple[Perturbation, ...]:
     """CHANGE:STRENGTH, several joined by commas, as in "drop:0.3,jitter:500us"."""
-    if "/" in text:
+    first, *others = sweep(text)
+    if others:
         raise BadInput(
             f"{quoted(text)} gives several strengths: only bench runs a sweep, give one."
         )
-    found = tuple(_perturbation(part.strip()) for part in text.split(",") if part.strip())
-    names = [one.change for one in found]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise BadInput(f"{twice} is given twice in {quoted(text)}: give it once.")
-    return tuple(sorted(found, key=lambda one: CHANGES.index(one.change)))
+    return first
 
 
 def sweep(text: str) -> tuple[tuple[Perturbation, ...], ...]:
     """The changes of each run of a text such as "drop:0/0.3/0.6,jitter:1ms", ascending by strength.
 
     One run without strengths joined by "/".  BadInput if several changes have some, or for a
-    strength that is given twice.
+    change or a strength that is given twice.
     """
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    swept = [part for part in parts if "/" in part]
-    if len(swept) > 1:
+    found = dict[str, list[Perturbation]]()
+    for part in filter(None, map(str.strip, text.split(","))):
+        change, _, strengths = part.partition(":")
+        if change in found:
+            raise BadInput(f"{change} is given twice in {quoted(text)}: give it once.")
+        found[change] = [_perturbation(change, one.strip()) for one in strengths.split("/")]
+    swept = [each for each in found.values() if len(each) > 1]
+    if len(swept) > 1 or any(
+        len({*each}) < len(each) or len(each) > MAX_STRENGTHS for each in swept
+    ):
         raise BadInput(
-            f"{quoted(text)} sweeps {len(swept):,} changes: give several strengths for one of them."
+            f"{quoted(text)} is no sweep: give at most {MAX_STRENGTHS} different strengths for one "
+            "change."
         )
-    if not swept:
-        return (perturbations(text),)
-    change, _, strengths = swept[0].partition(":")
-    each = strengths.split("/")
-    if len(each) > MAX_STRENGTHS:
-        raise BadInput(f"{change} has {len(each):,} strengths: give at most {MAX_STRENGTHS}.")
-    others = [part for part in parts if part != swept[0]]
-    runs = [perturbations(",".join([*others, f"{change}:{one.strip()}"])) for one in each]
-    if len(set(runs)) < len(runs):
-        raise BadInput(f"{quoted(swept[0])} names a strength twice: give each once.")
-    return tuple(sorted(runs, key=lambda run: next(o.strength for o in run if o.change == change)))
+    ordered = [
+        sorted(found[name], key=lambda one: one.strength) for name in CHANGES if name in found
+    ]
+    return tuple(product(*ordered))
 
 
 def sweep_text(runs: Sequence[tuple[Perturbation, ...]]) -> str:
     """What sweep() reads as these runs, which differ in the strength of one change."""
-    parts, swept = [str(one) for one in runs[0]], swept_change(runs)
-    for place, one in enumerate(runs[0]):
-        if one.change == swept:
-            parts[place] = f"{swept}:{'/'.join(str(run[place]).partition(':')[2] for run in runs)}"
+    parts = list[str]()
+    for same in zip(*runs, strict=True):
+        strengths = dict.fromkeys(str(one).partition(":")[2] for one in same)
+        parts.append(f"{same[0].change}:{'/'.join(strengths)}")
     return ",".join(parts)
 
 
@@ -276,19 +271,15 @@ def swept_change(runs: Iterable[tuple[Perturbation, ...]]) -> Change | None:
     return differing[0] if len(differing) == 1 else None
 
 
-def _perturbation(text: str) -> Perturbation:
-    name, _, strength = text.partition(":")
+def _perturbation(name: str, strength: str) -> Perturbation:
     change = next((one for one in CHANGES if one == name), None)
-    if change is None or not strength:
+    timed = change == "jitter" and strength != "0"
+    if change is None or not (timed or re.fullmatch(r"[0-9]{0,3}\.?[0-9]{1,9}", strength)):
         raise BadInput(
-            f"{quoted(text)} is not a perturbation: write CHANGE:STRENGTH with one of "
-            f"{', '.join(CHANGES)}, as in drop:0.3 or jitter:500us."
+            f"{quoted(f'{name}:{strength}')} is not a perturbation: write CHANGE:STRENGTH with one "
+            f"of {', '.join(CHANGES)}, as in drop:0.3 or jitter:500us."
         )
-    if change == "jitter":
-        return Perturbation(change, 0.0 if strength == "0" else float(microseconds(strength)))
-    if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,9})?|\.[0-9]{1,9}", strength):
-        raise BadInput(f"{quoted(text)} has no share: write a number from 0 to below 1.")
-    return Perturbation(change, float(strength))
+    return Perturbation(change, float(microseconds(strength) if timed else strength))
 
 
 def perturbed_text(found: tuple[Perturbation, ...], seed: int) -> str:
