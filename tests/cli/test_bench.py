@@ -415,8 +415,8 @@ def test_a_stopped_sweep_says_how_to_go_on(
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--perturb", "hot:0/0.2,drop:0/0.3"), "sweeps 2 changes"),
-        (("--perturb", "hot:0.2/0.2"), "names a strength twice"),
+        (("--perturb", "hot:0/0.2,drop:0/0.3"), "is no sweep: give at most"),
+        (("--perturb", "hot:0.2/0.2"), "different strengths"),
         (("--perturb", "hot:0/2"), "give a share from 0 to below 1"),
         (("--perturb", "hot:0/"), "is not a perturbation"),
         (("--perturb", "hot:0/0.2", "--executor", "ray"), "runs in this process only"),
