@@ -118,7 +118,7 @@ def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) 
             [sample.id for sample in request.samples],
             *(getattr(request, name) for name in VerifiedRequest.__struct_fields__[2:]),
         ),
-        [_entry(model) for model in models],
+        [_entry(model, [sample.id for sample in request.samples]) for model in models],
         [verdict for model in models for verdict in model.verdicts],
         "",
     )
@@ -131,7 +131,7 @@ def _plain(value: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain_value))
 
 
-def _entry(model: ModelVerdicts) -> VerifiedModel:
+def _entry(model: ModelVerdicts, samples: Sequence[str]) -> VerifiedModel:
     info, rows = model.info, model.verdicts
     return VerifiedModel(
         name=model.name,
@@ -141,7 +141,7 @@ def _entry(model: ModelVerdicts) -> VerifiedModel:
         backend=model.backend,
         verified=bool(info and info.digest) and verified(rows, model.name),
         coverage=coverage.of(rows),
-        unproved=coverage.unproved(rows),
+        unproved=coverage.unproved(rows, samples),
         shows=(info.shows or "") if info else "",
         pixels=model.pixels,
     )

@@ -12,7 +12,12 @@ from typing import Any
 
 from engine.storage.schemas import PASSED
 from engine.types import RunResult
-from engine.verify.verdict import CHECKS, Verdict
+from engine.verify.verdict import CHECKS, ONCE, Verdict
+
+# The worst come first.
+OUTCOMES = {"failed": "Failed", "unresolved": "Open", "skipped": "Cannot run",
+    "refused": "Not offered", "tie": "Tie", "passed": "Passed"}  # fmt: skip
+NAMED = 5  # missing checks that are listed by name
 
 # Not checked, because all ways share it or because it lies outside this run.
 ALWAYS = (
@@ -91,16 +96,42 @@ def _whole(evidence: Iterable[Mapping[str, Any]], name: str) -> list[int]:
     return [0, *(one[name] for one in evidence if type(one.get(name)) is int)]
 
 
-def unproved(verdicts: Sequence[Verdict]) -> list[str]:
-    """Everything that the verdicts of one model do not prove, its own gaps first."""
-    gaps = []
-    for name, check in CHECKS.items():
-        sentences = ["not done."] if name not in {row.check for row in verdicts} else []
-        sentences += [
-            row.sentence for row in verdicts if row.check == name and row.outcome not in PASSED
-        ]
-        gaps += [f"{check.title}: {sentence}" for sentence in sentences[:1]]
-    return [*gaps, *ALWAYS]
+def unproved(rows: Sequence[Verdict], samples: Sequence[str]) -> list[str]:
+    """Everything that a model's verification on these samples does not prove, its gaps first."""
+    left = [CHECKS[check].title for check in undone(rows, samples)]
+    text = "Not done on every sample: " + ", ".join(left)
+    text = f"{len(left)} checks were not done on every sample" if len(left) > NAMED else text
+    return [*gaps(rows, samples), *([f"{text}."] if left else ()), *ALWAYS]
+
+
+def gaps(rows: Sequence[Verdict], samples: Sequence[str]) -> Iterator[str]:
+    """Failed checks, open ones, samples it cannot run on, ways it refuses; each with the number of
+    samples and the first sentence."""
+    order, bad = list(OUTCOMES), defaultdict[tuple[str, str], list[Verdict]](list)
+    for row in rows:
+        bad[row.outcome, row.title].append(row)
+    for (outcome, title), found in sorted(bad.items(), key=lambda cell: order.index(cell[0][0])):
+        if outcome not in PASSED:
+            everywhere = len(samples) == 1 or not found[0].sample
+            where = "" if everywhere else f", on {len(found)} of {len(samples)} samples"
+            first = "First: " if len(found) > 1 else ""
+            yield f"{OUTCOMES[outcome]}: {title}{where}. {first}{found[0].sentence}"
+
+
+def taken(rows: Iterable[Verdict], samples: Sequence[str]) -> tuple[str, ...]:
+    """The samples that a model can run on."""
+    left = {row.sample for row in rows if row.outcome == "skipped"}
+    return tuple(sample for sample in samples if sample not in left)
+
+
+def undone(rows: Sequence[Verdict], samples: Sequence[str]) -> list[str]:
+    """Checks without a finding on some sample."""
+    done, able = {(row.check, row.sample) for row in rows}, taken(rows, samples)
+    return [
+        check
+        for check in CHECKS
+        if not all((check, sample) in done for sample in (("",) if check in ONCE else able))
+    ]
 
 
 def missing(cover: Coverage, result: RunResult) -> Iterator[str]:

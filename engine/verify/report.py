@@ -6,26 +6,21 @@ A claim is made only if all its checks passed on every sample.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
 from typing import Any, Literal, NamedTuple
 
 from engine.quoting import count
 from engine.storage.schemas import PASSED
-from engine.verify import certificates
-from engine.verify.coverage import ALWAYS
+from engine.verify import certificates, coverage
 from engine.verify.verdict import CHECKS, ONCE, Verdict, VerifyRequest, verified
 
-WORST_FIRST = ("failed", "unresolved", "skipped", "refused", "tie", "passed")
+WORST_FIRST = tuple(coverage.OUTCOMES)
 OTHER_VERSION = "A check from another version of StageScope."
-NAMED = 5  # missing checks that are listed by name
 State = Literal["verified", "refused", "unfinished", "checking", "waiting"]
 WORDS: dict[State, str] = {"verified": "✓ Verified", "refused": "✕ Not verified",
     "unfinished": "– Not finished", "checking": "… Checking", "waiting": "Queued"}  # fmt: skip
-NAMED_OUTCOMES = {"failed": "Failed", "unresolved": "Open", "skipped": "Cannot run",
-    "refused": "Not offered"}  # fmt: skip
 # checks -> what they prove if all of them passed on all samples
 CLAIMS: dict[tuple[str, ...], str] = {
     ("answer", "equal_hooked", "equal_decoupled", "equal_features", "greedy", "counted"): (
@@ -102,17 +97,7 @@ class Report:
 
     def taken(self, model: str) -> tuple[str, ...]:
         """The samples that a model can run on."""
-        left = {row.sample for row in self.of(model) if row.outcome == "skipped"}
-        return tuple(sample for sample in self.samples if sample not in left)
-
-    def not_done(self, model: str) -> list[str]:
-        """Checks without a finding on some sample."""
-        left = []
-        for check in CHECKS:
-            done = {row.sample for row in self.of(model, check)}
-            if not done.issuperset(("",) if check in ONCE else self.taken(model)):
-                left.append(check)
-        return left
+        return coverage.taken(self.of(model), self.samples)
 
     def title(self, check: str) -> tuple[str, str]:
         if check in CHECKS:
@@ -178,14 +163,22 @@ class Summary(NamedTuple):
 
 
 def summary(report: Report, model: Model) -> Summary:
-    name, rows, left = model.name, report.of(model.name), report.not_done(model.name)
+    rows, samples = report.of(model.name), report.samples
+    left = coverage.undone(rows, samples)
     state, headline = _state(report, model, rows, left)
     open_ = {row.check for row in rows if row.outcome not in (*PASSED, "skipped")} | set(left)
-    proved = [claim for checks, claim in CLAIMS.items() if not open_ & set(checks)]
-    ended = state not in ("waiting", "checking")
-    proved = proved if report.passed_by(name) else []
-    not_proved = (*_bad(report, rows), *(_missing(report, model, left) if ended else ()))
-    return Summary(state, headline, tuple(proved), not_proved)
+    over = report.passed_by(model.name)
+    proved = [claim for checks, claim in CLAIMS.items() if over and not open_ & set(checks)]
+    if state in ("waiting", "checking"):
+        return Summary(state, headline, tuple(proved), tuple(coverage.gaps(rows, samples)))
+    number = len(report.taken(model.name))
+    these = "this sample" if number == 1 else f"these {number} samples"
+    place = f" on {model.place}" if model.place else ""
+    machine = f"{model.dtype}{place}" if model.dtype else "this dtype and machine"
+    limit = f"Nothing is proved beyond {these}, this question and {machine}."
+    every = coverage.unproved(rows, samples) if over else coverage.gaps(rows, samples)
+    limits = filter(None, (limit, model.coverage))
+    return Summary(state, headline, tuple(proved), (*every, *limits))
 
 
 def _state(
@@ -208,30 +201,3 @@ def _state(
     if report.doing[0] == model.name:
         return "checking", f"{done} done, none failed so far."
     return "waiting", "Not started yet."
-
-
-def _bad(report: Report, rows: Sequence[Verdict]) -> Iterator[str]:
-    """Failed checks, open ones, samples it cannot run on, ways it refuses; each with the number of
-    samples and the first sentence."""
-    samples = len(report.samples)
-    for outcome, check in product(NAMED_OUTCOMES, report.checks):
-        if bad := [row for row in rows if (row.check, row.outcome) == (check, outcome)]:
-            everywhere = samples == 1 or not bad[0].sample
-            where = "" if everywhere else f", on {len(bad)} of {samples} samples"
-            first = "First: " if len(bad) > 1 else ""
-            yield f"{NAMED_OUTCOMES[outcome]}: {bad[0].title}{where}. {first}{bad[0].sentence}"
-
-
-def _missing(report: Report, model: Model, left: Sequence[str]) -> Iterator[str]:
-    """Checks that were not done, and the limits of the proof."""
-    if len(left) > NAMED and report.passed_by(model.name):
-        yield f"{len(left)} checks were not done on every sample: see the table."
-    elif left and report.passed_by(model.name):
-        titles = ", ".join(CHECKS[check].title for check in left)
-        yield f"Not done on every sample: {titles}."
-    number = len(report.taken(model.name))
-    these = "this sample" if number == 1 else f"these {number} samples"
-    place = f" on {model.place}" if model.place else ""
-    machine = f"{model.dtype}{place}" if model.dtype else "this dtype and machine"
-    yield f"Nothing is proved beyond {these}, this question and {machine}."
-    yield from filter(None, (model.coverage, *ALWAYS))

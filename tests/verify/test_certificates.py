@@ -255,7 +255,7 @@ def test_coverage_that_the_verdicts_contradict_is_no_certificate() -> None:
 
 def test_what_is_not_proved_stands_on_the_certificate() -> None:
     (model,) = certificate(long="unresolved")["models"]  # type: ignore[misc]
-    assert model["unproved"][0] == "Long answers: So."
+    assert model["unproved"][0] == "Open: Long answers. So."
     assert any("language model" in sentence for sentence in model["unproved"])
 
 
