@@ -102,7 +102,7 @@ import sys
 from engine.analysis import model_summary
 from engine.analysis.results_table import frame
 from engine.benchmark.run_progress import live_figures
-from engine.published.read import own_rows
+from engine.published.read import answer_pairs
 from engine.report import charts, perfetto_trace
 from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
@@ -124,8 +124,8 @@ assert list(frame([run])["rerank_ms"]) == [5.0]
 assert "rerank" in {figure.metric for figure in model_summary.figures(frame([run]))}
 assert live_figures(row)["rerank"] == 5.0
 assert "rerank" in {event["name"] for event in perfetto_trace.events([run])}
-assert own_rows.from_rows([row], "r", "m", "").records[0].times["rerank_ms"] == 5.0
-assert own_rows.RUNS.stages["rerank_ms"] == "rerank"
+assert answer_pairs.from_rows([row], "r", "m", "").records[0].times["rerank_ms"] == 5.0
+assert answer_pairs.RUNS.stages["rerank_ms"] == "rerank"
 assert "rerank 5.00 ms" in charts.stage_words({"m": {"rerank": 5.0}})
 print("seen everywhere")
 """

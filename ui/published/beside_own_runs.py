@@ -8,8 +8,8 @@ from engine.analysis.model_summary import find, stage_medians
 from engine.analysis.results_table import LENSES
 from engine.palette import UNACCOUNTED
 from engine.published.claims.waterfall import named
-from engine.published.read import part_bars
-from engine.published.read.part_bars import Bar
+from engine.published.read import file_summary
+from engine.published.read.file_summary import Bar
 from engine.quoting import NONE, number
 from engine.report import charts
 from engine.report.blocks import ChartBlock, Paragraph, ReportTable
@@ -29,7 +29,7 @@ Bars = dict[str, tuple[str, Bar]]  # where it is from and what is drawn, by labe
 
 def show(runs: OpenedRuns, found: OpenedSets) -> None:
     """The chart and the table; the visitor chooses the files, at first those with most stages."""
-    files = {file.name: (file, part_bars.bars(file, found.corrected, "median"))
+    files = {file.name: (file, file_summary.bars(file, found.corrected, "median"))
              for file in found.files if file.status == "ok"}  # fmt: skip
     timed = {name: max(len(bar.parts) for bar in bars) for name, (_, bars) in files.items() if bars}
     chosen = st.multiselect(

@@ -10,7 +10,7 @@ from engine.analysis.acceptance import GAMMA, Acceptance, Range
 from engine.published.audit import Audited
 from engine.published.claims import published_report
 from engine.published.claims.published_report import comparison_name
-from engine.published.read import ResultFile, answer_pairs, own_rows
+from engine.published.read import ResultFile, answer_pairs
 from ui.charts import published_charts
 from ui.published.opened_sets import OpenedSets, kept
 from ui.results.opened_runs import OpenedRuns
@@ -147,6 +147,6 @@ def _paired(runs: OpenedRuns, draft: str, target: str) -> Iterator[Audited]:
     for run in runs.runs:
         rows = [row for _, row in run.results() if row.phase == "measured" and not row.repeat]
         name = f"{when(run.header.created)} · {run.id}"
-        file = own_rows.from_rows(rows, name, draft, target)
+        file = answer_pairs.from_rows(rows, name, draft, target)
         if {draft, target} <= set(file.models):
             yield Audited(file, ())

@@ -6,7 +6,7 @@ import streamlit as st
 
 from engine.published.claims import published_report
 from engine.published.claims.waterfall import named, waterfall
-from engine.published.read import ResultFile, part_bars
+from engine.published.read import ResultFile, file_summary
 from engine.report import charts
 from engine.report.blocks import Block, ChartBlock, Heading, Paragraph
 from ui.charts import published_charts
@@ -27,12 +27,12 @@ def show(found: OpenedSets) -> None:
     blocks.draw([*figures, *_bars(file, corrected), *difference, *chart], "imported_figures")
     if st.toggle("Every record", key="results_records", bind="query-params"):
         mode = "corrected" if corrected else "as recorded"
-        every = part_bars.frame(file, corrected)
+        every = file_summary.frame(file, corrected)
         grid(every, "imported_every", f"Every record of {file.name}, {mode}")
 
 
 def _bars(file: ResultFile, corrected: bool) -> list[Block]:
-    bars = part_bars.bars(file, corrected)
+    bars = file_summary.bars(file, corrected)
     if not bars:
         return [Paragraph("The file has no times of a model, so there are no bars.")]
     parts = {named(file, bar.model, corrected, key=True): bar.parts for bar in bars}

@@ -20,9 +20,9 @@ from engine.published.audit.findings import (
     row_of,
     share,
 )
-from engine.published.read import answer_pairs, answer_tokens, corrected, lengths
-from engine.published.read.answer_tokens import SLICE
+from engine.published.read import answer_pairs, corrected
 from engine.published.read.cells import is_number, quoted
+from engine.published.read.corrected import SLICE
 from engine.published.read.file_reading import COUNTS
 from engine.published.read.record_types import BOS, NAMES, AnswerRecord, ResultFile
 from engine.published.read.who_answered import EXPANSION, ONE_IMAGE
@@ -112,7 +112,7 @@ def same_text(file: ResultFile, model: str) -> Hits:
 def repeats(_file: ResultFile, record: AnswerRecord) -> Values | None:
     """One token is most of the answer."""
     text = (record.text or "").strip()
-    items: Sequence[object] = (record.ids or ())[answer_tokens.prompt_ids(record.ids) :]
+    items: Sequence[object] = (record.ids or ())[corrected.prompt_ids(record.ids) :]
     if len(items) < REPEATED_FROM:
         items = text.split()
     most = max(Counter(items).values(), default=0)
@@ -275,19 +275,19 @@ def _same(mine: AnswerRecord, own: AnswerRecord) -> bool | None:
 
 def _without_prompt(file: ResultFile, model: str) -> list[AnswerRecord]:
     records = file.of(model)
-    prompted = any(answer_tokens.prompt_ids(record.ids) for record in records)
-    return [answer_tokens.stripped(record, prompted) for record in records]
+    prompted = any(corrected.prompt_ids(record.ids) for record in records)
+    return [corrected.stripped(record, prompted) for record in records]
 
 
 @of_model
 def sliced(file: ResultFile, model: str) -> Hits:
     """Answers with fewer tokens than words."""
     records = _without_prompt(file, model)
-    short = [record for record in records if answer_tokens.is_sliced(record)]
+    short = [record for record in records if corrected.is_sliced(record)]
     if not short:
         return
     worst = min(short, key=lambda record: record.tokens or 0.0)
-    tokens, words = worst.tokens or 0.0, answer_tokens.words(worst)
+    tokens, words = worst.tokens or 0.0, corrected.words(worst)
     stated = any(worst.sizes.get(key) == tokens for key in COUNTS)
     text = {"states": "states" if stated else "has", "text": count(words, "word")}
     text |= {"shown": count(int(tokens), "token"), "added": _added(file, model, short)}
@@ -318,12 +318,12 @@ def _added(file: ResultFile, model: str, short: Sequence[AnswerRecord]) -> str:
 def prompt_counted(file: ResultFile, model: str) -> Hits:
     """The ids of an answer begin with the prompt."""
     both = zip(file.of(model), _without_prompt(file, model), strict=True)
-    pairs = [(record, new) for record, new in both if answer_tokens.prompt_ids(record.ids)]
+    pairs = [(record, new) for record, new in both if corrected.prompt_ids(record.ids)]
     if pairs:
         recorded, new = zip(*pairs, strict=True)
-        most = max(answer_tokens.prompt_ids(record.ids) for record in recorded)
+        most = max(corrected.prompt_ids(record.ids) for record in recorded)
         until = ""
-        if any(answer_tokens.is_open(record.ids) for record in recorded):
+        if any(corrected.is_open(record.ids) for record in recorded):
             until = ', up to the last image placeholder (no "ASSISTANT:" marks the start of the '
             until += "answer),"
         figures = {"tokens_recorded": _mean(recorded), "tokens_corrected": _mean(new)}
@@ -356,7 +356,7 @@ def uncounted(_file: ResultFile, record: AnswerRecord) -> Values | None:
 @of_record(of=lambda file, model: [record for record in file.of(model) if record.ids])
 def begins_with_bos(_file: ResultFile, record: AnswerRecord) -> Values | None:
     """An answer begins with the begin-of-text id, which every pair matches."""
-    begins = record.ids and record.ids[0] == BOS and not answer_tokens.prompt_ids(record.ids)
+    begins = record.ids and record.ids[0] == BOS and not corrected.prompt_ids(record.ids)
     return {"first_id": BOS} if begins else None
 
 
@@ -394,9 +394,9 @@ def bos_matched(file: ResultFile) -> Hits:
 @of_file
 def capped(file: ResultFile) -> Hits:
     """Many answers stop at the same maximum length without an end-of-text id."""
-    groups: dict[tuple[object, ...], dict[str, lengths.LengthCut]] = {}
+    groups: dict[tuple[object, ...], dict[str, answer_pairs.LengthCut]] = {}
     for model in file.models:
-        if cut := lengths.cut(file, model):
+        if cut := answer_pairs.cut(file, model):
             key = cut.tokens, len(cut.records), cut.answers, cut.named
             groups.setdefault(key, {})[model] = cut
     for cuts in groups.values():

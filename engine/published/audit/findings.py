@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from string import Formatter
 from typing import Any, Literal, NamedTuple, Protocol
 
-from engine.published.read import plausible_units
+from engine.published.read import answer_pairs
 from engine.published.read.record_types import AnswerRecord, ResultFile, SampleFigure
 from engine.quoting import count, precise_ms
 
@@ -108,7 +108,7 @@ def of_model(search: ModelSearch, timed: bool = False) -> ModelSearch:
 
     def every(file: ResultFile) -> Hits:
         for model in file.models:
-            if not (timed and plausible_units.doubts_times(file, model)):
+            if not (timed and answer_pairs.doubts_times(file, model)):
                 yield from (one._replace(model=model) for one in search(file, model))
 
     SEARCHES[search.__name__] = every

@@ -30,14 +30,12 @@ from engine.published.audit.findings import (
 )
 from engine.published.read import (
     answer_pairs,
+    cells,
     corrected,
-    lengths,
-    plausible_units,
-    stated_figures,
 )
+from engine.published.read.cells import statistic_of
 from engine.published.read.file_reading import SHORT
 from engine.published.read.record_types import NAMES, AnswerRecord, Claim, ResultFile, milliseconds
-from engine.published.read.stated_figures import statistic_of
 from engine.published.read.who_answered import KEY_FAMILY
 from engine.quoting import precise_ms
 
@@ -146,7 +144,7 @@ def summaries(file: ResultFile) -> Hits:
         (claim, claim.rows)
         for claim in file.claims
         if claim.rows is not None
-        and not stated_figures.close(claim.stated, claim.rows)
+        and not cells.close(claim.stated, claim.rows)
         and claim.path not in explained
     ]
     if any(acceptance_rows(file)):
@@ -185,7 +183,7 @@ def units(file: ResultFile, model: str) -> Hits:
 @of_file
 def implausible(file: ResultFile) -> Hits:
     """Times that no device can have: they are not in the file's unit."""
-    for doubt in plausible_units.doubts(file):
+    for doubt in answer_pairs.doubts(file):
         model = doubt.model if doubt.model in file.models else ""
         family = NAMES.get(KEY_FAMILY.get(doubt.model.rpartition(".")[2], ""), "")
         who = name_of(file, model) if model else f"{doubt.model} ({family})"
@@ -197,7 +195,7 @@ def implausible(file: ResultFile) -> Hits:
 @of_file
 def far_apart(file: ResultFile) -> Hits:
     """Times of two models that are possible alone, but not together."""
-    if apart := plausible_units.apart(file):
+    if apart := answer_pairs.apart(file):
         records = [*file.of(file.draft), *file.of(file.target)]
         what = apart.what.capitalize()
         yield hit(records, what=what, draft_ms=apart.draft_ms, target_ms=apart.target_ms)
@@ -390,7 +388,7 @@ def _fit(record: AnswerRecord, spans: Sequence[float]) -> tuple[bool, tuple[str,
 @of_file
 def impossible(file: ResultFile) -> Hits:
     """A speed-up implies less time than the target's prefill and less than the draft's time."""
-    if not file.draft or plausible_units.is_doubtful(file):
+    if not file.draft or answer_pairs.is_doubtful(file):
         return
     for name in sorted({figure.name for figure in file.figures}):
         last = name.rsplit(".", 1)[-1]
@@ -463,7 +461,7 @@ def without_draft(file: ResultFile) -> Hits:
         return
     spent, alone = means["sd_time_ms"], means["vl_time_ms"]
     whole = abs(sum(means[part] for part in parts) / spent - 1) <= NEAR
-    if not whole or plausible_units.is_doubtful(file):
+    if not whole or answer_pairs.is_doubtful(file):
         return
     prefill = means.get("egpt_prefill_ms", 0.0)
     records = file.of(file.draft, corrected=True)
@@ -497,7 +495,7 @@ def cost_ratios(file: ResultFile) -> Hits:
     )
     if not claims or claims[0].stated <= 0 or sum(draft) <= 0 or sum(target) <= 0:
         return
-    ours, work = answer_pairs.acceptance(file), lengths.work(file)
+    ours, work = answer_pairs.acceptance(file), answer_pairs.work(file)
     ratio = ours.cost_ratio if ours else None
     if ratio is None and work:
         ratio = 1 / work.per_token  # over the pairs that have both times
@@ -521,13 +519,13 @@ def cost_ratios(file: ResultFile) -> Hits:
 @of_file
 def unequal(file: ResultFile) -> Hits:
     """The compared models give answers of different length."""
-    work = None if plausible_units.is_doubtful(file) else lengths.work(file)
+    work = None if answer_pairs.is_doubtful(file) else answer_pairs.work(file)
     if work is None or abs(work.tokens - 1) <= UNEQUAL:
         return
     words = {"doing": "Answering" if work.part == "total" else "Decoding", "cuts": ""}
     figures = {"tokens_ratio": work.tokens, "per_token_ratio": work.per_token}
     for model in (file.draft, file.target):
-        if cut := lengths.cut(file, model):
+        if cut := answer_pairs.cut(file, model):
             named = f" ({cut.named})" if cut.named else ""
             words["cuts"] += f"; {name_of(file, model)} is limited to {cut.tokens:,} tokens{named}"
             figures[f"cut_{model}"] = cut.tokens

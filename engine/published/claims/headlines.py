@@ -16,7 +16,7 @@ from engine.analysis.acceptance import amount
 from engine.analysis.statistics import MIN_CLUSTERS, Interval, median_interval
 from engine.published.audit.findings import SEARCHES
 from engine.published.claims.waterfall import named, waterfall
-from engine.published.read import answer_pairs, lengths, plausible_units
+from engine.published.read import answer_pairs
 from engine.published.read.record_types import EOS, NAMES, AnswerRecord, ResultFile
 from engine.published.read.who_answered import KEY_FAMILY, ONE_IMAGE, shown, speaks_of_eventgpt
 from engine.quoting import precise_ms
@@ -262,11 +262,11 @@ def _doubt(file: ResultFile, ratio: float) -> tuple[str, ...]:
     are plausible and equal the sum of their stages, all times are in one unit.
     """
     both = (file.draft, file.target)
-    for doubt in plausible_units.doubts(file):
+    for doubt in answer_pairs.doubts(file):
         if doubt.model in both or doubt.model not in file.models:
             return (f"units in doubt: {doubt.what} of {doubt.model} takes {precise_ms(doubt.ms)}",)
     mixed = {hit.model for hit in SEARCHES["units"](file)}
-    if plausible_units.apart(file) or mixed & {*both}:
+    if answer_pairs.apart(file) or mixed & {*both}:
         return ("units in doubt: see the findings",)
     adds_up = file.draft and all(_adds_up(record) for model in both for record in file.of(model))
     if adds_up or 1 / IMPLAUSIBLE < ratio < IMPLAUSIBLE:
@@ -292,7 +292,7 @@ def _notes(file: ResultFile, claim: str, corrected: bool) -> Iterator[str]:
     if claim != "loading":
         if file.group.fixed_length:
             yield "both models decoded a fixed small number of tokens"
-        fall, work = waterfall(file, corrected), lengths.work(file, corrected)
+        fall, work = waterfall(file, corrected), answer_pairs.work(file, corrected)
         if fall is not None and fall.tokens_ratio and fall.per_token_ratio:
             doubt = ", which is not plausible: see the findings" if fall.nonsense else ""
             yield _ratios(file, fall.tokens_ratio, fall.per_token_ratio) + doubt
@@ -322,7 +322,7 @@ def _cut(file: ResultFile, model: str, corrected: bool) -> Iterator[str]:
     """Whether a limit stopped the model's answers."""
     if model in file.models:
         name = shown(file.identities[model], corrected)
-        cut = lengths.cut(file, model)
+        cut = answer_pairs.cut(file, model)
         ends = [record.ids[-1] == EOS for record in file.of(model, corrected=True) if record.ids]
         if cut and len(cut.records) == cut.answers:
             yield f"{name}: {_all_at(cut.tokens)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.palette import UNACCOUNTED
-from engine.published.read import file_summary, lengths
+from engine.published.read import answer_pairs, file_summary
 from engine.published.read.record_types import ResultFile, milliseconds
 from engine.published.read.who_answered import disputed, shown
 
@@ -87,7 +87,7 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
         for part in {**theirs, **mine}
     }
     per_token = None
-    counts = [lengths.covered(file, tokens) for tokens in (slow_tokens, fast_tokens)]
+    counts = [answer_pairs.covered(file, tokens) for tokens in (slow_tokens, fast_tokens)]
     decode_slow, decode_fast = theirs.get("decode"), mine.get("decode")
     if decode_slow is not None and decode_fast is not None:
         whole = saved.pop("decode")
@@ -110,7 +110,7 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
         parts=tuple(WaterfallPart(*part) for part in saved.items()),
         tokens_ratio=slow_tokens / fast_tokens,
         per_token_ratio=per_token,
-        definition=lengths.definition(file),
+        definition=answer_pairs.definition(file),
     )
 
 

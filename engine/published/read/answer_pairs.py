@@ -1,13 +1,30 @@
-"""Pairs of answers that can be compared id by id, and their acceptance figures."""
+"""Two models compared: pairs of answers with their acceptance figures, own rows as such pairs, how
+length contributes to a time difference, and whether times can be in their file's unit.
+
+Milliseconds read as seconds are 1,000 times too long.  The models of published rows have seven
+billion parameters.  No device reads 3.5 GB of 4-bit weights in under 0.1 ms for a token, or
+multiplies them with some 600 positions in under 1 ms; 5 s for a token or 30 s for a prefill is not
+plausible either.  If the times of a file's two models differ by a factor of 100, they are in
+different units.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+import math
+import re
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Pair, analyse
 from engine.analysis.acceptance_marks import Painting, from_text, learn
-from engine.published.read.record_types import AnswerRecord, ResultFile
+from engine.published.read.cells import is_number
+from engine.published.read.file_forms import Form, Part
+from engine.published.read.record_types import EOS, AnswerRecord, ResultFile
+from engine.types import STAGES
+
+if TYPE_CHECKING:
+    from engine.storage.result_rows import ResultRow
 
 # How two models are compared: "" with corrected ids, "recorded", "raw" (recorded ids without
 # times), "whole" (without answers whose first ids are missing), "shifted" (against the target from
@@ -140,3 +157,207 @@ def stated(file: ResultFile, corrected: bool = True) -> tuple[Stated, ...]:
         if "accept" in key and ("rate" in key or "estimate" in key) and not key.endswith("_std"):
             rows.append(Stated(claim.path, claim.stated, ours))
     return tuple(rows)
+
+
+# The order in which the parts are listed.
+_PARTS: tuple[Part, ...] = (*STAGES[:-1], "prefill", "steps", STAGES[-1], "total")
+RUNS = Form("own runs of this project", stages={f"{name}_ms": name for name in _PARTS})
+
+
+def from_rows(rows: Sequence[ResultRow], name: str, draft: str, target: str) -> ResultFile:
+    """The answers of one run to compare these two models; rows of failed runs are left out."""
+    records = tuple(
+        AnswerRecord(
+            model=row.model,
+            sample=row.sample,
+            path=f"[{index}]",
+            group=RUNS,
+            question=row.prompt or "",
+            times={f"{part}_ms": ms for part, ms in (("total", row.total_ms), *(
+                (part, span.ms) for part, span in row.spans.items() if span)) if ms is not None},
+            tokens=row.new_tokens,
+            ids=row.token_ids,
+            text=row.text,
+        )
+        for index, row in enumerate(rows)
+        if not row.error
+    )  # fmt: skip
+    models = tuple(dict.fromkeys(record.model for record in records))
+    return ResultFile(name, RUNS, unit="ms", models=models, records=records, corrected=records,
+                      draft=draft, target=target)  # fmt: skip
+
+
+CUT_FROM, CUT_SHARE = 3, 0.2
+_LIMIT = re.compile(r"(?i)(?=.*(max|limit|gamma)).*(tok|draft|length|gamma)")
+
+
+class LengthCut(NamedTuple):
+    """Answers of a model that stop at the same length without an end-of-text id.
+
+    answers: the number of records with a length.  named: the setting with this value, "" for none.
+    ended: whether ids show that the answers have no end.
+    """
+
+    tokens: int
+    records: tuple[AnswerRecord, ...]
+    answers: int
+    named: str
+    ended: bool
+
+
+class Work(NamedTuple):
+    """Over `pairs` pairs, the target's time divided by the draft's: tokens x time per token.
+
+    per_token counts the tokens that the time covers (see `covered`).  If this is one less than all
+    tokens, the product differs slightly from the ratio.
+    """
+
+    pairs: int
+    part: Part
+    ratio: float
+    tokens: float
+    per_token: float
+
+
+def cut(file: ResultFile, model: str) -> LengthCut | None:
+    """The answers that a limit stopped: at least a fifth and three of them have the greatest
+    length and no EOS.
+
+    Without ids the length must be a setting of the file.  With ids but without such a setting,
+    three different answers or all answers must stop there, because equal texts have equal ends.
+    """
+    records = file.of(model, corrected=True)
+    with_ids = any(record.ids for record in records)
+    sized = [(len(r.ids or ()) if with_ids else r.tokens or 0.0, r) for r in records]
+    lengths = [size for size, _ in sized if size]
+    if not lengths:
+        return None
+    most = max(lengths)
+    ended = [r for size, r in sized if size == most and not (r.ids and r.ids[-1] == EOS)]
+    named = next((f"config.{key}" for key, value in file.config.items()
+                  if is_number(value) and value == most and _LIMIT.match(key)), "")  # fmt: skip
+    different = len({record.ids for record in ended}) >= CUT_FROM
+    sure = named or (with_ids and (different or len(ended) == len(lengths)))
+    if not sure or len(ended) < max(CUT_FROM, CUT_SHARE * len(lengths)):
+        return None
+    return LengthCut(int(most), tuple(ended), len(lengths), named, with_ids)
+
+
+def covered(file: ResultFile, tokens: float) -> float:
+    """The number of tokens that the decoding time covers.
+
+    With five stages the first token belongs to the prefill: avg_token_time divides by N - 1, as
+    TPOT does.  The others divide by N, or do not say.
+    """
+    return tokens - 1 if file.group.first_token_in_prefill else tokens
+
+
+def definition(file: ResultFile) -> str:
+    """The definition of time per token in this file, in words."""
+    if file.group.first_token_in_prefill:
+        return "over the N - 1 tokens after the first, which the prefill gives"
+    return "over all N tokens"
+
+
+def work(file: ResultFile, corrected: bool = True) -> Work | None:
+    """The factors of the ratio of decoding times; None without times or counts of both."""
+    rows = []
+    for mine, other in matched(file, file.draft, file.target, corrected):
+        fast, slow = mine.decoding(), other.decoding()
+        if fast and slow and fast[0] == slow[0] and mine.tokens and other.tokens:
+            rows.append((fast[1], slow[1], mine.tokens, other.tokens, fast[0]))
+    if not rows or len({row[-1] for row in rows}) != 1:
+        return None
+    sums = [math.fsum(float(row[column]) for row in rows) for column in range(4)]
+    counts = [covered(file, total / len(rows)) for total in sums[2:]]
+    if min(counts) <= 0:
+        return None
+    ratio = sums[1] / sums[0]
+    return Work(len(rows), rows[0][-1], ratio, sums[3] / sums[2], ratio * counts[0] / counts[1])
+
+
+POSSIBLE_MS = {"a token": (0.1, 5_000.0), "a prefill": (1.0, 30_000.0)}
+APART = 100.0
+MEANS = "stage_timing"  # means of both models, in files without their rows
+_OF_MEANS = (f"{MEANS}.eventgpt", f"{MEANS}.videollava")
+
+
+class Doubt(NamedTuple):
+    """Why the times of a model cannot be in the file's unit.
+
+    model: its name in the file, or the path of its means.  what: "a token" or "a prefill"; ms: the
+    median time; low and high: the possible range.
+    """
+
+    model: str
+    what: str
+    ms: float
+    low: float
+    high: float
+
+
+class Apart(NamedTuple):
+    """The times of draft and target, in ms, that are possible alone but too far from each other.
+
+    what: "a token", "a prefill", or "an answer" if neither is known for both.
+    """
+
+    what: str
+    draft_ms: float
+    target_ms: float
+
+
+def doubts(file: ResultFile) -> list[Doubt]:
+    """The models whose times are impossible in the file's unit, at most one doubt each."""
+    every = {model: _middles(file, model) for model in file.models}
+    stated = {claim.path: claim.stated for claim in file.claims}
+    for place in _OF_MEANS:  # models without rows
+        spent, tokens = (stated.get(f"{place}.{key}") for key in ("decode_ms", "avg_tokens"))
+        if spent and tokens:
+            every[place] = {"a token": spent / tokens}
+    found: dict[str, Doubt] = {}
+    for model, times in every.items():
+        for what, (low, high) in POSSIBLE_MS.items():
+            if what in times and not low <= times[what] <= high:
+                found.setdefault(model, Doubt(model, what, times[what], low, high))
+    return list(found.values())
+
+
+def doubts_times(file: ResultFile, model: str) -> bool:
+    """Whether this model's times are not usable: they, or those of the model compared with it, are
+    in another unit."""
+    compared = model in (file.draft, file.target) and apart(file) is not None
+    return compared or any(doubt.model == model for doubt in doubts(file))
+
+
+def apart(file: ResultFile) -> Apart | None:
+    """Draft and target, if their times differ by a factor of 100 and each is possible alone."""
+    if not file.draft or doubts(file):
+        return None
+    mine, other = _middles(file, file.draft), _middles(file, file.target)
+    both = [what for what in mine if what in other]
+    for what in both[:-1] or both:
+        if not 1 / APART < mine[what] / other[what] < APART:
+            return Apart(what, mine[what], other[what])
+    return None
+
+
+def is_doubtful(file: ResultFile) -> bool:
+    """Whether ratios of the file's two models are not usable."""
+    compared = {file.draft, file.target, *_OF_MEANS}
+    return apart(file) is not None or any(doubt.model in compared for doubt in doubts(file))
+
+
+def _middles(file: ResultFile, model: str) -> dict[str, float]:
+    """The median ms of a token, a prefill and an answer, as far as known, in this order."""
+    if ("middles", model) not in file.computed:
+        records = [(record, record.decoding()) for record in file.of(model, corrected=True)]
+        times = {
+            "a token": [found[1] / r.tokens for r, found in records if found and r.tokens],
+            "a prefill": [ms for record, _ in records if (ms := record.ms("prefill"))],
+            "an answer": [found[1] for _, found in records if found],
+        }
+        middles = {what: statistics.median(ms) for what, ms in times.items() if ms}
+        file.computed["middles", model] = middles
+    known: dict[str, float] = file.computed["middles", model]
+    return known

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from engine.published.read import stated_figures
+from engine.published.read import cells
 from engine.published.read.cells import (
     SAMPLES,
     Cells,
+    Columns,
     is_number,
     is_time,
     quoted,
@@ -19,7 +20,6 @@ from engine.published.read.cells import (
 )
 from engine.published.read.file_forms import Answer, Form, Rows, flat
 from engine.published.read.record_types import AnswerRecord, Claim, SampleFigure
-from engine.published.read.stated_figures import Columns
 
 DEPTH = 5  # of summaries within summaries
 COUNTS = ("num_output_tokens", "tokens", "n_tokens", "draft_tokens", "decode_tokens")
@@ -71,7 +71,7 @@ class FileReading:
             self.models = list(dict.fromkeys((*compared, *self.models)))
         self._name_unread(value, {place, *(one.path.split(".")[0] for one in self.form.rows)})
         self.rows[""] = self.rows[""] or self.rows[next(iter(self.models), "")]
-        columns = stated_figures.columns(self.records, self.figures)
+        columns = cells.columns(self.records, self.figures)
         for summary, whose in self.form.stated.items():
             for path, named, stated in _at(value, summary):
                 model = "baseline" if named == TARGET_ALONE else named
@@ -203,11 +203,11 @@ class FileReading:
             stated = self.cells.number(value, f"{path}.{key}") if is_number(value) else None
             if stated is not None:
                 model = _first(part for part in reversed(parts) if part in self.models) or whole
-                name, _ = stated_figures.statistic_of(last)
+                name, _ = cells.statistic_of(last)
                 start, _, rest = name.partition("_")
                 named = start if start in self.models else SHORT.get(start, "")
                 fields = [(model, name), self.form.fields.get(name, (named, rest))]
-                made = stated_figures.claim(f"{path}.{key}", stated, fields, columns, self.rows)
+                made = cells.claim(f"{path}.{key}", stated, fields, columns, self.rows)
                 self.claims.append(made)
 
 

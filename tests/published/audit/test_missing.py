@@ -110,7 +110,7 @@ def test_a_model_that_is_no_object_is_named(bad: Any) -> None:
 
 def test_the_bars_and_gaps_of_a_file_do_not_count_a_lost_stage() -> None:
     from engine.published.read import file_summary
-    from engine.published.read.part_bars import bars
+    from engine.published.read.file_summary import bars
 
     _, broken = planted("A", "x")
     file = read(broken)

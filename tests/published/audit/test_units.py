@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.published.audit import AuditFinding, audit
-from engine.published.read import plausible_units
+from engine.published.read import answer_pairs
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
@@ -48,14 +48,14 @@ def scaled(value: Any, factor: float, model: str = "") -> Any:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_in_its_unit_is_left_in_peace(name: str) -> None:
-    assert not found(FILES[name]) and not plausible_units.is_doubtful(read(FILES[name]))
+    assert not found(FILES[name]) and not answer_pairs.is_doubtful(read(FILES[name]))
 
 
 @pytest.mark.parametrize("factor", [1000.0, 0.001])
 @pytest.mark.parametrize("name", FILES)
 def test_a_whole_file_in_another_unit_is_found(name: str, factor: float) -> None:
     findings = found(scaled(FILES[name], factor))
-    assert findings and plausible_units.is_doubtful(read(scaled(FILES[name], factor)))
+    assert findings and answer_pairs.is_doubtful(read(scaled(FILES[name], factor)))
     for one in findings:
         assert one.severity == "error" and one.model and "not in the file's unit" in one.message
 
@@ -67,8 +67,8 @@ def test_a_whole_file_in_another_unit_is_found(name: str, factor: float) -> None
 @pytest.mark.parametrize("factor", [1000.0, 0.001])
 def test_one_model_in_another_unit_is_named(name: str, model: str, factor: float) -> None:
     file = read(scaled(FILES[name], factor, model))
-    assert [doubt.model for doubt in plausible_units.doubts(file)] == [model.rstrip("_")]
-    assert plausible_units.is_doubtful(file) and plausible_units.apart(file) is None
+    assert [doubt.model for doubt in answer_pairs.doubts(file)] == [model.rstrip("_")]
+    assert answer_pairs.is_doubtful(file) and answer_pairs.apart(file) is None
 
 
 def test_the_limits_stand_in_the_sentence() -> None:
@@ -88,7 +88,7 @@ def test_models_a_hundredfold_apart_are_named_together() -> None:
     both = scaled(value, 1 / 20, "videollava")
     (one,) = found(both)
     assert "models of the same size do not differ by a factor of" in one.message
-    assert plausible_units.is_doubtful(read(both))
+    assert answer_pairs.is_doubtful(read(both))
 
 
 def test_means_without_rows_are_looked_at_too() -> None:

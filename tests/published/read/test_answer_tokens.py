@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.published.audit import AuditFinding, audit
-from engine.published.read import answer_tokens
+from engine.published.read import corrected
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
@@ -64,13 +64,13 @@ def test_a_question_repeated_in_the_text_has_no_tokens() -> None:
 def test_a_prompt_in_front_of_a_short_answer_is_no_known_cut() -> None:
     rows = flat(7)
     for row in rows:
-        row["egpt_token_ids"] = [1, *answer_tokens.ASSISTANT, *row["egpt_token_ids"]]
+        row["egpt_token_ids"] = [1, *corrected.ASSISTANT, *row["egpt_token_ids"]]
     assert tokens(rows, "egpt") == [11, None, 11, 11]
     (one,) = found(rows, "sliced_tokens")
     assert "one has 7 tokens" in one.message and "Nothing was added" in one.correction
 
 
-@pytest.mark.parametrize("token", sorted(answer_tokens.PLACEHOLDERS))
+@pytest.mark.parametrize("token", sorted(corrected.PLACEHOLDERS))
 def test_placeholders_without_the_end_of_a_prompt_are_a_prompt(token: int) -> None:
     rows = made.flat()
     for row in rows:
@@ -88,13 +88,13 @@ def test_placeholders_without_the_end_of_a_prompt_are_a_prompt(token: int) -> No
     [
         ([], 0),
         ([5, 6, 2], 0),
-        ([1, 5, *answer_tokens.ASSISTANT, 9, 2], 6),
+        ([1, 5, *corrected.ASSISTANT, 9, 2], 6),
         ([*[32000] * 99, 5], 0),  # fewer than an image has
         ([*range(100, 300), *[32000] * 200], 0),  # an answer that ends so is degenerate
     ],
 )
 def test_where_a_prompt_ends(ids: list[int], cut: int) -> None:
-    assert answer_tokens.prompt_ids(ids) == cut
+    assert corrected.prompt_ids(ids) == cut
 
 
 def test_a_limit_holds_for_what_is_left_of_a_prompted_answer() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from engine.published.claims.waterfall import waterfall
 from engine.published.read import file_summary
-from engine.published.read.part_bars import frame
+from engine.published.read.file_summary import frame
 from engine.published.read.record_types import ResultFile
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read

@@ -17,7 +17,7 @@ from engine.published.read import (
     read_bytes,
     read_files,
 )
-from engine.published.read.part_bars import frame
+from engine.published.read.file_summary import frame
 from engine.published.read.who_answered import shown
 from tests.published.read import synthetic as made
 

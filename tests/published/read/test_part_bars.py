@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.published.read.part_bars import bars
+from engine.published.read.file_summary import bars
 from engine.published.read.record_types import ResultFile
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.published.read import stated_figures
+from engine.published.read import cells
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from engine.published.read import stated_figures
     ],
 )
 def test_a_mean_of_two(stated: float, rows: int, checked: bool) -> None:
-    claim = stated_figures.checked("summary.a_avg", stated, ("a", "mean"), [1.0, 2.0, 3.0], rows)
+    claim = cells.checked("summary.a_avg", stated, ("a", "mean"), [1.0, 2.0, 3.0], rows)
     assert (claim.rows is not None) == checked
     if checked:
         assert claim.rows == 2.0 and claim.of == "the mean of a over 3 rows"
@@ -29,15 +29,15 @@ def test_a_mean_of_two(stated: float, rows: int, checked: bool) -> None:
 
 def test_a_sum_lacks_what_is_missing() -> None:
     found = [1.0, 2.0, 3.0]
-    assert stated_figures.checked("x", 8.0, ("a", "sum"), found, 4).rows is None
-    assert stated_figures.checked("x", 8.0, ("a", "sum"), found, 3).rows == 6.0
-    assert stated_figures.checked("x", 5.0, ("a", "sum"), found, 4).rows == 6.0
+    assert cells.checked("x", 8.0, ("a", "sum"), found, 4).rows is None
+    assert cells.checked("x", 8.0, ("a", "sum"), found, 3).rows == 6.0
+    assert cells.checked("x", 5.0, ("a", "sum"), found, 4).rows == 6.0
 
 
 def test_the_number_of_rows_and_what_a_key_states() -> None:
     for rows in ({"m": 4}, {}):
-        claim = stated_figures.claim("a.n_samples", 4.0, [("m", "")], {}, rows)
+        claim = cells.claim("a.n_samples", 4.0, [("m", "")], {}, rows)
         assert claim.rows == rows.get("m")
-    assert stated_figures.statistic_of("stage1_time_avg") == ("stage1_time", "mean")
-    assert stated_figures.statistic_of("total_accepted_tokens") == ("accepted_tokens", "sum")
-    assert stated_figures.statistic_of("c_ratio") == ("", "")
+    assert cells.statistic_of("stage1_time_avg") == ("stage1_time", "mean")
+    assert cells.statistic_of("total_accepted_tokens") == ("accepted_tokens", "sum")
+    assert cells.statistic_of("c_ratio") == ("", "")

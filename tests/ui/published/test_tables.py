@@ -8,7 +8,7 @@ from engine.published.audit import audit, audited
 from engine.published.claims import published_report
 from engine.published.claims.published_report import claim_blocks, comparison_name, files_table
 from engine.published.read import ResultFile
-from engine.published.read.part_bars import frame
+from engine.published.read.file_summary import frame
 from engine.report.blocks import ReportTable
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
