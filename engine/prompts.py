@@ -72,20 +72,22 @@ def choice_question(question: str, choices: Sequence[str], form: str = LETTERS) 
     return "\n".join([parts.first.format(question=question), *options, parts.last])
 
 
-def check_question(question: str, most: int = MAX_QUESTION_CHARS) -> str:
-    """The question without outer white space; BadInput if it is invalid."""
+def check_question(
+    question: str, most: int = MAX_QUESTION_CHARS, what: str = "The question"
+) -> str:
+    """The question, or another text, without outer white space; BadInput if it is invalid."""
     text = question.strip()
     if not text:
-        raise BadInput("The question is empty: type one, or pick one of the common questions.")
+        raise BadInput(f"{what} is empty: type one, or pick one.")
     if len(text) > most:
-        raise BadInput(f"The question has {len(text):,} characters: shorten it to {most:,}.")
+        raise BadInput(f"{what} has {len(text):,} characters: shorten it to {most:,}.")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise BadInput(
-            f"The question contains {text[error.start]!a}, which is not a character: use UTF-8."
+            f"{what} contains {text[error.start]!a}, which is not a character: use UTF-8."
         ) from error
-    refuse_markers(text)
+    refuse_markers(text, what=what)
     return text
 
 
@@ -99,11 +101,11 @@ def plain_question(question: str) -> str:
     return "".join(kept).strip().replace("  ", " ", 1)
 
 
-def refuse_markers(question: str, more: tuple[str, ...] = ()) -> None:
-    """BadInput if the question contains a token that prompts use as a marker."""
+def refuse_markers(question: str, more: tuple[str, ...] = (), what: str = "The question") -> None:
+    """BadInput if the text contains a token that prompts use as a marker."""
     for marker in (*MARKERS, *more):
         if marker and marker in question:
             raise BadInput(
-                f"The question contains {marker}, which the models read as a marker: remove it. "
+                f"{what} contains {marker}, which the models read as a marker: remove it. "
                 "Pictures are added automatically."
             )

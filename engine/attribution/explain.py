@@ -21,6 +21,7 @@ from engine.attribution import chance as chances
 from engine.attribution import wording as texts
 from engine.attribution.chance import Floats
 from engine.attribution.explained import (
+    TO_EXPLAIN,
     ExplainOptions,
     ExplainRequest,
     ExplainWatcher,
@@ -46,6 +47,7 @@ from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.text_ends import text_ends
+from engine.prompts import refuse_markers
 from engine.storage.explanations import CellLoss, Cost, MomentLoss
 from engine.types import Media, RunRequest
 
@@ -154,7 +156,7 @@ def scored_words(adapter: Adapter, words: str, ids: Sequence[int]) -> ScoredWord
     ends, begins = text_ends(decode, ids), " " if decode(ids[:1]).startswith(" ") else ""
 
     def tokenize(text: str) -> list[int]:
-        texts.refuse_markers(text, tokenizer.all_special_tokens)
+        refuse_markers(text, tuple(tokenizer.all_special_tokens), TO_EXPLAIN)
         found: list[int] = tokenizer(begins + text, add_special_tokens=False)["input_ids"]
         return found
 

@@ -19,6 +19,7 @@ import msgspec
 from engine.errors import BadInput
 from engine.media_options import check_range
 from engine.pipeline.watcher import Watcher
+from engine.prompts import check_question
 from engine.quoting import quoted
 from engine.storage.explanations import KEPT, CellLoss, Cost, ExplainedWords, Removal
 from engine.types import Box, Image, RunRequest
@@ -29,6 +30,7 @@ FILLS: tuple[Fill, ...] = get_args(Fill)
 MIN_GRID, MAX_GRID = 2, 32
 MAX_BATCH = 64
 MAX_WORDS = 2_000  # characters
+TO_EXPLAIN = "The text to explain"
 _NEAR = (-1, 0, 1)
 WEIGHT = {(y, x): math.exp(-(y * y + x * x) / 2) for y in _NEAR for x in _NEAR}
 REMOVED: dict[Removal, str] = {
@@ -131,20 +133,8 @@ class ExplainRequest:
     options: ExplainOptions = ExplainOptions()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "words", self.words.strip())
-        if not self.words:
-            raise BadInput("The words are empty: give a sentence, a phrase or a word to explain.")
-        if len(self.words) > MAX_WORDS:
-            raise BadInput(
-                f"The words have {len(self.words):,} characters: give at most {MAX_WORDS:,}."
-            )
-        try:
-            self.words.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise BadInput(
-                f"The words contain {self.words[error.start]!a}, which is not a character: use "
-                "UTF-8."
-            ) from error
+        words = check_question(self.words, MAX_WORDS, TO_EXPLAIN)
+        object.__setattr__(self, "words", words)
 
 
 class Explanation(ExplainedWords, frozen=True, kw_only=True, eq=False):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from engine.attribution.explained import REMOVED, Explanation, nats_text, place
 from engine.errors import BadInput
-from engine.prompts import MARKERS
 from engine.quoting import count, cut, quoted
 from engine.storage.explanations import MomentLoss
 from engine.types import Box
@@ -151,16 +150,6 @@ def _tokens(begin: int, after: int, ends: Sequence[int]) -> tuple[int, int]:
     while first and ends[first - 1] == (ends[first - 2] if first > 1 else 0):
         first -= 1
     return first, last + 1
-
-
-def refuse_markers(words: str, special: Sequence[str]) -> None:
-    """BadInput if the words contain a token that prompts use as a marker."""
-    for marker in (*MARKERS, *special):
-        if marker and marker in words:
-            raise BadInput(
-                f"The words contain {quoted(marker)}, which the model reads as a marker: leave it "
-                "out."
-            )
 
 
 def refuse_ids(ids: Sequence[int], known: int, model: str) -> None:

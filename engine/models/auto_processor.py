@@ -134,13 +134,9 @@ def _class(info: ModelInfo, folder: Path) -> Any:
         )
     stated = checkpoint_files.read_json(folder / "config.json", info.name)
     name = str(name or PROCESSOR_MAPPING_NAMES.get(stated.get("model_type")))
-    try:
+    with loading.reading(info, folder, f"processor {name}"):
         kind = processor_class_from_name(name)
-        without = getattr(kind, "is_dummy", False)
-    except ImportError:  # older transformers: the class's file imports torchvision itself
-        kind, without = None, not can_video()
-    if without:
-        raise _needs_torchvision(info, f"processor {name}")
+        _refuse_dummy(kind)
     if not (inspect.isclass(kind) and issubclass(kind, ProcessorMixin)):
         raise ModelUnavailable(
             f"{info.name}: transformers has no processor {cut(name)}, which {folder} needs: "
@@ -152,11 +148,6 @@ def _class(info: ModelInfo, folder: Path) -> Any:
 def _part(name: str, kind: Any, info: ModelInfo, folder: Path) -> Any:
     """One argument of the processor; None for what pictures do not need."""
     if name == "image_processor":
-        stated = (fields(folder, info.name) or {}).get("image_processor_type")
-        if stated and not can_video():
-            made = get_image_processor_class_from_name(str(stated).removesuffix("Fast"))
-            if getattr(made, "is_dummy", False):  # it has no Pillow form
-                raise _needs_torchvision(info, f"image processor {stated}")
         return load_image(info, folder)
     without_words = processing_smolvlm.num2words in (None, str)
     no_videos = not can_video() or (kind is processing_smolvlm.SmolVLMProcessor and without_words)
@@ -173,11 +164,10 @@ def _part(name: str, kind: Any, info: ModelInfo, folder: Path) -> Any:
         return source.from_pretrained(folder, subfolder=where, **_LOCAL)
 
 
-def _needs_torchvision(info: ModelInfo, what: str) -> ModelUnavailable:
-    return ModelUnavailable(
-        f"{info.name}: its {what} needs torchvision, which cannot be imported here: install the "
-        "torchvision that belongs to your torch, or choose another model."
-    )
+def _refuse_dummy(kind: Any) -> None:
+    """ImportError for a class that stands in for one whose library is absent."""
+    if getattr(kind, "is_dummy", False):
+        raise ImportError("it needs torchvision, which cannot be imported beside this torch")
 
 
 def fields(folder: Path, name: str) -> Mapping[str, Any] | None:
@@ -196,6 +186,8 @@ def load_image(info: ModelInfo, folder: Path, unnamed: Any = None) -> Any:
     stated = fields(folder, info.name) or {}
     named = stated.get("image_processor_type") or stated.get("feature_extractor_type")
     with loading.reading(info, folder, f"image processor {named or ''}"):
+        if named and not can_video():  # some have no Pillow form
+            _refuse_dummy(get_image_processor_class_from_name(str(named).removesuffix("Fast")))
         if named is None and unnamed is not None:
             return unnamed.from_pretrained(folder, local_files_only=True)
         return AutoImageProcessor.from_pretrained(folder, backend="pil", **_LOCAL)

@@ -163,7 +163,7 @@ def locate(entry: ModelEntry) -> Path:
             supported.refuse_without_weights(name, folder)
         config = read_json(folder / "config.json", name)
         if not files:
-            fix = "copy its *.safetensors (or *.bin) there."
+            fix = "copy its *.safetensors (or *.bin) there, of shards with their index."
             if entry.folder is None:
                 fix = f"run `{download}` to finish its download."
             raise ModelUnavailable(f"{name} has no weights in {folder}: {fix}")

@@ -38,7 +38,6 @@ AGAIN = "copy or download it again"
 FORMS = (("model", "safetensors"), ("pytorch_model", "bin"))  # in the order of preference
 # Buffers of older library versions that releases contain besides the weights.
 STRAY = re.compile(r"rotary_emb\.inv_freq$|embeddings\.position_ids$")
-_SHARD = re.compile(r"(model|pytorch_model)-\d+-of-\d+\.(safetensors|bin)")
 
 Step = Literal["hash", "weights"]
 Listener = Callable[[Step, int, int], None]  # (step, amount done, total amount)
@@ -132,18 +131,13 @@ def weight_files(folder: Path, name: str) -> list[Path]:
     for single, form in FORMS:
         index = folder / f"{single}.{form}.index.json"
         if index.is_file():
-            return _indexed(folder, index, form, name)
+            return _indexed(folder, index, name)
         if (folder / f"{single}.{form}").is_file():
             return [folder / f"{single}.{form}"]
-        if stray := sorted(folder.glob(f"{single}-*-of-*.{form}")):
-            raise ModelUnavailable(
-                f"{name}: {stray[0]} is one of several shards, but their index {index.name} is "
-                f"missing: {AGAIN}."
-            )
     return []
 
 
-def _indexed(folder: Path, index: Path, form: str, name: str) -> list[Path]:
+def _indexed(folder: Path, index: Path, name: str) -> list[Path]:
     table = read_json(index, name).get("weight_map")
     if not isinstance(table, dict) or not table:
         raise ModelUnavailable(f"{name}: {index} lists no weights: copy it again.")
@@ -155,12 +149,6 @@ def _indexed(folder: Path, index: Path, form: str, name: str) -> list[Path]:
             )
         if not shard.is_file():
             raise ModelUnavailable(f"{name} lacks {shard}, which its index lists: {AGAIN}.")
-    for file in sorted(folder.glob(f"*-of-*.{form}")):
-        if _SHARD.fullmatch(file.name) and file not in shards:
-            raise ModelUnavailable(
-                f"{name}: {index} does not list {file.name}, which lies beside it: copy the index "
-                "and all shards from one checkpoint."
-            )
     return shards
 
 

@@ -5,27 +5,32 @@ model, stage 4 its forward() on `input_ids` and `mm_encoder_outputs`, which tran
 5.18.  Embeddings alone would not do: models with M-RoPE compute positions from `input_ids` and
 grids; without them they give other logits and raise no error.
 
-What is only true of some families is a row of families.py.  A model without the seam runs
+forward() reads only FIELDS of an encoder's output, and each may be a tensor or lists of tensors,
+nested as in Qwen3-VL; the feature cache keeps them by name.  What is only true of some families is
+a row of families.py.  A model without the seam runs
 in hooked mode only.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForImageTextToText
+from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from engine.decoding import llama
-from engine.decoding.decode import ModelInputs, WholeModel
+from engine.decoding.decode import Decoder, ModelInputs, WholeModel
 from engine.errors import BadInput, ModelUnavailable
 from engine.media_options import MAX_PARTS
-from engine.models import auto_processor, encoder_outputs, families, templates
+from engine.models import auto_processor, families, templates
 from engine.models.adapter import Adapter, Way
 from engine.models.checkpoint import ModelEntry
 from engine.models.llava import OWN_PROMPT
@@ -43,6 +48,9 @@ from engine.types import (
     Prepared,
 )
 
+ROWS = "pooler_output"  # the visual rows
+FIELDS = (ROWS, "deepstack_features")
+_NAMES = ("vision", "visual", "image")  # how the modules of a tower are called
 _QUESTION = ("input_ids", "qformer_input_ids")  # an encoder that takes these reads the question
 _TYPES = ("token_type_ids", "mm_token_type_ids")  # one number per token of the prompt
 _TRIED = (96, 128)  # height and width of the picture that a loaded model is tried with
@@ -113,10 +121,10 @@ class TransformersAdapter(Adapter):
 
     def _tried(self, shown: Media) -> list[torch.nn.Module]:
         """The outermost modules that these pictures pass through, or ModelUnavailable."""
-        modules = encoder_outputs.outside_language(self.model, self.decoder)
+        modules = _outside_language(self.model, self.decoder)
         folder = self.template.file.parent
         with reading(self.info, folder, f"model, in a trial with {shown.source},"):
-            with torch.inference_mode(), encoder_outputs.outermost(modules) as called:
+            with torch.inference_mode(), _outermost(modules) as called:
                 prepared = self.preprocess(shown, "What is it?")
                 self.see(prepared)
             fits = not self._seam or self.takes(prepared, self.encode(prepared))
@@ -219,11 +227,11 @@ class TransformersAdapter(Adapter):
         encoder = self._encoder(prepared)
         wanted, inputs = _parameters(encoder), self.visual_inputs(prepared)
         given = {name: value for name, value in inputs.items() if name in wanted}
-        return encoder_outputs.features(encoder(**given, return_dict=True))
+        return _named_features(encoder(**given, return_dict=True))
 
     def _encoder(self, prepared: Prepared) -> Any:
         """get_image_features() or get_video_features(); None for a model without the seam."""
-        name = f"get_{encoder_outputs.modality(prepared)}_features"
+        name = f"get_{_modality(prepared)}_features"
         return getattr(self.model.base_model, name, None)
 
     def see(self, prepared: Prepared) -> None:
@@ -237,7 +245,7 @@ class TransformersAdapter(Adapter):
 
     # stage 4
     def embed(self, prepared: Prepared, features: Features) -> ModelInputs:
-        values = self._rest(prepared) | encoder_outputs.given(prepared, features)
+        values = self._rest(prepared) | _as_outputs(prepared, features)
         return ModelInputs({"input_ids": prepared.input_ids, **values, **self._last_logits(1)})
 
     def embed_question(self, prepared: Prepared) -> ModelInputs:
@@ -281,7 +289,7 @@ class TransformersAdapter(Adapter):
         out: torch.Tensor = self.model.generate(
             input_ids=prepared.input_ids,
             attention_mask=torch.ones_like(prepared.input_ids),
-            **encoder_outputs.given(prepared, features),
+            **_as_outputs(prepared, features),
             **prepared.inputs,
             **options,
         )
@@ -320,7 +328,7 @@ class TransformersAdapter(Adapter):
         """Whether there is one row of features for each visual token of the prompt."""
         floating = all(one.is_floating_point() for one in features.tensors.values())
         wanted = int(self.visual_places(prepared.input_ids).sum())
-        return floating and encoder_outputs.rows(features) == wanted
+        return floating and _row_count(features) == wanted
 
 
 def _parameters(function: Callable[..., Any]) -> set[str]:
@@ -330,3 +338,82 @@ def _parameters(function: Callable[..., Any]) -> set[str]:
 def _pixel_name(inputs: Mapping[str, Any]) -> str:
     """The name of the pixels among a processor's outputs."""
     return next(name for name in inputs if name.startswith("pixel_values"))
+
+
+def _modality(prepared: Prepared) -> str:
+    """Which encoder takes these pixels: that of clips, or that of images."""
+    return "video" if prepared.pixel_name == "pixel_values_videos" else "image"
+
+
+def _named_features(out: Any) -> Features:
+    """The tensors of an encoder's output that forward() reads."""
+    pairs = (_named(name, getattr(out, name, None)) for name in FIELDS)
+    return Features(dict(chain.from_iterable(pairs)))
+
+
+def _named(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """A tensor, or nested lists of tensors, by names such as "pooler_output.0"."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif value is not None:
+        for index, one in enumerate(value):
+            yield from _named(f"{name}.{index}", one)
+
+
+def _row_count(found: Features) -> int:
+    """The number of visual rows in all tensors together."""
+    parts = [one for name, one in found.tensors.items() if name.startswith(ROWS)]
+    return sum(one.numel() // max(one.shape[-1], 1) for one in parts)
+
+
+def _as_outputs(prepared: Prepared, found: Features) -> dict[str, Any]:
+    """The keyword argument with which forward() and generate() take features."""
+    out = BaseModelOutputWithPooling()
+    for name in FIELDS:
+        if (value := _nested(found.tensors, name)) is not None:
+            out[name] = value
+    return {"mm_encoder_outputs": {_modality(prepared): out}}
+
+
+def _nested(tensors: Mapping[str, torch.Tensor], name: str) -> Any:
+    """The tensor, or the nested lists of tensors, that _named() took apart; None without any."""
+    if name in tensors:
+        return tensors[name]
+    found: list[Any] = []
+    while any(f"{one}.".startswith(f"{name}.{len(found)}.") for one in tensors):
+        found.append(_nested(tensors, f"{name}.{len(found)}"))
+    return found or None
+
+
+def _outside_language(model: Any, decoder: Decoder) -> Iterator[torch.nn.Module]:
+    """The modules that are neither in the language model nor around it, nor the head.
+
+    A few old models have their tower inside the language model: there the names decide.
+    """
+    if decoder.language_model in (model, model.base_model):
+        names = ((name.split(".")[-1], one) for name, one in model.named_modules())
+        yield from (one for name, one in names if name.startswith(_NAMES))
+        return
+    parts = (decoder.language_model, decoder.head)
+    inside = {id(one) for part in parts for one in part.modules()}
+    for module in model.modules():
+        if id(module) not in inside and not any(id(one) in inside for one in module.modules()):
+            yield module
+
+
+@contextmanager
+def _outermost(modules: Iterable[torch.nn.Module]) -> Iterator[list[torch.nn.Module]]:
+    """Inside a `with`: which of these modules are called while none of the others is running."""
+    called: list[torch.nn.Module] = []
+    running: list[torch.nn.Module] = []
+
+    def enter(module: torch.nn.Module, *_: Any) -> None:
+        if not running and module not in called:
+            called.append(module)
+        running.append(module)
+
+    with ExitStack() as stack:
+        for module in modules:
+            stack.callback(module.register_forward_pre_hook(enter).remove)
+            stack.callback(module.register_forward_hook(lambda *_: running.pop() and None).remove)
+        yield called

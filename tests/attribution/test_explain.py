@@ -205,7 +205,7 @@ def test_words_that_were_not_said_have_the_tokens_of_an_answer(name: str, cache_
 
 
 def test_markers_in_words_are_refused(llava: Adapter, sample: Sample) -> None:
-    with pytest.raises(BadInput, match="The words contain '<image>', which the model"):
+    with pytest.raises(BadInput, match="The text to explain contains <image>, which the model"):
         explain(llava, asked(llava, sample, "a <image> of a car"))
 
 

@@ -77,12 +77,12 @@ def test_odd_and_even_sides_and_no_coarse_map_are_allowed() -> None:
 
 @pytest.mark.parametrize("words", ["", "  \n"])
 def test_empty_words_are_refused(words: str) -> None:
-    with pytest.raises(BadInput, match="The words are empty"):
+    with pytest.raises(BadInput, match="The text to explain is empty"):
         ExplainRequest(run(), words)
 
 
 def test_very_long_words_are_refused() -> None:
-    with pytest.raises(BadInput, match="2,001 characters: give at most 2,000"):
+    with pytest.raises(BadInput, match="2,001 characters: shorten it to 2,000"):
         ExplainRequest(run(), "a" * 2001)
 
 

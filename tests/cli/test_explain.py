@@ -56,8 +56,8 @@ def test_a_dry_run_prints_the_cost_only(root: Path, capsys: pytest.CaptureFixtur
     [
         (("--sample", "nothing"), "nothing"),
         (("--model", "gone"), "gone"),
-        (("--words", " "), "The words are empty"),
-        (("--words", "a \udcff car"), "The words contain '\\udcff'"),
+        (("--words", " "), "The text to explain is empty"),
+        (("--words", "a \udcff car"), "The text to explain contains '\\udcff'"),
         (("--grid", 0), "grid is 0: choose a value from 2 to 32."),
         (("--side", 9), "side is 9"),
         (("--coarse", 3), "coarse is 3"),

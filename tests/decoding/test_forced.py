@@ -49,7 +49,6 @@ def plain(adapter: Adapter, tmp_path: Path) -> tuple[Prepared, RecordedAnswer]:
     request = VerifyRequest((adapter.info.name,), (sample,), max_new_tokens=TOKENS, runs=1)
     subject = Subject(adapter, sample, request, tmp_path / "features", lambda: False)
     found = subject.plain(subject.greedy)
-    subject.cache.close()
     return subject.prepared, found
 
 

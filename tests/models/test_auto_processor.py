@@ -219,5 +219,5 @@ def test_a_clip_has_all_its_frames(family: str, family_folder: Folder) -> None:
 @pytest.mark.skipif(auto_processor.can_video(), reason="torchvision can be imported")
 @pytest.mark.parametrize("family", family_checkpoints.NEED_TORCHVISION)
 def test_what_needs_torchvision_says_so(family: str, family_folder: Folder) -> None:
-    with pytest.raises(ModelUnavailable, match="needs torchvision, which cannot be imported"):
+    with pytest.raises(ModelUnavailable, match=r"[Tt]orchvision"):
         auto_processor.load(info(family), family_folder(family))

@@ -122,7 +122,6 @@ def test_features_come_back_from_the_cache_bit_for_bit(
     cache = FeatureCache(tmp_path / "kept", 64)
     cache.write(spec, features, 1.0, cold=False)
     stored = cache.read(spec)
-    cache.close()
     assert stored is not None and adapter.takes(prepared, stored.features)
     read = stored.features.tensors
     assert names <= set(read) == set(features.tensors)

@@ -170,7 +170,7 @@ def test_empty_words_and_refusals_are_one_sentence(
 ) -> None:
     at = own_words(asked(app), "   ")
     at.button(key="compare_explain_run").click().run()
-    assert not jobs() and any(text.startswith("The words are empty") for text in texts(at))
+    assert not jobs() and any(text.startswith("The text to explain is empty") for text in texts(at))
     own_words(at, "a boat")
     monkeypatch.setattr(
         explain, "explain", lambda adapter, request, watcher: fake(request, said=False)

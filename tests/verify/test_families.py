@@ -120,7 +120,6 @@ def asked(name: str, folder: Path) -> Iterator[Asked]:
     subject = Subject(adapter, sample, request, folder / "features", lambda: False)
     plain = subject.plain(subject.greedy)
     yield Asked(subject, plain, rounding(adapter, subject.prepared, plain))
-    subject.cache.close()
 
 
 def test_there_are_as_many_families_as_were_measured() -> None:
@@ -219,7 +218,6 @@ def test_other_pictures_give_other_logits(family: str, models: Models, tmp_path:
         sample = pictured(tmp_path / "other", 30)
         other = Subject(a.adapter, sample, a.subject.request, tmp_path / "f", lambda: False)
         moved = checks.compare(a.plain, other.plain(other.greedy), a.rounding)
-        other.cache.close()
         assert moved.result in ("DRIFT", "MISMATCH"), moved.sentence
 
 
