@@ -58,61 +58,45 @@ class QuestionList:
 
 @dataclass(frozen=True)
 class Record:
-    """One record of a list: its name in problems ("Record 4 of a.json"), and its values without
-    those that are null."""
+    """One record of a list: its name in problems ("Record 4 of a.json"), and the values that it
+    has of a layout's keys."""
 
     name: str
-    value: Mapping[str, Any]
-    keys: Mapping[str, tuple[str, ...]]
+    told: dict[str, Any]
     of: QuestionList
-
-    def get(self, what: str) -> Any:
-        """The value under the first key that the record has; None if it has none."""
-        return next((self.value[key] for key in self.keys[what] if key in self.value), None)
 
     def text(self, what: str) -> str:
         """A text or a whole number as text; "" if it is absent or of another kind."""
-        value = self.get(what)
+        value = self.told.get(what)
         if isinstance(value, str):
             return clean(value).strip()
         return "" if isinstance(value, float) else plain_text(value)
+
+    @property
+    def source(self) -> str:
+        return self.text("source") or self.of.subject
 
 
 @dataclass(frozen=True)
 class Layout:
     """`folder`: where its lists are, "" for the whole root.  `recordings`: its folder or files of
-    recordings, and `places`: where among them that of a record may lie, or MediaError.  `keys`:
-    what a record may call each thing; the first one counts.  `as_text`: an answer is the text of
-    an option and never its letter."""
+    recordings, and `places`: where among them that of a record may lie, or MediaError.  `as_text`:
+    an answer is the text of an option and never its letter.  `keys`: what a record may call each
+    thing, separated by spaces; the first one counts."""
 
     folder: str
     recordings: Callable[[Root], list[Path]]
     places: Callable[[Root, list[Path], Record], list[Path]]
     form: str
     as_text: bool
-    keys: Mapping[str, tuple[str, ...]]
+    keys: Mapping[str, str]
 
     def asks(self, records: list[Any], *more: str) -> bool:
         """Whether one of the records has a question, and what else is named."""
-        return any(
-            isinstance(record, dict)
-            and ("conversations" in record or any(key in record for key in self.keys["question"]))
-            and all(any(key in record for key in self.keys[what]) for what in more)
-            for record in records
-        )
-
-    def asked(self, record: Record, problems: list[str]) -> tuple[AskedQuestion, str]:
-        """The question with its options, and the reference of a question without options."""
-        question, reference = record.text("question"), ""
-        if not question and "conversations" in record.value:
-            spoken = {"conversations": with_speakers(record.value["conversations"])}
-            question, reference = turns(fields_of(spoken, problems), problems)
-        where, answer = f"{record.name}: ", record.get("answer")
-        if (options := record.get("options")) is not None:
-            form, text = self.form, self.as_text
-            return asked(question, options, answer, form, where=where, as_text=text), ""
-        refused = "" if question else f"{where}it has no question: add it."
-        return AskedQuestion(question, refused=refused), reference or record.text("answer")
+        asked = {*self.keys["question"].split(), "conversations"}
+        wanted = [asked, *(set(self.keys[what].split()) for what in more)]
+        dicts = (record for record in records if isinstance(record, dict))
+        return any(all(not keys.isdisjoint(record) for keys in wanted) for record in dicts)
 
 
 def read(root: Root) -> Dataset | None:
@@ -143,7 +127,9 @@ def _read(root: Root, layout: Layout) -> Dataset | None:
         elif good or strange or layout.folder:
             keys = [list(one) for part in found for one in part.records if isinstance(one, dict)]
             has = f"records with the keys {listed(map(str, keys[0]))}" if keys else "no records"
-            names = [f"{what} ({', '.join(layout.keys[what])})" for what in ("question", "file")]
+            names = [
+                f"{what} ({listed(layout.keys[what].split())})" for what in ("question", "file")
+            ]
             odd.append(
                 f"{place(file)} has {has} and is left out: a record needs a {' and a '.join(names)}"
                 ", and the file no name of results."
@@ -156,27 +142,55 @@ def _read(root: Root, layout: Layout) -> Dataset | None:
     if not lists:  # the unreadable file may be anything, such as a camera's settings
         plain = event_folder.recordings(root)
         return plain and replace(plain, problems=tuple(problems))
-    samples = Samples(root)
-    for record in _records(samples, lists, layout.keys):
-        _add(samples, layout, recordings, record)
+    samples, in_file = Samples(root), Counter(part.file for part in lists)
+    for part in lists:
+        of = shown(part.file.relative_to(root.path).as_posix())
+        if in_file[part.file] > 1 and part.subject:
+            of = f"{quoted(part.subject)} in {of}"
+        of = f" of {of}" if len(lists) > 1 else ""
+        for count, value in enumerate(part.records, start=1):
+            if len(samples.found) >= MAX_RECORDS:
+                raise DatasetError(
+                    f"{place(root.path)} has over {MAX_RECORDS:,} records: split it."
+                )
+            name, told = f"Record {count:,}{of}", dict[str, Any]()
+            if isinstance(value, dict):
+                for what, known in [*layout.keys.items(), ("conversations", "conversations")]:
+                    there = (value[key] for key in known.split() if value.get(key) is not None)
+                    told[what] = next(there, None)
+                _add(samples, layout, recordings, Record(name, told, part))
+            else:
+                wrong = f"{name} is {kind_of(value)} instead of an object: remove it."
+                made = f"record-{len(samples.found) + 1}"
+                samples.add_events(made, "", [], None, (), wrong)
     return samples.dataset(lists[0].file, problems)
 
 
 def _add(samples: Samples, layout: Layout, recordings: list[Path], record: Record) -> None:
     """Adds the sample of a record."""
     root, problems, paths, wrong = samples.root, list[str](), list[Path](), ""
+    told, where, number = record.told, f"{record.name}: ", len(samples.found) + 1
     try:
-        if record.get("file") is not None:
+        if told["file"] is not None:
             paths = layout.places(root, recordings, record)
     except MediaError as error:
         wrong = str(error)
-    question, reference = layout.asked(record, problems)
-    number, subject = len(samples.found) + 1, record.text("source") or record.of.subject
-    sequence = subject
+    question, reference = record.text("question"), ""
+    if not question and told["conversations"] is not None:
+        spoken = {"conversations": with_speakers(told["conversations"])}
+        question, reference = turns(fields_of(spoken, problems), problems)
+    if (options := told["options"]) is not None:
+        form, as_text, reference = layout.form, layout.as_text, ""
+        found = asked(question, options, told["answer"], form, where=where, as_text=as_text)
+    else:
+        refused = "" if question else f"{where}it has no question: add it."
+        found = AskedQuestion(question, refused=refused)
+        reference = reference or record.text("answer")
+    sequence = record.source
     if not layout.folder:
         there = next((path for path in paths if os.path.lexists(path)), None)
         sequence = root.sequence(there or paths[0]) if paths else ""
-    named = record.text("number") and f"{subject}_{record.text('number')}"
+    named = record.text("number") and f"{record.source}_{record.text('number')}"
     name = record.text("id") or named or f"record-{number}"
     samples.add_events(
         samples.unused(name, number, problems, record.name),
@@ -186,34 +200,9 @@ def _add(samples: Samples, layout: Layout, recordings: list[Path], record: Recor
         problems,
         wrong,
         reference=reference,
-        task=record.text("task") or ("" if layout.folder else subject),
-        **vars(question),
+        task=record.text("task") or ("" if layout.folder else record.of.subject),
+        **vars(found),
     )
-
-
-def _records(
-    samples: Samples, lists: list[QuestionList], keys: Mapping[str, tuple[str, ...]]
-) -> Iterator[Record]:
-    """Every object of the lists; other values become samples that state the problem."""
-    in_file = Counter(part.file for part in lists)
-    for part in lists:
-        of = shown(part.file.relative_to(samples.root.path).as_posix())
-        if in_file[part.file] > 1 and part.subject:
-            of = f"{quoted(part.subject)} in {of}"
-        of = f" of {of}" if len(lists) > 1 else ""
-        for count, value in enumerate(part.records, start=1):
-            number = len(samples.found) + 1
-            if number > MAX_RECORDS:
-                raise DatasetError(
-                    f"{place(samples.root.path)} has over {MAX_RECORDS:,} records: split it."
-                )
-            name = f"Record {count:,}{of}"
-            if isinstance(value, dict):
-                told = {key: value for key, value in value.items() if value is not None}
-                yield Record(name, told, keys, part)
-            else:
-                wrong = f"{name} is {kind_of(value)} instead of an object: remove it."
-                samples.add_events(f"record-{number}", "", [], None, (), wrong)
 
 
 def _lists(
@@ -268,14 +257,13 @@ def with_speakers(turns: Any) -> Any:
 
 def _below_source(root: Root, recordings: list[Path], record: Record) -> list[Path]:
     folder = recordings[0].name if recordings else "h5_files"
-    source = record.text("source") or record.of.subject
-    return [root.path_of(folder, f"{source}/{record.text('file')}")]
+    return [root.path_of(folder, f"{record.source}/{record.text('file')}")]
 
 
 def _anywhere(root: Root, recordings: list[Path], record: Record) -> list[Path]:
     """Below the root, beside the list, or the only recording of that name: the layout of the
     folders is not known."""
-    value, own = record.get("file"), record.of.file.parent.relative_to(root.path).as_posix()
+    value, own = record.told["file"], record.of.file.parent.relative_to(root.path).as_posix()
     if not isinstance(value, str):
         return [root.path_of(".", value)]
     names = (value, re.sub(r"\.[A-Za-z0-9]{1,5}\Z", "", value) + ".npz")
@@ -295,26 +283,22 @@ def _anywhere(root: Root, recordings: list[Path], record: Record) -> list[Path]:
     return paths
 
 
-def _h5_folder(root: Root) -> list[Path]:
-    return list(filter(None, [root.child("h5_files")]))
-
-
-LAYOUTS: Mapping[str, Layout] = {
+LAYOUTS = {
     "EvQA": Layout(
         "questions",
-        _h5_folder,
+        lambda root: list(filter(None, [root.child("h5_files")])),
         _below_source,
         "evqa",
         True,
         {
-            "id": ("qid",),
-            "number": ("question_id",),
-            "source": ("dataset_name",),
-            "question": ("question",),
-            "options": ("choices",),
-            "answer": ("answer",),
-            "file": ("file_path",),
-            "task": ("question_type",),
+            "id": "qid",
+            "number": "question_id",
+            "source": "dataset_name",
+            "question": "question",
+            "options": "choices",
+            "answer": "answer",
+            "file": "file_path",
+            "task": "question_type",
         },
     ),
     "EventBench": Layout(
@@ -324,17 +308,12 @@ LAYOUTS: Mapping[str, Layout] = {
         LETTERS,
         False,
         {
-            "id": ("id", "qid", "question_id", "sample_id"),
-            "number": (),
-            "source": (),
-            "question": ("question", "query", "instruction", "prompt"),
-            "options": ("choices", "options", "candidates"),
-            "answer": ("answer", "correct_answer", "ground_truth", "gt", "label"),
-            "file": (
-                *("event_data", "event", "event_path", "event_file"),
-                *("npz", "file_path", "file", "path"),
-            ),
-            "task": ("task", "task_type", "category", "question_type", "type"),
+            "id": "id qid question_id sample_id",
+            "question": "question query instruction prompt",
+            "options": "choices options candidates",
+            "answer": "answer correct_answer ground_truth gt label",
+            "file": "event_data event event_path event_file npz file_path file path",
+            "task": "task task_type category question_type type",
         },
     ),
 }

@@ -16,13 +16,14 @@ from engine.errors import MediaError
 from engine.media import events, images, kinds, perturb, video
 from engine.media.media_files import Data, content, label, large, opened
 from engine.media.perturb import Changes, FrameChanges
-from engine.media_options import Split, Window, time_text
+from engine.media_options import COUNT_SPLIT, Split, Window, time_text
 from engine.quoting import count as counted
 from engine.types import ChosenFrames, Image, MediaKind, MediaOptions, Sample
 
 MAX_ROOM = 1 << 30  # bytes of a sample's picture files and of their pixels
 PREVIEW_US = 500_000  # of a recording, from its beginning: a long one is not read for a preview
 _SHOWN_INDICES = 16
+_USUAL = (None, COUNT_SPLIT, "")  # settings that ask for no other pictures
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +47,9 @@ def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[tuple[str, Re
     file for it."""
     sources: list[tuple[str, Read]] = []
     if kind == "events":  # prepared event images first, unless a setting asks for others than those
-        changed = f"perturb {how.perturbed}" if how.perturbed else ""
-        changed = f"split {how.split}" if how.split != Split() else changed
-        changed = f"window {how.window}" if how.window is not None else changed
+        options = {"window": how.window, "split": how.split, "perturb": how.perturbed}
+        asked = (f"{name} {value}" for name, value in options.items() if value not in _USUAL)
+        changed = next(asked, "")
         if sample.event_images and not changed:
             sources.append(("event images", partial(_event_images, sample.event_images)))
         if sample.events is not None:
@@ -60,11 +61,9 @@ def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[tuple[str, Re
     choice = video.middle if kind == "image" else partial(video.choose, rule=how.frames)
     if sample.mp4 is not None:
         sources.append(("the clip", partial(_clip, sample.mp4, choice, changes)))
-    if sample.frames:
-        frames = partial(_folder, sample.frames, choice, "frame", changes)
-        sources.append(("the frame folder", frames))
-    if sample.images:
-        sources.append(("the images", partial(_folder, sample.images, choice, "image", changes)))
+    for paths, what in ((sample.frames, "frame folder"), (sample.images, "images")):
+        if paths:
+            sources.append((f"the {what}", partial(_folder, paths, choice, what, changes)))
     if len(sample.images) != 1:
         return sources
     # A single picture beside a clip is meant for the image model.
@@ -176,19 +175,18 @@ def _folder(
     paths: Sequence[Path], rule: video.Choice, what: str, changes: Changes
 ) -> LoadedPictures:
     """The chosen pictures of a sequence; the others are not read."""
-    choice = FrameChanges(rule, changes, f"The {what} {label(paths[0])}")
+    single = what.split()[0].rstrip("s")
+    choice = FrameChanges(rule, changes, f"The {single} {label(paths[0])}")
     indices = choice(len(paths))
     chosen = list(dict.fromkeys(indices))
-    contents, decoded = _decoded([paths[i] for i in chosen], still)
-    data = dict(zip(chosen, contents, strict=True))
-    pictures = dict(zip(chosen, decoded, strict=True))
-    called = f"{what} folder" if what == "frame" else f"{what}s"
-    notes = _repeated("folder" if what == "frame" else "list", choice.plain, len(paths))
+    data, decoded = _decoded([paths[i] for i in chosen], still)
+    pictures = dict(zip(chosen, zip(data, decoded, strict=True), strict=True))
+    notes = _repeated("list" if single == "image" else "folder", choice.plain, len(paths))
     return LoadedPictures(
-        perturb.whitened([pictures[i] for i in indices], changes),
-        [data[i] for i in indices],
+        perturb.whitened([pictures[i][1] for i in indices], changes),
+        [pictures[i][0] for i in indices],
         f"{len(paths)} pictures{changes.tag}",
-        _source(called, indices, len(paths), changes),
+        _source(what, indices, len(paths), changes),
         (*notes, *choice.notes(indices)),
         frames=ChosenFrames(tuple(indices), len(paths)),
     )

@@ -24,7 +24,7 @@ OWN_KINDS = (
     "HDF5, BIN, CSV, TXT)"
 )
 _UNUSED = "The clip is shown, the pictures are not: remove one or the other."
-_ONE_ONLY = {"clip": "clip", "events": "event file"}
+_ONE_ONLY = {"clip": "clip", "events": "event file"}  # the others of a sample are pictures
 
 
 @dataclass(frozen=True)
@@ -84,17 +84,14 @@ def gather(
             continue
         used[field].append((name, path))
         names.append(name)
-    if not names:
-        return OwnFiles(None, tuple(rejected))
     ordered = sorted(used["images"], key=lambda item: by_number(Path(item[0])))
     pictures = tuple(path for _, path in ordered)
     mp4, raw = (next((path for _, path in used[kind]), None) for kind in ("clip", "events"))
-    frames = () if event_images else pictures
-    as_events = pictures if event_images else ()
-    missing = {
-        "events": "" if raw or as_events else "Needs event images or a raw .npy.",
-        "video": "" if mp4 or len(frames) > 1 else "Needs a video or several frames.",
-        "image": "" if mp4 or frames else "Needs an image or a video.",
+    frames, as_events = ((), pictures) if event_images else (pictures, ())
+    needs = {
+        "Needs event images or a raw .npy.": ("events", raw or as_events),
+        "Needs a video or several frames.": ("video", mp4 or frames[1:]),
+        "Needs an image or a video.": ("image", mp4 or frames),
     }
     sample = Sample(
         id=", ".join(names[:3]) + ("..." if len(names) > 3 else ""),
@@ -103,19 +100,19 @@ def gather(
         events=raw,
         mp4=mp4,
         images=frames,
-        missing={kind: reason for kind, reason in missing.items() if reason},
+        missing={kind: why for why, (kind, there) in needs.items() if not there},
         problems=(_UNUSED,) if mp4 and len(frames) > 1 else (),
     )
-    return OwnFiles(sample, tuple(rejected))
+    return OwnFiles(sample if names else None, tuple(rejected))
 
 
 def _events(path: Path, name: str) -> None:
     """Draws a short recording; of a long one, which needs a window, only the beginning is read."""
     with readers.opened(path, name) as recording:
-        long = recording.duration_us() >= CHECKED.length_us
-        stream = recording.events(CHECKED if long else None)
-    if long:
-        return
+        if recording.duration_us() >= CHECKED.length_us:
+            recording.events(CHECKED)
+            return
+        stream = recording.events(None)
     try:
         events.render(stream)
     except MediaError as error:
