@@ -33,10 +33,8 @@ from benchmarks.random_models import FAMILIES, build
 from engine import media
 from engine.decoding import decode
 from engine.decoding.generation_rules import AnswerRules
-from engine.errors import BadInput, OutOfMemory, StageScopeError
+from engine.errors import OutOfMemory, StageScopeError
 from engine.machine import device, memory
-from engine.media import dataset
-from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, single_run
 from engine.prompts import DEFAULT_QUESTION
@@ -77,7 +75,7 @@ def _measure(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         if options.new_compile:
             os.environ["STAGESCOPE_CACHE_DIR"] = folder
-        sample = _sample(options, Path(folder))
+        sample = _rendered(Path(folder))
         figures: dict[str, Any] = {
             "device": _device_name(chosen),
             "environment": device.environment(chosen),
@@ -131,8 +129,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--new-compile", action="store_true", help="forget what was compiled")
     parser.add_argument("--layers", type=int, help="so many layers instead of the real number")
     parser.add_argument("--hidden", type=int, help="this width instead of the real one")
-    parser.add_argument("--dataset", type=Path, help="a dataset root (default: a rendered scene)")
-    parser.add_argument("--sample", default="", help="id in the dataset, or its beginning")
     parser.add_argument("--out", type=Path, help="where the JSON goes")
     return parser
 
@@ -310,7 +306,6 @@ def _verify(adapter: Adapter, request: RunRequest) -> dict[str, Any]:
         "equal": place is None,
         "tokens": len(own),
         "first_difference": place,
-        "at_it": None if place is None else _two_best(adapter, embeds, own[:place]),
         "control": not torch.equal(*scores),
     }
 
@@ -319,33 +314,7 @@ def _scores(adapter: Adapter, prepared: Prepared, features: Features) -> torch.T
     return decode.prefill(adapter.decoder, adapter.embed(prepared, features))[0]
 
 
-@torch.inference_mode()
-def _two_best(adapter: Adapter, embeds: torch.Tensor, ids: list[int]) -> dict[str, Any]:
-    """The two best scores after these tokens; a tie if they differ by less than the dtype
-    resolves."""
-    scores, cache = decode.prefill(adapter.decoder, embeds)
-    for token in ids:
-        given = torch.tensor([[token]], device=adapter.device)
-        scores = decode.step(adapter.decoder, given, cache)
-    best, second = scores[0].topk(2).values.tolist()
-    rounding = torch.finfo(adapter.dtype).eps * abs(best)
-    return {"two_best_scores": [best, second], "a_tie": best - second <= rounding}
-
-
 # what it is shown
-
-
-def _sample(options: argparse.Namespace, folder: Path) -> Sample:
-    if options.dataset is None:
-        return _rendered(folder)
-    found = dataset.read(options.dataset)
-    if options.sample:
-        return dataset.find(found, options.sample)
-    kinds = {registry.FAMILIES[family].kind for family in options.families.split(",")}
-    whole = [sample for sample in found.samples if not kinds & set(sample.missing)]
-    if not whole:
-        raise BadInput(f"{options.dataset} holds no sample for {options.families}: name others.")
-    return whole[0]
 
 
 def _rendered(folder: Path) -> Sample:

@@ -1,25 +1,29 @@
 """The kept figures of all benchmarks as Markdown, a table for each.
 
 `python -m benchmarks.table` reads benchmarks/results/*.json and shows those that have rows: of
-ratios, of single figures, or of growth.  Accelerators have a section of their own
-(accelerator/page.py).  `--write` puts the text into docs/speed.md, below the line that says so.
+ratios, of single figures, or of growth; those of accelerators come last.  `--write` puts the text
+into docs/speed.md, below the line that says so.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accelerator import page
 from benchmarks.machine import RESULTS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "speed.md"
 BELOW = "<!-- Below this line: python -m benchmarks.table -->\n"
 ORDER = ("video", "events", "event_readers", "preprocessing", "stages", "decoding", "again",
          "drafting", "batches", "families", "app", "growth")  # fmt: skip
+NONE = (
+    "## Accelerators\n\nNo accelerator has been measured yet. "
+    "`python -m benchmarks.accelerator --out FOLDER` measures one, "
+    "and with `--keep` its figures come here ([how](accelerator.md)).\n"
+)
 COMMANDS = {"app_against": "benchmarks.app --against FOLDER"}
 COLUMNS = {  # by the field that tells the kind of a row
     "ratio": ("what", "against", "ratio", "range", "target"),
@@ -37,27 +41,35 @@ def main() -> None:
 
 
 def everything(folder: Path) -> str:
-    return "\n".join([*sections(folder), f"## Accelerators\n\n{page.sections(folder)}"])
+    found = list(sections(folder))
+    return "\n".join(found if list(folder.glob("accelerator-*.json")) else [*found, NONE])
 
 
 def sections(folder: Path) -> Iterator[str]:
     """A section per file with rows: the processor, then a table per kind of row."""
     names = {path.stem: path for path in sorted(folder.glob("*.json"))}
     order = [name for name in ORDER if name in names]
-    for name in [*order, *(other for other in names if other not in order)]:
+    others = [name for name in names if name not in order]
+    for name in [*order, *sorted(others, key=lambda name: name.startswith("accelerator-"))]:
         kept = json.loads(names[name].read_text(encoding="utf-8"))
         rows = kept.get("rows")
-        if not isinstance(rows, list) or name.startswith("accelerator-"):
+        if not isinstance(rows, list):
             continue
         where = kept["machine"]
-        command = COMMANDS.get(name, f"benchmarks.{name}")
+        command = COMMANDS.get(name, f"benchmarks.{name.partition('-')[0]}")
         yield (
             f"## {name.replace('_', ' ').capitalize()}\n\n`python -m {command}`, "
             f"{kept['measured']}, {where['processor']}, {where['cores']} cores.\n"
         )
         for kind, columns in COLUMNS.items():
             if cells := [_cells(row) for row in rows if _kind(row) == kind]:
-                yield page.table(columns, cells)
+                yield _table(columns, cells)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    cells = ([text.replace("|", "\\|").replace("\n", " ") for text in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
 
 
 def _kind(row: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accelerator import merged, page
+from benchmarks.accelerator import merged
 from benchmarks.accelerator.parts import OUT, Part, parts
 from benchmarks.accelerator.prepare import MODELS
 from benchmarks.full_size import sizes
@@ -41,16 +41,13 @@ States = dict[str, dict[str, Any]]
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     try:
-        return _kept(options.out) if options.keep else _measured(options)
+        if options.keep:
+            print(f"Kept in {merged.keep(options.out)}.")
+            return 0
+        return _measured(options)
     except BadInput as error:
         _say(str(error))
         return 2
-
-
-def _kept(out: Path) -> int:
-    kept = merged.keep(out)
-    print(f"Kept in {kept}, drawn in {page.chart(kept)}.")
-    return 0
 
 
 def _measured(options: argparse.Namespace) -> int:

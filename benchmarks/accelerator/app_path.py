@@ -1,4 +1,4 @@
-"""The app's own path at real size: loading with memory planning, caches, drafting, a full memory.
+"""The app's own path at real size: loading with memory planning, caches, the clock, a full memory.
 
 `python -m benchmarks.accelerator.app_path FOLDER --out FILE` works on what prepare.py wrote into
 the folder, through the registry, as the app and the command line do.  A section that fails is
@@ -26,7 +26,7 @@ import torch
 from benchmarks import machine
 from benchmarks.accelerator.prepare import MODELS, NAMES, SCENES
 from benchmarks.bandwidth import complete
-from benchmarks.drafting import figures as draft_figures
+from engine import media, timing
 from engine.errors import OutOfMemory, StageScopeError
 from engine.machine import device, memory
 from engine.media import dataset
@@ -35,7 +35,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import feature_cache, single_run
 from engine.pipeline.prefix_cache import Prefixes
 from engine.prompts import DEFAULT_QUESTION
-from engine.types import DecodeConfig, RunRequest, RunResult, Sample
+from engine.types import DecodeConfig, Prepared, RunRequest, RunResult, Sample
 
 QUESTIONS = (DEFAULT_QUESTION, "Is there a pedestrian in the scene?", "What is beside the road?")
 LEFT = 4 * 2**20  # bytes that are left free where a run must not fit
@@ -228,7 +228,7 @@ def _quantized(setup: Setup, name: str) -> dict[str, Any]:
     return found
 
 
-# caches and drafting
+# caches, and the clock
 
 
 def features(setup: Setup) -> dict[str, Any]:
@@ -288,14 +288,44 @@ def _prefix(setup: Setup, name: str) -> dict[str, Any]:
     }
 
 
-def drafting(setup: Setup) -> dict[str, Any]:
-    """Video-LLaVA drafted by prompt lookup and by EventGPT; random weights accept by chance."""
-    target, drafter = NAMES["video_llava"][0], NAMES["eventgpt"][0]
-    some = tuple(setup.samples[:2])
+def clock(setup: Setup) -> dict[str, Any]:
+    """Stage 3 by the run's clock and by the device's own events.
+
+    A planted fault, a clock that does not wait for the device, must be noticed.
+    """
+    if setup.on.type != "cuda":
+        return {"not_measured": NOT_HERE}
+    adapter = registry.load(registry.entry(ALL[-1]))
+    prepared = adapter.preprocess(media.load(setup.samples[0], adapter.kind), DEFAULT_QUESTION)
+    ratios = _clock_ratios(adapter, prepared, setup)
+    plain = timing.synchronizer
+    timing.synchronizer = lambda device: lambda: None
+    try:
+        planted = _clock_ratios(adapter, prepared, setup)
+    finally:
+        timing.synchronizer = plain
     return {
-        draft: {str(gamma): draft_figures(target, draft, gamma, some, 2) for gamma in (2, 5)}
-        for draft in ("lookup", drafter)
+        "clock_over_events": machine.spread(ratios),
+        "planted_clock_over_events": machine.spread(planted),
+        "planted_fault_noticed": max(planted) < min(ratios),
     }
+
+
+@torch.inference_mode()
+def _clock_ratios(adapter: Adapter, prepared: Prepared, setup: Setup) -> list[float]:
+    """ms of the run's span over ms between two events on the device, of the same work."""
+    ratios = []
+    for _ in range(3 * setup.repeat + 1):
+        torch.cuda.synchronize(setup.on)
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        timeline = timing.Timeline(setup.on)
+        with timeline.span("vision"):
+            start.record()
+            adapter.encode(prepared)
+            end.record()
+        end.synchronize()
+        ratios.append(timeline.spans[0].ms / float(start.elapsed_time(end)))
+    return ratios[1:]
 
 
 # helpers
@@ -339,7 +369,7 @@ SECTIONS: dict[str, Callable[[Setup], dict[str, Any]]] = {
     "together": together,
     "features": features,
     "prefixes": prefixes,
-    "drafting": drafting,
+    "clock": clock,
     "full_memory": full_memory,
     "one_after_another": one_after_another,
     "quantized": quantized,

@@ -50,9 +50,7 @@ def parts(options: argparse.Namespace) -> list[Part]:
         Part("prepare", "checkpoints and scenes in files", _prepare(options), 5, ENGINE_NEEDS),
         *_verified(options, published=True),
         Part("app", "the app's own path", _app(options), 6, ENGINE_NEEDS, (0, 1)),
-        Part("vision", "stage 3 in other ways", _vision(options), 3),
         *_dataset_runs(options),
-        *_from_disk(options),
         *_verified(options, published=False),
     ]
 
@@ -84,14 +82,6 @@ def _decoding(options: argparse.Namespace) -> Iterator[Part]:
             *_sizes(options),
         )
         yield Part(f"decoding-{family}", "decoding, memory, batches", words, 6)
-
-
-def _from_disk(options: argparse.Namespace) -> Iterator[Part]:
-    """Compiled twice with one folder: the second time, what the first left on disk is used."""
-    words = ("benchmarks.full_size", "--families", "eventgpt", "--ways", "compiled", "--batches=",
-             "--repeat", "1", "--out", OUT, *_sizes(options))  # fmt: skip
-    for name, what in (("compile-fills-disk", "first"), ("compile-from-disk", "second")):
-        yield Part(name, f"the {what} start with one compile folder", words, 3)
 
 
 def _verified(options: argparse.Namespace, published: bool) -> Iterator[Part]:
@@ -130,11 +120,6 @@ def _prepare(options: argparse.Namespace) -> tuple[str, ...]:
 def _app(options: argparse.Namespace) -> tuple[str, ...]:
     words = ("--repeat", str(options.repeat), "--tokens", str(options.tokens))
     return ("benchmarks.accelerator.app_path", str(_work(options)), "--out", OUT, *words)
-
-
-def _vision(options: argparse.Namespace) -> tuple[str, ...]:
-    repeat = str(3 * options.repeat)
-    return "benchmarks.accelerator.vision", "--out", OUT, "--repeat", repeat, *_small(options)
 
 
 def _sizes(options: argparse.Namespace) -> tuple[str, ...]:

@@ -8,16 +8,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from benchmarks import random_models, table
+from benchmarks import table
 from benchmarks.accelerator import __main__ as driver
-from benchmarks.accelerator import app_path, merged, page, parts, prepare, vision
+from benchmarks.accelerator import app_path, merged, parts, prepare
 from benchmarks.accelerator.parts import OUT, Part
+from engine import timing
 from engine.__main__ import _parser
 from engine.errors import BadInput
 from engine.machine import device
@@ -123,7 +123,7 @@ def test_every_part_is_a_command_that_exists(tmp_path: Path) -> None:
     """The flags of the product's commands are read by its own parser."""
     options = driver._options(["--out", str(tmp_path), "--layers", "2"])
     known = {"benchmarks.full_size", "benchmarks.accelerator.prepare"}
-    known |= {"benchmarks.accelerator.app_path", "benchmarks.accelerator.vision"}
+    known |= {"benchmarks.accelerator.app_path"}
     for one in parts.parts(options):
         module, *words = one.command
         if module == "engine":
@@ -164,7 +164,7 @@ def test_what_is_prepared_is_not_made_again(work: Path) -> None:
 
 @pytest.mark.slow
 def test_the_models_load_answer_and_reuse_what_they_kept(setup: app_path.Setup) -> None:
-    found = app_path._sections(setup, ["together", "features", "prefixes", "drafting"])
+    found = app_path._sections(setup, ["together", "features", "prefixes"])
     assert not [one for one in found.values() if "failed" in one]
     assert found["together"]["all_at_once"] is True
     for name in app_path.ALL:
@@ -174,7 +174,6 @@ def test_the_models_load_answer_and_reuse_what_they_kept(setup: app_path.Setup) 
         kept = found["features"][name]
         assert kept["equal"] and kept["read_from_cache"] and kept["feature_bytes"] > 0
         assert found["prefixes"][name]["equal"] and found["prefixes"][name]["prefix_tokens"] > 500
-    assert list(found["drafting"]["lookup"]) == ["2", "5"]
     assert list(merged._unequal(found)) == []
 
 
@@ -271,50 +270,20 @@ def test_control_a_run_that_fits_after_all_is_named(
     assert list(merged._unequal(found)) == ["refused"]
 
 
-# stage 3
-
-
-@pytest.fixture(scope="module")
-def llava() -> Any:
-    return random_models.build("llava", "bfloat16", torch.device("cpu"), 1, 64)
-
-
-@torch.inference_mode()
-def test_the_tower_under_test_is_the_models_own(llava: Any) -> None:
-    pixels = torch.randn(2, 3, 336, 336).bfloat16()
-    rows = llava.encode(SimpleNamespace(pixels=pixels)).rows
-    assert torch.equal(vision._Vision(llava.model.model)(pixels).flatten(0, 1), rows)
-
-
-@torch.inference_mode()
-def test_a_way_that_computes_something_else_is_not_within_rounding(
-    llava: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_clock_that_does_not_wait_is_noticed(
+    card: app_path.Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch, "compile", lambda module, **_: lambda p: module(p) * 1.05)
-    found = vision.ways(llava.model.model, torch.randn(1, 3, 336, 336).bfloat16(), 1)
-    assert found["channels last"]["within_rounding"] is True
-    assert found["compiled"]["within_rounding"] is False
-    assert "No viable backend" in found["attention: cuDNN"]["failed"]  # not on a CPU
-
-
-def test_a_clock_that_does_not_wait_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device's events are the truth; here the clock is what the planted fault makes of it."""
-    from engine import timing
-
     plain = timing.synchronizer
 
-    def timed(*_: Any) -> tuple[float, float]:
-        return (10.1, 10.0) if timing.synchronizer is plain else (0.4, 10.0)
+    def ratios(*_: Any) -> list[float]:
+        return [1.01, 1.02] if timing.synchronizer is plain else [0.04, 0.05]
 
-    model = SimpleNamespace(vision_tower=torch.nn.Identity(), config=SimpleNamespace())
-    model.multi_modal_projector = torch.nn.Identity()
-    model.config.vision_feature_layer = -2
-    monkeypatch.setattr(vision, "_timed", timed)
-    found = vision.clock(model, torch.empty(0), CUDA, 3)
-    assert found["clock_over_events"]["median"] == 1.01 and found["planted_fault_noticed"] is True
+    monkeypatch.setattr(app_path, "_clock_ratios", ratios)
+    assert app_path.clock(card)["planted_fault_noticed"] is True
     assert timing.synchronizer is plain
-    monkeypatch.setattr(vision, "_timed", lambda *_: (10.1, 10.0))  # the fault changes nothing
-    assert vision.clock(model, torch.empty(0), CUDA, 3)["planted_fault_noticed"] is False
+    monkeypatch.setattr(app_path, "_clock_ratios", lambda *_: [1.01, 1.02])  # it changes nothing
+    assert app_path.clock(card)["planted_fault_noticed"] is False
 
 
 # what becomes of the figures
@@ -377,34 +346,31 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_ratios_have_their_targets_and_differences_are_named(folder: Path) -> None:
+def test_figures_become_rows_and_differences_are_named(folder: Path) -> None:
     found = merged.merged(folder)
     lines = {row["what"]: row for row in found["rows"]}
-    assert lines["EventGPT-7b: 64 tokens, compiled"]["target"] == 4.0
-    assert lines["EventGPT-7b: 64 tokens, compiled"]["ratio"] == 4.67
-    assert lines["EventGPT-7b: bandwidth used, eager: 33 %"]["ratio"] == 0.55
-    batch = "EventGPT-7b: batch of 8, tokens a second over stages 3 and 4 (1: 60, 8: 400, 16: 410)"
-    assert lines[batch]["ratio"] == 6.67  # 16 gives less than a tenth more
+    compiled = lines["EventGPT-7b: 64 tokens, compiled"]
+    assert compiled["target"] == 4.0 and compiled["ratio"] == pytest.approx(140 / 30)
+    assert lines["EventGPT-7b: eager, tokens a second, 33 % of a copy's bandwidth"]["median"] == 66
+    batch = "EventGPT-7b: batch of 16, tokens a second over stages 3 and 4"
+    assert lines[batch]["median"] == 410 and not any("batch of 32" in what for what in lines)
+    assert lines["eventgpt-7b: stage 3, read"]["median"] == 2.0
     assert found["unequal"] == ["app.features.eventgpt-7b.equal"]
-    assert found["verify"]["verify-eventgpt-7b"]["outcomes"] == {"passed": 1, "unresolved": 1}
-    assert len(found["verify"]["verify-eventgpt-7b"]["said"]) == 1
+    assert found["verify"]["verify-eventgpt-7b"] == {"passed": 1, "unresolved": 1}
 
 
-def test_kept_figures_stand_apart_from_those_of_cpus(
+def test_kept_figures_have_a_section(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = tmp_path / "results"
     results.mkdir()
     monkeypatch.setattr("benchmarks.machine.RESULTS", results)
+    assert "No accelerator has been measured" in table.everything(results)
     merged.write(folder)
-    kept = merged.keep(folder)
-    assert kept.name == "accelerator-acme-x1-80gb.json"
-    text = page.sections(results)
-    assert "### ACME X1 80GB" in text and "| 30.0 | 66.0 | 140.0 | 70 % | 70.0 | 15.0 |" in text
-    assert "NOT equal" in text and "20.0 ms computed, 2.0 ms read" in text
-    assert page.chart(kept).read_text().startswith("<svg")
-    assert list(table.sections(results)) == []
-    assert "No accelerator has been measured" in page.sections(tmp_path / "nowhere")
+    assert merged.keep(folder).name == "accelerator-acme-x1-80gb.json"
+    text = table.everything(results)
+    assert "`python -m benchmarks.accelerator`" in text and "ACME X1 80GB" in text
+    assert "| EventGPT-7b: peak memory | 15 GB |" in text and "No accelerator" not in text
 
 
 def test_small_models_are_not_kept(folder: Path) -> None:

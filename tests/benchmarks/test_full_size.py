@@ -72,7 +72,6 @@ def test_it_runs_on_a_machine_with_torch_and_transformers_alone(tmp_path: Path) 
             "equal": True,
             "tokens": 4,
             "first_difference": None,
-            "at_it": None,
             "control": True,
         }
         assert found["ttft_ms"]["n"] == 1 and found["peak_memory"]["bytes"] > 0
@@ -93,7 +92,7 @@ def small(family: str) -> Any:
 
 
 @pytest.mark.parametrize("family", random_models.FAMILIES)
-def test_a_decoder_that_differs_is_seen_with_its_two_best_scores(
+def test_a_decoder_that_differs_is_seen(
     family: str, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adapter = small(family)
@@ -107,8 +106,6 @@ def test_a_decoder_that_differs_is_seen_with_its_two_best_scores(
     monkeypatch.setattr(full_size.decode, "choose", wrong)
     found = full_size._verify(adapter, request)
     assert (found["equal"], found["first_difference"], found["tokens"]) == (False, 2, 5)
-    best, second = found["at_it"]["two_best_scores"]
-    assert best > second and found["at_it"]["a_tie"] is False
 
 
 def test_the_bytes_a_token_reads_are_the_language_models(sample: Sample) -> None:
