@@ -8,8 +8,8 @@ its samples) with its exact interval.  A ratio whose units are in doubt is no ev
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from engine.analysis.acceptance import amount
@@ -90,14 +90,6 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Without:
-    """Files without evidence for a claim, for one reason."""
-
-    reason: str
-    files: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Headline:
     """A claim, the claimed factor, the files' evidence and a verdict in one sentence.
 
@@ -110,7 +102,7 @@ class Headline:
     stated: float
     evidence: tuple[Evidence, ...]
     verdict: str
-    without: tuple[Without, ...] = ()
+    without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     outcome: ClaimOutcome = "cannot be judged"
 
     @property
@@ -130,38 +122,43 @@ def headlines(files: Iterable[ResultFile], corrected: bool = True) -> tuple[Head
 
 
 def _headline(claim: PublishedClaim, files: Sequence[ResultFile], corrected: bool) -> Headline:
-    evidence, reasons = [], dict[str, tuple[str, ...]]()
+    evidence, without = [], dict[str, tuple[str, ...]]()
     for file in files:
-        if one := _evidence(file, claim, corrected):
-            evidence.append(one)
+        one = _evidence(file, claim, corrected)
+        if isinstance(one, str):
+            without[one] = (*without.get(one, ()), file.name)
         else:
-            reason = _reason(file, claim)
-            reasons[reason] = (*reasons.get(reason, ()), file.name)
+            evidence.append(one)
     ratios = [one.ratio(corrected) or 0.0 for one in evidence if not one.doubted]
     held = [abs(ratio / claim.stated - 1) <= HELD for ratio in ratios]
     verdict = "No imported file has both times, so there is no evidence."
     if ratios:
-        low, high = f"{min(ratios):.2f}x", f"{max(ratios):.2f}x"
-        span = (
-            f"1 file gives {low}" if len(held) == 1 else f"{len(held)} files give {low} to {high}"
-        )
-        verdict = f"{span}; {sum(held)} of {len(held)} within 10 % of {claim.stated:g}x."
+        give = f"{len(held)} files give {min(ratios):.2f}x to" if held[1:] else "1 file gives"
+        within = f"{sum(held)} of {len(held)} within 10 % of {claim.stated:g}x."
+        verdict = f"{give} {max(ratios):.2f}x; {within}"
     if doubted := len(evidence) - len(ratios):
         verdict += f" {doubted} more not counted: units in doubt."
     outcome: ClaimOutcome = "cannot be judged"
-    if held and len(set(held)) == 1:
+    if len(set(held)) == 1:
         outcome = "supported" if held[0] else "not supported"
-    without = tuple(Without(*one) for one in reasons.items())
-    return Headline(
-        claim.name, claim.words, claim.stated, tuple(evidence), verdict, without, outcome
-    )
+    name, words, stated, *_ = claim
+    return Headline(name, words, stated, tuple(evidence), verdict, without, outcome)
 
 
-def _evidence(file: ResultFile, claim: PublishedClaim, corrected: bool) -> Evidence | None:
-    if file.status == "ok" and not file.draft and claim.name == "decoding":
-        return _of_means(file)
-    if file.status != "ok" or not file.draft or not speaks_of_eventgpt(file):
-        return None
+def _evidence(file: ResultFile, claim: PublishedClaim, corrected: bool) -> Evidence | str:
+    """The evidence, or why there is none: the file lacks the two times of the claim."""
+    if file.status == "failed":
+        return "the run failed: there is no result" if file.failures else "has no usable result"
+    if file.status == "unknown":
+        return "not usable: another kind of file, or damaged"
+    if not file.draft:
+        means = _of_means(file) if claim.name == "decoding" else None
+        return means or "has times of the target alone and with drafts, but no rows of EventGPT"
+    both = [file.of(model) for model in (file.draft, file.target)]
+    if not all(both):
+        return "has answers of one model only"
+    if not speaks_of_eventgpt(file):
+        return "a model other than EventGPT or its comparison models answered"
     recorded = _ratio_of_means(file, claim.time, corrected=False)
     times = (
         (mine.source, claim.time(other), claim.time(mine))
@@ -169,7 +166,7 @@ def _evidence(file: ResultFile, claim: PublishedClaim, corrected: bool) -> Evide
     )
     pairs = [(clip, slow / fast) for clip, slow, fast in times if slow and fast]
     if recorded is None or not pairs:
-        return None
+        return _untimed(file, claim, [any(map(claim.time, records)) for records in both])
     clips, ratios = zip(*pairs, strict=True)
     enough = len(set(clips)) >= MIN_CLUSTERS
     doubt = _doubt(file, recorded)
@@ -184,6 +181,23 @@ def _evidence(file: ResultFile, claim: PublishedClaim, corrected: bool) -> Evide
         clips=len(set(clips)),
         doubted=bool(doubt),
     )
+
+
+def _untimed(file: ResultFile, claim: PublishedClaim, timed: Sequence[bool]) -> str:
+    """Why there are no pairs of times; timed: whether a model has any."""
+    parts = {file.group.stages.get(key) for record in file.records for key in record.times}
+    if not parts:
+        return "has no times"
+    if any(timed):
+        models = f"{claim.what} is timed for one model only"
+        return f"no sample has {claim.what} of both models" if all(timed) else models
+    if claim.name == "overall":
+        return "its totals do not include loading" if "total" in parts else "has no totals"
+    if claim.name == "loading" and "load+preprocess" in parts:
+        return "loading is timed together with preprocessing"
+    if claim.name == "decoding" and "total" in parts:
+        return "only whole answers are timed, decoding not separately"
+    return f"{claim.what} is not timed"
 
 
 def _of_means(file: ResultFile) -> Evidence | None:
@@ -205,11 +219,9 @@ def _of_means(file: ResultFile) -> Evidence | None:
         notes.append(f"{NAMES['video_llava']}: {_all_at(theirs)}")
     else:
         notes += _cut(file, "baseline", corrected=True)
-    doubt = _doubt(file, ratio)
-    all_notes = (*doubt, *notes, *_failed(file))
-    return Evidence(
-        file.name, NAMES["video_llava"], 0, ratio, None, None, all_notes, doubted=bool(doubt)
-    )
+    doubt, other = _doubt(file, ratio), NAMES["video_llava"]
+    notes = [*doubt, *notes, *_failed(file)]
+    return Evidence(file.name, other, 0, ratio, None, None, tuple(notes), doubted=bool(doubt))
 
 
 def _ratio_of_means(file: ResultFile, time: ClaimTime, corrected: bool) -> float | None:
@@ -221,38 +233,6 @@ def _ratio_of_means(file: ResultFile, time: ClaimTime, corrected: bool) -> float
     if not slow or not fast or sum(fast) <= 0:
         return None
     return (math.fsum(slow) / len(slow)) / (math.fsum(fast) / len(fast))
-
-
-def _reason(file: ResultFile, claim: PublishedClaim) -> str:
-    """Why this file lacks the two times of a claim."""
-    if file.status == "failed":
-        return "the run failed: there is no result" if file.failures else "has no usable result"
-    if file.status == "unknown":
-        return "not usable: another kind of file, or damaged"
-    if not file.draft:
-        return "has times of the target alone and with drafts, but no rows of EventGPT"
-    both = [file.of(model) for model in (file.draft, file.target)]
-    parts = {file.group.stages.get(key) for record in file.records for key in record.times}
-    timed = [any(claim.time(record) is not None for record in records) for records in both]
-    untimed = f"{claim.what} is not timed"
-    if claim.name == "overall":
-        untimed = "its totals do not include loading" if "total" in parts else "has no totals"
-    elif claim.name == "loading" and "load+preprocess" in parts:
-        untimed = "loading is timed together with preprocessing"
-    elif claim.name == "decoding" and "total" in parts:
-        untimed = "only whole answers are timed, decoding not separately"
-    reasons = (
-        (not all(both), "has answers of one model only"),
-        (
-            not speaks_of_eventgpt(file),
-            "a model other than EventGPT or its comparison models answered",
-        ),
-        (not parts, "has no times"),
-        (all(timed), f"no sample has {claim.what} of both models"),
-        (any(timed), f"{claim.what} is timed for one model only"),
-        (True, untimed),
-    )
-    return next(words for applies, words in reasons if applies)
 
 
 def _doubt(file: ResultFile, ratio: float) -> tuple[str, ...]:

@@ -138,7 +138,7 @@ def claim_blocks(headline: Headline) -> list[Block]:
         median = times(one.paired.median, span) if one.paired else NONE
         ratios = (times(one.recorded), times(one.corrected), median)
         rows.append((one.file, one.other, one.amount, *ratios, "; ".join(one.notes) or NONE))
-    reasons = tuple(f"{one.reason}: {', '.join(one.files)}" for one in headline.without)
+    reasons = tuple(f"{why}: {', '.join(files)}" for why, files in headline.without.items())
     why = "Files without evidence for this claim, and why:"
     made: list[Block] = [Paragraph(headline.verdict), *_table(columns, rows, len(columns))]
     return [*made, Bullets(reasons, why)] if reasons else made
