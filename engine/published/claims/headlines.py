@@ -14,15 +14,17 @@ from typing import Literal, NamedTuple
 
 from engine.analysis.acceptance import amount
 from engine.analysis.statistics import MIN_CLUSTERS, Interval, median_interval
+from engine.published.audit import RULES
 from engine.published.audit.findings import SEARCHES
 from engine.published.claims.waterfall import named, waterfall
 from engine.published.read import answer_pairs
-from engine.published.read.record_types import EOS, NAMES, AnswerRecord, ResultFile
-from engine.published.read.who_answered import KEY_FAMILY, ONE_IMAGE, shown, speaks_of_eventgpt
+from engine.published.read.record_types import NAMES, AnswerRecord, ResultFile
+from engine.published.read.who_answered import KEY_FAMILY, speaks_of_eventgpt
 from engine.quoting import precise_ms
 
 HELD = 0.1  # a ratio within 10 % of the claim supports it
-SAME_FROM = 3  # answers
+# rules of the audit whose findings make a ratio hard to interpret, the second of decoded answers
+NOTED, OF_ANSWERS = ("label", "one_image", "failures"), ("degenerate", "capped")
 LIMITS = ("max_new_tokens", "max_tokens")
 IMPLAUSIBLE = 100.0  # times as fast: mixed seconds and milliseconds are more likely
 ADDS_UP = 0.05  # of a total
@@ -214,13 +216,9 @@ def _of_means(file: ResultFile) -> Evidence | None:
         notes.append(_ratios(file, theirs / mine, ratio / (theirs / mine)))
     limit = next((file.config[key] for key in LIMITS if key in file.config), None)
     if mine and mine == limit:  # a mean that is the most there can be
-        notes.append(f"{NAMES['eventgpt']}: {_all_at(mine)}")
-    if theirs and theirs == limit:
-        notes.append(f"{NAMES['video_llava']}: {_all_at(theirs)}")
-    else:
-        notes += _cut(file, "baseline", corrected=True)
+        notes.append(f"{NAMES['eventgpt']}: all answers stopped at {mine:,.0f} tokens")
     doubt, other = _doubt(file, ratio), NAMES["video_llava"]
-    notes = [*doubt, *notes, *_failed(file)]
+    notes = [*doubt, *notes, *_findings(file, (*NOTED, *OF_ANSWERS))]
     return Evidence(file.name, other, 0, ratio, None, None, tuple(notes), doubted=bool(doubt))
 
 
@@ -264,9 +262,6 @@ def _adds_up(record: AnswerRecord) -> bool:
 
 def _notes(file: ResultFile, claim: str, corrected: bool) -> Iterator[str]:
     """What makes a ratio hard to interpret, for a file with rows of both models."""
-    identity = file.identities[file.target]
-    if identity.agrees is False:
-        yield f"labelled {identity.claimed}, but {shown(identity)} answered"
     if KEY_FAMILY.get(file.draft) != "eventgpt":
         yield f"the draft is {file.draft}, not EventGPT"
     if claim != "loading":
@@ -278,41 +273,17 @@ def _notes(file: ResultFile, claim: str, corrected: bool) -> Iterator[str]:
             yield _ratios(file, fall.tokens_ratio, fall.per_token_ratio) + doubt
         elif work:
             yield _ratios(file, work.tokens, work.per_token)
-    if any(record.context in ONE_IMAGE for record in file.of(file.draft)):
-        yield "EventGPT got one event image"
-    for model in (file.draft, file.target) if claim != "loading" else ():
-        texts = [record.text for record in file.of(model) if record.text is not None]
-        if len(texts) >= SAME_FROM and len(set(texts)) == 1:
-            who = shown(file.identities[model], corrected)
-            yield f"{who} gave the same answer to all {len(texts):,}"
-        yield from _cut(file, model, corrected)
-    yield from _failed(file)
+    yield from _findings(file, NOTED if claim == "loading" else (*NOTED, *OF_ANSWERS))
+
+
+def _findings(file: ResultFile, rules: Sequence[str]) -> Iterator[str]:
+    """What the audit says about the two models, in the first sentence of each finding."""
+    for rule in RULES:
+        for finding in rule.findings(file) if rule.name in rules else ():
+            if not file.draft or finding.model in ("", file.draft, file.target):
+                yield finding.message.partition(". ")[0].removesuffix(".")
 
 
 def _ratios(file: ResultFile, tokens: float, per_token: float) -> str:
     after = " after the first" if file.group.first_token_in_prefill else ""
     return f"{tokens:.2f}x the tokens at {per_token:.2f}x the time per token{after}"
-
-
-def _all_at(tokens: float) -> str:
-    return f"all answers stopped at {tokens:,.0f} tokens"
-
-
-def _cut(file: ResultFile, model: str, corrected: bool) -> Iterator[str]:
-    """Whether a limit stopped the model's answers."""
-    if model in file.models:
-        name = shown(file.identities[model], corrected)
-        cut = answer_pairs.cut(file, model)
-        ends = [record.ids[-1] == EOS for record in file.of(model, corrected=True) if record.ids]
-        if cut and len(cut.records) == cut.answers:
-            yield f"{name}: {_all_at(cut.tokens)}"
-        elif cut:
-            stopped = f"{len(cut.records):,} of {cut.answers:,} answers stopped"
-            yield f"{name}: {stopped} at {cut.tokens:,} tokens"
-        elif ends and not any(ends):
-            yield f"{name}: no answer has an end-of-text id"
-
-
-def _failed(file: ResultFile) -> list[str]:
-    failed = len(file.failures)
-    return [f"{failed:,} of {file.samples + failed:,} samples failed"] if failed else []
