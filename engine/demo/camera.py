@@ -22,6 +22,7 @@ NEAR = 1.2  # metres; nothing nearer is drawn
 # What a pixel shows, in the order of the dense training labels.
 KINDS = ("sky", "land", "road", "car", "truck", "person", "tree", "building", "rail", "post")
 KIND = {name: number for number, name in enumerate(KINDS)}
+GLOW = "glow"  # in place of a kind
 
 
 @dataclass(frozen=True)
@@ -74,27 +75,19 @@ class Canvas:
         self._ink = ImageDraw.Draw(picture)
         self._map = ImageDraw.Draw(labels)
 
-    def polygon(
-        self, points: list[Point], colour: Colour, z: float, kind: str = "", glow: bool = False
-    ) -> None:
-        """Fill in pixels; with a kind the label map is filled too; glow ignores the light."""
-        self._ink.polygon(points, fill=self._fill(colour, z, glow))
-        if kind:
+    def polygon(self, points: list[Point], colour: Colour, z: float, kind: str = "") -> None:
+        """Fill in pixels; with a kind the label map is filled too; GLOW ignores the light."""
+        self._ink.polygon(points, fill=self._fill(colour, z, kind))
+        if kind in KIND:
             self._map.polygon([(x / 2, y / 2) for x, y in points], fill=KIND[kind])
 
     def ellipse(
-        self,
-        middle: Point,
-        radii: Point,
-        colour: Colour,
-        z: float,
-        kind: str = "",
-        glow: bool = False,
+        self, middle: Point, radii: Point, colour: Colour, z: float, kind: str = ""
     ) -> None:
         """Fill an upright ellipse; middle and radii in pixels at the drawn size."""
         (x, y), (rx, ry) = middle, radii
-        self._ink.ellipse((x - rx, y - ry, x + rx, y + ry), fill=self._fill(colour, z, glow))
-        if kind:
+        self._ink.ellipse((x - rx, y - ry, x + rx, y + ry), fill=self._fill(colour, z, kind))
+        if kind in KIND:
             box = ((x - rx) / 2, (y - ry) / 2, (x + rx) / 2, (y + ry) / 2)
             self._map.ellipse(box, fill=KIND[kind])
 
@@ -115,32 +108,22 @@ class Canvas:
         z: float,
         colour: Colour,
         kind: str = "",
-        glow: bool = False,
     ) -> None:
         """A rectangle in metres that faces the camera at depth z."""
         (x0, y0), (x1, y1) = self.camera.point(left, high, z), self.camera.point(right, low, z)
-        self.polygon([(x0, y0), (x1, y0), (x1, y1), (x0, y1)], colour, z, kind, glow)
+        self.polygon([(x0, y0), (x1, y0), (x1, y1), (x0, y1)], colour, z, kind)
 
     def wall(
-        self,
-        x: float,
-        depths: Point,
-        heights: Point,
-        colour: Colour,
-        z: float,
-        kind: str = "",
-        glow: bool = False,
+        self, x: float, depths: Point, heights: Point, colour: Colour, z: float, kind: str = ""
     ) -> None:
         """A rectangle in metres along the road, at x, lit as at depth z."""
         (near, far), (low, high) = depths, heights
         corners = [(low, near), (high, near), (high, far), (low, far)]
         points = [self.camera.point(x, y, depth) for y, depth in corners]
-        self.polygon(points, colour, z, kind, glow)
+        self.polygon(points, colour, z, kind)
 
-    def _fill(self, colour: Colour, z: float, glow: bool) -> tuple[int, int, int]:
-        return (
-            (int(colour[0]), int(colour[1]), int(colour[2])) if glow else self.light.on(colour, z)
-        )
+    def _fill(self, colour: Colour, z: float, kind: str) -> tuple[int, ...]:
+        return tuple(map(int, colour)) if kind == GLOW else self.light.on(colour, z)
 
 
 def shade(colour: Colour, factor: float) -> Colour:

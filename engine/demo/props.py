@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from engine.demo.camera import NEAR, Canvas, Colour, pick_colour, shade
+from engine.demo.camera import GLOW, NEAR, Canvas, Colour, pick_colour, shade
 
 WALLS: tuple[Colour, ...] = ((176, 128, 100), (200, 188, 164), (148, 146, 150), (168, 92, 76))
 LEAVES: tuple[Colour, ...] = ((58, 112, 46), (78, 132, 52), (42, 92, 54), (146, 122, 44))
@@ -127,7 +127,7 @@ def _house(
         glows = canvas.light.night and lit[number % len(lit)]
         colour = (250, 208, 120) if glows else (58, 70, 88)
         low = 0.9 + floor * 2.8
-        canvas.wall(x, (start, end), (low, low + 1.5), colour, middle, "", glows)
+        canvas.wall(x, (start, end), (low, low + 1.5), colour, middle, GLOW if glows else "")
 
 
 def make_rail(rng: np.random.Generator, side: int, x: float, reach: float) -> list[Prop]:
@@ -191,7 +191,7 @@ def _post(x: float, height: float, sign: bool, canvas: Canvas, z: float, time: f
     canvas.box(left, right, height - 0.1, height, z, grey, "post")
     if canvas.light.night:
         lamp = camera.point(x + reach, height - 0.15, z)
-        canvas.ellipse(lamp, (0.3 * scale, 0.16 * scale), (255, 226, 160), z, glow=True)
+        canvas.ellipse(lamp, (0.3 * scale, 0.16 * scale), (255, 226, 160), z, GLOW)
 
 
 def make_vehicle(rng: np.random.Generator, truck: bool, motion: str) -> Prop:
@@ -254,9 +254,9 @@ def _lamps(half: float, canvas: Canvas, z: float, low: float, high: float) -> No
         if night:
             middle = canvas.camera.point((inner + outer) / 2, (low + high) / 2, z)
             reach = 0.2 * canvas.camera.scale(z)
-            canvas.ellipse(middle, (reach, reach), (120, 26, 20), z, glow=True)
+            canvas.ellipse(middle, (reach, reach), (120, 26, 20), z, GLOW)
         colour = (255, 70, 48) if night else (196, 30, 26)
-        canvas.box(inner, outer, low, high, z, colour, glow=night)
+        canvas.box(inner, outer, low, high, z, colour, GLOW if night else "")
 
 
 def make_person(rng: np.random.Generator, side: int, speed: float) -> Prop:
