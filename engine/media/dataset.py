@@ -120,19 +120,17 @@ def search(
 
 
 def _folder(root: Path) -> Path:
+    why = "is no folder"
     try:
         path = root.expanduser()
         if path.is_dir():
             return path.resolve()
-        exists = path.exists()
+        why = why if path.exists() else "does not exist"
     except (OSError, ValueError, RuntimeError) as error:
-        raise DatasetError(
-            f"The dataset root {quoted(str(root))} cannot be read ({reason(error)}): check it."
-        ) from error
-    state = "is a file" if exists else "does not exist"
+        why = f"cannot be read ({reason(error)})"
     raise DatasetError(
-        f"The dataset root {quoted(str(root))} {state}: give the folder that holds {STEM}.json, "
-        "a benchmark or event files."
+        f"The dataset root {quoted(str(root))} {why}: give the folder that holds {STEM}.json, a "
+        "benchmark or event files."
     )
 
 

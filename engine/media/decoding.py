@@ -41,6 +41,7 @@ _FORMATS = {"mp4": "mov,mp4,m4a,3gp,3g2,mj2", "matroska": "matroska,webm"}
 UNPROBED = {"skip_frame": "all", "analyzeduration": "1"}
 THREADS = 0  # as many as there are cores
 MAX_FRAMES = 1_000_000
+NO_FRAMES = "holds no frames: encode it again or pick another clip."
 # A few kilobytes can describe hours of large still pictures.  A healthy clip has at most some
 # hundred pixels per byte; a short clip of a still scene may have more.
 MAX_DECODED = 5_000_000_000  # pixels, or as many as the file has bytes for
@@ -120,6 +121,16 @@ def _check(clip: InputContainer, name: str) -> None:
             f"{name} is {stream.width:,} x {stream.height:,} pixels: make it smaller than "
             f"{MAX_PIXELS:,} pixels."
         )
+
+
+def pictures(data: Data, name: str) -> Iterator[Image]:
+    """Every frame in order, one at a time; MediaError if there is none."""
+    with container(data, name) as clip:
+        frame = None
+        for frame in clip.decode(clip.streams.video[0]):
+            yield pixels(frame)
+        if frame is None:
+            raise MediaError(f"{name} {NO_FRAMES}")
 
 
 def all_frames(

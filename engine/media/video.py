@@ -92,7 +92,7 @@ def _of_all(data: Data, name: str, choice: Choice) -> Clip:
         wanted = list(choice(count))
         kept, count, damaged = decoding.all_frames(data, name, wanted)
     if not wanted or not count:
-        raise MediaError(f"{name} holds no frames: encode it again or pick another clip.")
+        raise MediaError(f"{name} {decoding.NO_FRAMES}")
     notes = []
     if count != expected:
         notes.append(f"{name} announces {expected:,} frames; {count:,} could be decoded.")
@@ -103,11 +103,7 @@ def _of_all(data: Data, name: str, choice: Choice) -> Clip:
 
 def first(data: Data, name: str) -> Image:
     """Frame 0 of a clip, for previews; no later frame is decoded."""
-    with container(data, name) as clip:
-        frame = next(clip.decode(clip.streams.video[0]), None)
-        if frame is None:
-            raise MediaError(f"{name} holds no frames: encode it again or pick another clip.")
-        return decoding.pixels(frame)
+    return next(decoding.pictures(data, name))
 
 
 def times(path: Path) -> tuple[float, ...]:

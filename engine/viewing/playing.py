@@ -6,7 +6,7 @@ For people to look at: models get their frames from media_sources.py.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from itertools import chain, islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from engine.errors import MediaError
 from engine.media import decoding, images, video
 from engine.media.decoding import container
-from engine.media.media_files import Data, content, label, large
+from engine.media.media_files import content, label, large
 from engine.types import Image, Sample
 
 MAX_BYTES = 32 << 20  # of a clip that is played as it is
@@ -82,21 +82,12 @@ def _clip(path: Path) -> PlayableClip:
     elif times[-1]:  # from 1 to 60 frames per second, by the frames' times in microseconds
         mean = Fraction((len(times) - 1) * 1_000_000 / times[-1]).limit_denominator(100)
         rate = min(max(mean, Fraction(1)), Fraction(60))
+    frames = (images.shrink(image, MAX_WIDTH) for image in decoding.pictures(data, name))
     return PlayableClip(
-        encode_mp4(_decoded(data, name), rate, _QUICK),
+        encode_mp4(islice(frames, MAX_FRAMES), rate, _QUICK),
         f"Encoded again for the browser: at most {MAX_FRAMES} frames, {MAX_WIDTH} pixels wide, "
         f"{float(rate):.4g} frames per second{unknown}.",
     )
-
-
-def _decoded(data: Data, name: str) -> Iterator[Image]:
-    """The first frames of a clip, small, one at a time."""
-    with container(data, name) as clip:
-        frame = None
-        for frame in islice(clip.decode(clip.streams.video[0]), MAX_FRAMES):
-            yield images.shrink(decoding.pixels(frame), MAX_WIDTH)
-        if frame is None:
-            raise MediaError(f"{name} holds no frames: encode it again or pick another clip.")
 
 
 def _folder(paths: tuple[Path, ...]) -> PlayableClip:

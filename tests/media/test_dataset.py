@@ -357,7 +357,7 @@ def test_roots_that_are_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DatasetError, match=r"nowhere' does not exist: give .* or event files"):
         dataset.read(Path("nowhere"))
-    with pytest.raises(DatasetError, match=r"file' is a file: give the folder"):
+    with pytest.raises(DatasetError, match=r"file' is no folder: give the folder"):
         dataset.read(put(Path("file")))
     for odd in ("\0", "x" * 5000, "~nobody-of-this-name/x"):
         with pytest.raises(DatasetError, match="dataset root"):
