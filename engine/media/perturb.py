@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,7 @@ MAX_EVENTS = 1 << 24  # with those of hot pixels: about 1 GB while they are merg
 WHITE = 255
 
 Mask = npt.NDArray[np.bool_]
-Times = npt.NDArray[np.int64]
+Frames = npt.NDArray[np.int64]  # or pixels, by number
 
 
 class CannotPerturb(MediaError):
@@ -67,79 +66,10 @@ class Changes:
         return f" perturbed {self} {self.sample}" if self else ""
 
 
-# Events.
-def stream(plain: Events, changes: Changes, name: str) -> Events:
-    """The changed stream; MediaError if nothing is left of it or it becomes too large.
-
-    Drop and jitter are drawn per event of the plain stream; hot pixels fire, and the window is cut,
-    between its first and last event.  The rate is lowered last, as at the output of a sensor.
-    """
-    if not changes:
-        return plain
-    begin, after = int(plain.t.min()), int(plain.t.max()) + 1
-    kept = _arrived(len(plain), changes)
-    if deviation := changes.strength("jitter"):
-        noise = changes.generator("jitter").standard_normal(len(plain)) * deviation
-        moved = replace(plain, t=plain.t + np.rint(noise).astype(np.int64))
-        found = _ordered(moved.take(kept))
-    else:
-        found = plain.take(kept)
-    found = _with_hot_pixels(found, changes, begin, after, name)
-    if share := changes.strength("window"):
-        low, high = middle(begin, after, share)
-        found = found.take((found.t >= low) & (found.t < high))
-    if share := changes.strength("rate"):
-        found = _ordered(found)
-        phase = changes.generator("rate").random()
-        found = found.take(evenly(len(found), share, phase))
-    if not len(found):
-        raise MediaError(f"{name} has no event left after {changes}: choose a lower strength.")
-    return found
-
-
 def _arrived(count: int, changes: Changes) -> Mask:
     """Each of `count` things arrives with probability 1 - strength of "drop"."""
     share = changes.strength("drop")
     return changes.generator("drop").random(count) >= share if share else np.ones(count, np.bool_)
-
-
-def _ordered(events: Events) -> Events:
-    """By time; events of one time stay in file order."""
-    return events.take(np.argsort(events.t, kind="stable"))
-
-
-def _with_hot_pixels(events: Events, changes: Changes, begin: int, after: int, name: str) -> Events:
-    """With an event every HOT_US at each hot pixel, merged by time."""
-    share = changes.strength("hot")
-    if not share:
-        return events
-    generator, pixels = changes.generator("hot"), events.width * events.height
-    hot = hot_pixels(generator, pixels, share)
-    phases = generator.integers(0, HOT_US, pixels)[hot]
-    polarity = generator.integers(0, 2, pixels, dtype=np.uint8)[hot]
-    counts = np.maximum(0, -((begin + phases - after) // HOT_US))
-    if len(events) + int(counts.sum()) > MAX_EVENTS:
-        raise MediaError(
-            f"{name} with {len(hot):,} hot pixels has more than {MAX_EVENTS:,} events: choose a "
-            "lower strength, or a shorter window as in --window 0s+50ms."
-        )
-    which = np.repeat(np.arange(len(hot)), counts)
-    ticks = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
-    x = (hot[which] % events.width).astype(np.uint16)
-    y = (hot[which] // events.width).astype(np.uint16)
-    t = (begin + phases[which] + ticks * HOT_US).astype(np.int64)
-    added = zip("xytp", (x, y, t, polarity[which]), strict=True)
-    joined: dict[str, Any] = {
-        key: np.concatenate([getattr(events, key), more]) for key, more in added
-    }
-    return _ordered(replace(events, **joined))
-
-
-def hot_pixels(generator: np.random.Generator, pixels: int, share: float) -> npt.NDArray[np.int64]:
-    """The numbers of the hot pixels, ascending: at least one; more strength adds to them."""
-    count = max(1, round(share * pixels))
-    order = np.argsort(generator.random(pixels), kind="stable")
-    return np.sort(order[:count])
 
 
 def middle(begin: int, after: int, share: float) -> tuple[int, int]:
@@ -154,6 +84,66 @@ def evenly(count: int, share: float, phase: float = 0.0) -> Mask:
     steps = np.floor(np.arange(count + 1) * (1 - share) + phase)
     stays: Mask = steps[1:] > steps[:-1]
     return stays
+
+
+def hot_pixels(generator: np.random.Generator, pixels: int, share: float) -> Frames:
+    """The numbers of the hot pixels, ascending: at least one; more strength adds to them."""
+    order = np.argsort(generator.random(pixels), kind="stable")
+    return np.sort(order[: max(1, round(share * pixels))])
+
+
+# Events.
+def stream(plain: Events, changes: Changes, name: str) -> Events:
+    """The changed stream; MediaError if nothing is left of it or it becomes too large.
+
+    Drop and jitter are drawn per event of the plain stream; hot pixels fire, and the window is cut,
+    between its first and last event.  The rate is lowered last, as at the output of a sensor.
+    """
+    if not changes:
+        return plain
+    begin, after = int(plain.t.min()), int(plain.t.max()) + 1
+    found = plain.take(_arrived(len(plain), changes))
+    if deviation := changes.strength("jitter"):
+        noise = changes.generator("jitter").standard_normal(len(plain)) * deviation
+        moved = replace(plain, t=plain.t + np.rint(noise).astype(np.int64))
+        found = _ordered(moved.take(_arrived(len(plain), changes)))
+    if changes.strength("hot"):
+        found = _with_hot_pixels(found, changes, begin, after, name)
+    if share := changes.strength("window"):
+        low, high = middle(begin, after, share)
+        found = found.take((found.t >= low) & (found.t < high))
+    if share := changes.strength("rate"):
+        phase = changes.generator("rate").random()
+        found = _ordered(found).take(evenly(len(found), share, phase))
+    if not len(found):
+        raise MediaError(f"{name} has no event left after {changes}: choose a lower strength.")
+    return found
+
+
+def _ordered(events: Events) -> Events:
+    """By time; events of one time stay in file order."""
+    return events.take(np.argsort(events.t, kind="stable"))
+
+
+def _with_hot_pixels(events: Events, changes: Changes, begin: int, after: int, name: str) -> Events:
+    """With an event every HOT_US at each hot pixel, merged by time."""
+    pixels, generator = events.width * events.height, changes.generator("hot")
+    hot = hot_pixels(generator, pixels, changes.strength("hot"))
+    phases = generator.integers(0, HOT_US, pixels)[hot]
+    polarity = generator.integers(0, 2, pixels, dtype=np.uint8)[hot]
+    counts = np.maximum(0, -((begin + phases - after) // HOT_US))
+    if len(events) + int(counts.sum()) > MAX_EVENTS:
+        raise MediaError(
+            f"{name} with {len(hot):,} hot pixels has more than {MAX_EVENTS:,} events: choose a "
+            "lower strength, or a shorter window as in --window 0s+50ms."
+        )
+    which = np.repeat(np.arange(len(hot)), counts)
+    ticks = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+    y, x = np.divmod(hot[which], events.width)
+    t = begin + phases[which] + ticks * HOT_US
+    x, y = (np.append(*pair).astype(np.uint16) for pair in ((events.x, x), (events.y, y)))
+    p = np.append(events.p, polarity[which])
+    return _ordered(replace(events, x=x, y=y, t=np.append(events.t, t), p=p))
 
 
 # Frames.
@@ -176,41 +166,33 @@ class FrameChanges:
         self.plain = list(self.rule(count))
         if not self.changes or not self.plain:
             return self.plain
-        asked = [one for one in self.changes.found if one.change != "hot"]
+        asked = [each for each in self.changes.found if each.change != "hot"]
         if count == 1 and asked:
             raise CannotPerturb(
                 f"{self.what} is a single picture, and {asked[0]} needs several frames: leave it "
                 "out, or pick another sample."
             )
-        there = self._available(count)
+        # The frames in the window, thinned to the lower frame rate; at least one.
+        there = np.arange(*middle(0, count, self.changes.strength("window")), dtype=np.int64)
+        if share := self.changes.strength("rate"):
+            left = evenly(len(there), share, self.changes.generator("rate").random())
+            there = there[left] if left.any() else there[:1]
         wanted = there[self.rule(len(there))]
-        return self._received(self._moved(wanted, there), there, count)
+        if deviation := self.changes.strength("jitter"):
+            wanted = self._moved(wanted, there, deviation)
+        return self._received(wanted.tolist(), there, count)
 
     def notes(self, indices: Sequence[int]) -> Iterator[str]:
         """What the changes did to the choice; nothing without changes."""
-        if not self.changes:
-            return
-        others = sum(a != b for a, b in zip_longest(indices, self.plain))
-        hot = self.changes.strength("hot")
-        white = f", and {hot:.6g} of the pixels are white" if hot else ""
-        moved = f"{others:,} of {len(self.plain):,} chosen frames are others"
-        yield f"Perturbed by {self.changes}: {moved}{white}."
+        if self.changes:
+            others = sum(a != b for a, b in zip_longest(indices, self.plain))
+            hot = self.changes.strength("hot")
+            white = f", and {hot:.6g} of the pixels are white" if hot else ""
+            moved = f"{others:,} of {len(self.plain):,} chosen frames are others"
+            yield f"Perturbed by {self.changes}: {moved}{white}."
 
-    def _available(self, count: int) -> npt.NDArray[np.int64]:
-        """The frames in the window, thinned to the lower frame rate; at least one."""
-        low, high = middle(0, count, self.changes.strength("window"))
-        inside = np.arange(low, high, dtype=np.int64)
-        share = self.changes.strength("rate")
-        if not share:
-            return inside
-        left = inside[evenly(len(inside), share, self.changes.generator("rate").random())]
-        return left if len(left) else inside[:1]
-
-    def _moved(self, wanted: npt.NDArray[np.int64], there: npt.NDArray[np.int64]) -> list[int]:
+    def _moved(self, wanted: Frames, there: Frames, deviation: float) -> Frames:
         """The frames at the moved moments, in order: the last one there at that time."""
-        deviation = self.changes.strength("jitter")
-        if not deviation:
-            return [int(index) for index in wanted]
         rate = self.rate() if self.rate else None
         if not rate:
             raise CannotPerturb(
@@ -220,12 +202,10 @@ class FrameChanges:
         noise = self.changes.generator("jitter").standard_normal(len(wanted)) * deviation
         moments = np.sort(wanted + np.rint(noise * rate / 1_000_000))
         places = np.searchsorted(there, moments, side="right") - 1
-        return [int(there[place]) for place in np.clip(places, 0, len(there) - 1)]
+        return there[np.clip(places, 0, len(there) - 1)]
 
-    def _received(self, wanted: list[int], there: npt.NDArray[np.int64], count: int) -> list[int]:
+    def _received(self, wanted: list[int], there: Frames, count: int) -> list[int]:
         """Lost frames repeat the one shown before; a first one, its neighbour in the clip."""
-        if not self.changes.strength("drop"):
-            return wanted
         arrived = _arrived(count, self.changes)
         known = [int(index) for index in there if arrived[index]]
         if not known:
@@ -241,10 +221,12 @@ class FrameChanges:
 
 def whitened(pictures: Sequence[Image], changes: Changes) -> tuple[Image, ...]:
     """The pictures with the same white pixels in all of one size."""
-    share, found = changes.strength("hot"), list[Image]()
-    for picture in pictures if share else ():
-        height, width = picture.shape[:2]
-        changed: npt.NDArray[Any] = picture.reshape(height * width, 3).copy()
-        changed[hot_pixels(changes.generator("hot"), height * width, share)] = WHITE
-        found.append(changed.reshape(height, width, 3))
-    return tuple(found or pictures)
+    share = changes.strength("hot")
+    if not share:
+        return tuple(pictures)
+    found = list[Image]()
+    for picture in pictures:
+        changed = picture.reshape(-1, 3).copy()
+        changed[hot_pixels(changes.generator("hot"), len(changed), share)] = WHITE
+        found.append(changed.reshape(picture.shape))
+    return tuple(found)

@@ -34,7 +34,6 @@ RECTIFY_MAP = "rectify_map"
 DSEC_SIZE = (640, 480)
 EDGE = 1 << 14  # events at either end that decide the unit
 MAX_UNIT = 64  # bytes of an attribute
-MAX_DEPTH = 4
 MAX_NODES = 512
 MAX_CHUNK = 64 << 20  # bytes
 CACHE = 16 << 20  # bytes of decoded chunks per array
@@ -204,22 +203,16 @@ def _rectified(events: Columns, rectify: npt.NDArray[np.float64], name: str) -> 
 
 
 # Where a file has its arrays.
-def library(name: str, file_name: str) -> Any:
-    """A library of the extra `events`; MediaError with the line that installs it."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MediaError(
-            f"{file_name} needs the library {name}, which cannot be imported: run "
-            "`pip install -r requirements-events.txt`."
-        ) from error
-
-
 @contextmanager
 def file_of(path: Path, name: str) -> Iterator[Any]:
     """The file as an h5py.File; its errors are raised as MediaError until it is closed."""
-    h5py = library("h5py", name)
-    library("hdf5plugin", name)  # registers Blosc and others with h5py
+    try:
+        h5py, _ = map(import_module, ("h5py", "hdf5plugin"))  # which registers Blosc and others
+    except ImportError as error:
+        raise MediaError(
+            f"{name} needs the libraries h5py and hdf5plugin, which cannot be imported: run "
+            "`pip install -r requirements-events.txt`."
+        ) from error
     large(path, None)
     how = {"rdcc_nbytes": CACHE, "locking": False}
     with _readable(name, OSError, RuntimeError), h5py.File(path, "r", **how) as file:
@@ -238,9 +231,21 @@ def _readable(name: str, *faults: type[Exception]) -> Iterator[None]:
 
 def table_of(file: Any, name: str) -> Table:
     """The events of a file; MediaError if it has none, or several recordings."""
-    seen: list[str] = []
+    seen: dict[str, Any] = {"": file}
+
+    def note(path: str, member: Any) -> bool | None:
+        seen[path] = member
+        return len(seen) > MAX_NODES or None
+
+    places = list[Table]()
     with _readable(name, KeyError, TypeError, ValueError):  # of damaged names and types
-        places = list(_places(file, "", 0, seen, name))
+        if file.visititems(note):  # which follows no links
+            raise MediaError(f"{name} has more than {MAX_NODES} groups and arrays: {ADVICE}.")
+        for path, member in seen.items():
+            keys = member if hasattr(member, "keys") else getattr(member, "dtype", None)
+            columns = known(getattr(keys, "names", keys) or ())
+            if len(columns) == 4:
+                places.append(_table(path, member, columns, name))
     chosen = [place for place in places if place.place.split("/")[0] == USED] or places
     if len(chosen) == 1:
         return chosen[0]
@@ -249,12 +254,31 @@ def table_of(file: Any, name: str) -> Table:
         raise MediaError(
             f"{name} holds {len(chosen)} recordings ({several}): write one to a file of its own."
         )
-    links = [path for path in seen if _is_link(file, path)]
+    names = [*seen][1:]
+    for path, group in seen.items():
+        keys = group if hasattr(group, "keys") else ()
+        links = (f"{path}/{key}".lstrip("/") for key in keys if _is_link(group, key))
+        names += [f"{link} (a link, not followed)" for link in links]
     raise MediaError(
-        f"{name} has no group with the arrays x, y, t and p (found: {listed(seen) or 'nothing'}"
-        + (f"; links to another place, not followed: {listed(links)}" if links else "")
-        + f"): {ADVICE}."
+        f"{name} has no group with the arrays x, y, t and p (found: "
+        f"{listed(names) or 'nothing'}): {ADVICE}."
     )
+
+
+def _table(path: str, member: Any, columns: dict[str, str], name: str) -> Table:
+    """The columns in a group, or in one array with fields."""
+    if not hasattr(member, "keys"):
+        array = plain(member, path, name, axes=1)
+        return Table(path, len(array), dict.fromkeys("xytp", array), columns)
+    arrays = {
+        column: plain(child(member, key, name), f"{path}/{key}".lstrip("/"), name, axes=1)
+        for column, key in columns.items()
+    }
+    lengths = {column: len(array) for column, array in sorted(arrays.items())}
+    if len(set(lengths.values())) > 1:
+        sizes = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
+        raise MediaError(f"{name} has columns of different lengths ({sizes}): record it again.")
+    return Table(path, lengths["t"], arrays, {})
 
 
 def _is_link(group: Any, key: str) -> bool:
@@ -274,7 +298,7 @@ def child(group: Any, key: str, name: str) -> Any:
     return group[key]
 
 
-def plain(array: Any, key: str, name: str) -> Any:
+def plain(array: Any, key: str, name: str, axes: int | None = None) -> Any:
     """The array itself, if it is of plain numbers and stored in this file."""
     if not hasattr(array, "is_virtual"):
         raise MediaError(f"{name} has no array at {quoted(key)}, but something else: {ADVICE}.")
@@ -286,7 +310,7 @@ def plain(array: Any, key: str, name: str) -> Any:
             "give the .raw it was made from, or convert it to .raw, .dat or CSV with "
             "Prophesee's Metavision SDK."
         )
-    unknown = [code for code in filters if not library("h5py", name).h5z.filter_avail(code)]
+    unknown = [code for code in filters if not import_module("h5py").h5z.filter_avail(code)]
     fields = array.dtype.names
     types = [array.dtype[field] for field in fields] if fields else [array.dtype]
     chunk = int(np.prod(array.chunks or (1,), dtype=np.float64)) * array.dtype.itemsize
@@ -301,48 +325,11 @@ def plain(array: Any, key: str, name: str) -> Any:
         wrong = f"in chunks of {chunk:,} bytes (the limit is {MAX_CHUNK:,})"
     elif array.size and not array.id.get_storage_size() and properties.get_layout():
         wrong = f"of {array.size:,} values, but none was written"
+    elif axes not in (None, array.ndim):
+        wrong = f"of shape {quoted(array.shape)}, not one value per event"
     if wrong:
         raise MediaError(
             f"{name} has the array {quoted(key)} {wrong}: write plain numbers into this file, "
             "with Blosc or gzip."
         )
     return array
-
-
-def _places(group: Any, place: str, depth: int, seen: list[str], name: str) -> Iterator[Table]:
-    """All places that hold events, below a group; `seen` collects every name."""
-    members = {key: None for _, key in zip(range(MAX_NODES), group, strict=False)}
-    columns = known(members)
-    if len(columns) == 4:
-        arrays = {
-            column: _of_one_axis(child(group, key, name), f"{place}/{key}".lstrip("/"), name)
-            for column, key in columns.items()
-        }
-        lengths = {key: len(array) for key, array in arrays.items()}
-        if len(set(lengths.values())) > 1:
-            sizes = ", ".join(f"{key} {length:,}" for key, length in sorted(lengths.items()))
-            raise MediaError(f"{name} has columns of different lengths ({sizes}): record it again.")
-        yield Table(place, lengths["t"], arrays, {})
-        return
-    for key in members:
-        seen.append(path := f"{place}/{key}".lstrip("/"))
-        if len(seen) > MAX_NODES:
-            raise MediaError(f"{name} has more than {MAX_NODES} groups and arrays: {ADVICE}.")
-        if _is_link(group, key):
-            continue  # refused only where it is needed
-        member = group[key]
-        fields = known(getattr(getattr(member, "dtype", None), "names", None) or ())
-        if hasattr(member, "keys") and depth < MAX_DEPTH:
-            yield from _places(member, path, depth + 1, seen, name)
-        elif len(fields) == 4:
-            array = _of_one_axis(member, path, name)
-            yield Table(path, len(array), dict.fromkeys("xytp", array), fields)
-
-
-def _of_one_axis(array: Any, key: str, name: str) -> Any:
-    found = plain(array, key, name)
-    if found.ndim != 1:
-        raise MediaError(
-            f"{name} has {quoted(key)} of shape {quoted(found.shape)}: give one value per event."
-        )
-    return found

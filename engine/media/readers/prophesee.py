@@ -10,11 +10,10 @@ more is an overflow; one that falls by less is an error, so the times of events 
 one step of a time high.  Where the standard leaves the meaning open, this does what the vendor's
 decoder (OpenEB) does: a repeated time high keeps the lower bits.  Bytes that are no such file break
 these rules, or have words that no sensor writes; each piece that is read is checked for them.
+Opening reads a file once, in pieces, for the index of its times and to find each overflow.
 
 DAT: two bytes (type and size of an event), then 8 bytes per event: the time in 32 bits, which
 overflow after 71 minutes, then x in 14, y in 14, and p in 4 bits, little-endian.
-
-Opening reads the times of a file once, in pieces, for the index and to find each overflow.
 """
 
 from __future__ import annotations
@@ -33,19 +32,17 @@ import numpy.typing as npt
 from engine.errors import MediaError
 from engine.media import media_files
 from engine.media.event_columns import MAX_SIDE, Columns, Times
-from engine.media.recording import Counts, Indexed, Recording
+from engine.media.recording import Ascending, Counts, Indexed, Recording
 from engine.quoting import count as counted
 from engine.quoting import quoted
 
 MAX_HEADER = 1 << 16
 PIECE = 1 << 20  # bytes that are decoded at once
+SCAN = 1 << 20  # bytes that are searched for times at once
 BLOCK = 1 << 12  # words between two entries of the index
 NODES = 4096  # counts for event rates
 MAX_STRANGE = 0.01  # of the words of a piece that no sensor writes
-DAT_BLOCK = 1 << 10
-LAP = 1 << 32  # of DAT's time
-LATE_US = 4096  # a step of EVT3's time high: DAT converted from it may be this much unsorted
-DAT_TYPES = (0, 12)  # Event2d and EventCd
+DAT_LAYOUTS = (b"\x00\x08", b"\x0c\x08")  # type and size: Event2d and EventCd
 _LINE = re.compile(rb"% ?([\t\x20-\x7e\x80-\xff]{0,1000})\r?\n")
 _PAIR = re.compile(r"([0-9]{1,9})\s*[xX]\s*([0-9]{1,9})")
 Words = npt.NDArray[Any]
@@ -107,7 +104,10 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
     with media_files.opened(media_files.large(path, None)) as file:
         head = file.read(MAX_HEADER)
         header = parse(head, name)
-        yield _Raw(file, header, name) if header.encoding else _Dat(file, header, head, name)
+        if header.encoding:
+            yield _Raw(file, header, name)
+        else:
+            yield _Dat(file, header, head, name).ordered()
 
 
 # RAW
@@ -150,17 +150,15 @@ class Encoding:
         """Of EVT2.1: which of 32 columns have an event."""
         return np.frombuffer(data, "<u4")[1 - self.offset :: 2]
 
-    def falls(self, steps: Times) -> npt.NDArray[np.bool_]:
-        """Which steps between time highs are an overflow; ValueError if one goes back."""
+    def times(self, highs: Words, first: int) -> Times:
+        """The times of time highs, of which the first one has the time `first`; ValueError if they
+        go back."""
+        values = highs.astype(np.int64) & (self.span - 1)
+        steps = np.diff(values)
         back = steps[(steps < 0) & (steps > -self.span // 2)]
         if len(back):
             raise ValueError(f"its time goes back by {-int(back[0]) << self.low:,} us")
-        return steps < 0
-
-    def times(self, highs: Words, first: int) -> Times:
-        """The times of time highs; the first one has the time `first`."""
-        values = highs.astype(np.int64) & (self.span - 1)
-        laps = np.cumsum(np.append(first >> self.low + self.bits - 4, self.falls(np.diff(values))))
+        laps = np.cumsum(np.append(first >> self.low + self.bits - 4, steps < 0))
         times: Times = (laps * self.span + values) << self.low
         return times
 
@@ -198,7 +196,7 @@ class _Raw(Indexed):
 
     def blocks(self, first: int, stop: int) -> Iterator[Columns]:
         state, odd = self._state(first), 0
-        for data in self._pieces(first * BLOCK, min(stop * BLOCK, self._words)):
+        for data in self._pieces(first * BLOCK, min(stop * BLOCK, self._words), PIECE):
             odd += self._checked(self._coding.control(data))
             try:
                 columns, state = decode(self._coding, data, state)
@@ -215,7 +213,7 @@ class _Raw(Indexed):
         """At up to 4,096 places of the file."""
         step = -(-len(self.low) // NODES)
         places = [*range(0, self._words, step * BLOCK), self._words]
-        pieces = (self._pieces(*pair) for pair in pairwise(places))
+        pieces = (self._pieces(*pair, SCAN) for pair in pairwise(places))
         sums = [sum(count(self._coding, data) for data in some) for some in pieces]
         times = np.append(self.low[::step], self.last + 1)
         times[0] = self.first
@@ -235,15 +233,15 @@ class _Raw(Indexed):
             raise self._damaged(ValueError(error))
         return found
 
-    def _pieces(self, place: int, stop: int) -> Iterator[bytes]:
+    def _pieces(self, place: int, stop: int, size: int) -> Iterator[bytes]:
         """The words from a place to before another, as bytes."""
         end = self._start + stop * self._coding.word
-        for at in range(self._start + place * self._coding.word, end, PIECE):
-            yield media_files.part(self._file, at, min(PIECE, end - at), self.name)
+        for at in range(self._start + place * self._coding.word, end, size):
+            yield media_files.part(self._file, at, min(size, end - at), self.name)
 
     def _skip_to_time(self) -> None:
         """Words before the first time high have no time; the vendor's decoder skips them too."""
-        data = b"".join(self._pieces(0, min(self._words, BLOCK)))
+        data = b"".join(self._pieces(0, min(self._words, BLOCK), SCAN))
         control = self._coding.control(data)
         highs = np.flatnonzero(control >> (self._coding.bits - 4) == TIME_HIGH)
         self._checked(control[: int(highs[0]) if len(highs) else None])
@@ -252,30 +250,24 @@ class _Raw(Indexed):
                 f"{self.name} has no times in its first {counted(len(control), 'word')} of "
                 f"{self._coding.name}: record it again."
             )
+        self._first_high = control[highs[:1]]
         self._start += int(highs[0]) * self._coding.word
         self._words -= int(highs[0])
 
     def _index(self) -> tuple[Times, Times]:
-        """Per block of words the first and the last time of its events."""
-        coding, rows = self._coding, list[Times]()
-        size = BLOCK * coding.word
-        end = self._words * coding.word
-        buffer = bytearray(max(PIECE // size, 1) * size)  # one for all: new memory takes longer
-        self._file.seek(self._start)
-        for at in range(0, end, len(buffer)):
-            length = min(len(buffer), end - at)
-            view = memoryview(buffer)[:length]
-            if self._file.readinto(view) < length:  # type: ignore[attr-defined]
-                raise MediaError(f"{self.name} became shorter while it was read: try again.")
-            buffer[length:] = bytes(len(buffer) - length)  # no time highs
-            rows.append(_spans(coding, coding.control(buffer)[: -(-length // size) * BLOCK]))
-        first, last, inner = np.concatenate(rows).T
-        timed = first >= 0
-        first, last, inner = first[timed], last[timed], inner[timed]
-        falls = coding.falls(first[1:] - last[:-1])
-        laps = np.cumsum(np.append(0, falls + inner[:-1])) + inner
-        ends = ((last << coding.low) + laps * (coding.span << coding.low))[np.cumsum(timed) - 1]
-        return np.append(first[0] << coding.low, ends[:-1]), ends + (1 << coding.low) - 1
+        """Per block of words the first and the last time that its events can have."""
+        coding, high = self._coding, self._first_high
+        start = (int(high[0]) & (coding.span - 1)) << coding.low
+        ends = [np.array([start], np.int64)]
+        for data in self._pieces(0, self._words, SCAN):
+            control = coding.control(data)
+            places = np.flatnonzero(control >> (coding.bits - 4) == TIME_HIGH)
+            highs = np.append(high, control[places])
+            stops = np.arange(BLOCK, len(control) + BLOCK, BLOCK)
+            ends.append(coding.times(highs, int(ends[-1][-1]))[np.searchsorted(places, stops)])
+            high = highs[-1:]
+        times = np.concatenate(ends)
+        return times[:-1], times[1:] + (1 << coding.low) - 1
 
     def _state(self, block: int) -> State:
         """The state before a block: in EVT3 a row holds until the next one, however far it is.  The
@@ -284,35 +276,15 @@ class _Raw(Indexed):
         if self._coding is not EVT3 or not block:
             return State(time)
         at = block - 1
-        near = b"".join(self._pieces(at * BLOCK, block * BLOCK))
+        near = b"".join(self._pieces(at * BLOCK, block * BLOCK, SCAN))
         _, state = decode(EVT3, near, State(int(self.low[at]), NO_ROW))
         row = state.row
         while row == NO_ROW and at:
             at -= 1
-            control = EVT3.control(b"".join(self._pieces(at * BLOCK, at * BLOCK + BLOCK)))
+            control = EVT3.control(b"".join(self._pieces(at * BLOCK, at * BLOCK + BLOCK, SCAN)))
             rows = control[control >> 12 == ROW]
             row = int(rows[-1]) & 0x7FF if len(rows) else NO_ROW
         return State(time, 0 if row == NO_ROW else row, state.base)
-
-
-def _spans(coding: Encoding, control: Words) -> Times:
-    """Of each block of words: the first and the last time high, and the overflows between them.
-
-    A block without a time high has -1.  Only where the lowest and the highest are far apart is each
-    one looked at: there is an overflow between them, or the file is damaged.
-    """
-    blocks = control.reshape(-1, BLOCK)
-    kind, top = blocks.dtype.type, TIME_HIGH << (coding.bits - 4)
-    first = (blocks - kind(top)).min(axis=1).astype(np.int64)
-    last = (blocks - kind(top + coding.span)).max(axis=1).astype(np.int64) & (coding.span - 1)
-    first[first >= coding.span] = -1
-    inner = np.zeros_like(first)
-    for row in np.flatnonzero((first >= 0) & (last - first >= coding.span // 2)).tolist():
-        highs = blocks[row][blocks[row] >> (coding.bits - 4) == TIME_HIGH]
-        values = highs.astype(np.int64) & (coding.span - 1)
-        first[row], last[row] = values[0], values[-1]
-        inner[row] = coding.falls(np.diff(values)).sum()
-    return np.stack([first, last, inner], axis=1)
 
 
 def count(coding: Encoding, data: bytes) -> int:
@@ -431,67 +403,28 @@ def _vectors(
 
 
 # DAT
-class _Dat(Indexed):
+class _Dat(Ascending):
     def __init__(self, file: BinaryIO, header: Header, head: bytes, name: str) -> None:
         version, layout = header.values.get("version", "2"), head[header.end : header.end + 2]
-        kind = (layout[0] in DAT_TYPES and layout[1] == 8) if len(layout) == 2 else True
-        if version != "2" or not kind:
+        if version != "2" or (len(layout) == 2 and layout not in DAT_LAYOUTS):
             raise MediaError(
-                f"{name} is DAT of version {version[:20]} with events of type "
-                f"{layout[0] if layout else 0} in {counted(layout[-1] if layout else 0, 'byte')}: "
-                "give a DAT file of version 2 and CD events, which have type 12 and 8 bytes."
+                f"{name} is DAT of version {version[:20]} with events of type and size "
+                f"{[*layout]}: give version 2 with CD events (type 12, 8 bytes)."
             )
         self._file, self.name, self._start = file, name, header.end + 2
-        self._count, rest = divmod(max(0, file.seek(0, 2) - self._start), 8)
+        count, rest = divmod(max(0, file.seek(0, 2) - self._start), 8)
         self.sensor, self.notes = header.sensor, header.notes(name, rest)
-        if not self._count:
-            raise MediaError(f"{name} holds 0 events: pick another recording.")
-        low, high = list[Times](), list[Times]()
-        for times, _ in self._pieces(0, self._count, None):
-            starts = np.arange(0, len(times), DAT_BLOCK)
-            low.append(np.minimum.reduceat(times, starts))
-            high.append(np.maximum.reduceat(times, starts))
-        self.low, self.high = np.concatenate(low), np.concatenate(high)
-        self.first, self.last = int(self.low.min()), int(self.high.max())
+        super().__init__(name, count)
 
-    def blocks(self, first: int, stop: int) -> Iterator[Columns]:
-        latest = int(self.high[:first].max()) if first else None
-        end = min(stop * DAT_BLOCK, self._count)
-        for times, data in self._pieces(first * DAT_BLOCK, end, latest):
-            x, y = (data & 0x3FFF).astype(np.int32), (data >> 14 & 0x3FFF).astype(np.int32)
-            yield Columns(x, y, times, data >> 28 > 0)
+    def columns(self, first: int, last: int) -> Columns:
+        times, data = self._rows(first, last).T
+        x, y = (data & 0x3FFF).astype(np.int32), (data >> 14 & 0x3FFF).astype(np.int32)
+        return Columns(x, y, np.ascontiguousarray(times), data >> 28 > 0)
 
-    def counted(self) -> tuple[Times, Counts]:
-        counts = np.append(np.arange(len(self.low)) * DAT_BLOCK, self._count)
-        return np.maximum.accumulate(np.append(self.low, self.last + 1)), counts
+    def times(self, first: int, last: int) -> Times:
+        return self._rows(first, last)[:, 0].astype(np.int64)
 
-    def _pieces(self, first: int, end: int, latest: int | None) -> Iterator[tuple[Times, Words]]:
-        """The times and the other words from an event to before another; `latest` is the latest
-        time before them."""
-        for at in range(first, end, PIECE // 8):
-            size = min(PIECE // 8, end - at) * 8
-            part = media_files.part(self._file, self._start + at * 8, size, self.name)
-            counter, data = np.frombuffer(part, "<u4").reshape(-1, 2).T
-            counter = np.ascontiguousarray(counter)
-            times = self._unwrapped(counter, int(counter[0]) if latest is None else latest)
-            latest = max(latest or 0, int(times.max()))
-            yield times, data
-
-    def _unwrapped(self, counter: Words, latest: int) -> Times:
-        """The times of a 32-bit counter; MediaError if one is earlier than the latest one before it
-        by more than the tolerance."""
-        lap, place = latest - latest % LAP, latest % LAP
-        ahead = place <= int(counter[0]) and int(counter[-1]) - place <= LAP - LATE_US
-        if ahead and (counter[1:] >= counter[:-1]).all():
-            return counter.astype(np.int64) + lap
-        chain = np.append(latest, counter + np.int64(lap))
-        steps = np.diff(chain)
-        laps = np.cumsum((steps < -LAP // 2).astype(np.int64) - (steps > LAP - LATE_US))
-        chain[1:] += laps * LAP
-        drop = int((np.maximum.accumulate(chain) - chain).max())
-        if drop > LATE_US:
-            raise MediaError(
-                f"{self.name} is damaged or no DAT file: its time goes back by {drop:,} us, so "
-                "copy it again or record it again."
-            )
-        return chain[1:]
+    def _rows(self, first: int, last: int) -> Words:
+        place, size = self._start + first * 8, (last - first) * 8
+        data = media_files.part(self._file, place, size, self.name)
+        return np.frombuffer(data, "<u4").reshape(-1, 2)
