@@ -36,7 +36,7 @@ def _run(options: argparse.Namespace) -> int:
         imported_sets.path_of(options.save)
     found = read_files.find(options.paths)
     every = []
-    for file in read_files.iterate(found, read_progress):
+    for file in read_files.read(found, read_progress):
         if file.status == "unknown":
             say(file.message)
         every.append(audited(file))

@@ -110,7 +110,7 @@ def _files(name: str) -> tuple[ResultFile, ...]:
         raise RecordsError(
             f"{read_files.shown(name)} is not a file, a folder or a kept set (kept sets: {known})."
         )
-    return tuple(read_files.iterate(read_files.find([path]), read_progress))
+    return tuple(read_files.read(read_files.find([path]), read_progress))
 
 
 def _give(options: argparse.Namespace, pieces: Iterable[str]) -> None:

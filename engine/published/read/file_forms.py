@@ -88,9 +88,10 @@ class Form(Struct, frozen=True):
 
     def fits(self, place: str, keys: Iterable[str]) -> bool:
         """Whether the keys of this place identify the form."""
-        if place not in self.places or any(re.fullmatch(self.unless, key) for key in keys):
+        if self.unless and any(re.fullmatch(self.unless, key) for key in keys):
             return False
-        return all(any(re.fullmatch(one, key) for key in keys) for one in self.match)
+        found = (any(re.fullmatch(one, key) for key in keys) for one in self.match)
+        return place in self.places and all(found)
 
 
 UNKNOWN = Form("? unknown")

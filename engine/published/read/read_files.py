@@ -35,22 +35,17 @@ class RecordsError(BadInput):
     """A result file cannot be read."""
 
 
-def read(paths: Iterable[Path], progress: Progress | None = None) -> tuple[ResultFile, ...]:
-    """Each given file and each *.json below each given folder, in the common form.
-
-    progress(done, all, name) is called before each file.  RecordsError if there is nothing to read:
-    no path, an empty folder, or too many files.
-    """
-    return tuple(iterate(find(paths), progress))
-
-
-def iterate(
-    found: list[tuple[str, Path]], progress: Progress | None = None
+def read(
+    found: Iterable[tuple[str, Path]], progress: Progress | None = None
 ) -> Iterator[ResultFile]:
-    """The files one by one, so that the caller may stop in between."""
-    for number, (name, path) in enumerate(found):
+    """The (shown name, path) of each file in the common form, one by one.
+
+    progress(done, all, name) is called before each file.
+    """
+    every = list(found)
+    for number, (name, path) in enumerate(every):
         if progress:
-            progress(number, len(found), name)
+            progress(number, len(every), name)
         try:
             yield read_bytes(name, data_of(path, name))
         except RecordsError as error:

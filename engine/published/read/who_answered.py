@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from engine.published.read.record_types import NAMES, AnswerRecord, Identity, ResultFile
 
@@ -35,6 +35,10 @@ WEIGHTS_MB = {"llava": (13_400, 13_560), "video_llava": (13_980, 14_150)}
 DISPUTED = ", label disputed"  # the evidence shows another model
 _TEXT = range(5, 151)  # tokens of a short question with its template
 _SHORT_TEXT = range(5, 61)
+# of the benchmark (a single image only for LLaVA-1.5), and of any other use
+USUAL_IMAGES: Mapping[str, Iterable[int]] = {"video_llava": (FRAMES,), "llava": (1, FRAMES)}
+ANY_IMAGES: Mapping[str, Iterable[int]] = dict.fromkeys(("llava", "video_llava"),
+                                                        range(1, 2 * FRAMES + 1))  # fmt: skip
 Evidence = tuple[str | None, str]  # a family, None if it is undetermined, and a sentence
 
 
@@ -158,58 +162,46 @@ def _from_contexts(wanted: str | None, records: Sequence[AnswerRecord]) -> Itera
     """What the most frequent context fits, if all others fit the same family."""
     counts = Counter(int(record.context) for record in records if record.context)
     fits = {tokens: _from_context(tokens, wanted) for tokens in counts}
-    families = {found[0] if found else "none" for found in fits.values()}
-    if len(families) == 1 and families != {"none"}:
-        ((tokens, times),) = counts.most_common(1)
-        family, sentence = fits[tokens] or (None, "")
-        where = "" if len(counts) == 1 else f" ({times:,} of {counts.total():,} records)"
-        yield family, sentence + where
+    if len({found and found[0] for found in fits.values()}) != 1:
+        return
+    for tokens, times in counts.most_common(1):
+        if found := fits[tokens]:
+            where = "" if len(counts) == 1 else f" ({times:,} of {counts.total():,} records)"
+            yield found[0], found[1] + where
 
 
 def _from_context(tokens: int, wanted: str | None) -> Evidence | None:
     """What a context shows: nothing if the named model could have it with another number of
     pictures or another question."""
-    usual = _usual(tokens)
+    usual, extra = _fitting(tokens, USUAL_IMAGES), ""
+    if not usual:
+        usual = _fitting(tokens - EXPANSION, {"video_llava": (FRAMES,)})
+        extra = f" (with {EXPANSION:,} counted twice)"
+    family, words = next(iter(usual.items()), (None, ""))
+    fits = (family, f"a context of {tokens:,}{extra} is {words}") if usual else None
     if wanted == "eventgpt":
         images = tokens - EVENT_TEXT - EVENT_TOKENS
-        if images in (0, 1):
-            return "eventgpt", f"a context of {tokens} fits one event image, not five"
-        if 1 < images <= MOST_IMAGES:
-            return "eventgpt", f"a context of {tokens} fits {images} event images"
-        return usual if usual and usual[0] == "video_llava" else None
-    possible = _possible(tokens)
-    if (usual and usual[0] == wanted) or not (possible if wanted is None else wanted in possible):
-        return usual
-    names = sorted(possible, key=lambda family: family != wanted)
-    words = ", or ".join(possible[family] for family in names)
-    return None, f"a context of {tokens:,} is undetermined: {words}"
+        if 0 <= images <= MOST_IMAGES:
+            what = f"{images} event images" if images > 1 else "one event image, not five"
+            return "eventgpt", f"a context of {tokens} fits {what}"
+        return fits if family == "video_llava" else None
+    possible = _fitting(tokens, ANY_IMAGES)
+    if family == wanted or not (possible if wanted is None else wanted in possible):
+        return fits
+    names = sorted(possible, key=lambda one: one != wanted)
+    models = ", or ".join(possible[one] for one in names)
+    return None, f"a context of {tokens:,} is undetermined: {models}"
 
 
-def _usual(tokens: int) -> Evidence | None:
-    """By the inputs of the benchmark: 8 frames, or a single image for LLaVA-1.5."""
-    for doubled in (0, EXPANSION):
-        if tokens - doubled - CLIP_TOKENS in _TEXT:
-            extra = f" (with {EXPANSION:,} counted twice)" if doubled else ""
-            sentence = f"a context of {tokens:,}{extra} fits Video-LLaVA's 2,056 visual tokens"
-            return "video_llava", sentence
-    for images in (1, FRAMES):
-        if tokens - images * IMAGE_TOKENS in _SHORT_TEXT:
-            return "llava", f"a context of {tokens:,} is {_pictures('llava', images, tokens)}"
-    return None
-
-
-def _possible(tokens: int) -> dict[str, str]:
-    """The models that could have this context, each with a description."""
+def _fitting(tokens: int, images: Mapping[str, Iterable[int]]) -> dict[str, str]:
+    """The models that could have this context, with the first of these numbers of images."""
     found: dict[str, str] = {}
-    for family, each in (("llava", IMAGE_TOKENS), ("video_llava", CLIP_TOKENS // FRAMES)):
-        for images in range(1, 2 * FRAMES + 1):
-            if tokens - images * each in _TEXT:
-                found.setdefault(family, _pictures(family, images, tokens))
+    for family, numbers in images.items():
+        each = IMAGE_TOKENS if family == "llava" else CLIP_TOKENS // FRAMES
+        for number in numbers:
+            text = tokens - number * each
+            if text in (_SHORT_TEXT if images is USUAL_IMAGES and family == "llava" else _TEXT):
+                pictures = f"{number} image{'s' * (number > 1)} of {each} tokens"
+                words = f"{pictures} and {text} of text, as {NAMES[family]}"
+                found.setdefault(family, words)
     return found
-
-
-def _pictures(family: str, images: int, tokens: int) -> str:
-    each = IMAGE_TOKENS if family == "llava" else CLIP_TOKENS // FRAMES
-    text = tokens - images * each
-    plural = "s" * (images > 1)
-    return f"{images} image{plural} of {each} tokens and {text} of text, as {NAMES[family]}"

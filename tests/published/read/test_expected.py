@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.published.read import ResultFile, file_summary, read
+from engine.published.read import ResultFile, file_summary, find, read
 
 RECORDED = Path(__file__).resolve().parents[4] / "shared" / "data" / "recorded"
 # their name for a model's figure -> ours; "" for what stands elsewhere
@@ -38,7 +38,7 @@ ACCEPTANCES = {
 def files() -> dict[str, ResultFile]:
     if not RECORDED.is_dir():
         pytest.skip("the published result files (../shared/data/recorded) are not on this machine")
-    return {file.name: file for file in read([RECORDED])}
+    return {file.name: file for file in read(find([RECORDED]))}
 
 
 @pytest.fixture(scope="module")

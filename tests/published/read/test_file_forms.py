@@ -11,7 +11,7 @@ import pytest
 
 from engine.published.audit import audit
 from engine.published.claims.headlines import headlines
-from engine.published.read import answer_pairs, file_summary, read_bytes
+from engine.published.read import answer_pairs, file_summary, find, read_bytes
 from engine.published.read import read as read_paths
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
@@ -295,7 +295,7 @@ def test_a_file_of_two_hundred_megabytes_is_not_opened(tmp_path: Path) -> None:
     path = tmp_path / "big.json"
     with path.open("wb") as stream:
         stream.truncate(200 * 2**20)
-    (file,) = read_paths([path])
+    (file,) = read_paths(find([path]))
     assert file.status == "unknown" and "has 200 MB" in file.message
 
 

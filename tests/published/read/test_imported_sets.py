@@ -12,6 +12,7 @@ import pytest
 from engine.published.read import (
     RecordsError,
     ResultFile,
+    find,
     imported_sets,
     read,
     read_bytes,
@@ -109,15 +110,16 @@ def test_folders_links_and_bad_files(tmp_path: Path) -> None:
     (folder / "link.json").symlink_to(tmp_path / "secret.json")
     (folder / "out").symlink_to(tmp_path)
     seen: list[str] = []
-    found = read([folder, folder / "a.json"], lambda done, every, name: seen.append(name))
+    names = find([folder, folder / "a.json"])
+    found = list(read(names, lambda done, every, name: seen.append(name)))
     assert [(f.name, f.status) for f in found] == [("a.json", "ok"), ("deep/b.JSON", "unknown")]
     assert seen == ["a.json", "deep/b.JSON"]
     with pytest.raises(RecordsError, match=r"holds no \.json file"):
         (tmp_path / "empty").mkdir()
-        read([tmp_path / "empty"])
-    (missing,) = read([tmp_path / "none.json"])
+        find([tmp_path / "empty"])
+    (missing,) = read(find([tmp_path / "none.json"]))
     assert "No such file" in missing.message
-    (odd,) = read([Path("a\0b.json")])
+    (odd,) = read(find([Path("a\0b.json")]))
     assert odd.status == "unknown"
 
 

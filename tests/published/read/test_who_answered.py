@@ -69,7 +69,7 @@ def test_which_names_are_foreign(claimed: str, model: str, is_foreign: bool) -> 
 def test_exchanged_answers_under_kept_labels_are_found() -> None:
     told = found(exchanged(), "label")
     assert [one.model for one in told] == ["eventgpt", "videollava"]
-    assert "fits Video-LLaVA's 2,056 visual tokens" in told[0].message
+    assert "(with 2,048 counted twice) is 8 images of 257 tokens" in told[0].message
     assert "a context of 637 fits EventGPT's event images" in told[1].message
     file = read(exchanged(labels=True))  # control: the labels went with the answers
     assert [one.agrees for one in file.identities.values()] == [True, True]
