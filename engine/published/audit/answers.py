@@ -1,5 +1,5 @@
 """Checks of answers and token counts: which model gave them, from which input, whether they are
-whole, and what was concluded from comparing them."""
+whole, and what was concluded from comparing them.  rules.toml says what each one looks for."""
 
 from __future__ import annotations
 
@@ -72,7 +72,6 @@ def label(file: ResultFile, model: str) -> Hits:
 
 @of_model
 def one_image(file: ResultFile, model: str) -> Hits:
-    """EventGPT's features come from one event image instead of five."""
     records = file.of(model)
     single = [record for record in records if record.context in ONE_IMAGE]
     contexts = {record.context for record in records}
@@ -92,7 +91,6 @@ def doubled_context(file: ResultFile, record: AnswerRecord) -> Values | None:
 
 @of_record(of=lambda file, model: file.of(model, corrected=True))
 def beyond_window(file: ResultFile, record: AnswerRecord) -> Values | None:
-    """A corrected context is longer than the model was trained on."""
     window = WINDOWS.get(file.identities[record.model].family or "")
     if not window or not record.context or record.context <= window:
         return None
@@ -148,7 +146,6 @@ def kept(file: ResultFile) -> Hits:
 
 @of_file
 def unusable(file: ResultFile) -> Hits:
-    """Unusable values: text for numbers, NaN, Infinity, negative times, wrong types."""
     for kind, (noun, what) in PROBLEMS.items():
         if some := [problem for problem in file.problems if problem.kind == kind]:
             things, done = count(len(some), noun), LEFT_OUT if noun in ("value", "row") else ""
@@ -157,7 +154,6 @@ def unusable(file: ResultFile) -> Hits:
 
 @of_model
 def duplicates(file: ResultFile, model: str) -> Hits:
-    """A sample and question appears more than once."""
     counts = Counter(record.key for record in file.of(model))
     if some := [record for record in file.of(model) if counts[record.key] > 1]:
         times = f"{counts[some[0].key]:,}"
@@ -166,7 +162,6 @@ def duplicates(file: ResultFile, model: str) -> Hits:
 
 @of_model
 def one_sided(file: ResultFile, model: str) -> Hits:
-    """Samples that only this one of the two compared models answered."""
     if model in (file.draft, file.target) and file.draft and file.target:
         other = file.draft if model == file.target else file.target
         others = {record.key for record in file.of(other)}
@@ -177,7 +172,6 @@ def one_sided(file: ResultFile, model: str) -> Hits:
 
 @of_file
 def assumed(file: ResultFile) -> Hits:
-    """An acceptance that is the same in each row."""
     ends = ("estimated_acceptance", "estimated_acceptance_rate")
     figures = [figure for figure in file.figures if figure.name.endswith(ends)]
     if len(figures) >= FEW_PAIRS and len({figure.value for figure in figures}) == 1:
@@ -186,7 +180,6 @@ def assumed(file: ResultFile) -> Hits:
 
 @of_file
 def estimated(file: ResultFile) -> Hits:
-    """An acceptance that was estimated from words and lengths."""
     claims = [claim for claim in file.claims if claim.path.endswith("acceptance_rate_avg")][:1]
     parts = {figure.name.rsplit(".", 1)[-1] for figure in file.figures}
     if not claims or not parts & {"word_overlap", "char_similarity"}:
@@ -201,7 +194,6 @@ def estimated(file: ResultFile) -> Hits:
 
 @of_file
 def chance(file: ResultFile) -> Hits:
-    """True pairs match no more often than pairs of different samples."""
     ours = answer_pairs.acceptance(file) if file.draft else None
     if ours and ours.rate and ours.shuffled and ours.says_something is False:
         low, high = ours.shuffled.interval or (ours.shuffled.value, ours.shuffled.value)
@@ -213,7 +205,6 @@ def chance(file: ResultFile) -> Hits:
 
 @of_file
 def equality(file: ResultFile) -> Hits:
-    """Outputs are compared although they were sampled."""
     claims = [c for c in file.claims if re.search(r"match_rate|identical|same_output", c.path)]
     for key, value in file.config.items():
         name = key.rsplit(".", 1)[-1]
@@ -281,7 +272,6 @@ def _without_prompt(file: ResultFile, model: str) -> list[AnswerRecord]:
 
 @of_model
 def sliced(file: ResultFile, model: str) -> Hits:
-    """Answers with fewer tokens than words."""
     records = _without_prompt(file, model)
     short = [record for record in records if corrected.is_sliced(record)]
     if not short:
@@ -316,7 +306,6 @@ def _added(file: ResultFile, model: str, short: Sequence[AnswerRecord]) -> str:
 
 @of_model
 def prompt_counted(file: ResultFile, model: str) -> Hits:
-    """The ids of an answer begin with the prompt."""
     both = zip(file.of(model), _without_prompt(file, model), strict=True)
     pairs = [(record, new) for record, new in both if corrected.prompt_ids(record.ids)]
     if pairs:
@@ -355,7 +344,6 @@ def uncounted(_file: ResultFile, record: AnswerRecord) -> Values | None:
 
 @of_record(of=lambda file, model: [record for record in file.of(model) if record.ids])
 def begins_with_bos(_file: ResultFile, record: AnswerRecord) -> Values | None:
-    """An answer begins with the begin-of-text id, which every pair matches."""
     begins = record.ids and record.ids[0] == BOS and not corrected.prompt_ids(record.ids)
     return {"first_id": BOS} if begins else None
 
@@ -393,7 +381,6 @@ def bos_matched(file: ResultFile) -> Hits:
 
 @of_file
 def capped(file: ResultFile) -> Hits:
-    """Many answers stop at the same maximum length without an end-of-text id."""
     groups: dict[tuple[object, ...], dict[str, answer_pairs.LengthCut]] = {}
     for model in file.models:
         if cut := answer_pairs.cut(file, model):
@@ -439,7 +426,6 @@ def shifted(file: ResultFile, model: str) -> Hits:
 
 @of_file
 def acceptance_rows(file: ResultFile) -> Hits:
-    """A row's rate is not matches / comparisons, or its matches do not follow from its ids."""
     for names in RATES:
         rates, matches, compared = (by_row(file, name) for name in names)
         rows = [row for row in rates if row in matches and row in compared]

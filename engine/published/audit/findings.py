@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from string import Formatter
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from engine.published.read import answer_pairs
 from engine.published.read.record_types import AnswerRecord, ResultFile, SampleFigure
@@ -63,26 +63,20 @@ class Rule:
                 yield _finding(self, sentence, file, one)
 
 
-class HasPath(Protocol):
-    """A record, figure, claim, problem or failure: what has a place in the file."""
-
-    @property
-    def path(self) -> str: ...
-
-
 Values = Mapping[str, Any]
 
 
 class Hit(NamedTuple):
-    """What a check found.  whole: how many were checked."""
+    """What a check found.  concerned: records, figures, claims or failures: what has a path in the
+    file.  whole: how many were checked."""
 
-    concerned: Sequence[HasPath]
+    concerned: Sequence[Any]
     values: Values
     whole: int
     model: str
 
 
-def hit(concerned: Iterable[HasPath], whole: int = 0, model: str = "", /, **values: Any) -> Hit:
+def hit(concerned: Iterable[Any], whole: int = 0, model: str = "", /, **values: Any) -> Hit:
     return Hit(tuple(concerned), values, whole, model)
 
 

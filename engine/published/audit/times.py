@@ -1,5 +1,6 @@
 """Checks of times and of what is computed from them: warm-ups, totals, stages that are missing or
-were never measured, units, rates, speed-ups and cost ratios.
+were never measured, units, rates, speed-ups and cost ratios.  rules.toml says what each one looks
+for.
 
 A stated total is compared with sums of a record's stages.  It omits stages if it equals the sum of
 the same subset of stages in most records and the difference is more than rounding.  A rate of r
@@ -70,7 +71,6 @@ _COST_RATIO = re.compile(r"(^|[._])c_ratio$|\.avg_c_ratio$")
 
 @of_times
 def warm_up(file: ResultFile, model: str) -> Hits:
-    """The first record includes a warm-up, which is in the mean."""
     records = file.of(model)
     for key, others in corrected.cold_stages(records).items():
         first, usual = records[0].times[key], statistics.median(others)
@@ -87,7 +87,6 @@ def _ms(key: str, value: float) -> str:
 
 @of_times
 def totals(file: ResultFile, model: str) -> Hits:
-    """A record's total is not the sum of its stages."""
     explained = {
         record.path
         for omission in omissions(file, model)
@@ -117,7 +116,6 @@ def _gap(record: AnswerRecord) -> float:
 
 @of_times
 def placeholder(file: ResultFile, model: str) -> Hits:
-    """A stage of 0 ms, or nearly, was never measured."""
     records = file.of(model)
     for key in corrected.placeholders(records):
         most = max(record.times[key] for record in records if key in record.times)
@@ -182,7 +180,6 @@ def units(file: ResultFile, model: str) -> Hits:
 
 @of_file
 def implausible(file: ResultFile) -> Hits:
-    """Times that no device can have: they are not in the file's unit."""
     for doubt in answer_pairs.doubts(file):
         model = doubt.model if doubt.model in file.models else ""
         family = NAMES.get(KEY_FAMILY.get(doubt.model.rpartition(".")[2], ""), "")
@@ -194,7 +191,6 @@ def implausible(file: ResultFile) -> Hits:
 
 @of_file
 def far_apart(file: ResultFile) -> Hits:
-    """Times of two models that are possible alone, but not together."""
     if apart := answer_pairs.apart(file):
         records = [*file.of(file.draft), *file.of(file.target)]
         what = apart.what.capitalize()
@@ -203,7 +199,6 @@ def far_apart(file: ResultFile) -> Hits:
 
 @of_times
 def left_out(file: ResultFile, model: str) -> Hits:
-    """A total in records is the sum of some stages only."""
     for one in omissions(file, model):
         stated, full = _stated(file, one.records[0], one.key), _sum(stages_ms(one.records[0]))
         words = {"key": one.key, "missing": ", ".join(one.missing)}
@@ -332,7 +327,6 @@ def _names(model: str) -> set[str]:
 
 @of_times
 def per_token(file: ResultFile, model: str) -> Hits:
-    """A rate or a time per token does not fit any time that includes decoding."""
     whole = file.whole(model)
     keys = dict.fromkeys(key for r in whole for key in (*r.times, *r.sizes))
     for key in keys if 1 <= len(file.stages_of(model)) <= MANY_STAGES else ():
@@ -387,7 +381,6 @@ def _fit(record: AnswerRecord, spans: Sequence[float]) -> tuple[bool, tuple[str,
 
 @of_file
 def impossible(file: ResultFile) -> Hits:
-    """A speed-up implies less time than the target's prefill and less than the draft's time."""
     if not file.draft or answer_pairs.is_doubtful(file):
         return
     for name in sorted({figure.name for figure in file.figures}):
@@ -453,7 +446,6 @@ def both_models(file: ResultFile) -> Hits:
 
 @of_file
 def without_draft(file: ResultFile) -> Hits:
-    """Token pairs with speculation: the speculative time does not include the draft's own time."""
     parts = ("vl_prefill_ms", "vl_verify_ms", "vl_decode_ms")
     names = ("sd_time_ms", "egpt_draft_ms", "vl_time_ms", *parts)
     means = _means(file, "egpt_prefill_ms", *names) or _means(file, *names)
@@ -486,7 +478,6 @@ def _means(file: ResultFile, *names: str) -> dict[str, float]:
 
 @of_file
 def cost_ratios(file: ResultFile) -> Hits:
-    """A cost ratio is that of whole answers instead of per token."""
     claims = [claim for claim in file.claims if _COST_RATIO.search(claim.path)]
     totals = [key for key, part in file.group.stages.items() if part == "total"]
     draft, target = (
@@ -518,7 +509,6 @@ def cost_ratios(file: ResultFile) -> Hits:
 
 @of_file
 def unequal(file: ResultFile) -> Hits:
-    """The compared models give answers of different length."""
     work = None if answer_pairs.is_doubtful(file) else answer_pairs.work(file)
     if work is None or abs(work.tokens - 1) <= UNEQUAL:
         return

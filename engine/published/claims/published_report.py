@@ -289,13 +289,10 @@ def _unknowns(every: Sequence[Audited]) -> tuple[str, ...]:
               if item.file.status == "ok"]  # fmt: skip
     points = []
     for sentence, concerns in _POINTS:
-        names = [file.name for file, rules in usable if concerns(file, rules)]
-        which = ", ".join(names)
-        if len(names) == len(usable) > 1:
-            which = f"all {len(names):,} files with results"
-        elif len(names) > NAMED:
-            which = f"{len(names):,} of {len(usable):,} files"
-        if names:
+        if names := [file.name for file, rules in usable if concerns(file, rules)]:
+            which = ", ".join(names)
+            if len(names) > NAMED or len(names) == len(usable) > 1:
+                which = f"{len(names):,} of {len(usable):,} files"
             points.append(f"{sentence} ({which}).")
     return tuple(points)
 
@@ -305,8 +302,8 @@ def _has_answers(file: ResultFile) -> bool:
 
 
 def _is_without_contexts(file: ResultFile) -> bool:
-    mine = [r for r in file.records if KEY_FAMILY.get(r.model) == "eventgpt"]
-    return bool(mine) and not any(record.context for record in mine)
+    mine = [r.context for r in file.records if KEY_FAMILY.get(r.model) == "eventgpt"]
+    return bool(mine) and not any(mine)
 
 
 def _lacks_vision(file: ResultFile) -> bool:
