@@ -72,7 +72,6 @@ class Simulation:
         self._tasks = Dispatcher(
             ["m"],
             lambda model: [Task(model, sample, 0, "measured") for sample in samples],
-            lambda sample: sample.split("/")[0],
             lambda model, lacks: [],
         )
         self._events: list[tuple[float, int, str, Task | None]] = []

@@ -1,21 +1,5 @@
 """The exceptions of the engine.  Each message is one sentence: what, which value, what to do.
 
-StageScopeError
-├── BadInput                a user's input cannot be used (exit code 2)
-│   ├── DatasetError        a dataset root or its JSON
-│   ├── MediaError          one file of a sample: missing, broken, refused
-│   ├── SettingsError       an environment variable, a settings file, models.toml
-│   ├── UnknownModel        a name that is not in models.toml
-│   └── ContextTooLong      the prompt with its visual tokens leaves no room in the context
-├── ModelUnavailable        a checkpoint is absent, incomplete, of another family, or too large
-├── DownloadFailed          the hub could not be reached, or refused
-├── OutOfMemory             a run needed more memory than its device had
-├── NotFinite               a model's logits are NaN or infinite
-├── CacheError              the feature cache cannot be used (the run goes on without it)
-├── StoreError              a run folder cannot be read, written or resumed
-├── ClusterError            a Ray cluster cannot be reached, does not fit, or was lost
-└── Cancelled               the user stopped the run
-
 Boundary: this file imports nothing; every other module may import it.
 """
 

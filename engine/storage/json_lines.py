@@ -159,6 +159,20 @@ def _whole_lines(stream: BinaryIO, damage: DamagedLines) -> Iterator[tuple[int, 
         offset += length
 
 
+def leave_out(path: Path, numbers: set[int]) -> None:
+    """Replaces the file by one without the lines of these numbers, the first of which is 1."""
+
+    def kept() -> Iterator[bytes]:
+        number = 1
+        while piece := stream.readline(MAX_LINE):
+            if number not in numbers:
+                yield piece
+            number += piece.endswith(b"\n")
+
+    with plain_files.open_regular(path, links=False) as stream:
+        plain_files.write_whole(path, kept())
+
+
 def at(path: Path, offset: int, parse: Callable[[bytes], T]) -> T | None:
     """The object of the line at this byte offset; None if no such line begins there."""
     with plain_files.open_regular(path, links=False) as stream:

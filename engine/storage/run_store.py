@@ -147,13 +147,18 @@ class Writer:
         self.close()
 
     def recover(self) -> None:
-        """Repairs the files after a crash: drops incomplete last lines, reads the saved tasks."""
+        """Repairs the files: drops incomplete last lines and results that cannot be read, which are
+        computed again; reads the saved tasks."""
         with _guard(self.folder, "be read"):
             dropped = self._results.cut_torn_line()
             self._journal.cut_torn_line()
             damage = DamagedLines()
             found = json_lines.read(self.folder / RESULTS, ResultRow.parse, damage)
             self.done = {row.task for _, row in found}
+            if damage.broken:
+                self._results.close()
+                json_lines.leave_out(self.folder / RESULTS, set(damage.broken))
+                self._results = Appender(self.folder / RESULTS)
         if dropped:
             self.note(
                 "torn", f"Dropped the incomplete last line of results.jsonl ({dropped:,} bytes)."

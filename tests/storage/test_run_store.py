@@ -78,6 +78,9 @@ def test_broken_lines_are_said_and_their_tasks_are_done_again(tmp_path: Path) ->
     assert "line 2" in run.problems[0]
     with run_store.reopen(folder) as writer:
         assert len(writer.done) == 1 and "is computed again" in writer.problem
+        writer.append(ResultRow.parse(fabricate.row("ev", "s1")))
+    again = run_store.read(folder)
+    assert [row.sample for _, row in again.results()] == ["s0", "s1"] and not again.problems
     assert any("line 2" in entry["text"] for entry in run_store.read(folder).journal)
 
 

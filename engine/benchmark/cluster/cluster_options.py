@@ -39,24 +39,17 @@ class ClusterOptions:
             )
 
     def check(self, plan: Plan) -> None:
-        """BadInput for a plan that cannot run on several workers.
-
-        An automatically chosen order is ignored: workers run one model after another.
-        """
+        """As refuse(); an automatically chosen order is ignored, workers run one model after
+        another."""
         self.refuse("auto" if plan.order_why else plan.order, plan.batch)
 
     def refuse(self, order: str, batch: int) -> None:
-        """As check(), for values without a plan."""
-        if order == "interleaved":
-            raise BadInput(
-                "Models cannot take turns on a cluster, where each worker holds one model: choose "
-                "the order sequential, or run on this machine alone."
-            )
-        if batch > 1:
-            raise BadInput(
-                f"batch is {whole(batch)}: on a cluster each sample runs by itself, so choose "
-                "1, or run on this machine alone."
-            )
+        """BadInput for settings that cannot run on several workers."""
+        if order == "interleaved" or batch > 1:
+            what = f"batch is {whole(batch)}: on a cluster each sample runs by itself"
+            if order == "interleaved":
+                what = "Models cannot take turns on a cluster, where each worker holds one model"
+            raise BadInput(f"{what}: choose order sequential and batch 1, or leave the cluster.")
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -73,17 +66,15 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 def per_worker(text: str) -> tuple[int, float | None]:
     """(cpus, gpus) of "cpus=4,gpus=1"; either may be left out."""
-    wanted: dict[str, float] = {}
-    for part in text.split(","):
-        name, _, amount = part.strip().partition("=")
-        try:
-            value = float(amount)
-        except ValueError:
-            name = ""
-        if name not in ("cpus", "gpus") or name in wanted:
-            raise BadInput(f"--per-worker is {quoted(text)}: write it as {PER_WORKER}, each once.")
-        wanted[name] = value
-    cpus = wanted.get("cpus", 1.0)
-    if not cpus.is_integer():
-        raise BadInput(f"--per-worker is {quoted(text)}: cpus must be a whole number.")
-    return int(cpus), wanted.get("gpus")
+    parts = [part.strip().partition("=") for part in text.split(",")]
+    wanted = {name: amount for name, _, amount in parts}
+    try:
+        gpus = float(wanted.pop("gpus")) if "gpus" in wanted else None
+        cpus = int(wanted.pop("cpus", "1"))
+        if wanted or len(parts) > len({name for name, _, _ in parts}):
+            raise ValueError
+    except ValueError as error:
+        raise BadInput(
+            f"--per-worker is {quoted(text)}: write it as {PER_WORKER}, each a number, once."
+        ) from error
+    return cpus, gpus

@@ -1,8 +1,6 @@
-"""Decides which worker gets which task: by model, then pass over the samples, then sequence.
+"""Decides which worker gets which task: the next one of its model that its node has files for.
 
-Clips of a sequence overlap in time, so a sequence stays with the worker that began it, whose caches
-hold its files.  Near the end of a model, idle workers take tasks from the longest queue.  A worker
-without tasks for its model continues with the next model.
+A worker without tasks for its model continues with the next model.
 
 Every task that is sent out comes back exactly once: done, or returned when its worker ends.
 """
@@ -30,14 +28,13 @@ class Order(NamedTuple):
 
 @dataclass(eq=False)
 class _WorkerTasks:
-    """A worker's model, sequence and tasks in flight."""
+    """A worker's model and tasks in flight."""
 
     id: str
     node: str
     model: str = ""
     loading: str = ""
     warm_up: deque[Task] = field(default_factory=deque)
-    passage: str = ""  # a sequence in one pass over the samples
     given: deque[Task] = field(default_factory=deque)
     refused: set[str] = field(default_factory=set)
 
@@ -52,20 +49,18 @@ class StuckModel(NamedTuple):
 
 
 class Dispatcher:
-    """`tasks_of`: a model's tasks without a row; `sequence_of`: a sample's sequence; `warm_ups`: a
-    new worker's warm-up tasks for a model, without the samples that its node lacks."""
+    """`tasks_of`: a model's tasks without a row; `warm_ups`: a new worker's warm-up tasks for a
+    model, without the samples that its node lacks."""
 
     def __init__(
         self,
         models: Sequence[str],
         tasks_of: Callable[[str], Iterable[Task]],
-        sequence_of: Callable[[str], str],
         warm_ups: Callable[[str, set[str]], Iterable[Task]],
     ) -> None:
         self._models = tuple(models)
-        self._tasks_of, self._sequence_of, self._warm_ups = tasks_of, sequence_of, warm_ups
-        # Of the models that have been started: model -> passage -> tasks.
-        self._queues: dict[str, dict[str, deque[Task]]] = {}
+        self._tasks_of, self._warm_ups = tasks_of, warm_ups
+        self._queues: dict[str, deque[Task]] = {}  # of the models that have been started
         self._hands: dict[str, _WorkerTasks] = {}
         self._lacks: dict[str, set[str]] = {}  # node -> samples that it lacks
         self._why: dict[str, str] = {}  # model or sample -> the last reason for a refusal
@@ -83,15 +78,16 @@ class Dispatcher:
         hand = self._hands.pop(worker, None)
         if hand is None:
             return [], []
-        wanted = (task for task in hand.given if task.model not in self._dropped)
-        given = [task for task in wanted if task.phase == "measured"]
-        if hand.given:
-            self._deaths[hand.given[0]] += 1
+        self._deaths.update(list(hand.given)[:1])
+        given = [task for task in hand.given if self._wanted(task)]
         fatal = [task for task in given if self._deaths[task] >= MOST_DEATHS]
         again = [task for task in given if task not in fatal]
         for task in reversed(again):
-            self._put_back(task)
+            self._queues[task.model].appendleft(task)
         return again, fatal
+
+    def _wanted(self, task: Task) -> bool:
+        return task.phase == "measured" and task.model not in self._dropped
 
     # Orders and answers.
     def orders(self) -> Iterator[Order]:
@@ -103,7 +99,7 @@ class Dispatcher:
 
     def loaded(self, worker: str) -> None:
         if (hand := self._hands.get(worker)) is not None:
-            hand.model, hand.loading, hand.passage = hand.loading, "", ""
+            hand.model, hand.loading = hand.loading, ""
             self._loaded.add(hand.model)
             hand.warm_up = deque(self._warm_ups(hand.model, self._lacks[hand.node]))
 
@@ -129,13 +125,13 @@ class Dispatcher:
         hand.given.remove(task)
         self._lacks[hand.node].add(task.sample)
         self._why[task.sample] = reason
-        if task.phase == "measured" and task.model not in self._dropped:
-            self._put_back(task)
+        if self._wanted(task):
+            self._queues[task.model].appendleft(task)
 
     def drop(self, model: str) -> None:
         """Sends out no more tasks of this model."""
         self._dropped.add(model)
-        self._queues[model] = {}
+        self._queues[model] = deque()
         for hand in self._hands.values():
             if hand.model == model:
                 hand.warm_up.clear()
@@ -163,7 +159,7 @@ class Dispatcher:
         models: list[StuckModel] = []
         for model in () if self.busy else self._models_waiting():
             refused = all(model in hand.refused for hand in self._hands.values())
-            waiting = [task for queue in self._queues[model].values() for task in queue]
+            waiting = self._queues[model]
             why = self._why.get(model if refused else waiting[0].sample, "")
             loaded = model in self._loaded or not refused
             models.append(StuckModel(model, why, loaded, len(waiting)))
@@ -173,81 +169,34 @@ class Dispatcher:
     def _next(self, hand: _WorkerTasks) -> Order | None:
         if hand.loading or len(hand.given) >= DEPTH:
             return None
-        task = self._take(hand) if hand.model else None
-        if task is not None:
+        if hand.model and (task := self._take(hand)) is not None:
             hand.given.append(task)
             return Order(hand.id, hand.model, task)
-        if hand.given:
-            return None
-        for model in self._models_waiting():
-            if model not in hand.refused and self._waiting(model, hand):
+        for model in () if hand.given else self._models_waiting():
+            if model not in hand.refused and self._first(model, hand):
                 hand.loading = model
                 return Order(hand.id, model)
         return None
 
     def _take(self, hand: _WorkerTasks) -> Task | None:
-        """A warm-up, or the next task of this worker's sequence, a free one, or another's."""
-        if not self._waiting(hand.model, hand):
+        """A warm-up, or the next task; none if the model has no task for this node."""
+        if (task := self._first(hand.model, hand)) is None:
             return None
         if hand.warm_up:
             return hand.warm_up.popleft()
-        queues, lacks = self._queues[hand.model], self._lacks[hand.node]
-        if (task := _pop(queues, hand.passage, lacks)) is not None:
-            return task
-        taken = {other.passage for other in self._hands.values() if other.model == hand.model}
-        for passage in queues:
-            if passage not in taken and (task := _pop(queues, passage, lacks)) is not None:
-                hand.passage = passage
-                return task
-        for passage in sorted(queues, key=lambda name: -len(queues[name])):
-            if (task := _pop(queues, passage, lacks, last=True)) is not None:
-                return task
-        return None
+        self._queues[hand.model].remove(task)
+        return task
 
-    def _waiting(self, model: str, hand: _WorkerTasks) -> bool:
-        """Whether this worker's node can run some task of the model."""
+    def _first(self, model: str, hand: _WorkerTasks) -> Task | None:
+        """The first task of the model that this worker's node has files for."""
         lacks = self._lacks[hand.node]
-        queues = self._queue(model).values()
-        return any(not lacks or any(t.sample not in lacks for t in queue) for queue in queues)
+        return next((task for task in self._queue(model) if task.sample not in lacks), None)
 
     def _models_waiting(self) -> Iterator[str]:
         """Models with tasks in the plan's order; starts those that have not been started."""
         return (model for model in self._models if self._queue(model))
 
-    def _queue(self, model: str) -> dict[str, deque[Task]]:
+    def _queue(self, model: str) -> deque[Task]:
         if model not in self._queues:
-            queues: dict[str, deque[Task]] = {}
-            for task in self._tasks_of(model):
-                queues.setdefault(self._passage(task), deque()).append(task)
-            self._queues[model] = queues
+            self._queues[model] = deque(self._tasks_of(model))
         return self._queues[model]
-
-    def _put_back(self, task: Task) -> None:
-        """Puts a task at the front of its sequence; a used-up sequence goes to the front."""
-        passage, queues = self._passage(task), self._queue(task.model)
-        if passage in queues:
-            queues[passage].appendleft(task)
-        else:
-            self._queues[task.model] = {passage: deque([task]), **queues}
-
-    def _passage(self, task: Task) -> str:
-        """The key of one sequence in one pass over the samples."""
-        return f"{task.repeat}/{self._sequence_of(task.sample)}"
-
-
-def _pop(
-    queues: dict[str, deque[Task]], passage: str, lacks: set[str], last: bool = False
-) -> Task | None:
-    """The first (or last) task whose sample the node has; empty queues are removed."""
-    queue = queues.get(passage)
-    if not queue:
-        return None
-    places = range(len(queue) - 1, -1, -1) if last else range(len(queue))
-    place = next((i for i in places if queue[i].sample not in lacks), None)
-    if place is None:
-        return None
-    task = queue[place]
-    del queue[place]
-    if not queue:
-        del queues[passage]
-    return task

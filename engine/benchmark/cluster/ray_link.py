@@ -3,8 +3,6 @@
 Ray ends its driver's process when the cluster is lost, needs environment variables before its
 import, and prints freely.  The separate process keeps all of that away from the app and the command
 line.  When this side ends, the other one finds its input closed and stops everything it started.
-Both use one folder: it has the log, the lock that the process holds for its whole life, and the
-files of a temporary local Ray on 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ import queue
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,19 +25,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.benchmark.cluster.cluster_options import AUTO, LOCAL, ClusterOptions
+from engine.benchmark.cluster.cluster_options import AUTO, LOCAL, ClusterOptions, host_and_port
 from engine.errors import Cancelled, ClusterError
 from engine.settings import PROJECT
-from engine.storage.file_lock import held
 
 Event = dict[str, Any]
+PROBE_S = 3.0
 ANSWER_S = 10.0  # a running cluster answers within this time
 START_S = 90.0  # for a local Ray on a busy machine
 STOP_S = 20.0
 LOOK_S = 0.2  # delay until a Cancel is noticed
-PREFIX = "stagescope-ray-"
-LOCK = "lock"
-STALE_S = 300.0  # Ray's processes may outlive a killed process by up to two minutes
 # A base path of this length leaves enough of a socket path's 107 characters for Ray.
 _ROOM = 18
 # Time, process and position at the beginning of a line of Ray's log.
@@ -57,6 +53,12 @@ class Link:
                 "Ray is not installed: pip install -r requirements-ray.txt (the same on each "
                 "machine)."
             )
+        address = options.address
+        if address not in (LOCAL, AUTO) and (problem := unreachable(address)):
+            raise ClusterError(
+                f"No Ray cluster answers at {address} ({problem}): check the address, and that "
+                "`ray start` runs there and on this machine."
+            )
         self.folder = make_folder()
         self._log = (self.folder / "ray.log").open("w+b")
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -73,17 +75,16 @@ class Link:
         )
         self._listener = threading.Thread(target=self._listen, name="ray link", daemon=True)
         self._listener.start()
-        start = {"workers": options.workers, "cpus": options.cpus, "gpus": options.gpus}
         try:
-            self.send("start", address=options.address, temp=str(self.folder), **start)
-            self._wait_until_ready(options.address, cancelled)
+            self.send("start", temp=str(self.folder), **vars(options))
+            self._wait_until_ready(address, cancelled)
         except BaseException:
             self.close()
             raise
         self._stop_s = STOP_S
 
     def _wait_until_ready(self, address: str, cancelled: Callable[[], bool]) -> None:
-        reached, patience = False, START_S if address == LOCAL else ANSWER_S
+        patience = START_S if address == LOCAL else ANSWER_S
         end = time.monotonic() + patience
         while (left := end - time.monotonic()) > 0:
             if cancelled():
@@ -91,21 +92,13 @@ class Link:
             for event in self.events(min(left, LOOK_S)):
                 if event["event"] == "ready":
                     return
-                if event["event"] in ("refused", "closed"):
-                    raise ClusterError(str(event["reason"]))
-                reached = reached or event["event"] == "reached"
+                raise ClusterError(str(event["reason"]))  # refused or closed
         if address == LOCAL:
             raise ClusterError(f"Ray did not start on this machine within {patience:g} s.")
-        if address != AUTO and not reached:
-            raise ClusterError(
-                f"No Ray cluster answers at {address} within {patience:g} s: check the address, "
-                "and that `ray start` runs there and on this machine."
-            )
-        where = f"Something listens at {address}, but no" if reached else "No"
-        here = "that `ray start` runs on this machine" if address == AUTO else "the port"
         raise ClusterError(
-            f"{where} Ray cluster accepts this run within {patience:g} s: check {here}, and that "
-            "RAY_AUTH_MODE and the token (~/.ray/auth_token or RAY_AUTH_TOKEN) match the cluster's."
+            f"No Ray cluster at {address} accepts this run within {patience:g} s: check that `ray "
+            "start` runs on this machine, the port, and that RAY_AUTH_MODE and the token "
+            "(~/.ray/auth_token or RAY_AUTH_TOKEN) match the cluster's."
         )
 
     def send(self, order: str, **more: Any) -> None:
@@ -152,11 +145,19 @@ class Link:
                 self._events.put(json.loads(line))
         with contextlib.suppress(ValueError, OSError):  # why the process has ended
             self._log.seek(0)
-            lines = self._log.read().decode(errors="replace").splitlines()
-            last_line = next((line.strip() for line in reversed(lines) if line.strip()), "")
+            lines = self._log.read().decode(errors="replace").split("\n")
+            last_line = next(filter(None, map(str.strip, reversed(lines))), "")
             reason = f" ({unlogged(last_line).rstrip('.')})" if last_line else ""
-        closed = f"The connection to Ray has ended{reason}."
-        self._events.put({"event": "closed", "reason": closed})
+        self._events.put({"event": "closed", "reason": f"The connection to Ray has ended{reason}."})
+
+
+def unreachable(address: str) -> str:
+    """Why nothing at HOST:PORT can be reached now; "" if something listens there."""
+    try:
+        socket.create_connection(host_and_port(address), PROBE_S).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def unlogged(line: str) -> str:
@@ -165,19 +166,7 @@ def unlogged(line: str) -> str:
 
 
 def make_folder() -> Path:
-    """Creates a folder, short enough for Ray's socket paths, and removes abandoned ones."""
+    """A new folder for the log and a local Ray, short enough for Ray's socket paths."""
     usual = tempfile.gettempdir()
-    base = Path("/tmp" if len(usual) > _ROOM and Path("/tmp").is_dir() else usual)
-    sweep_folders(base)
-    return Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-
-
-def sweep_folders(base: Path) -> None:
-    """Removes this user's folders whose process was killed."""
-    latest = time.time() - STALE_S
-    for folder in base.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):
-            about = folder.lstat()
-            mine = sys.platform == "win32" or about.st_uid == os.getuid()
-            if mine and about.st_mtime < latest and not held(folder / LOCK):
-                shutil.rmtree(folder, ignore_errors=True)
+    base = "/tmp" if len(usual) > _ROOM and Path("/tmp").is_dir() else usual
+    return Path(tempfile.mkdtemp(prefix="stagescope-ray-", dir=base))

@@ -1,9 +1,8 @@
 """The process that uses Ray: connects, keeps an actor on each device, passes calls and answers.
 
     lines in   start, begin (the serialized run), accept or refuse a node, call a worker
-    lines out  reached (something listens at the address), ready or refused; for a worker: starting,
-               placed (its process runs), worker (it has begun), gone; done (a call); head (its
-               problem), closed
+    lines out  ready or refused; for a worker: starting, placed (its process runs), worker (it has
+               begun), gone; done (a call); closed
 
 The only module that imports Ray.  It ends at the end of its input, and stops Ray if it started it.
 """
@@ -16,7 +15,6 @@ import os
 import queue
 import secrets
 import shutil
-import socket
 import sys
 import threading
 import time
@@ -25,24 +23,19 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from engine.benchmark.cluster.cluster_options import AUTO, LOCAL, host_and_port
-from engine.benchmark.cluster.ray_link import LOCK, unlogged
+from engine.benchmark.cluster.cluster_options import LOCAL
+from engine.benchmark.cluster.ray_link import unlogged, unreachable
 from engine.benchmark.cluster.worker import Worker
-from engine.storage.file_lock import FileLock
 
 STORE_BYTES = 80 * 2**20  # for Ray's objects: rows and one serialized run
-PROBE_S = 3.0
 LOOK_S = 1.0  # between checks of the head node, and for new and lost nodes
 LOST_S = 15.0  # the cluster is lost if its head is silent for so long
 RESTARTS = 3  # of a device's actor without an answer in between
-# Limits for stopping Ray: a local one may be slow, a remote one may have lost its head.
-END_OWN_S, END_S = 15.0, 5.0
+END_S = 15.0  # limit for stopping Ray
 HERE, BEGIN = -1, 0  # numbers of a worker's first calls; the driver's start at 1
 Say = Callable[..., None]
-_DETAIL, _ADVICE = "Worker exit detail:", "Some common causes"  # Ray's reason is between them
 
 
 class Refused(Exception):
@@ -72,18 +65,8 @@ def main() -> None:
     start = json.loads(sys.stdin.readline() or "{}")
     if not start:
         return
-    address = start["address"]
     try:
-        FileLock(Path(start["temp"]) / LOCK).acquire()  # held until this process ends
-        prepare_environment(address)
-        if address not in (LOCAL, AUTO):
-            if problem := unreachable(address):
-                raise Refused(
-                    f"No Ray cluster answers at {address} ({problem}): check the address, and "
-                    "that `ray start` runs there and on this machine."
-                )
-            say("reached")
-        RayHub(start, connect(start), say).run()
+        RayHub(start, connect(start["address"], start["temp"]), say).run()
     except Refused as error:
         say("refused", reason=str(error))
     finally:
@@ -93,49 +76,21 @@ def main() -> None:
         shutil.rmtree(start["temp"], ignore_errors=True)
 
 
-def prepare_environment(address: str) -> None:
-    """Sets the environment variables that Ray reads on import."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+def connect(address: str, temp: str) -> str:
+    """Joins or starts a cluster; returns HOST:PORT of its head; Refused with Ray's reason."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reads these on import
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "1"  # workers without GPUs see none
-    if address == LOCAL or _on_loopback_alone(address):
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # binds to 127.0.0.1 only
+    options: dict[str, Any] = {"address": address}
     if address == LOCAL:
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # binds to 127.0.0.1 only
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-
-
-def _on_loopback_alone(address: str) -> bool:
-    """Whether the machine's own address is unusable, so a local cluster needs 127.0.0.1."""
-    host, _, port = address.rpartition(":")
-    if host not in ("127.0.0.1", "localhost"):
-        return False
-    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # sends nothing; the system only chooses a local address
-        return bool(unreachable(f"{probe.getsockname()[0]}:{port}"))
-    return True
-
-
-def unreachable(address: str) -> str:
-    """Why nothing at HOST:PORT can be reached now; "" if something listens there."""
-    try:
-        socket.create_connection(host_and_port(address), PROBE_S).close()
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
-
-
-def connect(start: dict[str, Any]) -> str:
-    """Joins or starts a cluster; returns HOST:PORT of its head; Refused with Ray's reason."""
+        store = {"object_store_memory": STORE_BYTES}
+        options = {"include_dashboard": False, "_temp_dir": temp, **store}
     import ray
 
-    address = start["address"]
-    quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
     try:
-        if address == LOCAL:
-            local = {"include_dashboard": False, "object_store_memory": STORE_BYTES}
-            ray.init(_temp_dir=start["temp"], **local, **quiet)
-        else:
-            ray.init(address=address, **quiet)
+        ray.init(**options, log_to_driver=False, configure_logging=False)
     except (OSError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError) as error:
         raise Refused(f"Ray cannot be used at {address}: {sentence(error)}.") from error
     return str(ray.get_runtime_context().gcs_address)
@@ -144,16 +99,11 @@ def connect(start: dict[str, Any]) -> str:
 def guard(head: str, say: Say) -> None:
     """Reports a lost head node.  Ray itself would hang for a minute, then end its driver's process
     without a message."""
-    lost_at: float | None = None
-    while lost_at is None or time.monotonic() - lost_at < LOST_S:
+    heard = time.monotonic()
+    while time.monotonic() - heard < LOST_S:
         time.sleep(LOOK_S)
         if not unreachable(head):
-            if lost_at is not None:
-                say("head", trouble="")
-            lost_at = None
-        elif lost_at is None:
-            lost_at = time.monotonic()
-            say("head", trouble=f"the head node {head} does not answer")
+            heard = time.monotonic()
     say("closed", reason=f"The head node {head} of the Ray cluster has been lost.")
 
 
@@ -162,19 +112,16 @@ def sentence(error: BaseException) -> str:
     cause = getattr(error, "cause", None)
     if isinstance(cause, BaseException):
         return f"{type(cause).__name__}: {cause}"
-    detail = str(error).partition(_DETAIL)[2].partition(_ADVICE)[0].strip().rstrip(".")
-    lines = [line.strip() for line in (detail or str(error)).splitlines() if line.strip()]
-    telling = [line for line in lines if "mismatch" in line.lower()]
-    return unlogged((telling or lines[:1] or [type(error).__name__])[0]).rstrip(".")
+    detail = (str(error).partition("Worker exit detail:")[2] or str(error)).strip()
+    return unlogged(detail.partition("\n")[0]).rstrip(".") or type(error).__name__
 
 
 class RayHub:
     """Keeps actors on devices, as many as requested and possible."""
 
     def __init__(self, start: dict[str, Any], head: str, say: Say) -> None:
-        self._say, self._queue = say, queue.SimpleQueue[Callable[[], None] | None]()
-        self._head, self._temp = head, start["temp"]
-        self._end_s = END_OWN_S if start["address"] == LOCAL else END_S
+        self._say, self._head = say, head
+        self._queue = queue.SimpleQueue[Callable[[], None] | None]()
         self._cpus, self._gpus = int(start["cpus"]), start["gpus"]
         if self._gpus is None:
             self._gpus = float(any(n["Resources"].get("GPU", 0) >= 1 for n in _nodes().values()))
@@ -183,15 +130,13 @@ class RayHub:
         self._refused: set[str] = set()
         self._failures: Counter[tuple[str, int]] = Counter()  # by node and number of a device
         self._run_data: Any = None
-        devices = sum(map(self._fit, _nodes().values()))
-        self._wanted = start["workers"]
-        each = f"{self._cpus:,} CPU and {self._gpus:g} GPU each"
-        if not devices:
-            raise Refused(f"No node of the cluster can hold a worker ({each}): request less.")
-        if self._wanted is not None and self._wanted > devices:
+        devices, wanted = sum(map(self._fit, _nodes().values())), start["workers"]
+        self._wanted = float("inf") if wanted is None else wanted
+        if not devices or (wanted or 0) > devices:
             raise Refused(
-                f"{self._wanted:,} workers are more than the {devices:,} devices of the cluster "
-                f"({each}): request at most {devices:,}, or less per worker."
+                f"{wanted or 1:,} workers are more than the {devices:,} devices of the cluster "
+                f"({self._cpus:,} CPU and {self._gpus:g} GPU each): request at most {devices:,}, "
+                "or less per worker."
             )
 
     def run(self) -> None:
@@ -212,52 +157,49 @@ class RayHub:
 
     def _read(self) -> None:
         for line in sys.stdin:
-            self._queue.put(partial(self._obey, json.loads(line)))
+            self._queue.put(partial(self._obey, **json.loads(line)))
         self._queue.put(None)
-        time.sleep(self._end_s)
-        shutil.rmtree(self._temp, ignore_errors=True)
-        os._exit(1)
+        time.sleep(END_S)
+        os._exit(1)  # stopping Ray hangs, for instance because its head is lost
 
-    def _obey(self, order: dict[str, Any]) -> None:
+    def _obey(self, order: str, node: str = "", worker: str = "", **more: Any) -> None:
         import ray
 
-        kind = order["order"]
-        if kind == "call":
-            if (actor := self._actors.get(order["worker"])) is not None:
-                self._call(actor, order["number"], order["method"], order["arguments"])
+        if order == "call":
+            if (actor := self._actors.get(worker)) is not None:
+                self._call(actor, more["number"], more["method"], more["arguments"])
             return
-        if kind == "begin":
-            self._run_data = ray.put(order["run_data"])
-        elif kind == "accept":
-            self._accepted.add(order["node"])
-        elif kind == "refuse":
-            self._refused.add(order["node"])
-            for actor in [a for a in self._actors.values() if a.node == order["node"]]:
-                self._end(actor, order["reason"])
-        self._fill()
+        if order == "begin":
+            self._run_data = ray.put(more["run_data"])
+        elif order == "accept":
+            self._accepted.add(node)
+        else:
+            self._refused.add(node)
+            for actor in [actor for actor in self._actors.values() if actor.node == node]:
+                self._end(actor, more["reason"])
+        self._look()
 
-    # Actors on devices.
-    def _fill(self) -> None:
-        """Starts actors on free devices; only one on a node that is not accepted yet.
-
-        First on one device of each node, then on the second ones, and so on.
-        """
+    def _look(self) -> None:
+        """Ends actors of lost nodes, and starts actors on free devices; only one on a node that is
+        not accepted yet.  First on one device of each node, then on the second ones, and so on."""
+        nodes = _nodes()
+        for actor in [actor for actor in self._actors.values() if actor.node not in nodes]:
+            self._end(actor, f"node {actor.node} has left the cluster")
         if self._run_data is None:
             return
-        nodes = _nodes()
         held = {(actor.node, actor.number) for actor in self._actors.values()}
-        devices = [
-            (name, number)
+        free = [
+            (number, name)
             for name, node in nodes.items()
             for number in range(self._fit(node))
-            if name not in self._refused
+            if name not in self._refused and (name, number) not in held
         ]
-        for name, number in sorted(devices, key=lambda device: device[1]):
-            if self._wanted is not None and len(self._actors) >= self._wanted:
-                return
-            usable = (name, number) not in held and self._failures[name, number] < RESTARTS
+        for number, name in sorted(free):
             there = any(actor.node == name for actor in self._actors.values())
-            if usable and (name in self._accepted or not there):
+            usable = name in self._accepted or not there
+            if usable and self._failures[name, number] < RESTARTS:
+                if len(self._actors) >= self._wanted:
+                    return
                 self._start(name, number, nodes[name])
 
     def _start(self, node: str, number: int, about: dict[str, Any]) -> None:
@@ -265,7 +207,6 @@ class RayHub:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         name = uuid.uuid4().hex[:8]
-        variables = {"STAGESCOPE_THREADS": str(self._cpus)}
         kind = ray.remote(Worker).options(
             name=f"stagescope-{name}",
             num_cpus=self._cpus,
@@ -273,7 +214,8 @@ class RayHub:
             max_restarts=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(about["NodeID"], soft=False),
         )
-        actor = self._actors[name] = Actor(name, node, number, kind.remote(variables))
+        handle = kind.remote({"STAGESCOPE_THREADS": str(self._cpus)})
+        actor = self._actors[name] = Actor(name, node, number, handle)
         self._say("starting", worker=name, node=node, address=about["NodeManagerAddress"])
         self._call(actor, HERE, "here", [])
         self._call(actor, BEGIN, "begin", [self._run_data, node not in self._accepted])
@@ -290,39 +232,29 @@ class RayHub:
         if (error := done.exception()) is not None:
             self._failures[actor.node, actor.number] += 1
             self._end(actor, self._reason(actor, error))
-            self._fill()
+            self._look()
         elif number == HERE:
             self._say("placed", worker=actor.id, **done.result())
         elif number == BEGIN:
             self._say("worker", worker=actor.id, about=done.result())
         else:
             self._failures[actor.node, actor.number] = 0
-            self._say("done", worker=actor.id, number=number, value=done.result())
+            self._say("done", number=number, value=done.result())
 
     def _end(self, actor: Actor, reason: str) -> None:
         """Ends an actor once; later answers of it are ignored."""
         import ray
 
-        if self._actors.pop(actor.id, None) is None:
-            return
+        del self._actors[actor.id]
         with contextlib.suppress(ray.exceptions.RayError, ValueError):
             ray.kill(actor.handle)
         self._say("gone", worker=actor.id, reason=reason)
-
-    def _look(self) -> None:
-        """Ends actors of lost nodes, and starts actors on new ones."""
-        here = _nodes()
-        for actor in [actor for actor in self._actors.values() if actor.node not in here]:
-            self._end(actor, f"node {actor.node} has left the cluster")
-        self._fill()
 
     def _reason(self, actor: Actor, error: BaseException) -> str:
         import ray
 
         if actor.node not in _nodes():
             return f"node {actor.node} has left the cluster"
-        if isinstance(error, ray.exceptions.ActorUnavailableError):
-            return f"its process on node {actor.node} cannot be reached"
         if isinstance(error, ray.exceptions.RayActorError):
             return f"its process on node {actor.node} has ended ({sentence(error)})"
         return sentence(error)

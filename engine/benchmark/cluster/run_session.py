@@ -16,7 +16,13 @@ from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.benchmark.cluster.dispatch import MOST_DEATHS, Dispatcher, Order
 from engine.benchmark.cluster.ray_link import Event, Link
 from engine.benchmark.cluster.worker import machine, pack, versions
-from engine.benchmark.cluster.workers import WAITING, NodeFinding, Workers, judged
+from engine.benchmark.cluster.workers import (
+    WAITING,
+    NodeFinding,
+    Workers,
+    WorkerState,
+    judged,
+)
 from engine.benchmark.execute import RunSession
 from engine.errors import ClusterError
 from engine.storage import provenance
@@ -58,14 +64,13 @@ class ClusterExecutor:
 class _ClusterRun:
     session: RunSession
     pool: Link
-    workers: Workers = field(default_factory=Workers)
+    workers: Workers = field(default_factory=Workers)  # with the ended ones
     calls: dict[int, Order] = field(default_factory=dict)
     number: int = 0
     lent: dict[Task, float] = field(default_factory=dict)
     judged: dict[str, NodeFinding] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=versions)
     lonely_since: float | None = None
-    head: str = ""  # the problem of the cluster's head node, if any
     reported_waiting: set[str] = field(default_factory=set)
     shown: float = 0.0
     last_reason: str = ""
@@ -74,9 +79,7 @@ class _ClusterRun:
         ready, plan = self.session.ready, self.session.plan
         self.digests = provenance.describe_samples(ready.root, list(ready.samples.values()))
         self.warmed = Counter(task.model for task in self.session.done if task.phase == "warmup")
-        self.tasks = Dispatcher(
-            plan.models, self._tasks_of, lambda name: ready.samples[name].sequence, self._warm_ups
-        )
+        self.tasks = Dispatcher(plan.models, self._tasks_of, self._warm_ups)
 
     def run(self) -> None:
         """Runs all tasks; those whose sample lacks the model's media fail without a worker."""
@@ -94,6 +97,8 @@ class _ClusterRun:
             self._inspect()
             while not self.tasks.finished():
                 self._between()
+                for model in session.given_up:
+                    self.tasks.drop(model)
                 for order in self.tasks.orders():
                     self._call(order)
                 self._stop_if_no_worker_can()
@@ -143,7 +148,7 @@ class _ClusterRun:
         """Updates the view for users."""
         self.shown = time.monotonic()
         tracker = self.session.tracker
-        tracker.current = "; ".join(filter(None, [self.workers.words(), self.head]))
+        tracker.current = self.workers.words()
         tracker.workers = self.workers.views()
 
     def _call(self, order: Order) -> None:
@@ -162,11 +167,10 @@ class _ClusterRun:
     def _take(self, event: Event) -> None:
         kind = event["event"]
         if kind == "starting":
-            self.workers.add(event["worker"], event["node"], event["address"])
+            name = event["worker"]
+            self.workers[name] = WorkerState(name, event["node"], event["address"])
         elif kind == "placed":
             self.workers.place(event["worker"], event["machine"], event["host"])
-        elif kind == "head":
-            self.head = event["trouble"]
         elif kind == "worker":
             self._begun(event["worker"], event["about"])
         elif kind == "done":
@@ -230,17 +234,12 @@ class _ClusterRun:
                 member.state = WAITING
             if order.task.phase == "measured":
                 member.count()
-            self._drop_given_up()
 
     def _refused(self, worker: str, model: str, reason: str) -> None:
         """Records the refusal; a worker that can load no model is set aside."""
         self.tasks.refused(worker, model, reason)
         if self.tasks.useless(worker):
             self.workers[worker].set_aside()
-
-    def _drop_given_up(self) -> None:
-        for model in self.session.given_up:
-            self.tasks.drop(model)
 
     def _gone(self, worker: str, reason: str) -> None:
         """Gives a lost worker's tasks to others, and writes the reason to the journal."""
@@ -254,7 +253,6 @@ class _ClusterRun:
         self.session.note("worker ended", text, worker=worker, tasks=given)
         for task in fatal:
             self._fail(task, f"{MOST_DEATHS} workers have ended on this sample, the last: {reason}")
-        self._drop_given_up()
 
     # Checks before, during and after the run.
     def _inspect(self) -> None:
@@ -307,4 +305,3 @@ class _ClusterRun:
                         "with --resume, or resume the run on this machine."
                     )
                 self.session.give_up(stuck.model, stuck.reason)
-                self._drop_given_up()

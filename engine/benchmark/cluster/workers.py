@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from engine.benchmark.prepare import PreparedRun
@@ -13,14 +14,17 @@ from engine.benchmark.run_progress import RATED, WorkerView
 from engine.quoting import count
 from engine.storage.result_rows import Place
 
-WAITING, NO_MODEL = "waiting", "can load no model"
-KEPT = 100  # ended workers that are still listed
+NO_DEVICE, STARTING, WAITING = "waiting for its device", "starting", "waiting"
+NO_MODEL = "can load no model"
+COUNTED = {NO_DEVICE: "waiting for a device", STARTING: "starting", WAITING: "idle",
+           NO_MODEL: "idle"}  # fmt: skip
 
 
 @dataclass(eq=False)
 class WorkerState:
     """One worker.  `machine` is empty until its process runs, which needs a free device; `device`
-    is the report of worker.device_here(), empty before it.  Monotonic seconds."""
+    is the report of worker.device_here(), empty before it; `over_at`: when it ended, or stopped
+    using its device because it can load no model.  Monotonic seconds."""
 
     id: str
     node: str
@@ -28,28 +32,19 @@ class WorkerState:
     machine: str = ""
     host: str = ""
     device: Mapping[str, Any] = field(default_factory=dict)
-    state: str = "waiting for its device"
+    state: str = NO_DEVICE
     since: float = field(default_factory=time.monotonic)
     ended: bool = False
-    over_at: float | None = None  # since when it has ended, or runs but can load no model
+    over_at: float = inf
     done: int = 0
     ends: deque[float] = field(default_factory=lambda: deque(maxlen=RATED))
 
-    @property
-    def at_work(self) -> bool:
-        return bool(self.device) and not self.ended
-
-    def was_there(self, since: float) -> bool:
-        """Whether its process ran at any moment since then."""
-        return bool(self.machine) and (self.over_at is None or self.over_at >= since)
-
     def end(self, state: str) -> None:
-        self.ended, self.state = True, state
-        self.over_at = self.over_at or time.monotonic()
+        self.set_aside(state)
+        self.ended = True
 
-    def set_aside(self) -> None:
-        """Records that it can load no model, so it does not use its device."""
-        self.over_at, self.state = time.monotonic(), NO_MODEL
+    def set_aside(self, state: str = NO_MODEL) -> None:
+        self.state, self.over_at = state, min(self.over_at, time.monotonic())
 
     def count(self) -> None:
         """Counts a measured result."""
@@ -60,15 +55,10 @@ class WorkerState:
 class Workers(dict[str, WorkerState]):
     """All workers of a session by their ids."""
 
-    def add(self, worker: str, node: str, address: str) -> None:
-        self[worker] = WorkerState(worker, node, address)
-        for name in [member.id for member in self.values() if member.ended][:-KEPT]:
-            del self[name]
-
     def place(self, worker: str, machine: str, host: str) -> None:
         """Records that its process runs."""
         member = self[worker]
-        member.machine, member.host, member.state = machine, host, "starting"
+        member.machine, member.host, member.state = machine, host, STARTING
 
     def starting(self) -> int:
         """The number of workers that have not reported their device yet."""
@@ -104,26 +94,20 @@ class Workers(dict[str, WorkerState]):
         others = [
             other.device or {"threads": mine["threads"], "unit": "cpu"}
             for other in self.values()
-            if other is not member and other.machine == member.machine and other.was_there(since)
+            if other is not member and other.machine == member.machine and other.over_at >= since
         ]
-        threads = mine["threads"] + sum(other["threads"] for other in others)
-        shared = {
-            "device": any(other["unit"] == mine["unit"] for other in others),
-            "cores": threads > mine["cores"],
-        }
-        return tuple(name for name, is_shared in shared.items() if is_shared)
+        shares = ["device"] if any(other["unit"] == mine["unit"] for other in others) else []
+        if mine["threads"] + sum(other["threads"] for other in others) > mine["cores"]:
+            shares.append("cores")
+        return tuple(shares)
 
     def words(self) -> str:
         """The number of workers per state, without ended ones."""
-        waiting, starting = len(self.waiting()), self.starting()
-        idle = [member.state in (WAITING, NO_MODEL) for member in self.values() if member.at_work]
-        counts = {
-            "at work": idle.count(False),
-            "idle": idle.count(True),
-            "starting": starting - waiting,
-            "waiting for a device": waiting,
-        }
-        parts = [f"{count(number, 'worker')} {do}" for do, number in counts.items() if number]
+        states = Counter(
+            COUNTED.get(member.state, "at work") for member in self.values() if not member.ended
+        )
+        order = ("at work", *dict.fromkeys(reversed(COUNTED.values())))
+        parts = [f"{count(states[state], 'worker')} {state}" for state in order if states[state]]
         return ", ".join(parts) or ("no worker left" if self else "looking for devices")
 
     def views(self) -> tuple[WorkerView, ...]:
@@ -134,7 +118,7 @@ class Workers(dict[str, WorkerState]):
                 node=f"{member.host} {member.address} ({member.node})".strip(),
                 device=str(member.device.get("name", "")),
                 type=str(member.device.get("type", "")),
-                shares=self.shares(member, now) if member.at_work else (),
+                shares=self.shares(member, now) if member.device and not member.ended else (),
                 state=member.state,
                 ended=member.ended,
                 done=member.done,

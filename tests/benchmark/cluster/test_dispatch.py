@@ -1,4 +1,4 @@
-"""Handing out: by model, then by sequence, bounded; nothing lost, nothing doubled."""
+"""Handing out: by model, in the plan's order, bounded; nothing lost, nothing doubled."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def dispatcher(
     return Dispatcher(
         list(models),
         lambda model: [task(model, sample) for sample in samples],
-        lambda sample: sample.split("/")[0],
         warm_ups,
     )
 
@@ -55,24 +54,6 @@ def test_a_worker_loads_warms_up_and_then_gets_a_bounded_number() -> None:
     assert first[0] is not None
     found.done("w", first[0])
     assert asked(found, "w") == ["q0/1"]
-
-
-def test_a_sequence_stays_with_its_worker_and_idle_ones_help_at_the_end() -> None:
-    samples = [f"q{q}/{i}" for q in range(2) for i in range(5)]
-    found = dispatcher(samples=samples)
-    for name in ("x", "y"):
-        found.join(name, "n")
-    load(found)
-    got: dict[str, list[str]] = {"x": [], "y": []}
-    for _ in range(20):
-        for order in found.orders():
-            assert order.task is not None
-            got[order.worker].append(order.task.sample)
-        for given in found.in_flight("x")[:1]:
-            found.done("x", given)  # y is slow: it answers nothing
-    assert {s.split("/")[0] for s in got["x"][:5]} == {"q0"} and len(got["y"]) == DEPTH
-    assert got["x"][5:] == ["q1/4", "q1/3", "q1/2"]  # from the far end of y's sequence
-    assert sorted(got["x"] + got["y"]) == sorted(samples)
 
 
 def test_models_go_one_after_another_and_nobody_waits_for_the_last_of_one() -> None:

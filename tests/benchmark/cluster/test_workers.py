@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.benchmark.cluster.worker import device_here
-from engine.benchmark.cluster.workers import Workers
+from engine.benchmark.cluster.workers import Workers, WorkerState
 from tests.benchmark.cluster.pools import one_thread
 
 __all__ = ["one_thread"]
@@ -20,10 +20,11 @@ def workers(*devices: dict[str, Any]) -> Workers:
     found = Workers()
     for number, device in enumerate(devices):
         name = str(number)
-        found.add(name, "n", "::1")
+        found[name] = WorkerState(name, "n", "::1")
         found.place(name, device.pop("machine", "m"), "host")
         if device.get("unit") != "":
             found[name].device = device_here() | {"cores": 4} | device
+            found[name].state = "a, sample s"
     return found
 
 
@@ -58,7 +59,7 @@ def test_one_that_ended_while_a_sample_ran_counts_for_it_and_not_for_the_next() 
 
 def test_one_without_a_device_shares_nothing_and_is_said_to_wait() -> None:
     found = workers({})
-    found.add("late", "n", "::1")
+    found["late"] = WorkerState("late", "n", "::1")
     assert shares(found) == []
     assert [one.id for one in found.waiting()] == ["late"] and found.waiting(60.0) == []
     assert found.words() == "1 worker at work, 1 worker waiting for a device"
