@@ -34,7 +34,7 @@ COMMANDS = {
     "samples": "listing",
     "models": "listing",
     "import": "import_files",
-    "download": "download",
+    "download": "listing",
     "demo": "demo",
 }
 

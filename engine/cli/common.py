@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable
@@ -159,6 +160,14 @@ def _with(name: str, word: str) -> str:
     """The name of a variant with one more word; an unknown name as it is."""
     mark = variants.JOIN if VARIANT_MARK in name else VARIANT_MARK
     return registry.entry(f"{name}{mark}{word}").name if registry.find(name) else name
+
+
+def percent(name: str, text: str) -> float:
+    """A percentage such as 5% or 0.05 as a share; BadInput for anything else."""
+    given = re.fullmatch(r"\s*(?:(\d{1,3}(?:\.\d{1,6})?) ?%|(0?\.\d{1,6}|0))\s*", text)
+    if given is None:
+        raise BadInput(f"{name} is {quoted(text)}: write a percentage, as in 5%.")
+    return float(given[1]) / 100 if given[1] else float(given[2])
 
 
 def given_options(options: Namespace) -> dict[str, Any]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import re
+import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from engine import settings
-from engine.cli.common import JSON, add_flags, command, flag, say
+from engine.cli.common import JSON, add_flags, command, flag, percent, say
 from engine.errors import BadInput
-from engine.quoting import printable, quoted, shown
+from engine.quoting import printable, shown
 from engine.storage import run_header, run_store, run_values
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from engine.storage.run_values import RunValues
 
 CODES: dict[Verdict, int] = {"no worse": 0, "worse": 1, "changed": 1, "undecided": 3}
-MARGIN = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%|(0?\.\d{1,6}|0)")
 
 
 RUNS_HELP = (
@@ -56,14 +54,11 @@ def _gate(options: argparse.Namespace) -> int:
         return _pin(options)
     if len(options.runs) != 2:
         raise BadInput(f"gate compares two runs, and {len(options.runs):,} are named: name two.")
-    margin = MARGIN.fullmatch(options.margin.strip())  # 5% and 0.05 are the same
     from engine.analysis import gate
     from engine.report import drawers, gate_text
 
     metrics = None if options.metric is None else gate.metric_names(options.metric)
-    if margin is None:
-        raise BadInput(f"--margin is {quoted(options.margin)}: write a percentage, as in 5%.")
-    share = float(margin[1]) / 100 if margin[1] else float(margin[2])
+    share = percent("--margin", options.margin)
     base, new = (_side(name) for name in options.runs)
     report = gate.gate(base, new, metrics, share)
     if options.json:
@@ -95,8 +90,9 @@ def _side(name: str) -> RunValues:
     from engine.analysis.gate import MIN_RUNS
 
     folder = Path(name)
-    several = sorted(folder.glob(f"*/{run_header.HEADER}")) if _is(folder, Path.is_dir) else []
-    if not several or _is(folder / run_header.HEADER, Path.is_file):
+    # A name that cannot be one of a file is none here; Path would raise.
+    several = sorted(folder.glob(f"*/{run_header.HEADER}")) if os.path.isdir(name) else []  # noqa: PTH112
+    if not several or (folder / run_header.HEADER).is_file():
         return _values(name)
     if 1 < len(several) < MIN_RUNS:
         raise BadInput(
@@ -111,16 +107,9 @@ def _values(name: str) -> RunValues:
     """The values of a run, or those that a baseline file keeps."""
     from engine.analysis.gate import values_of
 
-    if _is(Path(name), Path.is_file):
+    if os.path.isfile(name):  # noqa: PTH113
         return run_values.read(Path(name))
     run = run_store.read(run_store.find(name, settings.load().runs_dir))
     for problem in run.problems:
         say(f"{run.folder}: {problem}")
     return values_of(run)
-
-
-def _is(path: Path, kind: Callable[[Path], bool]) -> bool:
-    try:
-        return kind(path)
-    except (OSError, ValueError):  # too long, or with a null byte
-        return False

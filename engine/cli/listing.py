@@ -1,7 +1,7 @@
-"""samples and models: list a dataset's samples, or the models of models.toml and their state.
+"""samples, models and download: a dataset's samples, the models of models.toml, their files.
 
 `models NAME` prints one model's card: source, digest, sizes, memory.  `models add` writes an entry
-for a folder or a name on the hub into models.toml, without network.
+for a folder or a name on the hub into models.toml, without network.  Only `download` uses it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 from dataclasses import replace
 from typing import Any, get_args
 
+from engine import settings
 from engine.cli.common import (
     DATASET,
     JSON,
@@ -24,7 +25,7 @@ from engine.cli.common import (
 from engine.errors import BadInput
 from engine.models import new_entry, registry
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
-from engine.quoting import shown
+from engine.quoting import printable, shown
 from engine.storage import result_rows
 from engine.types import MediaKind
 
@@ -52,6 +53,13 @@ def add(commands: Any) -> None:
         "--dry-run": flag(bool, "print the entry, write nothing"),
     }
     add_flags(models.add_argument_group("models add"), new)
+
+    flags = {
+        "model": flag(str, "a name from models.toml"),
+        "--to": flag(str, "a folder (default: the hub's own cache)"),
+    }
+    text = "fetch a checkpoint from the Hugging Face hub"
+    command(commands, "download", _download, text, flags)
 
 
 def _samples(options: argparse.Namespace) -> int:
@@ -88,8 +96,12 @@ def _sample_line(row: dict[str, Any]) -> str:
 
 
 def _models(options: argparse.Namespace) -> int:
-    if _adds(options):
+    if options.model == WORD:
         return _add_entry(options)
+    if options.checkpoint is not None:
+        raise BadInput("models prints one card at a time: name one model, or write models add.")
+    why = "belongs to models add: write models add and a checkpoint."
+    refuse(options, (*_FIELDS, "dry_run"), why)
     if options.model is not None:
         return _card(registry.entry(options.model), options)
     if options.full:
@@ -101,18 +113,9 @@ def _models(options: argparse.Namespace) -> int:
 
 
 def _model_row(entry: ModelEntry) -> dict[str, Any]:
-    names = (
-        "name",
-        "family",
-        "checkpoint",
-        "revision",
-        "dtype",
-        "quantization",
-        "demo",
-        "download",
-    )
     reason = registry.unavailable(entry)
-    row = {name: getattr(entry, name) for name in names}
+    names = "name family checkpoint revision dtype quantization demo download"
+    row = {name: getattr(entry, name) for name in names.split()}
     return row | {"available": reason is None, "reason": reason}
 
 
@@ -136,32 +139,31 @@ def _card(entry: ModelEntry, options: argparse.Namespace) -> int:
     return 0
 
 
-def _adds(options: argparse.Namespace) -> bool:
-    """Whether this is `models add`; BadInput if its flags are used without it."""
-    if options.model == WORD and options.checkpoint is None:
-        raise BadInput("models add needs a folder or a name on the hub: name one.")
-    if options.model == WORD:
-        return True
-    if options.checkpoint is not None:
-        raise BadInput("models prints one card at a time: name one model, or write models add.")
-    why = "belongs to models add: write models add and a checkpoint."
-    refuse(options, (*_FIELDS, "dry_run"), why)
-    return False
-
-
 def _add_entry(options: argparse.Namespace) -> int:
-    if options.full:
-        raise BadInput("--full hashes a model's files: use it with models NAME.")
-    fields = {field: getattr(options, field) for field in _FIELDS}
-    new = new_entry.make(options.checkpoint, **fields)
+    if options.checkpoint is None:
+        raise BadInput("models add needs a folder or a name on the hub: name one.")
+    refuse(options, ["full"], "hashes a model's files: use it with models NAME.")
+    new = new_entry.make(options.checkpoint, **{name: getattr(options, name) for name in _FIELDS})
+    name = new.entry.name
     if not options.dry_run:
         new.write()
-        say(f"{new.entry.name} is now in {new.path}.")
+        say(f"{name} is now in {new.path}.")
     if not new.here:
-        say(
-            f"{new.entry.name}: its files are not here, so it is checked after "
-            f"`python -m engine download {new.entry.name}`."
-        )
-    row = {"name": new.entry.name, "written": not options.dry_run, "checked": new.here}
-    out(row | {"entry": new.lines}, new.lines.rstrip(), options)
+        later = f"`python -m engine download {name}`"
+        say(f"{name}: its files are not here, so it is checked after {later}.")
+    row = {"name": name, "written": not options.dry_run, "checked": new.here, "entry": new.lines}
+    out(row, new.lines.rstrip(), options)
+    return 0
+
+
+def _download(options: argparse.Namespace) -> int:
+    from engine.models import hub
+
+    entry = registry.entry(options.model)
+    to = settings.expand(options.to) if options.to else None
+    if entry.folder is None:
+        say(f"{entry.name}: downloading {entry.checkpoint} ...")
+    print(printable(str(hub.fetch(entry, to))))
+    if to is not None:
+        say(f"{entry.name}: set checkpoint = {to.as_posix()!r} in models.toml to use it.")
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +13,7 @@ from engine.analysis import run_planning
 from engine.analysis.gate import ACCURACY
 from engine.analysis.metrics import PAIRED
 from engine.benchmark import prepare, sweep
-from engine.cli.common import flag, out, refuse
+from engine.cli.common import flag, out, percent, refuse
 from engine.errors import BadInput
 from engine.machine.disk import free_bytes
 from engine.media.dataset import Dataset
@@ -58,7 +57,10 @@ def show(
 ) -> int:
     """Prints the forecast of the plan, or of the runs of a sweep together."""
     metric = "total" if options.metric is None else options.metric
-    difference = share("--detect", options.detect or "5%")
+    difference = percent("--detect", options.detect or "5%")
+    if not 0 < difference < 1:
+        text = f"--detect is {quoted(options.detect)}"
+        raise BadInput(f"{text}: write a percentage above 0 and below 100, as in 5%.")
     if metric not in KNOWN:
         raise BadInput(f"--metric is {quoted(metric)}: choose one of {', '.join(KNOWN)}.")
     elsewhere = options.executor != "local"
@@ -88,14 +90,3 @@ def show(
         place.append("The duration is that of one worker; a run on several takes less.")
     out(value, planning_words.blocks(forecast, earlier, options.earlier is None, place), options)
     return 0
-
-
-def share(flag: str, text: str) -> float:
-    """A percentage such as 5% or 2.5 as a share; BadInput if it is not above 0 and below 100."""
-    found = re.fullmatch(r"\s*(\d{1,3}(?:\.\d{1,9})?)\s*%?\s*", text)
-    value = float(found[1]) if found else 0.0
-    if not 0 < value < 100:
-        raise BadInput(
-            f"{flag} is {quoted(text)}: write a percentage above 0 and below 100, as in 5%."
-        )
-    return value / 100

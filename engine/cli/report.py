@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine import settings
 from engine.cli.common import command, flag, read_progress, say
@@ -15,9 +15,6 @@ from engine.errors import BadInput
 from engine.published.read import RecordsError, ResultFile, imported_sets, read_files
 from engine.quoting import printable
 from engine.storage import new_file, run_store
-
-if TYPE_CHECKING:
-    from engine.report.named_baselines import Baselines
 
 FORMATS = ("md", "html", "csv", "json", "trace")
 DOCUMENTS = ("md", "html")
@@ -43,11 +40,14 @@ def _report(options: argparse.Namespace) -> int:
     _check(options)
     if options.imported:
         return _imported(options)
-    from engine.report import export
+    from engine.report import export, named_baselines
 
+    baselines = None if options.baselines is None else named_baselines.read(options.baselines)
+    if baselines is not None and baselines.problems:
+        raise BadInput(baselines.problems[0])
     base = settings.load().runs_dir
     runs = [run_store.read(run_store.find(name, base)) for name in options.runs]
-    _give(options, export.write(runs, options.format, _baselines(options)))
+    _give(options, export.write(runs, options.format, baselines))
     for run in runs:
         for problem in run.problems:
             say(f"{run.folder}: {problem}")
@@ -63,18 +63,6 @@ def _check(options: argparse.Namespace) -> None:
         raise BadInput(f"--format {options.format} is for runs: published files become md or html.")
     if options.out is not None:
         new_file.refuse(options.out)
-
-
-def _baselines(options: argparse.Namespace) -> Baselines | None:
-    """The file of --baselines; BadInput naming its first bad line."""
-    if options.baselines is None:
-        return None
-    from engine.report import named_baselines
-
-    found = named_baselines.read(options.baselines)
-    if found.problems:
-        raise BadInput(found.problems[0])
-    return found
 
 
 def _imported(options: argparse.Namespace) -> int:

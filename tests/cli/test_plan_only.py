@@ -90,7 +90,7 @@ def test_a_sweep_is_the_sum_of_its_runs(capsys: pytest.CaptureFixture[str], root
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (("--detect", "much"), "write a percentage above 0 and below 100, as in 5%."),
+        (("--detect", "much"), "write a percentage, as in 5%."),
         (("--detect", "0"), "--detect is '0'"),
         (("--metric", "speed"), "--metric is 'speed': choose one of load, "),
         (("--from", "nowhere"), "'nowhere' is not a run"),

@@ -11,9 +11,8 @@ import streamlit as st
 
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import count, cut
-from engine.report.blocks import ReportTable
 from engine.verify import certificates
-from ui.verify import verdict_markup
+from ui.verify import evidence, verdict_markup
 from ui.widgets import blocks, notices
 from ui.widgets.model_picker import Labels
 
@@ -60,34 +59,14 @@ def _head(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None
     if reason := certificates.why_stale(certificate, entries):
         notices.notice(f"Stale: {reason} Verify again to prove what runs now.", "stale")
     with st.expander("What exactly was verified", key="verify_how"):
-        rows = tuple(_details(certificate, Labels(entries)).items())
-        blocks.draw([ReportTable("", ("", ""), rows, words=2)], "verify_how")
+        made = {name: certificate[name] for name in ("engine", "libraries")}
+        for part in (certificate["request"] | made, *certificate["models"]):
+            blocks.draw(evidence.tables(part), f"verify_how_{part.get('name', '')}")
 
 
 def _made(certificate: Mapping[str, Any]) -> str:
     moment = datetime.fromisoformat(certificate["made"])
     return f"{moment.astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC"
-
-
-def _details(certificate: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, str]:
-    request = certificate["request"]
-    rows = {
-        "Dataset": request["dataset"],
-        "Samples": ", ".join(request["samples"]),
-        "Question": request["prompt"],
-        "Max new tokens": str(request["max_new_tokens"]),
-        "Warm runs": str(request["runs"]),
-        "Engine code": certificate["engine"],
-        "Libraries": ", ".join(f"{k} {v}" for k, v in certificate["libraries"].items()),
-    }
-    for model in certificate["models"]:
-        label = labels.get(model["name"], model["name"])
-        where = ", ".join(f"{name} {value}" for name, value in model["environment"].items())
-        ran = f"checkpoint {model['digest']}, {model['dtype']}, {where}"
-        rows[f"Model {label}"] = ran if model["digest"] else "did not load"
-        rows[f"Covered for {label}"] = certificates.covers(model)
-        rows[f"Not proved for {label}"] = " ".join(model["unproved"])
-    return rows
 
 
 def listed(entries: Sequence[ModelEntry]) -> None:
