@@ -202,13 +202,13 @@ def test_two_changes_or_two_runs_of_one_strength_are_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"frames": "spread"}, "differ in frames besides"),
+        ({"frames": "spread"}, "differ in frames besides the strength"),
         ({"repeat": 1, "prompt": "What?"}, "differ in question besides"),
-        ({"samples": SAMPLES[:6]}, "different samples"),
+        ({"samples": SAMPLES[:6]}, "differ in samples besides"),
         ({"headed": lambda header: replace(header, code="other")}, "differ in the engine's code"),
         (
             {"headed": lambda h: replace(h, environment={"device": "cuda"})},
-            "differ in the device, which may change answers",
+            "differ in the device besides the strength, which may change answers",
         ),
         (
             {"headed": lambda h: replace(h, models=tuple(replace(m, digest="") for m in h.models))},

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Pair, analyse
-from engine.analysis.acceptance_marks import Painting, from_text, learn
+from engine.analysis.acceptance_marks import Painting, from_text
 from engine.published.read.cells import is_number
 from engine.published.read.file_forms import Form, Part
 from engine.published.read.record_types import EOS, AnswerRecord, ResultFile
@@ -137,12 +137,8 @@ def painting(
     others = [r for r in file.of(target or file.target, corrected) if r.key == draft.key]
     if draft.ids is None or not others or others[0].ids is None or not draft.text:
         return None
-    if "spelling" not in file.computed:  # the text of each id, learnt from the file's answers
-        whole = [r for r in file.corrected if "sliced" not in r.marks]
-        spelling = learn([(r.ids, r.text) for r in whole if r.ids and r.text])
-        file.computed["spelling"] = spelling
     pair = Pair(draft.sample, draft.ids, others[0].ids)
-    return from_text(pair, draft.text, file.computed["spelling"])
+    return from_text(pair, draft.text)
 
 
 def stated(file: ResultFile, corrected: bool = True) -> tuple[Stated, ...]:
