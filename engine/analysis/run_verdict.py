@@ -80,7 +80,7 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
         headline=headline,
         winner="" if disturbed else first.label,
         reason=f"{_reason(first, second)} {per_token}".strip(),
-        mixed=(*_by_the_cache(ranked), *disturbed),
+        mixed=disturbed,
         notes=notes,
     )
 
@@ -132,21 +132,6 @@ def _differences(models: Sequence[ComparedModel]) -> dict[str, str]:
             parts = [f"{value} for {joined(labels)}" for value, labels in who.items()]
             found[name] = f"{name.capitalize()}: {'; '.join(parts)}."
     return found
-
-
-def _by_the_cache(ranked: Sequence[ComparedModel]) -> tuple[str, ...]:
-    """A sentence if another model would be first with computed instead of cached features."""
-    without = [(model.time("uncached_total"), model.label) for model in ranked]
-    known = [(spread.median, label) for spread, label in without if spread is not None]
-    if len(known) < len(ranked) or not all(one.cached for m in ranked for one in m.counted):
-        return ()
-    (least, label), first = min(known), known[0]
-    if label == first[1]:
-        return ()
-    return (
-        f"Only with cached features: computed, {label} takes {ms(least)} and {first[1]} "
-        f"{ms(first[0])}.",
-    )
 
 
 # Sentences.

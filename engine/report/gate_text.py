@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from engine import palette
 from engine.analysis.gate import (
     ACCURACY,
     ANSWERS,
@@ -15,12 +16,23 @@ from engine.analysis.gate import (
     GateReport,
     GateResult,
     NotCompared,
+    in_percent,
+    limits,
 )
 from engine.analysis.metrics import BY_NAME
 from engine.quoting import NONE, count, number, precise
-from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
+
+if TYPE_CHECKING:
+    import altair as alt
 
 MOST = 10  # changed answers of a model that are listed
+PERCENT = "change, %"
+POINTS = [PERCENT, "(accuracy: points)"]  # two lines, for narrow windows
+LEGEND = (
+    "Dots: change of NEW against BASE with its 95 % interval. Orange marks: the margin; beyond it "
+    "NEW is worse. Tokens have two, because more and fewer both count as a change."
+)
 COLUMNS = ("model", "metric", "verdict", "BASE", "NEW", "change (95 % interval)", "n")
 
 
@@ -69,11 +81,11 @@ def verdict_text(result: GateResult) -> str:
 
 def change_text(result: GateResult) -> str:
     """NEW / BASE as a change in percent, of accuracy in percentage points, with its interval."""
-    equal, unit = (0, "points") if result.unit == "points" else (1, "%")
     known = result.low is not None and result.high is not None
     figures = (result.change, result.low, result.high) if known else (result.change,)
-    changes = [round(100 * (value - equal), 1) for value in figures if value is not None]
+    changes = [round(in_percent(result, value), 1) for value in figures if value is not None]
     change, *ends = (f"{value:+.1f}" if value else "0.0" for value in changes)
+    unit = "points" if result.unit == "points" else "%"
     return f"{change} {unit}" + (f" ({' to '.join(ends)})" if ends else "")
 
 
@@ -97,8 +109,8 @@ def table(report: GateReport) -> ReportTable:
     return ReportTable("", COLUMNS, tuple(rows), words=3)
 
 
-def answers_of(one: AnswersCompared, listed: bool = True) -> Iterator[str]:
-    """What became of the token ids of one model; `listed`: with its first changed answers."""
+def answers_of(one: AnswersCompared) -> Iterator[str]:
+    """What became of the token ids of one model, with its first changed answers."""
     compared, changed = one.same + len(one.changed), one.changed
     if not changed:
         yield f"{one.label}: the token ids of all {count(compared, 'sample')} are equal."
@@ -110,9 +122,9 @@ def answers_of(one: AnswersCompared, listed: bool = True) -> Iterator[str]:
             f"({shorter:,} shorter, {longer:,} longer, {len(changed) - shorter - longer:,} of the "
             "same length)."
         )
-    for change in changed[:MOST] if listed else ():
+    for change in changed[:MOST]:
         yield f"{one.label}, {change.sample}: {change_of(change)}."
-    if listed and len(changed) > MOST:
+    if len(changed) > MOST:
         yield f"{one.label}: {len(changed) - MOST:,} more answers changed."
     if one.unknown:
         yield f"{one.label}: {count(one.unknown, 'sample')} without token ids."
@@ -150,18 +162,59 @@ def method(report: GateReport) -> str:
     )
 
 
-def blocks(report: GateReport) -> list[Block]:
-    """The report as a document."""
+def blocks(report: GateReport, chart: bool = False) -> list[Block]:
+    """The report as a document, on a page with a chart."""
     figures = table(report)
     answers = (line for one in report.answers for line in answers_of(one))
+    drawn: list[Block] = [ChartBlock(chart_words(report), lambda: draw(report)), Paragraph(LEGEND)]
     return [
         Heading(2, f"Gate: {report.verdict}"),
         Paragraph(headline(report)),
+        *(drawn if chart and report.results else []),
         *([figures] if figures.rows else []),
         Bullets((*answers, *reasons(report))),
         Paragraph(method(report)),
         Bullets((*sides(report), *report.notes)),
     ]
+
+
+def chart_rows(report: GateReport) -> list[dict[str, Any]]:
+    """A row of charts.intervals() per result, with its verdict and its change in words."""
+    families = {one.name: one.family for one in report.new.header.models}
+    models = {one.label: families.get(one.model, "") for one in report.new.models}
+    tones = palette.toned({name: models[name] for name in report.labels})
+    return [
+        {
+            "name": f"{one.label}: {name_of(one)}",
+            "value": in_percent(one, one.change),
+            "low": None if one.low is None else in_percent(one, one.low),
+            "high": None if one.high is None else in_percent(one, one.high),
+            "colour": palette.family_colour(tones[one.label]),
+            "verdict": verdict_text(one),
+            "text": change_text(one),
+            "limits": [in_percent(one, limit) for limit in limits(one, report.margin)],
+        }
+        for one in report.results
+    ]
+
+
+def draw(report: GateReport) -> alt.LayerChart:
+    """A row per metric and model: the change with its interval against the margin."""
+    from engine.report import charts
+
+    rows = chart_rows(report)
+    return charts.intervals(
+        rows,
+        POINTS if any(one.metric == ACCURACY for one in report.results) else PERCENT,
+        {"name:N": "Model and metric", "text:N": "Change", "verdict:N": "Verdict"},
+        marks=[{"name": row["name"], "at": at} for row in rows for at in row["limits"]],
+        equal=0.0,
+    )
+
+
+def chart_words(report: GateReport) -> str:
+    rows = [f"{row['name']} {row['text']}, {row['verdict']}." for row in chart_rows(report)]
+    return " ".join([f"Changes against a margin of {percent(report.margin)}.", *rows])
 
 
 def reasons(report: GateReport) -> Iterator[str]:

@@ -143,16 +143,6 @@ def test_several_differences_are_all_named() -> None:
     assert len(found.mixed) == 3
 
 
-def test_an_order_that_only_the_cache_makes_is_said() -> None:
-    slow = run(vision=(2.0, "cached", 40.0), prefill=90.0)
-    found = judged(run(vision=(2.0, "cached", 900.0)), slow)
-    assert found.winner == "One"
-    (said,) = found.mixed
-    assert said.startswith("Only with cached features: computed, Two takes ")
-    same = judged(run(vision=(2.0, "cached", 40.0)), slow)  # control
-    assert same.winner == "One" and same.mixed == ()
-
-
 def test_equal_conditions_name_a_winner_and_what_limits_all_times() -> None:
     slow = run(vision=(2.0, "cached", 400.0), cold=True, prefill=90.0)
     found = judged(run(vision=CACHED, cold=True), slow)

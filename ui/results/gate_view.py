@@ -1,24 +1,18 @@
-"""Compare with baseline: a gate's verdicts on a chosen run, against a run that was kept before.
-
-The chart has a row per metric and model: the change with its interval against the margin.
-"""
+"""Compare with baseline: a gate's verdicts on a chosen run, against a run that was kept before."""
 
 from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from engine import palette
 from engine.analysis import gate
-from engine.analysis.gate import ACCURACY, AnswerChange, GateReport, in_percent, limits
+from engine.analysis.gate import GateReport
 from engine.errors import StageScopeError
-from engine.report import charts, drawers, gate_text
-from engine.report.blocks import Bullets, Paragraph
+from engine.report import drawers, gate_text
 from engine.storage import run_values
 from engine.storage.run_store import Run
 from engine.storage.run_values import RunValues
@@ -26,14 +20,10 @@ from ui.results import opened_runs, result_sources, run_list
 from ui.results.opened_runs import Key, OpenedRuns
 from ui.results.result_sources import Source
 from ui.widgets import blocks, choices, notices, uploads
-from ui.widgets.text import count, escape, when
-
-if TYPE_CHECKING:
-    import altair as alt
+from ui.widgets.text import escape, when
 
 NEW, BASE = "results_gate_new", "results_gate_base"  # in the URL, as the next two
 MARGIN, METRICS = "results_gate_margin", "results_gate_metrics"
-FEW = 10  # changed answers that are listed before "Show all"
 ALONE = (
     "A comparison with a baseline needs two finished runs of the same samples: repeat this run on "
     "the Benchmark page or from a terminal."
@@ -46,12 +36,6 @@ MARGIN_HELP = "What counts as equal, in percent; of accuracy in percentage point
 METRICS_HELP = (
     "answers: a changed token id is worse. All metrics of all models form one family of tests, so "
     "fewer metrics need fewer samples."
-)
-PERCENT = "change, %"
-POINTS = [PERCENT, "(accuracy: points)"]  # two lines, for narrow windows
-LEGEND = (
-    "Dots: change of NEW against BASE with its 95 % interval. Orange marks: the margin; beyond it "
-    "NEW is worse. Tokens have two, because more and fewer both count as a change."
 )
 FILE = "A file made by gate --pin"
 FILE_FIRST = "Add the baseline file of the other run, made by: python -m engine gate RUN --pin FILE"
@@ -204,77 +188,14 @@ def _gated(
 
 
 def _report(report: GateReport, sides: Sides) -> None:
-    with st.container(border=True, key="results_gate_verdict"):
-        st.text(gate_text.headline(report))
-    if report.results:
-        families = {one.name: one.family for one in report.new.header.models}
-        models = {one.label: one.model for one in report.new.models}
-        tones = palette.toned({name: families.get(models[name], "") for name in report.labels})
-        st.altair_chart(chart(report, tones), alt=chart_words(report), width="stretch")
-        st.caption(LEGEND)
-    if (table := gate_text.table(report)).rows:
-        blocks.draw([table], "results_gate_table")
-    _answers(report, sides)
-    said = (*gate_text.reasons(report), *gate_text.sides(report), *report.notes)
-    blocks.draw([Paragraph(gate_text.method(report)), Bullets(said)], "results_gate_method")
+    blocks.draw(gate_text.blocks(report, chart=True), "results_gate")
+    for one in report.answers:
+        for change in one.changed[: gate_text.MOST]:
+            query = {run_list.KEYS: [side.key for side in sides.runs], "results_view": "Samples",
+                     "results_sample": change.sample}  # fmt: skip
+            name = f"{change.sample}, {one.label}"
+            st.page_link("pages/results.py", label=escape(name), query_params=query)
     _downloads(report)
-
-
-def chart_rows(report: GateReport, tones: Mapping[str, str]) -> list[dict[str, Any]]:
-    """A row of charts.intervals() per result, with its verdict and its change in words."""
-    return [
-        {
-            "name": f"{one.label}: {gate_text.name_of(one)}",
-            "value": in_percent(one, one.change),
-            "low": None if one.low is None else in_percent(one, one.low),
-            "high": None if one.high is None else in_percent(one, one.high),
-            "colour": palette.family_colour(tones.get(one.label, "")),
-            "verdict": gate_text.verdict_text(one),
-            "text": gate_text.change_text(one),
-            "limits": [in_percent(one, limit) for limit in limits(one, report.margin)],
-        }
-        for one in report.results
-    ]
-
-
-def chart(report: GateReport, tones: Mapping[str, str]) -> alt.LayerChart:
-    """`tones`: the colour of each label, as in palette.tones."""
-    rows = chart_rows(report, tones)
-    return charts.intervals(
-        rows,
-        POINTS if any(one.metric == ACCURACY for one in report.results) else PERCENT,
-        {"name:N": "Model and metric", "text:N": "Change", "verdict:N": "Verdict"},
-        marks=[{"name": row["name"], "at": at} for row in rows for at in row["limits"]],
-        equal=0.0,
-    )
-
-
-def chart_words(report: GateReport) -> str:
-    rows = [f"{row['name']} {row['text']}, {row['verdict']}." for row in chart_rows(report, {})]
-    return " ".join([f"Changes against a margin of {gate_text.percent(report.margin)}.", *rows])
-
-
-def _answers(report: GateReport, sides: Sides) -> None:
-    st.subheader("Answers", anchor=False)
-    shown_all = st.session_state.get("results_gate_all", False)
-    most = 0
-    for place, one in enumerate(report.answers):
-        lines = gate_text.answers_of(one, listed=False)
-        notices.small("\n".join(lines), f"results_gate_answers_{place}")
-        for number, change in enumerate(one.changed if shown_all else one.changed[:FEW]):
-            _changed(change, sides, f"{place}_{number}")
-        most = max(most, len(one.changed))
-    if most > FEW:
-        st.toggle(f"Show all changed answers, {count(most, 'answer')} at most per model",
-                  key="results_gate_all")  # fmt: skip
-
-
-def _changed(change: AnswerChange, sides: Sides, key: str) -> None:
-    query = {run_list.KEYS: [side.key for side in sides.runs], "results_view": "Samples",
-             "results_sample": change.sample}  # fmt: skip
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.page_link("pages/results.py", label=escape(change.sample), query_params=query)
-        notices.small(gate_text.change_of(change), f"results_gate_change_{key}")
 
 
 def _downloads(report: GateReport) -> None:

@@ -11,6 +11,7 @@ import pytest
 from engine.analysis import gate
 from engine.analysis.gate import GateReport
 from engine.palette import family_colour
+from engine.report import gate_text
 from engine.storage.run_details import RunDetails
 from engine.storage.run_store import RunInfo
 from engine.storage.run_values import RunValues
@@ -55,9 +56,6 @@ def test_a_name_in_a_link_does_not_depend_on_the_baseline() -> None:
     assert gate_view._named(replace(plain, details=RunDetails("night"))) == "night · a"
 
 
-TONES = {"ev": "eventgpt", "vl": "video_llava"}
-
-
 def rows(slow: float = 1.0, n: int = 8) -> list[dict[str, Any]]:
     """n sequences of two models; the second is `slow` times as long."""
     found = []
@@ -82,7 +80,7 @@ def report(tmp_path: Path) -> GateReport:
 
 
 def test_a_row_per_model_and_metric_in_percent(report: GateReport) -> None:
-    found = {row["name"]: row for row in gate_view.chart_rows(report, TONES)}
+    found = {row["name"]: row for row in gate_text.chart_rows(report)}
     assert list(found) == ["ev: total", "ev: new tokens", "vl: total", "vl: new tokens"]
     assert found["vl: total"]["value"] == pytest.approx(30.0)
     assert found["vl: total"]["low"] <= 30.001 and found["vl: total"]["verdict"] == "worse"
@@ -93,14 +91,14 @@ def test_a_row_per_model_and_metric_in_percent(report: GateReport) -> None:
 
 def test_a_result_without_an_interval_has_a_dot_only(report: GateReport) -> None:
     none = replace(report.results[0], low=None, high=None)
-    (row, *_) = gate_view.chart_rows(replace(report, results=(none,)), TONES)
+    (row, *_) = gate_text.chart_rows(replace(report, results=(none,)))
     assert row["low"] is None and row["high"] is None and row["value"] == 0
 
 
 def test_colours_axis_and_words(report: GateReport) -> None:
-    text = str(gate_view.chart(report, TONES).to_dict())
+    text = str(gate_text.draw(report).to_dict())
     assert family_colour("eventgpt") in text and family_colour("video_llava") in text
-    assert gate_view.PERCENT in text and "points)" not in text
-    words = gate_view.chart_words(report)
+    assert gate_text.PERCENT in text and "points)" not in text
+    words = gate_text.chart_words(report)
     assert "Changes against a margin of 5 %." in words
     assert "vl: total +30.0 % (+30.0 to +30.0), worse." in words
