@@ -121,7 +121,7 @@ def plan() -> None:
 
 
 def comparability() -> None:
-    from engine.analysis import run_verdict
+    from engine.analysis import compared
     from engine.storage import plan_words
     from engine.storage.plan import Plan
     from engine.types import RunOptions, Sample
@@ -130,7 +130,7 @@ def comparability() -> None:
     assert plan_words.differing(base, new, times=False) == {"grain": ("grain 0", "grain 3")}
     assert plan_words.differing(base, base) == {}
     request = RunOptions(grain=3).ask(Sample("s", ""), "m", "Why?")
-    assert run_verdict.CONDITIONS["grain"](SimpleNamespace(request=request)) == "grain 3"
+    assert compared.CONDITIONS["grain"](SimpleNamespace(request=request)) == "grain 3"
 
 
 PLACES: tuple[Callable[[], None], ...] = (

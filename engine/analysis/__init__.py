@@ -7,10 +7,10 @@ statistics.py                        spreads, intervals, p-values against a limi
 pairs.py, speedup.py                 two models sample by sample; the factors of a speed-up
 gate.py                              whether a run is worse than an earlier one
 run_planning.py                      what a planned run takes and detects
-compared.py, run_verdict.py          the runs of the Compare page, and which was fastest
+compared.py                          the runs of the Compare page, and which was fastest
 answer_reading.py                    what an answer states, and which option it names
 agreement.py, choice_accuracy.py     answers against known content and each other
-acceptance.py, acceptance_marks.py, drafting.py   answers as drafts
+acceptance.py, drafting.py           answers as drafts
 robustness.py                        accuracy by the strength of a change of the input
 vote_counts.py                       what visitors prefer
 """

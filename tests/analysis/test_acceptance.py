@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.analysis import acceptance_marks
+from engine.analysis import acceptance
 from engine.analysis.acceptance import Pair, Range, analyse, shuffled
 
 
@@ -194,7 +194,7 @@ def test_an_impossible_draft_length_is_refused(gamma: int) -> None:
 
 
 def test_painting_ids() -> None:
-    found = acceptance_marks.states(pair("abxdef", "abcd"))
+    found = acceptance.states(pair("abxdef", "abcd"))
     assert found == ["accepted", "accepted", "rejected", "matched", "beyond", "beyond"]
 
 

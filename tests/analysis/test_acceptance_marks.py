@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.analysis.acceptance import Pair
-from engine.analysis.acceptance_marks import GUESSED, from_text, shares, split, states
+from engine.analysis.acceptance import GUESSED, Pair, from_text, shares, split, states
 
 TEXT = "In the scene, a parked car."
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.analysis.compared import ComparedModel
-from engine.analysis.run_verdict import RunVerdict, verdict
+from engine.analysis.compared import ComparedModel, RunVerdict, verdict
 from engine.machine.load import MachineLoad
 from engine.types import DecodeConfig, PrefixUse, RunResult, Sample, Source, Span
 from tests.ui.answers import CACHED, result

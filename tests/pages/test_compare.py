@@ -17,9 +17,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.analysis.compared import ComparedModel
+from engine.analysis.compared import ComparedModel, verdict
 from engine.analysis.drafting import DraftRequest
-from engine.analysis.run_verdict import verdict
 from engine.jobs import queue
 from engine.jobs.draft_job import DraftJob
 from engine.jobs.queue import Job

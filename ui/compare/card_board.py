@@ -17,9 +17,8 @@ from html import escape
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from engine.analysis.compared import ComparedModel
+from engine.analysis.compared import ComparedModel, RunVerdict, verdict
 from engine.analysis.metrics import STAGE_MEANING
-from engine.analysis.run_verdict import RunVerdict, verdict
 from engine.errors import MediaError
 from engine.jobs.run_job import RunView
 from engine.models import registry

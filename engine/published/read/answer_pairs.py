@@ -16,8 +16,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.analysis.acceptance import GAMMA, Acceptance, Pair, analyse
-from engine.analysis.acceptance_marks import Painting, from_text
+from engine.analysis.acceptance import GAMMA, Acceptance, Painting, Pair, analyse, from_text
 from engine.published.read.cells import is_number
 from engine.published.read.file_forms import Form, Part
 from engine.published.read.record_types import EOS, AnswerRecord, ResultFile

@@ -7,8 +7,7 @@ from typing import cast
 
 import pytest
 
-from engine.analysis.compared import ComparedModel
-from engine.analysis.run_verdict import verdict
+from engine.analysis.compared import ComparedModel, verdict
 from engine.jobs.run_job import RunView
 from tests.ui.answers import CACHED, result
 from ui.compare.card_board import markup, sentence

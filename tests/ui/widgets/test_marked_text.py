@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.analysis.acceptance_marks import MarkedPiece, Painting
+from engine.analysis.acceptance import MarkedPiece, Painting
 from engine.analysis.drafting import AnswerPiece
 from ui.widgets import marked_text
 
