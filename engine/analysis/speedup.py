@@ -22,8 +22,6 @@ from engine.quoting import count
 if TYPE_CHECKING:
     import pandas as pd
 
-    from engine.analysis.pairs import Comparison
-
 LOAD, PREPROCESS, VISION, PREFILL = "loading", "preprocessing", "vision", "prefill"
 TOKENS, PER_TOKEN = "number of tokens", "time per token"
 AROUND = "decode outside its steps"  # the decode stage minus its prefill and its token steps
@@ -152,12 +150,12 @@ def shapley(
     return found
 
 
-def supported(found: Split, total: Comparison) -> bool:
-    """Whether the paired comparison of total times supports the ratio of means; if not, the means
-    hold for these samples only."""
-    if total.verdict == "equal":
+def supported(found: Split, verdict: str) -> bool:
+    """Whether the verdict of the paired comparison of total times supports the ratio of means; if
+    not, the means hold for these samples only."""
+    if verdict == "equal":
         return round(found.ratio, 2) == 1
-    return total.verdict == ("less" if found.ratio > 1 else "more") and found.ratio != 1
+    return verdict == ("less" if found.ratio > 1 else "more") and found.ratio != 1
 
 
 def sentence(found: Split, decided: bool) -> str:

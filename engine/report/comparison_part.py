@@ -60,7 +60,9 @@ def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
     split = next((one for one in found.splits if (one.a, one.b) == (a, b)), None)
     if split is not None:
         totals = [one for one in compared if one.metric == "total"]
-        yield from speedup_parts(split, any(speedup.supported(split, one) for one in totals))
+        yield from speedup_parts(
+            split, any(speedup.supported(split, one.verdict) for one in totals)
+        )
 
 
 def speedup_parts(split: Split, decided: bool) -> Iterator[Block]:

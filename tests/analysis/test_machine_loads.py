@@ -52,7 +52,7 @@ def test_blocks_at_different_loads_get_no_verdict_and_the_figures_say_why(tmp_pa
     assert "vl while others used 0.1 of 2 cores" in found.reason
     assert "no conclusion" in sentence(found) and found.median_a is not None
     split = speedup.split(lines, "ev", "vl")
-    assert split is not None and not speedup.supported(split, found)
+    assert split is not None and not speedup.supported(split, found.verdict)
 
 
 def test_one_busy_machine_for_both_gets_no_verdict_either(tmp_path: Path) -> None:

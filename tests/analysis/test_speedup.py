@@ -153,7 +153,7 @@ def test_means_are_a_conclusion_only_where_the_pairs_bear_them_out(
     table = frame([fabricate.run(tmp_path / "r", times(ev, vl))])
     for a, b in (("ev", "vl"), ("vl", "ev")):
         found, total = speedup.split(table, a, b), pairs.compare(table, a, b, "total")
-        assert found is not None and speedup.supported(found, total) is borne
+        assert found is not None and speedup.supported(found, total.verdict) is borne
         if a == "ev":
             assert total.verdict == verdict
 
