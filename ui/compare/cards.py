@@ -17,6 +17,8 @@ from engine.models.checkpoint import ModelEntry
 from engine.palette import TONES
 from engine.prompts import OFF_SCRIPT
 from engine.report.answer_part import STOPS, prefix_words
+from engine.storage.result_rows import ResultRow
+from engine.verify import certificates
 from ui.compare import card_figures, explain_panel, shown_inputs, trust_badges
 from ui.widgets import followed_runs, notices
 from ui.widgets.contact_sheets import ContactSheet
@@ -162,7 +164,9 @@ def _trust(slot: CardSlot, model: ComparedModel) -> None:
     """Badges on how far the figures can be trusted, and notes on the answer."""
     result = model.last
     with slot["trust"].container(horizontal=True, gap="xsmall"):
-        for words, colour, help_text in trust_badges.badges(result, model.counted):
+        loads = [one.machine_load for one in model.counted]
+        row = ResultRow.from_result(result, certificates.certificate_status(result))
+        for words, colour, help_text in trust_badges.badges(row, loads):
             st.badge(words.replace(" ms", "\u00a0ms"), color=colour, help=help_text)
     with slot["notes"].container():
         if result.off_script:

@@ -7,10 +7,10 @@ from typing import Literal
 
 from engine.machine.load import MachineLoad
 from engine.machine.load import words as load_words
+from engine.storage.result_rows import ResultRow
 from engine.storage.schemas import Standing
-from engine.types import RunResult
 from engine.verify import certificates
-from ui.widgets.text import ms
+from ui.widgets.text import escape, ms
 
 Colour = Literal["green", "orange", "violet", "gray", "blue"]
 Badge = tuple[str, Colour, str]  # words, colour, explanation
@@ -56,6 +56,19 @@ FAST: Badge = (
     "violet",
     "Pictures were resized with the fast setting: some pixels differ by a grey level or two.",
 )
+PAUSED: Badge = (
+    "after a pause",
+    "orange",
+    "Another job used the device just before: this result is left out of the figures.",
+)
+BATCH_HELP = (
+    "Answered in one batch with other samples: the times are those of the whole batch. This sample "
+    "was not timed alone."
+)
+PERTURB_HELP = (
+    "The events or frames were changed before the model saw them: this answer is no measure of the "
+    "unchanged sample."
+)
 BUSY_HELP = (
     "Other work used the CPU cores during this run, so its times are longer than on an idle "
     "machine. Measured: {}."
@@ -79,30 +92,31 @@ def busy(load: MachineLoad) -> str:
     return BUSY_HELP.format(load_words(load))
 
 
-def badges(result: RunResult, counted: Sequence[RunResult] = ()) -> list[Badge]:
+def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Badge]:
     """(words, colour, explanation) of all that affects how far the times can be trusted.
 
-    `counted`: all runs of the model whose times are shown, if they are several.
+    `loads`: of all runs whose times are shown, if they are several.
     """
-    request = result.request
-    command = certificates.command(request.model, result.backend, request.pixels)
-    standing = certificate_badge(certificates.certificate_status(result), command)
-    found: list[Badge] = [(f"timing {standing[0]}", *standing[1:])]
-    prefill, use = result.span("decode.prefill"), result.prefix
-    reused = use is not None and use.state == "reused" and prefill is not None
-    if reused and prefill:
-        found.append((f"prefix reused: prefill {ms(prefill.ms)}", "green", PREFIX_HELP))
-    for span in result.spans:
-        if span.source == "cached" and not reused:
-            words = f"{span.name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"
+    command = certificates.command(row.model, row.ran, row.pixels)
+    words, colour, why = certificate_badge(row.standing, command)
+    found: list[Badge] = [(f"timing {words}", colour, why)]
+    reused = row.prefix is not None and row.prefix.state == "reused"
+    if reused and row.prefill:
+        found.append((f"prefix reused: prefill {ms(row.prefill.ms)}", "green", PREFIX_HELP))
+    for name, span in (row.batch_spans if row.batch > 1 else row.spans).items():
+        if span is not None and span.source == "cached" and not reused:
+            words = f"{name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"
             found.append((words, "green", CACHE_HELP))
-    loads = [one.machine_load for one in counted or (result,)]
-    if disturbed := [load for load in loads if load is not None and load.busy]:
-        found.append(("busy machine", "orange", busy(disturbed[-1])))
-    marks = {
-        COLD: result.cold,
-        COMPILED: result.backend == "compiled",
-        HOOKED: request.mode == "hooked",
-        FAST: request.pixels == "fast",
+    busy_ones = [load for load in loads or (row.machine_load,) if load is not None and load.busy]
+    if busy_ones:
+        found.append(("busy machine", "orange", busy(busy_ones[-1])))
+    marks: dict[Badge, bool] = {
+        COLD: bool(row.cold),
+        PAUSED: bool(row.paused_ms),
+        (f"in a batch of {row.batch:,}", "gray", BATCH_HELP): row.batch > 1,
+        COMPILED: row.ran == "compiled",
+        HOOKED: row.mode == "hooked",
+        FAST: row.pixels == "fast",
+        (f"perturbed by {escape(row.perturb)}", "violet", PERTURB_HELP): bool(row.perturb),
     }
     return found + [badge for badge, holds in marks.items() if holds]

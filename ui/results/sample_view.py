@@ -153,7 +153,8 @@ def _card(result: Result, mark: Feedback) -> None:
                 st.text(result.line["text"] or " ")
             if result.line["off_script"]:
                 notices.notice(OFF_SCRIPT, f"off_script_result_{result.label}")
-            answer_figures.draw(result.label, result.line, result.whole)
+            if result.whole is not None:
+                answer_figures.draw(result.label, result.whole)
         _mark(result, mark)
 
 
