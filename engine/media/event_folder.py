@@ -39,11 +39,11 @@ _NO_RECORDING = re.compile(r"rectify_map\.(h5|hdf5)|(readme|licen[sc]e|requireme
 def recordings(root: Root) -> Dataset | None:
     """A sample per event file; None if there is no event file."""
     files, samples = event_files(root), Samples(root)
-    short = [root.short_name(path) for path in files]
-    counts = Counter(short)
-    for name, path in zip(short, files, strict=True):
+    counts = Counter(map(root.short_name, files))
+    for path in files:
         # With the ending where two files differ only in it.
-        name = f"{name}{path.suffix}" if counts[name] > 1 else name
+        short = root.short_name(path)
+        name = f"{short}{path.suffix}" if counts[short] > 1 else short
         samples.add_events(name, root.sequence(path), [path], name)
     return samples.dataset(root.path) if files else None
 
@@ -117,10 +117,9 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[Any, Any]]]:
     try:
         names = [(name or "").strip().lower() for name in reader.fieldnames or ()]
         unknown = [name for name in names if name not in _COLUMNS]
-        wrong = "has no column file" if "file" not in names else ""
-        wrong = "names a column twice" if len(set(names)) < len(names) else wrong
-        wrong = f"has the unknown columns {listed(unknown)}" if unknown else wrong
-        if wrong:
+        if unknown or "file" not in names or len(set(names)) < len(names):
+            wrong = f"has the unknown columns {listed(unknown)}"
+            wrong = wrong if unknown else "has no column file, or names one twice"
             raise DatasetError(f"{place(file)} {wrong}: use the columns {', '.join(_COLUMNS)}.")
         reader.fieldnames = names
         for count, row in enumerate(reader, start=1):
@@ -129,10 +128,8 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[Any, Any]]]:
                     f"{place(file)} has more than {MAX_RECORDS:,} lines: split the folder."
                 )
             yield reader.line_num, row
-    except csv.Error as error:
-        # An open quote takes all lines that follow.
-        first, last = reader.line_num + 1, reader.reader.line_num
-        lines = f"lines {first:,} to {last:,}" if first < last else f"line {last:,}"
+    except csv.Error as error:  # an open quote takes all lines that follow
+        lines = f"lines {reader.line_num + 1:,} to {reader.reader.line_num:,}"
         raise DatasetError(
             f"{place(file)} is not readable as CSV ({lines}: {reason(error)}): save it again."
         ) from error
@@ -140,16 +137,15 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[Any, Any]]]:
 
 def _window(text: Mapping[str, str]) -> Window | None:
     """From the columns with units or from those in microseconds; None if all are empty."""
-    times = dict[str, int | None]()
+    times = list[int | None]()
     for name in ("start", "length"):
         units, plain = text[name], text[f"{name}_us"]
-        if units and plain:
-            raise DatasetError(f"it has both {name} and {name}_us: leave one empty.")
-        if plain and not re.fullmatch(r"[0-9]{1,16}", plain):
-            raise DatasetError(f"{name}_us is {quoted(plain)}: write whole microseconds.")
-        times[name] = int(plain) if plain else microseconds(units) if units else None
-    if times["length"] is not None:
-        return Window(times["start"] or 0, times["length"])
-    if times["start"] is not None:
+        if (units and plain) or not re.fullmatch(r"[0-9]{0,16}", plain):
+            raise DatasetError(
+                f"{name}_us is {quoted(plain)}: write whole microseconds, and leave {name} empty."
+            )
+        times.append(int(plain) if plain else microseconds(units) if units else None)
+    start, length = times
+    if start is not None and length is None:
         raise DatasetError("it has a start and no length: add it.")
-    return None
+    return None if length is None else Window(start or 0, length)

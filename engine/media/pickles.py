@@ -85,15 +85,18 @@ class Call:
         raise RefusedError("a call that makes no array of numbers")
 
 
-def objects(value: object) -> tuple[bool, list[object]] | None:
-    """Of an array of objects: whether it has no axis, as a dict that np.save writes, and they."""
-    if not isinstance(value, Call):
-        return None
-    match value.parts():
-        case (() | (int(),) as shape, Call("dtype", ("O" | "O4" | "O8", *_)), _, list(values)):
-            if (*shape, 1)[0] == len(values):
-                return not shape, values
-    raise RefusedError("an array that is no dict and no list of objects")
+def objects(value: object) -> dict[str, object] | list[object]:
+    """A dict, as np.save writes it in an array without an axis or plainly, or a list of objects."""
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, Call):
+        match value.parts():
+            case (), Call("dtype", ("O" | "O4" | "O8", *_)), _, [dict(found)]:
+                return found
+            case (int(size),), Call("dtype", ("O" | "O4" | "O8", *_)), _, list(values):
+                if size == len(values):
+                    return values
+    raise RefusedError("an object that is no dict and no list of objects")
 
 
 def array(value: object) -> npt.NDArray[Any]:
@@ -192,19 +195,18 @@ def _load(file: io.BytesIO) -> object:
                 stack.append([])
             case "EMPTY_DICT":
                 stack.append({})
-            case "APPEND" | "APPENDS":
-                _fill_list(values, stack[-1])
-            case "SETITEM" | "SETITEMS":
-                _fill_dict(values, stack[-1])
+            case "APPEND" | "APPENDS" if isinstance(stack[-1], list):
+                stack[-1].extend(values)
+            case "SETITEM" | "SETITEMS" if isinstance(stack[-1], dict):
+                # Text only: hashing nested tuples that share parts can take forever.
+                if not all(isinstance(key, str) for key in values[::2]):
+                    raise RefusedError("a dict with a key that is no text")
+                stack[-1].update(zip(values[::2], values[1::2], strict=True))
             case "GLOBAL" | "STACK_GLOBAL":
                 stack.append(_name(*(values or operand.split(" ", 1))))
-            case "REDUCE":
-                if not isinstance(values[0], Name) or values[0].text == "ndarray":
-                    raise RefusedError("a call that makes no array of numbers")
+            case "REDUCE" if isinstance(values[0], Name):
                 stack.append(Call(values[0].text, values[1]))
-            case "BUILD":
-                if not isinstance(stack[-1], Call):
-                    raise RefusedError("a state for something that has none")
+            case "BUILD" if isinstance(stack[-1], Call):
                 stack[-1].state = values[0]
             case _ if name in _CONSTANTS:
                 stack.append(_CONSTANTS[name])
@@ -215,20 +217,6 @@ def _load(file: io.BytesIO) -> object:
             case _:
                 raise RefusedError(f"the pickle operation {name}")
     raise RefusedError("a pickle without an end")
-
-
-def _fill_list(values: list[Any], target: object) -> None:
-    if not isinstance(target, list):
-        raise RefusedError("a value for something that is no list")
-    target.extend(values)
-
-
-def _fill_dict(values: list[Any], target: object) -> None:
-    keys = values[::2]
-    # Text only: hashing nested tuples that share parts can take forever.
-    if not isinstance(target, dict) or not all(isinstance(key, str) for key in keys):
-        raise RefusedError("a value for something that is no dict, or a key that is no text")
-    target.update(zip(keys, values[1::2], strict=True))
 
 
 def _name(module: object, name: object) -> Name:

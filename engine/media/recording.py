@@ -17,14 +17,7 @@ import numpy.typing as npt
 
 from engine.errors import MediaError
 from engine.media import event_columns
-from engine.media.event_columns import (
-    Columns,
-    Numbers,
-    Times,
-    no_events,
-    normalised,
-    refuse_other_units,
-)
+from engine.media.event_columns import Columns, Times, no_events, normalised
 from engine.media_options import Window
 from engine.types import Events
 
@@ -35,6 +28,10 @@ EDGE = 1 << 16  # positions that are read at either end
 TAIL = 16  # blocks in which the last event is looked for at once
 EXACT = 1 << 20  # events whose rates are exact
 Counts = npt.NDArray[np.int64]
+
+
+class Damaged(Exception):
+    """A file is not what its kind says; the message is the reason."""
 
 
 class Recording(ABC):
@@ -70,7 +67,7 @@ class Whole(Recording):
         self.name, self._all = name, normalised(columns, name)
         self.first, self.last = int(self._all.t.min()), int(self._all.t.max())
         floats = columns.t.dtype.kind == "f"
-        refuse_other_units(len(self._all), self.duration_us(), floats, name)
+        event_columns.refuse_other_units(len(self._all), self.duration_us(), floats, name)
 
     def events(self, window: Window | None) -> Events:
         return event_columns.cut(self._all, window, self.name)
@@ -179,7 +176,9 @@ class Ascending(Indexed):
         late = max(int((np.maximum.accumulate(t) - t).max()) for t in (head, samples, tail))
         self._ascends = late <= SLACK_US and self.first <= int(samples.min())
         if self._ascends:
-            refuse_other_units(self.count(0, size), self.duration_us(), self.floats, name)
+            event_columns.refuse_other_units(
+                self.count(0, size), self.duration_us(), self.floats, name
+            )
 
     @abstractmethod
     def columns(self, first: int, last: int) -> Columns:
@@ -202,14 +201,14 @@ class Ascending(Indexed):
         return self if self._ascends else self._whole()
 
     def blocks(self, first: int, stop: int) -> Iterator[Columns]:
-        latest: Numbers = np.empty(0, np.int64)  # none yet, or one
+        latest = -np.inf
         for part in self._pieces(self._places[first], self._places[stop]):
-            times = np.append(latest, part.t) if len(latest) else part.t
-            if (times[1:] < times[:-1]).any():
-                times = times.astype(np.int64)
-                if (np.maximum.accumulate(times) - times > SLACK_US).any():
-                    raise OutOfOrder
-            latest = times.max(keepdims=True)
+            if part.t[0] < latest or (part.t[1:] < part.t[:-1]).any():
+                times = np.append(latest, part.t)
+                with np.errstate(invalid="ignore"):  # infinite times, which are refused later
+                    if (np.maximum.accumulate(times) - times > SLACK_US).any():
+                        raise OutOfOrder
+            latest = max(latest, float(part.t.max()))
             yield part
 
     def _pieces(self, at: int, end: int) -> Iterator[Columns]:

@@ -215,7 +215,7 @@ def test_a_bad_line_is_a_problem_of_that_line_only(
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("a/one.npy,5,6,1s,", "has both start and start_us"),
+        ("a/one.npy,5,6,1s,", "leave start empty"),
         ("a/one.npy,1.5,6,,", "start_us is '1.5': write whole microseconds"),
         ("a/one.npy,,-6,,", "length_us is '-6'"),
         ("a/one.npy,,1" + "0" * 40 + ",,", "write whole microseconds"),
@@ -277,10 +277,10 @@ def test_a_list_that_is_a_link_out_of_the_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        ('file\na.npy\n"a"x\na.npy\n', "(line 3:"),
+        ('file\na.npy\n"a"x\na.npy\n', "(lines 3 to 3:"),
         ('file\na.npy\n"a.npy\na.npy\n', "(lines 3 to 4:"),
-        ('file\n"a"x\n', "(line 2:"),
-        ('"file"x\n', "(line 1:"),
+        ('file\n"a"x\n', "(lines 2 to 2:"),
+        ('"file"x\n', "(lines 1 to 1:"),
     ],
 )
 def test_a_damaged_list_names_its_line(tmp_path: Path, text: str, lines: str) -> None:
@@ -305,7 +305,7 @@ def test_an_id_that_is_given_twice(tmp_path: Path) -> None:
         (b"start,length\n1s,1s\n", "has no column file"),
         (b"file;start;length\na;1s;1s\n", "has the unknown columns file;start;length"),
         (b"file,speed\na,1\n", "has the unknown columns speed"),
-        (b"file,file\na,b\n", "names a column twice"),
+        (b"file,file\na,b\n", "or names one twice"),
         (b"file,start,length\n", "has no line below its header"),
         (b'file,start\na,"1s\n', "is not readable as CSV"),
         (b"file\na\xff\n", "is not UTF-8"),

@@ -241,9 +241,9 @@ def test_long_streams_are_drawn_and_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        ({"p": None}, "no array 'p' (found: t, x, y)"),
+        ({"p": None}, "no array 'p' with one value per event (found: t, x, y)"),
         ({"x": 5}, "no array 'x'"),
-        ({"x": np.zeros((2, 2), np.uint16)}, "x of shape (2, 2)"),
+        ({"x": np.zeros((2, 2), np.uint16)}, "no array 'x' with one value per event"),
         ({"x": np.zeros(3, np.uint16)}, "different lengths (x 3, y 4, t 4, p 4)"),
         ({key: np.zeros(0, np.uint16) for key in "xytp"}, "holds 0 events"),
         ({"x": np.array([0, -3, 1, 2], np.int16)}, "x = -3"),

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from engine.errors import MediaError
 from engine.media import media_files
 from engine.media.event_columns import MAX_SIDE, Columns, Times
-from engine.media.recording import Counts, Indexed, Recording
+from engine.media.recording import Counts, Damaged, Indexed, Recording
 from engine.quoting import count as counted
 
 PACKET = 8  # bytes in front of a packet: stream and size
@@ -50,22 +50,10 @@ Places = npt.NDArray[np.int64]
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
     with media_files.opened(media_files.large(path, None)) as file:
-        try:
-            found = _Aedat4(file, name)
-        except ValueError as error:
-            raise _damaged(name, error) from error
-        yield found
-
-
-def _damaged(name: str, error: ValueError) -> MediaError:
-    return MediaError(
-        f"{name} is damaged or no AEDAT4 recording ({error}): copy it again or record it again."
-    )
+        yield _Aedat4(file, name)
 
 
 class _Aedat4(Indexed):
-    """Making it raises ValueError for a damaged file."""
-
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file, self.name, self._size = file, name, file.seek(0, 2)
         sensors = self._read_header()
@@ -81,19 +69,16 @@ class _Aedat4(Indexed):
         self._packets, self.low, self.high = packets, packets["start"], packets["end"]
         falls = np.diff(self.low)
         if len(falls) and falls.min() < 0:
-            raise ValueError(f"its time goes back by {-int(falls.min()):,} us")
+            raise Damaged(f"its time goes back by {-int(falls.min()):,} us")
         self.set_ends()
 
     def blocks(self, first: int, stop: int) -> Iterator[Columns]:
         for place in range(first, stop):
             _, at, size, count, start, end = self._packets[place].tolist()
-            try:
-                events = self._events(at, size)
-                times = events["t"].astype(np.int64)
-                if len(times) != count or int(times.min()) < start or int(times.max()) > end:
-                    raise ValueError(f"packet {place:,} is not as the table of packets says")
-            except ValueError as error:
-                raise _damaged(self.name, error) from error
+            events = self._events(at, size)
+            times = events["t"].astype(np.int64)
+            if len(times) != count or int(times.min()) < start or int(times.max()) > end:
+                raise Damaged(f"packet {place:,} is not as the table of packets says")
             x, y = events["x"].astype(np.int32), events["y"].astype(np.int32)
             yield Columns(x, y, times, events["p"] > 0)
 
@@ -106,15 +91,15 @@ class _Aedat4(Indexed):
         """The streams of events by number, with the sensor's size where it is stated."""
         self._file.seek(0)
         if self._file.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError("it does not begin with the line #!AER-DAT4.0")
+            raise Damaged("it does not begin with the line #!AER-DAT4.0")
         size = int.from_bytes(self._file.read(4), "little")
         data = self._file.read(min(size, _MAX_HEADER))
         if not 8 <= size == len(data):
-            raise ValueError(f"its header has {len(data):,} of {counted(size, 'byte')}")
+            raise Damaged(f"its header has {len(data):,} of {counted(size, 'byte')}")
         table = root(data)
         (compression,) = column(data, table, 0, "<i4").tolist()
         if not 0 <= compression < len(_COMPRESSIONS):
-            raise ValueError(f"its compression is {compression}")
+            raise Damaged(f"its compression is {compression}")
         self._compression = _COMPRESSIONS[compression]
         # The place of the table of packets; below 0 if there is none.
         (self._table,) = column(data, table, 1, "<i8", default=-1).tolist()
@@ -131,7 +116,7 @@ class _Aedat4(Indexed):
             if values.get("typeIdentifier") != "EVTS":
                 continue
             if (width or height) and not all(1 <= side <= MAX_SIDE for side in sides):
-                raise ValueError(f"it states the sensor size {width} x {height}")
+                raise Damaged(f"it states the sensor size {width} x {height}")
             sensors[int(stream)] = (sides[0], sides[1]) if width or height else None
         return sensors
 
@@ -139,17 +124,17 @@ class _Aedat4(Indexed):
         """The events of the packet at a place, with the fields t, x, y and p."""
         data = self._content(at, size)
         if data[8:12] != b"EVTS":
-            raise ValueError("a packet of events has no events")
+            raise Damaged("a packet of events has no events")
         place, count = vector(data, root(data, 4), 0)
         return np.frombuffer(data, _EVENT, count, place) if count else np.empty(0, _EVENT)
 
     def _content(self, at: int, size: int) -> bytes:
         if not 0 <= size <= MAX_PACKET:
-            raise ValueError(f"a packet has {counted(size, 'byte')}")
+            raise Damaged(f"a packet has {counted(size, 'byte')}")
         self._file.seek(at)
         data = self._file.read(size)
         if len(data) < size:
-            raise ValueError(f"it ends in the middle of a packet of {counted(size, 'byte')}")
+            raise Damaged(f"it ends in the middle of a packet of {counted(size, 'byte')}")
         return _decompressed(data, self._compression)
 
     def _listed(self) -> npt.NDArray[Any] | None:
@@ -158,7 +143,7 @@ class _Aedat4(Indexed):
             return None
         data = self._content(self._table, self._size - self._table)
         if data[8:12] != b"FTAB":
-            raise ValueError("its table of packets is none")
+            raise Damaged("its table of packets is none")
         entries = tables(data, root(data, 4), 0)
         streams, pair = (column(data, entries, 1, form) for form in ("<i4", "<i8"))
         places, *others = (column(data, entries, at, "<i8") for at in (0, 2, 3, 4))
@@ -168,7 +153,7 @@ class _Aedat4(Indexed):
         found = found[np.argsort(places)]
         expected = np.append(self._begin, found["at"] + found["size"]) + PACKET
         if not np.array_equal(np.append(found["at"], self._table + PACKET), expected):
-            raise ValueError("its packets do not fill the file up to their table")
+            raise Damaged("its packets do not fill the file up to their table")
         return found
 
     def _walked(self) -> npt.NDArray[Any]:
@@ -194,7 +179,7 @@ class _Aedat4(Indexed):
 
 
 def _decompressed(data: bytes, compression: str) -> bytes:
-    """The bytes of a packet; ValueError if they are damaged or too many."""
+    """The bytes of a packet; Damaged if they are damaged or too many."""
     if not compression:
         return data
     import pyarrow as pa  # takes a tenth of a second
@@ -206,13 +191,13 @@ def _decompressed(data: bytes, compression: str) -> bytes:
                 parts.append(part)
                 size += len(part)
                 if size > MAX_PACKET:
-                    raise ValueError(f"a packet has more than {MAX_PACKET:,} bytes")
+                    raise Damaged(f"a packet has more than {MAX_PACKET:,} bytes")
     except (OSError, pa.ArrowException) as error:
-        raise ValueError("a packet cannot be decompressed") from error
+        raise Damaged("a packet cannot be decompressed") from error
     return b"".join(parts)
 
 
-# FlatBuffers; ValueError for an offset outside the buffer.
+# FlatBuffers; Damaged for an offset outside the buffer.
 def root(data: bytes, at: int = 0) -> Places:
     """The place of the main table; `at` 4 skips the size in front of it."""
     return at + _numbers(data, np.array([at]), "<u4")
@@ -239,7 +224,7 @@ def tables(data: bytes, table: Places, number: int) -> Places:
     """The places of the tables in a vector."""
     place, count = vector(data, table, number)
     if place + 4 * count > len(data):
-        raise ValueError(f"a vector of {count:,} tables in {len(data):,} bytes")
+        raise Damaged(f"a vector of {count:,} tables in {len(data):,} bytes")
     places: Places = place + 4 * np.arange(count)
     return places + _numbers(data, places, "<u4")
 
@@ -255,7 +240,7 @@ def _fields(data: bytes, tables: Places, number: int) -> Places:
 def _numbers(data: bytes, places: Places, form: str) -> Places:
     size = np.dtype(form).itemsize
     if len(places) and not 0 <= int(places.min()) <= int(places.max()) <= len(data) - size:
-        raise ValueError(f"an offset outside {len(data):,} bytes")
+        raise Damaged(f"an offset outside {len(data):,} bytes")
     found = np.frombuffer(data, np.uint8)[places[:, None] + np.arange(size)]
     values: Places = found.view(form).reshape(len(places)).astype(np.int64)
     return values

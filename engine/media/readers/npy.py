@@ -124,18 +124,18 @@ def refused(name: str) -> Iterator[None]:
 
 def described(table: dict[str, Column], name: str) -> Columns:
     """The columns x, y, t and p, and the sensor's size; MediaError if one is no plain column."""
+    found = list[npt.NDArray[Any]]()
     for key in "xytp":
-        values = table.get(key)
-        if not isinstance(values, np.ndarray) or values.ndim != 1:
-            shape = f"{key} of shape {values.shape}" if isinstance(values, np.ndarray) else ""
+        values = np.asarray(table.get(key))
+        if values.ndim != 1:
             names = shown(", ".join(sorted(table)) or "none")
             raise MediaError(
-                f"{name} has {shape or f'no array {key!r}'} (found: {names}): give a file with x, "
-                "y, t and p, one value per event."
+                f"{name} has no array {key!r} with one value per event (found: {names}): give a "
+                "file with x, y, t and p."
             )
-    events: Any = (table[key] for key in "xytp")
+        found.append(values)
     width, height = (int(v) if type(v := table.get(k)) is int else None for k in SIDES)
-    return Columns(*events, width=width, height=height, as_published=True)
+    return Columns(*found, width=width, height=height, as_published=True)
 
 
 def columns(data: bytes, name: str) -> dict[str, Column]:
@@ -164,20 +164,16 @@ def array(data: bytes) -> npt.NDArray[Any]:
 
 def _of_objects(value: object) -> dict[str, Column]:
     """The columns of a dict, or of all time bins together in file order."""
-    box = pickles.objects(value)
-    if box is None:
-        return _of_object(value)
-    alone, bins = box
-    if alone:
-        return _of_object(bins[0])
+    bins = pickles.objects(value)
+    if isinstance(bins, dict):
+        return _of_object(bins)
     if not 0 < len(bins) <= MAX_BINS:
         raise ValueError(f"{len(bins):,} time bins")
     parts, total = list[list[npt.NDArray[Any]]](), 0
     for one in bins:
         table = _of_object(one)
-        part = [item for key in "xytp" if isinstance(item := table.get(key), np.ndarray)]
-        shapes = {item.shape for item in part}
-        if len(part) < 4 or len(shapes) > 1 or part[0].ndim != 1:
+        part = [np.asarray(table.get(key)) for key in "xytp"]
+        if part[0].ndim != 1 or len({item.shape for item in part}) > 1:
             raise ValueError("a time bin without x, y, t and p, or of different lengths")
         parts.append(part)
         total += len(part[0])

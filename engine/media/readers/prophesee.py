@@ -32,7 +32,7 @@ import numpy.typing as npt
 from engine.errors import MediaError
 from engine.media import media_files
 from engine.media.event_columns import MAX_SIDE, Columns, Times
-from engine.media.recording import Ascending, Counts, Indexed, Recording
+from engine.media.recording import Ascending, Counts, Damaged, Indexed, Recording
 from engine.quoting import count as counted
 from engine.quoting import quoted
 
@@ -151,13 +151,13 @@ class Encoding:
         return np.frombuffer(data, "<u4")[1 - self.offset :: 2]
 
     def times(self, highs: Words, first: int) -> Times:
-        """The times of time highs, of which the first one has the time `first`; ValueError if they
+        """The times of time highs, of which the first one has the time `first`; Damaged if they
         go back."""
         values = highs.astype(np.int64) & (self.span - 1)
         steps = np.diff(values)
         back = steps[(steps < 0) & (steps > -self.span // 2)]
         if len(back):
-            raise ValueError(f"its time goes back by {-int(back[0]) << self.low:,} us")
+            raise Damaged(f"its time goes back by {-int(back[0]) << self.low:,} us")
         laps = np.cumsum(np.append(first >> self.low + self.bits - 4, steps < 0))
         times: Times = (laps * self.span + values) << self.low
         return times
@@ -188,20 +188,14 @@ class _Raw(Indexed):
         self._words, rest = divmod(file.seek(0, 2) - header.end, coding.word)
         self.sensor, self._of_header = header.sensor, header.notes(name, rest)
         self._skip_to_time()
-        try:
-            self.low, self.high = self._index()
-        except ValueError as error:
-            raise self._damaged(error) from error
+        self.low, self.high = self._index()
         self.set_ends()
 
     def blocks(self, first: int, stop: int) -> Iterator[Columns]:
         state, odd = self._state(first), 0
         for data in self._pieces(first * BLOCK, min(stop * BLOCK, self._words), PIECE):
             odd += self._checked(self._coding.control(data))
-            try:
-                columns, state = decode(self._coding, data, state)
-            except ValueError as error:
-                raise self._damaged(error) from error
+            columns, state = decode(self._coding, data, state)
             yield columns
         note = (
             f"{counted(odd, 'word')} of {self.name} are zeros in a row or not defined in "
@@ -219,18 +213,12 @@ class _Raw(Indexed):
         times[0] = self.first
         return np.maximum.accumulate(times), np.cumsum([0, *sums])
 
-    def _damaged(self, error: ValueError) -> MediaError:
-        return MediaError(
-            f"{self.name} is damaged or no {self._coding.name} ({error}): copy it again or "
-            "record it again."
-        )
-
     def _checked(self, control: Words) -> int:
-        """The number of words that no sensor writes; MediaError if they are many."""
+        """The number of words that no sensor writes; Damaged if they are many."""
         found = strange(self._coding, control)
         if found > MAX_STRANGE * len(control):
-            error = f"{found:,} of {len(control):,} words are zeros in a row or not defined"
-            raise self._damaged(ValueError(error))
+            what = f"{found:,} of {len(control):,} words are zeros in a row or not defined"
+            raise Damaged(f"{what} in {self._coding.name}")
         return found
 
     def _pieces(self, place: int, stop: int, size: int) -> Iterator[bytes]:
@@ -317,7 +305,7 @@ def strange(coding: Encoding, control: Words) -> int:
 
 
 def decode(coding: Encoding, data: bytes, state: State) -> tuple[Columns, State]:
-    """The events of whole words, and the state behind them; ValueError if their time goes back.
+    """The events of whole words, and the state behind them; Damaged if their time goes back.
     The state is put before the words as words, so every event has a time and a row before it."""
     control = coding.control(data)
     if coding is EVT3:

@@ -79,7 +79,7 @@ class _Text(Ascending):
         at = before.find(b"\n")
         if at < 0:
             if len(before) > MAX_LINE:
-                raise self._no_event(f"a line of more than {MAX_LINE:,} bytes")
+                raise self._wrong(f"a line of more than {MAX_LINE:,} bytes")
             return self.size
         return position + at + len(before[at + 1 :]) - len(before[at + 1 :].lstrip(b"\r\n"))
 
@@ -105,7 +105,7 @@ class _Text(Ascending):
                 whole = stored.lstrip("-").isdigit() and len(stored) < MAX_DIGITS
                 times.append(int(stored) if whole else float(stored))
             except ValueError:
-                raise self._no_number("t", stored) from None
+                raise self._wrong(f"t = {quoted(stored)} in a line of events") from None
         found = np.array(times)
         self.floats |= not layout.unit and found.dtype.kind == "f"
         return self._us(found).astype(np.int64)
@@ -129,7 +129,7 @@ class _Text(Ascending):
             )
         except ValueError as error:  # pandas' own errors are ValueErrors
             wrong = f"a line that does not fit its columns ({reason(error)})"
-            raise self._no_event(wrong) from error
+            raise self._wrong(wrong) from error
         self._check_fields(table.shape[1])
         x, y, t, p = (self._numbers(table[layout.places[key]].to_numpy(), key) for key in "xytp")
         return Columns(x, y, self._us(t), p)
@@ -141,7 +141,8 @@ class _Text(Ascending):
 
             numbers = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(np.float64)
             worst = np.where(np.isnan(numbers), np.inf, np.abs(numbers)).argmax()
-            raise self._no_number(key, str(values[int(worst)]))
+            value = quoted(str(values[int(worst)]))
+            raise self._wrong(f"{key} = {value} in a line of events")
         small = values.astype(np.int32) if values.dtype.kind == "i" and key != "t" else values
         return small if np.array_equal(small, values) else values
 
@@ -149,23 +150,19 @@ class _Text(Ascending):
         unit = self._layout.unit
         if values.dtype.kind in "iu" and unit in ("", "us"):
             return values
-        bad = values != np.trunc(values)
-        if not unit and bad.any():
+        if not unit and (values != np.trunc(values)).any():
             raise MediaError(
-                f"{self.name} has the time {values[bad][0]} and no unit for it: name the "
-                "column t_s if times are seconds, or t_us."
+                f"{self.name} has times with fractions and no unit for them: name the column t_s "
+                "if they are seconds, or t_us."
             )
         return microseconds(values, MICROSECONDS[unit or "us"], self.name)
 
     def _check_fields(self, count: int) -> None:
         if count != self._layout.fields:
             names = counted(self._layout.fields, "column")
-            raise self._no_event(f"a line of {counted(count, 'value')} and names {names}")
+            raise self._wrong(f"a line of {counted(count, 'value')} and names {names}")
 
-    def _no_number(self, key: str, value: str) -> MediaError:
-        return self._no_event(f"{key} = {quoted(value)} in a line of events")
-
-    def _no_event(self, what: str) -> MediaError:
+    def _wrong(self, what: str) -> MediaError:
         return MediaError(
             f"{self.name} has {what}: give every event a line with a number of up to {MAX_DIGITS} "
             "digits for each column."

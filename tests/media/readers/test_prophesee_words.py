@@ -178,5 +178,5 @@ def test_a_header_of_another_encoding_is_refused(
     if ENCODINGS[stated] is coding:
         assert_equal(read(path), found)
         return
-    with pytest.raises(MediaError, match="is damaged or no EVT"):
+    with pytest.raises(MediaError, match="is damaged or not a Prophesee RAW"):
         read(path)
