@@ -276,8 +276,8 @@ def _perturbation(name: str, strength: str) -> Perturbation:
     timed = change == "jitter" and strength != "0"
     if change is None or not (timed or re.fullmatch(r"[0-9]{0,3}\.?[0-9]{1,9}", strength)):
         raise BadInput(
-            f"{quoted(f'{name}:{strength}')} is not a perturbation: write CHANGE:STRENGTH with one "
-            f"of {', '.join(CHANGES)}, as in drop:0.3 or jitter:500us."
+            f"{quoted(f'{name}:{strength}'.rstrip(':'))} is not a perturbation: write "
+            f"CHANGE:STRENGTH with one of {', '.join(CHANGES)}, as in drop:0.3 or jitter:500us."
         )
     return Perturbation(change, float(microseconds(strength) if timed else strength))
 

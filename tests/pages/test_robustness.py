@@ -59,7 +59,7 @@ def test_a_link_sets_window_split_changes_and_seed(app: Open) -> None:
     [
         ("window", "soon", "The window is 'soon': write START+LENGTH"),
         ("perturb", "drop", "'drop' is not a perturbation: write CHANGE:STRENGTH"),
-        ("perturb", "drop:0/0.1,hot:0/0.1", "sweeps 2 changes"),
+        ("perturb", "drop:0/0.1,hot:0/0.1", "is no sweep: give at most"),
     ],
 )
 def test_a_text_that_cannot_be_read_is_a_sentence_and_no_run(
