@@ -217,7 +217,7 @@ def stated_table(files: Sequence[ResultFile], corrected: bool = True) -> list[Re
             file.name,
             one.path,
             percent(one.stated),
-            "no ids" if one.ours is None else percent(one.ours),
+            "no ids" if one.rows is None else percent(one.rows),
         )
         for file in files
         for one in answer_pairs.stated(file, corrected)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.analysis.acceptance import GAMMA, Acceptance, Painting, Pair, analyse, from_text
 from engine.published.read.cells import is_number
 from engine.published.read.file_forms import Form, Part
-from engine.published.read.record_types import EOS, AnswerRecord, ResultFile
+from engine.published.read.record_types import EOS, AnswerRecord, Claim, ResultFile
 from engine.types import STAGES
 
 if TYPE_CHECKING:
@@ -29,14 +29,6 @@ if TYPE_CHECKING:
 # times), "whole" (without answers whose first ids are missing), "shifted" (against the target from
 # its second id, for a draft that begins later).
 AS_RECORDED = ("recorded", "raw")
-
-
-class Stated(NamedTuple):
-    """An acceptance that the file states, beside the computed one (None without ids)."""
-
-    path: str
-    stated: float
-    ours: float | None
 
 
 def matched(
@@ -140,8 +132,9 @@ def painting(
     return from_text(pair, draft.text)
 
 
-def stated(file: ResultFile, corrected: bool = True) -> tuple[Stated, ...]:
-    """The acceptance figures that the file states, beside the position match of its ids."""
+def stated(file: ResultFile, corrected: bool = True) -> tuple[Claim, ...]:
+    """The acceptance figures that the file states, beside the position match of its ids (None
+    without ids)."""
     # files with an adapter state the rate of its draft
     names = [*(name for name in ("adapter", "adapted") if name in file.models), file.draft]
     every = (acceptance(file, name, way="" if corrected else "recorded") for name in names)
@@ -150,7 +143,7 @@ def stated(file: ResultFile, corrected: bool = True) -> tuple[Stated, ...]:
     for claim in file.claims:
         key = claim.path.rsplit(".", 1)[-1]
         if "accept" in key and ("rate" in key or "estimate" in key) and not key.endswith("_std"):
-            rows.append(Stated(claim.path, claim.stated, ours))
+            rows.append(Claim(claim.path, claim.stated, ours, "the position match"))
     return tuple(rows)
 
 
@@ -310,12 +303,13 @@ def doubts(file: ResultFile) -> list[Doubt]:
         spent, tokens = (stated.get(f"{place}.{key}") for key in ("decode_ms", "avg_tokens"))
         if spent and tokens:
             every[place] = {"a token": spent / tokens}
-    found: dict[str, Doubt] = {}
-    for model, times in every.items():
-        for what, (low, high) in POSSIBLE_MS.items():
-            if what in times and not low <= times[what] <= high:
-                found.setdefault(model, Doubt(model, what, times[what], low, high))
-    return list(found.values())
+    found = {
+        model: Doubt(model, what, times[what], low, high)
+        for what, (low, high) in reversed(POSSIBLE_MS.items())
+        for model, times in every.items()
+        if what in times and not low <= times[what] <= high
+    }
+    return [found[model] for model in every if model in found]
 
 
 def doubts_times(file: ResultFile, model: str) -> bool:

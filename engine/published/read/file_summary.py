@@ -166,7 +166,7 @@ def acceptance_dict(file: ResultFile, gamma: int = GAMMA) -> Figures:
     found = {name: _comparison(one) for name, one in variants(file, gamma).items()}
     if not found:
         return {}
-    rows = [row._asdict() for row in stated(file)]
+    rows = [{"path": one.path, "stated": one.stated, "ours": one.rows} for one in stated(file)]
     return {**found.pop("main", {}), **found, "stated": rows}
 
 

@@ -27,7 +27,7 @@ MEGABYTE = 2**20
 LIMIT_BYTES = 64 * MEGABYTE  # the largest published file has 3 MB
 LIMIT_FILES = 5_000
 LIMIT_ROWS = 200_000  # the longest published list has 2,220
-SHOWN_KEYS = 8
+SHOWN_KEYS = 6
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # of a surrogate pair in JSON
 
 
@@ -62,20 +62,16 @@ def find(paths: Iterable[Path]) -> list[tuple[str, Path]]:
         if not path.is_dir():
             found.setdefault(path, shown(str(path)))
             continue
-        inside = [
-            Path(base, file)
-            for base, _, files in sorted(os.walk(path, followlinks=False))
-            for file in sorted(files)
-            if file.lower().endswith(".json") and not Path(base, file).is_symlink()
-        ]
+        files = [Path(base, file) for base, _, names in sorted(os.walk(path, followlinks=False))
+                 for file in sorted(names) if file.lower().endswith(".json")]  # fmt: skip
+        inside = [file for file in files if not file.is_symlink()]
         if not inside:
             raise RecordsError(f"{shown(str(path))} holds no .json file: choose another folder.")
         for file in inside:
             found.setdefault(file, shown(str(file.relative_to(path))))
     if len(found) > LIMIT_FILES:
-        raise RecordsError(
-            f"{len(found):,} files are more than {LIMIT_FILES:,}: choose a smaller folder."
-        )
+        what = f"{len(found):,} files are more than {LIMIT_FILES:,}"
+        raise RecordsError(f"{what}: choose a smaller folder.")
     return [(name, path) for path, name in found.items()]
 
 
@@ -91,10 +87,8 @@ def data_of(path: Path, name: str) -> bytes:
 
 def _check_size(size: int, name: str) -> None:
     if size > LIMIT_BYTES:
-        raise RecordsError(
-            f"{name} has {size / MEGABYTE:,.0f} MB: result files of at most "
-            f"{LIMIT_BYTES // MEGABYTE} MB are read."
-        )
+        limit = f"result files of at most {LIMIT_BYTES // MEGABYTE} MB are read"
+        raise RecordsError(f"{name} has {size / MEGABYTE:,.0f} MB: {limit}.")
 
 
 def shown(name: str, most: int = 120) -> str:

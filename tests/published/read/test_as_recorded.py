@@ -43,5 +43,5 @@ def test_the_files_own_figure_stands_beside_the_ids_as_they_are() -> None:
     for index, row in enumerate(value["videollava_results"]):
         row["token_ids"] = [*made.PROMPT, *made.ids(2 * index, 11), *made.ids(99, 9)]
     file = read(value)
-    assert [one.ours for one in answer_pairs.stated(file)] == [1.0]
-    assert [one.ours for one in answer_pairs.stated(file, corrected=False)] == [0.0]
+    assert [one.rows for one in answer_pairs.stated(file)] == [1.0]
+    assert [one.rows for one in answer_pairs.stated(file, corrected=False)] == [0.0]

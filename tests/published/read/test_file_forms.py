@@ -191,7 +191,7 @@ def test_what_a_summary_states_stands_beside_its_rows() -> None:
         (b'{"results": {"a": 1}, "samples": 3}', "keys 'results', 'samples'"),
         (b'{"results": [null, 5, "x"]}', "keys 'results'"),
         (b'{"eventgpt": 5, "videollava": []}', "keys 'eventgpt', 'videollava'"),
-        (made.to_bytes(dict.fromkeys("abcdefghijk", 1)), "'g', 'h' and 3 more)"),
+        (made.to_bytes(dict.fromkeys("abcdefghijk", 1)), "'e', 'f' and 5 more)"),
     ],
 )
 def test_what_is_no_result_file_says_why(data: bytes, words: str) -> None:
