@@ -2,7 +2,7 @@
 
     lines in   start, begin (the serialized run), accept or refuse a node, call a worker
     lines out  ready or refused; for a worker: starting, placed (its process runs), worker (it has
-               begun), gone; done (a call); closed
+               begun), gone; done (a call); head (its problem), closed
 
 The only module that imports Ray.  It ends at the end of its input, and stops Ray if it started it.
 """
@@ -102,8 +102,9 @@ def guard(head: str, say: Say) -> None:
     heard = time.monotonic()
     while time.monotonic() - heard < LOST_S:
         time.sleep(LOOK_S)
-        if not unreachable(head):
-            heard = time.monotonic()
+        silent = bool(unreachable(head))
+        say("head", trouble=f"the head node {head} does not answer" if silent else "")
+        heard = heard if silent else time.monotonic()
     say("closed", reason=f"The head node {head} of the Ray cluster has been lost.")
 
 

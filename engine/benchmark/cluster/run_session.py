@@ -71,6 +71,7 @@ class _ClusterRun:
     judged: dict[str, NodeFinding] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=versions)
     lonely_since: float | None = None
+    head: str = ""  # the problem of the cluster's head node, if any
     reported_waiting: set[str] = field(default_factory=set)
     shown: float = 0.0
     last_reason: str = ""
@@ -148,7 +149,7 @@ class _ClusterRun:
         """Updates the view for users."""
         self.shown = time.monotonic()
         tracker = self.session.tracker
-        tracker.current = self.workers.words()
+        tracker.current = "; ".join(filter(None, [self.workers.words(), self.head]))
         tracker.workers = self.workers.views()
 
     def _call(self, order: Order) -> None:
@@ -171,6 +172,8 @@ class _ClusterRun:
             self.workers[name] = WorkerState(name, event["node"], event["address"])
         elif kind == "placed":
             self.workers.place(event["worker"], event["machine"], event["host"])
+        elif kind == "head":
+            self.head = event["trouble"]
         elif kind == "worker":
             self._begun(event["worker"], event["about"])
         elif kind == "done":

@@ -31,8 +31,11 @@ def test_a_head_that_answers_again_is_kept_and_one_that_is_lost_is_said(
     monkeypatch.setattr(ray_process.time, "sleep", sleep)
     monkeypatch.setattr(ray_process.time, "monotonic", lambda: float(slept[0]))
     ray_process.guard(head, lambda event, **more: said.append((event, more)))
-    lost = f"The head node {head} of the Ray cluster has been lost."
-    assert said == [("closed", {"reason": lost})]
+    closed = {"reason": f"The head node {head} of the Ray cluster has been lost."}
+    assert said.pop() == ("closed", closed)
+    trouble = f"the head node {head} does not answer"
+    silent = [more["trouble"] for _, more in said]
+    assert silent[:6] == ["", "", trouble, trouble, "", ""] and set(silent[6:]) == {trouble}
     assert slept[0] == 6 + ray_process.LOST_S
 
 

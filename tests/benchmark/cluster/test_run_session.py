@@ -453,3 +453,27 @@ def test_a_cluster_that_others_keep_busy_is_waited_for_and_says_so(
     assert {row["where"]["actor"] for row in whole(run, 4)} == {"x"}
     assert notes(run).count("has waited 0 s for a device of node n2 (::1): other work may") == 1
     assert "1 worker at work, 1 worker waiting for a device" in said
+
+
+def test_a_head_that_does_not_answer_is_said_at_once(root: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def lose(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if method == "ask" and arguments[1] in ("id-0", "id-1"):
+            lost = arguments[1] == "id-0"
+            pool.queue.append({"event": "head", "trouble": "the head is gone" if lost else ""})
+        return value
+
+    class Look(Watcher):
+        def give_way(self) -> float:
+            said.append(ready.tracker.view().current)
+            return 0.0
+
+    pool = HerePool({"x": "n1"}, lose)
+    ready = execute.prepare(plan(root, warmup=0), dataset.read(root), tmp_path / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executors, "SHOWN_S", 0.0)
+        with ready.writer, ClusterExecutor(ClusterOptions(), lambda *_: pool) as executor:
+            execute.run(ready, Look(), executor)
+    assert "1 worker at work; the head is gone" in said
+    assert said[-1] == "1 worker at work"
