@@ -569,7 +569,7 @@ def test_accuracy_is_a_view_of_runs_with_choices_only(app: Open, make: Make) -> 
     at = app(PAGE, runs=["exam"], view="Accuracy")  # as a link has it
     assert at.segmented_control(key="results_view").value == "accuracy"
     assert "vl: 25.0% right on 32 questions of 8 sequences" in texts(at)
-    assert "percent from 0 to 100" in texts(at) and "X (published, not run here)" in html(at)
+    assert "for accuracy instead of" in texts(at) and "X (published, not run here)" in html(at)
     chart = at.get("vega_lite_chart")[0].proto
     assert "95 % intervals" in chart.alt and "published, not run here" in chart.alt
     make("plain", fabricate.pair(3))
