@@ -126,6 +126,8 @@ class _Aedat4(Indexed):
         if data[8:12] != b"EVTS":
             raise Damaged("a packet of events has no events")
         place, count = vector(data, root(data, 4), 0)
+        if place + count * _EVENT.itemsize > len(data):
+            raise Damaged(f"a packet of {len(data):,} bytes claims {counted(count, 'event')}")
         return np.frombuffer(data, _EVENT, count, place) if count else np.empty(0, _EVENT)
 
     def _content(self, at: int, size: int) -> bytes:
