@@ -183,8 +183,7 @@ class Forcing:
     ) -> None:
         self.adapter, self.run, self.words, self.watcher = adapter, request.run, words, watcher
         self.hidden = occlusion(adapter, request)
-        self.batched = "batch" not in adapter.refuses
-        self.batch = batch if self.batched else 1
+        self.batch = 1 if "batch" in adapter.refuses else batch
         self.of = _cost(adapter, request, self.hidden).encodings
         tokenizer, (first, after) = adapter.tokenizer, words.scored
         known = min(len(tokenizer), adapter.model.get_input_embeddings().num_embeddings)
@@ -221,9 +220,8 @@ class Forcing:
         context, limit = max(one.context_tokens for one in prepared), adapter.context_limit
         if context + after > limit:
             raise ContextTooLong(TOO_LONG.format(adapter.info.name, limit, context, after))
-        encode = adapter.encode
-        features = adapter.encode_batch(prepared) if self.batched else [encode(prepared[0])]
-        prompts = [adapter.embed(*pair) for pair in zip(prepared, features, strict=True)]
+        pairs = zip(prepared, adapter.encode_batch(prepared), strict=True)
+        prompts = [adapter.embed(*pair) for pair in pairs]
         ids = self.words.token_ids[:after]
         logs = forced.of_tokens(adapter.decoder, prompts, ids, self.wanted)
         return list(logs.double().cpu().numpy())
