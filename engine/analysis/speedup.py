@@ -112,23 +112,13 @@ def split_of(a: str, b: str, n: int, first: Sequence[float], second: Sequence[fl
     if min(a_ms, b_ms) <= 0:
         raise ValueError("a total time must be positive")
     logs = shapley(first, second, lambda chosen: math.log(max(total_of(chosen), 1e-12)))
-    times = shares(first, second)
+    times = shapley(first, second, total_of)
     parts = []
     for name, one, other, log, ms in zip(FACTORS, first, second, logs, times, strict=True):
         unit, more = ("tokens", 1) if name == TOKENS else ("ms", 0)  # the prefill gives the first
         ratio = other / one if one > 0 and other > 0 else None
         parts.append(SpeedupFactor(name, unit, one + more, other + more, ratio, math.exp(log), ms))
     return Split(a, b, n, a_ms, b_ms, b_ms / a_ms, tuple(parts))
-
-
-def shares(first: Sequence[float], second: Sequence[float]) -> list[float]:
-    """shapley(first, second, total_of) in closed form: the total is a sum of factors, and of one
-    product, whose factors are weighted with each other's mean."""
-    found = [b - a for a, b in zip(first, second, strict=True)]
-    gaps, per_token = FACTORS.index(TOKENS), FACTORS.index(PER_TOKEN)
-    for one, other in ((gaps, per_token), (per_token, gaps)):
-        found[one] *= (first[other] + second[other]) / 2
-    return found
 
 
 def shapley(

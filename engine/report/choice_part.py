@@ -125,19 +125,6 @@ def finding(found: Findings) -> tuple[str, ...]:
     return (f"Accuracy on multiple-choice questions: {'; '.join(told)}.",) if told else ()
 
 
-def text_line(one: ChoiceAccuracy) -> str:
-    """A line of the summary on a terminal."""
-    share, task = one.accuracy, f" {one.task}" if one.task else ""
-    failed = f", failed {one.failed:,}" if one.failed else ""
-    if share is None:
-        return f"{'accuracy':12s}{task} not known{failed}"
-    return (
-        f"{'accuracy':12s}{task} {percent(share.share, share.ends)} "
-        f"(n {share.n:,}, chance {percent(one.chance)}, unreadable {one.unreadable:,} of "
-        f"{one.answers:,}{failed})"
-    )
-
-
 def tables(found: Sequence[ChoiceAccuracy], published: Sequence[Baseline]) -> list[ReportTable]:
     """A row per model and task with the published figures below, and the sources of these.
 

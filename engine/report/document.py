@@ -24,7 +24,7 @@ from engine.report.blocks import (
     Paragraph,
     ReportTable,
 )
-from engine.report.choice_part import choosing, finding, text_line
+from engine.report.choice_part import choosing, finding, sentence
 from engine.report.comparison_part import comparing
 from engine.report.origin_part import flow, origin
 from engine.report.replay import replayed
@@ -137,7 +137,9 @@ def summary(found: Findings) -> Iterator[Block]:
         # In a run of batches these come first.
         apart = model.label in alone
         medians = (*batches, alone[model.label], *single) if apart else (*single, *batches)
-        accuracies = (text_line(one) for one in found.choices if one.label == model.label)
+        accuracies = (
+            sentence(one) for one in found.choices if one.label == model.label and not one.task
+        )
         script = (off_script(model),) if model.off_script else ()
         yield Bullets(
             (*script, *accuracies, *medians),
