@@ -110,6 +110,6 @@ def test_a_column_without_any_value_is_left_out(run: Run) -> None:
 
 def test_the_summary_of_bench_has_the_accuracy(run: Run, tmp_path: Path) -> None:
     told = drawers.terminal(document.summary(Findings([run])))
-    assert "accuracy     79.2% (" in told and "chance 25.0%, unreadable 0 of 96)" in told
+    assert "ev: 79.2% right on 96 questions of 24 sequences" in told and "(25.0%)" in told
     plain = Findings([fabricate.run(tmp_path / "b", fabricate.pair(3))])
-    assert "accuracy" not in drawers.terminal(document.summary(plain))
+    assert "right on" not in drawers.terminal(document.summary(plain))
