@@ -135,13 +135,13 @@ class SampleChecks:
             yield Verdict.of(check, self.adapter.info.name, sample, finding)
 
     def _findings(self) -> Iterator[tuple[str, CheckFinding]]:
-        for check, run in STEPS.items():
+        for check, (doing, run) in STEPS.items():
             if check in ONCE and not self.once:
                 continue
             finding = self.refused(check)
             if finding is None:
-                if check in DOING:
-                    self.doing(DOING[check])
+                if doing:
+                    self.doing(doing)
                 finding = run(self)
             yield check, finding
             if check == "encoded_once":
@@ -311,42 +311,38 @@ class SampleChecks:
         return checks.left_as_found(self.before, checks.state(self.adapter), again)
 
 
+# What begins with a check, if it takes long, and the check.
 # The checks of repeated runs follow encoded_once, and a model's last check is the observer's.
-STEPS: dict[str, Callable[[SampleChecks], CheckFinding]] = {
-    "answer": SampleChecks.answer,
-    "pixels": lambda c: checks.pixels(c.request.pixels, *pictures.pixels(c.subject)),
-    "equal_hooked": lambda c: c.equal("hooked"),
-    "equal_decoupled": lambda c: c.equal("decoupled", "computed"),
-    "equal_features": lambda c: c.equal("features"),
-    "equal_prefix": lambda c: checks.prefix(c.equal("reused"), c.answers["reused"]),
-    "equal_sampled": SampleChecks.sampled,
-    "ends": lambda c: checks.ends(c.answers, c.adapter.eos_ids),
-    "greedy": lambda c: checks.greedy(c.answers.values()),
-    "counted": lambda c: checks.counted(c.answers.values(), c.text),
-    "encoded_once": lambda c: checks.encoded_once(c.answers, c.subject),
-    "frames": lambda c: pictures.frames(c.adapter, c.sample),
-    "settings": lambda c: extents.settings(c.subject, c.plain, c.rounding, c.text, c.doing),
-    "equal_batch": SampleChecks.batch,
-    "shapes": lambda c: pictures.shapes(c.subject, c.folder / "shapes", c.pieces, c.doing),
-    "comparison": lambda c: checks.comparison(c.forced, c.rounding),
-    "long": SampleChecks.long,
-    "rows": lambda c: projection.rows(c.adapter, c.subject.prepared),
-    "probe": lambda c: projection.probe(c.adapter, c.subject.prepared),
-    "work": lambda c: stage_work.work(*c.work),
-    "synchronised": lambda c: stage_work.synchronised(c.work[0][-1]),
-    "keys": lambda c: cache_checks.keys(c.subject, c.folder),
-    "damage": lambda c: cache_checks.damage(c.subject, c.plain),
-    "sight": SampleChecks.sight,
-    "left_as_found": SampleChecks.left_as_found,
-}
-DOING = {  # what begins with a check, if it takes long
-    "equal_sampled": "sampling with one seed",
-    "frames": "reading the frames a second time",
-    "comparison": "forcing a long answer",
-    "rows": "computing visual rows in float64",
-    "work": "recording what each stage does",
-    "keys": "changing the ingredients of cache keys",
-    "damage": "changing a byte in the cache",
-    "sight": "answering with other features",
-    "left_as_found": "timing generate() with and without the probe",
+STEPS: dict[str, tuple[str, Callable[[SampleChecks], CheckFinding]]] = {
+    "answer": ("", SampleChecks.answer),
+    "pixels": ("", lambda c: checks.pixels(c.request.pixels, *pictures.pixels(c.subject))),
+    "equal_hooked": ("", lambda c: c.equal("hooked")),
+    "equal_decoupled": ("", lambda c: c.equal("decoupled", "computed")),
+    "equal_features": ("", lambda c: c.equal("features")),
+    "equal_prefix": ("", lambda c: checks.prefix(c.equal("reused"), c.answers["reused"])),
+    "equal_sampled": ("sampling with one seed", SampleChecks.sampled),
+    "ends": ("", lambda c: checks.ends(c.answers, c.adapter.eos_ids)),
+    "greedy": ("", lambda c: checks.greedy(c.answers.values())),
+    "counted": ("", lambda c: checks.counted(c.answers.values(), c.text)),
+    "encoded_once": ("", lambda c: checks.encoded_once(c.answers, c.subject)),
+    "frames": ("reading the frames a second time", lambda c: pictures.frames(c.adapter, c.sample)),
+    "settings": ("", lambda c: extents.settings(c.subject, c.plain, c.rounding, c.text, c.doing)),
+    "equal_batch": ("", SampleChecks.batch),
+    "shapes": ("", lambda c: pictures.shapes(c.subject, c.folder / "shapes", c.pieces, c.doing)),
+    "comparison": ("forcing a long answer", lambda c: checks.comparison(c.forced, c.rounding)),
+    "long": ("", SampleChecks.long),
+    "rows": (
+        "computing visual rows in float64",
+        lambda c: projection.rows(c.adapter, c.subject.prepared),
+    ),
+    "probe": ("", lambda c: projection.probe(c.adapter, c.subject.prepared)),
+    "work": ("recording what each stage does", lambda c: stage_work.work(*c.work)),
+    "synchronised": ("", lambda c: stage_work.synchronised(c.work[0][-1])),
+    "keys": (
+        "changing the ingredients of cache keys",
+        lambda c: cache_checks.keys(c.subject, c.folder),
+    ),
+    "damage": ("changing a byte in the cache", lambda c: cache_checks.damage(c.subject, c.plain)),
+    "sight": ("answering with other features", SampleChecks.sight),
+    "left_as_found": ("timing generate() with and without the probe", SampleChecks.left_as_found),
 }
