@@ -99,8 +99,13 @@ def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:
             shown = read_files.shown(member.filename.partition("/")[2])
             if progress:
                 progress(number, len(members), shown)
-            with archive.open(member) as stream:
-                found.append(read_files.read_bytes(shown, stream.read(LIMIT_BYTES + 1)))
+            try:
+                with archive.open(member) as stream:
+                    file = read_files.read_bytes(shown, stream.read(LIMIT_BYTES + 1))
+            except _DAMAGED as error:
+                text = f"{shown} cannot be read ({reason(error)}): import it again."
+                file = read_files.unreadable(shown, text)
+            found.append(file)
     return tuple(found)
 
 

@@ -66,10 +66,20 @@ def test_a_name_is_taken_once() -> None:
 def test_a_damaged_set_says_so(runs_dir: Path) -> None:
     kept = imported_sets.save("one", [("a.json", made.to_bytes(made.flat()))])
     whole = kept.read_bytes()
-    for damaged in (b"[]", whole[:-30], whole[:60] + b"XXXX" + whole[64:]):
+    for damaged in (b"[]", whole[:-30]):
         kept.write_bytes(damaged)
         with pytest.raises(RecordsError, match="is damaged"):
             imported_sets.load("one")
+
+
+def test_a_damaged_file_of_a_set_affects_only_itself() -> None:
+    data = made.to_bytes(made.flat())
+    kept = imported_sets.save("one", [("a.json", data), ("b.json", data)])
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:60] + b"XXXX" + whole[64:])
+    first, second = imported_sets.load("one")
+    assert "a.json cannot be read" in first.message and "import it again" in first.message
+    assert second.status == "ok"
 
 
 def test_a_set_opens_no_other_file(runs_dir: Path) -> None:
