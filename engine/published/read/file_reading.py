@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from engine.published.read import cells
-from engine.published.read.cells import SAMPLES, Cells, is_number, is_time, quoted, sample_name
+from engine.published.read.cells import SAMPLES, Cells, Columns, is_number, is_time, quoted
 from engine.published.read.file_forms import Answer, Form, Rows, flat
 from engine.published.read.record_types import AnswerRecord, Claim, SampleFigure
 
@@ -86,7 +86,7 @@ class FileReading:
         table = []
         for index, where, item in self.cells.objects(listed, path):
             if item:
-                table.append((where, sample_name(item, index), flat(item, depth=2)))
+                table.append((where, cells.sample_name(item, index), flat(item, depth=2)))
             else:
                 self.cells.note("empty", where, "an empty object")
         keys = dict.fromkeys(key for _, _, row in table for key in row)
@@ -184,7 +184,7 @@ class FileReading:
         if model not in self.models:
             self.models.append(model)
 
-    def _state(self, columns: cells.Columns, summary: object, path: str, whole: str) -> None:
+    def _state(self, columns: Columns, summary: object, path: str, whole: str) -> None:
         """Adds the figures of a summary, each beside the value from the rows.
 
         They are of the model that their path names, otherwise of `whole`, "" for the samples; or of
