@@ -23,11 +23,16 @@ from engine.types import Events
 
 SLACK_US = 10_000  # single events may be late by so much
 BLOCK = 1 << 16  # positions in a block at least
-BLOCKS = 512  # at most: so many times are read when a recording is opened
+BLOCKS = 256  # at most: so many times are read when a recording is opened
 EDGE = 1 << 16  # positions that are read at either end
 TAIL = 16  # blocks in which the last event is looked for at once
 EXACT = 1 << 20  # events whose rates are exact
 Counts = npt.NDArray[np.int64]
+
+
+def late(times: Times) -> int:
+    """By how much times step back at most."""
+    return int((np.maximum.accumulate(times) - times).max())
 
 
 class Damaged(Exception):
@@ -64,16 +69,16 @@ class Whole(Recording):
     """Of a file that is read as a whole."""
 
     def __init__(self, columns: Columns, name: str) -> None:
-        self.name, self._all = name, normalised(columns, name)
-        self.first, self.last = int(self._all.t.min()), int(self._all.t.max())
+        self.name, self.all = name, normalised(columns, name)
+        self.first, self.last = int(self.all.t.min()), int(self.all.t.max())
         floats = columns.t.dtype.kind == "f"
-        event_columns.refuse_other_units(len(self._all), self.duration_us(), floats, name)
+        event_columns.refuse_other_units(len(self.all), self.duration_us(), floats, name)
 
     def events(self, window: Window | None) -> Events:
-        return event_columns.cut(self._all, window, self.name)
+        return event_columns.cut(self.all, window, self.name)
 
     def counts(self, times: Times) -> Counts:
-        return np.searchsorted(np.sort(self._all.t), times)
+        return np.searchsorted(np.sort(self.all.t), times)
 
 
 class Indexed(Recording):
@@ -173,8 +178,8 @@ class Ascending(Indexed):
         starts = [self.times(place, place + 1) for place in self._places[:-1]]
         samples = np.append(np.concatenate(starts), self.last)
         self.low, self.high = samples[:-1] - SLACK_US, samples[1:] + SLACK_US
-        late = max(int((np.maximum.accumulate(t) - t).max()) for t in (head, samples, tail))
-        self._ascends = late <= SLACK_US and self.first <= int(samples.min())
+        ordered = all(late(times) <= SLACK_US for times in (head, samples, tail))
+        self._ascends = ordered and self.first <= int(samples.min())
         if self._ascends:
             event_columns.refuse_other_units(
                 self.count(0, size), self.duration_us(), self.floats, name
@@ -198,7 +203,7 @@ class Ascending(Indexed):
 
     def ordered(self) -> Recording:
         """Itself, or the recording as a whole."""
-        return self if self._ascends else self._whole()
+        return self if self._ascends else self.as_whole()
 
     def blocks(self, first: int, stop: int) -> Iterator[Columns]:
         latest = -np.inf
@@ -221,7 +226,7 @@ class Ascending(Indexed):
         try:
             return super().events(window)
         except OutOfOrder:
-            return self._whole().events(window)
+            return self.as_whole().events(window)
 
     def counts(self, times: Times) -> Counts:
         """By bisection, from the sample before each time on."""
@@ -240,7 +245,7 @@ class Ascending(Indexed):
             places.append(max(low, places[-1]))
         return np.cumsum([self.count(*pair) for pair in pairwise(places)], dtype=np.int64)
 
-    def _whole(self) -> Whole:
+    def as_whole(self) -> Whole:
         if self.count(0, self.size) > event_columns.MAX_EVENTS:
             raise MediaError(
                 f"{self.name} has times that step back by more than {SLACK_US // 1000} ms and is "

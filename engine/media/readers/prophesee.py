@@ -32,7 +32,16 @@ import numpy.typing as npt
 from engine.errors import MediaError
 from engine.media import media_files
 from engine.media.event_columns import MAX_SIDE, Columns, Times
-from engine.media.recording import Ascending, Counts, Damaged, Indexed, Recording
+from engine.media.recording import (
+    SLACK_US,
+    Ascending,
+    Counts,
+    Damaged,
+    Indexed,
+    Recording,
+    Whole,
+    late,
+)
 from engine.quoting import count as counted
 from engine.quoting import quoted
 
@@ -411,6 +420,13 @@ class _Dat(Ascending):
 
     def times(self, first: int, last: int) -> Times:
         return self._rows(first, last)[:, 0].astype(np.int64)
+
+    def as_whole(self) -> Whole:
+        """Of a recording whose counter overflows; other large steps back are damage."""
+        found = super().as_whole()
+        if (back := late(found.all.t)) > SLACK_US:
+            raise Damaged(f"its time goes back by {back:,} us")
+        return found
 
     def _rows(self, first: int, last: int) -> Words:
         place, size = self._start + first * 8, (last - first) * 8

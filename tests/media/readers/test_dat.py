@@ -55,6 +55,8 @@ def test_late_events_and_an_overflow(tmp_path: Path, late: int) -> None:
     [
         ([], HEAD + b"\x0c\x08", "0 events"),
         ([], HEAD, "0 events"),
+        ([0, 90_000, 40_000], HEAD + b"\x0c\x08", "goes back by 50,000 us"),
+        ([50_000, 40_000, 30_000, 20_000, 0], HEAD + b"\x0c\x08", "goes back by 50,000 us"),
         ([1], HEAD + b"\x0e\x08", r"type and size \[14, 8\]"),
         ([1], HEAD + b"\x0c\x10", r"type and size \[12, 16\]"),
         ([1], HEAD.replace(b"Version 2", b"Version 1") + b"\x0c\x08", "version 1"),
