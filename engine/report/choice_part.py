@@ -62,25 +62,29 @@ def conclusions(found: Findings) -> Iterator[Block]:
     """One line per model and pair over all questions, then what limits them."""
     whole = [one for one in found.choices if one.task == ALL]
     texts = [*map(sentence, whole), *map(pair_sentence, found.choice_pairs)]
-    for one in whole:
-        if one.unreadable:
-            texts.append(
-                f"Unreadable: {one.unreadable:,} of {one.answers:,} answers of {one.label} "
-                f"({percent(one.unreadable / one.answers)}) name no option or several. They count "
-                "as wrong."
-            )
-        if one.failed:
-            texts.append(
-                f"Failed and in no accuracy: {count(one.failed, 'result')} of {one.label}. "
-                "Failures do not count as wrong."
-            )
-        if one.left_out:
-            texts.append(
-                f"Not judged: {count(one.left_out, 'answer')} of {one.label}, because the right "
-                "option is not known or the model was not trained on the question."
-            )
+    texts += [text for one in whole for text in limits(one)]
     texts += [OF_PUBLISHED] if found.baselines.lines else []
     yield Bullets((*texts, *found.baselines.problems))
+
+
+def limits(one: ChoiceAccuracy) -> Iterator[str]:
+    """Which answers count as wrong, or in no accuracy."""
+    if one.unreadable:
+        yield (
+            f"Unreadable: {one.unreadable:,} of {one.answers:,} answers of {one.label} "
+            f"({percent(one.unreadable / one.answers)}) name no option or several. They count "
+            "as wrong."
+        )
+    if one.failed:
+        yield (
+            f"Failed and in no accuracy: {count(one.failed, 'result')} of {one.label}. "
+            "Failures do not count as wrong."
+        )
+    if one.left_out:
+        yield (
+            f"Not judged: {count(one.left_out, 'answer')} of {one.label}, because the right "
+            "option is not known or the model was not trained on the question."
+        )
 
 
 def sentence(one: ChoiceAccuracy) -> str:

@@ -24,7 +24,7 @@ from engine.report.blocks import (
     Paragraph,
     ReportTable,
 )
-from engine.report.choice_part import choosing, finding, sentence
+from engine.report.choice_part import choosing, finding, limits, sentence
 from engine.report.comparison_part import comparing
 from engine.report.origin_part import flow, origin
 from engine.report.replay import replayed
@@ -138,7 +138,10 @@ def summary(found: Findings) -> Iterator[Block]:
         apart = model.label in alone
         medians = (*batches, alone[model.label], *single) if apart else (*single, *batches)
         accuracies = (
-            sentence(one) for one in found.choices if one.label == model.label and not one.task
+            text
+            for one in found.choices
+            if one.label == model.label and not one.task
+            for text in (sentence(one), *limits(one))
         )
         script = (off_script(model),) if model.off_script else ()
         yield Bullets(

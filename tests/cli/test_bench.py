@@ -73,7 +73,7 @@ def test_a_question_that_cannot_be_asked_fails_with_its_reason(
     given = ["--models", "tiny-llava", "--max-new-tokens", "4", "--out", str(folder)]
     main(["bench", "--dataset", str(root), *given])
     out, _ = capsys.readouterr()
-    assert "1 of 3 results answered" in out and ", failed 2)" in out
+    assert "1 of 3 results answered" in out and "Failed and in no accuracy: 2 results" in out
     rows = [row for _, row in run_store.read(folder).results() if row.phase == "measured"]
     errors = {row.sample: row.error for row in rows}
     fine, answer, options = (errors[record["id"]] for record in records)
