@@ -80,28 +80,20 @@ def _ids(tokenizer: Any, text: str) -> list[int]:
     return ids
 
 
-class FirstLogits:
-    """Keeps the scores of the first new token inside a model's own generate()."""
+@contextmanager
+def first_scores(model: torch.nn.Module, request: RunRequest) -> Iterator[Scores]:
+    """Keeps the scores of the first new token inside a model's own generate(), if they are wanted:
+    those of the outermost model that gives any."""
+    found: dict[torch.nn.Module, torch.Tensor] = {}
+    inside = model.modules() if wanted(request) else ()
+    models = [one for one in inside if isinstance(one, PreTrainedModel)]
 
-    def __init__(self) -> None:
-        self._found: dict[torch.nn.Module, torch.Tensor] = {}
-        self._models: list[torch.nn.Module] = []
-
-    @contextmanager
-    def kept(self, model: torch.nn.Module, request: RunRequest) -> Iterator[None]:
-        """Hooks the model, and the models inside it that may run generate(), if it is wanted."""
-        with ExitStack() as stack:
-            if wanted(request):
-                self._models = [m for m in model.modules() if isinstance(m, PreTrainedModel)]
-                for one in self._models:
-                    stack.callback(one.register_forward_hook(self._keep).remove)
-            yield
-
-    def _keep(self, module: torch.nn.Module, _: Any, out: Any) -> None:
+    def keep(module: torch.nn.Module, _: Any, out: Any) -> None:
         logits = getattr(out, "logits", None)
-        if module not in self._found and isinstance(logits, torch.Tensor):
-            self._found[module] = logits[:, -1].clone()
+        if module not in found and isinstance(logits, torch.Tensor):
+            found[module] = logits[:, -1].clone()
 
-    def scores(self) -> torch.Tensor | None:
-        """Those of the outermost model that gave any."""
-        return next((self._found[m] for m in self._models if m in self._found), None)
+    with ExitStack() as stack:
+        for one in models:
+            stack.callback(one.register_forward_hook(keep).remove)
+        yield lambda: next((found[one] for one in models if one in found), None)

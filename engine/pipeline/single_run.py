@@ -24,7 +24,7 @@ from engine.errors import CacheError, OutOfMemory
 from engine.machine import device, memory
 from engine.models.adapter import Adapter
 from engine.pipeline import letter_scores
-from engine.pipeline.letter_scores import FirstLogits, LetterLogprobs
+from engine.pipeline.letter_scores import LetterLogprobs, Scores
 from engine.pipeline.prefix_cache import PrefixReuse
 from engine.pipeline.run_stages import Asked, StagedRun, feature_specs
 from engine.pipeline.text_ends import text_ends
@@ -145,7 +145,7 @@ class _Run(StagedRun, Asked):
         self.backend: Ran = "generate" if request.mode == "hooked" else "eager"
         self.to_store: Callable[[], None] | None = None
         self.features: Features | None = None  # of a decoupled run without a reused prefix
-        self.first_logits = FirstLogits()
+        self.own_scores: Scores = lambda: None  # of the first token in generate()
         self.first_usage = self.last_usage = UNKNOWN
         StagedRun.__init__(self, adapter, cache, watcher, reuse)  # the clock starts
 
@@ -216,7 +216,7 @@ class _Run(StagedRun, Asked):
         """The scores of the first new token, after the clock: kept, or from one more prefill."""
         adapter = self.adapter
         if self.request.mode == "hooked":
-            return self.first_logits.scores()
+            return self.own_scores()
         if self.reuse.prefix is not None:
             past = self.reuse.prefix.begin(adapter.text_config)
             return decode.prefill(adapter.decoder, adapter.embed_question(self.prepared), past)[0]
@@ -246,7 +246,7 @@ class _Run(StagedRun, Asked):
         adapter, timeline = self.adapter, self.timeline
         options = decode.own_options(self.rules, self._token, self.watcher.cancelled)
         modules = adapter.vision_modules()
-        with self.first_logits.kept(adapter.model, self.request):
+        with letter_scores.first_scores(adapter.model, self.request) as self.own_scores:
             start, before = timeline.mark()
             with (
                 profiler_range("generate", adapter.device),
