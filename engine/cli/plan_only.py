@@ -15,7 +15,7 @@ from engine.analysis.metrics import PAIRED
 from engine.benchmark import prepare, sweep
 from engine.cli.common import flag, out, percent, refuse
 from engine.errors import BadInput
-from engine.machine.disk import free_bytes
+from engine.machine.device import free_disk_bytes
 from engine.media.dataset import Dataset
 from engine.media_options import Perturbation
 from engine.quoting import quoted
@@ -76,7 +76,7 @@ def show(
     earlier = run_planning.measure(run_store.read(folder), plan.models, metric) if folder else None
     sequences = {name: sample.sequence for name, sample in samples.items()}
     forecast = run_planning.forecast(plan, sequences, earlier, metric, difference, len(runs))
-    free = free_bytes(options.out or base)
+    free = free_disk_bytes(options.out or base)
     value: dict[str, Any] = {"from": None, "forecast": asdict(forecast), "free_bytes": free}
     if earlier is None:
         text = planning_words.nothing_known(plan.models)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -128,6 +129,15 @@ def environment(device: torch.device) -> dict[str, str]:
         "transformers": transformers.__version__,
         "system": platform.system(),
     }
+
+
+def free_disk_bytes(place: Path) -> int | None:
+    """Free space of the disk that holds this folder, or will hold it; None if it is not known."""
+    try:
+        there = next(path for path in (place, *place.absolute().parents) if path.exists())
+        return shutil.disk_usage(there).free
+    except (OSError, StopIteration):
+        return None
 
 
 def kind(environment: Mapping[str, object]) -> str:

@@ -10,7 +10,7 @@ from engine.analysis.gate import ACCURACY
 from engine.analysis.metrics import BY_NAME
 from engine.analysis.run_planning import EarlierRun, RunForecast, worst
 from engine.analysis.statistics import MIN_CLUSTERS, POWER
-from engine.machine.disk import free_bytes
+from engine.machine.device import free_disk_bytes
 from engine.quoting import count, duration, gib, listed, shown
 from engine.report.blocks import Block, Bullets, ReportTable
 
@@ -55,7 +55,7 @@ def blocks(
 
 def free(place: Path) -> Iterator[str]:
     """The free space on the disk of a folder, if it is known."""
-    if (known := free_bytes(place)) is not None:
+    if (known := free_disk_bytes(place)) is not None:
         yield f"Free on the disk of {shown(place)}: {gib(known)}."
 
 
