@@ -12,15 +12,17 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from engine import media_options, settings, types
 from engine.benchmark import by_turns, execute, prepare, sweep
+from engine.benchmark.cluster.cluster_options import LOCAL, PER_WORKER, ClusterOptions, per_worker
 from engine.benchmark.execute import PreparedRun
 from engine.benchmark.run_progress import Progress, Tracker
-from engine.cli import common, plan_only, run_place
+from engine.cli import common, plan_only
 from engine.cli.common import flag
 from engine.errors import BadInput, StoreError
 from engine.media import dataset
@@ -47,6 +49,18 @@ AGAINST_HELP = (
     "gate, with their times"
 )
 
+ADDRESS_HELP = (
+    "a Ray cluster: HOST:PORT, or auto for this machine's cluster; default: ray_address in the "
+    "settings, otherwise a temporary local Ray cluster"
+)
+PER_WORKER_HELP = "resources of a worker (cpus=1, a GPU if any)"
+PLACE_FLAGS = {
+    "--executor": flag(("local", "ray"), "this process (default), or Ray", "local"),
+    "--address": flag(str, ADDRESS_HELP),
+    "--workers": flag(int, "number of workers (default: one per device)"),
+    "--per-worker": flag(str, PER_WORKER_HELP, form=PER_WORKER),
+}
+
 
 def add(commands: Any) -> None:
     stop_after = f"stop a model after N failures in a row (default: {STOP_AFTER})"
@@ -67,7 +81,7 @@ def add(commands: Any) -> None:
         "--force": flag(bool, "resume although something has changed"),
         "--against": flag(Path, AGAINST_HELP, form="CHECKOUT"),
         "--turns": flag(str, argparse.SUPPRESS),  # a side of --against
-        **run_place.FLAGS,
+        **PLACE_FLAGS,
         **plan_only.FLAGS,
         **common.JSON,
     }
@@ -87,8 +101,29 @@ def _bench(options: argparse.Namespace) -> int:
         return plan_only.show(options, *_plan_of_sweep(options))
     if options.resume is None and "/" in (options.perturb or ""):
         return _sweep(options)
-    with run_place.chosen(options) as executor:
+    with _place(options) as executor:
         return _run(options, executor)
+
+
+def _place(options: argparse.Namespace) -> AbstractContextManager[execute.Executor | None]:
+    """A context for the run; leaving it stops everything that was started."""
+    if options.executor == "local":
+        common.refuse(
+            options,
+            ("address", "workers", "per_worker"),
+            "needs --executor ray: leave it out, or add that.",
+        )
+        return nullcontext()
+    from engine.benchmark.cluster.run_session import ClusterExecutor
+
+    cpus, gpus = (1, None) if options.per_worker is None else per_worker(options.per_worker)
+    address = options.address
+    if address is None:
+        address = settings.load().ray_address or LOCAL
+    wanted = ClusterOptions(address, options.workers, cpus, gpus)
+    wanted.refuse(options.order or "", options.batch or 1)
+    common.say(f"Connecting to Ray at {address} ..." if address != LOCAL else "Starting Ray ...")
+    return ClusterExecutor(wanted)
 
 
 def _run(options: argparse.Namespace, executor: execute.Executor | None) -> int:
