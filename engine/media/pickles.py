@@ -58,19 +58,13 @@ class RefusedError(ValueError):
     """The pickle holds something other than plain numbers and arrays of them."""
 
 
-@dataclass(frozen=True)
-class Name:
-    """A function or class that a pickle names, without its module."""
-
-    text: str
-
-
 @dataclass(eq=False)
 class Call:
-    """A call that a pickle asks for, and the state that it sets then; nothing is called."""
+    """A function or class that a pickle names, without its module; then the call that it asks for,
+    and the state that it sets.  Nothing is called."""
 
     name: str
-    arguments: object
+    arguments: object = None
     state: object = None
 
     def parts(self) -> tuple[object, object, object, object]:
@@ -204,8 +198,8 @@ def _load(file: io.BytesIO) -> object:
                 stack[-1].update(zip(values[::2], values[1::2], strict=True))
             case "GLOBAL" | "STACK_GLOBAL":
                 stack.append(_name(*(values or operand.split(" ", 1))))
-            case "REDUCE" if isinstance(values[0], Name):
-                stack.append(Call(values[0].text, values[1]))
+            case "REDUCE" if isinstance(values[0], Call) and values[0].arguments is None:
+                stack.append(Call(values[0].name, values[1]))
             case "BUILD" if isinstance(stack[-1], Call):
                 stack[-1].state = values[0]
             case _ if name in _CONSTANTS:
@@ -219,10 +213,10 @@ def _load(file: io.BytesIO) -> object:
     raise RefusedError("a pickle without an end")
 
 
-def _name(module: object, name: object) -> Name:
+def _name(module: object, name: object) -> Call:
     if not isinstance(name, str) or not isinstance(module, str):
         raise RefusedError("a name that is not text")
     path = f"{module[:80]}.{name[:80]}"
     if path not in NAMES:
         raise RefusedError(f"the name {path[:80]!r}, which is no part of an array")
-    return Name(name.rpartition(".")[2])
+    return Call(name.rpartition(".")[2])

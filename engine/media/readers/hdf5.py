@@ -71,8 +71,8 @@ class _Hdf5(Ascending):
         self._rectify: npt.NDArray[np.float64] | None = None
         self._factor, self._offset = MICROSECONDS[stated or "us"], offset or 0
         count = self._table.count
-        edges = [self._read("t", 0, EDGE), self._read("t", max(count - EDGE, 0), count)]
-        ends = np.concatenate(edges)
+        places = ((0, EDGE), (max(count - EDGE, 0), count))
+        ends = np.concatenate([self._table.read("t", *place) for place in places])
         if offset is not None or file.get("ms_to_idx", getlink=True) is not None:
             self._as_dsec(path, stated, ends)
         elif stated:
@@ -94,20 +94,17 @@ class _Hdf5(Ascending):
         self._rectify = _rectify_map(path.with_name(f"{RECTIFY_MAP}.h5"), self.name)
         if self.sensor is None and self._rectify is None and self._table.count:
             # Others use DSEC's layout with larger sensors too.
-            largest = (int(self._read(column, 0, EDGE).max()) for column in "xy")
+            largest = (int(self._table.read(column, 0, EDGE).max()) for column in "xy")
             fits = all(most < side for most, side in zip(largest, DSEC_SIZE, strict=True))
             self.sensor = DSEC_SIZE if fits else None
 
-    def _read(self, column: str, first: int, last: int) -> Numbers:
-        return self._table.read(column, first, last)
-
     def columns(self, first: int, last: int) -> Columns:
-        x, y, t, p = (self._read(column, first, last) for column in "xytp")
+        x, y, t, p = (self._table.read(column, first, last) for column in "xytp")
         # Times without an offset stay as they are, so that overflows of a counter are noticed.
         return Columns(x, y, t if self._factor == 1 and not self._offset else self._us(t), p)
 
     def times(self, first: int, last: int) -> Times:
-        return self._us(self._read("t", first, last))
+        return self._us(self._table.read("t", first, last))
 
     def finished(self, columns: Columns) -> Columns:
         columns = super().finished(columns)
