@@ -82,7 +82,7 @@ def test_a_question_that_cannot_be_asked_fails_with_its_reason(
     assert main(["report", str(folder)]) == 0
     told = capsys.readouterr().out
     assert "Failed and in no accuracy: 2 results of Tiny llava" in told
-    assert "choices has 1 option:" in told
+    assert "give 2 to 26 different texts" in told
 
 
 def test_ids_are_read_from_a_file(
