@@ -37,7 +37,6 @@ _TURNS = {
 }
 _DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error)
 Pillow.MAX_IMAGE_PIXELS = None  # the limit is MAX_PIXELS
-warnings.filterwarnings("ignore", module=r"PIL\b")  # of metadata that is not used
 
 
 def read(path: Path) -> Image:
@@ -55,21 +54,9 @@ def decode(data: bytes, name: str) -> Image:
             f"{name} has {len(data):,} bytes: give a picture of at most {MAX_BYTES:,}."
         )
     try:
-        form = "PNG" if kind is kinds.PNG else "JPEG"
-        with Pillow.open(io.BytesIO(data), formats=(form,)) as picture:
-            width, height = picture.size
-            if width * height > MAX_PIXELS or max(width, height) > MAX_SIDE:
-                raise MediaError(
-                    f"{name} is {width:,} x {height:,} pixels: make it smaller than "
-                    f"{MAX_PIXELS:,} pixels and each side at most {MAX_SIDE:,}."
-                )
-            if kind is kinds.PNG:
-                picture.verify()  # the checksums; the picture must be opened again after it
-        scans = 0 if kind is kinds.PNG else data.count(b"\xff\xda")
-        if scans * width * height > MAX_SCANNED:
-            raise ValueError(f"its {width:,} x {height:,} pixels come in {scans:,} scans")
-        with Pillow.open(io.BytesIO(data), formats=(form,)) as picture:
-            return _pixels(picture)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they are of metadata that is not used
+            return _checked(data, name, "PNG" if kind is kinds.PNG else "JPEG")
     except _DAMAGE as error:
         # Some of Pillow's messages contain an object address.
         odd = isinstance(error, UnidentifiedImageError)
@@ -77,6 +64,23 @@ def decode(data: bytes, name: str) -> Image:
         raise MediaError(
             f"{name} is not a complete PNG or JPEG ({why}): copy it again or pick another."
         ) from error
+
+
+def _checked(data: bytes, name: str, form: str) -> Image:
+    with Pillow.open(io.BytesIO(data), formats=(form,)) as picture:
+        width, height = picture.size
+        if width * height > MAX_PIXELS or max(width, height) > MAX_SIDE:
+            raise MediaError(
+                f"{name} is {width:,} x {height:,} pixels: make it smaller than "
+                f"{MAX_PIXELS:,} pixels and each side at most {MAX_SIDE:,}."
+            )
+        if form == "PNG":
+            picture.verify()  # the checksums; the picture must be opened again after it
+    scans = 0 if form == "PNG" else data.count(b"\xff\xda")
+    if scans * width * height > MAX_SCANNED:
+        raise ValueError(f"its {width:,} x {height:,} pixels come in {scans:,} scans")
+    with Pillow.open(io.BytesIO(data), formats=(form,)) as picture:
+        return _pixels(picture)
 
 
 def shrink(image: Image, width: int) -> Image:
