@@ -16,7 +16,7 @@ from engine.demo import demo_dataset
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOW = pytest.mark.slow  # a process each
-HEAVY = {"torch", "transformers"}
+HEAVY = {"torch", "transformers", "diskcache"}
 # The rooms of the engine.  A room imports from rooms before it, never from one after it.
 ROOMS = (
     *("errors", "quoting", "plain_files", "settings", "machine", "prompts", "media_options"),
@@ -165,6 +165,11 @@ def test_only_the_registry_names_a_concrete_model() -> None:
         assert inside or not parts_of(path) & concrete, path
 
 
+def test_only_the_cache_knows_diskcache() -> None:
+    knowing = {path.name for path in files("engine") if "diskcache" in roots(path)}
+    assert knowing == {"feature_cache.py"}
+
+
 def test_only_storage_reads_lines_as_dicts() -> None:
     """Everybody else gets a ResultRow, which mypy lets nobody read by a string key."""
     reading = [path for path in files("engine", "ui", "pages") if "json_lines" in parts_of(path)]
@@ -201,7 +206,7 @@ def test_importing_loads_neither_torch_nor_streamlit(module: str) -> None:
 
 
 NOT_FOR_A_LIST = (
-    *("torch", "transformers", "streamlit", "pandas", "altair", "av", "PIL"),
+    *("torch", "transformers", "streamlit", "pandas", "altair", "av", "PIL", "diskcache"),
     *(
         "huggingface_hub.file_download",
         "httpx2",

@@ -18,7 +18,7 @@ DEMO = "eventgpt-demo,video-llava-demo,llava-demo"
 # Each family is verified in both 16-bit forms: as published, and in the other one.
 OTHER = {"eventgpt": "float16", "video_llava": "bfloat16", "llava": "bfloat16"}
 RUN_TOKENS = 32  # of each answer of a dataset run, at most: hundreds of them in minutes
-ENGINE_NEEDS = ("msgspec", "av")
+ENGINE_NEEDS = ("msgspec", "diskcache", "av")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""The feature cache: one safetensors file per entry, named by its checkpoint and a content key.
+"""The feature cache: features on disk under a content key, stored through diskcache.
 
-A file begins with a checksum; its metadata holds the whole FeatureSpec, of which the key is the
-hash.  Nothing read from the folder can run code or lead out of it: links are not followed.
+Values are safetensors bytes with a checksum; the key is a hash of the FeatureSpec.  Nothing read
+from the folder can run code: diskcache would unpickle values, so `BytesOnly` refuses keys that are
+not text, values that are not bytes, and file names that diskcache does not create.
 
 Every failure of the folder is a CacheError; the caller continues without the cache and adds a note.
 """
@@ -11,26 +12,74 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
+import re
+import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+import diskcache
 import safetensors.torch
 import torch
+from diskcache.core import MODE_BINARY, MODE_RAW
 from safetensors import SafetensorError
 
 from engine import settings
 from engine.errors import CacheError
-from engine.plain_files import advice, read_limited, reason, write_whole
+from engine.pipeline import cache_database
+from engine.plain_files import advice, read_limited, reason
 from engine.quoting import shown
 from engine.types import Features, FeatureSpec
 
 MAX_VALUE = 2**28  # bytes of one entry; 8 frames of a 7B model take about 2**25
+CHUNK = 4 * 2**20  # diskcache would split bytes at every newline
 CHECKSUM = 16
 _PLAIN = torch.contiguous_format  # safetensors takes neither views nor strides
+# What diskcache and sqlite raise if a folder is missing, full, locked or damaged.  A changed byte
+# in the database can raise almost any error about a value.
+FOLDER_ERRORS = (sqlite3.Error, diskcache.Timeout, ValueError, KeyError, TypeError, OverflowError)
+_VALUE_FILE = re.compile(r"[0-9a-f]{2}[/\\][0-9a-f]{2}[/\\][0-9a-f]{28}\.val")
+
+
+class BytesOnly(diskcache.Disk):
+    """Keys are text and values are bytes; pickles are refused on writing and reading."""
+
+    def put(self, key: Any) -> tuple[str, bool]:
+        if not isinstance(key, str):
+            raise TypeError(f"cache keys are text, not {type(key).__name__}")
+        return key, True
+
+    def get(self, key: Any, raw: bool) -> str:
+        if not raw or not isinstance(key, str):
+            raise CacheError("the feature cache holds a key that StageScope did not write")
+        return key
+
+    def store(self, value: Any, read: bool, key: Any = None) -> tuple[int, int, str | None, Any]:
+        if read or not isinstance(value, bytes):
+            raise TypeError(f"cache values are bytes, not {type(value).__name__}")
+        filename, full_path = self.filename()
+        pieces = (value[start : start + CHUNK] for start in range(0, len(value), CHUNK))
+        try:
+            size = self._write(full_path, pieces, "xb")
+        except OSError:
+            self.remove(filename)  # diskcache leaves the partial file behind
+            raise
+        return size, MODE_BINARY, filename, None
+
+    def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> bytes:
+        if mode == MODE_RAW and isinstance(value, bytes):
+            return value
+        if mode != MODE_BINARY or filename is None or not _VALUE_FILE.fullmatch(filename):
+            raise CacheError("the feature cache holds a value that StageScope did not write")
+        return read_limited(Path(self._directory) / filename, MAX_VALUE, links=False)
+
+    def remove(self, file_path: str) -> None:
+        """Removes only files named as by diskcache; another name may lead out of the folder."""
+        if _VALUE_FILE.fullmatch(file_path):
+            super().remove(file_path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,26 +117,26 @@ def key(spec: FeatureSpec) -> str:
 
 
 class FeatureCache:
-    """The cache folder with its limit: the entries that were stored first go first."""
+    """The cache folder.  It is opened on first use, so creating the object is cheap."""
 
     def __init__(self, folder: Path, limit_mb: int) -> None:
         self.folder = folder
         self.limit_mb = limit_mb
         self.hits = 0
         self.misses = 0
-        self._bytes: int | None = None  # of all entries, as far as this process knows
+        self._cache: diskcache.Cache | None = None
 
     def read(self, spec: FeatureSpec) -> StoredFeatures | None:
         """The features of this spec, or None.  Removes a damaged entry and raises CacheError."""
-        path, stored = self._path(spec), None
         with self._guard("read"):
-            try:
-                stored = _unpack(read_limited(path, MAX_VALUE, links=False), spec)
-            except FileNotFoundError:
+            name = key(spec)
+            value = self._open().get(name)
+            if value is None:
                 self.misses += 1
                 return None
+            stored = _unpack(value, spec)
             if stored is None:
-                path.unlink(missing_ok=True)
+                self._open().delete(name)
         if stored is None:
             self.misses += 1
             raise CacheError("An entry of the feature cache was damaged and has been removed.")
@@ -100,84 +149,69 @@ class FeatureCache:
         metadata |= {"encode_ms": repr(encode_ms), "cold": str(int(cold))}
         kept = features.changed(lambda one: one.detach().cpu().clone(memory_format=_PLAIN))
         data = safetensors.torch.save(dict(kept.tensors), metadata)
-        path = self._path(spec)
         with self._guard("write"):
-            self._make_folder()
-            write_whole(path, [_checksum(data), data])
-            known, size = self._bytes, path.stat().st_size
-            self._bytes = self._total() if known is None else known + size
-            if self._bytes > self.limit_mb * 2**20:
-                self._make_room()
+            self._open().set(key(spec), _checksum(data) + data, tag=spec.checkpoint)
 
     def prepare(self) -> None:
-        """Makes the folder, so that no run's time includes it."""
+        """Opens the folder now, so that no run's time includes it."""
         with self._guard("read"):
-            self._make_folder()
+            self._open()
 
     def state(self) -> CacheState:
         """The entries per checkpoint, and the hits and misses; raises CacheError."""
         with self._guard("read"):
-            self._make_folder()
-            found: dict[str, tuple[int, int]] = {}
-            for path, about in self._files():
-                count, size = found.get(_owner(path), (0, 0))
-                found[_owner(path)] = count + 1, size + about.st_size
-        return CacheState(
-            folder=self.folder,
-            entries=sum(count for count, _ in found.values()),
-            bytes=sum(size for _, size in found.values()),
-            limit_bytes=self.limit_mb * 2**20,
-            hits=self.hits,
-            misses=self.misses,
-            checkpoints=found,
-        )
+            cache = self._open()
+            # diskcache has no method for it
+            counts = cache._sql("SELECT tag, COUNT(*), SUM(size) FROM Cache GROUP BY tag")
+            return CacheState(
+                folder=self.folder,
+                entries=len(cache),
+                bytes=cache.volume(),
+                limit_bytes=cache.size_limit,
+                hits=self.hits,
+                misses=self.misses,
+                checkpoints={
+                    tag: (int(count), int(size))
+                    for tag, count, size in counts.fetchall()
+                    if isinstance(tag, str)
+                },
+            )
 
     def clear(self, checkpoint: str | None = None) -> int:
         """Removes the entries of one checkpoint (ModelInfo.digest) or all; returns their number."""
-        self._bytes = None
         with self._guard("write"):
-            gone = [path for path, _ in self._files() if checkpoint in (None, _owner(path))]
-            for path in gone:
-                path.unlink(missing_ok=True)
-        return len(gone)
+            cache = self._open()
+            return int(cache.clear() if checkpoint is None else cache.evict(checkpoint))
 
-    def _make_folder(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    def close(self) -> None:
+        if self._cache is not None:
+            self._cache.close()
 
-    def _path(self, spec: FeatureSpec) -> Path:
-        owner = spec.checkpoint if spec.checkpoint.isalnum() else "unknown"
-        return self.folder / f"{owner}-{key(spec)}.safetensors"
-
-    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
-        for path in self.folder.glob("*-*.safetensors"):
-            with suppress(FileNotFoundError):  # another process removed it
-                yield path, path.lstat()
-
-    def _total(self) -> int:
-        return sum(about.st_size for _, about in self._files())
-
-    def _make_room(self) -> None:
-        """Removes the oldest entries until the rest is within the limit."""
-        self._bytes = self._total()
-        for path, about in sorted(self._files(), key=lambda one: one[1].st_mtime_ns):
-            if self._bytes <= self.limit_mb * 2**20:
-                break
-            path.unlink(missing_ok=True)
-            self._bytes -= about.st_size
+    def _open(self) -> diskcache.Cache:
+        if self._cache is None:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            cache_database.check(self.folder)
+            self._cache = diskcache.Cache(
+                str(self.folder), timeout=2, disk=BytesOnly, size_limit=self.limit_mb * 2**20
+            )
+        return self._cache
 
     @contextmanager
     def _guard(self, verb: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
+            self._cache = None
             raise CacheError(
                 f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): "
                 f"{advice(error, 'repair it')} or set STAGESCOPE_CACHE_DIR to another folder."
             ) from error
-
-
-def _owner(path: Path) -> str:
-    return path.name.partition("-")[0]
+        except FOLDER_ERRORS as error:
+            self._cache = None
+            raise CacheError(
+                f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): delete "
+                "this folder to start a new one, or wait if another program uses it."
+            ) from error
 
 
 def _checksum(data: bytes) -> bytes:

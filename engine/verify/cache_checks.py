@@ -202,7 +202,8 @@ def damage(subject: Subject, plain: RecordedAnswer) -> CheckFinding:
     subject.cache = feature_cache.FeatureCache(folder, subject.cache.limit_mb)
     brief = replace(config, max_new_tokens=1)  # does not affect the cached features
     subject.run(subject.run_request(brief, "refresh"))
-    path = next(folder.glob("*.safetensors"))
+    subject.cache.close()
+    path = next(folder.rglob("*.val"))
     data = bytearray(path.read_bytes())
     # The tensors stand at the end.  The last byte but one of four holds a bit of the mantissa in
     # all dtypes: the number stays finite, so the answer tells whether it was used.

@@ -234,6 +234,7 @@ def shapes(
                 sentence = f"{error} Pictures of other shapes are not covered."
                 return CheckFinding("unresolved", sentence)
             found.append(_compared(shaped, pieces))
+            shaped.cache.close()
     worst = max(found, key=lambda one: list(checks.OUTCOMES.values()).index(one.outcome))
     return replace(worst, sentence=" ".join(one.sentence for one in found))
 

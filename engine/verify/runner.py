@@ -102,6 +102,7 @@ class _ModelChecks:
                 self.pairs += now.pairs
                 self.once = False
                 self.backend = now.subject.backend
+                now.subject.cache.close()
         except Cancelled:
             raise
         except Exception as error:  # noqa: BLE001 - any error becomes the model's row
@@ -280,6 +281,7 @@ class SampleChecks:
             other = Subject(self.adapter, subject.sample, *given, subject.cancelled)
         plains = (self.plain, other.plain(other.greedy))
         finding = extents.batch((subject, other), plains, size, self.rounding, self.pieces)
+        other.cache.close()
         return finding
 
     def long(self) -> CheckFinding:

@@ -23,6 +23,7 @@ from engine.errors import BadInput
 from engine.machine import device
 from engine.media import dataset
 from engine.models import registry
+from engine.pipeline import feature_cache
 from tests import tiny
 
 CUDA = torch.device("cuda")
@@ -152,6 +153,7 @@ def setup(work: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     samples = dataset.read(work / prepare.SCENES).samples
     yield app_path.Setup(torch.device("cpu"), samples, 4, 2, 10**9)
     tiny.unload_all()
+    feature_cache.shared().close()
 
 
 def test_what_is_prepared_is_not_made_again(work: Path) -> None:

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ABSENT = (
     "streamlit",
     "av",
+    "diskcache",
     "psutil",
     "pandas",
     "altair",

@@ -91,7 +91,7 @@ def test_without_a_cache_nothing_is_read_or_kept(
     results = [single_run.run(adapter, request, None) for _ in range(2)]
     assert not any(result.cached for result in results)
     assert results[0].generation.token_ids == results[1].generation.token_ids
-    assert not list(cache_dir.rglob("*-*.safetensors"))
+    assert not list(cache_dir.rglob("*.val"))
 
 
 def test_a_job_that_has_ended_keeps_no_model(adapter: Adapter, sample: Sample) -> None:

@@ -280,6 +280,7 @@ def test_the_cache_is_cleared_by_model_or_whole_and_only_when_confirmed(
 def test_a_cache_that_cannot_be_read_is_one_sentence(app: Open) -> None:
     at = opened(app)
     folder = settings.load().features_dir
+    feature_cache.shared().close()
     feature_cache.shared.cache_clear()
     shutil.rmtree(folder, ignore_errors=True)
     folder.write_text("no folder", encoding="utf-8")

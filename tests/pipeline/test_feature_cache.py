@@ -1,10 +1,13 @@
-"""Features on disk: round trip, keys, damage, a folder that cannot be used, the limit."""
+"""Features on disk: round trip, keys, damage, a folder that cannot be used, and hostile content."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import pickle
+import shutil
+import sqlite3
 import stat
 from dataclasses import fields, replace
 from pathlib import Path
@@ -14,7 +17,8 @@ import safetensors.torch
 import torch
 
 from engine.errors import CacheError
-from engine.pipeline.feature_cache import FeatureCache, key
+from engine.pipeline import cache_database
+from engine.pipeline.feature_cache import BytesOnly, FeatureCache, key
 from engine.types import Features, FeatureSpec
 
 
@@ -58,11 +62,12 @@ def test_every_ingredient_changes_the_key(cache: FeatureCache, name: str) -> Non
 
 def test_another_process_reads_what_was_written(cache: FeatureCache) -> None:
     cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
+    cache.close()
     assert FeatureCache(cache.folder, 64).read(SPEC) is not None
 
 
 def value_files(cache: FeatureCache) -> list[Path]:
-    return list(cache.folder.glob("*.safetensors"))
+    return list(cache.folder.rglob("*.val"))
 
 
 def test_one_changed_byte_is_noticed_and_the_entry_goes(cache: FeatureCache) -> None:
@@ -93,44 +98,117 @@ def test_a_full_disk_is_said_and_leaves_no_partial_file(
 ) -> None:
     cache.write(SPEC, _features(torch.ones(300, 40)), 1.0, cold=False)
 
-    def full(descriptor: int) -> None:
+    def full(self: BytesOnly, path: str, pieces: object, *_: object) -> int:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(BytesOnly, "_write", full)
     with pytest.raises(CacheError, match="No space left"):
         cache.write(replace(SPEC, media="m1"), _features(torch.ones(300, 40)), 1.0, cold=False)
-    assert len(value_files(cache)) == 1 == len(list(cache.folder.iterdir()))
+    assert len(value_files(cache)) == 1
 
 
-@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
-def test_a_value_that_is_no_regular_file_is_said_and_not_read(
-    kind: str, cache: FeatureCache, tmp_path: Path
-) -> None:
+class Trap:
+    """Unpickling this would create a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return Path.touch, (self.path,)
+
+
+def rewrite(cache: FeatureCache, sql: str, *values: object) -> None:
+    cache.close()
+    with sqlite3.connect(cache.folder / "cache.db") as database:
+        database.execute(sql, values)
+    database.close()
+
+
+def test_a_planted_pickle_is_refused_and_not_run(cache: FeatureCache, tmp_path: Path) -> None:
     cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
-    (file,) = value_files(cache)
-    elsewhere = tmp_path / "elsewhere"
-    file.rename(elsewhere)
-    if kind == "pipe":
-        os.mkfifo(file)
-    elif kind == "folder":
-        file.mkdir()
-    else:
-        file.symlink_to(elsewhere)  # even to a good entry
-    with pytest.raises(CacheError, match=r"not a regular file|symbolic link"):
-        cache.read(SPEC)
+    trap = tmp_path / "sprung"
+    code = pickle.dumps(Trap(trap))
+    pickle.loads(code)  # noqa: S301 - control: the trap works
+    assert trap.exists()
+    trap.unlink()
+    rewrite(cache, "UPDATE Cache SET mode = 4, filename = NULL, value = ?", code)
+    with pytest.raises(CacheError, match="did not write"):
+        FeatureCache(cache.folder, 64).read(SPEC)
+    assert not trap.exists()
 
 
-def test_the_oldest_entries_leave_when_the_limit_is_reached(tmp_path: Path) -> None:
-    cache = FeatureCache(tmp_path / "features", 1)
-    specs = [replace(SPEC, media=f"m{n}") for n in range(5)]
-    for spec in specs[:3]:  # 0.3 MB each
-        cache.write(spec, _features(torch.ones(300, 256)), 1.0, cold=False)
-    assert cache.state().entries == 3
-    again = FeatureCache(cache.folder, 1)  # another process does not know what is there
-    for spec in specs[3:]:
-        again.write(spec, _features(torch.ones(300, 256)), 1.0, cold=False)
-    assert [cache.read(spec) is not None for spec in specs] == [False, False, True, True, True]
-    assert cache.state().bytes <= 2**20
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE Settings SET value = 'zzz' WHERE key = 'eviction_policy'",
+        "UPDATE Settings SET value = -1 WHERE key = 'count'",
+        "UPDATE Settings SET value = x'80' WHERE key = 'size_limit'",
+        "INSERT INTO Settings VALUES ('disk_zzz', 3)",
+        "INSERT INTO Settings VALUES ('get', 'x')",
+        "INSERT INTO Settings VALUES ('_con', 'x')",
+        "INSERT INTO Settings VALUES ('sqlite_writable_schema', 1)",
+        "INSERT INTO Settings VALUES (x'ff', 1)",
+        "CREATE TRIGGER t BEFORE INSERT ON Cache BEGIN SELECT RAISE(ABORT, 'no'); END",
+        "CREATE VIEW other AS SELECT 1",
+        "CREATE TABLE other (x)",
+        "ALTER TABLE Cache ADD COLUMN x",
+    ],
+)
+def test_a_damaged_database_is_said_with_what_to_do(cache: FeatureCache, sql: str) -> None:
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
+    rewrite(cache, sql)
+    damaged = FeatureCache(cache.folder, 64)
+    with pytest.raises(CacheError, match="delete this folder"):
+        damaged.read(SPEC)
+        damaged.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+
+
+def test_a_fresh_database_holds_what_is_expected(cache: FeatureCache) -> None:
+    """Another version of diskcache may write other tables: then SCHEMA and SETTINGS change."""
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
+    cache.close()
+    with sqlite3.connect(cache.folder / "cache.db") as database:
+        schema = dict(database.execute("SELECT name, sql FROM sqlite_master"))
+        keys = {key for (key,) in database.execute("SELECT key FROM Settings")}
+    database.close()
+    assert schema == cache_database.SCHEMA and keys == set(cache_database.SETTINGS)
+    cache_database.check(cache.folder)
+
+
+@pytest.mark.parametrize("name", cache_database.FILES)
+def test_a_database_that_is_no_regular_file_is_not_opened(cache: FeatureCache, name: str) -> None:
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
+    cache.close()
+    for put in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")):
+        shutil.rmtree(cache.folder)
+        cache.folder.mkdir()
+        put(cache.folder / name)
+        with pytest.raises(CacheError, match=r"not a regular file"):
+            FeatureCache(cache.folder, 64).read(SPEC)
+
+
+def test_a_database_of_garbage_is_said(cache: FeatureCache) -> None:
+    cache.folder.mkdir()
+    for data in (b"x" * 4096, b"SQLite format 3\0" + b"\xff" * 4080):
+        (cache.folder / "cache.db").write_bytes(data)
+        with pytest.raises(CacheError, match="delete this folder"):
+            FeatureCache(cache.folder, 64).read(SPEC)
+
+
+def test_a_value_that_is_no_regular_file_is_a_miss(cache: FeatureCache, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    for put in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to(tmp_path / "secret")):
+        cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
+        (file,) = value_files(cache)
+        file.unlink()
+        put(file)
+        assert cache.read(SPEC) is None
+        cache.clear()
+        shutil.rmtree(cache.folder)
+        cache.close()
+        cache = FeatureCache(cache.folder, 64)
 
 
 FORGED = ({"encode_ms": "nan"}, {"encode_ms": "-1"}, {"cold": None}, {"spec": "[" * 100_000},
@@ -151,6 +229,20 @@ def test_a_forged_note_of_an_entry_is_noticed(
     file.write_bytes(hashlib.blake2b(forged, digest_size=16).digest() + forged)
     with pytest.raises(CacheError, match="damaged"):
         cache.read(SPEC)
+
+
+@pytest.mark.parametrize("name", ["../../../etc/passwd", "/etc/passwd", "aa/bb/../../cache.db"])
+def test_a_value_file_outside_the_folder_is_refused(cache: FeatureCache, name: str) -> None:
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
+    rewrite(cache, "UPDATE Cache SET mode = 2, value = NULL, filename = ?", name)
+    with pytest.raises(CacheError, match="did not write"):
+        FeatureCache(cache.folder, 64).read(SPEC)
+
+
+@pytest.mark.parametrize("value", [None, 1, "text", [1]])
+def test_only_bytes_go_in(tmp_path: Path, value: object) -> None:
+    with pytest.raises(TypeError, match="values are bytes"):
+        BytesOnly(str(tmp_path)).store(value, False)
 
 
 def test_the_folder_is_the_users_alone(cache: FeatureCache) -> None:
@@ -191,12 +283,13 @@ def test_clearing_one_checkpoint_leaves_the_others(cache: FeatureCache) -> None:
 
 
 def test_clearing_removes_no_file_outside_the_folder(cache: FeatureCache, tmp_path: Path) -> None:
-    precious = tmp_path / "precious.safetensors"
+    """A hostile database that names one."""
+    precious = tmp_path / "precious.txt"
     precious.write_text("kept")
     cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
-    (cache.folder / "c1").symlink_to(tmp_path)
-    (file,) = value_files(cache)
-    file.unlink()
-    file.symlink_to(precious)
-    cache.clear()
+    cache.close()
+    with sqlite3.connect(cache.folder / "cache.db") as database:
+        database.execute("UPDATE Cache SET filename = '../precious.txt'")
+    database.close()
+    assert FeatureCache(cache.folder, 64).clear() == 1
     assert precious.read_text() == "kept"
