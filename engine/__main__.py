@@ -33,8 +33,8 @@ COMMANDS = {
     "gate": "gate",
     "samples": "listing",
     "models": "listing",
-    "import": "import_files",
     "download": "listing",
+    "import": "import_files",
     "demo": "demo",
 }
 
