@@ -27,20 +27,19 @@ def voting(found: Findings) -> Iterator[Block]:
 
 def table(votes: Sequence[VoteCount]) -> ReportTable:
     """A row per pair and kind."""
-    columns = ("model A", "model B", "votes", "preferred", "n", "A better", "B better",
-               "both", "neither", "sequences with a majority", "of them for A",
-               "95 % interval")  # fmt: skip
+    columns = ("model A", "model B", "votes", "preferred", "A better", "B better", "both",
+               "neither", "sequences for A", "95 % interval")  # fmt: skip
     rows = []
     for one in votes:
         kinds = (("label", one.a), ("label", one.b), ("both", ""), ("neither", ""))
-        share, cells = one.share, ("0", NONE, NONE)
+        share, cells = one.share, ("0 of 0", NONE)
         if share is not None:  # with the digits by which a conclusion is drawn
-            ends = (share.share, share.low, share.high)
-            middle, low, high = (f"{100 * float(printed(end)):.3g} %" for end in ends)
-            cells = (f"{share.n:,}", middle, f"{low} to {high}")
+            low, high = (f"{100 * float(printed(end)):.3g}" for end in (share.low, share.high))
+            preferring = round(share.share * share.n)
+            cells = (f"{preferring:,} of {share.n:,}", f"{low} to {high} %")
         rows.append((
             one.a, one.b, "blind" if one.blind else "open", one.preferred or "no conclusion",
-            f"{one.counts.total():,}", *(f"{one.counts[kind]:,}" for kind in kinds), *cells,
+            *(f"{one.counts[kind]:,}" for kind in kinds), *cells,
         ))  # fmt: skip
-    return ReportTable("Votes by pair of models; blind and open votes apart.", columns,
-                       tuple(rows), 4)  # fmt: skip
+    caption = "Votes by pair of models, blind and open ones apart; sequences with a majority."
+    return ReportTable(caption, columns, tuple(rows), 4)
