@@ -115,7 +115,14 @@ def _refuse_code(info: ModelInfo, folder: Path) -> None:
             continue
         try:
             torch.load(file, map_location="meta", weights_only=True, mmap=True)
-        except Exception as error:
+        except (
+            pickle.UnpicklingError,
+            RuntimeError,
+            OSError,
+            EOFError,
+            ValueError,
+            KeyError,
+        ) as error:
             why = f"is not a complete file of PyTorch weights ({first_line(error)})"
             if isinstance(error, pickle.UnpicklingError):
                 # the name that weights_only refused, from torch's long message
