@@ -18,9 +18,16 @@ import torch
 from engine.machine import clocks
 from engine.types import Source, Span
 
+Wait = Callable[[torch.device], None]
 
-def synchronizer(device: torch.device) -> Callable[[], None]:
-    """A function that waits until the device has finished all queued work; a no-op on the CPU."""
+
+def synchronizer(device: torch.device, wait: Wait | None = None) -> Callable[[], None]:
+    """A function that waits until the device has finished all queued work; a no-op on the CPU.
+
+    `wait` is called instead of torch's synchronisation, on every device.
+    """
+    if wait is not None:
+        return lambda: wait(device)
     if device.type == "cpu":
         return lambda: None
     return lambda: torch.accelerator.synchronize(device)
@@ -78,11 +85,11 @@ class Timeline:
     Use it only in the thread that created it.
     """
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, wait: Wait | None = None) -> None:
         self.device = device
         self.spans: list[Span] = []
         self._wait = clocks.ThreadWait()
-        self._sync = synchronizer(device)
+        self._sync = synchronizer(device, wait)
         self._sync()
         self.began = self.ended = clocks.moment(time.perf_counter)
         self._start = self.began.first_s
@@ -148,14 +155,19 @@ class VisionProbe:
     not contain each other.  Only calls in the thread that created the probe are counted.
     """
 
-    def __init__(self, modules: Sequence[torch.nn.Module], device: torch.device) -> None:
+    def __init__(
+        self,
+        modules: Sequence[torch.nn.Module],
+        device: torch.device,
+        wait: Wait | None = None,
+    ) -> None:
         self.ms = 0.0
         self.calls: list[int] = [0] * len(modules)
         self._used: list[Usage] = []
         self._before: Usage | None = None  # when the first module began
         self._modules, self._device = modules, device
         self._wait = clocks.ThreadWait()
-        self._sync = synchronizer(device)
+        self._sync = synchronizer(device, wait)
         self._thread = threading.get_ident()
         self._entered: dict[int, float] = {}
         self._handles: list[torch.utils.hooks.RemovableHandle] = []

@@ -59,6 +59,11 @@ def test_the_engine_knows_no_streamlit_and_no_pages(path: Path) -> None:
     assert not roots(path) & {"streamlit", "ui", "pages", "app"}
 
 
+@pytest.mark.parametrize("path", files("engine"), ids=str)
+def test_the_engine_replaces_nothing_for_the_whole_process(path: Path) -> None:
+    assert "unittest" not in roots(path)
+
+
 @pytest.mark.parametrize("path", [ROOT / "app.py", *files("pages", "ui")], ids=str)
 def test_pages_and_ui_know_no_torch(path: Path) -> None:
     assert not roots(path) & HEAVY

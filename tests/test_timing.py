@@ -36,7 +36,7 @@ def test_spans_are_consecutive_and_within_the_total() -> None:
 def test_settled_waits_for_the_device_before_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     wait = lambda: waits.append(time.perf_counter())  # noqa: E731
-    monkeypatch.setattr(timing, "synchronizer", lambda _: wait)
+    monkeypatch.setattr(timing, "synchronizer", lambda *_: wait)
     timeline = Timeline(CPU)
     ms, _ = timeline.settled()
     assert len(waits) == 2 and timeline._start + ms / 1000 >= waits[1]

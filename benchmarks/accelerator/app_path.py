@@ -299,7 +299,7 @@ def clock(setup: Setup) -> dict[str, Any]:
     prepared = adapter.preprocess(media.load(setup.samples[0], adapter.kind), DEFAULT_QUESTION)
     ratios = _clock_ratios(adapter, prepared, setup)
     plain = timing.synchronizer
-    timing.synchronizer = lambda device: lambda: None
+    timing.synchronizer = lambda *_: lambda: None
     try:
         planted = _clock_ratios(adapter, prepared, setup)
     finally:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from engine import media
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import CacheError, Cancelled, ContextTooLong
 from engine.machine.load import Meter
@@ -77,7 +76,7 @@ class StagedRun:
         self.adapter, self.cache, self.watcher, self.reuse = adapter, cache, watcher, reuse
         self.cold = adapter.runs == 0
         self.meter = Meter(torch.get_num_threads())
-        self.timeline = Timeline(adapter.device)
+        self.timeline = Timeline(adapter.device, watcher.wait)
 
     @contextmanager
     def _stage(self, name: StageName) -> Iterator[None]:
@@ -92,7 +91,7 @@ class StagedRun:
 
     def _read(self, asked: Asked) -> Media:
         with self._stage("load"):
-            loaded = media.load(asked.request.sample, self.adapter.kind, asked.request)
+            loaded = self.watcher.load(asked.request.sample, self.adapter.kind, asked.request)
         asked.notes += loaded.notes
         asked.shown, asked.extent = self.adapter.shown(loaded), loaded.extent
         sizes = Counter(image.shape for image in loaded.images)

@@ -250,7 +250,7 @@ class _Run(StagedRun, Asked):
             start, before = timeline.mark()
             with (
                 profiler_range("generate", adapter.device),
-                VisionProbe(modules, adapter.device) as probe,
+                VisionProbe(modules, adapter.device, self.watcher.wait) as probe,
             ):
                 adapter.generate(prepared, **options)
             end, after = timeline.mark()

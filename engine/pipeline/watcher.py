@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from engine.types import Doing
+from typing import TYPE_CHECKING
+
+from engine import media
+from engine.types import Doing, Media, MediaKind, MediaOptions, Sample
+
+if TYPE_CHECKING:
+    from engine.timing import Wait
 
 
 class Watcher:
     """Does nothing and cancels nothing; subclasses override what they need."""
+
+    wait: Wait | None = None  # what the clock calls instead of the device's synchronisation
+
+    def load(self, sample: Sample, kind: MediaKind, how: MediaOptions) -> Media:
+        """Stage 1 of a run: a verification observes it, or shows other pictures."""
+        return media.load(sample, kind, how)
 
     def stage(self, name: Doing) -> None:
         """Called when this stage, or compiling, begins."""

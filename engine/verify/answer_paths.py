@@ -18,7 +18,6 @@ import torch
 from transformers import GenerationConfig
 from transformers.generation import LogitsProcessor, StoppingCriteriaList
 
-from engine import media
 from engine.decoding.decode import CancelBetweenTokens
 from engine.errors import Cancelled
 from engine.machine import clocks
@@ -165,12 +164,17 @@ class Subject:
         request: VerifyRequest,
         folder: Path,
         cancelled: Callable[[], bool],
+        shown: Media | None = None,
     ) -> None:
+        """`shown` replaces the sample's pictures in every way."""
         self.adapter, self.sample, self.request = adapter, sample, request
         self.cache = FeatureCache(folder, 4096)
         self.kept = Prefixes(PREFIXES_MB)
-        self.cancelled = cancelled
-        self.media = media.load(sample, adapter.kind, request)
+        self.watcher = Watcher()
+        self.watcher.cancelled = self.cancelled = cancelled  # type: ignore[method-assign]
+        if shown is not None:
+            self.watcher.load = lambda *_: shown  # type: ignore[method-assign]
+        self.media = self.watcher.load(sample, adapter.kind, request)
         self.prepared: Prepared = self.prepare(self.media)
         most = request.max_new_tokens
         asked = DecodeConfig(max(most, LEAST_ROOM), LEAST_ROOM, backend=request.backend)
@@ -256,9 +260,7 @@ class Subject:
 
     def run(self, request: RunRequest) -> RunResult:
         """Runs the project's pipeline with caches that only this verification uses."""
-        watcher = Watcher()
-        watcher.cancelled = self.cancelled  # type: ignore[method-assign]
-        return single_run.run(self.adapter, request, self.cache, watcher, self.kept)
+        return single_run.run(self.adapter, request, self.cache, self.watcher, self.kept)
 
     def options(self, config: DecodeConfig) -> dict[str, Any]:
         stopping = StoppingCriteriaList([CancelBetweenTokens(self.cancelled)])

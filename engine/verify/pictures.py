@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import av
 import numpy as np
@@ -227,14 +226,13 @@ def shapes(
     for shown in _shown(subject):
         doing(f"answering about {shown.source}")
         given = (subject.sample, subject.request, folder / shown.source, subject.cancelled)
-        with patch.object(media, "load", lambda *_, shown=shown: shown):
-            try:
-                shaped = Subject(subject.adapter, *given)
-            except BadInput as error:
-                sentence = f"{error} Pictures of other shapes are not covered."
-                return CheckFinding("unresolved", sentence)
-            found.append(_compared(shaped, pieces))
-            shaped.cache.close()
+        try:
+            shaped = Subject(subject.adapter, *given, shown)
+        except BadInput as error:
+            sentence = f"{error} Pictures of other shapes are not covered."
+            return CheckFinding("unresolved", sentence)
+        found.append(_compared(shaped, pieces))
+        shaped.cache.close()
     worst = max(found, key=lambda one: list(checks.OUTCOMES.values()).index(one.outcome))
     return replace(worst, sentence=" ".join(one.sentence for one in found))
 
@@ -263,8 +261,11 @@ def _compared(subject: Subject, pieces: Pieces) -> CheckFinding:
         received.update(inputs)
         return own(*given, **inputs)
 
-    with patch.object(adapter.model, "generate", generate):
+    adapter.model.generate = generate
+    try:
         plain = subject.plain(config)
+    finally:
+        del adapter.model.generate
     pairs = [(plain, getattr(subject, way)(config)) for way in subject.ways if way != "plain"]
     found, _ = checks.finding(pairs, rounding(adapter, subject.prepared, plain), pieces)
     found = replace(found, sentence=f"With {name}: {found.sentence}")

@@ -1,7 +1,7 @@
 """Checks that each stage does its own work in every run, and that the clock waits for the device.
 
-Hooks on reading files, making pixels and computing observe a run from outside.  A recorder replaces
-the device's synchronisation.
+A run's own observer records the reading of files and the waits for the device; methods and hooks of
+the model under test record the rest.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
 
-from engine import media, timing
+from engine import timing
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.watcher import Watcher
-from engine.types import Doing, Image
+from engine.types import Doing, Image, Media, MediaKind, MediaOptions, Sample
 from engine.verify.answer_paths import Subject
 from engine.verify.cache_checks import copy_of, write_pictures
 from engine.verify.verdict import CheckFinding, judged
@@ -50,6 +49,13 @@ class WorkLog(Watcher):
     def stage(self, name: Doing) -> None:
         self.events.append(("stage", name))
 
+    def load(self, sample: Sample, kind: MediaKind, how: MediaOptions) -> Media:
+        self.work("reading files")
+        return super().load(sample, kind, how)
+
+    def wait(self, _: torch.device) -> None:
+        self.events.append(("sync", ""))
+
     def work(self, what: str) -> None:
         self.events.append(("work", what))
 
@@ -65,19 +71,11 @@ class WorkLog(Watcher):
 
 @contextmanager
 def watched(adapter: Adapter, log: WorkLog) -> Iterator[None]:
-    """Logs work and waits for the device inside the `with`."""
+    """Logs the work of this model's methods and modules inside the `with`."""
     with ExitStack() as stack:
-        load = media.load
-
-        def reading(*given: Any) -> Any:
-            log.work("reading files")
-            return load(*given)
-
-        stack.enter_context(patch.object(media, "load", reading))
         for maker, kinds in adapter.makers.items():
-            stack.enter_context(patch.object(adapter, maker, _making(adapter, log, maker, kinds)))
-        recorder = lambda _: lambda: log.events.append(("sync", ""))  # noqa: E731
-        stack.enter_context(patch.object(timing, "synchronizer", recorder))
+            setattr(adapter, maker, _making(adapter, log, maker, kinds))
+            stack.callback(delattr, adapter, maker)
         hooked = {
             "the vision tower": adapter.vision_modules()[0],
             "the language model's head": adapter.decoder.head,
@@ -173,19 +171,18 @@ def _drill() -> Iterator[str]:
     """Tests Timeline and probe on a fake accelerator whose synchronisation is recorded."""
     calls: list[str] = []
 
-    def wait(*_: Any, **__: Any) -> None:
+    def wait(_: torch.device) -> None:
         calls.append("sync")
 
     module = torch.nn.Identity()
-    with patch.object(torch.accelerator, "synchronize", wait):
-        timeline = timing.Timeline(FAKE)
-        with timeline.span("drill"):
-            calls.append("work")
-        span = list(calls)
-        calls.clear()
-        with timing.VisionProbe([module], FAKE):
-            module(torch.zeros(1))
-        probe = len(calls)
+    timeline = timing.Timeline(FAKE, wait)
+    with timeline.span("drill"):
+        calls.append("work")
+    span = list(calls)
+    calls.clear()
+    with timing.VisionProbe([module], FAKE, wait):
+        module(torch.zeros(1))
+    probe = len(calls)
     if "sync" not in span[: span.index("work")] or "sync" not in span[span.index("work") :]:
         yield "A span does not wait for an accelerator at both ends."
     if probe < 2:

@@ -37,17 +37,16 @@ def loads_from_memory(patch: Patch) -> None:
 def reads_before_the_clock(patch: Patch) -> None:
     init, load = single_run._Run.__init__, single_run._Run.load
 
-    def early(self: Any, adapter: Any, request: Any, *more: Any) -> None:
-        self.early = media.load(request.sample, adapter.kind, request)
-        init(self, adapter, request, *more)
+    def early(self: Any, adapter: Any, request: Any, cache: Any, watcher: Any, *more: Any) -> None:
+        self.early = watcher.load(request.sample, adapter.kind, request)
+        init(self, adapter, request, cache, watcher, *more)
 
     def late(self: Any) -> Any:
-        before = media.load
-        media.load = lambda *_: self.early
+        self.watcher.load = lambda *_: self.early
         try:
             return load(self)
         finally:
-            media.load = before
+            del self.watcher.load
 
     patch.setattr(single_run._Run, "__init__", early)
     patch.setattr(single_run._Run, "load", late)
@@ -58,7 +57,7 @@ def preprocesses_inside_load(patch: Patch) -> None:
 
     def load(self: Any) -> Any:
         with self._stage("load"):
-            found = media.load(self.request.sample, self.adapter.kind, self.request)
+            found = self.watcher.load(self.request.sample, self.adapter.kind, self.request)
             given = (found, self.request.prompt, self.request.pixels)
             self.ahead = self.adapter.preprocess(*given)
         self.shown = found.source
@@ -118,7 +117,7 @@ def work_between_the_stages(patch: Patch) -> None:
 
 
 def never_synchronised(patch: Patch) -> None:
-    patch.setattr(timing, "synchronizer", lambda device: lambda: None)
+    patch.setattr(timing, "synchronizer", lambda *_: lambda: None)
 
 
 def not_synchronised_at_the_end(patch: Patch) -> None:

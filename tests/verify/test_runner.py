@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine import settings
+from engine import media, settings, timing
 from engine.errors import BadInput, Cancelled
 from engine.models import registry
 from engine.models.llava import LlavaAdapter
@@ -46,6 +47,28 @@ def test_what_cannot_run_is_a_row_and_the_others_go_on(sample: Sample, tmp_path:
     assert {v.sample for v in others} == {sample.id, ""} and others[0].passed
     assert [v for one in (odd, llava) for v in one.verdicts] == notes.verdicts
     assert notes.steps.count("gave way") == 2
+
+
+@pytest.mark.slow
+def test_what_a_verification_plants_is_seen_by_nobody_else(sample: Sample) -> None:
+    """A page loads the same sample in another thread, over 200 times, while checks show noise."""
+    own, clock = media.load(sample, "image").digest, timing.synchronizer
+    seen: list[tuple[str, object]] = []
+
+    done = threading.Event()
+
+    def visit() -> None:
+        while not done.wait(0.002) or len(seen) < 200:
+            seen.append((media.load(sample, "image").digest, timing.synchronizer))
+
+    visitor = threading.Thread(target=visit)
+    visitor.start()
+    try:
+        runner.verify(request(sample), Notes())
+    finally:
+        done.set()
+        visitor.join()
+    assert set(seen) == {(own, clock)} and len(seen) >= 200
 
 
 @pytest.mark.slow
