@@ -146,6 +146,12 @@ def test_one_clip_gives_a_value_and_no_interval() -> None:
     assert found.speedup and found.speedup.interval is None and found.says_something is None
 
 
+def test_a_rate_within_the_interval_of_shuffled_pairs_says_nothing() -> None:
+    found = replace(analyse(questions(10), "d", "t"), shuffled=Range(0.4, 0.2, 0.6))
+    assert replace(found, rate=Range(0.5, 0.3, 0.7)).says_something is False
+    assert replace(found, rate=Range(0.7, 0.5, 0.9)).says_something is True  # control
+
+
 def test_a_clip_may_have_samples_of_several_names() -> None:
     pairs = [Pair(f"id-{n}", (1,), (1,), clip=f"clip-{n % 2}") for n in range(6)]
     found = analyse(pairs, "d", "t")

@@ -114,6 +114,16 @@ def test_words_are_judged_by_their_option_and_the_commonest_text(tmp_path: Path)
     assert (found.right, found.always, found.commonest) == (30, 1.0, "")
 
 
+def test_always_saying_the_commonest_text_is_right_so_often(tmp_path: Path) -> None:
+    sides = ["left", "right"]
+    rows = [
+        question(n, "left", right="A", choices=sides if n < 30 else sides[::-1],
+                 choice_form="words", task="side")
+        for n in range(40)
+    ]  # fmt: skip
+    assert one(tmp_path, rows).always == 0.75
+
+
 def test_answers_without_a_known_right_option_are_left_out(tmp_path: Path) -> None:
     rows = [question(n, "A", right_letter=None) for n in range(8)]
     found = one(tmp_path, rows)

@@ -75,6 +75,20 @@ def test_a_difference_has_the_sign_of_the_better_one() -> None:
     assert clustered_difference([1.0] * 80, groups).high == 1.0
 
 
+def test_a_model_that_wins_where_the_other_loses_has_a_wider_interval() -> None:
+    """The correlation of the two shares is a part of it: without it, 0.083 to 0.533 would be a
+    conclusion."""
+    values = [1.0] * 20 + [-1.0] * 4 + [0.0] * 24
+    found = clustered_difference(values, [number % 12 for number in range(48)])
+    assert (found.low, found.high) == pytest.approx((-0.021, 0.592), abs=5e-4)
+
+
+def test_few_clusters_vary_more_than_their_sums_show() -> None:
+    """By the factor count / (count - 1); without it, the interval is 0.205 to 0.862."""
+    found = clustered_share([1.0] * 22 + [0.0] * 18, [number // 4 for number in range(40)])
+    assert (found.low, found.high) == pytest.approx((0.190, 0.874), abs=5e-4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.99])

@@ -42,6 +42,13 @@ def test_first_cuts_at_the_shortest_answer_to_each_sample(tmp_path: Path) -> Non
     assert "2 samples" in seen.note
 
 
+def test_a_cut_answer_keeps_what_the_cache_saved_it(tmp_path: Path) -> None:
+    rows = [fabricate.row("ev", gaps=[1]), fabricate.row("vl", gaps=[3] * 4, cached_ms=100.0)]
+    seen = look(tmp_path, "first", rows).table.set_index("label")
+    assert seen["total_ms"].to_dict() == {"ev": 25, "vl": 27}
+    assert seen["uncached_total_ms"].to_dict() == {"ev": 25, "vl": 27 + 90}
+
+
 def test_through_the_lens_the_number_of_tokens_explains_nothing(tmp_path: Path) -> None:
     found = speedup.split(look(tmp_path, "first", BOTH).table, "ev", "vl")
     assert found is not None

@@ -44,6 +44,11 @@ def test_time_and_size_are_sums(earlier: EarlierRun) -> None:
     assert found.other_settings == () and found.detections == ()
 
 
+def test_a_batch_larger_than_the_run_warms_up_with_what_there_is(earlier: EarlierRun) -> None:
+    found = run_planning.forecast(replace(PLAN, batch=64), SEQUENCES, earlier)
+    assert found.warmups == 2 * 2 * 10 and found.warmup_s == pytest.approx(12.0)
+
+
 def test_the_cache_and_a_sweep_cost_more(earlier: EarlierRun) -> None:
     cached = run_planning.forecast(replace(PLAN, cache="use"), SEQUENCES, earlier, runs=3)
     once = run_planning.forecast(PLAN, SEQUENCES, earlier)

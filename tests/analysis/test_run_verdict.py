@@ -92,6 +92,12 @@ def test_two_savings_are_named_where_none_explains_half() -> None:
     assert "shorter prefill" in reason and "faster token steps" in reason
 
 
+def test_one_saving_is_named_where_it_explains_half() -> None:
+    slow = run(prefill=50.0, vision=(60.0, "measured", None))
+    reason = "Against Two it saved 20.0 ms with shorter vision (40.0 ms against 60.0 ms)."
+    assert judged(run(), slow).reason == reason  # prefill saved as much
+
+
 CASES: dict[str, tuple[RunResult, str]] = {
     "cache": (run(vision=CACHED), "vision read from the cache for Two"),
     "warm-up": (run(cold=True), "cold (first run after loading) for Two"),

@@ -132,6 +132,10 @@ def test_a_cell_smaller_than_a_pixel_still_removes_one() -> None:
     assert area((0.99, 0.0, 1.0, 0.01), (4, 4)) == (slice(0, 1), slice(3, 4))
 
 
+def test_the_edges_of_a_box_are_rounded_to_the_nearest_pixel() -> None:
+    assert area((0.4, 0.1, 0.9, 0.6), (4, 4)) == (slice(0, 2), slice(2, 4))
+
+
 def test_a_frame_is_replaced_by_its_neighbour() -> None:
     plain = video()
     hidden = Occlusion(plain)

@@ -81,6 +81,12 @@ def test_top_p_leaves_out_the_tail() -> None:
     assert {choose(scores.clone(), [], rules) for _ in range(50)} == {0}
 
 
+def test_a_tiny_top_p_is_greedy() -> None:
+    """Even if the second token is nearly as likely."""
+    config = DecodeConfig(temperature=1.0, top_p=0.01)
+    assert decode.shares(torch.tensor([[0.9, 1.0, 0.0]]), config).tolist() == [[0.0, 1.0, 0.0]]
+
+
 def test_generation_config_leaves_nothing_to_defaults() -> None:
     greedy = generation_config(AnswerRules(DecodeConfig(), (EOS,)))
     sampled = generation_config(AnswerRules(DecodeConfig(temperature=0.7, top_p=0.9), (EOS,)))

@@ -186,6 +186,12 @@ def test_the_end_of_the_densest_time_is_no_part_of_it() -> None:
     assert times[part].tolist() == [60_000, 60_001, 60_002, 60_003]
 
 
+def test_of_two_equally_dense_times_the_first_is_drawn() -> None:
+    times = np.array([0, 1, 50_000, 50_001], np.int64)
+    (part,) = events.parts(replace(stream(len(times)), t=times), Split("densest", 1))
+    assert times[part].tolist() == [0, 1]
+
+
 def test_a_window_beyond_the_end_is_said(tmp_path: Path) -> None:
     path = saved(tmp_path)
     assert any("ends within" in one for one in events.read(path, Window(5, 1000)).warnings)

@@ -82,6 +82,9 @@ def test_answers_are_those_of_single_runs(
         own = [spec for spec in together.tensors if spec.name != "embeddings"]
         assert own == [spec for spec in alone.tensors if spec.name != "embeddings"]
     assert len({one.generation.prompt_tokens for one in single}) == 3
+    alone = [spec.shape for one in single for spec in one.tensors if spec.name == "embeddings"]
+    given = {spec.shape for one in found for spec in one.tensors if spec.name == "embeddings"}
+    assert given == {(3, *max(alone)[1:])}  # padded to the longest prompt
 
 
 @pytest.mark.slow

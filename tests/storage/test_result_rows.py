@@ -18,6 +18,7 @@ from engine.report import export
 from engine.storage import run_store
 from engine.storage.result_rows import Place, ResultRow
 from engine.storage.run_store import Run
+from engine.storage.schemas import Standing
 from engine.types import Batch, Span
 from tests import fabricate
 from tests.ui.answers import result
@@ -71,6 +72,12 @@ def test_a_written_row_says_what_its_result_says() -> None:
         name: getattr(result(), name) for name in ("total_ms", "unaccounted_ms", "ttft_ms")
     }
     assert ResultRow.parse(json.dumps(found).encode()) == ResultRow.parse(found)
+
+
+def test_a_row_names_only_the_certificate_that_covers_it() -> None:
+    covered, near = Standing("verified", "c" * 64), Standing("not covered", "c" * 64, ("sampling",))
+    assert ResultRow.from_result(result(), covered).verified == "c" * 64
+    assert ResultRow.from_result(result(), near).verified is None
 
 
 def test_only_rows_of_a_cluster_say_where() -> None:

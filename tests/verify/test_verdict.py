@@ -48,6 +48,11 @@ def test_a_failure_on_another_sample_spoils() -> None:
     assert verified([*verdicts(), other], "m") and not verified([other], "m")
 
 
+def test_a_check_that_is_open_on_one_of_two_samples_spoils() -> None:
+    still_open = Verdict.of("answer", "m", "t", CheckFinding("unresolved", "Nobody knows."))
+    assert not verified([*verdicts(), still_open], "m")
+
+
 def test_samples_are_evenly_spread() -> None:
     assert [sample.id for sample in choose(SAMPLES, 3)] == ["0", "3", "6"]
     assert choose(SAMPLES, 10) == SAMPLES

@@ -55,7 +55,8 @@ def test_several_runs_are_medians_with_the_range_of_the_totals() -> None:
     assert bar.total == "175 ms" and bar.detail == "median of 3"
     assert bar.ends == (145, 225) and bar.end_ms == 225
     drawn = run_bars.html([bar])
-    assert "run-range" in drawn and 'title="total from 145 ms to 225 ms"' in drawn
+    place = "left: 48.333%; width: 26.667%"  # of an axis of 300 ms
+    assert f'"run-range" style="{place}" title="total from 145 ms to 225 ms"' in drawn
 
 
 def test_a_cancelled_run_says_so_beside_its_bar() -> None:
@@ -110,6 +111,11 @@ def test_the_axis_ends_at_a_round_number_and_has_few_ticks(longest: float) -> No
     assert max(longest, 1) <= end <= 1.5 * max(longest, 1)
     assert places[0] == 0 and places[-1] <= end * 1.0001
     assert 3 <= len(places) <= run_bars.MOST_TICKS
+
+
+def test_the_last_tick_is_the_end_of_the_axis() -> None:
+    assert run_bars.ticks(1.0) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
+    assert run_bars.ticks(300.0) == [0, 100, 200, 300]
 
 
 @pytest.mark.parametrize("part", run_bars.COLOURS)
