@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
+from random import Random
+from typing import Any
 
+import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from engine import settings
 from engine.benchmark import execute
 from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob
@@ -96,6 +102,41 @@ def test_a_column_is_added_and_removed(app: Open) -> None:
     at.multiselect(key="compare_models").set_value(["tiny-llava@events+fast"]).run()
     assert heads(at)[:1] == ["Tiny llava, shown events, fast pixels"]
     assert not at.exception
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_order_of_choices_is_taken(
+    app: Open, tiny_models: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Models of different dtypes and inputs, one of them not installed."""
+    text = settings.load().models_file.read_text(encoding="utf-8")
+    text = text.replace('"./llava"\ndtype = "float32"', '"./llava"\ndtype = "bfloat16"')
+    mixed = tiny_models / "mixed.toml"
+    mixed.write_text(text.replace('"./video_llava"', '"./nowhere"'), encoding="utf-8")
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(mixed))
+    at, random = app(models=["Tiny llava"], tokens="5"), Random(seed)
+    assert at.multiselect(key="compare_models").options == ["Tiny eventgpt", "Tiny llava"]
+    assert at.selectbox(key="compare_add_model").options == ["Tiny eventgpt", "Tiny llava"]
+    assert "1 model not installed" in [expander.label for expander in at.expander]
+    for _ in range(12):
+        field = at.selectbox(key=f"compare_add_{random.choice(('model', 'dtype', 'kind'))}")
+        field.select(random.choice(field.options)).run()
+        assert not at.exception, at.exception
+
+
+def test_a_label_that_another_model_left_in_a_field_is_the_usual_value(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser sends the label that is in the field, also one that is no longer offered."""
+    select = st.selectbox
+
+    def stale(label: str, *given: Any, **named: Any) -> Any:
+        return "bfloat16 (usual)" if label == "Dtype" else select(label, *given, **named)
+
+    monkeypatch.setattr(st, "selectbox", stale)
+    at = app(models=["Tiny eventgpt"])
+    at.selectbox(key="compare_add_model").select("tiny-llava").run()
+    assert "Adds: Tiny llava" in texts(at) and not at.exception
 
 
 def test_an_unknown_variant_in_a_link_is_named(app: Open) -> None:

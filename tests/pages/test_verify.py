@@ -152,11 +152,12 @@ def test_models_that_cannot_load_say_why_and_are_a_row(app: Open) -> None:
     models = settings.load().models_file
     broken = models.parent / "broken_verify.toml"
     text = models.read_text(encoding="utf-8")
-    broken.write_text(text.replace('"./llava"', '"./nowhere"'), encoding="utf-8")
+    entry = '"./llava"\nquantization = "4bit"'
+    broken.write_text(text.replace('"./llava"', entry), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STAGESCOPE_MODELS", str(broken))
         at = press_verify(at_verify(app, **ONE))
-        assert "nowhere" in texts(at)
+        assert "do not work here" in texts(at)
         assert "Not verified" in html(at) and "proof-failed" in html(at)
         assert [verdict.check for verdict in job(at).verdicts] == ["answer"]
 

@@ -47,7 +47,7 @@ def pick_loadable_models(
     missing: Mapping[str, str] = NOTHING,
 ) -> tuple[ModelEntry, ...]:
     """The chosen models, each followed by its chosen variants; the default is the first `default`
-    that can be loaded, or all.
+    that can be loaded, or all.  Models that are not installed are only named below the list.
 
     Without those whose kind of input is `missing`: they stay in the list, for the next sample.
     """
@@ -56,9 +56,7 @@ def pick_loadable_models(
              for one in (entry, *(item for item in listed if item.of == entry))]  # fmt: skip
     reasons = {entry: registry.unavailable(entry) for entry in shown}
     able = [entry.name for entry in entries if reasons[entry] is None]
-    if most and not able:
-        able = [entry.name for entry in entries]
-    labels = {entry.name: entry.label for entry in shown}
+    labels = {entry.name: entry.label for entry in shown if installed(entry)}
     links.say_unknown(f"{page}_models", labels.values(), "model")
     if most:
         links.say_more(f"{page}_models", most)
@@ -72,7 +70,7 @@ def pick_loadable_models(
         bind="query-params",
         placeholder="Choose models",
     )
-    _adding(page, entries, chosen, most)
+    _adding(page, [entry for entry in entries if entry.name in labels], chosen, most)
     left_out = [entry for entry in shown if entry.name in chosen and entry.kind in missing]
     for entry in left_out:
         notices.notice(f"{entry.label} is left out. {missing[entry.kind]}", f"left_{entry.name}")
@@ -174,7 +172,7 @@ def _quantization(page: str, base: ModelEntry) -> str:
 
 def _one_of(label: str, key: str, words: Mapping[str, str]) -> str:
     found = st.selectbox(label, list(words), format_func=lambda one: words.get(one, one), key=key)
-    return found or ""
+    return found if found in words else OWN  # another model's choice may still be in the field
 
 
 def columns(items: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:
