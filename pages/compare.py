@@ -148,15 +148,14 @@ def _missing(choice: CompareChoice) -> str:
     return "Run needs a sample: choose one in the sidebar."
 
 
-def say_changes(choice: CompareChoice) -> bool:
-    """Whether the choice differs from that of the shown runs; if so, a sentence and Run."""
+def say_changes(choice: CompareChoice) -> None:
+    """A sentence and Run if the choice differs from that of the shown runs."""
     shown = [view.request for view in followed_runs.views()]
     try:
         found = shown_inputs.changes(shown, choice.sample, choice.requests())
     except StageScopeError:  # no question: Run says why
         found = ("question",) if shown else ()
     shown_inputs.banner(found, choice.sample, choice.ready and not followed_runs.live())
-    return bool(found)
 
 
 def start(choice: CompareChoice) -> str:
@@ -185,9 +184,7 @@ def main() -> None:
     if problem:
         notices.problem(problem, "run")
     recording_view.rates(choice.sample, choice.models, choice.options)
-    stale = say_changes(choice)
-    dimmed = shown_inputs.DIMMED if stale else ""
-    st.html(f"<style>{card_board.STYLE}{agreement_view.KNOWN_STYLE}{dimmed}</style>")
+    say_changes(choice)
     how = choice.options
     names = [view.model for view in followed_runs.views()]
     entries = model_picker.on_page(entries, choice.models, names)

@@ -109,6 +109,18 @@ def test_a_search_and_a_page_lead_to_a_sample_and_a_link(page: Page) -> None:
     expect(page.locator("[role=dialog]")).to_have_count(0, timeout=PATIENCE_MS)
 
 
+def test_answers_keep_their_look_while_the_gallery_opens_and_closes(visitor: Visitor) -> None:
+    page = visitor.open().page
+    visitor.run()
+    assert visitor.answers()
+    shown = "one => getComputedStyle(one).display"
+    assert page.locator(".verdict-models").evaluate(shown) == "grid"
+    open_gallery(page)
+    page.keyboard.press("Escape")
+    expect(page.locator("[role=dialog]")).to_have_count(0, timeout=PATIENCE_MS)
+    assert page.locator(".verdict-models").evaluate(shown) == "grid"
+
+
 def test_a_filter_by_model_leaves_nothing_that_it_cannot_use(page: Page) -> None:
     open_gallery(page)
     page.locator(".st-key-compare_gallery_usable input").click()

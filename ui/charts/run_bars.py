@@ -36,44 +36,6 @@ STEPS = (1, 2, 2.5, 5, 10)  # times a power of ten: the distance of two ticks
 ENDS = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)  # times a power of ten: the end of the axis
 MOST_TICKS = 6
 LEAST_SHARE = 0.002  # of the axis: a shorter part is not visible and has no entry in the legend
-STYLE = """
-.run-bars { font-size: var(--small); font-variant-numeric: tabular-nums; line-height: 1.35; }
-.run-keys { display: flex; flex-wrap: wrap; gap: 0.1rem 1rem; margin-bottom: 0.45rem;
-  min-height: 1.2rem; }
-.run-key i { display: inline-block; width: 0.7rem; height: 0.7rem; margin-right: 0.35rem;
-  border-radius: 0.15rem; vertical-align: -0.05rem; }
-.run-row { display: grid; grid-template-columns: 9.5rem minmax(0, 1fr) 8.5rem; gap: 0.1rem 0.8rem;
-  align-items: center; margin-bottom: 0.4rem; }
-.run-name { border-left: 4px solid var(--model); padding-left: 0.5rem; overflow-wrap: break-word; }
-.run-total { text-align: right; font-weight: 600; }
-.run-total small, .run-name small { display: block; font-weight: 400; font-size: var(--small); }
-.run-track { position: relative; min-height: 1.6rem; background: #868D9714;
-  border-radius: 0.2rem; }
-.run-bar { position: relative; height: 1.6rem; }
-.run-thin { position: relative; height: 0.4rem; margin-top: 2px; }
-.run-part { position: absolute; top: 0; bottom: 0; overflow: hidden; white-space: nowrap;
-  container-type: size; min-width: 1px; }
-.run-part span { position: absolute; inset: 0; padding-left: 0.35rem; line-height: 1.6rem; }
-.run-part em { font-style: normal; }
-@container (max-width: 8rem) { .run-part em { display: none; } }
-@container (max-width: 4rem) { .run-part span { display: none; } }
-.run-range { position: absolute; top: 84%; height: 0; border-top: 2px solid currentColor; }
-.run-range::before, .run-range::after { content: ""; position: absolute; top: -0.3rem;
-  height: 0.5rem; border-left: 2px solid currentColor; }
-.run-range::before { left: 0; }
-.run-range::after { right: 0; }
-.run-axis { position: relative; height: 1.4rem; }
-.run-tick { position: absolute; transform: translateX(-50%); white-space: nowrap; }
-.run-tick:first-child { transform: none; }
-.run-tick:last-child { transform: translateX(-100%); }
-@media (max-width: 800px) {
-  .run-row { grid-template-columns: minmax(0, 1fr) auto; }
-  .run-track { grid-column: 1 / -1; grid-row: 2; }
-  .run-name:empty, .run-total:empty { display: none; }
-  .run-bars { display: flex; flex-direction: column; }
-  .run-keys { order: 1; }
-}
-"""
 SOURCE_WORDS = {
     "measured": "measured",
     "cached": "read from the cache",

@@ -40,14 +40,6 @@ NOT_LISTED = (
 REPEATS = "Repeats of a model gave different answers: the newest complete one is compared."
 UNKNOWN = "The content of this sample is not known, so no statement is marked as right or wrong."
 
-# The switch stands beside the buttons; the box has a line of its own below them.
-KNOWN_STYLE = """
-.st-key-compare_buttons :is([data-testid="stLayoutWrapper"], .stVerticalBlock):has(
-  > .st-key-compare_truth, > .stVerticalBlock > .st-key-compare_truth) { display: contents; }
-.st-key-compare_buttons [data-testid="stLayoutWrapper"]:has(> .st-key-known_answer) {
-  flex: 0 0 100%; }
-"""
-
 
 def known_answer(sample: Sample | None, live: bool) -> None:
     """live: models run.  Then a click redraws the page, because a fragment would wait for them."""

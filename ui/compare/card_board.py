@@ -39,18 +39,6 @@ from ui.widgets.followed_runs import MAX_MODELS
 from ui.widgets.text import count, ms, name_of
 
 TABLE_PLACE = ".st-key-compare_times"
-STYLE = f"""{run_bars.STYLE}
-.st-key-compare_verdict {{ min-height: 9.5rem; }}
-.verdict {{ font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }}
-.verdict h2 {{ font-size: var(--title); margin: 0; padding: 0 0 0.5rem; line-height: 1.3; }}
-.verdict-models {{ display: grid; gap: 0.4rem 1.5rem; margin-bottom: 0.5rem; max-width: 60rem;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 11rem), 1fr)); }}
-.verdict-model {{ border-left: 4px solid var(--model); padding-left: 0.6rem; line-height: 1.4; }}
-.verdict-model b {{ font-size: var(--title); font-weight: 600; display: block; }}
-.verdict-model span {{ font-size: var(--small); display: block; }}
-.verdict p {{ margin: 0 0 0.2rem; font-size: var(--text); line-height: 1.4; }}
-.verdict .verdict-note {{ font-size: var(--small); }}
-"""
 _POLITE = """<span></span><script>
 for (const region of document.querySelectorAll('[class*="st-key-spoken"]')) {
   region.setAttribute("role", "status");
@@ -141,7 +129,8 @@ def _table(compared: Sequence[ComparedModel]) -> None:
         st.table(run_bars.table(compared), alt="Stage times and their sources.")
         meanings = "; ".join(f"{name}: {words}" for name, words in STAGE_MEANING.items())
         st.caption(f"{meanings}. Medians of parts need not add up to the median of the total.")
-        st.html(f"<style>{run_bars.head_style(compared, TABLE_PLACE)}</style>")
+        # A span before it keeps it here, out of the place of dialogs (theme.py).
+        st.html(f"<span></span><style>{run_bars.head_style(compared, TABLE_PLACE)}</style>")
 
 
 def markup(found: RunVerdict) -> str:

@@ -61,13 +61,6 @@ for (const delay of [0, 500]) setTimeout(() => {
 _FOCUS = """<script>
 document.querySelector('[class*="st-key-explain_menu_"] button')?.focus();
 </script>"""
-STYLE = """
-.st-key-compare_explain { scroll-margin-top: 4rem; }
-.st-key-explain_room { min-height: 75vh; }
-[class*="st-key-explain_menu_"] button { min-height: 2rem; }
-[class*="st-key-explain_menu_"] button > * { width: 100%; justify-content: flex-start; }
-[class*="st-key-explain_menu_"] button p { text-align: left; overflow-wrap: anywhere; }
-"""
 
 
 def menu(view: RunView) -> None:
@@ -108,7 +101,6 @@ def section(entries: Sequence[ModelEntry]) -> None:
     if not (views or job or JOB.lost()):
         return
     place = st.expander(TITLE, key=OPEN, bind="query-params")
-    st.html(f"<style>{STYLE}</style>")
     if not place.open:
         return
     with place:

@@ -13,25 +13,12 @@ import streamlit as st
 from engine.attribution import wording
 from engine.attribution.explained import Explanation, nats_text
 from engine.attribution.wording import NOT_SAID
-from engine.palette import HEAT_COLOURS
 from engine.report.blocks import Paragraph
 from ui.widgets import notices
 
 TOGETHER = "A part counts together with its neighbours, so the order is not that of single losses."
 SAME_MAP = "A part is removed from all pictures at once, so all show the same map."
 PROVES = "What this does not prove"
-STYLE = f"""
-.heat-legend {{ display: flex; flex-wrap: wrap; gap: 0.2rem 0.6rem; align-items: center;
-  font-size: var(--small); font-variant-numeric: tabular-nums; margin-top: -0.4rem; }}
-.heat-bar {{ width: min(14rem, 40vw); height: 0.9rem; border: 1px solid #868D97;
-  border-radius: 0.15rem; background: linear-gradient(to right, {HEAT_COLOURS["against"]},
-  #A9ADB3, {HEAT_COLOURS["carries"]}); }}
-.heat-pale .heat-bar {{ background: linear-gradient(to right, color-mix(in srgb,
-  {HEAT_COLOURS["against"]} 35%, #A9ADB3), #A9ADB3, color-mix(in srgb,
-  {HEAT_COLOURS["carries"]} 35%, #A9ADB3)); }}
-[class*="st-key-explained_words"] [data-testid="stText"] {{ font-weight: 600;
-  border-left: 4px solid #868D97; padding-left: 0.7rem; overflow-wrap: anywhere; }}
-"""
 
 
 def draw(found: Explanation, picture: bytes, subject: str, key: str) -> None:
@@ -39,7 +26,6 @@ def draw(found: Explanation, picture: bytes, subject: str, key: str) -> None:
     from engine.report import explanation_part  # reports import much
     from ui.widgets import blocks
 
-    st.html(f"<style>{STYLE}</style>")
     with st.container(key=f"explained_words_{key}"):
         st.text(found.words)
     if not found.said:

@@ -204,7 +204,8 @@ def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptio
     except MediaError as error:
         notices.notice(str(error), "seen_times")
         return
-    st.html(shown)
+    if shown:
+        st.html(shown)
     if notes:
         notices.small("\n".join(notes), "seen_notes")
 
@@ -219,7 +220,7 @@ def _markup(
 ) -> tuple[str, tuple[str, ...]]:
     found = seen_times.timeline(_sample, tuple(_heads), _options)
     drawn = seen_markup.markup(found, _heads) if found.rows or found.density else ""
-    return f"<style>{seen_markup.STYLE}</style>{drawn}", found.notes
+    return drawn, found.notes
 
 
 def _clip(sample: Sample) -> None:

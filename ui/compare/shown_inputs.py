@@ -14,7 +14,6 @@ from ui.widgets.text import name_of
 
 PREFIX_WORDS = {False: "prompt prefix reuse off", True: "prompt prefix reuse on"}
 RUN = "compare_run_changed"
-DIMMED = ".st-key-compare_board { opacity: 0.85; filter: grayscale(1); }"
 
 
 def settings(options: RunOptions, prefix: bool = False) -> dict[str, str]:

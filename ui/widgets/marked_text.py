@@ -31,17 +31,6 @@ DRAFTED = {
     "rejected": "drafted and rejected: not part of the answer",
     "own": "the target's own",
 }
-STYLE = """<style>
-.painted { white-space: pre-wrap; overflow-wrap: anywhere; line-height: 2; max-height: 18rem;
-  overflow: auto; border: 1px solid #868D9755; border-radius: 0.3rem; padding: 0.7rem 0.9rem; }
-.painted-legend { font-size: var(--small); margin: 0.3rem 0 0.6rem; line-height: 1.9; }
-.painted-legend b { font-weight: 400; }
-.painted-legend span { margin-right: 1.1rem; white-space: nowrap; }
-.painted-accepted { background: #11805A33; border-bottom: 3px solid #11805A; }
-.painted-matched { background: #3D93D826; border-bottom: 3px dotted #3D93D8; }
-.painted-rejected { background: #C8453B14; border-bottom: 1px dashed #C8453B; }
-.painted-beyond { color: var(--muted); border-bottom: 1px solid #868D97; }
-</style>"""
 
 
 def compared_html(painting: Painting) -> str:
@@ -84,7 +73,7 @@ def _page(meanings: Mapping[str, str], pieces: str, shown: Mapping[str, str] | N
         f'<span><b class="painted-{state}">{(shown or {}).get(state, "abc")}</b> {words}</span>'
         for state, words in meanings.items()
     )
-    return f'{STYLE}<div class="painted-legend">{legend}</div><div class="painted">{pieces}</div>'
+    return f'<div class="painted-legend">{legend}</div><div class="painted">{pieces}</div>'
 
 
 def _marked(tag: str, state: str, title: str, text: str) -> str:

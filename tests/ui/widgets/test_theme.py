@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,17 @@ def test_text_is_readable(base: str) -> None:
 def test_every_stage_has_its_own_colour_and_meaning() -> None:
     assert tuple(STAGE_COLOURS) == PARTS == (*STAGES, UNACCOUNTED)
     assert len(set(STAGE_COLOURS.values())) == len(PARTS)
+
+
+def test_no_other_style_sheet_stands_where_a_dialog_replaces_it() -> None:
+    root = CONFIG.parents[1]
+    drawing = [
+        path.name
+        for folder in ("ui", "pages")
+        for path in (root / folder).rglob("*.py")
+        if re.search(r'html\(\s*f?"<style', path.read_text(encoding="utf-8"))
+    ]
+    assert drawing == ["theme.py"]
 
 
 def test_the_server_listens_on_this_machine_alone() -> None:
