@@ -52,6 +52,8 @@ def test_verdicts_fill_in_and_outlive_a_look_at_another_page(visitor: Visitor) -
     expect(charts).to_have_count(6)
     page.reload()
     expect(charts).to_have_count(6)
+    page.locator('[class*="st-key-verify_open_"] button').first.click()  # at the end of the page
+    expect(page.locator(".st-key-verify_opened")).to_be_in_viewport()
     assert visitor.outside == []
 
 

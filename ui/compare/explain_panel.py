@@ -48,15 +48,6 @@ OTHER = (
     "is: {}"
 )
 GONE = "The explanation in this link is no longer in memory: choose the words again."
-# Shows the section that a click in a card has opened, again once it has unfolded; its summary gets
-# the focus.
-_SCROLL = """<script>
-for (const delay of [0, 500]) setTimeout(() => {
-  const section = document.querySelector(".st-key-compare_explain");
-  section?.scrollIntoView({block: "start"});
-  section?.querySelector("summary")?.focus({preventScroll: true});
-}, delay);
-</script>"""
 # An opened menu stands at the end of the document: Tab would not reach it.
 _FOCUS = """<script>
 document.querySelector('[class*="st-key-explain_menu_"] button')?.focus();
@@ -119,7 +110,7 @@ def section(entries: Sequence[ModelEntry]) -> None:
         else:
             _ended(job, views, labels)
         if st.session_state.pop(SCROLL, False):  # after the room: only then the page is long enough
-            st.html(f"<span></span>{_SCROLL}", unsafe_allow_javascript=True)
+            notices.scroll_to("compare_explain")
 
 
 def _choose(views: Sequence[RunView], labels: dict[str, str], live: bool) -> None:

@@ -17,6 +17,7 @@ from ui.widgets import blocks, notices
 from ui.widgets.model_picker import Labels
 
 HASH = "verify_certificate"  # in the URL
+SCROLL = "verify_scroll"  # a certificate was opened in the list, far below its place
 FEW = 8
 _COLUMNS = {"Made": 1.5, "Models": 2.1, "Verdict": 1.1, "Status": 2.3, "Hash": 1.2, "": 1.1}
 
@@ -32,6 +33,7 @@ def close() -> None:
 
 def open_(name: str) -> None:
     st.query_params[HASH] = name
+    st.session_state[SCROLL] = True
 
 
 def opened(entries: Sequence[ModelEntry]) -> Mapping[str, Any] | None:
@@ -50,11 +52,13 @@ def opened(entries: Sequence[ModelEntry]) -> Mapping[str, Any] | None:
 def _head(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
     name, text = certificate["hash"], json.dumps(certificate, indent=1)
     short = name[: certificates.SHOWN]
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", key="verify_opened"):
         st.subheader(f"Certificate {short}", anchor=False, width="content")
         st.button("Close", key="verify_close", on_click=close)
         file = (f"certificate-{short}.json", "application/json")
         st.download_button("Download JSON", text, *file, "verify_json", on_click="ignore")
+    if st.session_state.pop(SCROLL, False):
+        notices.scroll_to("verify_opened")
     notices.small(f"Made {_made(certificate)} · SHA-256 {name}", "certificate")
     if reason := certificates.why_stale(certificate, entries):
         notices.notice(f"Stale: {reason} Verify again to prove what runs now.", "stale")

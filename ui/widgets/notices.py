@@ -31,3 +31,14 @@ def hint(text: str) -> None:
     """What to do on a page that has nothing to show yet."""
     with st.container(border=True, key="hint"):
         st.text(text)
+
+
+def scroll_to(key: str) -> None:
+    """Shows the element with this key, again once it has unfolded; its first control gets the
+    focus."""
+    script = f"""for (const delay of [0, 500]) setTimeout(() => {{
+      const section = document.querySelector(".st-key-{key}");
+      section?.scrollIntoView({{block: "start"}});
+      section?.querySelector("summary, button")?.focus({{preventScroll: true}});
+    }}, delay);"""
+    st.html(f"<span></span><script>{script}</script>", unsafe_allow_javascript=True)
