@@ -6,8 +6,9 @@ It uses no network, runs no code from the checkpoint, and never leaves a weight 
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -82,7 +83,7 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
                 weights_only=True,
                 **quantization.options(info),
             )
-            _refuse_incomplete(info, folder, report)
+            _refuse_incomplete(info, folder, model, report)
             model = model if info.quantization else model.to(info.device)
     finally:
         transformers_logging.set_tqdm_hook(before)
@@ -146,11 +147,23 @@ def _refuse_larger_than_its_weights(model_class: Any, info: ModelInfo, folder: P
     require(info, described <= held * 1.5, what)
 
 
-def _refuse_incomplete(info: ModelInfo, folder: Path, report: Mapping[str, Any]) -> None:
-    absent = sorted(report["missing_keys"])
-    mismatched = report["mismatched_keys"]
-    wrong = sorted(f"{k} is {tuple(found)}, not {tuple(want)}" for k, found, want in mismatched)
-    for what, keys in (("lacks", absent), ("has a wrong shape for", wrong)):
+def _refuse_incomplete(info: ModelInfo, folder: Path, model: Any, report: Any) -> None:
+    """ModelUnavailable unless files and model hold the same weights; but a head, a buffer or a
+    part that transformers' class does not have may be left over."""
+    wrong = sorted(
+        f"{k} is {tuple(found)}, not {tuple(want)}" for k, found, want in report["mismatched_keys"]
+    )
+    parts = {name for name, _ in model.named_modules()}
+    left = [
+        key
+        for key in sorted(report["unexpected_keys"])
+        if re.split(r"\.\d+\.", key)[0] in parts and not checkpoint_files.STRAY.search(key)
+    ]
+    for what, keys in (
+        ("lacks", sorted(report["missing_keys"])),
+        ("has a wrong shape for", wrong),
+        ("has no place in the layers of its config.json (num_hidden_layers, depth) for", left),
+    ):
         first = f"{len(keys)} weights ({keys[0]}, ...)" if keys else ""
         require(info, not keys, f"the checkpoint in {folder} {what} {first}")
 
