@@ -159,10 +159,17 @@ def _refuse_incomplete(info: ModelInfo, folder: Path, model: Any, report: Any) -
         for key in sorted(report["unexpected_keys"])
         if re.split(r"\.\d+\.", key)[0] in parts and not checkpoint_files.STRAY.search(key)
     ]
+    # An unfinished download has zeros; the first rows are looked at first, because that is faster.
+    zero = [
+        name
+        for name, weight in model.named_parameters()
+        if name.endswith("weight") and weight.dim() > 1 and not (weight[0].any() or weight.any())
+    ]
     for what, keys in (
         ("lacks", sorted(report["missing_keys"])),
         ("has a wrong shape for", wrong),
         ("has no place in the layers of its config.json (num_hidden_layers, depth) for", left),
+        ("has only zeros in", zero),
     ):
         first = f"{len(keys)} weights ({keys[0]}, ...)" if keys else ""
         require(info, not keys, f"the checkpoint in {folder} {what} {first}")

@@ -259,3 +259,31 @@ def test_a_left_over_bias_of_a_layer_is_named_and_a_head_is_not(whole: tuple[Pat
     change_weights(folder, lambda tensors: tensors.update({bias: torch.ones(2)}))
     with pytest.raises(ModelUnavailable, match=r"for 1 weights \(.*0\.self_attn\.o_proj\.bias"):
         loaded(folder, family)
+
+
+def zero(folder: Path, part: str, rows: slice = slice(None)) -> None:
+    """Zeros in these rows of every weight whose name holds this part."""
+
+    def change(tensors: dict[str, torch.Tensor]) -> None:
+        found = [tensor for name, tensor in tensors.items() if part in name]
+        assert found
+        for tensor in found:
+            tensor[rows] = 0
+
+    change_weights(folder, change)
+
+
+@pytest.mark.parametrize("part", ["", "0.mlp.down_proj.weight", "embed_tokens.weight", "patch"])
+def test_a_matrix_of_zeros_is_named(whole: tuple[Path, str], part: str) -> None:
+    """As in an unfinished download; `patch`: the tower's first layer, which may be a convolution."""
+    folder, family = whole
+    zero(folder, part)
+    with pytest.raises(ModelUnavailable, match=rf"only zeros in \d+ weights \(.*{part}.*, \.\.\."):
+        loaded(folder, family)
+
+
+@pytest.mark.parametrize("part", ["", "bias", "norm"])
+def test_zeros_in_some_rows_or_in_vectors_are_no_damage(whole: tuple[Path, str], part: str) -> None:
+    folder, family = whole
+    zero(folder, part, slice(None) if part else slice(1))
+    assert loaded(folder, family).info.extra == ()
