@@ -128,6 +128,8 @@ class TransformersAdapter(Adapter):
                 prepared = self.preprocess(shown, "What is it?")
                 self.see(prepared)
             fits = not self._seam or self.takes(prepared, self.encode(prepared))
+            if fits:  # the language model may have a size or a rope that cannot work
+                self.generate(prepared, max_new_tokens=1)
         what = "its processor writes other visual tokens than the model has features for"
         require(self.info, fits and bool(called), what)
         return called

@@ -275,7 +275,7 @@ def zero(folder: Path, part: str, rows: slice = slice(None)) -> None:
 
 @pytest.mark.parametrize("part", ["", "0.mlp.down_proj.weight", "embed_tokens.weight", "patch"])
 def test_a_matrix_of_zeros_is_named(whole: tuple[Path, str], part: str) -> None:
-    """As in an unfinished download; `patch`: the tower's first layer, which may be a convolution."""
+    """As in an unfinished download; `patch`: a tower's first layer, a convolution."""
     folder, family = whole
     zero(folder, part)
     with pytest.raises(ModelUnavailable, match=rf"only zeros in \d+ weights \(.*{part}.*, \.\.\."):
