@@ -87,7 +87,7 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
             model = model if info.quantization else model.to(info.device)
     finally:
         transformers_logging.set_tqdm_hook(before)
-    count = info.parameters if info.quantization else _count(model)
+    count = info.parameters if info.quantization else model.num_parameters()
     extra = tuple(sorted(map(str, report["unexpected_keys"])))
     return model, replace(info, parameters=count, missing=(), extra=extra)
 
@@ -105,10 +105,6 @@ def _bar(factory: Callable[..., Any], args: tuple[Any, ...], options: dict[str, 
     return factory(*args, **options)
 
 
-def _count(model: Any) -> int:
-    return sum(weight.numel() for weight in model.parameters())
-
-
 def _refuse_code(info: ModelInfo, folder: Path) -> None:
     """ModelUnavailable if a .bin file holds anything except tensors; does not read the tensors."""
     for file in checkpoint_files.weight_files(folder, info.name):
@@ -116,14 +112,7 @@ def _refuse_code(info: ModelInfo, folder: Path) -> None:
             continue
         try:
             torch.load(file, map_location="meta", weights_only=True, mmap=True)
-        except (
-            pickle.UnpicklingError,
-            RuntimeError,
-            OSError,
-            EOFError,
-            ValueError,
-            KeyError,
-        ) as error:
+        except Exception as error:
             why = f"is not a complete file of PyTorch weights ({first_line(error)})"
             if isinstance(error, pickle.UnpicklingError):
                 # the name that weights_only refused, from torch's long message
@@ -140,7 +129,7 @@ def _refuse_code(info: ModelInfo, folder: Path) -> None:
 def _refuse_larger_than_its_weights(model_class: Any, info: ModelInfo, folder: Path) -> None:
     config = model_class.config_class.from_pretrained(folder, local_files_only=True)
     with torch.device("meta"):
-        described = _count(model_class(config))
+        described = model_class(config).num_parameters()
     held = checkpoint_files.weight_count(folder, info.name)
     path = folder / "config.json"
     what = f"{path} describes {described:,} weights, but the files hold {held:,}"
@@ -148,29 +137,21 @@ def _refuse_larger_than_its_weights(model_class: Any, info: ModelInfo, folder: P
 
 
 def _refuse_incomplete(info: ModelInfo, folder: Path, model: Any, report: Any) -> None:
-    """ModelUnavailable unless files and model hold the same weights; but a head, a buffer or a
-    part that transformers' class does not have may be left over."""
-    wrong = sorted(
-        f"{k} is {tuple(found)}, not {tuple(want)}" for k, found, want in report["mismatched_keys"]
-    )
-    parts = {name for name, _ in model.named_modules()}
-    left = [
-        key
-        for key in sorted(report["unexpected_keys"])
-        if re.split(r"\.\d+\.", key)[0] in parts and not checkpoint_files.STRAY.search(key)
-    ]
-    # An unfinished download has zeros; the first rows are looked at first, because that is faster.
-    zero = [
-        name
-        for name, weight in model.named_parameters()
-        if name.endswith("weight") and weight.dim() > 1 and not (weight[0].any() or weight.any())
-    ]
-    for what, keys in (
-        ("lacks", sorted(report["missing_keys"])),
-        ("has a wrong shape for", wrong),
-        ("has no place in the layers of its config.json (num_hidden_layers, depth) for", left),
-        ("has only zeros in", zero),
-    ):
+    """ModelUnavailable unless the files give each weight, and no layer that the model lacks.
+
+    Heads, buffers and parts that transformers' class does not have may be left over.
+    """
+    absent, extra = sorted(report["missing_keys"]), sorted(report["unexpected_keys"])
+    mismatched, parts = report["mismatched_keys"], dict(model.named_modules())
+    wrong = sorted(f"{k} is {tuple(found)}, not {tuple(want)}" for k, found, want in mismatched)
+    left = [key for key in extra if re.split(r"\.\d+\.", key)[0] in parts]
+    left = [key for key in left if not checkpoint_files.STRAY.search(key)]
+    weights = [(k, w) for k, w in model.named_parameters() if k.endswith("weight") and w.dim() > 1]
+    # An unfinished download has zeros.  To read only a matrix's first row is faster.
+    zero = [key for key, weight in weights if not (weight[0].any() or weight.any())]
+    no_place = "has no place in the layers of its config.json (num_hidden_layers, depth) for"
+    faults = (("lacks", absent), ("has a wrong shape for", wrong), (no_place, left))
+    for what, keys in (*faults, ("has only zeros in", zero)):
         first = f"{len(keys)} weights ({keys[0]}, ...)" if keys else ""
         require(info, not keys, f"the checkpoint in {folder} {what} {first}")
 

@@ -7,8 +7,7 @@ grids; without them they give other logits and raise no error.
 
 forward() reads only FIELDS of an encoder's output, and each may be a tensor or lists of tensors,
 nested as in Qwen3-VL; the feature cache keeps them by name.  What is only true of some families is
-a row of families.py.  A model without the seam runs
-in hooked mode only.
+a row of families.py.  A model without the seam runs in hooked mode only.
 """
 
 from __future__ import annotations
