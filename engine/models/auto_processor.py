@@ -23,7 +23,6 @@ from transformers import (
     AutoImageProcessor,
     AutoTokenizer,
     AutoVideoProcessor,
-    CLIPImageProcessorPil,
     PreTrainedTokenizerFast,
     ProcessorMixin,
     VideoLlavaImageProcessor,
@@ -201,12 +200,6 @@ def values(processor: Any, images: Sequence[Image]) -> torch.Tensor:
     )
     pixels: torch.Tensor = out["pixel_values" if "pixel_values" in out else "pixel_values_images"]
     return pixels
-
-
-def published_clip(size: int) -> Any:
-    """The processor of clip-vit-large-patch14-336, at another tower's size."""
-    crop = {"height": size, "width": size}
-    return CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size=crop)
 
 
 def refuse_other_sizes(info: ModelInfo, folder: Path, processor: Any, size: int) -> None:

@@ -41,6 +41,9 @@ Length = Annotated[int, Meta(ge=0, le=2**24)]
 Number = Annotated[float, Meta(ge=-1e6, le=1e6)]
 Above = Annotated[float, Meta(gt=0, le=1e6)]
 Ids = Annotated[list[TokenId], Meta(min_length=1)]
+# Of pixels, which have 0 to 255 before they are rescaled; other values leave nothing of a picture.
+Mean = Annotated[float, Meta(ge=-255, le=255)]
+Scale = Annotated[float, Meta(ge=1e-6, le=255)]
 
 
 def several(kind: Any) -> Any:
@@ -74,9 +77,12 @@ _RULES = (
     ("temperature top_p guidance_scale encoder_repetition_penalty penalty_alpha", Number),
     ("top_k num_beams", int),
     ("chat_template", str | list[dict[str, str]] | dict[str, str]),  # several have names
+    ("image_mean", several(Mean)),
+    ("image_std rescale_factor", several(Scale)),
     ("crop_size pad_size", Side | dict[str, Side | None]),
 )
 RULES: dict[str, Any] = {name: kind | None for names, kind in _RULES for name in names.split()}
+RULES["mrope_section"] = Annotated[list[Length], Meta(min_length=1)]  # never null
 _SIZE, _AREA_SIZE = Side | dict[str, Side | None] | None, Side | dict[str, Area | None] | None
 # Processors that shrink or enlarge a picture until its area, not its sides, is within bounds.
 AREAS = (

@@ -18,12 +18,7 @@ from engine.models import auto_processor
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
-from engine.models.loading import (
-    info_of,
-    load_tokenizer,
-    load_weights,
-    refuse_larger_tokenizer,
-)
+from engine.models.loading import info_of, load_tokenizer, load_weights, refuse_larger_tokenizer
 from engine.types import Features, ModelInfo, Prepared
 
 SYSTEM = (
@@ -47,7 +42,8 @@ class EventGPTAdapter(Adapter):
         model, info = load_weights(EventGPT, info, folder)
         size = model.config.tower_config().image_size
         if auto_processor.fields(folder, info.name) is None:
-            processor, notes = auto_processor.published_clip(size), [PUBLISHED_PROCESSOR]
+            crop, notes = {"height": size, "width": size}, [PUBLISHED_PROCESSOR]
+            processor = CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size=crop)
         else:
             processor, notes = auto_processor.load_image(info, folder, CLIPImageProcessorPil), []
         _add_markers(info, model, tokenizer)

@@ -21,8 +21,6 @@ _BESIDE = ("tokenizer.model", "chat_template.jinja", "merges.txt")
 _MARK = ".cache/huggingface"  # in a folder that holds a download, which is continued
 # The same weights in the form of their authors' code, or not a model's own.
 _OTHER_WEIGHTS = ("consolidated", "adapter_")
-
-
 _ONLINE = (
     "the Hugging Face hub cannot be reached ({why}): go online and run this again; it continues "
     "where it stopped"
@@ -65,9 +63,8 @@ def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
         if (said := next((text for kind, text in _FAILURES.items() if kind in kinds), "")) == "":
             raise
         values = {"name": name, "revision": revision, "why": first_line(error)}
-        values |= {"to": str(to or "the hub cache"), "fix": "make this folder writable"}
-        if isinstance(error, OSError):
-            values["fix"] = advice(error, values["fix"] or "")
+        fix = advice(error, "make this folder writable") if isinstance(error, OSError) else ""
+        values |= {"to": str(to or "the hub cache"), "fix": fix}
         raise DownloadFailed(f"{entry.name}: {said.format(**values)}.") from error
 
 

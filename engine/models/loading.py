@@ -6,8 +6,9 @@ It uses no network, runs no code from the checkpoint, and never leaves a weight 
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -82,11 +83,11 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
                 weights_only=True,
                 **quantization.options(info),
             )
-            _refuse_incomplete(info, folder, report)
+            _refuse_incomplete(info, folder, model, report)
             model = model if info.quantization else model.to(info.device)
     finally:
         transformers_logging.set_tqdm_hook(before)
-    count = info.parameters if info.quantization else _count(model)
+    count = info.parameters if info.quantization else model.num_parameters()
     extra = tuple(sorted(map(str, report["unexpected_keys"])))
     return model, replace(info, parameters=count, missing=(), extra=extra)
 
@@ -104,10 +105,6 @@ def _bar(factory: Callable[..., Any], args: tuple[Any, ...], options: dict[str, 
     return factory(*args, **options)
 
 
-def _count(model: Any) -> int:
-    return sum(weight.numel() for weight in model.parameters())
-
-
 def _refuse_code(info: ModelInfo, folder: Path) -> None:
     """ModelUnavailable if a .bin file holds anything except tensors; does not read the tensors."""
     for file in checkpoint_files.weight_files(folder, info.name):
@@ -115,14 +112,7 @@ def _refuse_code(info: ModelInfo, folder: Path) -> None:
             continue
         try:
             torch.load(file, map_location="meta", weights_only=True, mmap=True)
-        except (
-            pickle.UnpicklingError,
-            RuntimeError,
-            OSError,
-            EOFError,
-            ValueError,
-            KeyError,
-        ) as error:
+        except Exception as error:
             why = f"is not a complete file of PyTorch weights ({first_line(error)})"
             if isinstance(error, pickle.UnpicklingError):
                 # the name that weights_only refused, from torch's long message
@@ -139,18 +129,29 @@ def _refuse_code(info: ModelInfo, folder: Path) -> None:
 def _refuse_larger_than_its_weights(model_class: Any, info: ModelInfo, folder: Path) -> None:
     config = model_class.config_class.from_pretrained(folder, local_files_only=True)
     with torch.device("meta"):
-        described = _count(model_class(config))
+        described = model_class(config).num_parameters()
     held = checkpoint_files.weight_count(folder, info.name)
     path = folder / "config.json"
     what = f"{path} describes {described:,} weights, but the files hold {held:,}"
     require(info, described <= held * 1.5, what)
 
 
-def _refuse_incomplete(info: ModelInfo, folder: Path, report: Mapping[str, Any]) -> None:
-    absent = sorted(report["missing_keys"])
-    mismatched = report["mismatched_keys"]
+def _refuse_incomplete(info: ModelInfo, folder: Path, model: Any, report: Any) -> None:
+    """ModelUnavailable unless the files give each weight, and no layer that the model lacks.
+
+    Heads, buffers and parts that transformers' class does not have may be left over.
+    """
+    absent, extra = sorted(report["missing_keys"]), sorted(report["unexpected_keys"])
+    mismatched, parts = report["mismatched_keys"], dict(model.named_modules())
     wrong = sorted(f"{k} is {tuple(found)}, not {tuple(want)}" for k, found, want in mismatched)
-    for what, keys in (("lacks", absent), ("has a wrong shape for", wrong)):
+    left = [key for key in extra if re.split(r"\.\d+\.", key)[0] in parts]
+    left = [key for key in left if not checkpoint_files.STRAY.search(key)]
+    weights = [(k, w) for k, w in model.named_parameters() if k.endswith("weight") and w.dim() > 1]
+    # An unfinished download has zeros.  To read only a matrix's first row is faster.
+    zero = [key for key, weight in weights if not (weight[0].any() or weight.any())]
+    no_place = "has no place in the layers of its config.json (num_hidden_layers, depth) for"
+    faults = (("lacks", absent), ("has a wrong shape for", wrong), (no_place, left))
+    for what, keys in (*faults, ("has only zeros in", zero)):
         first = f"{len(keys)} weights ({keys[0]}, ...)" if keys else ""
         require(info, not keys, f"the checkpoint in {folder} {what} {first}")
 

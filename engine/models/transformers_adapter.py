@@ -7,8 +7,7 @@ grids; without them they give other logits and raise no error.
 
 forward() reads only FIELDS of an encoder's output, and each may be a tensor or lists of tensors,
 nested as in Qwen3-VL; the feature cache keeps them by name.  What is only true of some families is
-a row of families.py.  A model without the seam runs
-in hooked mode only.
+a row of families.py.  A model without the seam runs in hooked mode only.
 """
 
 from __future__ import annotations
@@ -128,6 +127,8 @@ class TransformersAdapter(Adapter):
                 prepared = self.preprocess(shown, "What is it?")
                 self.see(prepared)
             fits = not self._seam or self.takes(prepared, self.encode(prepared))
+            if fits:  # the language model may have a size or a rope that cannot work
+                self.generate(prepared, max_new_tokens=1)
         what = "its processor writes other visual tokens than the model has features for"
         require(self.info, fits and bool(called), what)
         return called

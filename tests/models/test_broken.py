@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -214,3 +215,75 @@ def test_a_layer_that_the_tower_lacks_is_named(tiny_models: Path) -> None:
             registry.load(registry.entry("tiny-llava"))
     finally:
         path.write_text(text, encoding="utf-8")
+
+
+@pytest.fixture(params=["eventgpt", "llava", "video_llava", "qwen2_5_vl"])
+def whole(
+    request: pytest.FixtureRequest,
+    tiny_folder: Path,
+    family_folder: Callable[[str], Path],
+    tmp_path: Path,
+) -> tuple[Path, str]:
+    """A copy of a small checkpoint of each family, and the family."""
+    name, own = request.param, tiny_folder / request.param
+    source, family = (own, name) if own.exists() else (family_folder(name), "transformers")
+    return Path(shutil.copytree(source, tmp_path / name)), family
+
+
+def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    tensors = published_checkpoints.weights(folder)
+    change(tensors)
+    published_checkpoints.write(folder, tensors, "safetensors", shards=1)
+
+
+@pytest.mark.parametrize("part", ["text_config", "vision_config"])
+def test_layers_that_the_config_leaves_out_are_named(whole: tuple[Path, str], part: str) -> None:
+    folder, family = whole
+    config = published_checkpoints.read_config(folder)
+    sizes = config.get(part, config)
+    sizes["depth" if "depth" in sizes else "num_hidden_layers"] = 1
+    if "layer_types" in sizes:
+        sizes["layer_types"] = sizes["layer_types"][:1]
+    published_checkpoints.change_config(folder, **config)
+    said = r"no place in the layers of its config\.json .* for \d+ weights "
+    with pytest.raises(ModelUnavailable, match=said + r"\(model\..*(layers|blocks)\.1\."):
+        loaded(folder, family)
+
+
+def test_a_left_over_bias_of_a_layer_is_named_and_a_head_is_not(whole: tuple[Path, str]) -> None:
+    folder, family = whole
+    key = next(key for key in published_checkpoints.weights(folder) if "layers.0" in key)
+    bias = f"{key.split('.0.')[0]}.0.self_attn.o_proj.bias"
+    change_weights(folder, lambda tensors: tensors.update({"old_head.weight": torch.ones(2, 2)}))
+    assert loaded(folder, family).info.extra == ("old_head.weight",)
+    change_weights(folder, lambda tensors: tensors.update({bias: torch.ones(2)}))
+    with pytest.raises(ModelUnavailable, match=r"for 1 weights \(.*0\.self_attn\.o_proj\.bias"):
+        loaded(folder, family)
+
+
+def zero(folder: Path, part: str, rows: slice = slice(None)) -> None:
+    """Zeros in these rows of every weight whose name holds this part."""
+
+    def change(tensors: dict[str, torch.Tensor]) -> None:
+        found = [tensor for name, tensor in tensors.items() if part in name]
+        assert found
+        for tensor in found:
+            tensor[rows] = 0
+
+    change_weights(folder, change)
+
+
+@pytest.mark.parametrize("part", ["", "0.mlp.down_proj.weight", "embed_tokens.weight", "patch"])
+def test_a_matrix_of_zeros_is_named(whole: tuple[Path, str], part: str) -> None:
+    """As in an unfinished download; `patch`: a tower's first layer, a convolution."""
+    folder, family = whole
+    zero(folder, part)
+    with pytest.raises(ModelUnavailable, match=rf"only zeros in \d+ weights \(.*{part}.*, \.\.\."):
+        loaded(folder, family)
+
+
+@pytest.mark.parametrize("part", ["", "bias", "norm"])
+def test_zeros_in_some_rows_or_in_vectors_are_no_damage(whole: tuple[Path, str], part: str) -> None:
+    folder, family = whole
+    zero(folder, part, slice(None) if part else slice(1))
+    assert loaded(folder, family).info.extra == ()

@@ -127,8 +127,15 @@ def test_a_setting_that_is_not_followed_is_left_to_the_processor() -> None:
         ),
         (CROPPED | {"do_center_crop": False}, "makes pixels of"),
         (CROPPED | {"resample": 99}, "image processor .* cannot be loaded .*99"),
-        (CROPPED | {"image_std": [0, 0, 0]}, "image processor .* cannot be loaded"),
-        (CROPPED | {"image_mean": "x"}, "image processor .* cannot be loaded"),
+        *(
+            (CROPPED | {key: value}, rf"preprocessor_config\.json: {key} is .* \(expected ")
+            for key, values in {
+                "image_std": (1e308, [1e308] * 3, [0, 0, 0], [0.5, 1e-300, 0.5], -0.5, []),
+                "image_mean": (1e308, [-1e308] * 3, "x"),
+                "rescale_factor": (1e308, 0, -1),
+            }.items()
+            for value in values
+        ),
         (CROPPED | {"size": {"shortest_edge": 10**9}}, "size.* is .*1000000000"),
     ],
 )

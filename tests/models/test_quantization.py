@@ -150,19 +150,20 @@ def test_it_is_part_of_the_key_and_of_the_result(tiny_models: Path, sample: Samp
 
 def test_loading_hands_the_options_on(tiny_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through a class that stands for transformers': what it is told, and no move afterwards."""
-    item, told = registry.entry("tiny-llava"), dict[str, Any]()
+    item, told, held = registry.entry("tiny-llava"), dict[str, Any](), torch.nn.Module()
+    monkeypatch.setattr(held, "to", None)
 
     class Model(transformers.LlavaForConditionalGeneration):
         @classmethod
         def from_pretrained(cls, *_: Any, **options: Any) -> Any:
             told.update(options)
             report = {"missing_keys": (), "mismatched_keys": (), "unexpected_keys": ("stray",)}
-            return "the model", report
+            return held, report
 
     monkeypatch.setattr(quantization, "options", lambda _: {"quantization_config": "q"})
     card = replace(registry.card(item), quantization="8bit", device="cpu")
     model, known = loading.load_weights(Model, card, tiny_models / "llava")
-    assert model == "the model" and told["quantization_config"] == "q"
+    assert model is held and told["quantization_config"] == "q"
     assert told["local_files_only"] and told["weights_only"]
     assert known.extra == ("stray",) and known.parameters == card.parameters
 

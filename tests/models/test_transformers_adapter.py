@@ -246,6 +246,24 @@ def test_a_processor_of_another_checkpoint_is_refused_at_load(
     assert words in str(caught.value) and "from one checkpoint." in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        (None, "config.json: mrope_section is None (expected array, got null)"),
+        ([-1, 3, 2], "config.json: mrope_section is [-1, 3, 2] (expected int >= 0)"),
+        ([1, 1, 1], "in a trial with a picture, in "),
+    ],
+)
+def test_a_language_model_that_cannot_run_is_refused_at_load(
+    section: object, words: str, load: Load, changed_copy: Callable[..., Path]
+) -> None:
+    where = ("text_config", "rope_parameters")
+    folder = changed_copy("qwen2_5_vl", "config.json", *where, mrope_section=section)
+    with pytest.raises(ModelUnavailable) as caught:
+        load("qwen2_5_vl", "image", folder)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
 def test_markers_of_pictures_in_a_question_are_refused(load: Load, sample: Sample) -> None:
     with pytest.raises(BadInput, match="image_pad"):
         run(load("qwen2_5_vl"), sample, "What is <|image_pad|> here?")
