@@ -106,11 +106,12 @@ def normalised(columns: Columns, name: str) -> Events:
     return Events(x, y, times, brighter.astype(np.uint8), width, height, tuple(notes))
 
 
-def refuse_many(count: int, name: str) -> None:
-    """MediaError for more events than are held in memory at once."""
-    if count > MAX_EVENTS:
+def refuse_many(count: int, name: str, most: int = 0) -> None:
+    """MediaError for more events than are held in memory at once: `most`, or MAX_EVENTS."""
+    most = most or MAX_EVENTS
+    if count > most:
         raise MediaError(
-            f"{name} holds more than {MAX_EVENTS:,} events, the most that are read at once: choose "
+            f"{name} holds more than {most:,} events, the most that are read at once: choose "
             "a window, as in --window 0s+1s."
         )
 
