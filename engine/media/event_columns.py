@@ -106,6 +106,14 @@ def normalised(columns: Columns, name: str) -> Events:
     return Events(x, y, times, brighter.astype(np.uint8), width, height, tuple(notes))
 
 
+def repeats(values: Numbers, most: int) -> npt.NDArray[np.intp]:
+    """The places of values that equal the one before, in rows of more than `most` of them."""
+    places = np.flatnonzero(values[1:] == values[:-1]) + 1
+    starts = np.flatnonzero(np.diff(places, prepend=-1) != 1)
+    lengths = np.diff(starts, append=len(places))
+    return places[np.repeat(lengths > most, lengths)]
+
+
 def refuse_many(count: int, name: str, most: int = 0) -> None:
     """MediaError for more events than are held in memory at once: `most`, or MAX_EVENTS."""
     most = most or MAX_EVENTS
