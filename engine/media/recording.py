@@ -21,6 +21,10 @@ from engine.media_options import Window
 from engine.types import Events
 
 SLACK_US = 10_000  # single events may be late by so much
+STEPS_BACK = (
+    f"has times that step back by more than {SLACK_US // 1000} ms and is too long to be read as a "
+    "whole: sort its events by time."
+)
 BLOCK = 1 << 16  # events in a block at least
 BLOCKS = 256  # at most: so many times are read when a recording is opened
 EDGE = 1 << 16  # events that are read at either end
@@ -32,13 +36,6 @@ Counts = npt.NDArray[np.int64]
 def late(times: Times) -> int:
     """By how much times step back at most."""
     return int((np.maximum.accumulate(times) - times).max())
-
-
-def out_of_order(name: str) -> MediaError:
-    return MediaError(
-        f"{name} has times that step back by more than {SLACK_US // 1000} ms and is too long to be "
-        "read as a whole: sort its events by time."
-    )
 
 
 class Damaged(Exception):
@@ -242,6 +239,6 @@ class Ascending(Indexed):
 
     def as_whole(self) -> Whole:
         if self.size > event_columns.MAX_EVENTS:
-            raise out_of_order(self.name)
+            raise MediaError(f"{self.name} {STEPS_BACK}")
         columns = Columns.joined(list(self._pieces(0, self.size)))
         return Whole(self.finished(columns), self.name)

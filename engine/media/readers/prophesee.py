@@ -51,8 +51,8 @@ SCAN = 1 << 20  # bytes that are searched for times at once
 BLOCK = 1 << 12  # words between two entries of the index
 NODES = 4096  # counts for event rates
 MAX_STRANGE = 0.01  # of the words of a piece that no sensor writes
-# Equal words in a row.  No word repeats in the real and the demo recordings, written in each encoding
-# (the longest run is 1); a flash over a row of 2,048 columns is 171 equal vectors of EVT3.
+# Equal words in a row.  The longest run in the real and the demo recordings, written in each
+# encoding, is 1; a flash over a row of 2,048 columns is 171 equal vectors of EVT3.
 MAX_RUN = 512
 DAT_LAYOUTS = (b"\x00\x08", b"\x0c\x08")  # type and size: Event2d and EventCd
 _LINE = re.compile(rb"% ?([\t\x20-\x7e\x80-\xff]{0,1000})\r?\n")

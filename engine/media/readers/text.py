@@ -22,15 +22,7 @@ from engine.errors import MediaError
 from engine.media import event_columns, media_files
 from engine.media.event_columns import MAX_ZERO, Columns, Numbers, Times
 from engine.media.readers.column_names import MICROSECONDS, UNITS, known, microseconds, with_unit
-from engine.media.recording import (
-    SLACK_US,
-    Counts,
-    Indexed,
-    Recording,
-    Whole,
-    late,
-    out_of_order,
-)
+from engine.media.recording import SLACK_US, STEPS_BACK, Counts, Indexed, Recording, Whole, late
 from engine.quoting import count as counted
 from engine.quoting import listed, quoted
 
@@ -39,6 +31,7 @@ MAX_LINE = 4096  # bytes
 PIECE = 4 << 20  # bytes that are parsed at once
 KEPT = 1 << 24  # events that are read at once: about 1 GB
 MAX_COLUMNS = 64
+MORE = "more"  # a column for values behind the last one
 MAX_DIGITS = 19  # of a whole number in 64 bits
 _SIDE = re.compile(r"([xy])@([0-9]{1,5})")
 
@@ -83,7 +76,7 @@ class _Text(Indexed):
         if total > KEPT:
             event_columns.refuse_other_units(total, self.duration_us(), floats, name)
             if back > SLACK_US:  # or a counter that overflows
-                raise out_of_order(name)
+                raise MediaError(f"{name} {STEPS_BACK}")
         self.low, self.high = np.array([[self.first], [self.last]])
 
     def ordered(self) -> Recording:
@@ -110,8 +103,8 @@ class _Text(Indexed):
         self.notes += (f"Left out of {self.name}: {what}.",) if lost else ()
 
     def counts(self, times: Times) -> Counts:
-        parts = self.blocks(0, 1)
-        return np.sum([np.searchsorted(np.sort(part.t), times) for part in parts], axis=0)
+        each = [np.searchsorted(np.sort(part.t), times) for part in self.blocks(0, 1)]
+        return np.asarray(np.sum(each, axis=0), np.int64)
 
     def _lines(self, at: int) -> bytes:
         """The next whole lines of the file, from a place on."""
@@ -137,11 +130,11 @@ class _Text(Indexed):
             engine="c",
             sep=layout.separator or r"\s+",
             header=None,
-            names=range(extra + 1),
+            names=[*map(str, range(extra)), MORE],
             usecols=[*layout.places.values(), extra],
             index_col=False,
             keep_default_na=False,
-            na_values={extra: [""]},
+            na_values={MORE: [""]},
             float_precision="round_trip",
             low_memory=False,
             skipinitialspace=True,
@@ -149,8 +142,8 @@ class _Text(Indexed):
             encoding="latin-1",
         ).iloc[1:]
         words = {"True": "1", "False": "0"}
-        columns = {key: table[layout.places[key]].replace(words) for key in "xytp"}
-        whole = table[extra].isna()
+        columns = {key: table[str(layout.places[key])].replace(words) for key in "xytp"}
+        whole = table[MORE].isna()
         for column in columns.values():
             whole &= pd.to_numeric(column, errors="coerce").abs() < 2**62
         x, y, t, p = (
