@@ -29,6 +29,7 @@ LONGEST_US = 10**11  # 28 hours
 SHORTEST_US = 10_000  # whole numbers as floats over less may be seconds
 BURST_US, BURST, DENSEST = 1_000, 100, 1_000  # more events in 1 us than in a burst, or at any time
 MAX_ZERO = 0.01  # of the events
+MAX_CORNER = 100  # events in a row at x = 0, y = 0; 1 in the real and the demo recordings
 WRAP_US = 1_000_000  # between the events at an overflow
 REFUSED = f"although EventGPT's published code refuses streams of {LONG_MS:.0f} ms and longer."
 
@@ -106,11 +107,20 @@ def normalised(columns: Columns, name: str) -> Events:
     return Events(x, y, times, brighter.astype(np.uint8), width, height, tuple(notes))
 
 
-def refuse_many(count: int, name: str) -> None:
-    """MediaError for more events than are held in memory at once."""
-    if count > MAX_EVENTS:
+def repeats(values: Numbers, most: int) -> npt.NDArray[np.intp]:
+    """The places of values that equal the one before, in rows of more than `most` of them."""
+    places = np.flatnonzero(values[1:] == values[:-1]) + 1
+    starts = np.flatnonzero(np.diff(places, prepend=-1) != 1)
+    lengths = np.diff(starts, append=len(places))
+    return places[np.repeat(lengths > most, lengths)]
+
+
+def refuse_many(count: int, name: str, most: int = 0) -> None:
+    """MediaError for more events than are held in memory at once: `most`, or MAX_EVENTS."""
+    most = most or MAX_EVENTS
+    if count > most:
         raise MediaError(
-            f"{name} holds more than {MAX_EVENTS:,} events, the most that are read at once: choose "
+            f"{name} holds more than {most:,} events, the most that are read at once: choose "
             "a window, as in --window 0s+1s."
         )
 
@@ -189,17 +199,19 @@ def _side(values: Numbers, given: int | None, key: str, name: str) -> int:
 
 
 def _zero_events(columns: Columns, name: str) -> tuple[str, ...]:
-    """A note on events of which all columns are 0, but for the first; MediaError if they are many.
-    They are parts of a file that were never written, or were lost."""
-    zero = np.flatnonzero(columns.t == 0)
-    others = (columns.x, columns.y, columns.p)
-    count = int(np.logical_and.reduce([column[zero] == 0 for column in others]).sum()) - 1
+    """A note on events that were never written or were lost: of which all columns are 0, but for
+    the first, or x and y of many in a row.  MediaError if they are many."""
+    zero = np.flatnonzero((columns.x == 0) & (columns.y == 0))
+    lost = (columns.t[zero] == 0) & (columns.p[zero] == 0)
+    more = repeats(zero - np.arange(len(zero)), MAX_CORNER)
+    lost[more] = lost[more - 1] = True
+    count, what = int(lost.sum()) - 1, "zeros in all columns, or in x and y of many in a row"
     if count > MAX_ZERO * len(columns.t):
         raise MediaError(
-            f"{name} is damaged: {count + 1:,} of its {len(columns.t):,} events are zeros in all "
-            "columns, so copy it again."
+            f"{name} is damaged: {count + 1:,} of its {len(columns.t):,} events are {what}, so "
+            "copy it again."
         )
-    return (f"{counted(count, 'event')} of {name} are zeros in all columns.",) if count > 0 else ()
+    return (f"{counted(count, 'event')} of {name} are {what}.",) if count > 0 else ()
 
 
 def _unwrap(t: Numbers, name: str) -> tuple[Times, int]:

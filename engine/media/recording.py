@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +21,13 @@ from engine.media_options import Window
 from engine.types import Events
 
 SLACK_US = 10_000  # single events may be late by so much
-BLOCK = 1 << 16  # positions in a block at least
+STEPS_BACK = (
+    f"has times that step back by more than {SLACK_US // 1000} ms and is too long to be read as a "
+    "whole: sort its events by time."
+)
+BLOCK = 1 << 16  # events in a block at least
 BLOCKS = 256  # at most: so many times are read when a recording is opened
-EDGE = 1 << 16  # positions that are read at either end
+EDGE = 1 << 16  # events that are read at either end
 TAIL = 16  # blocks in which the last event is looked for at once
 EXACT = 1 << 20  # events whose rates are exact
 Counts = npt.NDArray[np.int64]
@@ -91,6 +94,7 @@ class Indexed(Recording):
     sensor: tuple[int, int] | None = None
     notes: tuple[str, ...] = ()
     as_published = False
+    most = 0  # events that are read at once, if fewer than in other formats
 
     @abstractmethod
     def blocks(self, first: int, stop: int) -> Iterator[Columns]:
@@ -134,7 +138,7 @@ class Indexed(Recording):
         parts, total = list[Columns](), 0
         for part in found:
             total += len(part.t)
-            event_columns.refuse_many(total, self.name)
+            event_columns.refuse_many(total, self.name, self.most)
             parts.append(part)
         columns = self.finished(Columns.joined(parts)) if total else None
         if window and not (columns and len(columns.t)):
@@ -157,22 +161,22 @@ class OutOfOrder(Exception):
 
 
 class Ascending(Indexed):
-    """Read by position: an event's number, or a byte of a text.
+    """Read by the numbers of events.
 
     Times ascend in nearly all recordings, so samples of them are an index.  A recording whose times
     step back by more than the slack is read as a whole.
     """
 
-    piece = 1 << 20  # positions that are read at once
+    piece = 1 << 20  # events that are read at once
     floats = False  # whether the times are floats without a unit
 
     def __init__(self, name: str, size: int) -> None:
-        """`size` positions; `columns` and `times` of the format must work already."""
+        """`size` events; `columns` and `times` of the format must work already."""
         if not size:
             raise MediaError(f"{name} holds 0 events: pick another recording.")
         self.name, self.size = name, size
         block = max(BLOCK, -(-size // BLOCKS))
-        self._places = sorted({*map(self.place, range(0, size, block)), size})
+        self._places = [*range(0, size, block), size]
         head, tail = self.times(0, min(EDGE, size)), self.times(max(size - EDGE, 0), size)
         self.first, self.last = int(head.min()), int(tail.max())
         starts = [self.times(place, place + 1) for place in self._places[:-1]]
@@ -181,25 +185,15 @@ class Ascending(Indexed):
         ordered = all(late(times) <= SLACK_US for times in (head, samples, tail))
         self._ascends = ordered and self.first <= int(samples.min())
         if self._ascends:
-            event_columns.refuse_other_units(
-                self.count(0, size), self.duration_us(), self.floats, name
-            )
+            event_columns.refuse_other_units(size, self.duration_us(), self.floats, name)
 
     @abstractmethod
     def columns(self, first: int, last: int) -> Columns:
-        """The events of these positions; MediaError if they are damaged."""
+        """The events of these numbers; MediaError if they are damaged."""
 
     @abstractmethod
     def times(self, first: int, last: int) -> Times:
         """Only their times in microseconds."""
-
-    def place(self, position: int) -> int:
-        """The position of the first event from this one on."""
-        return position
-
-    def count(self, first: int, last: int) -> int:
-        """The number of events between two positions."""
-        return last - first
 
     def ordered(self) -> Recording:
         """Itself, or the recording as a whole."""
@@ -218,7 +212,7 @@ class Ascending(Indexed):
 
     def _pieces(self, at: int, end: int) -> Iterator[Columns]:
         while at < end:
-            after = min(self.place(at + self.piece), end)
+            after = min(at + self.piece, end)
             yield self.columns(at, after)
             at = after
 
@@ -236,20 +230,15 @@ class Ascending(Indexed):
             low, high = self._places[block : block + 2]
             while low < high:
                 middle = (low + high) // 2
-                at = self.place(middle)
-                found = self.times(at, at + 1)
-                if len(found) and found[0] < time:
+                if self.times(middle, middle + 1)[0] < time:
                     low = middle + 1
                 else:
                     high = middle
             places.append(max(low, places[-1]))
-        return np.cumsum([self.count(*pair) for pair in pairwise(places)], dtype=np.int64)
+        return np.array(places[1:], np.int64)
 
     def as_whole(self) -> Whole:
-        if self.count(0, self.size) > event_columns.MAX_EVENTS:
-            raise MediaError(
-                f"{self.name} has times that step back by more than {SLACK_US // 1000} ms and is "
-                "too long to be read as a whole: sort its events by time."
-            )
+        if self.size > event_columns.MAX_EVENTS:
+            raise MediaError(f"{self.name} {STEPS_BACK}")
         columns = Columns.joined(list(self._pieces(0, self.size)))
         return Whole(self.finished(columns), self.name)

@@ -231,7 +231,7 @@ def test_a_late_event_beside_an_overflow(tmp_path: Path) -> None:
 
 def test_shuffled_times_are_no_overflow(tmp_path: Path) -> None:
     times = np.random.default_rng(0).permutation(65_536).astype(np.uint16)
-    others = {key: np.zeros(65_536, np.uint8) for key in "xyp"}
+    others = {key: np.ones(65_536, np.uint8) for key in "xyp"}
     found = events.read(saved(tmp_path, t=times, **others))
     np.testing.assert_array_equal(found.t, times)
     assert not any("overflowed" in warning for warning in found.warnings)

@@ -14,23 +14,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from engine.errors import MediaError
-from engine.media import media_files
-from engine.media.event_columns import Columns, Numbers, Times
+from engine.media import event_columns, media_files
+from engine.media.event_columns import MAX_ZERO, Columns, Numbers, Times
 from engine.media.readers.column_names import MICROSECONDS, UNITS, known, microseconds, with_unit
-from engine.media.recording import Ascending, Recording
-from engine.plain_files import reason
+from engine.media.recording import SLACK_US, STEPS_BACK, Counts, Indexed, Recording, Whole, late
 from engine.quoting import count as counted
 from engine.quoting import listed, quoted
 
 HEAD = 1 << 16  # bytes in which the names are looked for
 MAX_LINE = 4096  # bytes
-COUNTED = 8 << 20  # bytes whose lines are counted one by one
+PIECE = 4 << 20  # bytes that are parsed at once
+KEPT = 1 << 24  # events that are read at once: about 1 GB
 MAX_COLUMNS = 64
+MORE = "more"  # a column for values behind the last one
 MAX_DIGITS = 19  # of a whole number in 64 bits
 _SIDE = re.compile(r"([xy])@([0-9]{1,5})")
 
@@ -49,128 +50,120 @@ class Layout:
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    data = media_files.large(path, None)
-    with media_files.opened(data) as file:
-        layout = _layout(file.read(HEAD), name)
-        yield _Text(file, layout, len(data), name).ordered()
+    with media_files.opened(media_files.large(path, None)) as file:
+        yield _Text(file, _layout(file.read(HEAD), name), name).ordered()
 
 
-class _Text(Ascending):
-    """Events by the position of a byte behind the line of names."""
+class _Text(Indexed):
+    """One block, the file, of which each line is read.  A file of more than KEPT events is parsed
+    again for each window."""
 
-    piece = 4 << 20
-
-    def __init__(self, file: BinaryIO, layout: Layout, size: int, name: str) -> None:
-        self._file, self._layout, self.name = file, layout, name
-        self.size = size - layout.start
-        tail = self._bytes(max(self.size - HEAD, 0), self.size)
-        self.size -= len(tail) - len(tail.rstrip())
-        if not layout.unit:
-            self.notes = (f"The times of {name} have no unit and are taken as microseconds.",)
+    def __init__(self, file: BinaryIO, layout: Layout, name: str) -> None:
+        self._file, self._layout, self.name, self.most = file, layout, name, KEPT
         if len(layout.sides) == 2:
             self.sensor = layout.sides["x"], layout.sides["y"]
-        super().__init__(name, self.size)
+        self._kept, total, back, floats = list[Columns](), 0, 0, False
+        self.first, self.last = 2**62, -(2**62)
+        for part in self.blocks(0, 1):
+            total += len(part.t)
+            self._kept = [*self._kept, part] if total <= KEPT else []
+            low = int(part.t.min())
+            back = max(back, late(part.t), self.last - low)
+            self.first, self.last = min(self.first, low), max(self.last, int(part.t.max()))
+            floats |= part.t.dtype.kind == "f"
+        if not total:
+            raise MediaError(f"{name} holds 0 events: pick another recording.")
+        if total > KEPT:
+            event_columns.refuse_other_units(total, self.duration_us(), floats, name)
+            if back > SLACK_US:  # or a counter that overflows
+                raise MediaError(f"{name} {STEPS_BACK}")
+        self.low, self.high = np.array([[self.first], [self.last]])
 
-    def place(self, position: int) -> int:
-        """The position of the first line that begins there or later and is not empty."""
-        if position <= 0:
-            return 0
-        before = self._bytes(position - 1, min(position + MAX_LINE, self.size))
-        at = before.find(b"\n")
-        if at < 0:
-            if len(before) > MAX_LINE:
-                raise self._wrong(f"a line of more than {MAX_LINE:,} bytes")
-            return self.size
-        return position + at + len(before[at + 1 :]) - len(before[at + 1 :].lstrip(b"\r\n"))
+    def ordered(self) -> Recording:
+        return Whole(self.finished(Columns.joined(self._kept)), self.name) if self._kept else self
 
-    def count(self, first: int, last: int) -> int:
-        """Exact up to 8 MB.  Above, the length of lines in 16 samples gives the number."""
-        begin, end = self.place(first), self.place(last)
-        if end - begin <= COUNTED:
-            return self._bytes(begin, end).count(b"\n") + (begin < end == self.size)
-        piece = COUNTED // 128
-        starts = np.linspace(begin, end - piece, 16).astype(int).tolist()
-        lines = sum(self._bytes(at, at + piece).count(b"\n") for at in starts)
-        return round((end - begin) * lines / (16 * piece))
+    def blocks(self, first: int, stop: int) -> Iterator[Columns]:
+        at, total, lost, example = self._layout.start, 0, 0, ""
+        while data := self._lines(at):
+            part, others = self._parsed(data)
+            at, total, lost = at + len(data), total + len(part.t), lost + len(others)
+            if lost and not example:
+                row = others.iloc[0].dropna()
+                example = quoted((self._layout.separator or " ").join(map(str, row)))
+            what = f"{counted(lost, 'line')} without an event, such as {example}"
+            if lost > MAX_ZERO * (total + lost):
+                raise MediaError(
+                    f"{self.name} has {what}: give every event a line with a number of up to "
+                    f"{MAX_DIGITS} digits for each of its {self._layout.fields} columns."
+                )
+            if len(part.t):
+                yield part
+        unit = f"The times of {self.name} have no unit and are taken as microseconds."
+        self.notes = () if self._layout.unit else (unit,)
+        self.notes += (f"Left out of {self.name}: {what}.",) if lost else ()
 
-    def times(self, first: int, last: int) -> Times:
-        layout, times = self._layout, list[int | float]()
-        for line in self._bytes(self.place(first), self.place(last)).split(b"\n"):
-            fields = line.decode("latin-1").strip().split(layout.separator or None)
-            if not line.strip():
-                continue
-            self._check_fields(len(fields))
-            stored = fields[layout.places["t"]].strip()
-            try:
-                whole = stored.lstrip("-").isdigit() and len(stored) < MAX_DIGITS
-                times.append(int(stored) if whole else float(stored))
-            except ValueError:
-                raise self._wrong(f"t = {quoted(stored)} in a line of events") from None
-        found = np.array(times)
-        self.floats |= not layout.unit and found.dtype.kind == "f"
-        return self._us(found).astype(np.int64)
+    def counts(self, times: Times) -> Counts:
+        each = [np.searchsorted(np.sort(part.t), times) for part in self.blocks(0, 1)]
+        return np.asarray(np.sum(each, axis=0), np.int64)
 
-    def columns(self, first: int, last: int) -> Columns:
+    def _lines(self, at: int) -> bytes:
+        """The next whole lines of the file, from a place on."""
+        self._file.seek(at)
+        data, rest = self._file.read(PIECE), self._file.readline(MAX_LINE + 1)
+        if len(rest) > MAX_LINE:
+            raise MediaError(
+                f"{self.name} has a line of more than {MAX_LINE:,} bytes: give every event a line."
+            )
+        return data + rest
+
+    def _parsed(self, data: bytes) -> tuple[Columns, Any]:
+        """The events of whole lines, and a table of the lines that are neither events nor blank.
+        An event has a finite number for each column."""
         import pandas as pd  # takes longer than opening a file
 
-        layout = self._layout
-        try:
-            table = pd.read_csv(
-                io.BytesIO(self._bytes(first, last)),
-                sep=layout.separator or r"\s+",
-                header=None,
-                index_col=False,
-                na_filter=False,
-                float_precision="round_trip",
-                low_memory=False,
-                skipinitialspace=True,
-                quoting=3,  # csv.QUOTE_NONE
-                encoding="latin-1",
-            )
-        except ValueError as error:  # pandas' own errors are ValueErrors
-            wrong = f"a line that does not fit its columns ({reason(error)})"
-            raise self._wrong(wrong) from error
-        self._check_fields(table.shape[1])
-        x, y, t, p = (self._numbers(table[layout.places[key]].to_numpy(), key) for key in "xytp")
-        return Columns(x, y, self._us(t), p)
-
-    def _numbers(self, values: Numbers, key: str) -> Numbers:
-        """The values of a column, in few bytes; MediaError if one is no number."""
-        if values.dtype.kind == "O":
-            import pandas as pd
-
-            numbers = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(np.float64)
-            worst = np.where(np.isnan(numbers), np.inf, np.abs(numbers)).argmax()
-            value = quoted(str(values[int(worst)]))
-            raise self._wrong(f"{key} = {value} in a line of events")
-        small = values.astype(np.int32) if values.dtype.kind == "i" and key != "t" else values
-        return small if np.array_equal(small, values) else values
+        layout, extra = self._layout, self._layout.fields
+        # pandas drops values behind the last column without a word.  A line in front with one
+        # value too many gives them a column, which is empty in the lines of events.
+        front = (layout.separator or " ").join("0" * (extra + 1)).encode() + b"\n"
+        table = pd.read_csv(
+            io.BytesIO(front + data.replace(b"\0", b"?")),  # a zero byte would end a value
+            engine="c",
+            sep=layout.separator or r"\s+",
+            header=None,
+            names=[*map(str, range(extra)), MORE],
+            usecols=[*layout.places.values(), extra],
+            index_col=False,
+            keep_default_na=False,
+            na_values={MORE: [""]},
+            float_precision="round_trip",
+            low_memory=False,
+            skipinitialspace=True,
+            quoting=3,  # csv.QUOTE_NONE
+            encoding="latin-1",
+        ).iloc[1:]
+        words = {"True": "1", "False": "0"}
+        columns = {key: table[str(layout.places[key])].replace(words) for key in "xytp"}
+        whole = table[MORE].isna()
+        for column in columns.values():
+            whole &= pd.to_numeric(column, errors="coerce").abs() < 2**62
+        x, y, t, p = (
+            pd.to_numeric(column[whole], downcast=None if key == "t" else "integer").to_numpy()
+            for key, column in columns.items()
+        )
+        return Columns(x, y, self._us(t), p), table[~whole].astype(object)
 
     def _us(self, values: Numbers) -> Numbers:
         unit = self._layout.unit
-        if values.dtype.kind in "iu" and unit in ("", "us"):
-            return values
-        if not unit and (values != np.trunc(values)).any():
+        if values.dtype.kind in "biu" and unit in ("", "us"):
+            return values.astype(np.int64)
+        if unit:
+            return microseconds(values, MICROSECONDS[unit], self.name)
+        if (values != np.trunc(values)).any():
             raise MediaError(
                 f"{self.name} has times with fractions and no unit for them: name the column t_s "
                 "if they are seconds, or t_us."
             )
-        return microseconds(values, MICROSECONDS[unit or "us"], self.name)
-
-    def _check_fields(self, count: int) -> None:
-        if count != self._layout.fields:
-            names = counted(self._layout.fields, "column")
-            raise self._wrong(f"a line of {counted(count, 'value')} and names {names}")
-
-    def _wrong(self, what: str) -> MediaError:
-        return MediaError(
-            f"{self.name} has {what}: give every event a line with a number of up to {MAX_DIGITS} "
-            "digits for each column."
-        )
-
-    def _bytes(self, first: int, last: int) -> bytes:
-        self._file.seek(self._layout.start + first)
-        return self._file.read(max(last - first, 0))
+        return values
 
 
 def _layout(head: bytes, name: str) -> Layout:

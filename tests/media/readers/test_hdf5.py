@@ -282,6 +282,25 @@ def refused(path: Path) -> str:
     return refusal(path)
 
 
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("half", [slice(0, 4500), slice(4500, 9000)])
+@pytest.mark.parametrize("fill", [0, 1])
+def test_chunks_that_were_never_written(
+    tmp_path: Path, column: str, half: slice, fill: int
+) -> None:
+    true, path = table(9000), tmp_path / "a.h5"
+    for written in (half, slice(0, 9000)):
+        with h5py.File(path, "w") as file:
+            for key in COLUMNS:
+                place = written if key == column else slice(0, 9000)
+                how = {"chunks": (900,), "fillvalue": fill}
+                file.create_dataset(f"events/{key}", (9000,), true[key].dtype, **how)
+                file[f"events/{key}"][place] = true[key][place]
+        if written is half:
+            assert f"'events/{column}' of 9,000 values, of which a part was never" in refused(path)
+    assert same(events.read(path), true)
+
+
 def test_missing_groups_are_listed(tmp_path: Path) -> None:
     path = saved(tmp_path / "a.h5", table(10), {"x": "events/x", "t": "events/t"})
     assert "no group with the arrays x, y, t and p (found: events, events/t" in refused(path)

@@ -106,7 +106,17 @@ def test_what_is_refused(tmp_path: Path, head: bytes, words: tuple[int, ...], re
 
 def test_an_overflow_inside_a_block_and_between_blocks(tmp_path: Path) -> None:
     lap = 1 << 24
-    words = (HIGH | 4095, COLUMN, HIGH, COLUMN, HIGH | 4095, COLUMN, *[LOW] * 5000, HIGH, COLUMN)
+    words = (
+        HIGH | 4095,
+        COLUMN,
+        HIGH,
+        COLUMN,
+        HIGH | 4095,
+        COLUMN,
+        *[LOW, LOW | 1] * 2500,
+        HIGH,
+        COLUMN,
+    )
     found = read(raw(tmp_path, EVT3, *words))
     assert found.t.tolist() == [lap - 4096, lap, 2 * lap - 4096, 2 * lap]
 

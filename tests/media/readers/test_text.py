@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import event_columns, events, readers, recording
+from engine.media import event_columns, events, readers
 from engine.media.readers import text
 from engine.media_options import Window
+from engine.types import Events
 from tests.media.readers.streams import Table, binned, refusal, same, table, windows_agree
 
 
@@ -116,22 +117,23 @@ BAD = {
     "only names": ("t,x,y,p\n", "holds 0 events"),
     "only comments": ("# t,x,y,p\n", "holds 0 events"),
     "seconds without a unit": ("t,x,y,p\n0.001,1,2,1\n0.002,1,2,1\n", "name the column t_s"),
-    "words": ("t,x,y,p\n0,1,2,1\nfoo,1,2,1\n", "has t = 'foo' in a line of events"),
-    "a short line": (
-        "t,x,y,p\n0,1,2,1\n5,1\n7,1,2,1\n",
-        "a line of 2 values and names 4 columns|in a line of events",
-    ),
-    "a long line": ("t,x,y,p\n0,1,2,1\n5,1,2,1,1\n", "does not fit its columns|names 4"),
-    "an empty value": ("t,x,y,p\n0,1,2,1\n5,,2,1\n", "has x = '' in a line"),
+    "words": ("t,x,y,p\n0,1,2,1\nfoo,1,2,1\n", "1 line without an event, such as 'foo,1,2,1'"),
+    "a short line": ("t,x,y,p\n0,1,2,1\n5,1\n7,1,2,1\n", "such as '5,1,,': .* its 4 columns"),
+    "a long line": ("t,x,y,p\n0,1,2,1\n5,1,2,1,1\n", "such as '5,1,2,1,1"),
+    "an empty value": ("t,x,y,p\n0,1,2,1\n5,,2,1\n", "such as '5,,2,1'"),
     "a fraction of a pixel": ("t,x,y,p\n0,1.5,2,1\n5,1,2,1\n", "x = 1.5 at event 0"),
     "a negative pixel": ("t,x,y,p\n0,-1,2,1\n5,1,2,1\n", "x = -1"),
     "a distant pixel": ("t,x,y,p\n0,5000,2,1\n5,1,2,1\n", "x = 5,000"),
     "outside the sensor": ("t,x@64,y@48,on\n0,64,2,1\n5,1,2,1\n", "width 64"),
     "a polarity of 2": ("t,x,y,p\n0,1,2,2\n5,1,2,1\n", "polarity 2"),
-    "an endless line": ("t,x,y,p\n" + "1," * 100_000, "line of more than|does not fit"),
-    "a huge time": ("t,x,y,p\n" + "9" * 40 + ",1,2,1\n", "in a line of events|a time of"),
-    "25 digits": ("t,x,y,p\n0,1,2,1\n5," + "7" * 25 + ",2,1\n", "x = '7{25}' .* up to 19 digits"),
-    "not a time": ("t_s,x,y,p\ninf,1,2,1\n2,1,2,1\n", "a time of inf"),
+    "an endless line": ("t,x,y,p\n" + "1," * 100_000, "such as '1,1,1,1,1'"),
+    "an endless file": ("t,x,y,p\n" + "1," * 3_000_000, "a line of more than 4,096 bytes"),
+    "a huge time": ("t,x,y,p\n" + "9" * 40 + ",1,2,1\n", "such as '9{40},1,2,1'"),
+    "25 digits": (
+        "t,x,y,p\n0,1,2,1\n5," + "7" * 25 + ",2,1\n",
+        "such as '5,7{25},2,1': .* up to 19 digits",
+    ),
+    "not a time": ("t_s,x,y,p\ninf,1,2,1\n2,1,2,1\n", "such as 'inf,1,2,1'"),
 }
 
 
@@ -157,9 +159,78 @@ def test_binary_data_is_no_text(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_cut_off(tmp_path: Path) -> None:
-    path = saved(tmp_path / "a.csv", table(500))
-    path.write_bytes(path.read_bytes()[:-5])
-    refusal(path)
+    true = table(500)
+    path = saved(tmp_path / "a.csv", true)
+    path.write_bytes(path.read_bytes()[:-3])
+    found = events.read(path)
+    assert same(found, {key: values[:-1] for key, values in true.items()})
+    assert any(
+        "Left out of" in note and ": 1 line without an ev" in note for note in found.warnings
+    )
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", " "])
+@pytest.mark.parametrize("blank", ["", "   ", "\r", "\t"])
+@pytest.mark.parametrize("place", [1, 2, 2000, 4001])
+def test_blank_lines_are_skipped(tmp_path: Path, separator: str, blank: str, place: int) -> None:
+    """Of 60,000 events with such a line 4,000 to 48,000 were lost without a word."""
+    true = table(4000)
+    path = saved(tmp_path / "a.csv", true, separator.join(("t", "x", "y", "p")), separator)
+    lines = path.read_text().split("\n")
+    path.write_text("\n".join([*lines[:place], blank, *lines[place:]]))
+    found = events.read(path)
+    assert same(found, true)
+    left_out = [note for note in found.warnings if "Left out" in note]
+    assert len(left_out) == (blank == separator == "\t")  # there it is a line of two empty values
+
+
+@pytest.mark.parametrize("line", ["foo", "5", "# a comment", "t,x,y,p", "1,2,3,1,9", "1,,3,1"])
+@pytest.mark.parametrize("few", [False, True])  # such files are parsed again for a window
+def test_lines_without_an_event_are_noted(
+    tmp_path: Path, line: str, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "KEPT", 3000 if few else 1 << 24)
+    monkeypatch.setattr(text, "PIECE", 7000)
+    true = table(4000)
+    path = saved(tmp_path / "a.csv", true)
+    lines = path.read_text().split("\n")
+    path.write_text("\n".join([*lines[:1500], line, *lines[1500:3000], line, *lines[3000:]]))
+    for window in (Window(0, 500_000), Window(700_000, 300_000)):
+        found = events.read(path, window)
+        assert same(found, event_columns.cut(events_of(true), window, ""))
+        (note,) = (note for note in found.warnings if "Left out" in note)
+        assert f"a.csv: 2 lines without an event, such as '{line[:5]}" in note
+    path.write_text("\n".join([*lines[:1500], *[line] * 41, *lines[1500:]]))
+    assert "a.csv has 41 lines without an event" in refusal(path)
+
+
+def events_of(true: Table) -> Events:
+    return Events(**true, width=120, height=90)
+
+
+def test_zero_bytes_are_no_digits(tmp_path: Path) -> None:
+    """Beyond the head; in the head they say that the file is no text."""
+    path = saved(tmp_path / "a.csv", table(8000))
+    good = path.read_bytes()
+    assert len(good) > text.HEAD
+    path.write_bytes(good + b"2000001,1\0002,3,1\n")
+    assert any("such as '2000001,1?2,3,1'" in note for note in events.read(path).warnings)
+    path.write_bytes(good + bytes(5_000_000))
+    assert "a line of more than 4,096 bytes" in refusal(path)
+
+
+def test_polarity_in_words(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.csv", table(500) | {"p": table(500)["p"] > 0})
+    assert same(events.read(path), table(500))
+    path.write_text(path.read_text() + "foo\n")
+    assert same(events.read(path), table(500))
+
+
+def test_short_recordings_with_a_wrong_line_have_no_floats(tmp_path: Path) -> None:
+    true = table(500, span_us=900)
+    path = saved(tmp_path / "a.csv", true)
+    path.write_text(path.read_text() + "foo\n")
+    assert same(events.read(path), true)
 
 
 def test_other_polarities_and_times(tmp_path: Path) -> None:
@@ -180,25 +251,19 @@ def test_other_polarities_and_times(tmp_path: Path) -> None:
 def test_pieces_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     true = table(4000)
     path = saved(tmp_path / "a.csv", true)
-    monkeypatch.setattr(recording.Ascending, "piece", 1000)
+    monkeypatch.setattr(text, "PIECE", 1000)
     assert same(events.read(path), true)
-    monkeypatch.setattr(recording, "BLOCK", 2000)
-    monkeypatch.setattr(event_columns, "MAX_EVENTS", 3000)
+    monkeypatch.setattr(text, "KEPT", 3000)
     assert "more than 3,000 events, the most that are read at once" in refusal(path)
-    assert len(events.read(path, Window(0, 500_000))) < 3000
-
-
-def test_lines_of_long_files_are_counted_by_samples(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    true = table(50_000)
-    path = saved(tmp_path / "a.csv", true)
-    wanted = binned(true["t"], 5)
-    monkeypatch.setattr(text, "COUNTED", 64_000)
+    for window in (Window(0, 500_000), Window(600_000, 500_000)):
+        assert same(events.read(path, window), event_columns.cut(events_of(true), window, ""))
     with readers.opened(path, "a.csv") as opened:
-        found = opened.rates(5)
-    assert found.tolist() != wanted  # the control: samples were used
-    np.testing.assert_allclose(found, wanted, rtol=0.05)
+        assert opened.duration_us() == int(true["t"].max())
+        assert opened.rates(7).tolist() == binned(true["t"], 7)
+        with pytest.raises(MediaError, match="no events in the window"):
+            opened.events(Window(3_000_000, 1))
+    back = saved(tmp_path / "b.csv", true | {"t": np.roll(true["t"], 2000)})
+    assert "step back by more than 10 ms and is too long" in refusal(back, Window(0, 1000))
 
 
 def test_a_comment_of_text_is_no_header_of_prophesee(tmp_path: Path) -> None:

@@ -142,3 +142,36 @@ def test_few_events_of_zeros_are_noted(tmp_path: Path) -> None:
         assert len(noted) == (count > 1)
     values["x"][:40] = values["y"][:40] = values["t"][:40] = values["p"][:40] = 0
     assert "40 of its 3,000" in refusal(saved(tmp_path, "npz", values))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("columns", ["xyp", "xy"])
+@pytest.mark.parametrize("place", ["head", "middle", "tail", "all"])
+def test_places_that_were_never_written_are_refused(
+    form: str, columns: str, place: str, tmp_path: Path
+) -> None:
+    """The times are there: half of the events were drawn at (0, 0) without a word."""
+    values = table(COUNT, begin=500)
+    values["x"][values["y"] == 0] += 1  # no event at (0, 0) by chance
+    at, size = {"head": (0, 500), "middle": (900, 500), "tail": (2500, 500), "all": (0, COUNT)}[
+        place
+    ]
+    for key in columns:
+        values[key][at : at + size] = 0
+    path = saved(tmp_path, form, values)
+    for window in (None, Window(0, 3_000_000)):
+        text = refusal(path, window)
+        assert f"{size:,} of its 3,000 events are zeros in all columns, or in x and y" in text
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_hundred_events_in_a_corner_are_read(form: str, tmp_path: Path) -> None:
+    values = table(COUNT)
+    values["x"][values["y"] == 0] += 1
+    values["x"][500:600] = values["y"][500:600] = 0
+    found = events.read(saved(tmp_path, form, values))
+    assert same(found, values) and not any("zeros" in note for note in found.warnings)
+    values = table(20_000)
+    values["x"][500:650] = values["y"][500:650] = 0
+    found = events.read(saved(tmp_path, form, values))
+    assert any("many in a row" in note for note in found.warnings)
