@@ -67,9 +67,15 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
+def one_line(text: str) -> str:
+    """A name from a file, as pages, charts and terminals can show it: control characters, line
+    ends and non-characters are replaced."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def shown(path: object, most: int = MAX_CHARS) -> str:
     """A path in at most `most` characters, without control characters; its end is kept."""
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(path))
+    text = one_line(str(path))
     return text if len(text) <= most else f"...{text[3 - most :]}"
 
 

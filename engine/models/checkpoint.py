@@ -15,7 +15,7 @@ from engine.errors import ModelUnavailable, SettingsError
 from engine.models import quantization, supported
 from engine.models.checkpoint_files import check_settings, read_json, weight_files
 from engine.models.families import ANY_FAMILY, FAMILIES
-from engine.quoting import quoted, shown
+from engine.quoting import one_line, quoted, shown
 from engine.types import VARIANT_MARK, MediaKind, Pixels
 
 Quantization = Literal["8bit", "4bit"]
@@ -121,7 +121,7 @@ def _entry(given: Any, path: Path) -> ModelEntry:
     family = row.family or _family_of(row.name, local)
     fields = msgspec.structs.asdict(row)
     kind = fields.pop("shows") or FAMILIES[family].kind
-    fields |= {"label": row.label or row.name, "family": family}
+    fields |= {"label": one_line(row.label or row.name), "family": family}
     return ModelEntry(**fields, kind=kind, folder=folder)
 
 

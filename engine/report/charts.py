@@ -1,12 +1,14 @@
 """The charts of pages and reports, each as an Altair chart and as text for screen readers.
 
-A page draws a chart with st.altair_chart(width="stretch"), a file with svg().  A height includes
+A page draws a chart with st.altair_chart(width="stretch"), a file with svgs().  A height includes
 the axis and the legend.  Importing this module imports Altair, which is slow.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,7 +16,6 @@ from typing import Any
 
 import altair as alt
 import pandas as pd
-import vl_convert
 
 from engine.analysis.choice_accuracy import ChoiceAccuracy
 from engine.analysis.compared import PARTS, StageTimes, segments
@@ -58,17 +59,41 @@ def theme() -> alt.theme.ThemeConfig:
     return {"config": {"axisQuantitative": {"tickCount": 5}, "text": {"fontSize": 12}}}
 
 
-def svg(chart: Chart) -> str:
-    """The chart as SVG without scripts or requests, in the text colour of its page; every word in
-    it is escaped."""
-    spec = chart.to_dict()
+# Reads a chart a line, writes its SVG as JSON, or "" for one that cannot be drawn.
+_DRAW = """import json, sys, vl_convert
+version = sys.argv[1] if sys.argv[1] in vl_convert.get_vegalite_versions() else None  # its newest
+for chart in sys.stdin:
+    try:
+        drawn = vl_convert.vegalite_to_svg(chart, version, allowed_base_urls=[])
+    except ValueError:
+        drawn = ""
+    print(json.dumps(drawn), flush=True)
+"""
+
+
+def svgs(charts: Sequence[Chart]) -> list[str]:
+    """Each chart as SVG without scripts or requests, in the text colour of its page, every word in
+    it escaped; "" for a chart that cannot be drawn.
+
+    They are drawn in another process: some characters make the library end its process.
+    """
+    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    command = [sys.executable, "-P", "-c", _DRAW, version]
+    specs, found = [json.dumps(_for_file(chart)) for chart in charts], list[str]()
+    while len(found) < len(specs):
+        rest = "\n".join(specs[len(found) :])
+        done = subprocess.run(command, input=rest, capture_output=True, text=True)
+        found += map(json.loads, done.stdout.splitlines())
+        found += [""] * (len(found) < len(specs))  # the one at which the process ended
+    return found
+
+
+def _for_file(chart: Chart) -> dict[str, Any]:
+    spec: dict[str, Any] = chart.to_dict()
     spec |= {"width": WIDTH, "autosize": {"type": "fit", "contains": "padding"}}
     # The font of a browser may be wider than the one that labels are measured with.
     spec |= {"padding": {"left": 24, "right": 12, "top": 5, "bottom": 5}}
-    spec |= {"background": "transparent", "config": _CONFIG | spec["config"]}
-    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    known = version if version in vl_convert.get_vegalite_versions() else None  # None: its newest
-    return str(vl_convert.vegalite_to_svg(json.dumps(spec), known, allowed_base_urls=[]))
+    return spec | {"background": "transparent", "config": _CONFIG | spec["config"]}
 
 
 def _rows(field: str, names: Iterable[str]) -> alt.Y:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from textwrap import indent
 
 import msgspec
@@ -21,6 +21,7 @@ from engine.report.blocks import (
     ChartBlock,
     Contents,
     Heading,
+    Paragraph,
     ReportTable,
 )
 
@@ -117,7 +118,26 @@ def html(title: str, blocks: Sequence[Block]) -> str:
     from engine.viewing import seen_markup  # imports much that other drawers do not need
 
     page = _templates().get_template("document.html.jinja")
-    return page.render(title=title, blocks=blocks, seen_style=Markup(seen_markup.STYLE)) + "\n"
+    style = Markup(seen_markup.STYLE)
+    return page.render(title=title, blocks=_pictures(blocks), seen_style=style) + "\n"
+
+
+def _pictures(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks with charts as markup: SVG is Markup, other trusted HTML a plain text.  A chart
+    that cannot be drawn is left out for its words."""
+    from engine.report.charts import svgs
+
+    made = [block.draw() if isinstance(block, ChartBlock) else "" for block in blocks]
+    drawn = iter(svgs([chart for chart in made if not isinstance(chart, str)]))
+    found = list[Block]()
+    for block, chart in zip(blocks, made, strict=True):
+        if isinstance(block, ChartBlock):
+            # S704: own markup; a chart's texts are escaped where it is made.
+            markup = chart if isinstance(chart, str) else Markup(next(drawn))
+            again = ChartBlock(block.words, partial(type(markup), markup))
+            block = again if markup else Paragraph(block.words)
+        found.append(block)
+    return found
 
 
 def table_html(table: ReportTable) -> str:
@@ -143,11 +163,8 @@ def _templates() -> Environment:
 
 def _drawn(block: ChartBlock) -> tuple[bool, Markup]:
     """Whether the chart is a picture, and its markup."""
-    from engine.report.charts import svg
-
     chart = block.draw()
-    # S704: own markup; a chart's texts are escaped where it is made.
-    return not isinstance(chart, str), Markup(chart if isinstance(chart, str) else svg(chart))
+    return isinstance(chart, Markup), Markup(chart)
 
 
 def as_json(value: object) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from msgspec import MsgspecError, convert, to_builtins
 
 from engine.errors import BadInput, StoreError
 from engine.plain_files import read_json, reason
-from engine.quoting import cut, quoted, shown
+from engine.quoting import cut, one_line, quoted, shown
 from engine.storage.plan import Plan
 from engine.types import MediaKind
 
@@ -89,6 +89,8 @@ def parsed(value: Mapping[str, Any], where: str) -> Header:
     try:
         header = convert(value, Header)
         _refuse_unknown(value["plan"], to_builtins(header.plan))
+        models = (replace(model, label=one_line(model.label)) for model in header.models)
+        header = replace(header, models=tuple(models))
     except (BadInput, MsgspecError) as error:
         why = reason(error) if isinstance(error, MsgspecError) else cut(str(error).rstrip("."))
         raise StoreError(

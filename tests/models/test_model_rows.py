@@ -26,6 +26,11 @@ def write(home: Path, checkpoint: str, more: str = "") -> None:
     (home / "models.toml").write_text(row)
 
 
+def test_a_label_is_one_line_of_characters(home: Path) -> None:
+    write(home, "a/b", r'label = "a\uFFFEb\u2028c\u0085"')
+    assert registry.entry("one").label == "a\ufffdb\ufffdc\ufffd"
+
+
 def test_a_folder_tells_its_family(home: Path, tiny_folder: Path) -> None:
     for family in ("eventgpt", "video_llava", "llava"):
         shutil.copytree(tiny_folder / family, home / family)

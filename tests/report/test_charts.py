@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from engine.analysis.compared import PARTS
 from engine.analysis.metrics import BY_NAME
 from engine.media_options import window
 from engine.palette import HEAT_COLOURS, STAGE_COLOURS, family_colour
-from engine.report import charts
+from engine.report import charts, drawers
+from engine.report.blocks import ChartBlock
 from engine.storage.explanations import MomentLoss
 from engine.types import STAGES
 from engine.viewing.event_times import EventRates
@@ -63,21 +65,32 @@ def test_what_was_not_measured_is_not_told_as_0() -> None:
 
 
 def test_no_model_is_an_empty_chart() -> None:
-    assert "<svg" in charts.svg(charts.stage_bars({}))
+    assert "<svg" in charts.svgs([charts.stage_bars({})])[0]
+
+
+@pytest.mark.slow
+def test_a_chart_that_ends_the_process_costs_no_other_and_is_told_in_words() -> None:
+    """A non-character and a control character end it."""
+    names = ("good", "a\ufffeb", "a\x1bb", "fine")
+    made = [charts.stage_bars({name: TWO["A"]}) for name in names]
+    assert [bool(drawn) for drawn in charts.svgs(made)] == [True, False, False, True]
+    blocks = [ChartBlock(f"Words {number}.", partial(one.copy)) for number, one in enumerate(made)]
+    page = drawers.html("t", blocks)
+    assert page.count("<svg") == 2 and "<p>Words 1.</p>" in page
 
 
 def test_the_device_at_the_end_of_a_long_name_is_not_cut_off() -> None:
     many = [LONG.replace("da4bb7", str(number)) for number in range(6)]
-    drawn = charts.svg(charts.stage_bars(dict.fromkeys(many, TWO["A"])))
+    drawn = charts.svgs([charts.stage_bars(dict.fromkeys(many, TWO["A"]))])[0]
     assert all(f">20261121-164851-{number}<" in drawn for number in range(6))
     one = dataclasses.replace(answer(), label=LONG)
     distribution = charts.distribution(values().assign(label=LONG), {LONG: "llava"}, "total (ms)")
-    for text in (drawn, charts.svg(charts.timeline([one])), charts.svg(distribution)):
+    for text in (drawn, charts.svgs([charts.timeline([one])])[0], charts.svgs([distribution])[0]):
         assert ">Xeon Platinum 8480C, 16 threads, shared device<" in text and "…" not in text
 
 
 def test_a_file_has_the_colour_of_its_page_no_script_and_no_markup_of_others() -> None:
-    drawn = charts.svg(charts.stage_bars({"<script>x</script>": TWO["A"]}))
+    drawn = charts.svgs([charts.stage_bars({"<script>x</script>": TWO["A"]})])[0]
     assert 'fill="currentColor"' in drawn and f'width="{charts.WIDTH}' in drawn
     assert "<script" not in drawn and "http" not in drawn.replace("http://www.w3.org", "")
 
@@ -185,7 +198,7 @@ def test_intervals_have_a_row_each_marks_and_named_limits() -> None:
     chart = charts.intervals(rows, "ratio", {}, marks=marks, equal=1.0, limits={2.5: "the bound"})
     found = data(chart)
     assert marks[0] in found and {"equal": 1.0} in found and {"at": 2.5} in found
-    drawn = charts.svg(chart)
+    drawn = charts.svgs([chart])[0]
     assert ">the bound<" in drawn and ">one<" in drawn and ">group<" in drawn
     assert drawn.count("#111111") >= 2 and "#222222" in drawn  # a dot and its interval
 

@@ -96,7 +96,7 @@ def test_the_charts_rows_and_words(run: Run) -> None:
     words = charts.choice_words(found.choices, found.baselines.lines)
     assert "vl, all questions: 25.0% (" in words and f"61.25%, {PUBLISHED} (A. Author" in words
     drawn = charts.choices(found.choices, found.baselines.lines, {"ev": "eventgpt"})
-    assert "published, not run here" in charts.svg(drawn)
+    assert "published, not run here" in charts.svgs([drawn])[0]
 
 
 def test_a_column_without_any_value_is_left_out(run: Run) -> None:

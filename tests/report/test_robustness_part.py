@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.analysis import robustness
 from engine.report import drawers, export, robustness_part
 from engine.report.blocks import ChartBlock, Heading, Paragraph, ReportTable
-from engine.report.charts import svg
+from engine.report.charts import svgs
 from engine.report.report_figures import Findings
 from tests.analysis.test_robustness import run, sweep
 
@@ -24,7 +24,7 @@ def test_a_sweep_has_a_chart_and_a_table_per_measure(tmp_path: Path) -> None:
     assert "ev: 0.00 at drop:0 (0.000 to 0.000), 0.25 at drop:0.1 (" in charts[1].words
     for chart in charts:
         drawn = chart.draw()
-        assert not isinstance(drawn, str) and "<path" in svg(drawn)
+        assert not isinstance(drawn, str) and "<path" in svgs([drawn])[0]
 
 
 def test_other_runs_have_no_such_part(tmp_path: Path) -> None:

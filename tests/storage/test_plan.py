@@ -114,3 +114,9 @@ def test_a_damaged_plan_is_refused(damage: dict[str, Any]) -> None:
     stored = run_header.as_json(fabricate.header())
     with pytest.raises(StoreError, match=r"run\.json"):
         run_header.parsed(stored | {"plan": stored["plan"] | damage}, "run.json")
+
+
+def test_a_label_in_a_file_is_one_line_of_characters() -> None:
+    stored = run_header.as_json(fabricate.header())
+    stored["models"][0]["label"] = "a\x1b\r\n\ufffeb"
+    assert run_header.parsed(stored, "run.json").models[0].label == f"a{4 * chr(0xFFFD)}b"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.palette import STAGE_COLOURS
-from engine.report.charts import svg
+from engine.report.charts import svgs
 from engine.types import STAGES
 from tests.ui.verify.made import evidence
 from ui.charts import verify_charts
@@ -56,12 +56,12 @@ def test_a_stage_that_a_kind_did_not_measure_is_not_zero() -> None:
 
 
 def test_the_bound_is_drawn_on_the_sides_that_count() -> None:
-    picture = svg(BOUND.draw())  # type: ignore[arg-type]
+    picture = svgs([BOUND.draw()])[0]  # type: ignore[arg-type]
     assert ">bound 0.85<" in picture and ">bound 1.15<" in picture
 
 
 def test_every_pair_is_a_mark_and_the_axis_says_what_it_is() -> None:
     chart: Any = DOTS.draw()
     assert sorted(row["value"] for row in data(chart) if "sample" in row) == [0.99, 1.0, 1.2]
-    assert {"equal": 1.0} in data(chart) and ">with / without (ratio)<" in svg(chart)
+    assert {"equal": 1.0} in data(chart) and ">with / without (ratio)<" in svgs([chart])[0]
     assert "3 pairs" in DOTS.words and "bound 0.85 and 1.15" in DOTS.words
