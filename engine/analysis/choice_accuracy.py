@@ -102,7 +102,7 @@ def compare_all(table: pd.DataFrame) -> tuple[ChoicePair, ...]:
         if both.empty or not perturbed_alike(table, a, b):
             continue
         values = both["value"] - both["value_b"]
-        difference = clustered_difference(values.tolist(), _clusters(both))
+        difference = clustered_difference(values.tolist(), both["sequence"].tolist())
         only = float(values.clip(lower=0).sum()), float((-values).clip(lower=0).sum())
         found.append(ChoicePair(a, b, difference, *only, _verdict(difference, 0.0)))
     return tuple(found)
@@ -120,7 +120,7 @@ def _right(lines: pd.DataFrame, column: str = "choice") -> pd.DataFrame:
     """A line per question: sequence, and the mean of its repeats' right answers (value)."""
     right = (lines[column] == lines["right_letter"]).astype(float)
     grouped = lines.assign(value=right).groupby("sample", sort=False)
-    return grouped.agg(sequence=("sequence", "first"), value=("value", "mean"))
+    return grouped.agg(sequence=("cluster", "first"), value=("value", "mean"))
 
 
 def _accuracy(label: str, task: str, lines: pd.DataFrame) -> ChoiceAccuracy:
@@ -159,13 +159,7 @@ def _accuracy(label: str, task: str, lines: pd.DataFrame) -> ChoiceAccuracy:
 def _share(values: pd.DataFrame) -> ClusteredShare | None:
     if values.empty:
         return None
-    return clustered_share(values["value"].tolist(), _clusters(values))
-
-
-def _clusters(values: pd.DataFrame) -> list[str]:
-    """The sequence of each question; a question without one is on its own."""
-    pairs = zip(values.index, values["sequence"], strict=True)
-    return [str(sequence or f"\0{sample}") for sample, sequence in pairs]
+    return clustered_share(values["value"].tolist(), values["sequence"].tolist())
 
 
 def _verdict(share: ClusteredShare | None, equal: float | None) -> Verdict:

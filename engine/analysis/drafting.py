@@ -205,7 +205,7 @@ def report(
     one_each = len(cycles) * alone_ms / steps if steps else 0.0  # a token step for every pass
     tokens = _mean([cycle.tokens for cycle in cycles])
     sequences = {sample.id: sample.sequence for sample in request.samples}
-    groups = [sequences.get(trial.sample, trial.sample) for trial in trials]
+    groups = [statistics.cluster_of(sequences.get(one.sample), one.sample) for one in trials]
     whole = _interval(groups, [trial.whole_ratios() for trial in trials])
     predicted = None  # from both models' separate answers
     if all(trial.draft_ids is not None for trial in trials):

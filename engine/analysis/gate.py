@@ -210,17 +210,17 @@ def _model(
             of_repeats = zip(some["repeat"].astype(int), some[metric.column], strict=True)
             turns[str(sample)][metric.name] = dict(of_repeats)
     right, sizes = accuracy(answers), answers["sample"].value_counts()
-    first = answers.drop_duplicates("sample")[["sample", "sequence", "offset"]]
+    first = answers.drop_duplicates("sample")[["sample", "cluster", "offset"]]
     samples = {
         name: SampleValues(
-            sequence=sequence or f"\0{name}",
+            sequence=cluster,
             results=int(sizes[name]),
             values=values[name],
             turns=turns[name],
             right=right.get(name),
             token_ids=ids.get(offset),
         )
-        for name, sequence, offset in first.itertuples(index=False)
+        for name, cluster, offset in first.itertuples(index=False)
     }
     devices = {
         name: ", ".join(sorted({str(one) for one in answers[name] if one}))

@@ -129,9 +129,10 @@ def paired(table: pd.DataFrame, a: str, b: str, metric: Metric) -> pd.DataFrame:
 
 
 def sample_medians(lines: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """A line (sequence, value) per sample: the median of its repeats."""
+    """A line (sequence, value) per sample: the median of its repeats.  A sample without a sequence
+    has one of its own."""
     grouped = lines[lines[metric.column].notna()].groupby("sample", sort=False)
-    return grouped.agg(sequence=("sequence", "first"), value=(metric.column, "median"))
+    return grouped.agg(sequence=("cluster", "first"), value=(metric.column, "median"))
 
 
 def _verdict(interval: Interval, equal: float) -> Verdict:

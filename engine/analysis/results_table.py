@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from engine.analysis.answer_reading import letters, likeliest, read_choice
+from engine.analysis.statistics import cluster_of
 from engine.machine.load import MachineLoad
 from engine.media_options import COUNT_SPLIT
 from engine.storage.result_rows import SPANS, ResultRow
@@ -67,8 +68,10 @@ def frame(runs: Sequence[Run], answers: bool = True, titled: bool = False) -> pd
     backend     the backend that decoded, "" without an answer; backend_asked: the requested one
     device      the type of device, and whether it was shared; shared: only the second
     node, host, address, actor: the place, for results of a cluster
-    verified    the certificate that covers the result, or the closest one; None without any
-    standing    "verified", "not covered" or "unverified"; missing: what is not covered
+    cluster     the sequence, or a name of its own for a sample without one
+    verified    the certificate that covers the result, or None
+    standing    "verified", "not covered" or "unverified"
+    missing     what is not covered; of a verified result the timing checks that stayed open
     token_ms    times of the new tokens since the run's start, an array per result
     cpu_ms      CPU time of the process during the run; only for single samples on the CPU
     load_...    the machine's load during the run (load.MachineLoad); NaN if not known
@@ -131,9 +134,10 @@ def _record(run: Run, title: str, offset: int, row: ResultRow) -> dict[str, Any]
         "offset": offset,
         "title": title,
         **{name: getattr(row, name) for name in (*OF_ROWS, *NUMBERS_OF_ROWS)},
+        "cluster": cluster_of(row.sequence, row.sample),
         "error": row.error or "",
         "group": next(group for group, of_row in groups.items() if of_row),
-        "verified": row.standing.certificate or None,
+        "verified": row.verified,
         "standing": row.standing.state,
         "missing": ", ".join(row.standing.missing),
         "backend": row.ran,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from engine.analysis.answer_reading import asked_content, is_scene, read_attributes, read_choice
-from engine.analysis.statistics import clustered_share
+from engine.analysis.statistics import cluster_of, clustered_share
 from engine.media_options import CHANGES, Change, Perturbation, swept_change
 from engine.quoting import joined, quoted
 from engine.storage import plan_words
@@ -125,7 +125,7 @@ def _judged(run: Run) -> pd.DataFrame:
     lines = [
         {
             **{name: getattr(row, name) for name in KEY},
-            "sequence": row.sequence or row.sample,
+            "sequence": cluster_of(row.sequence, row.sample),
             "family": row.family or "",
             "drawn": (row.shown or "").startswith("raw events"),
             "failed": bool(row.error),

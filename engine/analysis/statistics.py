@@ -137,6 +137,12 @@ def median_interval(
     return Interval(_middle(found, ratios), *ends, len(values), count)
 
 
+def cluster_of(sequence: str | None, sample: str) -> str:
+    """Samples of one cluster depend on each other: those of a sequence.  A sample without one
+    is a cluster of its own."""
+    return sequence or f"\x1f{sample}"  # pandas ends a text at a zero byte
+
+
 def cluster_medians(
     values: Sequence[float], groups: Sequence[Hashable] | None = None, ratios: bool = False
 ) -> Floats:

@@ -54,7 +54,7 @@ def tally(votes: Iterable[Vote], table: pd.DataFrame) -> tuple[VoteCount, ...]:
 
     Votes on answers that are not in the table do not count.
     """
-    columns = ["run", "model", "repeat", "sample", "label", "sequence"]
+    columns = ["run", "model", "repeat", "sample", "label", "cluster"]
     lines = table.loc[table["phase"] == "measured", columns].to_dict("records")
     where = {(line["sample"], voted_answer(line)): line for line in lines}
     # Per pair and kind: what is preferred, and the sequence of each vote.
@@ -65,7 +65,7 @@ def tally(votes: Iterable[Vote], table: pd.DataFrame) -> tuple[VoteCount, ...]:
             known = {"first": ("label", sides[0]["label"]), "second": ("label", sides[1]["label"])}
             key = frozenset((sides[0]["label"], sides[1]["label"])), vote.blind
             choice = known.get(vote.choice, (vote.choice, ""))
-            grouped.setdefault(key, []).append((choice, str(sides[0]["sequence"] or "")))
+            grouped.setdefault(key, []).append((choice, str(sides[0]["cluster"])))
     found = []
     for (a, b), blind in product(combinations(labels(table), 2), (True, False)):
         pair = grouped.get((frozenset((a, b)), blind), [])

@@ -161,7 +161,7 @@ def _verified(row: ResultRow) -> str:
     """Verified, not covered (and what is missing) or unverified, with the command to verify."""
     standing = row.standing
     if standing.state == "verified":
-        return f"verified: certificate {standing.name}"
+        return f"{standing.words} (certificate {standing.name}). {standing.open_timing}".rstrip()
     if standing.state == "not covered":
         return f"{standing.words} (certificate {standing.name})"
     command = certificates.command(row.model, row.backend.ran or "", row.pixels)

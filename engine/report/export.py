@@ -20,7 +20,7 @@ from engine.report.report_figures import Findings, certificate_text
 from engine.storage import run_header
 from engine.storage.run_store import Run
 
-_LEFT_OUT = ("title", "number", "offset", "token_ms", "truth")
+_LEFT_OUT = ("title", "cluster", "number", "offset", "token_ms", "truth")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

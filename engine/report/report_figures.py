@@ -215,17 +215,17 @@ def _verified(table: pd.DataFrame) -> dict[str, dict[Standing, int]]:
     counted: dict[str, dict[Standing, int]] = {}
     columns = (answered[name] for name in ("label", "standing", "verified", "missing"))
     for label, state, certificate, missing in zip(*columns, strict=True):
-        lacking = tuple(missing.split(", ")) if state == "not covered" else ()
-        standing = Standing(state, certificate if state == "verified" else None, lacking)
+        standing = Standing(state, certificate, tuple(missing.split(", ")) if missing else ())
         counter = counted.setdefault(label, {})
         counter[standing] = counter.get(standing, 0) + 1
     return counted
 
 
 def certificate_text(standing: Standing) -> str:
-    """The whole hash of the certificate, or why none covers the results."""
-    verified = standing.state == "verified" and standing.certificate
-    return verified or standing.words
+    """What is proved, with the whole hash of the certificate, or why none covers the results."""
+    if standing.state != "verified":
+        return standing.words
+    return f"{standing.words}, certificate {standing.certificate}. {standing.open_timing}".rstrip()
 
 
 def _passages(runs: Sequence[Run], table: pd.DataFrame) -> tuple[Passage, ...]:

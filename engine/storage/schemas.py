@@ -72,7 +72,8 @@ class Vote(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True):
-    """Whether a certificate covers a result, and what the closest one does not cover."""
+    """Whether a certificate covers a result; `missing`: what the closest one does not cover, or
+    which timing checks of a covering one stayed open."""
 
     state: Literal["verified", "not covered", "unverified"]
     certificate: str | None = None
@@ -85,10 +86,19 @@ class Standing(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """For a badge: "verified HASH", "not covered: sampling" or "unverified"."""
+        """What is proved, such as "same answer as generate(), timing verified" or "unverified"."""
         if self.state == "not covered":
             return f"not covered: {', '.join(self.missing)}"
-        return f"verified {self.name}" if self.state == "verified" else self.state
+        if self.state == "unverified":
+            return self.state
+        return "same answer as generate()" + ("" if self.missing else ", timing verified")
+
+    @property
+    def open_timing(self) -> str:
+        """What is not proved of a verified result's times, as a sentence; or ""."""
+        if self.state != "verified" or not self.missing:
+            return ""
+        return f"Not resolved on the verified samples: {', '.join(self.missing)}."
 
 
 UNVERIFIED = Standing("unverified")

@@ -40,7 +40,7 @@ from engine.storage.schemas import SHOWN, UNVERIFIED, Standing, Texts, checked
 from engine.types import RunRequest, RunResult
 from engine.verify import coverage
 from engine.verify.coverage import Coverage
-from engine.verify.verdict import ModelVerdicts, Verdict, VerifyRequest, verified
+from engine.verify.verdict import TIMING, ModelVerdicts, Verdict, VerifyRequest, verified
 
 __all__ = ["SHOWN"]
 FORMAT = 3
@@ -244,7 +244,8 @@ def row_of(result: RunResult) -> ResultRow:
 
 
 def certificate_status(result: RunResult) -> Standing:
-    """Whether a certificate covers a result as it ran; if not, what is not covered.
+    """Whether a certificate covers a result as it ran, and which of its timing checks stayed open;
+    if it does not, what is not covered.
 
     Certificates of other code are ignored.  The newest one for the same settings decides; if one of
     its checks failed, earlier ones do not count.  Otherwise the closest certificate of the
@@ -259,7 +260,7 @@ def certificate_status(result: RunResult) -> Standing:
             continue
         lacking += coverage.missing(_coverage(model), result)
         if not lacking:
-            return Standing("verified", str(certificate["hash"]))
+            return Standing("verified", str(certificate["hash"]), _open_timing(certificate, model))
         if closest is UNVERIFIED or len(lacking) < len(closest.missing):
             closest = Standing("not covered", str(certificate["hash"]), tuple(lacking))
     return closest
@@ -318,6 +319,12 @@ def _failed(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
     """Whether a check of this model failed; open checks do not count."""
     rows = [row for row in certificate["verdicts"] if row["model"] == model["name"]]
     return any(row["outcome"] == "failed" for row in rows)
+
+
+def _open_timing(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> tuple[str, ...]:
+    own = [row for row in certificate["verdicts"] if row["model"] == model["name"]]
+    left = {row["check"] for row in own if row["outcome"] in ("failed", "unresolved")}
+    return tuple(words for check, words in TIMING.items() if check in left)
 
 
 def _ran(result: RunResult) -> dict[str, str]:

@@ -109,6 +109,8 @@ CHECKS: dict[str, Check] = {
     "sight": Check("Effect of the input", "Does the visual input change the logits and the answer?",
         needs="decoupled"),
 }  # fmt: skip
+# Checks of times that may stay open: an answer is verified without them, its times are not.
+TIMING = {"stage3": "the time of stage 3", "observer": "the cost of the probe"}
 ONCE = frozenset(name for name, check in CHECKS.items() if check.once)
 
 

@@ -120,6 +120,10 @@ def test_samples_of_one_sequence_count_once() -> None:
     samples = tuple(Sample(one.sample, f"q{n % 2}") for n, one in enumerate(tried))
     told = drafting.sentence(drafting.report(replace(REQUEST, samples=samples), tried))
     assert "too few sequences for a conclusion (2;" in told
+    alone = replace(REQUEST, samples=tuple(Sample(one.sample, "") for one in tried))
+    assert "is faster (2.00x, 95 % interval 2.00 to 2.00, 12 samples," in drafting.sentence(
+        drafting.report(alone, tried)
+    )
     samples = tuple(Sample(one.sample, f"q{n % 6}") for n, one in enumerate(tried))
     told = drafting.sentence(drafting.report(replace(REQUEST, samples=samples), tried))
     assert "is faster" in told and "12 samples of 6 sequences" in told

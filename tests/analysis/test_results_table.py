@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,15 @@ def test_each_result_is_where_it_belongs(tmp_path: Path) -> None:
     )
     assert table.iloc[3]["total_ms"] == 30.0 and table.iloc[3]["decode_ms"] == 14.0
     assert table.iloc[3]["prefill_ms"] == 8.0 and table.iloc[3]["steps_ms"] == 6.0
+
+
+def test_the_certificate_is_named_only_where_it_covers_the_row(tmp_path: Path) -> None:
+    near = {"state": "not covered", "certificate": "c" * 64, "missing": ["sampling"]}
+    rows = [fabricate.row(standing=near), fabricate.row(sample="s2", verified="d" * 64)]
+    run = fabricate.run(tmp_path / "r", rows)
+    assert list(frame([run])["verified"]) == [None, "d" * 64]
+    lines = list(csv.DictReader("".join(export.write([run], "csv")).splitlines()))
+    assert [line["verified"] for line in lines] == ["", "d" * 64]
 
 
 def test_two_runs_of_one_model_are_told_apart(tmp_path: Path) -> None:

@@ -15,6 +15,13 @@ from tests import fabricate
 N = 12
 
 
+def test_samples_without_a_sequence_count_each(tmp_path: Path) -> None:
+    rows = [row | {"sequence": ""} for row in fabricate.pair(N)]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    (found,) = vote_counts.tally([vote(table, f"s{n}", "first") for n in range(10)], table)
+    assert found.share is not None and found.share.n == 10 and found.preferred == "ev"
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> pd.DataFrame:
     return frame([fabricate.run(tmp_path / "r", fabricate.pair(N))])
@@ -54,7 +61,7 @@ def test_blind_and_open_votes_are_counted_apart(table: pd.DataFrame) -> None:
 
 
 def test_a_sequence_counts_once_by_its_majority(table: pd.DataFrame) -> None:
-    one = table.assign(sequence=table["sequence"].where(table["sample"] == "s11", "all"))
+    one = table.assign(cluster=table["cluster"].where(table["sample"] == "s11", "all"))
     votes = [vote(one, f"s{n}", "first") for n in range(10)]
     votes += [vote(one, "s11", "second"), vote(one, "s11", "first", visit=2)]
     (found,) = vote_counts.tally(votes, one)

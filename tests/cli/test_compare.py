@@ -19,7 +19,9 @@ def test_an_unverified_answer_names_the_flags_that_verify_it() -> None:
     plain = compare._verified(replace(row, pixels="exact", backend=AskedAndRan(ran="generate")))
     assert "`python -m engine verify --models ev`" in plain
     told = compare._verified(replace(row, standing=Standing("verified", HASH)))
-    assert told.startswith("verified: certificate abab")
+    assert told == "same answer as generate(), timing verified (certificate abababababab)."
+    open_ = compare._verified(replace(row, standing=Standing("verified", HASH, ("the probe",))))
+    assert open_.startswith("same answer as generate() (") and open_.endswith(": the probe.")
 
 
 def test_a_result_beyond_its_certificate_says_what_is_missing() -> None:

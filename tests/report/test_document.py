@@ -244,7 +244,7 @@ def test_a_report_names_what_no_certificate_covers(tmp_path: Path) -> None:
 def test_where_the_figures_come_from_stands_in_it(tmp_path: Path) -> None:
     told = text(tmp_path, [fabricate.row(verified="abc123"), fabricate.row("vl")])
     for words in ("digest-of-ev", "digest-of-vl", "digest-of-data", "digest-of-code",
-                  "abc123 (n 1)", "unverified", "off: all stages were computed",
+                  "certificate abc123. (n 1)", "unverified", "off: all stages were computed",
                   "greedy, requested backend auto", "5 x 3 x 8 x 8", "3.8 KiB",
                   "preprocess -&gt; vision", "torch"):  # fmt: skip
         assert words in told, words

@@ -24,9 +24,10 @@ PREFIX_HELP = (
     "full prefill was not run for this question, so the total without cache is unknown."
 )
 VERIFIED_HELP = (
-    "The certificate with this hash proves that decoupled inference equals the model's own, for "
-    "this checkpoint, code, device and dtype. The Verify page shows what was and was not proved."
+    "Certificate {} proves that decoupled inference gives the model's own answer, for this "
+    "checkpoint, code, device and dtype. {} The Verify page shows what was and was not proved."
 )
+TIMING_HELP = "Its checks of the times passed too."
 NOT_COVERED_HELP = (
     "The model is verified, but its certificate does not cover this result: what is missing was "
     "not compared with the model's own generate()."
@@ -76,10 +77,11 @@ BUSY_HELP = (
 
 
 def certificate_badge(standing: Standing, command: str = "") -> Badge:
-    """A badge with the certificate's hash, what it does not cover, or "unverified"; `command`
-    would verify the result with its own settings."""
+    """A badge with what is proved, what is not covered, or "unverified"; `command` would verify
+    the result with its own settings."""
     if standing.state == "verified":
-        return standing.words, "green", VERIFIED_HELP
+        timing = standing.open_timing or TIMING_HELP
+        return standing.words, "green", VERIFIED_HELP.format(standing.name, timing)
     if standing.state == "not covered":
         closest = f" The closest certificate is {standing.name}." if standing.name else ""
         return standing.words, "orange", NOT_COVERED_HELP + closest
@@ -99,7 +101,7 @@ def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Bad
     """
     command = certificates.command(row.model, row.ran, row.pixels)
     words, colour, why = certificate_badge(row.standing, command)
-    found: list[Badge] = [(f"timing {words}", colour, why)]
+    found: list[Badge] = [(words, colour, why)]
     reused = row.prefix is not None and row.prefix.state == "reused"
     if reused and row.prefill:
         found.append((f"prefix reused: prefill {ms(row.prefill.ms)}", "green", PREFIX_HELP))

@@ -13,7 +13,7 @@ from engine.storage.result_rows import ResultRow
 from engine.types import RunResult
 from engine.verify import certificates
 from tests.ui.answers import CACHED, result
-from tests.ui.verify.made import PLACE, certificate
+from tests.ui.verify.made import PLACE, A, certificate, verdicts
 from ui.compare import trust_badges
 from ui.compare.trust_badges import Badge
 
@@ -40,7 +40,7 @@ def test_a_run_on_a_busy_machine_is_marked_with_its_figures() -> None:
     loaded = dataclasses.replace(quiet, waited_ms=600.0, others=1.5)
     for load, marks in ((None, []), (quiet, []), (loaded, ["busy machine"])):
         found = badges(dataclasses.replace(result(), machine_load=load))
-        assert [badge[0] for badge in found] == ["timing unverified", *marks]
+        assert [badge[0] for badge in found] == ["unverified", *marks]
     run = dataclasses.replace(result(), machine_load=quiet)
     assert badges(run, loaded, quiet)[1][0] == "busy machine"  # one of the counted runs
     assert len(badges(run, quiet)) == 1
@@ -49,11 +49,11 @@ def test_a_run_on_a_busy_machine_is_marked_with_its_figures() -> None:
 
 @pytest.mark.usefixtures("_no_certificates")
 def test_cold_and_hooked_runs_are_marked() -> None:
-    assert [b[0] for b in badges(result())] == ["timing unverified"]
+    assert [b[0] for b in badges(result())] == ["unverified"]
     marked = [b[0] for b in badges(result(cold=True, mode="hooked"))]
-    assert marked == ["timing unverified", "cold run", "hooked"]
+    assert marked == ["unverified", "cold run", "hooked"]
     fast = dataclasses.replace(result(), backend="compiled")
-    assert [b[0] for b in badges(fast)] == ["timing unverified", "compiled"]
+    assert [b[0] for b in badges(fast)] == ["unverified", "compiled"]
     assert badges(fast)[0][2].endswith(" --backend compiled`")
 
 
@@ -63,14 +63,28 @@ def test_a_result_says_which_certificate_covers_it() -> None:
     run = dataclasses.replace(
         run, model=dataclasses.replace(run.model, digest="d" * 32), environment=PLACE
     )
-    assert badges(run)[0][:2] == ("timing unverified", "gray")
+    assert badges(run)[0][:2] == ("unverified", "gray")
     kept = certificate()
     certificates.store(kept)
-    assert badges(run)[0][:2] == (f"timing verified {kept['hash'][:12]}", "green")
+    words, colour, why = badges(run)[0]
+    assert (words, colour) == ("same answer as generate(), timing verified", "green")
+    assert kept["hash"][:12] in why
     other = dataclasses.replace(run, environment=PLACE | {"device": "cuda:0"})
     words, colour, why = badges(other)[0]
-    assert (words, colour) == ("timing not covered: device cuda:0 (cpu verified)", "orange")
+    assert (words, colour) == ("not covered: device cuda:0 (cpu verified)", "orange")
     assert kept["hash"][:12] in why
+
+
+@pytest.mark.usefixtures("_no_certificates")
+def test_times_are_not_verified_where_a_check_of_times_is_open() -> None:
+    certificates.store(certificate(verdicts(changed={("stage3", A): "unresolved"})))
+    run = result()
+    run = dataclasses.replace(
+        run, model=dataclasses.replace(run.model, digest="d" * 32), environment=PLACE
+    )
+    words, _, why = badges(run)[0]
+    assert words == "same answer as generate()" and "not resolved" in why.lower()
+    assert "the time of stage 3" in why and "probe" not in why
 
 
 @pytest.mark.usefixtures("_no_certificates")
