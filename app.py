@@ -5,9 +5,12 @@ worker thread, after the first page is drawn.
 """
 
 import streamlit as st
+from streamlit import net_util
 
 from ui.widgets import preparation, theme
 
+# Known, or Streamlit asks a server outside for it when a page of another origin connects.
+net_util._external_ip = "127.0.0.1"
 st.set_page_config("StageScope", theme.ICON, layout="wide", initial_sidebar_state="auto")
 st.logo(theme.LOGO, size="large")
 theme.apply()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
@@ -21,7 +22,8 @@ from engine.storage import run_header
 from engine.storage.run_store import Run
 
 _LEFT_OUT = ("title", "cluster", "number", "offset", "token_ms", "truth")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# What a spreadsheet may skip before the sign of a formula, and the signs, also of full width.
+_FORMULA = re.compile(r"[\s\x00-\x1f\ufeff\u200b]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 
 def write(runs: Sequence[Run], form: str, baselines: Baselines | None = None) -> Iterator[str]:
@@ -53,7 +55,8 @@ def _csv(runs: Sequence[Run], _baselines: Baselines | None) -> Iterator[str]:
 
 def _line(values: Sequence[Any]) -> str:
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow(values)
+    # Every text is quoted: a carriage return outside quotes would begin a line.
+    csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC).writerow(values)
     return buffer.getvalue()
 
 
@@ -61,7 +64,7 @@ def _cell(value: Any) -> Any:
     """ "" for a missing value; no text that begins a formula."""
     if value is None or value != value:
         return ""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
 def _json(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:

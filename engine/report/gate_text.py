@@ -112,7 +112,9 @@ def table(report: GateReport) -> ReportTable:
 def answers_of(one: AnswersCompared) -> Iterator[str]:
     """What became of the token ids of one model, with its first changed answers."""
     compared, changed = one.same + len(one.changed), one.changed
-    if not changed:
+    if not compared:
+        yield f"{one.label}: no answer was compared: no sample has token ids in both."
+    elif not changed:
         yield f"{one.label}: the token ids of all {count(compared, 'sample')} are equal."
     else:
         shorter = sum(change.new_tokens < change.base_tokens for change in changed)

@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
+from engine.report import drawers
+from engine.report.blocks import Bullets, Contents, Heading, Paragraph, ReportTable
 from tests.browser.conftest import PATIENCE_MS, SETTLED, Visitor
 
 pytestmark = pytest.mark.browser
@@ -101,3 +103,12 @@ def test_a_report_is_downloaded(visitor: Visitor, tmp_path: Path) -> None:
     found.value.save_as(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
     assert text.startswith("<!doctype html>") and "<script" not in text
+
+
+def test_a_long_word_widens_no_report(context: BrowserContext) -> None:
+    word, page = "W" * 20_000, context.new_page()
+    texts = (Heading(2, word), Paragraph(word), Bullets((word,)), Contents((word,)))
+    table = ReportTable(word, (word, "n"), ((word, "1.0"),), 1)
+    page.set_content(drawers.html(word, [*texts, table]))
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("document.querySelector('.figures-wide').scrollWidth <= innerWidth")

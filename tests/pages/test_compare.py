@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 import streamlit as st
+from streamlit import net_util
 from streamlit.testing.v1 import AppTest
+from streamlit.web.server import server_util
 
 from engine import settings
 from engine.analysis.compared import ComparedModel, verdict
@@ -118,6 +120,17 @@ def test_the_verdict_is_that_of_the_results(app: Open) -> None:
                             (one.shown.result,)) for one in found]  # fmt: skip
     assert f"<h2>{verdict(models, {}).headline}</h2>" in html(at)
     assert all(f"<b>{ms(model.last.total_ms)}</b>" in html(at) for model in models)
+
+
+def test_no_server_outside_is_asked_for_this_machines_address(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Streamlit asks one when a page of another origin connects."""
+    monkeypatch.setattr(net_util, "_external_ip", None)
+    monkeypatch.setattr(net_util, "_make_blocking_http_get", lambda *_, **__: pytest.fail())
+    app()
+    assert not server_util.is_url_from_allowed_origins("http://elsewhere.example")
+    assert server_util.is_url_from_allowed_origins("http://localhost:8501")  # a control
 
 
 def test_changed_inputs_dim_the_answers_and_offer_run(app: Open) -> None:

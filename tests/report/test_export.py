@@ -30,11 +30,22 @@ def test_one_line_per_result_and_every_figure(tmp_path: Path) -> None:
     assert lines[0]["vision_source"] == "measured" and lines[0]["label"] == "ev"
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-cmd", "@x", "\t=1"])
+FORMULAS = ["=1+1", "+1", "-cmd", "@x", "\t=1", " =1", "\n=1", "\r=1", "\uff1d1+1", "\ufeff=1"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
 def test_no_text_is_a_formula(tmp_path: Path, text: str) -> None:
     run = fabricate.run(tmp_path / "r", [fabricate.row(text=text)])
-    (line,) = csv.DictReader(io.StringIO("".join(export.write([run], "csv"))))
+    (line,) = csv.DictReader(io.StringIO("".join(export.write([run], "csv")), newline=""))
     assert line["text"] == f"'{text}"
+
+
+def test_a_carriage_return_begins_no_line(tmp_path: Path) -> None:
+    run = fabricate.run(tmp_path / "r", [fabricate.row(prompt="Why?\r=1+1|cmd")])
+    made = "".join(export.write([run], "csv"))
+    assert '"Why?\r=1+1|cmd"' in made
+    (line,) = csv.DictReader(io.StringIO(made, newline=""))
+    assert line["prompt"] == "Why?\r=1+1|cmd"
 
 
 def events(tmp_path: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

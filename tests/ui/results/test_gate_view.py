@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.analysis import gate
-from engine.analysis.gate import GateReport
+from engine.analysis.gate import AnswersCompared, GateReport
 from engine.palette import family_colour
 from engine.report import gate_text
 from engine.storage.run_details import RunDetails
@@ -102,3 +102,8 @@ def test_colours_axis_and_words(report: GateReport) -> None:
     words = gate_text.chart_words(report)
     assert "Changes against a margin of 5 %." in words
     assert "vl: total +30.0 % (+30.0 to +30.0), worse." in words
+
+
+def test_nothing_compared_is_not_called_equal() -> None:
+    (words,) = gate_text.answers_of(AnswersCompared("ev", 0, (), 0, (), ()))
+    assert words == "ev: no answer was compared: no sample has token ids in both."
