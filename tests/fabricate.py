@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any
 
 from engine.storage import run_store
-from engine.storage.json_lines import Appender
 from engine.storage.plan import Plan, Task
 from engine.storage.result_rows import NOT_OF_ONE, ResultRow
 from engine.storage.run_header import DatasetIdentity, Header, ModelIdentity
@@ -224,10 +223,8 @@ def run(
     described = replace(header(models, samples, titles), together=together)
     with run_store.create(described, folder) as writer:
         writer.note("started")
-        lines = Appender(folder / run_store.RESULTS)  # rows of any version, right or wrong
-        for one in found:
-            lines.append(one)
-        lines.close()
+        for one in found:  # of any version, right or wrong
+            writer._results.append(one)
         if finished:
             writer.finish({})
     return run_store.read(folder)

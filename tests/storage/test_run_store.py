@@ -84,9 +84,7 @@ def test_broken_lines_are_said_and_their_tasks_are_done_again(tmp_path: Path) ->
     assert any("line 2" in entry["text"] for entry in run_store.read(folder).journal)
 
 
-@pytest.mark.parametrize(
-    "name", [run_store.RESULTS, run_store.JOURNAL, run_store.LOCK, headers.HEADER]
-)
+@pytest.mark.parametrize("name", [run_store.RESULTS, run_store.JOURNAL, headers.HEADER])
 def test_no_file_of_a_run_is_a_link_or_a_pipe(tmp_path: Path, name: str) -> None:
     """Neither read nor written through: what it leads to stays as it is."""
     outside = tmp_path / "outside"
@@ -98,7 +96,7 @@ def test_no_file_of_a_run_is_a_link_or_a_pipe(tmp_path: Path, name: str) -> None
         put(folder / name)
         with pytest.raises(StoreError, match=r"link|pipe|folder|Is a directory"):
             run_store.reopen(folder)
-        if name not in (run_store.LOCK, run_store.JOURNAL):
+        if name != run_store.JOURNAL:
             with pytest.raises(StoreError, match=r"link|pipe|folder"):
                 list(run_store.read(folder).results())
         (tmp_path / f"new{number}").mkdir()
@@ -140,6 +138,52 @@ def test_another_process_is_refused_too(tmp_path: Path) -> None:
             [sys.executable, "-c", _RESUMER, str(folder)], cwd=ROOT, capture_output=True, text=True
         )
     assert done.returncode and "written by another process" in done.stderr
+
+
+def test_a_deleted_file_lets_no_second_process_double_rows(tmp_path: Path) -> None:
+    """Whatever is deleted while a run is written, its rows stand in one file once."""
+    row = ResultRow.parse(fabricate.row("ev", "s0"))
+    names = {"run.lock", run_store.RESULTS, run_store.JOURNAL, headers.HEADER}
+    for name in sorted(names):
+        first = run_store.create(fabricate.header(), tmp_path / name)
+        files = {path.name for path in first.folder.iterdir()}
+        assert files <= names - {"run.lock"}  # nothing stands there only to be locked
+        (first.folder / name).unlink(missing_ok=True)
+        if name == run_store.RESULTS:  # a new file: the first process must notice
+            with run_store.reopen(first.folder) as second:
+                second.append(row)
+            with pytest.raises(StoreError, match=r"results\.jsonl was removed, replaced or"):
+                first.append(row)
+        else:
+            with pytest.raises(StoreError, match=r"by another process|holds no run\.json"):
+                run_store.reopen(first.folder)
+            first.append(row)
+        first.close()
+        results = (first.folder / run_store.RESULTS).read_bytes()
+        assert results.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced", "emptied", "written by another", "folder"])
+def test_lost_results_are_noticed_before_the_run_is_finished(tmp_path: Path, how: str) -> None:
+    row = ResultRow.parse(fabricate.row("ev", "s0"))
+    with run_store.create(fabricate.header(), tmp_path / "run") as writer:
+        writer.append(row)
+        results = writer.folder / run_store.RESULTS
+        if how == "removed":
+            results.unlink()
+        elif how == "folder":
+            writer.folder.rename(tmp_path / "moved")
+        elif how == "replaced":
+            (tmp_path / "other").write_bytes(results.read_bytes())
+            (tmp_path / "other").replace(results)
+        else:
+            results.write_bytes(b"" if how == "emptied" else results.read_bytes() * 2)
+        for write in (lambda: writer.append(row), lambda: writer.finish({})):
+            with pytest.raises(StoreError) as said:
+                write()
+            text = str(said.value)
+            assert str(results) in text and "--resume" in text and text.count(". ") == 0
+        assert not (writer.folder / run_store.SUMMARY).exists()
 
 
 def test_a_full_disk_is_one_sentence_and_keeps_what_there_is(
