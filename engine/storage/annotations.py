@@ -75,7 +75,7 @@ def of_file(folder: Path, name: str, reader: Callable[[Path, DamagedLines], obje
     except StoreError as error:
         return str(error)
     clause = damage.summary(name)
-    return f"{clause}; what cannot be read is left out." if clause else ""
+    return f"{clause}; what cannot be used is left out." if clause else ""
 
 
 def put(folder: Path, task: Task, feedback: Feedback) -> None:

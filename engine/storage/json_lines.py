@@ -126,13 +126,13 @@ class DamagedLines:
         self.reasons.clear()
 
     def summary(self, name: str) -> str:
-        """A clause about the lines of file `name` that could not be read, or ""."""
+        """A clause about the lines of file `name` that could not be used, or ""."""
         if not self.broken:
             return ""
         more = len(self.broken) - len(self.reasons)
         words = "; ".join([*self.reasons, *([f"and {more:,} more"] if more else [])])
         of = quoting.count(self.total, "line")
-        return f"{len(self.broken):,} of {of} of {name} cannot be read ({words})"
+        return f"{len(self.broken):,} of {of} of {name} cannot be used ({words})"
 
 
 def read(

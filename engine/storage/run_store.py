@@ -15,9 +15,10 @@ Every failure is a StoreError of one sentence.  The wall clock is used for names
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,7 +34,7 @@ from engine.storage import json_lines, plan_words
 from engine.storage import run_header as headers
 from engine.storage.file_lock import held
 from engine.storage.json_lines import Appender, DamagedLines
-from engine.storage.plan import Task
+from engine.storage.plan import Plan, Task
 from engine.storage.result_rows import ResultRow
 from engine.storage.run_header import HEADER, Header, now
 from engine.storage.schemas import Event, checked
@@ -59,10 +60,13 @@ class Run:
         return self.header.id
 
     def results(self) -> Iterator[tuple[int, ResultRow]]:
-        """(offset, row) of each readable result, in order; `damage` lists skipped lines."""
+        """(offset, row) of each readable result of the plan, once, in order; `damage` lists skipped
+        lines."""
         self.damage.clear()
         with _guard(self.folder, "be read"):
-            yield from json_lines.read(self.folder / RESULTS, ResultRow.parse, self.damage)
+            yield from json_lines.read(
+                self.folder / RESULTS, _planned(self.header.plan), self.damage
+            )
 
     def row(self, offset: int) -> ResultRow:
         """One full result with token ids and times; StoreError if none begins at this offset."""
@@ -79,7 +83,7 @@ class Run:
         if self.damage.torn and self.state != "running":
             found.append("The last line of results.jsonl is incomplete and is left out.")
         clauses = (self.damage.summary(RESULTS), self.journal_damage.summary(JOURNAL))
-        found += [f"{clause}; what cannot be read is left out." for clause in clauses if clause]
+        found += [f"{clause}; what cannot be used is left out." for clause in clauses if clause]
         return tuple(found)
 
 
@@ -312,6 +316,25 @@ def _info(folder: Path) -> RunInfo:
         labels=tuple(model.label for model in header.models),
         settings=plan_words.settings(plan),
     )
+
+
+def _planned(plan: Plan) -> Callable[[bytes], ResultRow]:
+    """A parser of the rows that the plan asks for, each once; ValidationError for others."""
+    samples, seen = set(plan.samples), set[Task]()
+
+    def parse(line: bytes) -> ResultRow:
+        row = ResultRow.parse(line)
+        task = row.task
+        repeats = plan.repeat if task.phase == "measured" else math.inf  # warm-ups go on counting
+        if task.model not in plan.models or task.sample not in samples or task.repeat >= repeats:
+            name = f"{task.model}, sample {task.sample}, repeat {task.repeat:,}"
+            raise msgspec.ValidationError(f"the plan has no {quoted(name)}")
+        if task in seen:
+            raise msgspec.ValidationError("it repeats an earlier line")
+        seen.add(task)
+        return row
+
+    return parse
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

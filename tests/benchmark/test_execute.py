@@ -450,3 +450,6 @@ def test_a_line_that_is_there_twice_is_one_result(root: Path, tmp_path: Path) ->
     with ready.writer:
         found = ready.tracker.view()
     assert found.done == found.planned == 4
+    (told,) = found.notes
+    assert told == ready.writer.problem
+    assert told.startswith("1 of 6 lines of results.jsonl cannot be used (line 6: it repeats")

@@ -332,7 +332,7 @@ def test_a_broken_line_is_said_and_the_rest_shown(app: Open, make: Make) -> None
     with (run.folder / run_store.RESULTS).open("ab") as stream:
         stream.write(b"no json\n")
     at = app(PAGE, runs="one")
-    assert "lines of results.jsonl cannot be read (line" in texts(at) and at.get("vega_lite_chart")
+    assert "lines of results.jsonl cannot be used (line" in texts(at) and at.get("vega_lite_chart")
 
 
 @pytest.mark.parametrize("name", [run_store.RESULTS, run_store.JOURNAL, marks.MARKS])

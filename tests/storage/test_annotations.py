@@ -52,7 +52,7 @@ def test_notes_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     marks.put(folder, TASK, Feedback("up"))
     with (folder / marks.MARKS).open("ab") as stream:
         stream.write(b'odd\n{"thumb": 5}\n')
-    assert marks.problem(folder).startswith("2 of 3 lines of marks.jsonl cannot be read (line 2: ")
+    assert marks.problem(folder).startswith("2 of 3 lines of marks.jsonl cannot be used (line 2: ")
     (folder / marks.MARKS).unlink()
     (tmp_path / "outside").write_text("")
     (folder / marks.MARKS).symlink_to(tmp_path / "outside")
@@ -90,7 +90,7 @@ def test_damaged_votes_are_left_out_and_told(tmp_path: Path) -> None:
     (folder / marks.VOTES).write_text('{"sample": "s0"}\nodd\n{"sam')
     marks.put_vote(folder, vote())
     assert marks.votes(folder) == (vote(),)
-    assert marks.problem(folder).startswith("3 of 4 lines of votes.jsonl cannot be read (line 1: ")
+    assert marks.problem(folder).startswith("3 of 4 lines of votes.jsonl cannot be used (line 1: ")
 
 
 def test_votes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
