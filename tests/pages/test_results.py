@@ -350,8 +350,9 @@ def test_a_pipe_or_a_link_in_a_run_is_said(
         assert ("named pipe" if number == 0 else "symbolic link") in texts(at)
 
 
-def test_a_run_that_grows_is_read_again_when_its_file_has_changed(app: Open, make: Make) -> None:
-    run = make("one", [fabricate.row()], finished=False)
+def test_a_run_that_grows_is_read_again_when_its_file_has_changed(app: Open) -> None:
+    folder = settings.load().runs_dir / "one"
+    run = fabricate.run(folder, [fabricate.row()], finished=False, planned=["s1"])
     at = samples(app)
     assert shown(at) == ["s0"]
     with (run.folder / run_store.RESULTS).open("a") as stream:
