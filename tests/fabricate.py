@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any
 
 from engine.storage import run_store
-from engine.storage.json_lines import Appender
 from engine.storage.plan import Plan, Task
 from engine.storage.result_rows import NOT_OF_ONE, ResultRow
 from engine.storage.run_header import DatasetIdentity, Header, ModelIdentity
@@ -199,13 +198,15 @@ def header(
     models: Sequence[str] = ("ev", "vl"),
     samples: Sequence[str] = ("s0",),
     titles: Mapping[str, str] = MappingProxyType({}),
+    repeat: int = 1,
 ) -> Header:
     identities = tuple(
         ModelIdentity(name, titles.get(name, name), FAMILIES.get(name, "llava"), f"./{name}", None,
                       "float32", f"digest-of-{name}")
         for name in models
     )  # fmt: skip
-    plan = Plan(tuple(models), tuple(samples), decode=DecodeConfig(max_new_tokens=64))
+    decode = DecodeConfig(max_new_tokens=64)
+    plan = Plan(tuple(models), tuple(samples), repeat=repeat, decode=decode)
     dataset = DatasetIdentity("/data/one", "digest-of-data")
     return Header(plan, dataset, identities, {"device": "cpu", "torch": "2"}, "digest-of-code")
 
@@ -216,18 +217,20 @@ def run(
     finished: bool = True,
     titles: Mapping[str, str] = MappingProxyType({}),
     together: str = "",
+    planned: Sequence[str] = (),
 ) -> Run:
-    """A run folder that holds these rows; runs with the same `together` took turns."""
+    """A run folder that holds these rows; runs with the same `together` took turns; `planned`:
+    samples of its plan that may have no row."""
     found = list(rows)
     models = list(dict.fromkeys(r["model"] for r in found)) or ["ev"]
-    samples = list(dict.fromkeys(r["sample"] for r in found)) or ["s0"]
-    described = replace(header(models, samples, titles), together=together)
+    samples = list(dict.fromkeys([*(r["sample"] for r in found), *planned])) or ["s0"]
+    repeats = (r["repeat"] for r in found if r["phase"] == "measured")
+    repeat = 1 + max((one for one in repeats if isinstance(one, int)), default=0)
+    described = replace(header(models, samples, titles, repeat), together=together)
     with run_store.create(described, folder) as writer:
         writer.note("started")
-        lines = Appender(folder / run_store.RESULTS)  # rows of any version, right or wrong
-        for one in found:
-            lines.append(one)
-        lines.close()
+        for one in found:  # of any version, right or wrong
+            writer._results.append(one)
         if finished:
             writer.finish({})
     return run_store.read(folder)

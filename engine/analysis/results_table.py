@@ -87,17 +87,15 @@ def one(run: Run, answers: bool = True) -> pd.DataFrame:
     """The results of a single run, without labels, because labels depend on the other runs."""
     import pandas as pd
 
-    seen, titles = set(), {one.name: one.label for one in run.header.models}
+    titles = {one.name: one.label for one in run.header.models}
     left_out = () if answers else (*TEXTS, "token_ms")
     columns: dict[str, list[Any]] = {
         name: [] for name in _record(run, "", 0, NO_ANSWER) if name not in left_out
     }
     for offset, row in run.results():
-        if row.task not in seen:  # a line may be there twice
-            seen.add(row.task)
-            record = _record(run, titles.get(row.model, row.model), offset, row)
-            for name, values in columns.items():
-                values.append(record[name])
+        record = _record(run, titles.get(row.model, row.model), offset, row)
+        for name, values in columns.items():
+            values.append(record[name])
     table = pd.DataFrame(columns, dtype=object).infer_objects()
     return table.astype(dict.fromkeys((*NUMBERS, *LOADS), "float64"))
 

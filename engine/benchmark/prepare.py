@@ -149,12 +149,11 @@ def resume(folder: Path, root: Path | None = None, force: bool = False) -> Prepa
             moved = provenance.moved(header, here)
             writer.note("resumed", " ".join(filter(None, [text, moved])))
         tracker = Tracker(plan.planned, plan.models, plan.batch)
-        seen = set()
-        for _, row in run_store.read(writer.folder).results():
-            if row.task not in seen:  # a line may be there twice
-                seen.add(row.task)
-                tracker.earlier(row)
-        if writer.problem:
+        run = run_store.read(writer.folder)
+        for _, row in run.results():
+            tracker.earlier(row)
+        if problems := [*filter(None, [writer.problem]), *run.problems]:
+            writer.problem = " ".join(problems)
             tracker.note(writer.problem)
         return PreparedRun(writer, samples, entries, tracker, data.root)
     except BaseException:

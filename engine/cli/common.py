@@ -79,8 +79,15 @@ def flag(
     if kind is bool:
         return {"action": "store_true", "help": text}
     how: dict[str, Any] = {"type": kind} if isinstance(kind, type) else {"choices": tuple(kind)}
+    how = {"type": _path} if kind is Path else how
     how = {"action": "append"} if kind is list else how
     return {"help": text, "default": default, "metavar": form, **how, **more}
+
+
+def _path(text: str) -> Path:
+    if not text.strip():  # Path("") would be the current folder
+        raise argparse.ArgumentTypeError("it is empty, name a file or folder")
+    return Path(text)
 
 
 DATASET: Flags = {"--dataset": flag(Path, "dataset root (default: the demo dataset)")}

@@ -28,15 +28,7 @@ from typing import Any
 
 from engine.errors import DatasetError, MediaError
 from engine.media import dataset_files, event_folder
-from engine.media.dataset_files import (
-    MAX_RECORDS,
-    Dataset,
-    Root,
-    Samples,
-    clean,
-    kind_of,
-    plain_text,
-)
+from engine.media.dataset_files import Dataset, Root, Samples, clean, kind_of, plain_text
 from engine.media.dataset_record import AskedQuestion, asked, fields_of, turns
 from engine.media.media_files import place
 from engine.prompts import LETTERS
@@ -149,10 +141,6 @@ def _read(root: Root, layout: Layout) -> Dataset | None:
             of = f"{quoted(part.subject)} in {of}"
         of = f" of {of}" if len(lists) > 1 else ""
         for count, value in enumerate(part.records, start=1):
-            if len(samples.found) >= MAX_RECORDS:
-                raise DatasetError(
-                    f"{place(root.path)} has over {MAX_RECORDS:,} records: split it."
-                )
             name, told = f"Record {count:,}{of}", dict[str, Any]()
             if isinstance(value, dict):
                 for what, known in [*layout.keys.items(), ("conversations", "conversations")]:

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from engine.quoting import listed, quoted, shown
 from engine.types import Sample
 
 MAX_LIST_BYTES = 64 << 20
-MAX_RECORDS = 500_000
+MAX_RECORDS = 100_000  # of a root: each takes about 0.1 ms and 10 kB in a list of samples
 MAX_DEPTH = 8
 MAX_FILES = 100_000  # of events
 MAX_ENTRIES = 1_000_000  # of all files and folders
@@ -50,38 +50,40 @@ class Root:
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
-        self._folders: dict[Path, bool] = {}
+        self._folders: dict[str, bool] = {}
 
     def path_of(self, folder: str, value: object) -> Path:
         """root/folder/value; MediaError if the value is not a path below root/folder."""
         text = value if isinstance(value, str) and value.isprintable() else ""
         parts = set(text.split("/"))
         refused = text.startswith("/") or "\\" in text or re.match(r"[A-Za-z]:", text)
-        long = len(text) > 1_000 or any(len(part.encode()) > 255 for part in parts)
+        long = len(text) > 1_000
+        if len(text) > 63:  # a character has at most 4 bytes
+            long = long or any(len(part.encode()) > 255 for part in parts)
         if refused or long or ".." in parts or not parts - {"", "."}:
             raise MediaError(
                 f"{quoted(value)} is refused: name a file below {folder}/, without '..'."
             )
-        return self.path / folder / text
+        return self.path.joinpath(folder, text)
 
     def file(self, path: Path) -> Path:
         """The path of a file that exists, is not empty and lies inside, or MediaError."""
-        name = self._shown(path)
-        with self._reached(name):
+        try:
             info = path.lstat()
             self._check_inside(path, stat.S_ISLNK(info.st_mode))
             info = path.stat() if stat.S_ISLNK(info.st_mode) else info
+        except OSError as error:
+            raise self._unreachable(path, error) from error
         if not stat.S_ISREG(info.st_mode):
-            raise MediaError(f"{name} is not a file: replace it by one.")
+            raise MediaError(f"{self._shown(path)} is not a file: replace it by one.")
         if info.st_size < (MIN_MP4_BYTES if path.suffix.lower() == ".mp4" else 1):
             size = f"broken ({info.st_size:,} bytes)" if info.st_size else "empty (0 bytes)"
-            raise MediaError(f"{name} is {size}: copy it again.")
+            raise MediaError(f"{self._shown(path)} is {size}: copy it again.")
         return path
 
     def pictures(self, path: Path) -> tuple[Path, ...]:
         """The PNG and JPEG files of a folder, sorted by number; MediaError if there are none."""
-        name = f"{self._shown(path)}/"
-        with self._reached(name):
+        try:
             self._check_inside(path, path.is_symlink())
             with os.scandir(path) as inside:
                 found = [  # macOS writes "._000027.png" beside the real files on others' disks
@@ -92,18 +94,17 @@ class Root:
             for entry in found:
                 if entry.is_symlink():
                     self._check_inside(path / entry.name, True)
+        except OSError as error:
+            raise self._unreachable(path, error, "/") from error
         if not found:
-            raise MediaError(f"{name} holds no PNG or JPEG: restore its frames.")
+            raise MediaError(f"{self._shown(path)}/ holds no PNG or JPEG: restore its frames.")
         return tuple(sorted((path / entry.name for entry in found), key=by_number))
 
-    @contextmanager
-    def _reached(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except (FileNotFoundError, NotADirectoryError):
-            raise MediaError(f"{name} does not exist: restore it.") from None
-        except OSError as error:
-            raise MediaError(f"{name} cannot be reached ({error.strerror}): check it.") from error
+    def _unreachable(self, path: Path, error: OSError, end: str = "") -> MediaError:
+        absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+        why = "does not exist: restore it."
+        why = why if absent else f"cannot be reached ({error.strerror}): check it."
+        return MediaError(f"{self._shown(path)}{end} {why}")
 
     def walk(self, endings: tuple[str, ...], below: Path | None = None) -> Iterator[Path]:
         """Every file with one of these endings, in no order; DatasetError above the limits.  Names
@@ -146,13 +147,14 @@ class Root:
         return clean(name.rpartition("/")[0] or self.path.name)
 
     def _shown(self, path: Path) -> str:
-        return shown(path.relative_to(self.path).as_posix())
+        return shown(path.as_posix().removeprefix(f"{self.path.as_posix()}/"))
 
     def _check_inside(self, path: Path, link: bool) -> None:
         """MediaError if a link leads out of the root; the result for a folder is remembered."""
-        inside = self._folders.get(path.parent)
+        folder = str(path.parent)
+        inside = self._folders.get(folder)
         if inside is None:
-            inside = self._folders[path.parent] = self._holds(path.parent)
+            inside = self._folders[folder] = self._holds(path.parent)
         if not inside or (link and not self._holds(path)):
             raise MediaError(
                 f"{self._shown(path)} is a link out of the dataset and is refused: copy the file."
@@ -205,9 +207,8 @@ def records_of(file: Path, value: Any) -> list[Any]:
     if not value:
         raise DatasetError(f"{name} holds an empty list: build it again or pick another root.")
     if len(value) > MAX_RECORDS:
-        raise DatasetError(
-            f"{name} holds {len(value):,} records: split it into files of at most {MAX_RECORDS:,}."
-        )
+        held = f"{len(value):,} records, and at most {MAX_RECORDS:,} are read"
+        raise DatasetError(f"{name} holds {held}: make a folder for each part of it.")
     return value
 
 
@@ -250,6 +251,12 @@ class Samples:
         return made
 
     def add(self, sample: Sample, clip: str) -> None:
+        """DatasetError above MAX_RECORDS samples, of all lists of the root."""
+        if len(self.found) >= MAX_RECORDS:
+            raise DatasetError(
+                f"{place(self.root.path)} holds more than {MAX_RECORDS:,} samples: make a folder "
+                "for each part of them."
+            )
         self.found[sample.id] = sample
         self._clips.append(clip)
 

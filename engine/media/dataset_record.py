@@ -192,6 +192,8 @@ class DatasetRecord:
     def _frames(self) -> tuple[Path, ...]:
         value = self.value.get("video_data")
         named = value not in (None, "")
+        if not named and not self.clip:
+            return ()
         try:
             name = _CLIP_ENDING.sub("", value) if isinstance(value, str) else value
             path = self.root.path_of("video", name if named else self.clip)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import BadInput, DatasetError, MediaError
-from engine.media.dataset_files import MAX_RECORDS, Dataset, Root, Samples, clean, text_of
+from engine.media.dataset_files import Dataset, Root, Samples, clean, text_of
 from engine.media.dataset_record import AskedQuestion, asked
 from engine.media.kinds import EVENT_SUFFIXES
 from engine.media.media_files import by_number, place
@@ -122,12 +122,7 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[Any, Any]]]:
             wrong = wrong if unknown else "has no column file, or names one twice"
             raise DatasetError(f"{place(file)} {wrong}: use the columns {', '.join(_COLUMNS)}.")
         reader.fieldnames = names
-        for count, row in enumerate(reader, start=1):
-            if count > MAX_RECORDS:
-                raise DatasetError(
-                    f"{place(file)} has more than {MAX_RECORDS:,} lines: split the folder."
-                )
-            yield reader.line_num, row
+        yield from ((reader.line_num, row) for row in reader)
     except csv.Error as error:  # an open quote takes all lines that follow
         lines = f"lines {reader.line_num + 1:,} to {reader.reader.line_num:,}"
         raise DatasetError(

@@ -2,7 +2,7 @@
 
 Two files are appended; the last entry for an answer counts, and of each visit the last vote between
 two answers.  Works also for a run that is finished or is being written by another process.  A lock
-keeps lines of several sessions apart.
+on the file keeps lines of several sessions apart.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from engine.errors import BadInput, StoreError
 from engine.plain_files import advice, reason
 from engine.quoting import shown
 from engine.storage import json_lines
-from engine.storage.file_lock import FileLock
 from engine.storage.json_lines import Appender, DamagedLines
 from engine.storage.plan import Task
 from engine.storage.run_header import now
 from engine.storage.schemas import Annotation, Vote
 
 MARKS, VOTES = "marks.jsonl", "votes.jsonl"
-LOCK = "marks.lock"
 LOCK_S = 5.0  # seconds to wait for another session that writes a line
 MAX_NOTE_CHARS = 4000
 MAX_VOTES = 100_000  # lines that are read
@@ -77,7 +75,7 @@ def of_file(folder: Path, name: str, reader: Callable[[Path, DamagedLines], obje
     except StoreError as error:
         return str(error)
     clause = damage.summary(name)
-    return f"{clause}; what cannot be read is left out." if clause else ""
+    return f"{clause}; what cannot be used is left out." if clause else ""
 
 
 def put(folder: Path, task: Task, feedback: Feedback) -> None:
@@ -96,21 +94,18 @@ def put_vote(folder: Path, vote: Vote) -> None:
 def append(folder: Path, name: str, what: str, line: Mapping[str, Any], most: float = inf) -> None:
     """Appends a line while no other session does; StoreError if it cannot be saved, or if the file
     has more than `most` bytes."""
-    lock, path = FileLock(folder / LOCK), folder / name
+    path = folder / name
     try:
         if path.exists() and (size := path.stat().st_size) > most:
             raise StoreError(
                 f"{shown(path)} has {size:,} bytes, and at most {most:,} are used: move it away "
                 "to start again."
             )
-        if not lock.acquire(LOCK_S):
-            raise StoreError(f"Another session is writing to {shown(path)}: try again.")
-        try:
-            with closing(Appender(path)) as appender:
-                appender.end_torn_line()
-                appender.append({"at": now(), **line})
-        finally:
-            lock.release()
+        with closing(Appender(path)) as appender:
+            if not appender.lock(LOCK_S):
+                raise StoreError(f"Another session is writing to {shown(path)}: try again.")
+            appender.end_torn_line()
+            appender.append({"at": now(), **line})
     except OSError as error:
         raise StoreError(
             f"The {what} cannot be saved in {shown(error.filename or folder)} ({reason(error)}): "

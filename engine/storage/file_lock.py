@@ -1,6 +1,7 @@
-"""An exclusive lock on a file, held while its process lives.
+"""An exclusive lock on the open file that is written, held until the file is closed.
 
-The operating system releases the lock when the process ends, so there are no stale locks.
+It is not on a second file, which could be deleted.  The operating system releases it when the
+process ends, so there are no stale locks.
 """
 
 from __future__ import annotations
@@ -20,32 +21,17 @@ else:
 
 PATIENCE_S = 0.5  # `held` takes the lock for an instant
 _PAUSE_S = 0.02
+_FAR = 2**31 - 2  # Windows keeps others from a locked byte: this one is behind the usual lines
 
 
-class FileLock:
-    """Held between acquire() and release(); also exclusive within one process."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._descriptor: int | None = None
-
-    def acquire(self, patience_s: float = PATIENCE_S) -> bool:
-        """Whether the lock was acquired; OSError if its file cannot be created or is a link."""
-        descriptor = open_descriptor(self.path, os.O_RDWR | os.O_CREAT, links=False)
-        end = time.monotonic() + patience_s
-        while not _take(descriptor):
-            if time.monotonic() > end:
-                os.close(descriptor)
-                return False
-            time.sleep(_PAUSE_S)
-        self._descriptor = descriptor
-        return True
-
-    def release(self) -> None:
-        if self._descriptor is not None:
-            _let_go(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = None
+def acquire(descriptor: int, patience_s: float = PATIENCE_S) -> bool:
+    """Whether the lock was acquired; it is exclusive within one process too."""
+    end = time.monotonic() + patience_s
+    while not _take(descriptor):
+        if time.monotonic() > end:
+            return False
+        time.sleep(_PAUSE_S)
+    return True
 
 
 def held(path: Path) -> bool:
@@ -53,9 +39,7 @@ def held(path: Path) -> bool:
     with contextlib.suppress(OSError):
         descriptor = open_descriptor(path, os.O_RDWR, links=False)
         try:
-            if not _take(descriptor):
-                return True
-            _let_go(descriptor)
+            return not _take(descriptor)
         finally:
             os.close(descriptor)
     return False
@@ -64,16 +48,10 @@ def held(path: Path) -> bool:
 def _take(descriptor: int) -> bool:
     try:
         if sys.platform == "win32":
+            os.lseek(descriptor, _FAR, os.SEEK_SET)
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
     return True
-
-
-def _let_go(descriptor: int) -> None:
-    if sys.platform == "win32":
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
-    else:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from engine import plain_files, quoting
+from engine.storage import file_lock
 
 T = TypeVar("T")
 SYNC_S = 1.0
@@ -27,11 +28,25 @@ _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
 class Appender:
-    """A file of lines, open for appending.  Only one writer at a time."""
+    """A file of lines, open for appending.  Only one writer at a time: lock() excludes others."""
 
     def __init__(self, path: Path) -> None:
+        self._path, self._size = path, 0
         self._descriptor = plain_files.open_descriptor(path, _APPEND, links=False)
         self._synced = time.monotonic()
+
+    def lock(self, patience_s: float = file_lock.PATIENCE_S) -> bool:
+        """Whether the file is locked for this writer, until close()."""
+        locked = file_lock.acquire(self._descriptor, patience_s)
+        self._size = os.fstat(self._descriptor).st_size
+        return locked and self.intact()  # it may have been replaced while the lock was awaited
+
+    def intact(self) -> bool:
+        """Whether the locked file is still at its path, with the length that this writer left."""
+        with contextlib.suppress(OSError):
+            there, opened = self._path.lstat(), os.fstat(self._descriptor)
+            return os.path.samestat(there, opened) and opened.st_size == self._size
+        return False
 
     def cut_torn_line(self) -> int:
         """Drops an incomplete last line; returns the number of bytes dropped."""
@@ -39,6 +54,7 @@ class Appender:
         keep = _end_of_lines(self._descriptor, size)
         if keep < size:
             os.ftruncate(self._descriptor, keep)
+        self._size = keep
         return size - keep
 
     def end_torn_line(self) -> None:
@@ -54,7 +70,7 @@ class Appender:
         """
         text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
         data = text.encode(errors="replace") + b"\n"
-        before = os.fstat(self._descriptor).st_size
+        before, length = os.fstat(self._descriptor).st_size, len(data)
         try:
             while data:
                 data = data[os.write(self._descriptor, data) :]
@@ -65,11 +81,15 @@ class Appender:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, before)
             raise
+        self._size = before + length
 
     def close(self) -> None:
+        if self._descriptor < 0:
+            return
         with contextlib.suppress(OSError):
             os.fsync(self._descriptor)
         os.close(self._descriptor)
+        self._descriptor = -1
 
 
 def _end_of_lines(descriptor: int, size: int) -> int:
@@ -106,13 +126,13 @@ class DamagedLines:
         self.reasons.clear()
 
     def summary(self, name: str) -> str:
-        """A clause about the lines of file `name` that could not be read, or ""."""
+        """A clause about the lines of file `name` that could not be used, or ""."""
         if not self.broken:
             return ""
         more = len(self.broken) - len(self.reasons)
         words = "; ".join([*self.reasons, *([f"and {more:,} more"] if more else [])])
         of = quoting.count(self.total, "line")
-        return f"{len(self.broken):,} of {of} of {name} cannot be read ({words})"
+        return f"{len(self.broken):,} of {of} of {name} cannot be used ({words})"
 
 
 def read(

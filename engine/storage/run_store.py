@@ -1,13 +1,13 @@
 """Runs on disk: one folder per run, written by one process at a time, read by any number.
 
     run.json         plan, dataset, models, code and machine: written once (Header)
-    results.jsonl    one object per sample, model and repeat, appended when it is done
+    results.jsonl    one object per sample, model and repeat, appended when it is done; locked by
+                     the process that writes
     journal.jsonl    events: started, resumed, paused, given up, stopped, finished
     summary.json     figures, written when the run is finished
     marks.jsonl      users' notes and thumbs (annotations.py)
     explanations.jsonl  which parts of the input answers rest on (explanations.py)
     details.json     the name and tags that users gave the run (run_details.py)
-    run.lock         held by the process that writes
 
 Every failure is a StoreError of one sentence.  The wall clock is used for names and dates only.
 """
@@ -15,10 +15,11 @@ Every failure is a StoreError of one sentence.  The wall clock is used for names
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -31,15 +32,15 @@ from engine.errors import StoreError
 from engine.quoting import quoted, shown
 from engine.storage import json_lines, plan_words
 from engine.storage import run_header as headers
-from engine.storage.file_lock import FileLock, held
+from engine.storage.file_lock import held
 from engine.storage.json_lines import Appender, DamagedLines
-from engine.storage.plan import Task
+from engine.storage.plan import Plan, Task
 from engine.storage.result_rows import ResultRow
 from engine.storage.run_header import HEADER, Header, now
 from engine.storage.schemas import Event, checked
 
 RESULTS, JOURNAL = "results.jsonl", "journal.jsonl"
-SUMMARY, LOCK = "summary.json", "run.lock"
+SUMMARY = "summary.json"
 RunState = Literal["running", "finished", "stopped", "unreadable"]
 
 
@@ -59,10 +60,13 @@ class Run:
         return self.header.id
 
     def results(self) -> Iterator[tuple[int, ResultRow]]:
-        """(offset, row) of each readable result, in order; `damage` lists skipped lines."""
+        """(offset, row) of each readable result of the plan, once, in order; `damage` lists skipped
+        lines."""
         self.damage.clear()
         with _guard(self.folder, "be read"):
-            yield from json_lines.read(self.folder / RESULTS, ResultRow.parse, self.damage)
+            yield from json_lines.read(
+                self.folder / RESULTS, _planned(self.header.plan), self.damage
+            )
 
     def row(self, offset: int) -> ResultRow:
         """One full result with token ids and times; StoreError if none begins at this offset."""
@@ -79,7 +83,7 @@ class Run:
         if self.damage.torn and self.state != "running":
             found.append("The last line of results.jsonl is incomplete and is left out.")
         clauses = (self.damage.summary(RESULTS), self.journal_damage.summary(JOURNAL))
-        found += [f"{clause}; what cannot be read is left out." for clause in clauses if clause]
+        found += [f"{clause}; what cannot be used is left out." for clause in clauses if clause]
         return tuple(found)
 
 
@@ -108,16 +112,16 @@ class Writer:
     `problem` names rows of an earlier session that cannot be read and are computed again, or "".
     """
 
-    def __init__(self, folder: Path, header: Header, lock: FileLock) -> None:
+    def __init__(self, folder: Path, header: Header, results: Appender) -> None:
         self.folder, self.header = folder, header
         self.done: set[Task] = set()
         self.problem = ""
-        self._lock = lock
-        self._results = Appender(folder / RESULTS)
+        self._results = results
         self._journal = Appender(folder / JOURNAL)
 
     def append(self, row: ResultRow) -> None:
         """Saves one result; after a StoreError (full disk) earlier results are intact."""
+        self._check()
         with _guard(self.folder, "take the result"):
             self._results.append(row.as_dict())
 
@@ -131,6 +135,8 @@ class Writer:
             (self.folder / SUMMARY).unlink(missing_ok=True)
 
     def finish(self, summary: dict[str, Any]) -> None:
+        """Writes the summary; StoreError if results were removed meanwhile."""
+        self._check()
         with _guard(self.folder, "take its summary"):
             identity = {"format": headers.FORMAT, "version": headers.VERSION, "id": self.header.id}
             _write_json(self.folder / SUMMARY, identity | summary)
@@ -138,7 +144,13 @@ class Writer:
     def close(self) -> None:
         self._results.close()
         self._journal.close()
-        self._lock.release()
+
+    def _check(self) -> None:
+        if not self._results.intact():
+            raise StoreError(
+                f"{shown(self.folder / RESULTS)} was removed, replaced or changed while the run "
+                "wrote to it: move it back if you can; --resume computes what is missing."
+            )
 
     def __enter__(self) -> Writer:
         return self
@@ -156,9 +168,9 @@ class Writer:
             found = json_lines.read(self.folder / RESULTS, ResultRow.parse, damage)
             self.done = {row.task for _, row in found}
             if damage.broken:
-                self._results.close()
+                self._results.close()  # Windows replaces no open file
                 json_lines.leave_out(self.folder / RESULTS, set(damage.broken))
-                self._results = Appender(self.folder / RESULTS)
+                self._results = _locked(self.folder)
         if dropped:
             self.note(
                 "torn", f"Dropped the incomplete last line of results.jsonl ({dropped:,} bytes)."
@@ -172,34 +184,34 @@ def create(header: Header, folder: Path) -> Writer:
     """A new run in a folder that is absent or empty."""
     with _guard(folder, "be made"):
         folder.mkdir(parents=True, exist_ok=True)
-        taken = [path.name for path in folder.iterdir() if path.name != LOCK]
+        taken = [path.name for path in folder.iterdir()]
     if HEADER in taken:
         raise StoreError(
             f"{folder} already contains a run: name a new folder, or continue it with --resume."
         )
     if taken:
         raise StoreError(f"{folder} already contains {min(taken)}: name a new or an empty folder.")
-    lock = _lock(folder)
+    results = _locked(folder)
     try:
         with _guard(folder, "be written"):
             _write_json(folder / HEADER, headers.as_json(header))
-            return Writer(folder, header, lock)
+            return Writer(folder, header, results)
     except StoreError:
-        lock.release()
+        results.close()
         raise
 
 
 def reopen(folder: Path) -> Writer:
     """A run to continue; StoreError if it is not a run, of another version, or being written."""
     header = headers.read(folder)
-    lock = _lock(folder)
-    try:
+    results = _locked(folder)
+    with ExitStack() as undo:
+        undo.callback(results.close)
         with _guard(folder, "be written"):
-            writer = Writer(folder, header, lock)
+            writer = Writer(folder, header, results)
+        undo.callback(writer.close)
         writer.recover()
-    except StoreError:
-        lock.release()
-        raise
+        undo.pop_all()
     return writer
 
 
@@ -242,12 +254,12 @@ def delete(folder: Path, base: Path) -> None:
     if folder.parent != base or folder.is_symlink() or not folder.is_dir():
         raise StoreError(f"{shown(folder)} is not a folder in {shown(base)}: nothing was deleted.")
     headers.read(folder)  # refuses what is not a run
-    lock = _lock(folder)
+    results = _locked(folder)
     try:
         try:
             (folder / HEADER).unlink()  # from now on no process takes it for a run
         finally:
-            lock.release()
+            results.close()
         shutil.rmtree(folder)
     except OSError as error:
         raise StoreError(
@@ -256,14 +268,16 @@ def delete(folder: Path, base: Path) -> None:
         ) from error
 
 
-def _lock(folder: Path) -> FileLock:
-    lock = FileLock(folder / LOCK)
+def _locked(folder: Path) -> Appender:
+    """The run's results, open and locked; StoreError if another process writes them."""
     with _guard(folder, "be locked"):
-        if not lock.acquire():
+        results = Appender(folder / RESULTS)
+        if not results.lock():
+            results.close()
             raise StoreError(
                 f"{folder} is being written by another process: wait for it, or stop it."
             )
-    return lock
+    return results
 
 
 def finished(folder: Path, header: Header) -> bool:
@@ -276,7 +290,7 @@ def finished(folder: Path, header: Header) -> bool:
 
 
 def _state(folder: Path, header: Header) -> RunState:
-    if held(folder / LOCK):
+    if held(folder / RESULTS):
         return "running"
     return "finished" if finished(folder, header) else "stopped"
 
@@ -302,6 +316,25 @@ def _info(folder: Path) -> RunInfo:
         labels=tuple(model.label for model in header.models),
         settings=plan_words.settings(plan),
     )
+
+
+def _planned(plan: Plan) -> Callable[[bytes], ResultRow]:
+    """A parser of the rows that the plan asks for, each once; ValidationError for others."""
+    samples, seen = set(plan.samples), set[Task]()
+
+    def parse(line: bytes) -> ResultRow:
+        row = ResultRow.parse(line)
+        task = row.task
+        repeats = plan.repeat if task.phase == "measured" else math.inf  # warm-ups go on counting
+        if task.model not in plan.models or task.sample not in samples or task.repeat >= repeats:
+            name = f"{task.model}, sample {task.sample}, repeat {task.repeat:,}"
+            raise msgspec.ValidationError(f"the plan has no {quoted(name)}")
+        if task in seen:
+            raise msgspec.ValidationError("it repeats an earlier line")
+        seen.add(task)
+        return row
+
+    return parse
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

@@ -194,7 +194,7 @@ def test_a_row_with_a_damaged_value_is_left_out_and_told(tmp_path: Path) -> None
     odd = [fabricate.row(sample=name) | {name: value} for name, value in DAMAGES.items()]
     run = fabricate.run(tmp_path / "r", [*odd, fabricate.row(sample="good")])
     assert list(frame([run])["sample"]) == ["good"]
-    assert run.problems[0].startswith("9 of 10 lines of results.jsonl cannot be read (line 1: ")
+    assert run.problems[0].startswith("9 of 10 lines of results.jsonl cannot be used (line 1: ")
     assert "total_ms" in run.problems[0] and run.problems[0].endswith("left out.")
 
 

@@ -365,6 +365,27 @@ def test_a_full_disk_stops_and_keeps_what_there_is(
     assert len(rows(go_on(folder))) == 4
 
 
+@pytest.mark.parametrize("looks", [2, 4])
+def test_removed_results_end_the_run_with_a_sentence(
+    root: Path, tmp_path: Path, looks: int
+) -> None:
+    """Between two rows, and after the last one: four samples are four looks."""
+
+    class Remover(Watcher):
+        def give_way(self) -> float:
+            nonlocal looks
+            looks -= 1
+            if not looks:
+                (tmp_path / "run" / run_store.RESULTS).unlink()
+            return 0.0
+
+    with pytest.raises(StoreError, match=r"results\.jsonl was removed.*--resume"):
+        go(root, tmp_path / "run", Remover(), warmup=0)
+    assert not (tmp_path / "run" / run_store.SUMMARY).exists()
+    go_on(tmp_path / "run")
+    assert len(rows(run_store.read(tmp_path / "run"))) == 4
+
+
 def test_a_clock_that_jumps_back_changes_no_duration(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -429,3 +450,6 @@ def test_a_line_that_is_there_twice_is_one_result(root: Path, tmp_path: Path) ->
     with ready.writer:
         found = ready.tracker.view()
     assert found.done == found.planned == 4
+    (told,) = found.notes
+    assert told == ready.writer.problem
+    assert told.startswith("1 of 6 lines of results.jsonl cannot be used (line 6: it repeats")

@@ -100,7 +100,7 @@ def test_an_explanation_is_kept_with_its_run(run: Path, capsys: pytest.CaptureFi
     (run / explanations.EXPLANATIONS).write_text("odd\n")
     code, found, told = call(capsys, *ASKED, "--run", run, *SMALL[:-2], "--json")
     assert code == 0
-    assert told.splitlines()[-1].startswith("1 of 2 lines of explanations.jsonl cannot be read")
+    assert told.splitlines()[-1].startswith("1 of 2 lines of explanations.jsonl cannot be used")
     (stored,) = explanations.read(run)
     (run / explanations.EXPLANATIONS).rename(run / "moved")
     (run / explanations.EXPLANATIONS).symlink_to("gone")

@@ -42,6 +42,21 @@ def test_a_card_for_reading_and_as_json(
     )
 
 
+def test_an_empty_path_is_not_the_current_folder(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "EventGPT_Instruction_Subset.json").write_text('[{"id": "a"}]')
+    monkeypatch.chdir(tmp_path)
+    assert call(capsys, "samples", "--dataset", ".")[0] == 0  # control
+    for command in ("samples --dataset", "bench --out", "import"):
+        for empty in ("", " "):
+            with pytest.raises(SystemExit) as left:
+                call(capsys, *command.split(), empty)
+            error = capsys.readouterr().err
+            assert left.value.code == 2 and error.count("\n") == 1
+            assert "it is empty, name a file or folder" in error
+
+
 def test_the_full_hash_on_demand(capsys: pytest.CaptureFixture[str], tiny_models: Path) -> None:
     unload_all()  # a loaded model's digest is known
     _, out, _ = call(capsys, "models", "tiny-llava", "--json")

@@ -11,7 +11,7 @@ import pytest
 
 from engine import media
 from engine.errors import DatasetError
-from engine.media import benchmark_layouts, dataset
+from engine.media import benchmark_layouts, dataset, dataset_files
 from engine.media.dataset import Dataset
 from engine.types import Sample
 from tests.conftest import SHARED
@@ -438,9 +438,9 @@ def test_windows_of_a_folder_come_before_its_json(tmp_path: Path) -> None:
 
 
 def test_too_many_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmark_layouts, "MAX_RECORDS", 1)
+    monkeypatch.setattr(dataset_files, "MAX_RECORDS", 1)
     assert bins(tmp_path, [RECORD]).samples
-    with pytest.raises(DatasetError, match="has over 1 records"):
+    with pytest.raises(DatasetError, match="holds more than 1 samples"):
         bins(tmp_path, [RECORD, RECORD])
 
 

@@ -458,8 +458,13 @@ def test_a_dataset_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / NAME).write_text(json.dumps([{"id": "a"}, {"id": "b"}]))
     assert len(dataset.read(tmp_path).samples) == 2
     monkeypatch.setattr(dataset_files, "MAX_RECORDS", 1)
-    with pytest.raises(DatasetError, match="holds 2 records: split it into files of at most 1"):
+    with pytest.raises(DatasetError, match="holds 2 records, and at most 1 are read: make"):
         dataset.read(tmp_path)
+    (tmp_path / NAME).write_text(json.dumps([{"id": "a"}]))
+    assert len(dataset.read(tmp_path).samples) == 1
+    (tmp_path / f"{dataset.STEM}_more.json").write_text(json.dumps([{"id": "b"}]))
+    with pytest.raises(DatasetError, match="holds more than 1 samples: make a folder for each"):
+        dataset.read(tmp_path)  # the limit is of the root, however many lists it has
     monkeypatch.setattr(dataset_files, "MAX_LIST_BYTES", 10)
     with pytest.raises(DatasetError, match="10 bytes"):
         dataset.read(tmp_path)

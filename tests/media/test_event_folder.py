@@ -320,9 +320,9 @@ def test_lists_that_cannot_be_read(tmp_path: Path, content: bytes, sentence: str
 
 
 def test_a_list_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_folder, "MAX_RECORDS", 1)
+    monkeypatch.setattr(dataset_files, "MAX_RECORDS", 1)
     assert windows(tmp_path, "file\na/one.npy\n").samples
-    with pytest.raises(DatasetError, match="has more than 1 lines"):
+    with pytest.raises(DatasetError, match="holds more than 1 samples"):
         windows(tmp_path, "file\na/one.npy\na/one.npy\n")
 
 

@@ -332,7 +332,7 @@ def test_a_broken_line_is_said_and_the_rest_shown(app: Open, make: Make) -> None
     with (run.folder / run_store.RESULTS).open("ab") as stream:
         stream.write(b"no json\n")
     at = app(PAGE, runs="one")
-    assert "lines of results.jsonl cannot be read (line" in texts(at) and at.get("vega_lite_chart")
+    assert "lines of results.jsonl cannot be used (line" in texts(at) and at.get("vega_lite_chart")
 
 
 @pytest.mark.parametrize("name", [run_store.RESULTS, run_store.JOURNAL, marks.MARKS])
@@ -350,8 +350,9 @@ def test_a_pipe_or_a_link_in_a_run_is_said(
         assert ("named pipe" if number == 0 else "symbolic link") in texts(at)
 
 
-def test_a_run_that_grows_is_read_again_when_its_file_has_changed(app: Open, make: Make) -> None:
-    run = make("one", [fabricate.row()], finished=False)
+def test_a_run_that_grows_is_read_again_when_its_file_has_changed(app: Open) -> None:
+    folder = settings.load().runs_dir / "one"
+    run = fabricate.run(folder, [fabricate.row()], finished=False, planned=["s1"])
     at = samples(app)
     assert shown(at) == ["s0"]
     with (run.folder / run_store.RESULTS).open("a") as stream:

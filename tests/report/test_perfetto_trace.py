@@ -106,7 +106,8 @@ def test_a_run_that_both_answered_keeps_its_own_thread(tmp_path: Path) -> None:
 
 def test_no_event_lies_across_another_of_its_thread(tmp_path: Path) -> None:
     batches = [row | {"where": OTHER} for row in fabricate.batch(["b0", "b1"])]
-    rows = [*local(), *by_workers(), *batches, *local()]
+    every = [*local(), *by_workers(), *batches, *local()]
+    rows = [row | {"repeat": number} for number, row in enumerate(every)]  # each row once
     open_: dict[tuple[int, int], list[float]] = {}
     for event in events(fabricate.run(tmp_path / "r", rows)):
         if event["ph"] == "X":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from engine.errors import BadInput, StoreError
 from engine.storage import annotations as marks
 from engine.storage import run_store
 from engine.storage.annotations import Feedback
-from engine.storage.file_lock import FileLock
+from engine.storage.json_lines import Appender
 from engine.storage.plan import Task
 from engine.storage.schemas import Choice, Vote, VotedAnswer
 from tests import fabricate
@@ -51,7 +52,7 @@ def test_notes_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     marks.put(folder, TASK, Feedback("up"))
     with (folder / marks.MARKS).open("ab") as stream:
         stream.write(b'odd\n{"thumb": 5}\n')
-    assert marks.problem(folder).startswith("2 of 3 lines of marks.jsonl cannot be read (line 2: ")
+    assert marks.problem(folder).startswith("2 of 3 lines of marks.jsonl cannot be used (line 2: ")
     (folder / marks.MARKS).unlink()
     (tmp_path / "outside").write_text("")
     (folder / marks.MARKS).symlink_to(tmp_path / "outside")
@@ -89,7 +90,7 @@ def test_damaged_votes_are_left_out_and_told(tmp_path: Path) -> None:
     (folder / marks.VOTES).write_text('{"sample": "s0"}\nodd\n{"sam')
     marks.put_vote(folder, vote())
     assert marks.votes(folder) == (vote(),)
-    assert marks.problem(folder).startswith("3 of 4 lines of votes.jsonl cannot be read (line 1: ")
+    assert marks.problem(folder).startswith("3 of 4 lines of votes.jsonl cannot be used (line 1: ")
 
 
 def test_votes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,11 +107,10 @@ def test_votes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_vote_waits_for_another_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = fabricate.run(tmp_path / "run", []).folder
     monkeypatch.setattr(marks, "LOCK_S", 0.05)
-    lock = FileLock(folder / marks.LOCK)
-    assert lock.acquire()
-    with pytest.raises(StoreError, match="Another session is writing"):
-        marks.put_vote(folder, vote())
-    lock.release()
+    with closing(Appender(folder / marks.VOTES)) as other:
+        assert other.lock()
+        with pytest.raises(StoreError, match="Another session is writing"):
+            marks.put_vote(folder, vote())
     marks.put_vote(folder, vote())
     assert marks.votes(folder) == (vote(),)
 

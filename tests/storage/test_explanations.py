@@ -71,7 +71,7 @@ def test_damaged_lines_are_left_out_and_told(folder: Path, change: dict[str, Any
     path.write_text(f"{json.dumps(line())}\n{json.dumps(line(repeat=1) | change)}\n")
     assert len(explanations.read(folder)) == 1
     told = explanations.problem(folder)
-    assert told.startswith("1 of 2 lines of explanations.jsonl cannot be read (line 2: ")
+    assert told.startswith("1 of 2 lines of explanations.jsonl cannot be used (line 2: ")
 
 
 def test_torn_and_foreign_lines_do_not_stop_the_reader(folder: Path) -> None:

@@ -5,50 +5,58 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from engine.storage.file_lock import FileLock, held
+from engine.storage.file_lock import held
+from engine.storage.json_lines import Appender
 
 ROOT = Path(__file__).resolve().parents[2]
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from engine.storage.file_lock import FileLock
-print(FileLock(Path(sys.argv[1])).acquire(), flush=True)
+from engine.storage.json_lines import Appender
+file = Appender(Path(sys.argv[1]))
+print(file.lock(), flush=True)
 time.sleep(60)
 """
 
 
 def test_two_in_one_process_exclude_each_other(tmp_path: Path) -> None:
-    first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
-    assert not held(tmp_path / "lock")
-    assert first.acquire() and held(tmp_path / "lock")
-    assert not second.acquire(patience_s=0.05)
-    first.release()
-    assert not held(tmp_path / "lock") and second.acquire()
-    second.release()
-    second.release()
+    path = tmp_path / "lines"
+    with closing(Appender(path)) as first, closing(Appender(path)) as second:
+        assert not held(path)
+        assert first.lock() and held(path)
+        assert not second.lock(patience_s=0.05)
+        first.close()
+        assert not held(path) and second.lock()
+    assert not held(path)
+
+
+def test_a_file_that_was_replaced_before_it_is_locked_is_not_the_one(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    with closing(Appender(path)) as late:
+        path.unlink()
+        with closing(Appender(path)) as first:
+            assert first.lock() and not late.lock()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
 def test_a_killed_process_lets_go(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
+    path = tmp_path / "lines"
     child = subprocess.Popen(
         [sys.executable, "-c", _HOLDER, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     assert child.stdout is not None and child.stdout.readline().strip() == "True"
-    lock = FileLock(path)
-    assert held(path) and not lock.acquire(patience_s=0.05)
-    child.kill()
-    child.wait()
-    child.stdout.close()
-    assert not held(path) and lock.acquire()
-    lock.release()
+    with closing(Appender(path)) as file:
+        assert held(path) and not file.lock(patience_s=0.05)
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        assert not held(path) and file.lock()
 
 
-def test_a_folder_that_is_not_there_raises(tmp_path: Path) -> None:
-    assert not held(tmp_path / "none" / "lock")
-    with pytest.raises(FileNotFoundError):
-        FileLock(tmp_path / "none" / "lock").acquire()
+def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+    assert not held(tmp_path / "none" / "lines")

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from engine.errors import BadInput, StoreError
 from engine.plain_files import JSON_FAULTS
 from engine.storage import run_header as headers
 from engine.storage import run_store
+from engine.storage.json_lines import Appender
 from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
 from tests import fabricate
@@ -54,7 +56,8 @@ def test_a_folder_that_holds_something_is_not_overwritten(tmp_path: Path) -> Non
 
 def test_going_on_knows_what_is_done_and_drops_what_was_torn(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    fabricate.run(folder, [fabricate.row("ev", "s0"), fabricate.failed("vl", "s0")], finished=False)
+    first = [fabricate.row("ev", "s0"), fabricate.failed("vl", "s0")]
+    fabricate.run(folder, first, finished=False, planned=["s1"])
     with (folder / run_store.RESULTS).open("ab") as stream:
         stream.write(b'{"model": "ev", "sample": "s1"')
     run = run_store.read(folder)
@@ -70,7 +73,7 @@ def test_going_on_knows_what_is_done_and_drops_what_was_torn(tmp_path: Path) -> 
 
 def test_broken_lines_are_said_and_their_tasks_are_done_again(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    fabricate.run(folder, [fabricate.row("ev", "s0")], finished=False)
+    fabricate.run(folder, [fabricate.row("ev", "s0")], finished=False, planned=["s1"])
     with (folder / run_store.RESULTS).open("ab") as stream:
         stream.write(b"odd\n")
     run = run_store.read(folder)
@@ -84,9 +87,7 @@ def test_broken_lines_are_said_and_their_tasks_are_done_again(tmp_path: Path) ->
     assert any("line 2" in entry["text"] for entry in run_store.read(folder).journal)
 
 
-@pytest.mark.parametrize(
-    "name", [run_store.RESULTS, run_store.JOURNAL, run_store.LOCK, headers.HEADER]
-)
+@pytest.mark.parametrize("name", [run_store.RESULTS, run_store.JOURNAL, headers.HEADER])
 def test_no_file_of_a_run_is_a_link_or_a_pipe(tmp_path: Path, name: str) -> None:
     """Neither read nor written through: what it leads to stays as it is."""
     outside = tmp_path / "outside"
@@ -98,7 +99,7 @@ def test_no_file_of_a_run_is_a_link_or_a_pipe(tmp_path: Path, name: str) -> None
         put(folder / name)
         with pytest.raises(StoreError, match=r"link|pipe|folder|Is a directory"):
             run_store.reopen(folder)
-        if name not in (run_store.LOCK, run_store.JOURNAL):
+        if name != run_store.JOURNAL:
             with pytest.raises(StoreError, match=r"link|pipe|folder"):
                 list(run_store.read(folder).results())
         (tmp_path / f"new{number}").mkdir()
@@ -110,7 +111,8 @@ def test_no_file_of_a_run_is_a_link_or_a_pipe(tmp_path: Path, name: str) -> None
 
 def test_what_is_written_can_be_read_as_text(tmp_path: Path) -> None:
     """Half of a surrogate pair is no text: a reader would leave out the whole line."""
-    run = fabricate.run(tmp_path / "run", [fabricate.row(reference="a \ud800 b", text="😀")])
+    rows = [fabricate.row(reference="a \ud800 b", text="😀")]
+    run = fabricate.run(tmp_path / "run", rows, planned=["s1"])
     assert [(row.reference, row.text) for _, row in run.results()] == [("a ? b", "😀")]
     with run_store.reopen(run.folder) as writer:
         row = next(row for _, row in run.results())
@@ -118,6 +120,32 @@ def test_what_is_written_can_be_read_as_text(tmp_path: Path) -> None:
     assert [row.text for _, row in run.results()] == ["😀", "a ? b"]
     with pytest.raises(BadInput, match="surrogate"):
         fabricate.header(samples=("\ud800",))
+
+
+def test_rows_outside_the_plan_are_reported_and_left_out(tmp_path: Path) -> None:
+    """Other samples, models and repeats, and a row that stands there twice; a warm-up has any."""
+    folder, row = tmp_path / "run", fabricate.row("ev", "s0")
+    warm = fabricate.row("ev", "s0", phase="warmup", repeat=7)
+    fabricate.run(folder, [row, warm], finished=False)
+    with closing(Appender(folder / run_store.RESULTS)) as lines:
+        others = [
+            {"sample": "x"},
+            {"model": "vl"},
+            {"repeat": 1},
+            {"phase": "warmup", "model": "z"},
+        ]
+        for other in (*others, {}):
+            lines.append(row | other)
+    before = (folder / run_store.RESULTS).read_bytes()
+    run = run_store.read(folder)
+    assert [found.task for _, found in run.results()] == [fabricate.task(row), fabricate.task(warm)]
+    (told,) = run.problems
+    assert told.startswith("5 of 7 lines of results.jsonl cannot be used (line 3: the plan has no ")
+    assert "'ev, sample x, repeat 0'" in told and told.endswith(
+        "; what cannot be used is left out."
+    )
+    run_store.reopen(folder).close()
+    assert (folder / run_store.RESULTS).read_bytes() == before  # they may be somebody's results
 
 
 def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:
@@ -140,6 +168,52 @@ def test_another_process_is_refused_too(tmp_path: Path) -> None:
             [sys.executable, "-c", _RESUMER, str(folder)], cwd=ROOT, capture_output=True, text=True
         )
     assert done.returncode and "written by another process" in done.stderr
+
+
+def test_a_deleted_file_lets_no_second_process_double_rows(tmp_path: Path) -> None:
+    """Whatever is deleted while a run is written, its rows stand in one file once."""
+    row = ResultRow.parse(fabricate.row("ev", "s0"))
+    names = {"run.lock", run_store.RESULTS, run_store.JOURNAL, headers.HEADER}
+    for name in sorted(names):
+        first = run_store.create(fabricate.header(), tmp_path / name)
+        files = {path.name for path in first.folder.iterdir()}
+        assert files <= names - {"run.lock"}  # nothing stands there only to be locked
+        (first.folder / name).unlink(missing_ok=True)
+        if name == run_store.RESULTS:  # a new file: the first process must notice
+            with run_store.reopen(first.folder) as second:
+                second.append(row)
+            with pytest.raises(StoreError, match=r"results\.jsonl was removed, replaced or"):
+                first.append(row)
+        else:
+            with pytest.raises(StoreError, match=r"by another process|holds no run\.json"):
+                run_store.reopen(first.folder)
+            first.append(row)
+        first.close()
+        results = (first.folder / run_store.RESULTS).read_bytes()
+        assert results.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced", "emptied", "written by another", "folder"])
+def test_lost_results_are_noticed_before_the_run_is_finished(tmp_path: Path, how: str) -> None:
+    row = ResultRow.parse(fabricate.row("ev", "s0"))
+    with run_store.create(fabricate.header(), tmp_path / "run") as writer:
+        writer.append(row)
+        results = writer.folder / run_store.RESULTS
+        if how == "removed":
+            results.unlink()
+        elif how == "folder":
+            writer.folder.rename(tmp_path / "moved")
+        elif how == "replaced":
+            (tmp_path / "other").write_bytes(results.read_bytes())
+            (tmp_path / "other").replace(results)
+        else:
+            results.write_bytes(b"" if how == "emptied" else results.read_bytes() * 2)
+        for write in (lambda: writer.append(row), lambda: writer.finish({})):
+            with pytest.raises(StoreError) as said:
+                write()
+            text = str(said.value)
+            assert str(results) in text and "--resume" in text and text.count(". ") == 0
+        assert not (writer.folder / run_store.SUMMARY).exists()
 
 
 def test_a_full_disk_is_one_sentence_and_keeps_what_there_is(

@@ -91,8 +91,13 @@ def test_what_is_no_object_of_plain_json_is_refused(data: bytes) -> None:
 
 
 def made(folder: Path, rows: Sequence[Any]) -> Run:
-    """A run folder that holds these rows, whatever they are."""
-    fabricate.run(folder, [])
+    """A run folder that holds these rows, whatever they are; its plan has those with names."""
+    names: dict[str, list[str]] = {
+        key: list(dict.fromkeys(one for row in rows if (one := row.get(key)) and type(one) is str))
+        for key in ("model", "sample")
+    }
+    models, samples = (filter(str.isprintable, some) for some in names.values())
+    run_store.create(fabricate.header([*models], [*samples]), folder).close()
     (folder / run_store.RESULTS).write_text("".join(json.dumps(row) + "\n" for row in rows))
     return run_store.read(folder)
 
@@ -195,7 +200,7 @@ def test_journal_and_notes_have_types_too(tmp_path: Path) -> None:
         stream.write(b'{"event": "paused", "ms": 1.5, "later": []}\n')
     run = run_store.read(run.folder)
     assert [entry["event"] for entry in run.journal] == ["started", "paused"]
-    assert run.problems[0].startswith("3 of 5 lines of journal.jsonl cannot be read (line 2: ")
+    assert run.problems[0].startswith("3 of 5 lines of journal.jsonl cannot be used (line 2: ")
     assert "event" in refused(b"{}", partial(checked, form=Event))
     note = {"model": "m", "sample": "s", "repeat": 0, "phase": "measured", "thumb": "", "note": "x"}
     parse = msgspec.json.Decoder(Annotation).decode
@@ -210,7 +215,7 @@ def test_a_reader_counts_what_it_leaves_out(tmp_path: Path) -> None:
     path.write_bytes(b"\n".join([good, b"odd", b"[]", b"{}", b"1", good, b""]))
     assert len(list(json_lines.read(path, ResultRow.parse, damage))) == 2
     told = damage.summary("results.jsonl")
-    assert told.startswith("4 of 6 lines of results.jsonl cannot be read (line 2: ")
+    assert told.startswith("4 of 6 lines of results.jsonl cannot be used (line 2: ")
     assert told.endswith("; and 1 more)") and len(told) < 400
 
 
