@@ -212,7 +212,7 @@ def test_lost_results_are_noticed_before_the_run_is_finished(tmp_path: Path, how
             with pytest.raises(StoreError) as said:
                 write()
             text = str(said.value)
-            assert str(results) in text and "--resume" in text and text.count(". ") == 0
+            assert "results.jsonl was removed" in text and text.count("--resume") == 1
         assert not (writer.folder / run_store.SUMMARY).exists()
 
 
