@@ -21,7 +21,7 @@ from tests.test_main import root
 __all__ = ["root"]
 ROOT = Path(__file__).resolve().parents[2]
 ASKED = ("explain", "--sample", "id-000000", "--model", "tiny-llava", "--words", "a car", "--out")
-FORMATS = ("md", "html", "csv", "json", "trace")
+FORMATS = ("md", "html", "csv", "json")
 COMMANDS = {
     "pin": ("gate", "{run}", "--pin"),
     "imported": ("report", "--imported", "{run}/results.jsonl", "--out"),
