@@ -85,7 +85,7 @@ def commands(out: Path, recorded: Path | None) -> Iterator[tuple[str, str, bool]
     yield "plan", "bench --models llava-demo --samples 3 --plan-only --json", False
     yield "bench", (f"bench --models {THREE} --samples 3 --max-new-tokens 16 --out {out}/real "
                     "--json"), False  # fmt: skip
-    for form in ("md", "html", "csv", "json", "trace"):
+    for form in ("md", "html", "csv", "json"):
         for name in ("base", "exam", "mixed"):
             yield f"report {name} {form}", f"report {out}/{name} --format {form}", True
     yield "report two runs", f"report {out}/base {out}/new --format md", True

@@ -7,8 +7,7 @@ model is
     worse       the test excludes that NEW is worse by less than the margin
     undecided   neither
 Whole runs of the same code differ, because the machine changes between them.  So times are tested
-if both runs took turns (engine/benchmark/by_turns.py), or with MIN_RUNS runs on each side, which
-then are the units of the test; otherwise they are undecided.
+if both runs took turns (engine/benchmark/by_turns.py); otherwise they are undecided.
 More or fewer tokens are not worse in themselves: tokens are "no worse" if they changed by less than
 the margin in both directions, and "changed" if by more in one.  Accuracy compares the difference of
 shares with the margin in percentage points.  Both hold as no worse if every answer is the same.
@@ -24,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from operator import eq
@@ -39,10 +38,11 @@ from engine.analysis.pairs import sample_medians
 from engine.analysis.results_table import answered, frame, labels, measured
 from engine.analysis.statistics import above, below, chance, clustered_difference, holm
 from engine.errors import BadInput
+from engine.machine.load import MachineLoad
 from engine.quoting import count, cut, joined, listed, quoted, shown
 from engine.storage import plan_words
+from engine.storage.run_header import Header
 from engine.storage.run_store import Run
-from engine.storage.run_values import ModelValues, RunValues, SampleValues
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,20 +53,67 @@ GATED: tuple[Metric, ...] = tuple(one for one in PAIRED if one.name != "unaccoun
 MARGIN = 0.05
 ERRORS = 0.05  # of comparisons may contain a wrong verdict
 TAIL = ERRORS / 2  # each direction
-DIGITS = 6  # of a kept value
+DIGITS = 6  # of a value
 LEAST = 10.0**-DIGITS  # a smaller value was not measured
 ALIASES = {"tokens": TOKENS, "tok/s": "tokens_per_s"}
-MIN_RUNS = 5  # on each side, to test the times of runs that were measured apart
 APART = (
     "The runs were measured apart, and whole runs of the same code differ. So their times are "
-    "undecided: measure both by turns (bench --against), or name two folders of at least "
-    f"{MIN_RUNS} runs each."
+    "undecided: measure both by turns (bench --against)."
 )
 UNTIMED = "compare without times (--metric tokens,accuracy,answers)"
 EQUAL = "every answer is the same"
 DEFAULT = ("total", "ttft", "tpot", TOKENS, ACCURACY)
 KNOWN = (*(metric.name for metric in GATED), ACCURACY, ANSWERS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleValues:
+    """One model's answers to one sample, over its repeats.
+
+    values: metric -> median of the measured results.  turns: metric -> repeat -> value, if the run
+    took turns with another.  right: the share of right answers or attributes, None if it is not
+    known.  token_ids: of the first answer, None without ids.  new_tokens counts the answers of
+    batches too.
+    """
+
+    sequence: str
+    values: Mapping[str, float]
+    turns: Mapping[str, Mapping[int, float]]
+    right: float | None = None
+    token_ids: tuple[int, ...] | None = None
+
+
 Pairs = Sequence[tuple[SampleValues, SampleValues]]  # of BASE and NEW
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelValues:
+    """One label's answers.  `cached`: results with a stage that was read from the cache.
+    `device`, `shared`: as in results_table.frame."""
+
+    label: str
+    model: str
+    device: str
+    shared: str
+    cached: int
+    load: MachineLoad | None
+    samples: Mapping[str, SampleValues]
+
+
+@dataclass(frozen=True)
+class RunValues:
+    """What a gate needs of a run."""
+
+    header: Header
+    finished: bool
+    models: tuple[ModelValues, ...]
+
+    @property
+    def id(self) -> str:
+        return self.header.id
+
+    def model(self, label: str) -> ModelValues | None:
+        return next((one for one in self.models if one.label == label), None)
 
 
 @dataclass(frozen=True)
@@ -184,8 +231,7 @@ def values_of(run: Run) -> RunValues:
     ids = {offset: row.token_ids for offset, row in run.results()}
     turns = bool(run.header.together)
     models = tuple(
-        _model(table[table["label"] == label], label, ids, run.header.plan.samples, turns)
-        for label in labels(table)
+        _model(table[table["label"] == label], label, ids, turns) for label in labels(table)
     )
     return RunValues(run.header, run.state == "finished", models)
 
@@ -194,7 +240,6 @@ def _model(
     lines: pd.DataFrame,
     label: str,
     ids: dict[int, tuple[int, ...] | None],
-    planned: Sequence[str],
     by_turns: bool,
 ) -> ModelValues:
     answers, timed = answered(lines), measured(lines)
@@ -209,12 +254,11 @@ def _model(
         for sample, some in known.groupby("sample") if by_turns else ():
             of_repeats = zip(some["repeat"].astype(int), some[metric.column], strict=True)
             turns[str(sample)][metric.name] = dict(of_repeats)
-    right, sizes = accuracy(answers), answers["sample"].value_counts()
+    right = accuracy(answers)
     first = answers.drop_duplicates("sample")[["sample", "cluster", "offset"]]
     samples = {
         name: SampleValues(
             sequence=cluster,
-            results=int(sizes[name]),
             values=values[name],
             turns=turns[name],
             right=right.get(name),
@@ -233,7 +277,6 @@ def _model(
         cached=int(timed["cached"].sum()),
         load=machine_loads.of(timed),
         samples=samples,
-        failed=tuple(sample for sample in planned if sample not in samples),
     )
 
 
@@ -256,29 +299,25 @@ def accuracy(answers: pd.DataFrame) -> dict[str, float]:
 
 
 # Which runs can be compared.
-def _problems(runs: Sequence[RunValues], names: Sequence[str], timed: bool) -> Iterator[str]:
-    """Why the runs cannot be compared with the first, and what to do."""
-    ids = [run.id for run in runs]
-    if twice := [one for one in ids if ids.count(one) > 1]:
-        yield f"The run {cut(twice[0])} is named twice: name two runs."
-    for run in runs:
+def _problems(base: RunValues, new: RunValues, names: Sequence[str], timed: bool) -> Iterator[str]:
+    """Why the runs cannot be compared, and what to do."""
+    if base.id == new.id:
+        yield f"The run {cut(base.id)} is named twice: name two runs."
+    for run in (base, new):
         if not run.finished:
             how = "start both again" if run.header.together else "continue it with `bench --resume`"
             yield f"The run {cut(run.id)} is not finished: {how}, then compare."
-    base, *others = runs
-    for other in others:
-        if differing := [f"{name} ({words})" for name, words in _differing(base, other, timed)]:
-            yield f"The runs differ in {joined(differing)}: run NEW like BASE."
+    if differing := [f"{name} ({words})" for name, words in _differing(base, new, timed)]:
+        yield f"The runs differ in {joined(differing)}: run NEW like BASE."
     if not names:
-        sides = (f"{side} has {_labels(run)}" for side, run in zip(SIDES, runs, strict=False))
+        sides = (f"{side} has {_labels(run)}" for side, run in zip(SIDES, (base, new), strict=True))
         yield f"The runs have no model in common ({', '.join(sides)}): compare runs of the same."
-    for run in others if timed else ():
-        for label in names:
-            for why in _apart(base.model(label), run.model(label), base.header.plan.batch):
-                yield (
-                    f"The times of {cut(label)} cannot be compared ({why}): repeat the run "
-                    f"without this, or {UNTIMED}."
-                )
+    for label in names if timed else ():
+        for why in _apart(base.model(label), new.model(label), base.header.plan.batch):
+            yield (
+                f"The times of {cut(label)} cannot be compared ({why}): repeat the run "
+                f"without this, or {UNTIMED}."
+            )
 
 
 SIDES = ("BASE", "NEW")
@@ -360,24 +399,20 @@ def gate(
     if not 0 <= margin < 1:
         raise BadInput(f"The margin is {margin:.0%}: choose one from 0% to below 100%.")
     asked, names = metrics is not None, tuple(metrics or DEFAULT)
-    runs = (*base.runs, *new.runs)
-    shared = tuple(one.label for one in base.models if all(run.model(one.label) for run in runs))
+    both = {one.label: (one, other) for one in base.models if (other := new.model(one.label))}
+    shared = tuple(both)
     times = {name for name in names if name in BY_NAME and BY_NAME[name].timed}
     together = bool(base.header.together) and base.header.together == new.header.together
-    comparable = together or min(len(base.runs), len(new.runs)) >= MIN_RUNS
-    for problem in _problems(runs, shared, bool(times) and comparable):
+    for problem in _problems(base, new, shared, bool(times) and together):
         raise BadInput(problem)
     found: list[GateResult | NotCompared] = []
     answers = []
-    for label in shared:
-        sides = [
-            [model for run in side.runs if (model := run.model(label))] for side in (base, new)
-        ]
-        answers.append(_answers(label, sides[0][0], sides[1][0]))
+    for label, sides in both.items():
+        answers.append(_answers(label, *sides))
         for metric in (name for name in names if name != ANSWERS):
-            found.append(_test(label, metric, sides[0], sides[1], margin, asked))
+            found.append(_test(label, metric, *sides, margin, asked))
     results = [one for one in found if isinstance(one, GateResult)]
-    apart = [] if comparable else [one for one in results if one.metric in times]
+    apart = [] if together else [one for one in results if one.metric in times]
     decided = {
         (one.label, one.metric): one for one in _decided([r for r in results if r not in apart])
     }
@@ -418,13 +453,11 @@ def _answers(label: str, base: ModelValues, new: ModelValues) -> AnswersCompared
 def _test(
     label: str,
     metric: str,
-    bases: Sequence[ModelValues],
-    news: Sequence[ModelValues],
+    base: ModelValues,
+    new: ModelValues,
     margin: float,
     asked: bool,
 ) -> GateResult | NotCompared:
-    """`bases`, `news`: of each run; times are tested over all, everything else in the first two."""
-    base, new = bases[0], news[0]
     both = [(one, new.samples[name]) for name, one in base.samples.items() if name in new.samples]
     if metric == ACCURACY:
         return _accuracy(label, both, margin, asked)
@@ -461,46 +494,8 @@ def _test(
         beyond = above(logs - limit), below(logs + limit)
         return replace(result, p_no_worse=max(inside), p_worse=min(1.0, 2 * min(beyond)))
     sign = 1 if BY_NAME[metric].less_is_faster else -1
-    if min(len(bases), len(news)) >= MIN_RUNS:
-        return _of_runs(result, bases, news, sign, limit)
     rest = sign * logs - limit  # above 0 where NEW is worse by more than the margin
     return replace(result, p_no_worse=below(rest), p_worse=above(rest))
-
-
-def _of_runs(
-    result: GateResult,
-    bases: Sequence[ModelValues],
-    news: Sequence[ModelValues],
-    sign: int,
-    limit: float,
-) -> GateResult:
-    """Welch's t-test of whole runs: each counts by the median of its sequences' log values."""
-    from scipy.stats import ttest_ind  # slow to import
-
-    runs, metric = [*bases, *news], result.metric
-    names = [
-        name
-        for name in bases[0].samples
-        if all(name in run.samples and metric in run.samples[name].values for run in runs)
-    ]
-    if not names:
-        return replace(result, reason="no sample has a value in all runs")
-    logs = np.log([[run.samples[name].values[metric] for name in names] for run in runs])
-    logs -= logs.mean(axis=0)  # samples differ in length
-    sequences = [bases[0].samples[name].sequence for name in names]
-    medians = [np.median(statistics.cluster_medians(row.tolist(), sequences)) for row in logs]
-    ours, theirs = np.split(sign * np.array(medians), [len(bases)])
-    fine, bad = (
-        ttest_ind(theirs, ours + limit, equal_var=False, alternative=way).pvalue
-        for way in ("less", "greater")
-    )
-    ends = ttest_ind(theirs, ours, equal_var=False).confidence_interval(statistics.LEVEL)
-    low, high = sorted(math.exp(sign * float(end)) for end in ends)
-    change = math.exp(sign * float(theirs.mean() - ours.mean()))
-    units = f"the units are {len(bases):,} runs of BASE and {len(news):,} of NEW"
-    return replace(result, n=len(names), sequences=len(set(sequences)), change=change, low=low,
-                   high=high, p_no_worse=float(np.nan_to_num(fine, nan=1.0)),
-                   p_worse=float(np.nan_to_num(bad, nan=1.0)), reason=units)  # fmt: skip
 
 
 def _ratio(base: SampleValues, new: SampleValues, metric: str) -> float:
@@ -560,7 +555,7 @@ def _decided(tested: Sequence[GateResult]) -> Iterator[GateResult]:
             found["verdict"] = "no worse"
         elif p_worse <= TAIL:
             found["verdict"] = "changed" if one.metric == TOKENS else "worse"
-        elif not one.reason and one.sequences < statistics.MIN_CLUSTERS:
+        elif one.sequences < statistics.MIN_CLUSTERS:
             found["reason"] = (
                 f"a verdict needs at least {statistics.MIN_CLUSTERS} sequences, and the "
                 f"{count(one.n, 'sample')} are of {count(one.sequences, 'sequence')}"

@@ -1,14 +1,10 @@
-"""A median with its spread and exact interval; p-values against a limit, Holm, and planning.
+"""A median with its spread and exact interval; p-values against a limit, and Holm.
 
 The caller makes the pairs: one ratio or difference per sample, never two means.
 
 below() and above() are Wilcoxon's signed-rank test (F. Wilcoxon, 1945) of independent values, one
 per sequence, which it assumes to be symmetric about their centre.  Ratios of two runs of the same
 code are, on a log scale: exchanging the runs changes their sign.
-
-power() and needed() plan with the exact sign test.  A comparison has a conclusion if the interval
-of median_interval excludes equality.  That depends only on how many sequences are on one side of
-equality, so the power follows from the `share` that a real difference puts there.
 
 A share of cases that depend on each other within clusters has the interval of E. L. Korn and B. I.
 Graubard (1998): that of Clopper and Pearson on the effective number of cases, which the design
@@ -45,9 +41,6 @@ MAX_MORE = 1_000_000
 Floats = npt.NDArray[np.float64]
 _STEPS = 500  # numbers of clusters tried one by one
 EXACT = 60  # values; the distribution of more is close to the normal one
-POWER = 0.8
-MOST = 1000  # numbers of sequences whose power is computed exactly; above, by the normal form
-TWO_SIDED, POWER_Z = 1.959964, 0.841621  # normal quantiles of LEVEL and POWER
 _HALVINGS = 24  # of the range of a p-value
 PRIOR = 1.0  # clusters that speak for a correlation of 1
 UPPER = 0.98  # not 0.975: skewed figures of few clusters need the margin (docs/intervals.md)
@@ -286,46 +279,6 @@ def holm(chances: Sequence[float]) -> list[float]:
         least = max(least, min(1.0, (len(chances) - place) * chances[index]))
         found[index] = least
     return found
-
-
-def power(sequences: int, share: float) -> float:
-    """The probability that the interval of so many sequences excludes equality on the right side.
-
-    0 for fewer than MIN_CLUSTERS sequences, which give no interval.
-    """
-    from scipy.special import betainc
-
-    if sequences < MIN_CLUSTERS:
-        return 0.0
-    rank = interval_rank(sequences)  # so many on the other side give an interval with equality
-    return float(betainc(sequences - rank + 1, rank, share))
-
-
-def needed(share: float) -> int | None:
-    """The fewest sequences from which on the power is at least POWER.
-
-    None if no practical number suffices: the share is one half or less, or too near to it.
-    """
-    from scipy.special import betainc
-
-    if share <= 0.5:
-        return None
-    counts, ranks = _ranks_of_counts()
-    short = np.flatnonzero(betainc(counts - ranks + 1, ranks, share) < POWER)
-    if not len(short):
-        return int(counts[0])
-    if short[-1] + 1 < len(counts):
-        return int(counts[short[-1] + 1])
-    spread = TWO_SIDED / 2 + POWER_Z * math.sqrt(share * (1 - share))
-    many = math.ceil((spread / (share - 0.5)) ** 2)
-    return max(many, MOST + 1) if many <= MAX_MORE else None
-
-
-@lru_cache(maxsize=1)
-def _ranks_of_counts() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Numbers of sequences from MIN_CLUSTERS to MOST, and interval_rank() of each."""
-    counts = np.arange(MIN_CLUSTERS, MOST + 1)
-    return counts, np.array([interval_rank(int(count)) for count in counts])
 
 
 def clustered_share(values: Sequence[float], clusters: Sequence[Hashable]) -> ClusteredShare:

@@ -16,21 +16,16 @@ from engine.published.read import RecordsError, ResultFile, imported_sets, read_
 from engine.quoting import printable
 from engine.storage import new_file, run_store
 
-FORMATS = ("md", "html", "csv", "json", "trace")
+FORMATS = ("md", "html", "csv", "json")
 DOCUMENTS = ("md", "html")
-_COMPARED = (*DOCUMENTS, "json")
 
 
 def add(commands: Any) -> None:
     imported = "published result files, or a set saved by `import --save` (md or html)"
-    baselines = (
-        "published accuracies to show beside own ones (default: the dataset's baselines.csv)"
-    )
     flags = {
         "runs": flag(str, "folder or name of a run", form="RUN", nargs="*"),
         "--imported": flag(str, imported, form="FILE|FOLDER|NAME", nargs="+"),
         "--format": flag(FORMATS, default="md"),
-        "--baselines": flag(Path, baselines, form="FILE"),
         "--out": flag(Path, "a file to write (default: standard output)"),
     }
     command(commands, "report", _report, "write a report of one or more runs", flags)
@@ -40,14 +35,11 @@ def _report(options: argparse.Namespace) -> int:
     _check(options)
     if options.imported:
         return _imported(options)
-    from engine.report import export, named_baselines
+    from engine.report import export
 
-    baselines = None if options.baselines is None else named_baselines.read(options.baselines)
-    if baselines is not None and baselines.problems:
-        raise BadInput(baselines.problems[0])
     base = settings.load().runs_dir
     runs = [run_store.read(run_store.find(name, base)) for name in options.runs]
-    _give(options, export.write(runs, options.format, baselines))
+    _give(options, export.write(runs, options.format))
     for run in runs:
         for problem in run.problems:
             say(f"{run.folder}: {problem}")
@@ -57,8 +49,6 @@ def _report(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> None:
     if bool(options.runs) == bool(options.imported):
         raise BadInput("Name either runs, or published files after --imported.")
-    if options.baselines is not None and (options.imported or options.format not in _COMPARED):
-        raise BadInput("--baselines goes with runs and --format md, html or json: leave it out.")
     if options.imported and options.format not in DOCUMENTS:
         raise BadInput(f"--format {options.format} is for runs: published files become md or html.")
     if options.out is not None:

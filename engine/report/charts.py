@@ -26,7 +26,6 @@ from engine.attribution.explained import nats_text
 from engine.media_options import Window, time_text
 from engine.palette import DASHES, HEAT_COLOURS, LIMIT, NEUTRAL, STAGE_COLOURS, family_colour
 from engine.quoting import count, ms, number, percent
-from engine.report.named_baselines import PUBLISHED, Baseline
 from engine.storage.explanations import MomentLoss
 from engine.types import STAGES
 from engine.viewing.event_times import EventRates
@@ -416,19 +415,17 @@ def intervals(
 ) -> alt.LayerChart:
     """A dot per row on its interval.
 
-    rows: name, value, low, high, colour (#RRGGBB), and the fields of `tips`; with `hollow` a hollow
-    square.  A head of a group has a name only.  marks: name and `at`, a tick in the row of this
-    name.  equal: a line over all rows; limits: dashed lines with a name above each.
+    rows: name, value, low, high, colour (#RRGGBB), and the fields of `tips`.  A head of a group
+    has a name only.  marks: name and `at`, a tick in the row of this name.  equal: a line
+    over all rows; limits: dashed lines with a name above each.
     """
     names = list(dict.fromkeys(row["name"] for row in rows))
-    empty = dict.fromkeys(("value", "low", "high", "colour", "hollow"))
+    empty = dict.fromkeys(("value", "low", "high", "colour"))
     table = pd.DataFrame([{**empty, **row} for row in rows])
     scale = scale or alt.Scale(zero=False, padding=16)
     x = alt.X("value:Q", title=title, scale=scale, axis=axis or alt.Undefined)
     base: Any = alt.Chart(table).encode(y=_rows("name", names), tooltip=_tips(tips))
     colour = alt.Color("colour:N", scale=None)
-    square = alt.condition("datum.hollow", alt.value("square"), alt.value("circle"))
-    fill = alt.condition("datum.hollow", alt.value("transparent"), alt.Fill("colour:N", scale=None))
     layers = [*_equal(equal)]
     if marks:
         ticks: Any = alt.Chart(pd.DataFrame(list(marks)))
@@ -437,7 +434,7 @@ def intervals(
     layers += [
         base.mark_rule(strokeWidth=4, opacity=0.5).encode(x="low:Q", x2="high:Q", color=colour),
         base.mark_point(size=90, opacity=1, strokeWidth=2).encode(
-            x=x, stroke=colour, fill=fill, shape=square
+            x=x, stroke=colour, fill=alt.Fill("colour:N", scale=None)
         ),
     ]
     chart = alt.LayerChart(layer=layers, height=_height(names, 28) + (2 * _LINE if limits else 0))
@@ -575,19 +572,13 @@ def moments_words(found: Sequence[MomentLoss]) -> str:
     return f"Loss of the words' log-probability by frame or event image: {parts}."
 
 
-def choices(
-    found: Sequence[ChoiceAccuracy], baselines: Sequence[Baseline], families: Mapping[str, str]
-) -> alt.LayerChart:
-    """Accuracies of multiple-choice questions with marks of chance, by task.
-
-    A published figure is a hollow square, because it was not measured here.
-    """
-    rows = choice_rows(found, baselines, families)
+def choices(found: Sequence[ChoiceAccuracy], families: Mapping[str, str]) -> alt.LayerChart:
+    """Accuracies of multiple-choice questions with marks of chance, by task."""
+    rows = choice_rows(found, families)
     return intervals(
         rows,
         "accuracy (share of questions) with 95 % interval; upright mark: chance",
-        {"label:N": "Model", "task:N": "Task", "words:N": "Accuracy", "n:N": "Questions",
-         "source:N": "Source"},
+        {"label:N": "Model", "task:N": "Task", "words:N": "Accuracy", "n:N": "Questions"},
         marks=[{"name": row["name"], "at": row["chance"]} for row in rows if row.get("chance")],
         mark_colour=NEUTRAL,
         scale=alt.Scale(domain=[0, 1], nice=False),
@@ -596,12 +587,11 @@ def choices(
 
 
 def choice_rows(
-    found: Sequence[ChoiceAccuracy], baselines: Sequence[Baseline], families: Mapping[str, str]
+    found: Sequence[ChoiceAccuracy], families: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """From top to bottom: a task's name, own figures, published figures."""
+    """From top to bottom: a task's name, its figures."""
     rows: list[dict[str, Any]] = []
-    tasks = [*(one.task for one in found), *(one.task for one in baselines)]
-    for name in dict.fromkeys(tasks):
+    for name in dict.fromkeys(one.task for one in found):
         task = name or ALL_WORDS
         rows.append({"name": f"{_GROUP}{task}"})
         for own in found:
@@ -612,31 +602,16 @@ def choice_rows(
                     "value": share.share, "low": share.low, "high": share.high,
                     "chance": own.chance, "colour": family_colour(families.get(own.label, "")),
                     "words": percent(share.share, share.ends), "n": f"{share.n:,}",
-                    "source": "measured here",
-                })  # fmt: skip
-        for place, other in enumerate(baselines):
-            if other.task == name:
-                label = f"{other.model} · {PUBLISHED}"
-                # Zero-width spaces tell two published figures of one model apart.
-                rows.append({
-                    "name": f"{task}{_GROUP}{label}" + "\u200b" * place, "label": label,
-                    "task": task, "value": other.accuracy, "colour": NEUTRAL, "hollow": True,
-                    "words": other.percent, "n": "not given" if other.n is None else f"{other.n:,}",
-                    "source": f"{PUBLISHED}: {other.source}",
                 })  # fmt: skip
     return rows
 
 
-def choice_words(found: Sequence[ChoiceAccuracy], baselines: Sequence[Baseline]) -> str:
+def choice_words(found: Sequence[ChoiceAccuracy]) -> str:
     said = [
         f"{one.label}, {one.task or ALL_WORDS.lower()}: "
         f"{percent(one.accuracy.share, one.accuracy.ends)} of {count(one.questions, 'question')}, "
         f"chance {percent(one.chance)}."
         for one in found
         if one.accuracy is not None
-    ]
-    said += [
-        f"{one.model}, {one.task or ALL_WORDS.lower()}: {one.percent}, {PUBLISHED} ({one.source})."
-        for one in baselines
     ]
     return " ".join(["Accuracy with 95 % intervals.", *said])

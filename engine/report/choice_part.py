@@ -1,7 +1,6 @@
 """Accuracy on multiple-choice questions in words and as a table.
 
-A conclusion about chance or about two models needs an interval that excludes equality; none is
-drawn about published figures.
+A conclusion about chance or about two models needs an interval that excludes equality.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from engine.report.blocks import (
     Paragraph,
     ReportTable,
 )
-from engine.report.named_baselines import PUBLISHED, Baseline
 from engine.report.report_figures import Findings
 
 TITLE = "Accuracy on multiple-choice questions"
@@ -30,10 +28,6 @@ MEANING = (
     "counts as wrong, and repeats of a question count once by their mean. Intervals are 95 % "
     "intervals clustered by sequence. Chance is the mean of 1 / options. By log-probability: the "
     "letter that the model finds most likely as its first token."
-)
-OF_PUBLISHED = (
-    f'Figures marked "{PUBLISHED}" are taken from papers. Their settings may differ, so nothing '
-    "is computed with them."
 )
 _VERDICTS = {"above": "above chance", "below": "below chance",
              "undecided": "not distinguishable from chance"}  # fmt: skip
@@ -46,16 +40,15 @@ def choosing(found: Findings) -> Iterator[Block]:
     yield Heading(2, TITLE)
     yield Paragraph(MEANING)
     yield from conclusions(found)
-    published = found.baselines.lines
-    if published or any(one.accuracy for one in found.choices):
+    if any(one.accuracy for one in found.choices):
         from engine.report import charts
 
         lines = found.table.drop_duplicates("label")
         families = dict(zip(lines["label"], lines["family"].astype(str), strict=True))
         tones = toned({label: families[label] for label in labels(found.table)})
-        words = charts.choice_words(found.choices, published)
-        yield ChartBlock(words, lambda: charts.choices(found.choices, published, tones))
-    yield from tables(found.choices, published)
+        words = charts.choice_words(found.choices)
+        yield ChartBlock(words, lambda: charts.choices(found.choices, tones))
+    yield table(found.choices)
 
 
 def conclusions(found: Findings) -> Iterator[Block]:
@@ -63,8 +56,7 @@ def conclusions(found: Findings) -> Iterator[Block]:
     whole = [one for one in found.choices if one.task == ALL]
     texts = [*map(sentence, whole), *map(pair_sentence, found.choice_pairs)]
     texts += [text for one in whole for text in limits(one)]
-    texts += [OF_PUBLISHED] if found.baselines.lines else []
-    yield Bullets((*texts, *found.baselines.problems))
+    yield Bullets(tuple(texts))
 
 
 def limits(one: ChoiceAccuracy) -> Iterator[str]:
@@ -129,25 +121,12 @@ def finding(found: Findings) -> tuple[str, ...]:
     return (f"Accuracy on multiple-choice questions: {'; '.join(told)}.",) if told else ()
 
 
-def tables(found: Sequence[ChoiceAccuracy], published: Sequence[Baseline]) -> list[ReportTable]:
-    """A row per model and task with the published figures below, and the sources of these.
-
-    Columns without any value are left out.
-    """
+def table(found: Sequence[ChoiceAccuracy]) -> ReportTable:
+    """A row per model and task; columns without any value are left out."""
     rows = [dict(zip(_COLUMNS, _row(one), strict=True)) for one in found]
-    for other in published:
-        n = NONE if other.n is None else f"{other.n:,}"
-        values = (f"{other.model} ({PUBLISHED})", other.task or "all", n, NONE, other.percent)
-        rows.append(dict(zip(_COLUMNS, values, strict=False)))
-    columns = tuple(c for c in _COLUMNS if any(row.get(c, NONE) != NONE for row in rows))
-    cells = tuple(tuple(row.get(name, NONE) for name in columns) for row in rows)
-    whole = ReportTable("Accuracy by model and task.", columns, cells, 2)
-    if not published:
-        return [whole]
-    sources = tuple((one.model, one.task or "all", one.paper, one.table, one.url)
-                    for one in published)  # fmt: skip
-    head = ("model", "task", "paper", "table", "address")
-    return [whole, ReportTable(f"Sources of the figures {PUBLISHED}.", head, sources, 5)]
+    columns = tuple(c for c in _COLUMNS if any(row[c] != NONE for row in rows))
+    cells = tuple(tuple(row[name] for name in columns) for row in rows)
+    return ReportTable("Accuracy by model and task.", columns, cells, 2)
 
 
 _COLUMNS = ("model", "task", "questions", "sequences", "accuracy (95 % interval)", "chance",

@@ -9,14 +9,12 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
 from engine.analysis.results_table import frame
-from engine.report import drawers, explanation_part, perfetto_trace, seen_part
+from engine.report import drawers, explanation_part, seen_part
 from engine.report.document import document, title
-from engine.report.named_baselines import PUBLISHED, Baselines
 from engine.report.report_figures import Findings, certificate_text
 from engine.storage import run_header
 from engine.storage.run_store import Run
@@ -26,26 +24,23 @@ _LEFT_OUT = ("title", "cluster", "number", "offset", "token_ms", "truth")
 _FORMULA = re.compile(r"[\s\x00-\x1f\ufeff\u200b]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 
-def write(runs: Sequence[Run], form: str, baselines: Baselines | None = None) -> Iterator[str]:
-    """A report of at least one run in one of FORMATS, piece by piece.
-
-    baselines: published figures beside the runs'; None: those beside the runs' datasets.
-    """
-    return FORMATS[form](runs, baselines)
+def write(runs: Sequence[Run], form: str) -> Iterator[str]:
+    """A report of at least one run in one of FORMATS, piece by piece."""
+    return FORMATS[form](runs)
 
 
-def _markdown(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
-    yield drawers.markdown(document(Findings(runs, baselines=baselines)))
+def _markdown(runs: Sequence[Run]) -> Iterator[str]:
+    yield drawers.markdown(document(Findings(runs)))
 
 
-def _html(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
-    found = Findings(runs, baselines=baselines)
+def _html(runs: Sequence[Run]) -> Iterator[str]:
+    found = Findings(runs)
     parts = [explanation_part.explained(run, len(runs) > 1) for run in found.runs]
     blocks = chain(document(found), *parts, seen_part.seen(found.runs[0]))
     yield drawers.html(title(found), list(blocks))
 
 
-def _csv(runs: Sequence[Run], _baselines: Baselines | None) -> Iterator[str]:
+def _csv(runs: Sequence[Run]) -> Iterator[str]:
     table = frame(runs)
     columns = [name for name in table.columns if name not in _LEFT_OUT]
     yield _line(columns)
@@ -67,8 +62,8 @@ def _cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
-def _json(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
-    found = Findings(runs, titled=False, baselines=baselines)
+def _json(runs: Sequence[Run]) -> Iterator[str]:
+    found = Findings(runs, titled=False)
     failures = found.failures.items()
     document = {
         "runs": [
@@ -82,7 +77,6 @@ def _json(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
         ],
         **{key: getattr(found, name) for key, name in _JSON.items()},
         "lenses": found.through_lenses[0],
-        "published": [asdict(one) | {"status": PUBLISHED} for one in found.baselines.lines],
         "verified": {
             label: {certificate_text(standing): n for standing, n in standings.items()}
             for label, standings in found.verified.items()
@@ -101,10 +95,9 @@ _JSON = {  # key -> field of Findings
     "choice_comparisons": "choice_pairs",
     "data_flow": "passages",
 }
-FORMATS: dict[str, Callable[[Sequence[Run], Baselines | None], Iterator[str]]] = {
+FORMATS: dict[str, Callable[[Sequence[Run]], Iterator[str]]] = {
     "md": _markdown,
     "html": _html,
     "csv": _csv,
     "json": _json,
-    "trace": lambda runs, _baselines: perfetto_trace.pieces(runs),
 }

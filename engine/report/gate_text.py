@@ -229,9 +229,8 @@ def reasons(report: GateReport) -> Iterator[str]:
 def sides(report: GateReport) -> Iterator[str]:
     """Which runs were compared."""
     for name, side in (("BASE", report.base), ("NEW", report.new)):
-        pinned = ", a pinned baseline" if side.pinned else ""
         header = side.header
-        yield f"{name}: run {side.id} of {header.created}{pinned}; code {header.code[:12]}."
+        yield f"{name}: run {side.id} of {header.created}; code {header.code[:12]}."
 
 
 def as_json(report: GateReport) -> dict[str, Any]:
@@ -241,7 +240,6 @@ def as_json(report: GateReport) -> dict[str, Any]:
         name: {
             **{key: getattr(side.header, key) for key in ("created", "code", "models")},
             "id": side.id,
-            "pinned": side.pinned,
             "environment": dict(side.header.environment),
         }
         for name, side in (("base", report.base), ("new", report.new))

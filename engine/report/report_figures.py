@@ -37,9 +37,7 @@ from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
 from engine.analysis.vote_counts import VoteCount
 from engine.machine.load import MachineLoad
-from engine.report import named_baselines
 from engine.report.device_notes import label_devices, only_shared
-from engine.report.named_baselines import Baselines
 from engine.storage.annotations import votes
 from engine.storage.run_store import Run
 from engine.storage.schemas import Standing
@@ -86,7 +84,7 @@ class LensRow:
 class Findings:
     """The figures of a report, each computed when it is first asked for.
 
-    titled: labels for people.  baselines: published figures; None: those beside the runs' datasets.
+    titled: labels for people.
     """
 
     def __init__(
@@ -95,11 +93,9 @@ class Findings:
         table: pd.DataFrame | None = None,
         *,
         titled: bool = True,
-        baselines: Baselines | None = None,
     ) -> None:
         self.runs = tuple(runs)
         self.table = frame(runs, titled=titled) if table is None else table
-        self._baselines = baselines
 
     @cached_property
     def counts(self) -> tuple[Count, ...]:
@@ -199,14 +195,6 @@ class Findings:
     @cached_property
     def choice_pairs(self) -> tuple[ChoicePair, ...]:
         return choice_accuracy.compare_all(self.table) if self.choices else ()
-
-    @property
-    def baselines(self) -> Baselines:
-        """Not kept: the files beside the datasets may change."""
-        if not self.choices:
-            return Baselines()
-        known = self._baselines
-        return named_baselines.of_runs(self.runs) if known is None else known
 
 
 def _verified(table: pd.DataFrame) -> dict[str, dict[Standing, int]]:

@@ -7,17 +7,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
 from engine.analysis import gate as gates
 from engine.analysis import statistics
-from engine.analysis.gate import GateReport, GateResult, gate, metric_names, values_of
+from engine.analysis.gate import (
+    GateReport,
+    GateResult,
+    ModelValues,
+    RunValues,
+    SampleValues,
+    gate,
+    metric_names,
+    values_of,
+)
 from engine.errors import BadInput
 from engine.machine.load import MachineLoad
 from engine.report import gate_text
-from engine.storage.run_values import ModelValues, RunValues, SampleValues
 from engine.types import DecodeConfig
 from tests import fabricate
 
@@ -43,11 +50,11 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
 def again(values: RunValues, number: int = 0) -> RunValues:
     """Another run with the same results."""
     header = replace(values.header, id=f"{values.id}-again{number}")
-    return msgspec.structs.replace(values, header=header)
+    return replace(values, header=header)
 
 
 def by_turns(values: RunValues, together: str = "one") -> RunValues:
-    return msgspec.structs.replace(values, header=replace(values.header, together=together))
+    return replace(values, header=replace(values.header, together=together))
 
 
 def rows(
@@ -198,7 +205,7 @@ def test_what_was_asked_for_and_not_compared_is_undecided(make: Make) -> None:
     untimed = make([row | {"tpot_ms": None} for row in rows(seed=1)])
     assert gate(bare, untimed).verdict == "undecided"
     (one,) = bare.models
-    none = {name: msgspec.structs.replace(of, values={}) for name, of in one.samples.items()}
+    none = {name: replace(of, values={}) for name, of in one.samples.items()}
     without = model(bare, samples=none)
     report = gate(without, again(without))
     assert report.verdict == "undecided" and "no metric has values" in gate_text.headline(report)
@@ -247,14 +254,12 @@ def refused(base: RunValues, new: RunValues, *words: str) -> None:
 
 def settings(values: RunValues, **plan: Any) -> RunValues:
     header = values.header
-    return msgspec.structs.replace(
-        values, header=replace(header, plan=replace(header.plan, **plan))
-    )
+    return replace(values, header=replace(header, plan=replace(header.plan, **plan)))
 
 
 def model(values: RunValues, **changed: Any) -> RunValues:
-    models = tuple(msgspec.structs.replace(one, **changed) for one in values.models)
-    return msgspec.structs.replace(values, models=models)
+    models = tuple(replace(one, **changed) for one in values.models)
+    return replace(values, models=models)
 
 
 def test_control_the_same_runs_are_compared(make: Make) -> None:
@@ -269,7 +274,7 @@ def test_other_samples_are_refused(make: Make) -> None:
     refused(base, make(other), "lacks 14 and has 14 others")
     new = make(rows(seed=1))
     header = replace(new.header, dataset=replace(new.header.dataset, digest="another"))
-    refused(base, msgspec.structs.replace(new, header=header), "same names")
+    refused(base, replace(new, header=header), "same names")
 
 
 @pytest.mark.parametrize(
@@ -298,7 +303,7 @@ def test_more_repeats_are_not_refused(make: Make) -> None:
 
 
 def test_an_unfinished_run_is_refused(make: Make) -> None:
-    new = msgspec.structs.replace(make(rows(seed=1)), finished=False)
+    new = replace(make(rows(seed=1)), finished=False)
     refused(make(rows()), new, "not finished", "start both again")
     refused(make(rows()), by_turns(new, ""), "not finished", "--resume")
 
@@ -354,42 +359,6 @@ def test_times_of_runs_that_were_measured_apart_are_undecided(make: Make, togeth
     assert gate(base, by_turns(make(other), together), ["answers", "total"]).verdict == "worse"
 
 
-def drifting(values: RunValues, count: int, slower: float, seed: int) -> RunValues:
-    """Runs of the same code that differ as a whole by some percent."""
-    drift = slower * np.exp(np.random.default_rng(seed).normal(0, 0.02, size=count))
-    first, *others = (
-        again(by_turns(model(values, samples={
-            name: msgspec.structs.replace(one, values={"total": one.values["total"] * factor},
-                                         turns={})
-            for name, one in values.models[0].samples.items()
-        }), ""), seed * 100 + number)
-        for number, factor in enumerate(drift)
-    )  # fmt: skip
-    return msgspec.structs.replace(first, others=tuple(others))
-
-
-def test_whole_runs_are_the_units_of_five_on_each_side(make: Make) -> None:
-    """One pair of such runs would be called worse by its samples, which all agree."""
-    values = make(rows(noise=0.001))
-    alarms = {1.0: 0, 1.05: 0, 1.2: 0}
-    for seed in range(40):
-        for slower in alarms:
-            base, new = (
-                drifting(values, 5, 1.0, 2 * seed),
-                drifting(values, 5, slower, 2 * seed + 1),
-            )
-            alarms[slower] += gate(base, new, ["total"]).verdict == "worse"
-    assert alarms[1.0] == 0 and alarms[1.05] <= 4 and alarms[1.2] >= 38
-    report = gate(drifting(values, 5, 1.0, 0), drifting(values, 5, 1.2, 1), ["total"])
-    total = result(report, "total")
-    assert total.low is not None and total.high is not None and total.low < 1.2 < total.high
-    assert "5 runs of BASE and 5 of NEW" in total.reason
-    four = gate(drifting(values, 4, 1.0, 0), drifting(values, 5, 1.2, 1), ["total"])
-    assert result(four, "total").reason == "measured apart"
-    copied = msgspec.structs.replace(values, others=(values,) * 4)
-    refused(copied, again(values), "named twice")
-
-
 def test_the_ratio_of_each_turn_counts(make: Make) -> None:
     """In some turns the machine is twice as slow for both sides, more often for some samples."""
     chance = np.random.default_rng(5)
@@ -420,7 +389,7 @@ def test_names_from_a_file_stay_on_one_line(make: Make) -> None:
 def test_times_that_were_never_measured_have_no_ratio(make: Make, value: float) -> None:
     base = make(rows())
     samples = {
-        name: msgspec.structs.replace(one, values={**one.values, "total": value}, turns={})
+        name: replace(one, values={**one.values, "total": value}, turns={})
         for name, one in base.models[0].samples.items()
     }
     report = gate(model(base, samples=samples), make(rows(seed=1)))
@@ -433,7 +402,7 @@ def test_another_checkpoint_is_said(make: Make) -> None:
     new = make(rows(seed=1))
     other = replace(new.header.models[0], digest="another-digest")
     header = replace(new.header, models=(other,), code="other code")
-    report = gate(make(rows()), msgspec.structs.replace(new, header=header))
+    report = gate(make(rows()), replace(new, header=header))
     assert report.verdict == "no worse"
     assert any("another checkpoint" in note for note in report.notes)
     assert "The engine's code or libraries differ." in report.notes
@@ -479,12 +448,12 @@ def _noisy(values: RunValues, seed: int, slower: float) -> RunValues:
     noise = np.exp(0.02 * np.random.default_rng(seed).standard_t(3, size=14))
     (one,) = values.models
     samples = {
-        name: msgspec.structs.replace(of, values={"total": 100 * slower * float(factor)}, turns={})
+        name: replace(of, values={"total": 100 * slower * float(factor)}, turns={})
         for (name, of), factor in zip(one.samples.items(), noise, strict=True)
     }
     header = replace(values.header, id=f"run-{seed}")
-    models = (msgspec.structs.replace(one, samples=samples),)
-    return msgspec.structs.replace(values, header=header, models=models)
+    models = (replace(one, samples=samples),)
+    return replace(values, header=header, models=models)
 
 
 ONE = GateResult(
@@ -503,13 +472,13 @@ def test_beyond_the_limit_is_worse_and_before_it_is_not(metric: str, worse: floa
         ratio = worse**factor  # a little more of the same change, or a little less
         logs = np.full(8, np.log(ratio))
         samples = [
-            {f"s{n}": SampleValues(sequence=f"q{n}", results=1, values={metric: float(value)})
+            {f"s{n}": SampleValues(sequence=f"q{n}", values={metric: float(value)}, turns={})
              for n, value in enumerate(values)}
             for values in (np.full(8, 10.0), 10.0 * np.exp(logs))
         ]  # fmt: skip
         base, new = (
-            [ModelValues(label="ev", model="ev", device="", shared="", cached=0, load=None,
-                         samples=side)] for side in samples
+            ModelValues(label="ev", model="ev", device="", shared="", cached=0, load=None,
+                        samples=side) for side in samples
         )  # fmt: skip
         tested = gates._test("ev", metric, base, new, 0.25, asked=False)
         assert isinstance(tested, GateResult) and (tested.p_worse <= gates.TAIL) is expected

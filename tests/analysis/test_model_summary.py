@@ -13,7 +13,6 @@ from engine.analysis.results_table import frame, measured
 from engine.report import drawers, report_figures
 from engine.report.document import document, summary, together
 from engine.report.export import write
-from engine.report.perfetto_trace import events
 from engine.storage.run_store import Run
 from tests import fabricate
 
@@ -268,16 +267,3 @@ def test_a_report_keeps_them_apart_and_says_so(tmp_path: Path) -> None:
     assert document(lonely)
     terminal = drawers.terminal(summary(lonely))
     assert "batch of 3" in terminal and "new tokens/s" in terminal and "TTFT" not in terminal
-
-
-def test_a_trace_lays_a_batch_once(tmp_path: Path) -> None:
-    rows = grouped()
-    rows.insert(1, fabricate.failed(sample="s9"))  # beside it, in the middle of a batch
-    found = list(events([run(tmp_path, rows)]))
-    batches = [one for one in found if one["name"].startswith("batch of")]
-    assert [one["dur"] for one in batches] == [100_000, 200_000, 50_000]
-    first, second = batches[:2]
-    assert first["ts"] + first["dur"] <= second["ts"]
-    answered = [one for one in found if one["name"].endswith(": answered")]
-    assert len(answered) == 8 and answered[0]["ts"] == answered[1]["ts"] == 100_000
-    assert sum(one["name"] == "decode" for one in found) == 3

@@ -174,36 +174,3 @@ def test_too_few_values_give_their_range() -> None:
 def test_holm_is_the_step_down() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([]) == [] and holm([0.6, 0.9]) == [1.0, 1.0]
-
-
-@pytest.mark.parametrize(("sequences", "shift"), [(14, 1.0), (40, 0.4)])
-def test_the_closed_form_is_the_share_of_simulated_conclusions(
-    sequences: int, shift: float
-) -> None:
-    generator = np.random.default_rng(1)
-    drawn = generator.normal(shift, 1, size=(1500, sequences))
-    decided = np.mean([statistics.median_interval(list(values)).low > 0 for values in drawn])
-    share = float((generator.normal(shift, 1, size=200_000) > 0).mean())
-    assert abs(statistics.power(sequences, share) - decided) < 0.04
-    assert abs(statistics.power(sequences, share - 0.1) - decided) > 0.1  # control
-
-
-@pytest.mark.parametrize("share", [0.6, 0.8, 0.95, 1.0])
-def test_the_needed_number_has_the_power_and_one_less_does_not(share: float) -> None:
-    found = statistics.needed(share)
-    assert found is not None
-    later = [statistics.power(found + more, share) for more in range(20)]
-    assert min(later) >= statistics.POWER
-    assert found == 6 or statistics.power(found - 1, share) < statistics.POWER
-
-
-def test_large_numbers_are_by_the_normal_form() -> None:
-    found = statistics.needed(0.53)
-    assert found is not None and found > statistics.MOST
-    assert abs(statistics.power(found, 0.53) - statistics.POWER) < 0.02
-
-
-def test_no_number_is_enough_without_a_larger_side() -> None:
-    assert statistics.needed(0.5) is None and statistics.needed(0.3) is None
-    assert statistics.needed(0.5001) is None  # more than a million
-    assert statistics.power(5, 1.0) == 0.0  # no interval

@@ -1,4 +1,4 @@
-"""python -m engine gate: exit codes, forms of output, pinned baselines, user errors."""
+"""python -m engine gate: exit codes, forms of output, user errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rows(slower: float = 1.0, model: str = "ev", wobble: float = 0.01) -> list[d
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the runs base, alike, slow and noisy, which took turns, apart and open (not
-    finished), the folders bases and news of five runs each, and few of two."""
+    finished)."""
     folder = tmp_path_factory.mktemp("runs")
     for name, found in {
         "base": rows(wobble=0.0),
@@ -43,9 +43,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fabricate.run(folder / name, found, together="one")
     fabricate.run(folder / "apart", rows(1.2))
     fabricate.run(folder / "open", rows(), finished=False)
-    for side, slower, count in (("bases", 1.0, 5), ("news", 1.2, 5), ("few", 1.2, 2)):
-        for number in range(count):
-            fabricate.run(folder / side / str(number), rows(slower * (1 + 0.01 * number)))
     return folder
 
 
@@ -70,18 +67,12 @@ def test_exit_codes(capsys: Capture) -> None:
     assert main(["gate", "base", "slow", "--margin", "0.3"]) == 0
 
 
-def test_times_need_turns_or_five_runs(capsys: Capture, runs: Path) -> None:
+def test_times_need_turns(capsys: Capture) -> None:
     assert main(["gate", "base", "apart"]) == 3
     out = capsys.readouterr().out
     assert out.startswith("Undecided: total of ev, TTFT of ev, ")
     assert out.count("bench --against") == 1 and "undecided: measured apart" in out
     assert main(["gate", "base", "apart", "--metric", "tokens,answers"]) == 0
-    assert main(["gate", str(runs / "bases"), str(runs / "news"), "--metric", "total"]) == 1
-    assert "5 runs of BASE and 5 of NEW" in capsys.readouterr().out
-    assert main(["gate", "base", str(runs / "few")]) == 2
-    assert (
-        "few holds 2 runs: name one of them, or a folder of at least 5" in capsys.readouterr().err
-    )
     assert main(["gate", "base", "alike", "--metric", "tokens,accuracy"]) == 3
     assert "Undecided: accuracy of ev." in capsys.readouterr().out
 
@@ -92,7 +83,7 @@ def test_json_has_every_figure(capsys: Capture, runs: Path) -> None:
     assert found["verdict"] == "worse" and found["tests"] == 4 and found["margin"] == 0.05
     total = next(one for one in found["results"] if one["metric"] == "total")
     assert total["verdict"] == "worse" and 1.1 < total["low"] < total["high"] < 1.3
-    assert found["base"]["pinned"] is False and found["base"]["models"][0]["name"] == "ev"
+    assert found["base"]["models"][0]["name"] == "ev"
 
 
 def test_markdown_escapes_names(capsys: Capture, tmp_path: Path) -> None:
@@ -108,22 +99,6 @@ def test_markdown_escapes_names(capsys: Capture, tmp_path: Path) -> None:
     assert len(table) == 2 + 5  # accuracy is not compared, and the table says so
 
 
-def test_a_pinned_baseline_is_the_run(capsys: Capture, tmp_path: Path) -> None:
-    path = tmp_path / "baseline.json"
-    assert main(["gate", "--pin", str(path), "base"]) == 0
-    assert "Written" in capsys.readouterr().err and path.stat().st_size < 20_000
-    reports = []
-    for base in ("base", str(path)):
-        assert main(["gate", base, "slow", "--json"]) == 1
-        reports.append(json.loads(capsys.readouterr().out))
-    first, second = reports
-    assert second["base"].pop("pinned") is True and first["base"].pop("pinned") is False
-    assert first == second
-    path.write_text(path.read_text(encoding="utf-8")[:-9], encoding="utf-8")
-    assert main(["gate", str(path), "slow"]) == 2
-    assert "The pinned baseline" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "arguments, words",
     [
@@ -137,9 +112,8 @@ def test_a_pinned_baseline_is_the_run(capsys: Capture, tmp_path: Path) -> None:
         (["base", "alike", "--margin", "5"], "as in 5%"),
         (["base", "alike", "--margin=-5%"], "as in 5%"),
         (["base", "alike", "--margin", "100%"], "below 100%"),
-        (["--pin", "x.json", "base", "alike"], "--pin keeps one run"),
         (["base", "open"], "not finished"),
-        (["--pin", "x.json", "open"], "not finished"),
+        (["base", __file__], "is not a run"),
     ],
 )
 def test_user_errors(capsys: Capture, arguments: list[str], words: str) -> None:

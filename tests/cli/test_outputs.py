@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -21,9 +20,8 @@ from tests.test_main import root
 __all__ = ["root"]
 ROOT = Path(__file__).resolve().parents[2]
 ASKED = ("explain", "--sample", "id-000000", "--model", "tiny-llava", "--words", "a car", "--out")
-FORMATS = ("md", "html", "csv", "json", "trace")
+FORMATS = ("md", "html", "csv", "json")
 COMMANDS = {
-    "pin": ("gate", "{run}", "--pin"),
     "imported": ("report", "--imported", "{run}/results.jsonl", "--out"),
     **{name: ("report", "{run}", "--format", name, "--out") for name in FORMATS},
     "map": (*ASKED[:-1], "--dataset", "{root}", "--out"),
@@ -38,10 +36,6 @@ def run(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def text(path: Path) -> None:
     path.write_text("my only copy")
-
-
-def earlier(path: Path) -> None:
-    path.write_text('{"format":"stagescope-baseline","version":1}')
 
 
 def dangling(path: Path) -> None:
@@ -60,7 +54,7 @@ def state(path: Path) -> tuple[int, ...]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prepare", [text, earlier, dangling, link, Path.mkdir, os.mkfifo])
+@pytest.mark.parametrize("prepare", [text, dangling, link, Path.mkdir, os.mkfifo])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_nothing_that_exists_is_replaced(
     command: str,
@@ -157,9 +151,3 @@ def test_no_other_sentence_names_the_disk() -> None:
         if any(word in path.read_text(encoding="utf-8") for word in words)
     }
     assert told == {"plain_files.py"}
-
-
-def test_the_format_of_a_pin_is_unchanged(run: Path, tmp_path: Path) -> None:
-    path = tmp_path / "pin.json"
-    assert main(["gate", "--pin", str(path), str(run)]) == 0
-    assert json.loads(path.read_text())["format"] == "stagescope-baseline"

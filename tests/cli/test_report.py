@@ -27,7 +27,7 @@ def test_runs_are_named_or_given_by_folder(capsys: pytest.CaptureFixture[str], r
 
 
 @pytest.mark.parametrize(
-    "form", ["md", pytest.param("html", marks=pytest.mark.slow), "csv", "json", "trace"]
+    "form", ["md", pytest.param("html", marks=pytest.mark.slow), "csv", "json"]
 )
 def test_a_report_goes_to_a_file(
     capsys: pytest.CaptureFixture[str], runs: Path, tmp_path: Path, form: str
@@ -62,19 +62,3 @@ def test_escape_codes_do_not_reach_the_terminal(
     fabricate.run(cache_dir / "runs" / "odd", [fabricate.row(text="a\x1b[31mb")])
     assert main(["report", "odd", "--format", "csv"]) == 0
     assert "\x1b" not in capsys.readouterr().out
-
-
-def test_published_figures_and_answers(
-    capsys: pytest.CaptureFixture[str], cache_dir: Path, tmp_path: Path
-) -> None:
-    fabricate.run(cache_dir / "runs" / "exam", fabricate.exam(28))
-    fabricate.run(cache_dir / "runs" / "plain", fabricate.pair(2))
-    file = tmp_path / "mine.csv"
-    file.write_text("model,task,accuracy,paper,table\nX,all,61.5,P,T\n")
-    assert main(["report", "exam", "--baselines", str(file)]) == 0
-    assert "X (published, not run here)" in capsys.readouterr().out
-    assert main(["report", "exam", "--format", "csv", "--baselines", str(file)]) == 2
-    assert "leave it out" in capsys.readouterr().err
-    file.write_text("model,task,accuracy,paper,table\nX,all,many,P,T\n")
-    assert main(["report", "exam", "--baselines", str(file)]) == 2
-    assert "Line 2 of" in capsys.readouterr().err

@@ -135,8 +135,7 @@ def test_the_plan_has_a_forecast_once_there_is_a_run(app: Open) -> None:
     assert found.folder is not None
     at = app(PAGE, **{**TWO, "samples": "5"})
     line = next(one.value for one in at.text if one.value.startswith("About "))
-    assert "for 5 results; which differences it detects is not known" in line  # one model
-    assert f"(from run {run_store.read(found.folder).id}" in line
+    assert f"for 5 results (from run {run_store.read(found.folder).id}" in line
     assert "Duration:" not in texts(at)  # the box is closed
     at.session_state["benchmark_plan"] = True
     at.run()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.analysis import gate
-from engine.storage import run_details, run_values
+from engine.storage import run_details
 from engine.storage.run_store import Run
 from tests import fabricate
 from tests.pages.conftest import Open
@@ -32,21 +30,11 @@ def opened(app: Open, run: str, **more: str) -> AppTest:
     return app(PAGE, runs=run, view=GATE, **more)
 
 
-def test_a_run_alone_is_compared_with_a_pinned_file(app: Open, tmp_path: Path) -> None:
+def test_a_run_alone_has_nothing_to_be_compared_with(app: Open) -> None:
     kept("one")
     at = opened(app, "one")
     assert "needs two finished runs of the same samples" in texts(at)
-    assert "gate RUN --pin FILE" in texts(at) and not at.get("vega_lite_chart")
-    values = gate.values_of(fabricate.run(tmp_path / "old", rows(0.7, 14), together="one"))
-    run_values.write(values, tmp_path / "base.json")
-    data = (tmp_path / "base.json").read_bytes()
-    place = next(one for one in at.file_uploader if one.key == "results_gate_file")
-    place.set_value([("base.json", data, "application/json")]).run()
-    assert "Worse: total of vl +42.9 %" in texts(at) and ", a pinned baseline;" in texts(at)
-    assert "python -m engine gate base.json one" in [code.value for code in at.code]
-    place = next(one for one in at.file_uploader if one.key == "results_gate_file")
-    place.set_value([("bad.json", b'{"format": 1}', "application/json")]).run()
-    assert "The pinned baseline 'bad.json' cannot be used" in texts(at) and not at.exception
+    assert not at.get("vega_lite_chart") and not at.exception
 
 
 def test_a_slower_run_is_worse_than_the_pinned_baseline(app: Open) -> None:

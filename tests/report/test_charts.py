@@ -192,7 +192,7 @@ def test_intervals_have_a_row_each_marks_and_named_limits() -> None:
     rows = [
         {"name": "\x1fgroup"},
         {"name": "group\x1fone", "value": 1.0, "low": 0.5, "high": 2.0, "colour": "#111111"},
-        {"name": "group\x1ftwo", "value": 3.0, "colour": "#222222", "hollow": True},
+        {"name": "group\x1ftwo", "value": 3.0, "colour": "#222222"},
     ]
     marks = [{"name": "group\x1fone", "at": 1.5}]
     chart = charts.intervals(rows, "ratio", {}, marks=marks, equal=1.0, limits={2.5: "the bound"})

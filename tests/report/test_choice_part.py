@@ -10,13 +10,9 @@ from typing import Any
 import pytest
 
 from engine.report import charts, choice_part, document, drawers, export
-from engine.report.named_baselines import PUBLISHED, Baseline, Baselines
 from engine.report.report_figures import Findings
 from engine.storage.run_store import Run
 from tests import fabricate
-
-PAPER = Baseline("Model X", "", 0.6125, 1000, "A. Author, 2026", "Table 2", "https://example.org")
-OTHER = Baseline("Model X", "motion", 0.99, None, "A. Author, 2026", "Table <3>")
 
 
 @pytest.fixture
@@ -24,8 +20,8 @@ def run(tmp_path: Path) -> Run:
     return fabricate.run(tmp_path / "r", fabricate.exam())
 
 
-def text(run: Run, form: str = "md", *lines: Baseline) -> str:
-    return "".join(export.write([run], form, Baselines(lines)))
+def text(run: Run, form: str = "md") -> str:
+    return "".join(export.write([run], form))
 
 
 def test_conclusions_with_intervals_and_baselines_of_chance(run: Run) -> None:
@@ -42,9 +38,8 @@ def test_conclusions_with_intervals_and_baselines_of_chance(run: Run) -> None:
 
 def test_without_choices_nothing_is_said(tmp_path: Path) -> None:
     run = fabricate.run(tmp_path / "r", fabricate.pair(12))
-    assert "multiple-choice" not in text(run) and "Model X" not in text(run, "md", PAPER)
-    value = json.loads(text(run, "json", PAPER))
-    assert value["choice_accuracy"] == value["published"] == []
+    assert "multiple-choice" not in text(run)
+    assert json.loads(text(run, "json"))["choice_accuracy"] == []
 
 
 def test_few_sequences_give_no_conclusion(tmp_path: Path) -> None:
@@ -65,45 +60,27 @@ def test_unreadable_failed_and_unjudged_are_said(tmp_path: Path) -> None:
     assert "Not judged: 2 answers of ev" in told
 
 
-def test_published_figures_are_marked_and_never_concluded_from(run: Run) -> None:
-    told = text(run, "md", PAPER, OTHER)
-    assert f"| Model X ({PUBLISHED}) | all | 1,000 | – | 61.25% |" in told
-    assert f"Sources of the figures {PUBLISHED}" in told and "Table &lt;3&gt;" in told
-    assert "Model X is" not in told and "and Model X" not in told
-    value = json.loads(text(run, "json", PAPER))
-    assert value["published"][0]["status"] == PUBLISHED
-    assert all(one["label"] != "Model X" for one in value["choice_accuracy"])
-    assert PUBLISHED not in text(run)
-
-
-def test_the_html_has_a_chart_without_markup_of_others(run: Run) -> None:
-    evil = Baseline("<script>x</script>", "", 0.5, None, "'</svg>", "T' + alert(1)")
-    page = text(run, "html", evil)
-    assert "<script>" not in page and "upright mark: chance" in page
-    assert page.count("<figure") == text(run, "html").count("<figure")
+def test_only_runs_with_choices_have_a_chart(run: Run) -> None:
+    assert "upright mark: chance" in text(run, "html")
     plain = fabricate.run(run.folder.parent / "b", fabricate.pair(8))
     assert "upright mark: chance" not in text(plain, "html")
 
 
 def test_the_charts_rows_and_words(run: Run) -> None:
-    found = Findings([run], baselines=Baselines((PAPER, PAPER, OTHER)))
-    rows = charts.choice_rows(found.choices, found.baselines.lines, {})
-    assert len({row["name"] for row in rows}) == len(rows) == 3 + 6 + 3
-    own = next(row for row in rows if row.get("source") == "measured here")
+    found = Findings([run]).choices
+    rows = charts.choice_rows(found, {})
+    assert len({row["name"] for row in rows}) == len(rows) == 3 + 6
+    own = next(row for row in rows if "value" in row)
     assert own["low"] < own["value"] < own["high"] and own["chance"] == 0.25
-    published = [row for row in rows if row.get("hollow")]
-    assert len(published) == 3 and not any({"low", "chance"} & set(row) for row in published)
-    words = charts.choice_words(found.choices, found.baselines.lines)
-    assert "vl, all questions: 25.0% (" in words and f"61.25%, {PUBLISHED} (A. Author" in words
-    drawn = charts.choices(found.choices, found.baselines.lines, {"ev": "eventgpt"})
-    assert "published, not run here" in charts.svgs([drawn])[0]
+    assert "vl, all questions: 25.0% (" in charts.choice_words(found)
+    assert "all questions" in charts.svgs([charts.choices(found, {"ev": "eventgpt"})])[0].lower()
 
 
 def test_a_column_without_any_value_is_left_out(run: Run) -> None:
     found = Findings([run]).choices
-    every = choice_part.tables(found, ())[0]
+    every = choice_part.table(found)
     assert "by log-probability" in every.columns  # control
-    (table,) = choice_part.tables([replace(one, likeliest=None, agree=None) for one in found], ())
+    table = choice_part.table([replace(one, likeliest=None, agree=None) for one in found])
     assert set(every.columns) - set(table.columns) == {"by log-probability", "same letter"}
     assert len(table.rows[0]) == len(table.columns)
 

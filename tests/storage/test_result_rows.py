@@ -58,7 +58,7 @@ def test_a_stored_run_has_the_figures_that_its_summary_states(stored: Run) -> No
         "throughput": [asdict(one) for one in model_summary.throughputs(table)],
     }
     assert json.loads(json.dumps(found)) == {name: summary[name] for name in found}
-    for form in ("md", "html", "csv", "json", "trace"):
+    for form in ("md", "html", "csv", "json"):
         assert "".join(export.write([stored], form))
 
 
@@ -110,7 +110,7 @@ from engine.analysis import model_summary
 from engine.analysis.results_table import frame
 from engine.benchmark.run_progress import live_figures
 from engine.published.read import answer_pairs
-from engine.report import charts, perfetto_trace
+from engine.report import charts
 from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
 from engine.types import Span
@@ -130,7 +130,6 @@ assert next(run.results())[1].spans["rerank"].ms == 5.0
 assert list(frame([run])["rerank_ms"]) == [5.0]
 assert "rerank" in {figure.metric for figure in model_summary.figures(frame([run]))}
 assert live_figures(row)["rerank"] == 5.0
-assert "rerank" in {event["name"] for event in perfetto_trace.events([run])}
 assert answer_pairs.from_rows([row], "r", "m", "").records[0].times["rerank_ms"] == 5.0
 assert answer_pairs.RUNS.stages["rerank_ms"] == "rerank"
 assert "rerank 5.00 ms" in charts.stage_words({"m": {"rerank": 5.0}})

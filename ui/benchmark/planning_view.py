@@ -1,4 +1,4 @@
-"""What the planned run would cost and detect, from an earlier run; and the command that starts it.
+"""What the planned run would cost, from an earlier run; and the command that starts it.
 
 A cache key contains the sizes and times of change of the runs' files.
 """
@@ -21,6 +21,7 @@ from engine.errors import StoreError
 from engine.media.dataset import Dataset
 from engine.media_options import sweep_text
 from engine.report import planning_words
+from engine.report.blocks import Bullets
 from engine.storage import run_store
 from engine.storage.plan import Plan
 from engine.storage.run_store import RunInfo
@@ -49,7 +50,7 @@ def details(choice: RunChoice) -> None:
     """The whole forecast in a closed box; it is drawn when the box is opened."""
     if choice.plan is None:
         return
-    box = st.expander("Plan: duration, disk, power", key="benchmark_plan", on_change="rerun")
+    box = st.expander("Plan: duration, disk", key="benchmark_plan", on_change="rerun")
     if not box.open:
         return
     with box:
@@ -62,7 +63,8 @@ def details(choice: RunChoice) -> None:
             notices.small(planning_words.nothing_known(choice.plan.models), "benchmark_no_plan")
             return
         disk = planning_words.free(settings.load().runs_dir)
-        blocks.draw(planning_words.blocks(*found, found=True, disk=disk), "benchmark_plan")
+        facts = planning_words.facts(*found, found=True)
+        blocks.draw([Bullets((*facts, *disk))], "benchmark_plan")
 
 
 def _forecast(choice: RunChoice, most: float = math.inf) -> Found | None:

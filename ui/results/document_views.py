@@ -20,11 +20,7 @@ NOTHING = (
     "No answer can be judged yet: all results failed, or the right options are not known. The "
     "counts are below."
 )
-LEGEND = (
-    "Filled dots: measured here, with 95 % intervals where there are at least 6 sequences. Upright "
-    "marks: chance."
-)
-HOLLOW = "Hollow squares: published figures that were not run here."
+LEGEND = "Dots have 95 % intervals where there are at least 6 sequences. Upright marks: chance."
 NO_SWEEP = (
     "The chosen runs are not perturbed, so there are no curves. A sweep makes them: write several "
     "strengths of one change under Perturb on the Benchmark page, as in drop:0/0.3/0.6."
@@ -40,8 +36,6 @@ KINDS = {
     "md": ("Report, Markdown", "text/markdown", "The same words and tables as text.", "md"),
     "csv": ("Results, CSV", "text/csv", "One line per result.", "csv"),
     "json": ("Findings, JSON", "application/json", "Counts, figures, comparisons, splits.", "json"),
-    "trace": ("Trace, JSON", "application/json", "Stages and tokens, for ui.perfetto.dev.",
-              "trace.json"),
 }  # fmt: skip
 
 
@@ -51,17 +45,16 @@ def has_choices(opened: OpenedRuns) -> bool:
 
 def accuracy(opened: OpenedRuns) -> None:
     found = opened_runs.findings(opened)
-    published = found.baselines.lines
     judged = any(one.accuracy for one in found.choices)
     blocks.draw(list(choice_part.conclusions(found)), "results_accuracy")
-    if published or judged:
-        drawn = charts.choices(found.choices, published, opened.families)
-        words = charts.choice_words(found.choices, published)
+    if judged:
+        drawn = charts.choices(found.choices, opened.families)
+        words = charts.choice_words(found.choices)
         st.altair_chart(drawn, alt=words, width="stretch")
-        st.caption(f"{LEGEND} {HOLLOW}" if published else LEGEND)
-    if not judged:
+        st.caption(LEGEND)
+    else:
         notices.hint(NOTHING)
-    blocks.draw(choice_part.tables(found.choices, published), "results_accuracy_table")
+    blocks.draw([choice_part.table(found.choices)], "results_accuracy_table")
     with st.expander("How answers are read and counted", key="results_accuracy_meaning"):
         notices.small(choice_part.MEANING, "results_accuracy_meaning")
 

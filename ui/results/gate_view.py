@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import streamlit as st
 
 from engine.analysis import gate
-from engine.analysis.gate import GateReport
+from engine.analysis.gate import GateReport, RunValues
 from engine.errors import StageScopeError
 from engine.report import drawers, gate_text
-from engine.storage import run_values
 from engine.storage.run_store import Run
-from engine.storage.run_values import RunValues
 from ui.results import opened_runs, result_sources, run_list
 from ui.results.opened_runs import Key, OpenedRuns
 from ui.results.result_sources import Source
-from ui.widgets import blocks, choices, notices, uploads
+from ui.widgets import blocks, choices, notices
 from ui.widgets.text import escape, when
 
 NEW, BASE = "results_gate_new", "results_gate_base"  # in the URL, as the next two
@@ -37,43 +33,11 @@ METRICS_HELP = (
     "answers: a changed token id is worse. All metrics of all models form one family of tests, so "
     "fewer metrics need fewer samples."
 )
-FILE = "A file made by gate --pin"
-FILE_FIRST = "Add the baseline file of the other run, made by: python -m engine gate RUN --pin FILE"
-
-
-@dataclass(frozen=True)
-class PinnedFile:
-    """A baseline file of this visit; its digest distinguishes it in caches."""
-
-    name: str
-    digest: str
-    values: RunValues
-
-
-@dataclass(frozen=True)
-class Sides:
-    """BASE is a run or a file, NEW a run."""
-
-    base: Source | PinnedFile
-    new: Source
-
-    @property
-    def runs(self) -> tuple[Source, ...]:
-        return tuple(one for one in (self.base, self.new) if isinstance(one, Source))
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """As the command line takes them."""
-        base = self.base.name if isinstance(self.base, PinnedFile) else self.base.key
-        return base, self.new.key
+Sides = tuple[Source, Source]  # BASE and NEW
 
 
 def show(opened: OpenedRuns) -> None:
-    try:
-        sides = _sides(opened)
-    except StageScopeError as error:  # of a baseline file
-        notices.problem(str(error), "results_gate_file")
-        return
+    sides = _sides(opened)
     if sides is None:
         return
     margin, metrics = _how()
@@ -81,13 +45,13 @@ def show(opened: OpenedRuns) -> None:
         notices.hint("Choose at least one metric.")
         return
     try:
-        (base, old), (key, new) = _of(sides.base), _of(sides.new)
+        (base, old), (key, new) = map(_of, sides)
         report = _gated(base, key, metrics, margin, old, new)
     except StageScopeError as error:
         notices.notice(str(error), "results_gate_refused")
     else:
         _report(report, sides)
-    if not any(side.private for side in sides.runs):
+    if not any(side.private for side in sides):
         st.caption("From a terminal, with an exit code for CI:")
         st.code(command(sides, metrics, margin), language=None)
 
@@ -107,31 +71,12 @@ def _sides(opened: OpenedRuns) -> Sides | None:
     others = [one for one in every if one.key != new.key and models & set(one.info.models)]
     if not others:
         notices.hint(ALONE)
-    names = {_named(one): one for one in others}
-    index = [*names].index(_named(_proposed(new, own, others))) if others else 0
-    chosen = left.selectbox(
-        "BASE", [*names, FILE], index, key=BASE, bind="query-params", help=BASE_HELP
-    )
-    base = names.get(chosen or "") or _file()
-    return None if base is None else Sides(base, new)
-
-
-def _file() -> PinnedFile | None:
-    """The baseline file that was added; StoreError if it cannot be used."""
-    added = st.file_uploader(
-        "Baseline file", "json", key="results_gate_file", max_upload_size=uploads.MAX_MB
-    )
-    if added is None:
-        notices.small(FILE_FIRST, "results_gate_file")
         return None
-    data = added.getvalue()
-    digest = hashlib.blake2b(data, digest_size=16).hexdigest()
-    return PinnedFile(added.name, digest, _pinned(digest, data, added.name))
-
-
-@st.cache_resource(max_entries=4, show_spinner="Reading the baseline …")
-def _pinned(digest: str, _data: bytes, name: str) -> RunValues:
-    return run_values.parse(_data, name)
+    names = {_named(one): one for one in others}
+    proposed = _proposed(new, own, others)
+    index = [*names].index(_named(proposed))
+    chosen = left.selectbox("BASE", names, index, key=BASE, bind="query-params", help=BASE_HELP)
+    return names.get(chosen or "", proposed), new
 
 
 def _named(source: Source) -> str:
@@ -162,10 +107,8 @@ def _how() -> tuple[float, tuple[str, ...]]:
     return float(margin) / 100, tuple(metrics)
 
 
-def _of(side: Source | PinnedFile) -> tuple[Key | str, RunValues]:
+def _of(side: Source) -> tuple[Key, RunValues]:
     """A cache key and the values."""
-    if isinstance(side, PinnedFile):
-        return side.digest, side.values
     opened = opened_runs.open_((side,))
     return opened.key, _values(opened.key, opened.runs[0])
 
@@ -177,8 +120,8 @@ def _values(key: Key, _run: Run) -> RunValues:
 
 @st.cache_resource(max_entries=32, show_spinner="Comparing …")
 def _gated(
-    base: Key | str,
-    new: Key | str,
+    base: Key,
+    new: Key,
     metrics: tuple[str, ...],
     margin: float,
     _base: RunValues,
@@ -191,7 +134,7 @@ def _report(report: GateReport, sides: Sides) -> None:
     blocks.draw(gate_text.blocks(report, chart=True), "results_gate")
     for one in report.answers:
         for change in one.changed[: gate_text.MOST]:
-            query = {run_list.KEYS: [side.key for side in sides.runs], "results_view": "Samples",
+            query = {run_list.KEYS: [side.key for side in sides], "results_view": "Samples",
                      "results_sample": change.sample}  # fmt: skip
             name = f"{change.sample}, {one.label}"
             st.page_link("pages/results.py", label=escape(name), query_params=query)
@@ -212,7 +155,7 @@ def _downloads(report: GateReport) -> None:
 
 
 def command(sides: Sides, metrics: tuple[str, ...], margin: float) -> str:
-    parts = ["python", "-m", "engine", "gate", *sides.names]
+    parts = ["python", "-m", "engine", "gate", *(side.key for side in sides)]
     if metrics != gate.DEFAULT:
         parts += ["--metric", ",".join(metrics)]
     if margin != gate.MARGIN:

@@ -14,7 +14,6 @@ from engine.palette import family_colour
 from engine.report import gate_text
 from engine.storage.run_details import RunDetails
 from engine.storage.run_store import RunInfo
-from engine.storage.run_values import RunValues
 from tests import fabricate
 from ui.results import gate_view
 from ui.results.result_sources import Source
@@ -26,14 +25,10 @@ def source(name: str, **more: Any) -> Source:
 
 
 def test_the_command_has_only_what_differs_from_the_defaults() -> None:
-    sides = gate_view.Sides(source("a"), source("b"))
+    sides = source("a"), source("b")
     assert gate_view.command(sides, gate.DEFAULT, 0.05) == "python -m engine gate a b"
     told = gate_view.command(sides, ("total", "answers"), 0.025)
     assert told == "python -m engine gate a b --metric total,answers --margin 2.5%"
-    values = RunValues(fabricate.header(), True, ())
-    pinned = gate_view.Sides(gate_view.PinnedFile("the base.json", "", values), source("b"))
-    told = gate_view.command(pinned, gate.DEFAULT, 0.05)
-    assert told == "python -m engine gate 'the base.json' b" and len(pinned.runs) == 1
 
 
 def test_the_pinned_run_then_an_opened_one_then_one_like_it() -> None:
