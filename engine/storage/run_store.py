@@ -32,7 +32,6 @@ from engine.errors import StoreError
 from engine.quoting import quoted, shown
 from engine.storage import json_lines, plan_words
 from engine.storage import run_header as headers
-from engine.storage.file_lock import held
 from engine.storage.json_lines import Appender, DamagedLines
 from engine.storage.plan import Plan, Task
 from engine.storage.result_rows import ResultRow
@@ -64,9 +63,8 @@ class Run:
         lines."""
         self.damage.clear()
         with _guard(self.folder, "be read"):
-            yield from json_lines.read(
-                self.folder / RESULTS, _planned(self.header.plan), self.damage
-            )
+            parse = _planned(self.header.plan)
+            yield from json_lines.read(self.folder / RESULTS, parse, self.damage)
 
     def row(self, offset: int) -> ResultRow:
         """One full result with token ids and times; StoreError if none begins at this offset."""
@@ -290,7 +288,7 @@ def finished(folder: Path, header: Header) -> bool:
 
 
 def _state(folder: Path, header: Header) -> RunState:
-    if held(folder / RESULTS):
+    if json_lines.held(folder / RESULTS):
         return "running"
     return "finished" if finished(folder, header) else "stopped"
 
