@@ -57,9 +57,8 @@ class Root:
         text = value if isinstance(value, str) and value.isprintable() else ""
         parts = set(text.split("/"))
         refused = text.startswith("/") or "\\" in text or re.match(r"[A-Za-z]:", text)
-        long = len(text) > 1_000
-        if len(text) > 63:  # a character has at most 4 bytes
-            long = long or any(len(part.encode()) > 255 for part in parts)
+        # A name has at most 255 bytes, and a character at most 4.
+        long = len(text) > 63 and (len(text) > 1_000 or any(len(p.encode()) > 255 for p in parts))
         if refused or long or ".." in parts or not parts - {"", "."}:
             raise MediaError(
                 f"{quoted(value)} is refused: name a file below {folder}/, without '..'."

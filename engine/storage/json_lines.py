@@ -3,6 +3,9 @@
 append() passes the line to the system before it returns, so a killed process loses nothing.  Data
 is forced to disk at most once in SYNC_S seconds, so a power failure may lose that much.  Symbolic
 links are not followed.
+
+A writer locks its file itself, not a second one, which could be deleted.  The operating system ends
+the lock with the process.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,10 +21,17 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from engine import plain_files, quoting
-from engine.storage import file_lock
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 T = TypeVar("T")
 SYNC_S = 1.0
+PATIENCE_S = 0.5  # `held` takes the lock for an instant
+_PAUSE_S = 0.02
+_FAR = 2**31 - 2  # Windows keeps others from a locked byte: this one is behind the usual lines
 MAX_LINE = 64 * 2**20  # bytes; a result of 4,096 tokens has about 200,000
 MAX_SKIPPED = 2**30  # bytes of too long lines that a reader skips before it stops
 REASONS = 3  # faults of a file that are described
@@ -35,11 +46,15 @@ class Appender:
         self._descriptor = plain_files.open_descriptor(path, _APPEND, links=False)
         self._synced = time.monotonic()
 
-    def lock(self, patience_s: float = file_lock.PATIENCE_S) -> bool:
-        """Whether the file is locked for this writer, until close()."""
-        locked = file_lock.acquire(self._descriptor, patience_s)
+    def lock(self, patience_s: float = PATIENCE_S) -> bool:
+        """Whether the file is locked for this writer until close(), in this process too."""
+        end = time.monotonic() + patience_s
+        while not _take(self._descriptor):
+            if time.monotonic() > end:
+                return False
+            time.sleep(_PAUSE_S)
         self._size = os.fstat(self._descriptor).st_size
-        return locked and self.intact()  # it may have been replaced while the lock was awaited
+        return self.intact()  # it may have been replaced while the lock was awaited
 
     def intact(self) -> bool:
         """Whether the locked file is still at its path, with the length that this writer left."""
@@ -90,6 +105,29 @@ class Appender:
             os.fsync(self._descriptor)
         os.close(self._descriptor)
         self._descriptor = -1
+
+
+def held(path: Path) -> bool:
+    """Whether a process holds the lock now."""
+    with contextlib.suppress(OSError):
+        descriptor = plain_files.open_descriptor(path, os.O_RDWR, links=False)
+        try:
+            return not _take(descriptor)
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def _take(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            os.lseek(descriptor, _FAR, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 def _end_of_lines(descriptor: int, size: int) -> int:

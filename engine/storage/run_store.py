@@ -1,8 +1,7 @@
 """Runs on disk: one folder per run, written by one process at a time, read by any number.
 
     run.json         plan, dataset, models, code and machine: written once (Header)
-    results.jsonl    one object per sample, model and repeat, appended when it is done; locked by
-                     the process that writes
+    results.jsonl    one object per sample, model and repeat, appended when done, locked by its writer
     journal.jsonl    events: started, resumed, paused, given up, stopped, finished
     summary.json     figures, written when the run is finished
     marks.jsonl      users' notes and thumbs (annotations.py)
@@ -32,7 +31,6 @@ from engine.errors import StoreError
 from engine.quoting import quoted, shown
 from engine.storage import json_lines, plan_words
 from engine.storage import run_header as headers
-from engine.storage.file_lock import held
 from engine.storage.json_lines import Appender, DamagedLines
 from engine.storage.plan import Plan, Task
 from engine.storage.result_rows import ResultRow
@@ -60,13 +58,11 @@ class Run:
         return self.header.id
 
     def results(self) -> Iterator[tuple[int, ResultRow]]:
-        """(offset, row) of each readable result of the plan, once, in order; `damage` lists skipped
-        lines."""
+        """(offset, row) of each planned result, once, in order; `damage` lists skipped lines."""
         self.damage.clear()
         with _guard(self.folder, "be read"):
-            yield from json_lines.read(
-                self.folder / RESULTS, _planned(self.header.plan), self.damage
-            )
+            parse = _planned(self.header.plan)
+            yield from json_lines.read(self.folder / RESULTS, parse, self.damage)
 
     def row(self, offset: int) -> ResultRow:
         """One full result with token ids and times; StoreError if none begins at this offset."""
@@ -290,7 +286,7 @@ def finished(folder: Path, header: Header) -> bool:
 
 
 def _state(folder: Path, header: Header) -> RunState:
-    if held(folder / RESULTS):
+    if json_lines.held(folder / RESULTS):
         return "running"
     return "finished" if finished(folder, header) else "stopped"
 

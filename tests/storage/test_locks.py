@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.storage.file_lock import held
-from engine.storage.json_lines import Appender
+from engine.storage.json_lines import Appender, held
 
 ROOT = Path(__file__).resolve().parents[2]
 _HOLDER = """
