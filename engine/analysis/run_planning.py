@@ -15,6 +15,7 @@ import numpy as np
 
 from engine.analysis.machine_loads import by_label
 from engine.analysis.results_table import frame, measured
+from engine.analysis.statistics import cluster_of
 from engine.storage import plan_words
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run, RunInfo
@@ -129,7 +130,7 @@ def forecast(
 
     costs = earlier.costs if earlier else pd.DataFrame(columns=list(COSTS), dtype=float)
     costs = costs.reindex(list(plan.models))
-    planned = len({sequences[sample] for sample in plan.samples})
+    planned = len({cluster_of(sequences[sample], sample) for sample in plan.samples})
     each = len(plan.samples) * plan.repeat
     warm = plan.warmup * min(plan.batch, len(plan.samples))
     timed = costs[costs["result_ms"].notna()]

@@ -34,6 +34,8 @@ def earlier(tmp_path: Path) -> EarlierRun:
 
 
 def test_time_and_size_are_sums(earlier: EarlierRun) -> None:
+    alone = run_planning.forecast(PLAN, dict.fromkeys(PLAN.samples, ""), earlier)
+    assert alone.sequences == len(PLAN.samples)  # samples without a sequence are their own
     found = run_planning.forecast(PLAN, SEQUENCES, earlier)
     assert (found.results, found.warmups, found.sequences) == (60, 4, 7)
     # 30 results each; warm-up runs of vl count as its results; the time to load vl is not known
