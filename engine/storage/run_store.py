@@ -1,7 +1,7 @@
 """Runs on disk: one folder per run, written by one process at a time, read by any number.
 
     run.json         plan, dataset, models, code and machine: written once (Header)
-    results.jsonl    one object per sample, model and repeat, appended when done, locked by its writer
+    results.jsonl    one object per sample, model and repeat, locked by the process that appends
     journal.jsonl    events: started, resumed, paused, given up, stopped, finished
     summary.json     figures, written when the run is finished
     marks.jsonl      users' notes and thumbs (annotations.py)
@@ -58,7 +58,7 @@ class Run:
         return self.header.id
 
     def results(self) -> Iterator[tuple[int, ResultRow]]:
-        """(offset, row) of each planned result, once, in order; `damage` lists skipped lines."""
+        """(offset, row) of each planned result, once, in order; `damage` has skipped lines."""
         self.damage.clear()
         with _guard(self.folder, "be read"):
             parse = _planned(self.header.plan)

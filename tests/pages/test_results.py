@@ -125,7 +125,7 @@ def test_a_certificate_is_named(app: Open, make: Make) -> None:
     make("one", [fabricate.row(verified="ab12" * 16), fabricate.row(sample="s1")])
     at = app(PAGE, runs="one")
     words = " ".join(element.value for element in at.markdown)
-    assert "verified ab12" in words and "unverified" in words
+    assert "same answer as generate(), timing verified" in words and "unverified" in words
 
 
 def test_nothing_answered_gives_no_figure(app: Open, make: Make) -> None:
