@@ -90,6 +90,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "sampled": {"temperature": 1.0, "seed": 11},
     "temperature": {"temperature": 0.4, "seed": 11},
     "top_p": {"temperature": 1.0, "top_p": 0.3, "seed": 11},
+    "least top_p": {"temperature": 1.0, "top_p": 0.01, "seed": 11},  # of few tokens: leaves one
     "temperature and top_p": {"temperature": 2.5, "top_p": 0.8, "seed": 11},
     "seed": {"temperature": 1.0, "seed": 2**31 + 5},
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
+from transformers import TopPLogitsWarper
 
 from engine.decoding import batched, decode
 from engine.pipeline import single_run
@@ -27,6 +29,10 @@ def settings_ignored(**fixed: Any) -> Callable[[Patch], None]:
         patch.setattr(decode, "choose", other)
 
     return plant
+
+
+def two_tokens_kept(patch: Patch) -> None:
+    patch.setattr(decode, "TopPLogitsWarper", partial(TopPLogitsWarper, min_tokens_to_keep=2))
 
 
 def generate_without_top_p(patch: Patch) -> None:
@@ -150,6 +156,8 @@ FAULTS = (
           "The decode loop samples at temperature 1.", "sampling"),
     fault("top_p ignored", "llava", "settings", settings_ignored(top_p=1.0), LOOP,
           "The decode loop samples from all tokens.", "sampling"),
+    fault("two tokens always kept", "llava", "settings", two_tokens_kept, LOOP,
+          "The decode loop draws from two tokens where top_p leaves one.", "sampling"),
     fault("minimum length ignored", "llava", "settings", settings_ignored(min_new_tokens=0), LOOP,
           "The decode loop ends before the minimum length.", "sampling"),
     fault("generate() without top_p", "llava", "settings", generate_without_top_p, f"{LOOP} {RUN}",
