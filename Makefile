@@ -35,7 +35,7 @@ clean:
 # The stamps hold the time of the last install: it is repeated only after a list has changed.
 # `-e` installs this folder as it is, with the command .venv/bin/stagescope.
 .venv/made.stamp:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "StageScope needs Python 3.10 or newer: make PYTHON=python3.x")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "StageScope needs Python 3.11 or newer: make PYTHON=python3.x")'
 	$(PYTHON) -m venv .venv
 	touch $@
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -143,7 +143,7 @@ def keep(name: str, figures: dict[str, Any]) -> None:
 
 def write(path: Path, figures: dict[str, Any], quiet: bool = False) -> None:
     """Writes the figures with the day and the machine, and prints them unless `quiet`."""
-    when = datetime.now(timezone.utc).date().isoformat()
+    when = datetime.now(UTC).date().isoformat()
     text = json.dumps({"measured": when, "machine": machine(), **figures}, indent=1)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n", encoding="utf-8")

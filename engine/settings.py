@@ -7,7 +7,7 @@ STAGESCOPE_SETTINGS), which overrides the default.  `VARIABLES` lists all enviro
 from __future__ import annotations
 
 import os
-import sys
+import tomllib
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +16,6 @@ from typing import Any
 from engine.errors import SettingsError
 from engine.plain_files import read_text, reason
 from engine.quoting import quoted, shown
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 MAX_TOML = 2**20  # bytes of a settings file or of models.toml
 PROJECT = Path(__file__).resolve().parent.parent

@@ -6,7 +6,7 @@ import contextlib
 import io
 import re
 import shlex
-import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,11 +16,6 @@ from engine import settings
 from engine.__main__ import COMMANDS, _parser, command
 from tests.test_layering import ROOMS, ROOT, UI_ROOMS, imports
 from tools import draw_rooms
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 DOCUMENTS = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
 README_CHARACTERS = 7_000

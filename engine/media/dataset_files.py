@@ -160,7 +160,7 @@ class Root:
             )
 
     def _holds(self, path: Path) -> bool:
-        with suppress(RuntimeError):  # Python 3.10 to 3.12 raise it for circular links
+        with suppress(RuntimeError):  # Python 3.11 and 3.12 raise it for circular links
             return path.resolve().is_relative_to(self.path)
         return False
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
-from packaging.version import Version
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
     AutoConfig,
@@ -28,9 +26,7 @@ from tests.models.family_rows import ROWS
 
 FAMILIES = tuple(ROWS)
 VIDEO = tuple(family for family, row in ROWS.items() if row.clip)
-# Even for pictures.  Gemma 4's processor imports it in the transformers for Python 3.10.
-_OLD = Version(transformers.__version__) < Version("5.23")
-NEED_TORCHVISION = ("mistral3", "lfm2_vl", *(("gemma4",) if _OLD else ()))
+NEED_TORCHVISION = ("mistral3", "lfm2_vl")  # even for pictures
 NO_SEAM = ("mllama", "blip-2", "instructblip", "git")  # their generate() takes no encoder outputs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import streamlit as st
@@ -70,7 +70,7 @@ def _head(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None
 
 def _made(certificate: Mapping[str, Any]) -> str:
     moment = datetime.fromisoformat(certificate["made"])
-    return f"{moment.astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC"
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def listed(entries: Sequence[ModelEntry]) -> None:

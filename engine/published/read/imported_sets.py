@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,7 +79,7 @@ def listing() -> tuple[Kept, ...]:
     for name in names():
         try:
             with _opened(name) as archive:
-                changed = datetime.fromtimestamp(path_of(name).stat().st_mtime, timezone.utc)
+                changed = datetime.fromtimestamp(path_of(name).stat().st_mtime, UTC)
                 when = changed.isoformat(timespec="seconds")
                 every.append(Kept(name, when, len(archive.namelist())))
         except RecordsError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,6 @@ import pytest
 from engine.analysis.compared import PARTS
 from engine.palette import STAGE_COLOURS, TONES, UNACCOUNTED
 from engine.types import STAGES
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 CONFIG = Path(__file__).resolve().parents[3] / ".streamlit" / "config.toml"
 
