@@ -98,7 +98,9 @@ def _under(condition: Condition) -> Iterator[None]:
             for name, clock in read.items():
                 patch.setattr(time, name, scaled(clock))
             patch.setattr(clocks.ThreadWait, "ms", wait_ms)
-            patch.setattr(load, "_TICK", load._TICK / slower)
+            counters = load._counters
+            patch.setattr(load, "_counters", lambda cpus: load._Counters(
+                *(None if ms is None else ms * slower for ms in counters(cpus))))  # fmt: skip
         stack.enter_context(_busy(condition.busy))
         yield
 

@@ -26,7 +26,7 @@ def of(lines: pd.DataFrame) -> MachineLoad | None:
     if load[list(ALWAYS)].isna().any(axis=None) or total <= 0:
         return None
     known: dict[str, float] = {}  # over all results, if each has it
-    for name in ("others", "steal", "runnable"):
+    for name in ("others", "steal"):
         if load[name].notna().all():
             known[name] = float((load[name] * wall).sum()) / total
     if load["waited_ms"].notna().all():

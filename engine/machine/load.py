@@ -1,23 +1,24 @@
 """How busy the machine was during a run, and the one rule that decides when it was too busy.
 
-None means "not known", never 0.  Linux is read from /proc, other systems through psutil.
+None means "not known", never 0.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
+
+import psutil
 
 from engine.machine import clocks
 from engine.plain_files import Positive, Rate, Time
 
 WAITED = 0.10  # of a run's time, ready but without a core
 EXCESS = 0.25  # of the cores that a run needs, taken by others
-LEAST_MS = 30.0  # of others' CPU time: /proc/stat counts in steps of 10 ms
+LEAST_MS = 30.0  # of others' CPU time: Linux counts in steps of 10 ms
 DIFFERENT = 0.25  # of the cores that a run needs: two blocks differ if others' use does by more
 
 
@@ -28,9 +29,8 @@ class MachineLoad:
     `cpu_ms`: CPU time of all threads of this process.  `waited_ms`: how long the thread that ran
     the stages was ready but had no core.  `others`, `steal`: cores used by other processes and by
     other guests of the host (CPU time per wall time), among the `cores` that this process may use.
-    `runnable`: other threads that wanted a core, mean of start and end.  `threads`: cores that the
-    run itself can use.  `began_s`: Unix time.  `busy`: why other work disturbed the times of the
-    run; "" if it did not, or if nothing is known.
+    `threads`: cores that the run itself can use.  `began_s`: Unix time.  `busy`: why other work
+    disturbed the times of the run; "" if it did not, or if nothing is known.
     """
 
     began_s: Time
@@ -41,7 +41,6 @@ class MachineLoad:
     waited_ms: Time | None = None
     others: Rate | None = None
     steal: Rate | None = None
-    runnable: Rate | None = None
     busy: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
@@ -106,7 +105,6 @@ def together(loads: Sequence[MachineLoad]) -> MachineLoad | None:
         waited_ms=sum(waits) if wall and len(waits) == len(loads) else None,
         others=mean("others"),
         steal=mean("steal"),
-        runnable=mean("runnable"),
     )
 
 
@@ -136,24 +134,19 @@ def shares(load: MachineLoad, who: str) -> list[str]:
 
 def words(load: MachineLoad) -> str:
     parts = shares(load, "the run")
-    if load.runnable is not None:
-        parts.append(f"{load.runnable:.1f} other threads wanted a core")
     if not parts:
         return "the machine's load is not known"
     return f"{', '.join(parts)}; CPU time {load.cpu_ms:,.0f} ms in {load.wall_ms:,.0f} ms"
 
 
-_STAT = Path("/proc/stat")
-_BUSY, _STEAL = (0, 1, 2, 5, 6), 7  # user, nice, system, irq, softirq; steal
-_TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+_BUSY = ("user", "nice", "system", "irq", "softirq")
 
 
 class _Counters(NamedTuple):
-    """CPU milliseconds of the whole machine since it started, and threads that want a core now."""
+    """CPU milliseconds of the machine since it started: at work, and given to other guests."""
 
     busy_ms: float | None = None
     steal_ms: float | None = None
-    runnable: int | None = None
 
 
 class Meter:
@@ -175,8 +168,6 @@ class Meter:
         self._wait.close()
         everyone = clocks.since(before.busy_ms, now.busy_ms)
         steal = clocks.since(before.steal_ms, now.steal_ms)
-        runnable = (before.runnable, now.runnable)
-        beside = [max(0, threads - 1) for threads in runnable if threads is not None]
         cores = len(self._cpus)
         return MachineLoad(
             began_s=self._began_s,
@@ -187,8 +178,6 @@ class Meter:
             waited_ms=waited,
             others=_cores(None if everyone is None else everyone - cpu, wall, cores),
             steal=_cores(steal, wall, cores),
-            # The mean of the readings, without the thread that reads.
-            runnable=sum(beside) / 2 if len(beside) == 2 else None,
         )
 
 
@@ -201,43 +190,21 @@ def _cores(cpu_ms: float | None, wall_ms: float, cores: int) -> float | None:
 
 def _own_cpus() -> frozenset[int]:
     """The cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return frozenset(os.sched_getaffinity(0))
+    process = psutil.Process()
+    if hasattr(process, "cpu_affinity"):  # not on macOS
+        return frozenset(process.cpu_affinity())
     return frozenset(range(os.cpu_count() or 1))
 
 
 def _counters(cpus: frozenset[int]) -> _Counters:
+    """The counters of these cores; unknown if the system lists fewer."""
     try:
-        return _from_proc(_STAT.read_text(encoding="ascii").splitlines(), cpus)
-    except (OSError, ValueError, IndexError):
-        return _from_psutil(cpus)
-
-
-def _from_proc(lines: Iterable[str], cpus: frozenset[int]) -> _Counters:
-    """The counters in the lines of /proc/stat; ValueError or IndexError for another format."""
-    wanted, busy, steal = {f"cpu{one}" for one in cpus}, 0, 0
-    runnable = None
-    for line in lines:
-        name, *values = line.split()
-        if name in wanted:
-            wanted.discard(name)
-            busy += sum(int(values[place]) for place in _BUSY)
-            steal += int(values[_STEAL])
-        elif name == "procs_running":
-            runnable = int(values[0])
-    if wanted:
-        raise ValueError(f"/proc/stat lacks {min(wanted)}")
-    return _Counters(busy * 1000 / _TICK, steal * 1000 / _TICK, runnable)
-
-
-def _from_psutil(cpus: frozenset[int]) -> _Counters:
-    """User and system time of all cores; steal and runnable threads are unknown."""
-    if len(cpus) < (os.cpu_count() or 1):  # psutil does not say which cores others used
+        every = psutil.cpu_times(percpu=True)
+    except (OSError, RuntimeError):
         return _Counters()
-    try:
-        import psutil
-
-        found = psutil.cpu_times()
-    except (ImportError, OSError):
+    if not cpus or max(cpus) >= len(every):
         return _Counters()
-    return _Counters(1000 * (found.user + found.system + getattr(found, "nice", 0.0)))
+    own = [every[cpu] for cpu in cpus]
+    busy = sum(getattr(one, name, 0.0) for one in own for name in _BUSY)
+    steal = sum(one.steal for one in own) * 1000 if hasattr(own[0], "steal") else None
+    return _Counters(busy * 1000, steal)

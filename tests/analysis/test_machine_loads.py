@@ -21,7 +21,7 @@ N = 12
 def load(began_s: float, **more: Any) -> dict[str, Any]:
     """A tenth of a second on two cores, by a run of one thread."""
     base = {"began_s": began_s, "wall_ms": 100.0, "cpu_ms": 90.0, "cores": 2, "threads": 1}
-    return base | {"waited_ms": None, "others": None, "steal": 0.0, "runnable": 0.0} | more
+    return base | {"waited_ms": None, "others": None, "steal": 0.0} | more
 
 
 def table(

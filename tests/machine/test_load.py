@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from engine.machine import clocks
@@ -16,7 +15,7 @@ from engine.machine.load import MachineLoad, different, together, words
 
 def load(**more: Any) -> MachineLoad:
     """One second on two cores by a run of one thread; quiet if nothing else is said."""
-    quiet = {"waited_ms": 1.0, "others": 0.1, "steal": 0.0, "runnable": 0.0}
+    quiet = {"waited_ms": 1.0, "others": 0.1, "steal": 0.0}
     base = {"began_s": 100.0, "wall_ms": 1000.0, "cpu_ms": 990.0, "cores": 2, "threads": 1}
     return MachineLoad(**(base | quiet | more))
 
@@ -64,7 +63,7 @@ def test_one_unknown_makes_the_whole_unknown_and_not_zero() -> None:
     found = together([load(), load(others=None, waited_ms=None)])
     assert found is not None and found.others is None and found.waited_ms is None
     assert "others used" not in words(found)
-    assert words(load(others=None, waited_ms=None, runnable=None)).endswith("is not known")
+    assert words(load(others=None, waited_ms=None)).endswith("is not known")
 
 
 def test_loads_differ_by_more_than_the_margin() -> None:
@@ -74,35 +73,18 @@ def test_loads_differ_by_more_than_the_margin() -> None:
     assert not different(load(others=1.4), load(others=None))
 
 
-STAT = """cpu  900 0 100 5000 0 0 0 30 0 0
-cpu0 400 10 50 2500 7 1 2 10 0 0
-cpu1 500 0 50 2500 0 0 0 20 0 0
-procs_running 5
-procs_blocked 0
-"""
+def times(**more: float) -> SimpleNamespace:
+    return SimpleNamespace(user=4.0, nice=0.5, system=1.0, idle=90.0, **more)
 
 
-def test_only_the_cores_of_this_process_are_counted() -> None:
-    both = meter._from_proc(STAT.splitlines(), frozenset({0, 1}))
-    tick = 1000 / meter._TICK
-    assert (both.busy_ms, both.steal_ms, both.runnable) == (1013 * tick, 30 * tick, 5)
-    one = meter._from_proc(STAT.splitlines(), frozenset({0}))
-    assert (one.busy_ms, one.steal_ms) == (463 * tick, 10 * tick)
-    with pytest.raises(ValueError, match="lacks cpu7"):
-        meter._from_proc(STAT.splitlines(), frozenset({0, 7}))
-
-
-def test_elsewhere_psutil_is_asked_and_the_rest_is_not_known(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    import psutil
-
-    monkeypatch.setattr(meter, "_STAT", tmp_path / "absent")
-    monkeypatch.setattr(psutil, "cpu_times", lambda: SimpleNamespace(user=2.0, system=1.0))
-    every = frozenset(range(os.cpu_count() or 1))
-    found = meter._counters(every)
-    assert (found.busy_ms, found.steal_ms, found.runnable) == (3000.0, None, None)
-    assert meter._counters(frozenset()) == meter._Counters()
+def test_only_the_cores_of_this_process_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    linux = [times(irq=0.25, softirq=0.25, steal=0.125), times(irq=0.0, softirq=0.0, steal=0.25)]
+    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: linux)
+    assert meter._counters(frozenset({0, 1})) == meter._Counters(11_500.0, 375.0)
+    assert meter._counters(frozenset({0})) == meter._Counters(6_000.0, 125.0)
+    assert meter._counters(frozenset({0, 7})) == meter._counters(frozenset()) == meter._Counters()
+    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: [times()])  # macOS
+    assert meter._counters(frozenset({0})) == meter._Counters(5_500.0, None)
 
 
 def test_a_load_that_nobody_tells_is_none_and_never_zero(
@@ -111,12 +93,12 @@ def test_a_load_that_nobody_tells_is_none_and_never_zero(
     monkeypatch.setattr(meter, "_counters", lambda cpus: meter._Counters())
     monkeypatch.setattr(clocks.ThreadWait, "ms", lambda self: None)
     found = meter.Meter(2).read()
-    assert (found.others, found.steal, found.runnable, found.waited_ms) == (None,) * 4
+    assert (found.others, found.steal, found.waited_ms) == (None,) * 3
     assert found.threads == 2 and found.wall_ms > 0
 
 
 def test_others_are_what_this_process_did_not_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    counters = iter([meter._Counters(1000.0, 50.0, 4), meter._Counters(2500.0, 150.0, 6)])
+    counters = iter([meter._Counters(1000.0, 50.0), meter._Counters(2500.0, 150.0)])
     monkeypatch.setattr(meter, "_counters", lambda cpus: next(counters))
     monkeypatch.setattr(meter, "_own_cpus", lambda: frozenset({0, 1}))
     cpu, wall = iter([0.0, 300.0]), iter([10.0, 11.0])
@@ -126,4 +108,3 @@ def test_others_are_what_this_process_did_not_use(monkeypatch: pytest.MonkeyPatc
     found = meter.Meter(1).read()
     assert found.wall_ms == pytest.approx(1000) and found.cpu_ms == 300 and found.began_s == 5.0
     assert found.others == pytest.approx(1.2) and found.steal == pytest.approx(0.1)
-    assert found.runnable == 4.0  # the mean of 3 and 5, this thread taken off

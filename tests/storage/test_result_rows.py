@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,7 @@ def test_a_stored_run_opens_and_its_rows_are_written_as_they_were(stored: Run) -
     lines = (stored.folder / run_store.RESULTS).read_bytes().splitlines()
     rows = [row for _, row in stored.results()]
     assert stored.state == "finished" and stored.problems == () and len(rows) == 10
+    lines = [re.sub(rb',"runnable":[\d.]+', b"", line) for line in lines]  # written no more
     assert [pairs(json.dumps(row.as_dict())) for row in rows] == list(map(pairs, lines))
     assert {row.batch for row in rows} == {1, 2} and sum(row.error is not None for row in rows) == 1
     assert {row.phase for row in rows} == {"warmup", "measured"} and any(row.cached for row in rows)

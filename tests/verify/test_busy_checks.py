@@ -19,8 +19,8 @@ from engine.verify.verdict import (
     needs_retry,
 )
 
-QUIET = MachineLoad(0.0, 1000.0, 900.0, 2, 1, waited_ms=2.0, others=0.1, steal=0.0, runnable=0.0)
-BUSY = MachineLoad(0.0, 1000.0, 450.0, 2, 1, waited_ms=500.0, others=1.5, steal=0.0, runnable=4.0)
+QUIET = MachineLoad(0.0, 1000.0, 900.0, 2, 1, waited_ms=2.0, others=0.1, steal=0.0)
+BUSY = MachineLoad(0.0, 1000.0, 450.0, 2, 1, waited_ms=500.0, others=1.5, steal=0.0)
 
 
 def tried(outcome: Outcome, load: MachineLoad | None, **evidence: Any) -> Attempt:
