@@ -2,11 +2,10 @@
 
 `python -m benchmarks.intervals`: pairs without any effect are drawn from six kinds of
 distribution for 6 to 200 sequences.  A false verdict is an interval that leaves out the true value.
-Power is the share of verdicts where there is an effect.  "exact" is what comparisons use
-(stats.median_interval); "percentile" resamples whole sequences (Efron's percentile method), for
-comparison.  "share" checks the jackknife interval of imported files' matching ids in the same
-way, "accuracy" and "difference" the clustered intervals of multiple-choice questions.  Figures go
-to benchmarks/results/intervals.json, the table to docs/intervals.md.
+Power is the share of verdicts where there is an effect.  "share" checks the jackknife interval of
+imported files' matching ids in the same way, "accuracy" and "difference" the clustered intervals of
+multiple-choice questions.  Figures go to benchmarks/results/intervals.json, the table to
+docs/intervals.md.
 """
 
 from __future__ import annotations
@@ -25,10 +24,8 @@ from engine.analysis.statistics import clustered_difference, clustered_share
 
 Floats = npt.NDArray[np.float64]
 Draw = tuple[Floats, list[int] | None]  # values, and the sequence of each (None: one each)
-Ends = Callable[[Floats, "list[int] | None"], tuple[float, float]]
 COUNTS = (*range(6, 21), 25, 30, 50, 100, 200)
-PERCENTILE_COUNTS = (6, 7, 8, 9, 10, 12, 14, 16, 20, 30, 50)
-TRIALS, PERCENTILE_TRIALS, POWER_TRIALS, DRAWS = 4_000, 400, 400, 500
+TRIALS, POWER_TRIALS = 4_000, 400
 SHARE_COUNTS = (6, 10, 20, 50, 100, 200)
 SHARES, CORRELATIONS = (0.1, 0.5, 0.9, 0.99), (0.0, 0.1, 0.3, 0.5, 1.0)
 DISCORDANT = ((0.1, 0.1), (0.3, 0.3), (0.3, 0.1), (0.05, 0.0001))  # only A, only B right
@@ -41,7 +38,7 @@ BELOW = "<!-- Below this line: python -m benchmarks.intervals -->\n"
 
 def main() -> None:
     if sys.argv[1:] == ["--quick"]:  # keeps nothing
-        print(_figures(exact, "normal", 8, 50), difference_misses(20, 0.3, 0.1, 0.3, 50))
+        print(_cell("normal", 8, 50), difference_misses(20, 0.3, 0.1, 0.3, 50))
         return
     table = {kind: {str(n): _cell(kind, n) for n in COUNTS} for kind in KINDS}
     shares = {str(n): _share_cell(n) for n in COUNTS}
@@ -97,53 +94,25 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Draw]] = {
 }
 
 
-def exact(values: Floats, groups: list[int] | None) -> tuple[float, float]:
-    found = statistics.median_interval(values.tolist(), groups)
-    return found.low, found.high
-
-
-def percentile(values: Floats, groups: list[int] | None) -> tuple[float, float]:
-    """The 2.5th and 97.5th percentile of the medians of whole sequences drawn with replacement."""
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    belongs = order if groups is None else np.array(groups)[order]
-    count = int(belongs.max()) + 1
-    drawn = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=DRAWS)
-    passed = np.cumsum(drawn.astype(np.int32)[:, belongs], axis=1, dtype=np.int32)
-    total = passed[:, -1]
-    lower = (passed >= ((total + 1) // 2)[:, None]).argmax(axis=1)
-    upper = (passed >= ((total + 2) // 2)[:, None]).argmax(axis=1)
-    low, high = np.quantile((ordered[lower] + ordered[upper]) / 2, [0.025, 0.975])
-    return float(low), float(high)
-
-
-def simulate(ends: Ends, kind: str, count: int, trials: int, seed: int, effect: float) -> Floats:
+def simulate(kind: str, count: int, trials: int, seed: int, effect: float) -> Floats:
     """[trials, 2]: 1 where the interval leaves 0 out, and its width."""
     generator = np.random.default_rng([seed, count])
     found = []
     for _ in range(trials):
         values, groups = KINDS[kind](generator, count)
-        low, high = ends(values + effect, groups)
-        found.append((float(low > 0 or high < 0), high - low))
+        made = statistics.median_interval((values + effect).tolist(), groups)
+        found.append((float(made.low > 0 or made.high < 0), made.high - made.low))
     return np.array(found)
 
 
-def false_verdicts(ends: Ends, kind: str, count: int, trials: int, seed: int = 0) -> float:
+def false_verdicts(kind: str, count: int, trials: int, seed: int = 0) -> float:
     """The share of intervals that leave out 0, the true median."""
-    return float(simulate(ends, kind, count, trials, seed, 0.0)[:, 0].mean())
+    return float(simulate(kind, count, trials, seed, 0.0)[:, 0].mean())
 
 
-def _cell(kind: str, count: int) -> dict[str, Any]:
-    """Both methods; the percentile method only for PERCENTILE_COUNTS, because it takes long."""
-    cell = {"exact": _figures(exact, kind, count, TRIALS)}
-    if count in PERCENTILE_COUNTS:
-        cell["percentile"] = _figures(percentile, kind, count, PERCENTILE_TRIALS)
-    return cell
-
-
-def _figures(ends: Ends, kind: str, count: int, trials: int) -> dict[str, float]:
-    none = simulate(ends, kind, count, trials, 0, 0.0)
-    some = simulate(ends, kind, count, POWER_TRIALS, 1, EFFECT)
+def _cell(kind: str, count: int, trials: int = TRIALS) -> dict[str, float]:
+    none = simulate(kind, count, trials, 0, 0.0)
+    some = simulate(kind, count, POWER_TRIALS, 1, EFFECT)
     return {
         "false_verdicts": float(none[:, 0].mean()),
         "standard_error": _error(float(none[:, 0].mean()), trials),
@@ -281,38 +250,21 @@ def _share_cell(count: int) -> dict[str, float]:
 
 def markdown(table: dict[str, Any], shares: dict[str, Any]) -> str:
     """A line per number of sequences: false verdicts of each kind, then power and width."""
-    lines = ["False verdicts in percent (exact / percentile):", ""]
-    lines += _table(["sequences", *table], [[str(n), *_falses(table, n)] for n in COUNTS])
-    lines += ["", f"Power in percent at an effect of {EFFECT:g} (exact / percentile):", ""]
-    lines += _table(["sequences", *table], [[str(n), *_powers(table, n)] for n in COUNTS])
-    lines += ["", "Median width of the exact interval over that of the percentile interval:", ""]
-    lines += _table(
-        ["sequences", *table], [[str(n), *_widths(table, n)] for n in PERCENTILE_COUNTS]
-    )
+
+    def cells(n: int) -> list[dict[str, float]]:
+        return [kind[str(n)] for kind in table.values()]
+
+    lines = ["False verdicts in percent:", ""]
+    rows = [[str(n), *(_percent(c["false_verdicts"], c["standard_error"]) for c in cells(n))]
+            for n in COUNTS]  # fmt: skip
+    lines += _table(["sequences", *table], rows)
+    lines += ["", f"Power in percent at an effect of {EFFECT:g}:", ""]
+    rows = [[str(n), *(f"{100 * c['power']:.0f}" for c in cells(n))] for n in COUNTS]
+    lines += _table(["sequences", *table], rows)
     lines += ["", "Intervals of matching ids that leave out the true rate, in percent:", ""]
     rows = [[n, _percent(c["misses"], c["standard_error"])] for n, c in shares.items()]
     lines += _table(["clips", "left out"], rows)
     return "\n".join(lines) + "\n"
-
-
-def _falses(table: dict[str, Any], count: int) -> list[str]:
-    def words(cell: dict[str, float]) -> str:
-        return _percent(cell["false_verdicts"], cell["standard_error"])
-
-    return [" / ".join(map(words, kind[str(count)].values())) for kind in table.values()]
-
-
-def _powers(table: dict[str, Any], count: int) -> list[str]:
-    def words(cell: dict[str, float]) -> str:
-        return f"{100 * cell['power']:.0f}"
-
-    return [" / ".join(map(words, kind[str(count)].values())) for kind in table.values()]
-
-
-def _widths(table: dict[str, Any], count: int) -> list[str]:
-    cells = [kind[str(count)] for kind in table.values()]
-    widths = [(c["exact"]["median_width"], c["percentile"]["median_width"]) for c in cells]
-    return [f"{new / old:.2f}" if old else "-" for new, old in widths]
 
 
 def _percent(share: float, error: float) -> str:

@@ -1,10 +1,9 @@
-"""How a dataset run grows with its workers: measured at 1 and 2, simulated to 256, the limit named.
+"""How a dataset run grows from 1 to 2 workers.
 
 `python -m benchmarks.scaling`: a local Ray, demo checkpoints, workers of one thread each, runs with
 1 and 2 workers by turns: efficiency = rate of 2 / (2 x rate of 1), the rate that of the results
 while every worker is at work.  Beside it, in the same rounds, 1 and 2 plain processes without Ray:
-what the machine itself gives.  Then many_workers.py simulates 1 to 256 workers with what was
-measured; `--simulate` repeats that part with the figures that are kept.
+what the machine itself gives.
 """
 
 from __future__ import annotations
@@ -12,28 +11,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from benchmarks import many_workers
-from benchmarks.machine import RESULTS, keep, spread
+from benchmarks.machine import keep, spread
 from engine.pipeline.watcher import Watcher
 
 ROUNDS, REPEAT = 5, 12
-PARTS = 20  # of the service times, whose quantiles are kept
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--simulate", action="store_true", help="with the measured figures kept")
     parser.add_argument("--quick", action="store_true", help="one round, keeps nothing")
     parser.add_argument("--process", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -46,13 +38,8 @@ def main() -> None:
             os.environ.setdefault("STAGESCOPE_CACHE_DIR", name)
             print(_run(Path(name) / "quick", 1, 1))
         return
-    if options.simulate:
-        measured = json.loads((RESULTS / "scaling.json").read_text())["measured_here"]
-    else:
-        measured = _measured()
-    rows, simulated = _rows(measured), many_workers.simulated(measured)
-    keep("scaling", {"rows": rows, "measured_here": measured, "simulated": simulated})
-    many_workers.chart(json.loads((RESULTS / "scaling.json").read_text())["simulated"])
+    measured = _measured()
+    keep("scaling", {"rows": _rows(measured), "measured_here": measured})
 
 
 def _rows(measured: dict[str, Any]) -> list[dict[str, Any]]:
@@ -86,21 +73,13 @@ def _measured() -> dict[str, Any]:
             folder = Path(name) / str(number)
             rounds.append({n: _run(folder / f"ray-{n}", n) for n in (1, 2)})
             plain.append([_processes(folder, n) for n in (1, 2)])
-    one, two = [r[1] for r in rounds], [r[2] for r in rounds]
-    ratios = [b.rate / (2 * a.rate) for a, b in zip(one, two, strict=True)]
-    everybody = [*one, *two]
-    service = statistics.quantiles([s for run in one for s in run.service], n=PARTS)
     return {
-        "results_a_second_1_worker": spread([run.rate for run in one]),
-        "results_a_second_2_workers": spread([run.rate for run in two]),
-        "efficiency_at_2": spread(ratios),
+        "results_a_second_1_worker": spread([run[1] for run in rounds]),
+        "results_a_second_2_workers": spread([run[2] for run in rounds]),
+        "efficiency_at_2": spread([run[2] / (2 * run[1]) for run in rounds]),
         "results_a_second_1_process": spread([alone for alone, _ in plain]),
         "results_a_second_2_processes": spread([both for _, both in plain]),
         "efficiency_of_2_processes": spread([both / (2 * alone) for alone, both in plain]),
-        "driver_cpu_ms_per_result": spread([run.driver_ms for run in everybody]),
-        "hub_cpu_ms_per_result": spread([run.hub_ms for run in everybody]),
-        "worker_start_s": spread([s for run in everybody for s in run.starts]),
-        "service_s": [round(seconds, 4) for seconds in service],
     }
 
 
@@ -158,72 +137,38 @@ def _plan(repeat: int = REPEAT) -> tuple[Any, Any]:
     return Plan(("llava-demo",), names, repeat=repeat, decode=forced), found
 
 
-@dataclass
-class Run:
-    """rate: results a second while all workers were at work; service: seconds each."""
-
-    rate: float = 0.0
-    driver_ms: float = 0.0
-    hub_ms: float = 0.0
-    service: list[float] = field(default_factory=list)
-    starts: list[float] = field(default_factory=list)
-
-
-def _run(folder: Path, workers: int, repeat: int = REPEAT) -> Run:
+def _run(folder: Path, workers: int, repeat: int = REPEAT) -> float:
+    """Results a second while all workers are at work."""
     from engine.benchmark import execute
     from engine.benchmark.cluster.cluster_options import ClusterOptions
     from engine.benchmark.cluster.run_session import ClusterExecutor
-    from engine.storage import run_store
 
     plan, found = _plan(repeat)
     with ClusterExecutor(ClusterOptions("local", workers, 1, 0.0)) as executor:
         ready = execute.prepare(plan, found, folder, elsewhere=True)
-        watcher = _Watch(_hub(), ready, workers)
+        watcher = _Watch(ready, workers)
         with ready.writer:
             execute.run(ready, watcher, executor)
-    rows = [row for _, row in run_store.read(folder).results() if row.phase == "measured"]
-    service = [row.total_ms / 1000 for row in rows if row.total_ms is not None]
-    return Run(watcher.rate(), *watcher.cost_ms(), service, watcher.starts)
-
-
-def _hub() -> psutil.Process:
-    """The process that uses Ray."""
-    return next(
-        p
-        for p in psutil.Process().children()
-        if "engine.benchmark.cluster.ray_process" in p.cmdline()
-    )
+    return watcher.rate()
 
 
 class _Watch(Watcher):
-    """Records when results arrived while all workers were busy, and the cost."""
+    """Records when results arrived while all workers were busy."""
 
-    def __init__(self, hub: psutil.Process, ready: Any, workers: int) -> None:
-        self._hub, self._tracker, self._workers = hub, ready.tracker, workers
-        self._begin = time.monotonic()
-        self._points: list[tuple[float, int, float, float]] = []
-        self.starts: list[float] = []
+    def __init__(self, ready: Any, workers: int) -> None:
+        self._tracker, self._workers = ready.tracker, workers
+        self._points: list[tuple[float, int]] = []
 
     def give_way(self) -> float:
         view = self._tracker.view()
         busy = [one for one in view.workers if one.done and not one.ended]
-        now = time.monotonic()
-        while len(self.starts) < len(busy):
-            self.starts.append(now - self._begin)
-        left = view.planned - view.done
-        if len(busy) == self._workers and left >= 2 * self._workers:
-            cpu = self._hub.cpu_times()
-            self._points.append((now, view.done, time.process_time(), cpu.user + cpu.system))
+        if len(busy) == self._workers and view.planned - view.done >= 2 * self._workers:
+            self._points.append((time.monotonic(), view.done))
         return 0.0
 
     def rate(self) -> float:
-        (start, first, *_), (end, last, *_) = self._points[0], self._points[-1]
+        (start, first), (end, last) = self._points[0], self._points[-1]
         return (last - first) / (end - start)
-
-    def cost_ms(self) -> tuple[float, float]:
-        """Processor time of driver and Ray process per result."""
-        (_, first, a, b), (_, last, c, d) = self._points[0], self._points[-1]
-        return 1000 * (c - a) / (last - first), 1000 * (d - b) / (last - first)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,7 @@ from packaging.requirements import Requirement
 
 from engine import settings
 from engine.__main__ import COMMANDS, _parser, command
-from tests.test_layering import ROOMS, ROOT, UI_ROOMS, imports
-from tools import draw_rooms
+from tests.test_layering import ROOMS, ROOT, UI_ROOMS
 
 DOCUMENTS = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
 README_CHARACTERS = 7_000
@@ -52,7 +51,7 @@ def test_what_a_document_names_exists(path: Path) -> None:
 def test_control_what_does_not_exist_is_found() -> None:
     page = (
         "`engine/media/gone.py`, `engine/media/`, `ui/gone/`, https://a.b/engine/away.py, "
-        "`python -m engine.gone`, `python -m tools.draw_rooms`, [a](docs/gone.md), "
+        "`python -m engine.gone`, `python -m tools.same_results`, [a](docs/gone.md), "
         "[b](docs/speed.md)"
     )
     assert missing(page) == ["docs/gone.md", "engine.gone", "engine/media/gone.py", "ui/gone"]
@@ -127,35 +126,12 @@ def test_settings_are_all_documented() -> None:
 
 def listed_rooms(page: str) -> list[str]:
     """The rooms in the tables of the architecture page that say what each holds."""
-    head = page.partition("## Imports between rooms")[0]
+    head = page.partition("## Options of a run")[0]
     return re.findall(r"^\| `?(\w+)`? \| [A-Z]", head, re.MULTILINE)
 
 
 def test_the_rooms_stand_in_their_order() -> None:
-    assert listed_rooms(text(draw_rooms.PAGE)) == [*ROOMS, *UI_ROOMS]
-
-
-def test_the_drawing_of_the_rooms_is_that_of_the_code() -> None:
-    page = text(draw_rooms.PAGE)
-    assert draw_rooms.replaced(page) == page, "run python -m tools.draw_rooms --write"
-
-
-def test_control_another_drawing_is_found() -> None:
-    page = text(draw_rooms.PAGE)
-    planted = page.replace("engine_media --> engine_types", "engine_media --> engine_timing")
-    assert planted != page and draw_rooms.replaced(planted) == page
-
-
-def test_control_an_import_of_another_room_changes_the_drawing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    before, planted = draw_rooms.drawing(), ROOT / "engine" / "media" / "video.py"
-
-    def with_a_planted_one(path: Path) -> frozenset[str]:
-        return imports(path) | ({"engine.timing.Timeline"} if path == planted else set())
-
-    monkeypatch.setattr(draw_rooms, "imports", with_a_planted_one)
-    assert "engine_media --> engine_timing" in draw_rooms.drawing() != before
+    assert listed_rooms(text(ROOT / "docs" / "architecture.md")) == [*ROOMS, *UI_ROOMS]
 
 
 def requirements(name: str) -> list[Requirement]:
