@@ -30,7 +30,7 @@ import torch
 from benchmarks.machine import RESULTS, keep
 from engine import media
 from engine.analysis.answer_reading import read_attributes
-from engine.analysis.statistics import share_interval
+from engine.analysis.statistics import exact_share
 from engine.attribution.explain import explain, scored_words
 from engine.attribution.explained import ExplainOptions, ExplainRequest, Explanation, smoothed
 from engine.attribution.wording import BY_CHANCE, LEAST_PROBABLE, no_place
@@ -200,8 +200,8 @@ def _of(thing: str, hits: Sequence[Pointed]) -> dict[str, Any] | None:
 
 
 def _share(values: Sequence[bool]) -> dict[str, Any]:
-    found = share_interval(sum(values), len(values))
-    return {"found": sum(values), "n": len(values), "low": found.low, "high": found.high}
+    low, high = exact_share(sum(values) / len(values), len(values))
+    return {"found": sum(values), "n": len(values), "low": low, "high": high}
 
 
 def _seen(sentences: Sequence[Said], found: Sequence[Explanation]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.machine import keep, say
 from engine.analysis import gate
 from engine.analysis.gate import values_of
-from engine.analysis.statistics import share_interval
+from engine.analysis.statistics import exact_share
 from engine.errors import BadInput
 from engine.storage import run_store
 
@@ -130,8 +130,8 @@ def markdown(figures: dict[str, Any]) -> str:
         counts = {verdict: sum(one["verdict"] == verdict for one in own)
                   for verdict in (*VERDICTS, "refused")}  # fmt: skip
         many = sum(counts[verdict] for verdict in VERDICTS)
-        share = share_interval(counts["worse"], many)
-        worse = f"{counts['worse']} ({100 * share.low:.1f} to {100 * share.high:.1f} %)"
+        low, high = exact_share(counts["worse"] / many, many)
+        worse = f"{counts['worse']} ({100 * low:.1f} to {100 * high:.1f} %)"
         rest = (str(counts[verdict]) for verdict in ("undecided", "no worse", "refused"))
         rows.append((name.format(figures["slow"]), str(many), worse, *rest))
         for label, metric in dict.fromkeys(

@@ -151,9 +151,9 @@ def accuracy_misses(
         own = _own_shares(generator, [share, 1 - share], correlation, count)[:, 0]
         right = (generator.random(len(groups)) < own[groups]).astype(float)
         one = clustered_share(right.tolist(), groups.tolist())
-        simple = statistics.share_interval(int(right.sum()), len(right))
+        low, high = statistics.exact_share(float(right.mean()), len(right))
         assert one.low is not None and one.high is not None
-        inside = one.low <= share <= one.high, simple.low <= share <= simple.high
+        inside = one.low <= share <= one.high, low <= share <= high
         found[trial] = not inside[0], not inside[1], one.high - one.low
     return {"misses": float(found[:, 0].mean()), "simple_misses": float(found[:, 1].mean()),
             "median_width": float(np.median(found[:, 2])), "trials": trials}  # fmt: skip

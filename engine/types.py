@@ -293,7 +293,7 @@ class MediaOptions:
     """What a sample's files become in stage 1.
 
     `extent`, `window` and `split` are of pictures drawn from raw events; `window` None is that of
-    the sample.  `perturb` changes the events or the frames, from `perturb_seed` on.
+    the sample.  `perturb` changes the events, from `perturb_seed` on.
     """
 
     frames: str = option(
@@ -357,10 +357,10 @@ class MediaOptions:
         label="Perturb",
         words=lambda how: f"perturbed by {how.perturbed}" if how.perturbed else "not perturbed",
         box="recording",
-        flag="changes the events or frames before the model sees them: drop, jitter, hot, window, "
-        "rate; as in drop:0.3,jitter:500us; bench runs several strengths one after another, as in "
+        flag="changes raw events before the model sees them: drop, jitter, hot, window, rate; as "
+        "in drop:0.3,jitter:500us; bench runs several strengths one after another, as in "
         "drop:0/0.1/0.3",
-        help="Changes the raw events or the frames before the model sees them, as in drop:0.3 or "
+        help="Changes the raw events before the model sees them, as in drop:0.3 or "
         "drop:0.3,jitter:500us. Changes: drop, jitter, hot, window, rate. Empty: none.",
         read=perturbations,
         form="CHANGE:STRENGTH,...",
@@ -372,7 +372,7 @@ class MediaOptions:
         label="Perturb seed",
         box="recording",
         flag="of the changes",
-        help="The same seed changes the same events or frames.",
+        help="The same seed changes the same events.",
         low=0,
         high=2**32 - 1,
         needs="perturb",

@@ -12,5 +12,4 @@ answer_reading.py                    what an answer states, and which option it 
 agreement.py, choice_accuracy.py     answers against known content and each other
 acceptance.py, drafting.py           answers as drafts
 robustness.py                        accuracy by the strength of a change of the input
-vote_counts.py                       what visitors prefer
 """

@@ -30,7 +30,6 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -70,15 +69,6 @@ class Interval:
     high: float
     n: int
     clusters: int = 0
-
-
-class WinShare(NamedTuple):
-    """A share of n independent cases, from 0 to 1, and its 95 % interval."""
-
-    share: float
-    low: float
-    high: float
-    n: int
 
 
 @dataclass(frozen=True)
@@ -170,16 +160,6 @@ def interval_rank(count: int) -> int:
     from scipy.special import bdtr  # slow to import
 
     return int(np.sum(2 * bdtr(np.arange(count + 1), count, 0.5) <= 1 - LEVEL))
-
-
-def share_interval(wins: int, count: int) -> WinShare:
-    """`wins` of `count` independent cases, with the exact interval of Clopper and Pearson (1934).
-
-    It excludes one half exactly where the sign test does.  ValueError for no cases.
-    """
-    if not 0 <= wins <= count or not count:
-        raise ValueError("a share needs at least one case")
-    return WinShare(wins / count, *exact_share(wins / count, count), count)
 
 
 def exact_share(share: float, cases: float, level: float = LEVEL) -> tuple[float, float]:

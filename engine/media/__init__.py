@@ -29,15 +29,12 @@ def load(sample: Sample, kind: MediaKind, how: MediaOptions = DEFAULT_MEDIA) -> 
     """The sample's event pictures, its frames chosen by the rule, or its middle frame.  MediaError
     if none of the sample's sources can be read."""
     from engine.media import media_sources
-    from engine.media.perturb import CannotPerturb
 
     chosen = {"events": "", "video": how.frames, "image": "middle"}[kind]
     reasons: list[str] = []
     for what, read in media_sources.of(sample, kind, how):
         try:
             found = read()
-        except CannotPerturb:  # another source would not be what the plain run shows
-            raise
         except MediaError as error:
             reasons.append(str(error).rstrip("."))
         else:

@@ -15,7 +15,7 @@ from pathlib import Path
 from engine.errors import MediaError
 from engine.media import events, images, kinds, perturb, video
 from engine.media.media_files import Data, content, label, large, opened
-from engine.media.perturb import Changes, FrameChanges
+from engine.media.perturb import Changes
 from engine.media_options import COUNT_SPLIT, Split, Window, time_text
 from engine.quoting import count as counted
 from engine.types import ChosenFrames, Image, MediaKind, MediaOptions, Sample
@@ -57,13 +57,17 @@ def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[tuple[str, Re
         elif changed and sample.event_images:
             sources.append(("raw events", partial(_not_raw, sample, changed)))
         return sources
-    changes = Changes.of(how, sample.id)
+    if how.perturbed:
+        raise MediaError(
+            f"perturb {how.perturbed} changes raw events only, and the model is shown frames: "
+            "leave it out, or choose a model that is shown event images."
+        )
     choice = video.middle if kind == "image" else partial(video.choose, rule=how.frames)
     if sample.mp4 is not None:
-        sources.append(("the clip", partial(_clip, sample.mp4, choice, changes)))
+        sources.append(("the clip", partial(_clip, sample.mp4, choice)))
     for paths, what in ((sample.frames, "frame folder"), (sample.images, "images")):
         if paths:
-            sources.append((f"the {what}", partial(_folder, paths, choice, what, changes)))
+            sources.append((f"the {what}", partial(_folder, paths, choice, what)))
     if len(sample.images) != 1:
         return sources
     # A single picture beside a clip is meant for the image model.
@@ -158,36 +162,31 @@ def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:
     return LoadedPictures(pictures, data, tag, source, tuple(notes), how.extent)
 
 
-def _clip(path: Path, rule: video.Choice, changes: Changes) -> LoadedPictures:
+def _clip(path: Path, rule: video.Choice) -> LoadedPictures:
     data, name = large(path), label(path)
-    choice = FrameChanges(rule, changes, name, partial(video.rate, data, name))
-    clip = video.decode(data, name, choice)
-    notes = (*clip.notes, *_repeated("clip", choice.plain, clip.count), *choice.notes(clip.indices))
+    clip = video.decode(data, name, rule)
+    notes = (*clip.notes, *_repeated("clip", clip.indices, clip.count))
     with opened(data) as file:
         kind = kinds.by_content(file.read(kinds.HEAD)) or kinds.MP4
-    source = _source(kind.short, clip.indices, clip.count, changes)
+    source = _source(kind.short, clip.indices, clip.count)
     chosen = ChosenFrames(clip.indices, clip.count, path, video.rate(data, name))
-    pictures, tag = perturb.whitened(clip.images, changes), f"mp4{changes.tag}"
-    return LoadedPictures(pictures, [data], tag, source, notes, frames=chosen)
+    return LoadedPictures(clip.images, [data], "mp4", source, notes, frames=chosen)
 
 
-def _folder(
-    paths: Sequence[Path], rule: video.Choice, what: str, changes: Changes
-) -> LoadedPictures:
+def _folder(paths: Sequence[Path], rule: video.Choice, what: str) -> LoadedPictures:
     """The chosen pictures of a sequence; the others are not read."""
     single = what.split()[0].rstrip("s")
-    choice = FrameChanges(rule, changes, f"The {single} {label(paths[0])}")
-    indices = choice(len(paths))
+    indices = rule(len(paths))
     chosen = list(dict.fromkeys(indices))
     data, decoded = _decoded([paths[i] for i in chosen], still)
     pictures = dict(zip(chosen, zip(data, decoded, strict=True), strict=True))
-    notes = _repeated("list" if single == "image" else "folder", choice.plain, len(paths))
+    notes = _repeated("list" if single == "image" else "folder", indices, len(paths))
     return LoadedPictures(
-        perturb.whitened([pictures[i][1] for i in indices], changes),
+        tuple(pictures[i][1] for i in indices),
         [pictures[i][0] for i in indices],
-        f"{len(paths)} pictures{changes.tag}",
-        _source(what, indices, len(paths), changes),
-        (*notes, *choice.notes(indices)),
+        f"{len(paths)} pictures",
+        _source(what, indices, len(paths)),
+        tuple(notes),
         frames=ChosenFrames(tuple(indices), len(paths)),
     )
 
@@ -199,7 +198,6 @@ def _repeated(what: str, indices: Sequence[int], count: int) -> Iterator[str]:
         yield f"The {what} has {frames} and the model is shown {len(indices)}: frames repeat."
 
 
-def _source(what: str, indices: Sequence[int], count: int, changes: Changes) -> str:
+def _source(what: str, indices: Sequence[int], count: int) -> str:
     numbers = ", ".join(str(i) for i in indices[:_SHOWN_INDICES])
-    changed = f", perturbed by {changes}" if changes else ""
-    return f"{what}: frame{'s'[: len(indices) > 1]} {numbers} of {count:,}{changed}"
+    return f"{what}: frame{'s'[: len(indices) > 1]} {numbers} of {count:,}"

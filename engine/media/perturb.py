@@ -1,4 +1,4 @@
-"""Seeded changes of an event stream or of the frames of a clip (docs/robustness.md).
+"""Seeded changes of an event stream (docs/robustness.md).
 
 The random numbers of a change depend on the seed, the change and the sample's id alone.  So changes
 do not depend on one another, and with one seed the events that are lost at strength 0.3 are also
@@ -9,27 +9,20 @@ microseconds.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
 from engine.media_options import Change, Perturbation, perturbed_text
-from engine.types import Events, Image, MediaOptions
+from engine.types import Events, MediaOptions
 
 HOT_US = 1_000  # between two events of a hot pixel: 1,000 a second
 MAX_EVENTS = 1 << 24  # with those of hot pixels: about 1 GB while they are merged
-WHITE = 255
 
 Mask = npt.NDArray[np.bool_]
-Frames = npt.NDArray[np.int64]  # or pixels, by number
-
-
-class CannotPerturb(MediaError):
-    """The change has no meaning for this sample; no other source of it is tried."""
+Pixels = npt.NDArray[np.int64]  # their numbers
 
 
 @dataclass(frozen=True)
@@ -86,13 +79,12 @@ def evenly(count: int, share: float, phase: float = 0.0) -> Mask:
     return stays
 
 
-def hot_pixels(generator: np.random.Generator, pixels: int, share: float) -> Frames:
+def hot_pixels(generator: np.random.Generator, pixels: int, share: float) -> Pixels:
     """The numbers of the hot pixels, ascending: at least one; more strength adds to them."""
     order = np.argsort(generator.random(pixels), kind="stable")
     return np.sort(order[: max(1, round(share * pixels))])
 
 
-# Events.
 def stream(plain: Events, changes: Changes, name: str) -> Events:
     """The changed stream; MediaError if nothing is left of it or it becomes too large.
 
@@ -144,89 +136,3 @@ def _with_hot_pixels(events: Events, changes: Changes, begin: int, after: int, n
     x, y = (np.append(*pair).astype(np.uint16) for pair in ((events.x, x), (events.y, y)))
     p = np.append(events.p, polarity[which])
     return _ordered(replace(events, x=x, y=y, t=np.append(events.t, t), p=p))
-
-
-# Frames.
-@dataclass
-class FrameChanges:
-    """A rule that chooses frames, with the changes that act on the choice.
-
-    `rate`: gives the frames per second of the clip; None for pictures without times.  `what` names
-    the source in errors.  After a call `plain` holds what the rule alone chooses.
-    """
-
-    rule: Callable[[int], Sequence[int]]
-    changes: Changes
-    what: str
-    rate: Callable[[], float | None] | None = None
-    plain: list[int] = field(default_factory=list)
-
-    def __call__(self, count: int) -> list[int]:
-        """The indices of the frames that are shown, of a clip of `count` frames."""
-        self.plain = list(self.rule(count))
-        if not self.changes or not self.plain:
-            return self.plain
-        asked = [each for each in self.changes.found if each.change != "hot"]
-        if count == 1 and asked:
-            raise CannotPerturb(
-                f"{self.what} is a single picture, and {asked[0]} needs several frames: leave it "
-                "out, or pick another sample."
-            )
-        # The frames in the window, thinned to the lower frame rate; at least one.
-        there = np.arange(*middle(0, count, self.changes.strength("window")), dtype=np.int64)
-        if share := self.changes.strength("rate"):
-            left = evenly(len(there), share, self.changes.generator("rate").random())
-            there = there[left] if left.any() else there[:1]
-        wanted = there[self.rule(len(there))]
-        if deviation := self.changes.strength("jitter"):
-            wanted = self._moved(wanted, there, deviation)
-        return self._received(wanted.tolist(), there, count)
-
-    def notes(self, indices: Sequence[int]) -> Iterator[str]:
-        """What the changes did to the choice; nothing without changes."""
-        if self.changes:
-            others = sum(a != b for a, b in zip_longest(indices, self.plain))
-            hot = self.changes.strength("hot")
-            white = f", and {hot:.6g} of the pixels are white" if hot else ""
-            moved = f"{others:,} of {len(self.plain):,} chosen frames are others"
-            yield f"Perturbed by {self.changes}: {moved}{white}."
-
-    def _moved(self, wanted: Frames, there: Frames, deviation: float) -> Frames:
-        """The frames at the moved moments, in order: the last one there at that time."""
-        rate = self.rate() if self.rate else None
-        if not rate:
-            raise CannotPerturb(
-                f"{self.what} has no frame rate, and jitter moves frames in time: leave jitter "
-                "out, or give a clip that has one."
-            )
-        noise = self.changes.generator("jitter").standard_normal(len(wanted)) * deviation
-        moments = np.sort(wanted + np.rint(noise * rate / 1_000_000))
-        places = np.searchsorted(there, moments, side="right") - 1
-        return there[np.clip(places, 0, len(there) - 1)]
-
-    def _received(self, wanted: list[int], there: Frames, count: int) -> list[int]:
-        """Lost frames repeat the one shown before; a first one, its neighbour in the clip."""
-        arrived = _arrived(count, self.changes)
-        known = [int(index) for index in there if arrived[index]]
-        if not known:
-            raise CannotPerturb(
-                f"{self.what} has no frame left after {self.changes}: choose a lower strength."
-            )
-        found: list[int] = []
-        for index in wanted:
-            before = [one for one in known if one < index] or known[:1]
-            found.append(index if arrived[index] else found[-1] if found else before[-1])
-        return found
-
-
-def whitened(pictures: Sequence[Image], changes: Changes) -> tuple[Image, ...]:
-    """The pictures with the same white pixels in all of one size."""
-    share = changes.strength("hot")
-    if not share:
-        return tuple(pictures)
-    found = list[Image]()
-    for picture in pictures:
-        changed = picture.reshape(-1, 3).copy()
-        changed[hot_pixels(changes.generator("hot"), len(changed), share)] = WHITE
-        found.append(changed.reshape(picture.shape))
-    return tuple(found)

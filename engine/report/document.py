@@ -30,7 +30,6 @@ from engine.report.origin_part import flow, origin
 from engine.report.replay import replayed
 from engine.report.report_figures import Findings
 from engine.report.robustness_part import robust
-from engine.report.vote_part import voting
 from engine.types import STAGES
 
 _SOURCES = {
@@ -48,8 +47,7 @@ def title(found: Findings) -> str:
 
 def document(found: Findings) -> list[Block]:
     """The whole report: one page for a reader in a hurry, then everything, then the settings."""
-    parts = (results, choosing, _figures, replayed, together, apart, comparing, agreement, robust,
-             voting)  # fmt: skip
+    parts = (results, choosing, _figures, replayed, together, apart, comparing, agreement, robust)
     body = [block for part in parts for block in part(found)]
     body += [Heading(2, "Appendix: settings and definitions")]
     body += [

@@ -18,7 +18,6 @@ from engine.analysis import (
     pairs,
     robustness,
     speedup,
-    vote_counts,
 )
 from engine.analysis.agreement import AttributeScore, OverlapScore
 from engine.analysis.choice_accuracy import ChoiceAccuracy, ChoicePair
@@ -35,10 +34,8 @@ from engine.analysis.results_table import (
 )
 from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
-from engine.analysis.vote_counts import VoteCount
 from engine.machine.load import MachineLoad
 from engine.report.device_notes import label_devices, only_shared
-from engine.storage.annotations import votes
 from engine.storage.run_store import Run
 from engine.storage.schemas import Standing
 
@@ -182,11 +179,6 @@ class Findings:
     def robustness(self) -> Robustness | None:
         """None if no run is perturbed."""
         return robustness.find(self.runs)
-
-    @cached_property
-    def votes(self) -> tuple[VoteCount, ...]:
-        every = (vote for run in self.runs for vote in votes(run.folder))
-        return vote_counts.tally(every, self.table)
 
     @cached_property
     def choices(self) -> tuple[ChoiceAccuracy, ...]:

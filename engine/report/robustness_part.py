@@ -30,9 +30,9 @@ MEANINGS: Mapping[Measure, str] = {
     "changed": "the share of answers whose token ids differ from the same model's at strength 0",
 }
 CHANGES: Mapping[Change, str] = {
-    "drop": "each event or frame is lost with this probability",
+    "drop": "each event is lost with this probability",
     "jitter": "the standard deviation of the noise on the times",
-    "hot": "this share of the pixels fires, or is white",
+    "hot": "this share of the pixels fires",
     "window": "the window is shortened by this share",
     "rate": "this share is removed evenly in time",
 }

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.analysis import acceptance
 from engine.analysis.acceptance import Pair, Range, analyse, shuffled
 
 
@@ -197,11 +196,6 @@ def test_an_impossible_draft_length_is_refused(gamma: int) -> None:
         analyse([pair("a", "a")], "d", "t", gamma)
     with pytest.raises(ValueError, match="at least one pair"):
         analyse([], "d", "t")
-
-
-def test_painting_ids() -> None:
-    found = acceptance.states(pair("abxdef", "abcd"))
-    assert found == ["accepted", "accepted", "rejected", "matched", "beyond", "beyond"]
 
 
 def test_few_clips_are_no_evidence_that_drafts_see_the_image() -> None:

@@ -120,24 +120,9 @@ def test_many_values_are_no_burden() -> None:
 
 @pytest.mark.parametrize(("wins", "count"), [(0, 1), (1, 1), (7, 9), (5, 10), (60, 100), (0, 40)])
 def test_the_interval_of_a_share_is_the_exact_one(wins: int, count: int) -> None:
-    found = statistics.share_interval(wins, count)
     exact = scipy_stats.binomtest(wins, count).proportion_ci(0.95, "exact")
-    assert (found.low, found.high) == pytest.approx((exact.low, exact.high), abs=1e-9)
-    assert (found.share, found.n) == (wins / count, count)
-
-
-@pytest.mark.parametrize("count", [5, 6, 9, 12, 30, 100])
-def test_a_share_excludes_one_half_where_the_sign_test_does(count: int) -> None:
-    for wins in range(count + 1):
-        found = statistics.share_interval(wins, count)
-        rejected = min(wins, count - wins) < statistics.interval_rank(count)
-        assert (found.low > 0.5 or found.high < 0.5) == rejected
-
-
-def test_no_case_has_no_share() -> None:
-    for wins, count in ((0, 0), (2, 1), (-1, 3)):
-        with pytest.raises(ValueError, match="at least one case"):
-            statistics.share_interval(wins, count)
+    found = statistics.exact_share(wins / count, count)
+    assert found == pytest.approx((exact.low, exact.high), abs=1e-9)
 
 
 @pytest.mark.parametrize("count", [6, 14, 60, 61, 200])

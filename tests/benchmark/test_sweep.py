@@ -18,7 +18,7 @@ from engine.storage.plan import Plan
 from engine.types import DecodeConfig
 from tests import recordings
 
-PLAN = Plan(("tiny-llava",), ("id-0", "id-1"), decode=DecodeConfig(4))
+PLAN = Plan(("tiny-eventgpt",), ("id-0", "id-1"), decode=DecodeConfig(4))
 
 
 def plans(text: str) -> tuple[Plan, ...]:
@@ -55,7 +55,7 @@ def test_a_cluster_is_refused_in_one_sentence() -> None:
 
 @pytest.fixture
 def found(tmp_path: Path, tiny_models: Path) -> Dataset:
-    return dataset.read(recordings.root(tmp_path / "root"))
+    return dataset.read(recordings.root(tmp_path / "root", raw=True))
 
 
 @pytest.mark.slow
@@ -82,8 +82,7 @@ def test_a_repeated_sweep_skips_what_is_finished_and_refuses_other_settings(
 def test_strength_zero_gives_the_tokens_of_the_plain_run(tmp_path: Path, found: Dataset) -> None:
     runs = {}
     for name, text in (("plain", ""), ("zero", "hot:0"), ("half", "hot:0.5")):
-        models = ("tiny-video_llava", "tiny-llava")
-        plan = replace(PLAN, models=models, perturb=perturbations(text))
+        plan = replace(PLAN, perturb=perturbations(text))
         ready = execute.prepare(plan, found, tmp_path / name)
         with ready.writer:
             execute.run(ready)
@@ -97,11 +96,11 @@ def test_strength_zero_gives_the_tokens_of_the_plain_run(tmp_path: Path, found: 
 @pytest.mark.slow
 def test_a_failed_row_says_what_was_perturbed(tmp_path: Path, found: Dataset) -> None:
     """Otherwise it would count among the plain run's results."""
-    plan = replace(PLAN, models=("tiny-eventgpt",), perturb=perturbations("drop:0.5"))
+    plan = replace(PLAN, models=("tiny-video_llava",), perturb=perturbations("drop:0.5"))
     ready = execute.prepare(plan, found, tmp_path / "run")
     with ready.writer:
         execute.run(ready)
     rows = [row for _, row in run_store.read(tmp_path / "run").results()]
-    assert all("needs raw events" in (row.error or "") for row in rows) and rows
+    assert all("changes raw events only" in (row.error or "") for row in rows) and rows
     assert {row.perturb for row in rows} == {"drop:0.5 seed 0"}
     assert {row.split for row in rows} == {"count:5"}

@@ -63,7 +63,7 @@ def test_files_are_dropped_judged_corrected_and_kept(visitor: Visitor, browser: 
     expect(table).not_to_contain_text("LLaVA-1.5 (videollava)")
 
     switch(page, "Acceptance")
-    page.locator(".painted span").first.wait_for()
+    page.get_by_text("Acceptance by token ids").first.wait_for()
     page.get_by_label("Name of the set").fill("from a browser")
     page.get_by_role("button", name="Keep as a set").click()
     page.get_by_role("button", name="Remove this set").wait_for()
@@ -72,7 +72,7 @@ def test_files_are_dropped_judged_corrected_and_kept(visitor: Visitor, browser: 
     other = browser.new_page()
     other.set_default_timeout(PATIENCE_MS)
     other.goto(page.url)
-    other.locator(".painted span").first.wait_for()
+    other.get_by_text("Acceptance by token ids").first.wait_for()
     expect(other.get_by_text("As recorded", exact=True)).to_be_visible()
     other.close()
     assert visitor.outside == []

@@ -377,11 +377,19 @@ def test_rows_of_lettered_questions_have_what_scoring_needs(
     assert not any(row.letter_logprobs for _, row in run_store.read(other).results())
 
 
+@pytest.fixture
+def raw(tmp_path: Path, tiny_models: Path) -> Path:
+    return recordings.root(tmp_path / "raw", raw=True)
+
+
+SWEEP = ("--models", "tiny-eventgpt", "--perturb")
+
+
 def test_a_sweep_is_a_run_per_strength_and_its_curves(
-    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+    capsys: pytest.CaptureFixture[str], raw: Path, tmp_path: Path
 ) -> None:
-    sweep = ("--perturb", "hot:0/0.2,drop:0.1", "--perturb-seed", 5, "--out", tmp_path / "night")
-    code, found, err = bench(capsys, root, *sweep)
+    sweep = (*SWEEP, "hot:0/0.2,drop:0.1", "--perturb-seed", 5, "--out", tmp_path / "night")
+    code, found, err = bench(capsys, raw, *sweep)
     names = [Path(folder).name for folder in found["folders"]]
     assert code == 0 and names == ["night-hot-0", "night-hot-0.2"]
     assert "Run 2 of 2, drop:0.1,hot:0.2, is saved in" in err and "Report: python -m" in err
@@ -390,26 +398,26 @@ def test_a_sweep_is_a_run_per_strength_and_its_curves(
     assert [point["strength"] for point in curves["curves"][0]["points"]] == [0, 0.2]
     seeds = [run_store.read(Path(one)).header.plan.perturb_seed for one in found["folders"]]
     assert seeds == [5, 5]
-    code, again, err = bench(capsys, root, *sweep)  # everything is finished: nothing runs
+    code, again, err = bench(capsys, raw, *sweep)  # everything is finished: nothing runs
     assert code == 0 and again == found
 
 
 def test_a_stopped_sweep_says_how_to_go_on(
     capsys: pytest.CaptureFixture[str],
-    root: Path,
+    raw: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    sweep = ("--perturb", "hot:0/0.2", "--out", tmp_path / "night")
+    sweep = (*SWEEP, "hot:0/0.2", "--out", tmp_path / "night")
     with monkeypatch.context() as patch:
         patch.setattr("engine.benchmark.execute.RunSession.between", interrupt)
-        code, found, err = bench(capsys, root, *sweep)
+        code, found, err = bench(capsys, raw, *sweep)
     assert code == 130 and found is None
     assert f"Repeat the command with --out {tmp_path / 'night'}: finished runs are skipped" in err
-    assert bench(capsys, root, *sweep)[0] == 0
+    assert bench(capsys, raw, *sweep)[0] == 0
 
 
 @pytest.mark.parametrize(

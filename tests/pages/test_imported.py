@@ -169,7 +169,7 @@ def test_acceptance_stands_beside_chance_and_the_files_own_figure(opened: AppTes
     assert "draft for target, as it is" in options  # no other file's names
     for column in ("position match", "shuffled", "W at g = 5", "ceiling", "predicted speed-up"):
         assert column in html(at)
-    assert "stated" in html(at) and 'class="painted-' in html(at)
+    assert "stated" in html(at)
     at.slider(key="results_gamma").set_value(3).run()
     assert "W at g = 3" in html(at) and not at.exception
 
@@ -267,9 +267,11 @@ def test_no_folder_is_asked_for_beyond_this_machine(
 
 def test_a_link_to_a_set_that_is_gone_or_damaged_says_so(app: Open) -> None:
     keep("damaged")
-    imported_sets.path_of("damaged").write_text("[]")
+    kept = imported_sets.path_of("damaged")
+    kept.rename(kept.with_name("elsewhere"))
+    kept.with_name("damaged.zip").write_text("[]")
     at = app(PAGE, runs=["set:damaged", "set:gone"])
-    assert "is damaged" in texts(
+    assert "is a ZIP file of an earlier version" in texts(
         at
     ) and "published files 'gone' in the link was not found" in texts(at)
     assert at.checkbox(key="results_pick_set:damaged").disabled

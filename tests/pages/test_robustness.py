@@ -29,6 +29,7 @@ from ui.results import run_list
 __all__ = ["_nothing_left_at_work", "held"]
 pytestmark = pytest.mark.slow
 BENCHMARK, RESULTS = "pages/benchmark.py", "pages/results.py"
+EVENTS = {**TWO, "models": ["Tiny eventgpt"]}
 
 
 def runs(folder: Path, *texts: str) -> list[str]:
@@ -44,7 +45,7 @@ def views(at: AppTest) -> list[str]:
 
 def test_a_link_sets_window_split_changes_and_seed(app: Open) -> None:
     link = {"window": "10ms+40ms", "split": "Equal times", "split_parts": "3"}
-    at = app(BENCHMARK, **TWO, **link, perturb="hot:0.1,drop:0.3", perturb_seed="7")
+    at = app(BENCHMARK, **EVENTS, **link, perturb="hot:0.1,drop:0.3", perturb_seed="7")
     words = "--window 10ms+40ms --split time:3 --perturb-seed 7 --perturb drop:0.3,hot:0.1"
     assert words in at.code[0].value
     found = wait(job(start(at)))
@@ -75,14 +76,14 @@ def test_a_text_that_cannot_be_read_is_a_sentence_and_no_run(
 
 
 def test_a_sweep_is_a_run_per_strength_and_its_results_open_together(app: Open) -> None:
-    at = app(BENCHMARK, **TWO, perturb="hot:0/0.3")
+    at = app(BENCHMARK, **EVENTS, perturb="hot:0/0.3")
     assert "Planned: 2 runs, one per strength, each 2 results: 1 model × 2 samples" in texts(at)
     assert "--perturb hot:0/0.3" in at.code[0].value
     before = len(queue.manager().all())
     at = start(at)
     jobs = [one for one in queue.manager().all()[before:] if isinstance(one, BenchmarkJob)]
     assert [one.title for one in jobs] == [
-        f"The run of tiny-llava with hot:{n}" for n in ("0", "0.3")
+        f"The run of tiny-eventgpt with hot:{n}" for n in ("0", "0.3")
     ]
     folders = [wait(one).folder for one in jobs]
     jobs[1].state = "running"
@@ -101,7 +102,7 @@ def test_a_sweep_is_a_run_per_strength_and_its_results_open_together(app: Open) 
 
 
 def test_cancel_stops_the_whole_sweep(app: Open, held: Holding) -> None:
-    at = start(app(BENCHMARK, **TWO, perturb="hot:0/0.3/0.6"))
+    at = start(app(BENCHMARK, **EVENTS, perturb="hot:0/0.3/0.6"))
     jobs = [one for one in queue.manager().all() if isinstance(one, BenchmarkJob)][-3:]
     assert not any(one.ended for one in jobs)
     at.button(key="benchmark_cancel").click().run()
@@ -123,7 +124,7 @@ def test_curves_are_drawn_for_a_sweep(app: Open, tmp_path: Path) -> None:
     at = app(RESULTS, runs=names, view="Robustness")
     assert not at.exception and len(at.get("vega_lite_chart")) == 2
     assert [one.value for one in at.subheader] == ["Attribute accuracy", "Changed answers"]
-    assert "each event or frame is lost with this probability. Seed 7." in texts(at)
+    assert "each event is lost with this probability. Seed 7." in texts(at)
     tables = "".join(one.proto.body for one in at.get("html"))
     assert "drop:0.2" in tables and "95 % interval" in tables
 

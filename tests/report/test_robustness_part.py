@@ -41,9 +41,7 @@ def test_the_text_for_a_terminal(tmp_path: Path) -> None:
     found = robustness.find(sweep(tmp_path, 0, 3))
     assert found is not None
     text = drawers.terminal(robustness_part.parts(found, charts=False))
-    assert text.startswith(
-        "drop (share): each event or frame is lost with this probability. Seed 7."
-    )
+    assert text.startswith("drop (share): each event is lost with this probability. Seed 7.")
     assert re.search(r"vl +drop:0.1 +\d+ +\d+ +\d+ +0.250 +0.", text)
 
 

@@ -157,7 +157,7 @@ def test_another_part_split_or_change_of_a_recording_is_not_covered(
     assert certificates.certificate_status(usual).state == "verified"
     found = certificates.certificate_status(changed)
     assert found.words == f"not covered: {missing}" if missing else found.state == "verified"
-    # Frames are cut by no window, but they are perturbed.
+    # Frames are cut by no window.
     frames = certificates.certificate_status(replace(changed, extent=None))
     assert (frames.state == "verified") == ("perturb" not in options or missing is None)
 

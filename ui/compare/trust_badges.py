@@ -67,8 +67,8 @@ BATCH_HELP = (
     "was not timed alone."
 )
 PERTURB_HELP = (
-    "The events or frames were changed before the model saw them: this answer is no measure of the "
-    "unchanged sample."
+    "The events were changed before the model saw them: this answer is no measure of the unchanged "
+    "sample."
 )
 BUSY_HELP = (
     "Other work used the CPU cores during this run, so its times are longer than on an idle "

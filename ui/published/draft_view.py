@@ -14,7 +14,7 @@ from engine.published.read import ResultFile, answer_pairs
 from ui.charts import published_charts
 from ui.published.opened_sets import OpenedSets, kept
 from ui.results.opened_runs import OpenedRuns
-from ui.widgets import blocks, marked_text, notices
+from ui.widgets import blocks, notices
 from ui.widgets.text import when
 
 NONE = "No file here has token ids of two models, so acceptance cannot be computed."
@@ -57,7 +57,6 @@ def show(found: OpenedSets, what: str = "File") -> None:
     )
     blocks.draw(tables, "imported_acceptance")
     notices.small(published_report.ACCEPTANCE, "imported_acceptance_meaning")
-    _painting(file, one, found.corrected)
 
 
 def variants(file: ResultFile, corrected: bool, gamma: int) -> dict[str, Acceptance]:
@@ -90,38 +89,6 @@ def _outlook(speedup: Range | None) -> str:
     if low > 1:
         return "Drafting would make the target faster."
     return "The interval includes 1x: it is undecided whether drafting helps."
-
-
-def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
-    """One sample's draft with its accepted and rejected tokens."""
-    st.subheader("Accepted and rejected tokens", anchor=False)
-    texts = [r for r in file.of(found.draft, corrected) if r.ids and r.text]
-    if not texts:
-        st.caption("The file has no text of the draft, so its tokens cannot be shown.")
-        return
-    place = st.selectbox(
-        "Sample",
-        range(len(texts)),
-        format_func=lambda at: " · ".join(filter(None, texts[at].key)),
-        key=f"results_painted_{found.draft}",
-        width=420,
-    )
-    draft = texts[place or 0]
-    picture = answer_pairs.painting(file, draft, found.target, corrected)
-    if picture is None:
-        st.caption("The target has no ids for this sample.")
-        return
-    st.html(marked_text.compared_html(picture))
-    caption = f"Tokens {marked_text.compared_words(picture)}."
-    if picture.doubt:
-        caption += (
-            " The file has no tokenizer. The text of each id is inferred from its answers, and "
-            f"here {picture.doubt}."
-        )
-    notices.small(caption, "imported_painted")
-    others = [r for r in file.of(found.target, corrected) if r.key == draft.key]
-    if others and others[0].text:
-        notices.small(f"{found.target} answered: {others[0].text}", "imported_target")
 
 
 def show_own(runs: OpenedRuns) -> None:

@@ -1,33 +1,34 @@
 """The deck on Results: samples ordered by disagreement, one at a time, with votes.
 
 In blind mode the sides are shuffled, and until the visitor has voted nothing on the card tells
-which model gave which answer: no name, colour, time or fixed side.
+which model gave which answer: no name, colour, time or fixed side.  The reference and the
+attributes are shown after the vote, blind or open.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import streamlit as st
 
-from engine.analysis import agreement, vote_counts
+from engine.analysis import agreement
 from engine.analysis.agreement import DeckCard
-from engine.analysis.vote_counts import voted_answer
 from engine.errors import StageScopeError, StoreError
 from engine.models import registry
 from engine.prompts import OFF_SCRIPT
-from engine.report import vote_part
 from engine.report.answer_part import STOPS
 from engine.storage import annotations as feedback
 from engine.storage.schemas import Choice, Vote, VotedAnswer
 from ui.results import comparison_view, opened_runs, sample_view
 from ui.results.opened_runs import OpenedRuns
 from ui.results.sample_view import Result
-from ui.widgets import blocks, choices, notices
+from ui.widgets import choices, notices
 from ui.widgets.stored_runs import Stamp, stamp_of
 from ui.widgets.text import count
 from ui.widgets.text import escape as literal
@@ -42,7 +43,12 @@ HELP = (
 )
 SEEN = "You have seen the names of these two answers before, so your vote counts as open."
 OTHER_QUESTION = "{} left out: the two models were asked different questions about them."
-AFTER = "The names and the counts appear after your vote."
+AFTER = "The names, the reference and the counts appear after your vote."
+NO_VOTE = "No vote on these two models yet."
+MEANING = (
+    "Each vote counts as independent, also several about one sequence: the interval says nothing "
+    "about other samples."
+)
 PICTURES = "The pictures that the models were given; their order does not follow the answers."
 # In the session: its number, the pairs whose names were seen, why a vote was not stored.
 VISIT, NAMED, PROBLEM = "results_deck_visit", "results_deck_seen", "results_deck_problem"
@@ -138,14 +144,16 @@ def _draw(card: DeckCard, pair: Sequence[Result], votes: Sequence[Vote], blind: 
     if not hidden:
         seen.add((card.sample, answers))
     st.subheader(literal(card.sample), anchor=False)
-    sample_view.asked(sides)
-    notices.small(differences(card, turned), "deck_differences")
+    vote = Vote(card.sample, answers, "both", hidden or voted_blind, visit)
+    voted = vote.blind in mine
+    sample_view.asked(sides, known=voted)
+    if voted:
+        notices.small(differences(card, turned), "deck_differences")
     for letter, side, column in zip("AB", sides, st.columns(2), strict=True):
         with column:
             _side(side, letter, hidden)
     if blind and not hidden and not voted_blind:
         notices.notice(SEEN, "deck_seen")
-    vote = Vote(card.sample, answers, "both", hidden or voted_blind, visit)
     _ballot(vote, mine.get(vote.blind), sides)
     shown = {}  # in an order that does not depend on the sides
     for side in sides:
@@ -156,6 +164,11 @@ def _draw(card: DeckCard, pair: Sequence[Result], votes: Sequence[Vote], blind: 
         with column:
             sample_view.pictures(shown[kind], f"deck_{number}")
     return not hidden
+
+
+def voted_answer(line: Any) -> VotedAnswer:
+    """The key of an answer, from its line of the table."""
+    return VotedAnswer(str(line["run"]), str(line["model"]), int(line["repeat"]))
 
 
 def turned_by_chance(visit: int, sample: str, a: VotedAnswer, b: VotedAnswer) -> bool:
@@ -221,11 +234,31 @@ def _keep(folder: Path, vote: Vote) -> None:
 
 
 def _totals(opened: OpenedRuns, votes: Sequence[Vote], pair: tuple[str, str]) -> None:
-    """The counts of the pair's votes; they name the models."""
+    """The pair's votes, blind and open ones apart; they name the models."""
+    from scipy.stats import binomtest  # slow to import
+
+    lines = opened.table[opened.table["phase"] == "measured"].to_dict("records")
+    label = {(line["sample"], voted_answer(line)): line["label"] for line in lines}
+    counts = {True: Counter[Choice](), False: Counter[Choice]()}
+    for vote in votes:
+        sides = tuple(label.get((vote.sample, answer)) for answer in vote.answers)
+        if sides in (pair, pair[::-1]):
+            counts[vote.blind][
+                vote.choice if sides == pair else OTHER.get(vote.choice, vote.choice)
+            ] += 1
     st.subheader("Votes", anchor=False)
-    found = [one for one in vote_counts.tally(votes, opened.table) if {one.a, one.b} == {*pair}]
-    if not found:
-        notices.small("No vote on these two models yet.", "deck_totals")
-        return
-    blocks.draw([vote_part.table(found)], "deck_table")
-    notices.small(vote_part.MEANING, "deck_meaning")
+    for blind, found in counts.items():
+        first, second = found["first"], found["second"]
+        words = (
+            f"{'Blind' if blind else 'Open'} votes: {pair[0]} better {first:,}, {pair[1]} better "
+            f"{second:,}, both good {found['both']:,}, neither {found['neither']:,}."
+        )
+        if decided := first + second:
+            ends = binomtest(first, decided).proportion_ci(0.95, "exact")
+            words += (
+                f" {pair[0]} is preferred in {first:,} of {decided:,} votes (95 % interval "
+                f"{100 * ends.low:.1f} to {100 * ends.high:.1f} %)."
+            )
+        if found:
+            notices.small(words, f"deck_votes_{'blind' if blind else 'open'}")
+    notices.small(MEANING if any(counts.values()) else NO_VOTE, "deck_totals")

@@ -129,15 +129,15 @@ def result_of(opened: OpenedRuns, line: dict[Any, Any]) -> Result:
     return Result(label, line, opened.sources[number], run, whole, tone)
 
 
-def asked(results: Sequence[Result]) -> None:
-    """Questions (several if they differ), reference answer and scene attributes."""
+def asked(results: Sequence[Result], known: bool = True) -> None:
+    """Questions (several if they differ); if `known`, reference answer and scene attributes."""
     for number, text in enumerate(dict.fromkeys(str(r.line["prompt"] or "") for r in results)):
         if text:
             notices.small(f"Question: {text}", f"results_question_{number}")
     first = results[0].line
-    if first["reference"]:
+    if known and first["reference"]:
         notices.small(f"Reference answer: {first['reference']}", "results_reference")
-    if first["truth"]:
+    if known and first["truth"]:
         truth = ", ".join(f"{name} {value}" for name, value in first["truth"].items())
         notices.small(f"Scene attributes: {truth}", "results_truth")
 

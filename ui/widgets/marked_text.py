@@ -1,30 +1,22 @@
-"""Text with marks, as HTML with escaped text: tokens of a draft, and two answers merged.
+"""Text with marks, as HTML with escaped text: a drafted answer, and two answers merged.
 
-Tokens are accepted, rejected or added; each state has its own underline, so that users need not
+Pieces are accepted, rejected or added; each state has its own underline, so that users need not
 see colours.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 
 import streamlit as st
 
 from engine.analysis import agreement
-from engine.analysis.acceptance import Painting
 from engine.analysis.drafting import AnswerPiece
 from engine.quoting import printable
 from ui.widgets import notices
 
-# A draft compared with the target's separate answer.
-COMPARED = {
-    "accepted": "accepted",
-    "matched": "same token at the same position, but after a rejected one",
-    "rejected": "rejected",
-    "beyond": "after the target's end",
-}
 # An answer decoded with drafts.
 DRAFTED = {
     "accepted": "drafted and accepted",
@@ -33,55 +25,26 @@ DRAFTED = {
 }
 
 
-def compared_html(painting: Painting) -> str:
-    """Legend and text of a draft that was compared with the target's answer."""
-    pieces = ""
-    for piece in painting.pieces:
-        state = piece.state if piece.state in COMPARED else "rejected"
-        tokens = f"token {piece.first + 1}"
-        if piece.end > piece.first + 1:
-            tokens = f"tokens {piece.first + 1} to {piece.end}"
-        pieces += _marked("span", state, f"{tokens}: {COMPARED[state]}", piece.text)
-    return _page(COMPARED, pieces)
-
-
-def compared_words(painting: Painting) -> str:
-    """The number of tokens in each state, as text."""
-    counts = dict.fromkeys(COMPARED, 0)
-    for piece in painting.pieces:
-        counts[piece.state] += piece.end - piece.first
-    return _words(COMPARED, {state: n for state, n in counts.items() if n})
-
-
 def drafted_html(marks: Sequence[AnswerPiece]) -> str:
     """Legend and text of a drafted answer; rejected tokens are struck through."""
     tags = {"rejected": "del"}
-    pieces = "".join(
-        _marked(tags.get(mark.state, "span"), mark.state, DRAFTED[mark.state], mark.text)
-        for mark in marks
+    legend = "".join(
+        f'<span><b class="painted-{state}">{"<del>abc</del>" if state in tags else "abc"}</b> '
+        f"{words}</span>"
+        for state, words in DRAFTED.items()
     )
-    return _page(DRAFTED, pieces, {"rejected": "<del>abc</del>"})
+    pieces = ""
+    for mark in marks:
+        tag, title = tags.get(mark.state, "span"), DRAFTED[mark.state]
+        text = escape(printable(mark.text))
+        pieces += f'<{tag} class="painted-{mark.state}" title="{title}">{text}</{tag}>'
+    return f'<div class="painted-legend">{legend}</div><div class="painted">{pieces}</div>'
 
 
 def drafted_words(marks: Sequence[AnswerPiece]) -> str:
     """The number of text pieces in each state, as text."""
-    return _words(DRAFTED, dict.fromkeys(DRAFTED, 0) | Counter(mark.state for mark in marks))
-
-
-def _page(meanings: Mapping[str, str], pieces: str, shown: Mapping[str, str] | None = None) -> str:
-    legend = "".join(
-        f'<span><b class="painted-{state}">{(shown or {}).get(state, "abc")}</b> {words}</span>'
-        for state, words in meanings.items()
-    )
-    return f'<div class="painted-legend">{legend}</div><div class="painted">{pieces}</div>'
-
-
-def _marked(tag: str, state: str, title: str, text: str) -> str:
-    return f'<{tag} class="painted-{state}" title="{title}">{escape(printable(text))}</{tag}>'
-
-
-def _words(meanings: Mapping[str, str], counts: Mapping[str, int]) -> str:
-    return "; ".join(f"{words}: {counts[s]:,}" for s, words in meanings.items() if s in counts)
+    counts = Counter[str](mark.state for mark in marks)
+    return "; ".join(f"{words}: {counts[state]:,}" for state, words in DRAFTED.items())
 
 
 def difference(first: tuple[str, str], second: tuple[str, str], key: str) -> None:

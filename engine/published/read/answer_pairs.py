@@ -16,7 +16,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.analysis.acceptance import GAMMA, Acceptance, Painting, Pair, analyse, from_text
+from engine.analysis.acceptance import GAMMA, Acceptance, Pair, analyse
 from engine.published.read.cells import is_number
 from engine.published.read.file_forms import Form, Part
 from engine.published.read.record_types import EOS, AnswerRecord, Claim, ResultFile
@@ -115,21 +115,6 @@ def variants(file: ResultFile, gamma: int = GAMMA, corrected: bool = True) -> di
                 kinds |= {name: (name, ""), f"{name}_shifted": (name, "shifted")}
     found = {kind: acceptance(file, draft, gamma, way) for kind, (draft, way) in kinds.items()}
     return {kind: one for kind, one in found.items() if one is not None}
-
-
-def painting(
-    file: ResultFile, draft: AnswerRecord, target: str = "", corrected: bool = True
-) -> Painting | None:
-    """A draft's text, each piece accepted or rejected by the target's answer to the same sample.
-
-    draft: a record with ids and text, corrected if `corrected` is True.  None if either answer has
-    no ids.
-    """
-    others = [r for r in file.of(target or file.target, corrected) if r.key == draft.key]
-    if draft.ids is None or not others or others[0].ids is None or not draft.text:
-        return None
-    pair = Pair(draft.sample, draft.ids, others[0].ids)
-    return from_text(pair, draft.text)
 
 
 def stated(file: ResultFile, corrected: bool = True) -> tuple[Claim, ...]:

@@ -1,29 +1,26 @@
 """Imported sets on disk: unchanged copies of files, so that newer versions can read them again.
 
-`runs_dir/imported/NAME.zip` has a member NUMBER/NAME for each file, in the order of the set.
+`runs_dir/imported/NAME` has a file NUMBER/NAME for each file, in the order of the set.
 """
 
 from __future__ import annotations
 
-import io
 import re
-import zipfile
-import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import shutil
+import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from engine import settings
-from engine.plain_files import open_regular, reason, write_whole
+from engine.plain_files import write_whole
 from engine.published.read import read_files
-from engine.published.read.read_files import LIMIT_BYTES, Progress, RecordsError
+from engine.published.read.read_files import Progress, RecordsError
 from engine.published.read.record_types import ResultFile
 from engine.quoting import listed
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9_-])?")
-_DAMAGED = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
 
 
 class Kept(NamedTuple):
@@ -41,100 +38,91 @@ def root() -> Path:
 
 
 def path_of(name: str) -> Path:
-    """The file of a set; RecordsError for a name that could be a path says what is allowed."""
+    """The folder of a set; RecordsError for a name that could be a path says what is allowed."""
     if not _NAME.fullmatch(name) or ".." in name:
         raise RecordsError(
             f"{name[:80]!r} cannot name a set: use up to 64 letters (a to z), digits, spaces, . _ "
             "and -, a letter or digit first."
         )
-    return root() / f"{name}.zip"
+    return root() / name
 
 
 def save(name: str, files: Sequence[tuple[str, bytes]]) -> Path:
     """Saves (shown name, bytes) of each file under this name; RecordsError if the name is taken."""
     path = path_of(name)
-    if path.exists():
+    if name in names():
         raise RecordsError(f"A set named {name!r} is kept already: choose another name.")
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for index, (file, data) in enumerate(files):
-            archive.writestr(f"{index:03d}/{read_files.shown(file)}", data)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, stream.getvalue())
+        root().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".", dir=root()) as part:
+            made = Path(part, name)
+            made.mkdir()
+            for index, (file, data) in enumerate(files):
+                copy = made / f"{index:04d}" / read_files.shown(file).lstrip("/")
+                copy.parent.mkdir(parents=True)
+                write_whole(copy, data)
+            made.rename(path)
     except OSError as error:
         raise RecordsError(f"{path} cannot be written ({error.strerror}): check it.") from error
     return path
 
 
 def names() -> tuple[str, ...]:
-    """The kept sets, by name."""
-    found = sorted(path.stem for path in root().glob("*.zip"))
-    return tuple(name for name in found if _NAME.fullmatch(name))
+    """The kept sets, by name; also ZIP files of earlier versions, which cannot be opened."""
+    found = {path.stem if path.suffix == ".zip" and path.is_file() else path.name
+             for path in root().glob("*") if path.is_dir() or path.suffix == ".zip"}  # fmt: skip
+    return tuple(sorted(name for name in found if _NAME.fullmatch(name)))
 
 
 def listing() -> tuple[Kept, ...]:
-    """The kept sets by name; a damaged one has a `problem`."""
+    """The kept sets by name; one that cannot be opened has a `problem`."""
     every = []
     for name in names():
         try:
-            with _opened(name) as archive:
-                changed = datetime.fromtimestamp(path_of(name).stat().st_mtime, UTC)
-                when = changed.isoformat(timespec="seconds")
-                every.append(Kept(name, when, len(archive.namelist())))
+            files = _files(name)
+            changed = datetime.fromtimestamp(path_of(name).stat().st_mtime, UTC)
+            every.append(Kept(name, changed.isoformat(timespec="seconds"), len(files)))
         except RecordsError as error:
             every.append(Kept(name, "", 0, str(error)))
     return tuple(every)
 
 
 def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:
-    """The files of a kept set; RecordsError if the name is unknown or the set is damaged.
+    """The files of a kept set; RecordsError if the name is unknown.
 
     progress(done, all, name) is called before each file.
     """
-    found = []
-    with _opened(name) as archive:
-        members = archive.infolist()
-        for number, member in enumerate(members):
-            shown = read_files.shown(member.filename.partition("/")[2])
-            if progress:
-                progress(number, len(members), shown)
-            try:
-                with archive.open(member) as stream:
-                    file = read_files.read_bytes(shown, stream.read(LIMIT_BYTES + 1))
-            except _DAMAGED as error:
-                text = f"{shown} cannot be read ({reason(error)}): import it again."
-                file = read_files.unreadable(shown, text)
-            found.append(file)
-    return tuple(found)
+    return tuple(read_files.read(_files(name), progress))
 
 
 def stamp(name: str) -> tuple[tuple[str, int, int], ...]:
-    """(file, size, time of last change) of a set; empty if there is none."""
+    """(file, size, time of last change) of each file of a set; empty if there is none."""
     try:
-        stat = path_of(name).stat()
-    except OSError:
+        every = [(shown, path.stat()) for shown, path in _files(name)]
+    except (OSError, RecordsError):
         return ()
-    return ((name, stat.st_size, stat.st_mtime_ns),)
+    return tuple((shown, stat.st_size, stat.st_mtime_ns) for shown, stat in every)
 
 
-@contextmanager
-def _opened(name: str) -> Iterator[zipfile.ZipFile]:
-    try:
-        with open_regular(path_of(name), links=False) as stream, zipfile.ZipFile(stream) as archive:
-            yield archive
-    except FileNotFoundError as error:
+def _files(name: str) -> list[tuple[str, Path]]:
+    """(shown name, path) of each file of a set, in order; links are left out."""
+    folder = path_of(name)
+    if not folder.is_dir() or folder.is_symlink():
+        if folder.with_name(f"{name}.zip").is_file():
+            raise RecordsError(
+                f"The set {name!r} is a ZIP file of an earlier version: unpack {name}.zip into a "
+                f"folder {name} beside it, or import its files again."
+            )
         known = listed(names()) or "none"
-        raise RecordsError(f"No imported set is named {name!r}: there are {known}.") from error
-    except _DAMAGED as error:
-        raise RecordsError(
-            f"The set {name!r} is damaged ({reason(error)}): import its files again."
-        ) from error
+        raise RecordsError(f"No imported set is named {name!r}: there are {known}.")
+    every = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return [(str(Path(*path.relative_to(folder).parts[1:])), path) for path in every]
 
 
 def delete(name: str) -> None:
     """Removes a kept set; RecordsError if there is none."""
+    _files(name)
     try:
-        path_of(name).unlink()
+        shutil.rmtree(path_of(name))
     except OSError as error:
-        raise RecordsError(f"No imported set is named {name!r}.") from error
+        raise RecordsError(f"{path_of(name)} cannot be deleted ({error.strerror}).") from error

@@ -28,14 +28,6 @@ def test_there_is_one_comparison_per_draft() -> None:
     assert answer_pairs.variants(read(made.failed()), corrected=False) == {}
 
 
-def test_a_recorded_painting_is_against_the_prompt() -> None:
-    file = read(made.legacy())
-    draft = file.of("eventgpt")[0]
-    picture = answer_pairs.painting(file, draft, corrected=False)
-    assert picture and picture.text == draft.text
-    assert {piece.state for piece in picture.pieces} == {"rejected"}
-
-
 def test_the_files_own_figure_stands_beside_the_ids_as_they_are() -> None:
     """A target that begins as the draft does, but for the prompt in front of it."""
     value = made.legacy()

@@ -11,7 +11,7 @@ import pytest
 
 from engine.published.audit import audit
 from engine.published.claims.headlines import headlines
-from engine.published.read import answer_pairs, file_summary, find, read_bytes
+from engine.published.read import file_summary, find, read_bytes
 from engine.published.read import read as read_paths
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
@@ -313,15 +313,6 @@ def test_drafts_by_another_model_than_eventgpt() -> None:
     (row,) = file_summary.acceptance_dict(file)["stated"]
     assert row["stated"] == 0.13 and row["ours"] == pytest.approx(1 / 3)
     assert not any(headline.evidence for headline in headlines([file]))
-
-
-def test_a_draft_is_painted_over_its_own_text() -> None:
-    file = read(made.pairs("F2"))
-    draft = file.of("egpt", corrected=True)[0]
-    painted = answer_pairs.painting(file, draft)
-    assert painted and painted.text == made.SENTENCE
-    assert {piece.state for piece in painted.pieces} <= {"rejected", "matched"}
-    assert answer_pairs.painting(file, file.of("egpt")[1], "adapter") is None
 
 
 @pytest.mark.parametrize("half", ["\\ud800", "\\uDFFF x", "\\udc00\\ud800"])

@@ -34,7 +34,7 @@ def test_a_kept_set_comes_back_as_it_was(runs_dir: Path) -> None:
     kept = imported_sets.save(
         "my set", [("a.json", data), ("../x.json", made.to_bytes(made.failed()))]
     )
-    assert kept == runs_dir / "imported" / "my set.zip" and imported_sets.names() == ("my set",)
+    assert kept == runs_dir / "imported" / "my set" and imported_sets.names() == ("my set",)
     first, second = imported_sets.load("my set")
     assert (first.name, first.samples, second.name) == ("a.json", 4, "x.json")
     assert [p.kind for p in first.problems] == ["finite"] and second.status == "failed"
@@ -63,41 +63,49 @@ def test_a_name_is_taken_once() -> None:
         imported_sets.load("two")
 
 
-def test_a_damaged_set_says_so(runs_dir: Path) -> None:
-    kept = imported_sets.save("one", [("a.json", made.to_bytes(made.flat()))])
-    whole = kept.read_bytes()
-    for damaged in (b"[]", whole[:-30]):
-        kept.write_bytes(damaged)
-        with pytest.raises(RecordsError, match="is damaged"):
-            imported_sets.load("one")
+def test_an_archive_of_an_earlier_version_is_refused_in_one_sentence(runs_dir: Path) -> None:
+    kept = imported_sets.save("other", [])
+    kept.with_name("one.zip").write_bytes(b"PK")
+    for call in (imported_sets.load, imported_sets.delete):
+        with pytest.raises(RecordsError, match=r"is a ZIP file of an earlier version: unpack one"):
+            call("one")
+    with pytest.raises(RecordsError, match="kept already"):
+        imported_sets.save("one", [])
+    kept.rename(kept.with_name("one"))  # unpacked
+    assert imported_sets.load("one") == ()
 
 
-def test_a_damaged_file_of_a_set_affects_only_itself() -> None:
+def test_a_bad_file_of_a_set_affects_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     data = made.to_bytes(made.flat())
-    kept = imported_sets.save("one", [("a.json", data), ("b.json", data)])
-    whole = kept.read_bytes()
-    kept.write_bytes(whole[:60] + b"XXXX" + whole[64:])
-    first, second = imported_sets.load("one")
-    assert "a.json cannot be read" in first.message and "import it again" in first.message
-    assert second.status == "ok"
+    kept = imported_sets.save("one", [("a.json", data), ("b.json", data), ("c.json", data)])
+    (kept / "0000" / "a.json").write_bytes(data[:-30])
+    (kept / "0001" / "b.json").unlink()
+    first, third = imported_sets.load("one")
+    assert "a.json is not JSON" in first.message and third.status == "ok"
+    monkeypatch.setattr(read_files, "LIMIT_BYTES", 1000)
+    first, third = imported_sets.load("one")
+    assert "result files of at most" in third.message
 
 
 def test_a_set_opens_no_other_file(runs_dir: Path) -> None:
+    (runs_dir / "secret.json").parent.mkdir()
+    (runs_dir / "secret.json").write_bytes(b"{}")
     kept = imported_sets.save("one", [("a.json", b"{}")])
-    kept.rename(runs_dir / "elsewhere.zip")
-    kept.symlink_to(runs_dir / "elsewhere.zip")
-    with pytest.raises(RecordsError, match="symbolic link"):
-        imported_sets.load("one")
+    (kept / "0000" / "b.json").symlink_to(runs_dir / "secret.json")
+    assert [file.name for file in imported_sets.load("one")] == ["a.json"]
+    kept.with_name("two").symlink_to(kept)
+    with pytest.raises(RecordsError, match="No imported set is named 'two'"):
+        imported_sets.load("two")
 
 
-def test_a_member_over_the_limit_is_not_read_whole(
-    runs_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    imported_sets.save("one", [("a.json", bytes(5000)), ("b.json", b"{}")])
-    for module in (imported_sets, read_files):
-        monkeypatch.setattr(module, "LIMIT_BYTES", 1000)
-    first, second = imported_sets.load("one")
-    assert "result files of at most" in first.message and "an empty object" in second.message
+def test_a_file_is_written_only_below_its_set(runs_dir: Path) -> None:
+    names = ["/etc/x.json", "a/../../x.json", "x" * 30 + "/" + "y" * 119, "deep/a.json", "a.json"]
+    kept = imported_sets.save("one", [(name, b"{}") for name in names])
+    assert {path.parent for path in runs_dir.rglob("*.json")} <= {
+        kept / "0000", kept / "0001", kept / "0003" / "deep", kept / "0004"
+    }  # fmt: skip
+    found = [file.name for file in imported_sets.load("one")]
+    assert found == ["x.json", "x.json", "y" * 119, "deep/a.json", "a.json"]
 
 
 def test_a_full_disk_leaves_nothing_behind(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,9 +175,9 @@ def test_every_group_makes_rows(name: str) -> None:
 
 def test_sets_are_listed_without_reading_their_files(runs_dir: Path) -> None:
     imported_sets.save("good", [("a.json", b"not even JSON"), ("b.json", b"{}")])
-    imported_sets.save("bad", []).write_text("[]")
+    (runs_dir / "imported" / "bad.zip").write_text("[]")
     first, second = imported_sets.listing()
-    assert (first.name, first.files) == ("bad", 0) and "is damaged" in first.problem
+    assert (first.name, first.files) == ("bad", 0) and "is a ZIP file" in first.problem
     assert (second.name, second.files, second.problem) == ("good", 2, "")
     assert second.imported.endswith("+00:00")
 

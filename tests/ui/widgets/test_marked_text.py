@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from engine.analysis.acceptance import MarkedPiece, Painting
 from engine.analysis.drafting import AnswerPiece
 from ui.widgets import marked_text
 
@@ -11,40 +10,6 @@ MARKS = (
     AnswerPiece(" car", "accepted"),
     AnswerPiece(" &\x07", "rejected"),
 )
-
-
-def picture(*words: str) -> Painting:
-    states = ("accepted", "matched", "rejected", "beyond")
-    pieces = [
-        MarkedPiece(word, i, i + 1, state)
-        for i, (word, state) in enumerate(zip(words, states, strict=False))
-    ]
-    return Painting(tuple(pieces))
-
-
-def test_each_state_has_a_class_a_legend_and_a_title() -> None:
-    page = marked_text.compared_html(picture("a", " b", " c", " d"))
-    for state, words in marked_text.COMPARED.items():
-        assert f'<span class="painted-{state}" title="token' in page and f"</b> {words}" in page
-
-
-def test_markup_and_control_characters_are_shown_not_obeyed() -> None:
-    page = marked_text.compared_html(
-        picture("<script>alert(1)</script>", '" onmouseover="x', "\x1b[31m\u202e")
-    )
-    assert "<script" not in page and "&lt;script&gt;" in page
-    assert 'onmouseover="x' not in page and "\x1b" not in page and "\u202e" not in page
-
-
-def test_a_state_that_is_not_known_never_becomes_a_class() -> None:
-    page = marked_text.compared_html(Painting((MarkedPiece("a", 0, 2, '"><img src=x>'),)))
-    assert "<img" not in page and 'title="tokens 1 to 2: rejected"' in page
-
-
-def test_the_words_count_tokens() -> None:
-    assert marked_text.compared_words(picture("a", "b")) == (
-        "accepted: 1; same token at the same position, but after a rejected one: 1"
-    )
 
 
 def test_each_state_of_a_drafted_answer_has_its_own_form() -> None:
@@ -57,6 +22,8 @@ def test_drafted_text_is_never_markup() -> None:
     shown = marked_text.drafted_html(MARKS)
     assert "<b>" not in shown and "A &lt;b&gt;" in shown
     assert " &amp;\N{REPLACEMENT CHARACTER}</del>" in shown
+    for words in marked_text.DRAFTED.values():
+        assert f"</b> {words}</span>" in shown
 
 
 def test_drafted_pieces_are_counted_in_words() -> None:
