@@ -13,7 +13,7 @@ import sys
 
 from benchmarks.machine import say
 
-NAMES = ("video", "events", "event_readers", "preprocessing", "stages", "decoding", "again",
+NAMES = ("video", "events", "event_readers", "preprocessing", "stages", "decoding",
          "drafting", "batches", "families", "app", "growth", "scaling", "loaded", "planted",
          "intervals", "attribution", "gate")  # fmt: skip
 

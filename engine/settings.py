@@ -27,7 +27,6 @@ VARIABLES = {
     "device": "STAGESCOPE_DEVICE",
     "threads": "STAGESCOPE_THREADS",
     "cache_limit_mb": "STAGESCOPE_CACHE_LIMIT_MB",
-    "prefix_limit_mb": "STAGESCOPE_PREFIX_LIMIT_MB",
     "ray_address": "STAGESCOPE_RAY_ADDRESS",
 }
 
@@ -44,7 +43,6 @@ class Settings:
     device: str
     threads: int
     cache_limit_mb: int
-    prefix_limit_mb: int
     ray_address: str = ""
 
     @property
@@ -85,7 +83,6 @@ def load() -> Settings:
         device=_text(table, "device", "auto"),
         threads=_whole("threads", _get(table, "threads", max(1, cores - 1)), cores),
         cache_limit_mb=_whole("cache_limit_mb", _get(table, "cache_limit_mb", 8192), 10**9),
-        prefix_limit_mb=_whole("prefix_limit_mb", _get(table, "prefix_limit_mb", 2048), 10**9),
         ray_address=_text(table, "ray_address", "").strip(),
     )
 

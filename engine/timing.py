@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -137,14 +136,6 @@ class Timeline:
         used: Usage = UNKNOWN,
     ) -> None:
         self.spans.append(Span(name, start, ms, source, original_ms, *used))
-
-    def recalled(self, name: str, original_ms: float | None) -> None:
-        """Marks a recorded span as reused from a cache; `original_ms` None: its full time is
-        unknown."""
-        self.spans = [
-            replace(span, source="cached", original_ms=original_ms) if span.name == name else span
-            for span in self.spans
-        ]
 
 
 class VisionProbe:

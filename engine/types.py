@@ -1,6 +1,6 @@
 """The engine's data types: what the stages pass to one another, and the result of a run.
 
-Span, DecodeConfig, TensorSpec and PrefixUse are also what a result row stores: msgspec writes them
+Span, DecodeConfig and TensorSpec are also what a result row stores: msgspec writes them
 and checks their types and ranges when it reads them.  NumPy and torch are imported for annotations
 only, so importing this module is cheap.  All durations are in milliseconds.
 """
@@ -439,10 +439,10 @@ class RunOptions(MediaOptions):
         choices={"exact": "Exact", "fast": "Fast"},
     )
 
-    def ask(self, sample: Sample, model: str, prompt: str, prefix: bool = False) -> RunRequest:
+    def ask(self, sample: Sample, model: str, prompt: str) -> RunRequest:
         """The request for one answer with these options."""
         values: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(RunOptions)}
-        return RunRequest(sample, model, prompt, prefix, **values)
+        return RunRequest(sample, model, prompt, **values)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -477,26 +477,16 @@ def arranged(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunRequest(RunOptions):
-    """One model, one sample, one question.
-
-    With `prefix` the run continues from a prompt prefix that an earlier run kept; such a run is
-    never measured.  `pixels` is that of the model's name, if it has one.
-    """
+    """One model, one sample, one question; `pixels` is that of the model's name, if it has one."""
 
     sample: Sample
     model: str
     prompt: str
-    prefix: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "prompt", check_question(self.prompt, MAX_ASKED_CHARS))
         object.__setattr__(self, "pixels", pixels_of(self.model) or self.pixels)
-        for name, value, needed in (("cache", self.cache, "use"), ("mode", self.mode, "decoupled")):
-            if self.prefix and value != needed:
-                raise BadInput(
-                    f"prefix needs {name} {needed!r}, but {name} is {value!r}: change one of them."
-                )
 
 
 def pixels_of(model: str) -> Pixels | None:
@@ -582,18 +572,10 @@ class Generation:
 
 
 @dataclass(frozen=True)
-class PrefixUse:
-    """What a run did with its prompt's prefix, and the number of its tokens."""
-
-    state: Literal["kept", "reused"]
-    tokens: Count
-
-
-@dataclass(frozen=True)
 class Span:
     """A stage (or "decode.prefill", "decode.steps") on the run's clock, which starts at 0.
 
-    `original_ms`: for a cached stage, its time when it was computed; None if unknown.
+    `original_ms`: for a cached stage, its time when it was computed.
     `cpu_ms`: CPU time of all threads of the process; None on other devices.  `waited_ms`: how long
     the run's thread was ready but had no core; None if unknown.
     """
@@ -741,7 +723,6 @@ class RunResult:
     tensors: tuple[TensorSpec, ...] = ()
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    prefix: PrefixUse | None = None
     batch: Batch | None = None
     extent: Extent | None = None  # of the event pictures; None if none were drawn
     clocks: tuple[Moment, Moment] | None = None
@@ -786,19 +767,10 @@ class RunResult:
         return self.total_ms - sum(s.ms for s in self.spans if s.name in STAGES)
 
     @property
-    def uncached_total_ms(self) -> float | None:
-        """The total without cache: each cached stage counts with its time when it was computed.
-
-        Parts of a stage ("decode.prefill") are not added again.  None if a stage's original time
-        is unknown, as for a decode stage that reused another question's prefix.
-        """
-        total = self.total_ms
-        for span in self.spans:
-            if span.name in STAGES and span.source == "cached":
-                if span.original_ms is None:
-                    return None
-                total += span.original_ms - span.ms
-        return total
+    def uncached_total_ms(self) -> float:
+        """The total without cache: each cached stage counts with its time when it was computed."""
+        found = [span for span in self.spans if span.source == "cached"]
+        return self.total_ms + sum((span.original_ms or 0.0) - span.ms for span in found)
 
     @property
     def cached(self) -> bool:

@@ -44,7 +44,6 @@ class CompareChoice:
     models: tuple[ModelEntry, ...]
     question: str
     options: RunOptions
-    prefix: bool
     cut: bool
     repeats: int
     problem: str = ""  # a setting that cannot be read
@@ -57,8 +56,7 @@ class CompareChoice:
         """One request per model; BadInput if a value is invalid."""
         if self.sample is None:
             return []
-        asked = (self.question, self.prefix)
-        return [self.options.ask(self.sample, model.name, *asked) for model in self.models]
+        return [self.options.ask(self.sample, one.name, self.question) for one in self.models]
 
 
 def choose(entries: Sequence[ModelEntry]) -> CompareChoice:
@@ -68,9 +66,9 @@ def choose(entries: Sequence[ModelEntry]) -> CompareChoice:
         missing = sample.missing if sample is not None else {}
         models = pick_loadable_models(entries, "compare", DEFAULT_MODELS, MAX_MODELS, missing)
         repeats = pick_repeats()
-        options, prefix, problem = pick_run_options()
+        options, problem = pick_run_options()
     question, cut = ask(models, sample)
-    return CompareChoice(sample, models, question, options, prefix, cut, repeats, problem)
+    return CompareChoice(sample, models, question, options, cut, repeats, problem)
 
 
 def ask(models: Sequence[ModelEntry], sample: Sample | None) -> tuple[str, bool]:

@@ -33,11 +33,10 @@ LOST = (
     "Verify to repeat it."
 )
 EMPTY = (
-    "Press Verify (Ctrl+Enter). Each chosen model then answers the same question in five ways: its "
+    "Press Verify (Ctrl+Enter). Each chosen model then answers the same question in four ways: its "
     "own generate() on pixels; the same with the probe; decoupled (features encoded once, saved to "
-    "disk, read back); from given features; and with a prompt prefix that another question left in "
-    "memory. Every check shows its result and its evidence. A result that cannot be told apart "
-    "from noise stays open. The outcome is saved as a certificate."
+    "disk, read back); and from given features. Every check shows its result and its evidence. A "
+    "result that cannot be told apart from noise stays open. The outcome is saved as a certificate."
 )
 
 

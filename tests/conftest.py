@@ -86,13 +86,12 @@ def family_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], P
 @pytest.fixture
 def cache_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache folder of the settings, empty and the test's own."""
-    from engine.pipeline import feature_cache, prefix_cache
+    from engine.pipeline import feature_cache
 
     folder = tmp_path / "cache"
     monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(folder))
     monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")
     feature_cache.shared.cache_clear()
-    prefix_cache.store.cache_clear()
     return folder
 
 

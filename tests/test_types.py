@@ -50,11 +50,6 @@ def test_a_cached_stage_counts_at_its_original_time_in_the_other_total() -> None
     assert run.cached and run.uncached_total_ms == 65 + 40 and run.total_ms == 65
 
 
-def test_a_cached_stage_of_unknown_original_time_leaves_the_other_total_unknown() -> None:
-    run = result((30.0,), 65.0, Span("vision", 0, 2, "cached", 42), Span("decode", 2, 9, "cached"))
-    assert run.uncached_total_ms is None and run.total_ms == 65
-
-
 def test_the_rate_of_shown_frames_is_over_the_gaps_between_them() -> None:
     assert ChosenFrames((0, 5, 10), 11, rate=10.0).shown_rate == 2.0
 

@@ -33,11 +33,9 @@ from engine.media import dataset
 from engine.models import quantization, registry
 from engine.models.adapter import Adapter
 from engine.pipeline import feature_cache, single_run
-from engine.pipeline.prefix_cache import Prefixes
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import DecodeConfig, Prepared, RunRequest, RunResult, Sample
 
-QUESTIONS = (DEFAULT_QUESTION, "Is there a pedestrian in the scene?", "What is beside the road?")
 LEFT = 4 * 2**20  # bytes that are left free where a run must not fit
 NOT_HERE = "only CUDA has a memory of its own that can be limited"
 ALL = tuple(name for name, _ in NAMES.values())
@@ -59,10 +57,9 @@ class Setup:
 
 def ask(adapter: Adapter, sample: Sample, tokens: int, **more: Any) -> RunResult:
     """An answer of fixed length, by the eager step unless told otherwise."""
-    question, kept = more.pop("question", DEFAULT_QUESTION), more.pop("kept", None)
     decode = DecodeConfig(tokens, tokens, backend=more.pop("backend", "eager"))
-    request = RunRequest(sample, adapter.info.name, question, decode=decode, **more)
-    return single_run.run(adapter, request, feature_cache.shared(), None, kept)
+    request = RunRequest(sample, adapter.info.name, DEFAULT_QUESTION, decode=decode, **more)
+    return single_run.run(adapter, request, feature_cache.shared())
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -263,31 +260,6 @@ def _span(run: RunResult) -> float | None:
     return span.ms if span else None
 
 
-def prefixes(setup: Setup) -> dict[str, Any]:
-    """TTFT of another question about the same sample, with and without the kept prefix."""
-    return {name: _prefix(setup, name) for name in ALL}
-
-
-def _prefix(setup: Setup, name: str) -> dict[str, Any]:
-    kept = Prefixes(4096)
-    setup.ask(name, question="Why?", prefix=True, kept=kept)
-    plain, reused, equal = [], [], True
-    for number in range(setup.repeat):
-        question = QUESTIONS[number % len(QUESTIONS)]
-        plain.append(setup.ask(name, question=question, cache="use"))
-        reused.append(setup.ask(name, question=question, prefix=True, kept=kept))
-        equal &= _all_equal([plain[-1], reused[-1]])
-    ttft = [complete(run.ttft_ms for run in runs) for runs in (plain, reused)]
-    return {
-        "ttft_ms": machine.spread(ttft[0]),
-        "ttft_reused_ms": machine.spread(ttft[1]),
-        "times_lower": machine.spread([a / b for a, b in zip(*ttft, strict=True)]),
-        "prefix_tokens": reused[-1].prefix.tokens if reused[-1].prefix else None,
-        "kept_bytes": kept.bytes,
-        "equal": equal,
-    }
-
-
 def clock(setup: Setup) -> dict[str, Any]:
     """Stage 3 by the run's clock and by the device's own events.
 
@@ -368,7 +340,6 @@ def _reserved_peak(on: torch.device) -> int:
 SECTIONS: dict[str, Callable[[Setup], dict[str, Any]]] = {
     "together": together,
     "features": features,
-    "prefixes": prefixes,
     "clock": clock,
     "full_memory": full_memory,
     "one_after_another": one_after_another,

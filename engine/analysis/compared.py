@@ -175,8 +175,8 @@ def run_times(model: ComparedModel) -> dict[str, float]:
 
 def uncached_times(model: ComparedModel) -> dict[str, float] | None:
     """run_times() with each cached stage at the time of its computation; None if no stage was
-    cached or such a time is not known."""
-    if not model.last.cached or model.last.uncached_total_ms is None:
+    cached."""
+    if not model.last.cached:
         return None
     cached = {span.name: span.original_ms or 0.0 for span in cached_spans(model)}
     return run_times(model) | {name: ms for name, ms in cached.items() if name in RUN_PARTS}
@@ -259,8 +259,6 @@ def _apart(first: RunRange, others: Iterable[RunRange]) -> bool:
 
 # Conditions under which times can be compared.
 def _cache(result: RunResult) -> str:
-    if result.prefix is not None:
-        return f"prompt prefix {result.prefix.state}"
     read = [span.name for span in result.spans if span.source == "cached"]
     return f"{' and '.join(read)} read from the cache" if read else "all stages computed"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric:
-    """`cacheable`: a stage read from the cache, or a reused prefix, changes it."""
+    """`cacheable`: a stage read from the cache changes it."""
 
     name: str
     label: str

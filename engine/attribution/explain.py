@@ -138,7 +138,7 @@ def occlusion(adapter: Adapter, request: ExplainRequest) -> Occlusion:
 
 def answer_ids(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tuple[int, ...]:
     """The ids of the model's answer, computed now; Cancelled if it was cut short."""
-    found = single_run.run(adapter, replace(run, cache="off", prefix=False), None, watcher)
+    found = single_run.run(adapter, replace(run, cache="off"), None, watcher)
     if found.generation.stop == "cancelled":
         raise Cancelled("The explanation was cancelled.")
     return found.generation.token_ids

@@ -31,14 +31,12 @@ MAX_REPEATS = 100
 
 def add(commands: Any) -> None:
     repeat = "runs of each model, in turn; more than one gives medians and ranges"
-    prefix = "later --prompt questions reuse the prompt prefix they share; their times say so"
     flags = {
         "--sample": flag(str, common.SAMPLE_HELP, required=True),
         **common.DATASET,
         **common.MODELS,
         "--prompt": flag(list, f"a question; may be repeated ({DEFAULT_QUESTION!r})"),
         "--repeat": flag(int, repeat, 1),
-        "--prefix": flag(bool, prefix),
         **common.option_flags(),
         **common.JSON,
     }
@@ -52,7 +50,7 @@ def _compare(options: argparse.Namespace) -> int:
     sample = dataset.find(common.read_dataset(options.dataset), options.sample)
     how = RunOptions(**arranged(common.given_options(options)))
     requests = [
-        how.ask(sample, name, prompt, options.prefix)
+        how.ask(sample, name, prompt)
         for prompt in options.prompt or [DEFAULT_QUESTION]
         for name in chosen
     ]
@@ -129,9 +127,8 @@ def _card(jobs: Sequence[RunJob], model: ComparedModel | None, asked: bool) -> I
         yield Paragraph(f"no answer: {row.error}")
         return
     yield Paragraph(row.text or "")
-    reused = row.prefix is not None and row.prefix.state == "reused"
     figures = " | ".join(f"{one.name} {one.words}" for one in answer_part.figures(model))
-    stages = f"{answer_part.stages(row.spans, reused)}, unaccounted {ms(row.unaccounted_ms)}"
+    stages = f"{answer_part.stages(row.spans)}, unaccounted {ms(row.unaccounted_ms)}"
     stop = answer_part.STOPS.get(row.stop or "", "")
     cpu, load = "", row.machine_load
     if load is not None:
@@ -150,7 +147,6 @@ def _card(jobs: Sequence[RunJob], model: ComparedModel | None, asked: bool) -> I
         " ".join(filter(None, [*answer_part.notes(model), stop])),
         stages,
         f"medians: {medians}" if medians else "",
-        answer_part.prefix_words(row.prefix),
         cpu,
         _verified(row),
     ]

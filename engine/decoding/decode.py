@@ -49,10 +49,8 @@ class Decoder:
         """The language model as plain weights, or None if its own forward() is needed."""
         return llama.read(self.language_model)
 
-    def prefill(
-        self, prompt: Prompt, past: DynamicCache | None
-    ) -> tuple[torch.Tensor, DynamicCache]:
-        cache = llama.cache(self.text_config) if past is None else past
+    def prefill(self, prompt: Prompt) -> tuple[torch.Tensor, DynamicCache]:
+        cache = llama.cache(self.text_config)
         out = self.language_model(inputs_embeds=prompt, past_key_values=cache, use_cache=True)
         return self.head(out.last_hidden_state[:, -1]).float(), cache
 
@@ -86,14 +84,11 @@ class WholeModel(Decoder):
 
     model: Any
 
-    def prefill(
-        self, prompt: Prompt, past: DynamicCache | None
-    ) -> tuple[torch.Tensor, DynamicCache]:
+    def prefill(self, prompt: Prompt) -> tuple[torch.Tensor, DynamicCache]:
         assert isinstance(prompt, ModelInputs)
-        if past is None:
-            made = llama.cache(self.text_config)  # grows without copies
-            plain = all(isinstance(one, llama.RoomyLayer) for one in made.layers)
-            past = made if plain else None  # the model creates one of its own kind
+        made = llama.cache(self.text_config)  # grows without copies
+        plain = all(isinstance(one, llama.RoomyLayer) for one in made.layers)
+        past = made if plain else None  # the model creates one of its own kind
         out = self.model(**prompt.values, past_key_values=past, use_cache=True)
         return out.logits[:, -1].float(), out.past_key_values
 
@@ -103,11 +98,9 @@ class WholeModel(Decoder):
         return scores
 
 
-def prefill(
-    decoder: Decoder, prompt: Prompt, past: DynamicCache | None = None
-) -> tuple[torch.Tensor, DynamicCache]:
+def prefill(decoder: Decoder, prompt: Prompt) -> tuple[torch.Tensor, DynamicCache]:
     """prompt -> (scores for the first new token [1, vocabulary], filled cache)."""
-    return decoder.prefill(prompt, past)
+    return decoder.prefill(prompt)
 
 
 def refuse_non_finite(scores: torch.Tensor) -> None:
@@ -156,11 +149,10 @@ def generate(
     on_token: Callable[[int], None],
     cancelled: Callable[[], bool],
     steps: Any = None,
-    past: DynamicCache | None = None,
 ) -> tuple[list[int], Stop]:
     """New token ids (with EOS) and why they stop; `steps`: a compiled step, None: the eager."""
     ids = list[int]()
-    scores, kept = prefill(decoder, prompt, past)
+    scores, kept = prefill(decoder, prompt)
     refuse_non_finite(scores)
     token = choose(scores, ids, rules)
     if steps is not None:

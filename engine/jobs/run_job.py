@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from engine.errors import BadInput
 from engine.jobs.queue import Job, JobView
 from engine.models import registry
-from engine.pipeline import prefix_cache
 from engine.types import Doing, Mode, RunRequest, RunResult, Span
 
 if TYPE_CHECKING:
@@ -101,8 +100,7 @@ class RunJob(Job):
         adapter = self._adapter = registry.load(entry, self.request.decode.max_new_tokens)
         self.state = "running"
         try:
-            cache, kept = feature_cache.shared(), prefix_cache.store()
-            result = single_run.run(adapter, self.request, cache, self, kept)
+            result = single_run.run(adapter, self.request, feature_cache.shared(), self)
         finally:  # a finished job must not keep an unloaded model in memory
             self._last_text = self._text([token for token, _ in self._tokens])
             self._adapter = None

@@ -9,10 +9,9 @@ from __future__ import annotations
 import gc
 import sys
 import traceback
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from engine.errors import OutOfMemory
 from engine.machine import device
@@ -22,18 +21,6 @@ if TYPE_CHECKING:
     import torch
 
 
-class Reserve(Protocol):
-    """Memory that may be freed when a model needs it."""
-
-    @property
-    def bytes(self) -> int: ...
-
-    def clear(self) -> int:
-        """Frees all of it; returns the number of entries."""
-        ...
-
-
-_reserves: weakref.WeakSet[Reserve] = weakref.WeakSet()
 # What a RuntimeError says where memory is full: the CPU's allocator, CUDA outside torch's allocator
 # (a graph, a kernel), and libraries that allocate a workspace of their own.
 _FULL = (
@@ -90,20 +77,6 @@ def forget(error: BaseException) -> None:
         seen.add(id(one))
         traceback.clear_frames(one.__traceback__)
         todo += [one.__cause__, one.__context__]
-
-
-def add_reserve(reserve: Reserve) -> None:
-    """Registers memory that may be freed when a model needs it."""
-    _reserves.add(reserve)
-
-
-def reserved_bytes() -> int:
-    return sum(one.bytes for one in list(_reserves))
-
-
-def clear_reserves() -> bool:
-    """Frees all reserves; returns whether there was anything to free."""
-    return sum(one.clear() for one in list(_reserves)) > 0
 
 
 def release() -> None:

@@ -13,7 +13,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -43,7 +43,7 @@ from engine.types import (
     RunRequest,
 )
 
-Way = Literal["decoupled", "compiled", "prefix", "batch", "draft"]
+Way = Literal["decoupled", "compiled", "batch", "draft"]
 
 
 @dataclass(eq=False)
@@ -219,28 +219,15 @@ class Adapter(ABC):
 
     def preprocess(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
         """Stage 2: the pixels of the checkpoint's image processor, and the family's prompt."""
-        words = self.words(media, question, setting)
-        pixels = self.pixels(media.images, setting).to(self.device, self.dtype)
-        return replace(words, pixels=pixels)
-
-    def words(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
-        """Stage 2 without pixels ([0]): the prompt, and the digest of the media."""
         refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
         ids, context = self.prompt_ids(question, len(media.images))
         placed = torch.tensor([ids], device=self.device)
-        return self.without_pixels(media, placed, context, setting)
+        pixels = self.pixels(media.images, setting).to(self.device, self.dtype)
+        return Prepared(pixels, placed, self.input_digest(media, setting), context, setting)
 
-    def without_pixels(
-        self, media: Media, ids: torch.Tensor, context: int, setting: Pixels
-    ) -> Prepared:
-        """The prompt's ids [1, S], which take `context` positions, and the digest of the media."""
-        return Prepared(
-            pixels=torch.empty(0, device=self.device),
-            input_ids=ids,
-            digest=_digest(media.digest + self._processor + setting),
-            context_tokens=context,
-            setting=setting,
-        )
+    def input_digest(self, media: Media, setting: Pixels) -> str:
+        """Of all that the pixels depend on."""
+        return _digest(media.digest + self._processor + setting)
 
     def shown(self, media: Media) -> str:
         return media.shown
@@ -273,11 +260,6 @@ class Adapter(ABC):
         """The ids after the last visual row, [1, Q]: the only part that a question changes."""
         places = self.visual_places(prepared.input_ids[0]).nonzero()
         return prepared.input_ids[:, int(places[-1]) + 1 :]
-
-    def embed_question(self, prepared: Prepared) -> Prompt:
-        """What the decoder takes after a reused prefix: the question's ids."""
-        embeds: torch.Tensor = self.model.get_input_embeddings()(self.question_ids(prepared))
-        return embeds
 
     def again(self, plain_embeds: torch.Tensor, prepared: Prepared, ids: Sequence[int]) -> Any:
         """Logits [N, vocabulary] that precede N new ids, computed in one pass; fewer rows, or None,

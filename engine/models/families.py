@@ -84,13 +84,6 @@ HOOKED_ONLY = {
     *("instructblipvideo", "kosmos-2", "kosmos-2.5", "mistral4", "mllama", "pi0", "pix2struct"),
     *("pp_formulanet", "t5gemma2", "udop", "vision-encoder-decoder"),
 }
-# Answers after a reused prefix were found equal (tests/verify/test_families.py); add one with its
-# test.
-PREFIX_PROVED = {
-    *("aya_vision", "glm46v", "glm4v", "idefics2", "idefics3", "internvl", "lighton_ocr", "llava"),
-    *("llava_next", "llava_next_video", "llava_onevision", "qwen2_5_vl", "qwen2_vl", "qwen3_vl"),
-    *("smolvlm", "video_llama_3", "video_llava", "vipllava"),
-}
 # Their processors take several pictures without an error, and their prompts have room for one.
 ONE_PICTURE = {"blip", "blip-2", "git", "instructblip"}
 

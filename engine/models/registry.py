@@ -133,10 +133,8 @@ def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
 
 
 def _make_room(needed: int, keep: ModelEntry) -> int:
-    """Frees the reserves, then the least recently used models, until `needed` bytes are free;
-    returns the free bytes."""
-    if device.free_bytes() < needed and memory.clear_reserves():
-        memory.release()
+    """Frees the least recently used models until `needed` bytes are free; returns the free
+    bytes."""
     while (free := device.free_bytes()) < needed:
         other = next((item for item in _held if item != keep), None)
         if other is None:
@@ -212,7 +210,7 @@ def needed(item: ModelEntry, new_tokens: int = NEW_TOKENS, folder: Path | None =
 @dataclass(frozen=True)
 class CombinedMemory:
     """Bytes that several models need together: all weights, and the largest run among them.
-    `free` is the available memory, including what loaded models and prefixes use now."""
+    `free` is the available memory, including what loaded models use now."""
 
     weights: int
     run: int
@@ -223,12 +221,8 @@ def combined_memory(items: Sequence[ModelEntry], new_tokens: int) -> CombinedMem
     """The memory for all these models at once, or ModelUnavailable."""
     needs = [needed(item, new_tokens) for item in items]
     weights = {variants.loaded(item): one.weights for item, one in zip(items, needs, strict=True)}
-    held = sum(resident_bytes().values()) + memory.reserved_bytes()
-    return CombinedMemory(
-        sum(weights.values()),
-        max(one.run for one in needs),
-        device.free_bytes() + held,
-    )
+    free = device.free_bytes() + sum(resident_bytes().values())
+    return CombinedMemory(sum(weights.values()), max(one.run for one in needs), free)
 
 
 def card(item: ModelEntry) -> ModelInfo:
@@ -280,7 +274,7 @@ def _refuse_too_large(item: ModelEntry, wanted: Need) -> None:
     """ModelUnavailable if the model would not fit even after all others were unloaded."""
     here = device.memory()
     others = {one: size for one, size in resident_bytes().items() if one != variants.loaded(item)}
-    could = device.free_bytes() + sum(others.values()) + memory.reserved_bytes()
+    could = device.free_bytes() + sum(others.values())
     if wanted.total > could:
         raise ModelUnavailable(
             f"{item.name} needs {wanted}, but {gib(could)} are free on {here.device} "

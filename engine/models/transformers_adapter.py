@@ -25,7 +25,6 @@ import torch
 from transformers import AutoConfig, AutoModelForImageTextToText
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from engine.decoding import llama
 from engine.decoding.decode import Decoder, ModelInputs, WholeModel
 from engine.errors import BadInput, ModelUnavailable
 from engine.media_options import MAX_PARTS
@@ -57,12 +56,10 @@ NOT_COMPILED = "Its tokens are decoded eagerly: the compiled step is only proved
 NO_BATCH = "batches are not proved for {kind} models: choose a batch of 1, or another model."
 NO_DRAFT = "drafting is not proved for {kind} models: choose another model."
 NO_SEAM = "transformers' {kind} takes no features, so stages 3 and 4 cannot be run apart."
-NO_PREFIX = "The whole prompt is read again: reusing its prefix is not proved for {kind} models."
 ONE_PICTURE = (
     "{}: the prompt of {} models has room for 1 picture, and this sample would show it {}: write "
     'shows = "image" in models.toml, or choose to show it one image.'
 )
-ATTENDS = "The whole prompt is read again: the pictures' tokens of {kind} attend to the question."
 
 
 class TransformersAdapter(Adapter):
@@ -140,14 +137,7 @@ class TransformersAdapter(Adapter):
         found["draft"] = NO_DRAFT.format(kind=kind)
         if not self._seam:
             found["decoupled"] = NO_SEAM.format(kind=kind)
-        if kind == "paligemma":
-            return found | {"prefix": ATTENDS.format(kind=kind)}
-        # A prefix can be cut if each layer keeps the keys and values of all tokens.
-        if self._seam and kind in families.PREFIX_PROVED:
-            layers = llama.cache(self.text_config).layers
-            if all(isinstance(one, llama.RoomyLayer) for one in layers):
-                return found
-        return found | {"prefix": NO_PREFIX.format(kind=kind)}
+        return found
 
     # stage 2
     def preprocess(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
@@ -160,8 +150,8 @@ class TransformersAdapter(Adapter):
                 inputs[name] = value.to(self.device, self.dtype if scaled else value.dtype)
         name = _pixel_name(inputs)
         ids, pixels = inputs.pop("input_ids"), inputs.pop(name)
-        words = self.without_pixels(media, ids, ids.shape[1], setting)
-        return replace(words, pixels=pixels, pixel_name=name, inputs=inputs)
+        digest = self.input_digest(media, setting)
+        return Prepared(pixels, ids, digest, ids.shape[1], setting, name, inputs)
 
     def _of_media(self, media: Media, question: str) -> dict[str, Any]:
         if len(media.images) > 1 and self.family in families.ONE_PICTURE:
@@ -175,10 +165,6 @@ class TransformersAdapter(Adapter):
         if not self._clips or media.kind != "video" or media.frames is None:
             return None
         return media.frames.shown_rate
-
-    def words(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
-        """As preprocess: the number of visual tokens is only known with the pixels."""
-        return self.preprocess(media, question, setting)
 
     def prompt_text(self, question: str, count: int, part: str = "image") -> str:
         """The prompt as the chat template writes it for this many images, or clips ("video")."""
@@ -248,18 +234,6 @@ class TransformersAdapter(Adapter):
     def embed(self, prepared: Prepared, features: Features) -> ModelInputs:
         values = self._rest(prepared) | _as_outputs(prepared, features)
         return ModelInputs({"input_ids": prepared.input_ids, **values, **self._last_logits(1)})
-
-    def embed_question(self, prepared: Prepared) -> ModelInputs:
-        ids = self.question_ids(prepared)
-        count, rest = ids.shape[1], self._rest(prepared)
-        values = {name: rest[name][:, -count:] for name in _TYPES if name in rest}
-        if hasattr(self.model.base_model, "rope_deltas"):
-            # Sets the rope deltas too, from the whole prompt: later steps read them.
-            whole = self.model._prepare_position_ids_for_generation(
-                prepared.input_ids, rest | {"input_ids": prepared.input_ids}
-            )
-            values["position_ids"] = whole[..., -count:]
-        return ModelInputs({"input_ids": ids, **values, **self._last_logits(1)})
 
     def again(self, plain_embeds: torch.Tensor, prepared: Prepared, ids: Sequence[int]) -> Any:
         if not self._seam:

@@ -1,1 +1,1 @@
-"""The four stages in order: one run, several at once, the feature cache, prefixes, drafting."""
+"""The four stages in order: one run, several at once, the feature cache, drafting."""

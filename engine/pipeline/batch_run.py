@@ -21,7 +21,6 @@ from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.machine import device, memory
 from engine.models.adapter import Adapter
 from engine.pipeline import letter_scores, single_run
-from engine.pipeline.prefix_cache import PrefixReuse
 from engine.pipeline.run_stages import Asked, StagedRun, feature_specs
 from engine.pipeline.watcher import Watcher
 from engine.timing import Usage, total
@@ -104,7 +103,7 @@ class _BatchRun(StagedRun):
         self.step_ms: list[float] = []
         self.lost_ms = 0.0
         self.step_usage: list[Usage] = []
-        super().__init__(adapter, cache, watcher, PrefixReuse(adapter, None))
+        super().__init__(adapter, cache, watcher)
 
     @property
     def remaining(self) -> list[_Member]:

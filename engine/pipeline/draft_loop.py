@@ -10,7 +10,7 @@ One pass over several tokens may round differently from single steps.  In float3
 equal; in 16 bits two nearly equal logits may swap, so a comparison must check the `margin`.
 
 try_sample() times a sample's answer by the target alone and drafted, in alternating pairs.  Stages
-1 to 3 run once, stage 4 repeatedly; neither features nor prefixes are cached.
+1 to 3 run once, stage 4 repeatedly; features are not cached.
 """
 
 from __future__ import annotations

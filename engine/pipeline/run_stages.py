@@ -17,7 +17,6 @@ from engine.errors import CacheError, Cancelled, ContextTooLong
 from engine.machine.load import Meter
 from engine.models.adapter import Adapter
 from engine.pipeline.letter_scores import LetterLogprobs
-from engine.pipeline.prefix_cache import PrefixReuse
 from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline
 from engine.types import (
@@ -70,10 +69,8 @@ class Asked:
 class StagedRun:
     """Announces and times each stage of one run or one batch; starts none after a cancel."""
 
-    def __init__(
-        self, adapter: Adapter, cache: FeatureCache | None, watcher: Watcher, reuse: PrefixReuse
-    ) -> None:
-        self.adapter, self.cache, self.watcher, self.reuse = adapter, cache, watcher, reuse
+    def __init__(self, adapter: Adapter, cache: FeatureCache | None, watcher: Watcher) -> None:
+        self.adapter, self.cache, self.watcher = adapter, cache, watcher
         self.cold = adapter.runs == 0
         self.meter = Meter(torch.get_num_threads())
         self.timeline = Timeline(adapter.device, watcher.wait)
@@ -103,14 +100,12 @@ class StagedRun:
     def _prepare(self, asked: Asked, loaded: Media) -> Prepared:
         adapter, request = self.adapter, asked.request
         with self._stage("preprocess"):
-            given = (loaded, request.prompt, request.pixels)
-            prepared = self.reuse.prompt_only(*given) or adapter.preprocess(*given)
+            prepared = adapter.preprocess(loaded, request.prompt, request.pixels)
             asked.rules, limited = answer_rules(adapter, prepared, request.decode)
         if request.pixels == "fast" and not adapter.has_fast_pixels:
             asked.notes.append(OWN_PIXELS)
         asked.notes += limited
-        if self.reuse.prefix is None:
-            asked.record("pixels", prepared.pixels)
+        asked.record("pixels", prepared.pixels)
         asked.record("input_ids", prepared.input_ids)
         asked.prepared = prepared
         return prepared
@@ -144,7 +139,7 @@ class StagedRun:
             cold=self.cold,
             shown=asked.shown,
             tensors=tuple(asked.tensors),
-            notes=(*asked.notes, *self.reuse.notes, *letters.notes),
+            notes=(*asked.notes, *letters.notes),
             extent=asked.extent,
             token_limit=asked.rules.config.max_new_tokens,
             letter_logprobs=letters.values,

@@ -20,12 +20,11 @@ from engine import media
 from engine.decoding import decode
 from engine.decoding.compiled import CompiledStep
 from engine.decoding.decode import ModelInputs
-from engine.errors import CacheError, OutOfMemory
+from engine.errors import CacheError
 from engine.machine import device, memory
 from engine.models.adapter import Adapter
 from engine.pipeline import letter_scores
 from engine.pipeline.letter_scores import LetterLogprobs, Scores
-from engine.pipeline.prefix_cache import PrefixReuse
 from engine.pipeline.run_stages import Asked, StagedRun, feature_specs
 from engine.pipeline.text_ends import text_ends
 from engine.pipeline.watcher import Watcher
@@ -34,7 +33,6 @@ from engine.types import Features, Generation, Media, Prepared, Ran, RunRequest,
 
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import FeatureCache
-    from engine.pipeline.prefix_cache import Prefixes
 
 COMPILED_BEFORE = (
     "The compiled decode step was prepared in {:.1f} s, before this run's clock started."
@@ -52,31 +50,19 @@ def run(
     request: RunRequest,
     cache: FeatureCache | None,
     watcher: Watcher | None = None,
-    kept: Prefixes | None = None,
 ) -> RunResult:
     """Runs the four stages on the adapter's device; `cache` None computes the features.
-
-    `kept` stores the prefixes of prompts, for requests with `prefix`.
 
     Raises BadInput for a user error, OutOfMemory after freeing the run's memory, Cancelled
     between stages.  A run that is cancelled between two tokens returns the tokens so far.
     """
-    try:
-        with memory.guard(adapter.info.name, adapter.device):
-            return _answer(adapter, request, cache, watcher, kept)
-    except OutOfMemory:
-        if kept is not None:
-            kept.clear()  # frees memory for the next run
-        raise
+    with memory.guard(adapter.info.name, adapter.device):
+        return _answer(adapter, request, cache, watcher)
 
 
 @torch.inference_mode()
 def _answer(
-    adapter: Adapter,
-    request: RunRequest,
-    cache: FeatureCache | None,
-    watcher: Watcher | None,
-    kept: Prefixes | None,
+    adapter: Adapter, request: RunRequest, cache: FeatureCache | None, watcher: Watcher | None
 ) -> RunResult:
     prepare(cache)
     watcher = watcher or Watcher()
@@ -86,8 +72,7 @@ def _answer(
         watcher.stage("compile")
     compiling = adapter.compile_ahead(request)
     with seeded(request.decode.seed, adapter.device):
-        reuse = PrefixReuse(adapter, kept if request.prefix else None)
-        state = _Run(adapter, request, cache, watcher, reuse, step)  # the clock starts here
+        state = _Run(adapter, request, cache, watcher, step)  # the clock starts here
         state.notes += refused
         if compiling:
             state.notes.append(COMPILED_BEFORE.format(compiling))
@@ -96,8 +81,7 @@ def _answer(
         if request.mode == "hooked":
             state.generate(prepared)
         else:
-            features = state.encode(prepared)
-            state.decode(prepared, features)
+            state.decode(prepared, state.encode(prepared))
         return state.result()
 
 
@@ -105,11 +89,8 @@ def offered(adapter: Adapter, request: RunRequest) -> tuple[RunRequest, tuple[st
     """The request without the ways that the model refuses, and a note for each of these."""
     notes = []
     if request.mode == "decoupled" and (why := adapter.refuses.get("decoupled")):
-        request = replace(request, mode="hooked", prefix=False)
+        request = replace(request, mode="hooked")
         notes.append(ONLY_HOOKED.format(why))
-    if request.prefix and (why := adapter.refuses.get("prefix")):
-        request = replace(request, prefix=False)
-        notes.append(why)
     explicit = request.mode == "decoupled" and request.decode.backend == "compiled"
     if explicit and (why := adapter.refuses.get("compiled")):
         notes.append(why)
@@ -134,7 +115,6 @@ class _Run(StagedRun, Asked):
         request: RunRequest,
         cache: FeatureCache | None,
         watcher: Watcher,
-        reuse: PrefixReuse,
         step: CompiledStep | None,
     ) -> None:
         Asked.__init__(self, adapter, request)
@@ -144,10 +124,10 @@ class _Run(StagedRun, Asked):
         self.stop: Stop = "eos"
         self.backend: Ran = "generate" if request.mode == "hooked" else "eager"
         self.to_store: Callable[[], None] | None = None
-        self.features: Features | None = None  # of a decoupled run without a reused prefix
+        self.features: Features | None = None  # of a decoupled run
         self.own_scores: Scores = lambda: None  # of the first token in generate()
         self.first_usage = self.last_usage = UNKNOWN
-        StagedRun.__init__(self, adapter, cache, watcher, reuse)  # the clock starts
+        StagedRun.__init__(self, adapter, cache, watcher)  # the clock starts
 
     # stage 1
     def load(self) -> Media:
@@ -158,11 +138,7 @@ class _Run(StagedRun, Asked):
         return self._prepare(self, loaded)
 
     # stage 3
-    def encode(self, prepared: Prepared) -> Features | None:
-        """The features; None if they are part of a reused prefix."""
-        if self.reuse.prefix is not None:
-            with self._stage("vision"):  # no work is left; the span is recorded
-                return None
+    def encode(self, prepared: Prepared) -> Features:
         self._enter("vision")
         found = self._read_features(prepared) if self.request.cache == "use" else None
         if found is None:
@@ -189,14 +165,11 @@ class _Run(StagedRun, Asked):
         return stored.features
 
     # stage 4
-    def decode(self, prepared: Prepared, features: Features | None) -> None:
+    def decode(self, prepared: Prepared, features: Features) -> None:
         compiled_step = self._compiled_step()
         with self._stage("decode"):
             start, before = self.timeline.mark()
-            if features is None:
-                prompt = self.adapter.embed_question(prepared)
-            else:
-                prompt = self.adapter.embed(prepared, features)
+            prompt = self.adapter.embed(prepared, features)
             if isinstance(prompt, ModelInputs):  # the model embeds its ids
                 self.record("prompt", prompt.values["input_ids"])
             else:
@@ -208,7 +181,6 @@ class _Run(StagedRun, Asked):
                 self._token,
                 self.watcher.cancelled,
                 compiled_step,
-                self.reuse.begin(),
             )
         self._split_decode(start, before)
 
@@ -217,9 +189,6 @@ class _Run(StagedRun, Asked):
         adapter = self.adapter
         if self.request.mode == "hooked":
             return self.own_scores()
-        if self.reuse.prefix is not None:
-            past = self.reuse.prefix.begin(adapter.text_config)
-            return decode.prefill(adapter.decoder, adapter.embed_question(self.prepared), past)[0]
         assert self.features is not None
         return decode.prefill(adapter.decoder, adapter.embed(self.prepared, self.features))[0]
 
@@ -292,7 +261,6 @@ class _Run(StagedRun, Asked):
                 self.to_store()
         except CacheError as error:
             self.notes.append(f"{error} The features were not kept.")
-        self.reuse.finish(self.timeline, self.cold)
         letters = LetterLogprobs()
         if self.stop != "cancelled":
             letters = letter_scores.read(self.adapter, self.request, self._first_scores)
@@ -314,7 +282,6 @@ class _Run(StagedRun, Asked):
             total_ms=total_ms,
             backend=self.backend,
             environment=device.environment(self.adapter.device),
-            prefix=self.reuse.use,
             clocks=(self.timeline.began, self.timeline.ended),
             machine_load=load,
         )

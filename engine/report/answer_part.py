@@ -8,7 +8,7 @@ from statistics import median
 
 from engine.analysis.compared import ComparedModel, RunRange
 from engine.quoting import NONE, count, ms, rate
-from engine.types import STAGES, PrefixUse, Span
+from engine.types import STAGES, Span
 
 FORMULAS = {
     "Total": "From the start of the run to its end. Queue time is not included.",
@@ -88,28 +88,19 @@ def notes(model: ComparedModel) -> list[str]:
     sentences += [f"{count(n, 'run')} left out: {why}." for why, n in model.left_out.items()]
     if model.last.cached:
         whole = model.time("uncached_total")
-        sentences.append(f"Without cache: {ms(whole.median) if whole else 'unknown'}.")
+        sentences.append(f"Without cache: {ms(whole.median if whole else None)}.")
     return sentences
 
 
-def stage_words(name: str, span: Span, reused: bool = False) -> str:
-    """A stage's time and where it comes from; `reused`: with the prefix of the prompt."""
+def stage_words(name: str, span: Span) -> str:
+    """A stage's time and where it comes from."""
     how = SOURCES.get(span.source, "")
     if span.source == "cached":
-        computed = "unknown" if span.original_ms is None else ms(span.original_ms)
-        how = f"{'prefix reused' if reused else how}; when computed: {computed}"
+        how = f"{how}; when computed: {ms(span.original_ms)}"
     return f"{name} {ms(span.ms)}" + (f" ({how})" if how else "")
 
 
-def stages(spans: Mapping[str, Span | None], reused: bool = False) -> str:
+def stages(spans: Mapping[str, Span | None]) -> str:
     """The times of the stages that were recorded."""
     known = [(name, spans.get(name)) for name in STAGES]
-    return ", ".join(stage_words(name, span, reused) for name, span in known if span)
-
-
-def prefix_words(use: PrefixUse | None) -> str:
-    """How the prompt prefix was used, in a sentence."""
-    if use is None:
-        return ""
-    how = "are kept for another question" if use.state == "kept" else "were reused from memory"
-    return f"The first {use.tokens:,} tokens of the prompt {how}."
+    return ", ".join(stage_words(name, span) for name, span in known if span)

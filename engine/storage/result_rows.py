@@ -23,7 +23,6 @@ from engine.types import (
     Batch,
     DecodeConfig,
     ModelInfo,
-    PrefixUse,
     RunRequest,
     RunResult,
     Span,
@@ -97,7 +96,6 @@ class ResultRow(Struct, frozen=True, kw_only=True):
     total_ms: Time | None = None
     uncached_total_ms: Difference | None = None
     unaccounted_ms: Difference | None = None
-    prefix: PrefixUse | None = None
     token_ms: tuple[Time, ...] | None = None
     text_ends: tuple[Count, ...] | None = None
     tensors: tuple[TensorSpec, ...] = ()
@@ -249,7 +247,7 @@ _OF_MODELS = ("family", "checkpoint", "revision", "digest", "dtype", "quantizati
 _OF_CARDS = ("source", "headers", "device", "parameters", "stored_dtype", "tower", "visual_tokens",
              "images", "context_limit", "missing", "extra", "generation")  # fmt: skip
 _OF_RESULTS = ("new_tokens", "shown", "cold", "ttft_ms", "tpot_ms", "tokens_per_s", "total_ms",
-               "uncached_total_ms", "unaccounted_ms", "prefix", "tensors", "notes", "off_script",
+               "uncached_total_ms", "unaccounted_ms", "tensors", "notes", "off_script",
                "token_limit", "machine_load")  # fmt: skip
 SPANS = (*STAGES, "prefill", "steps")  # of ResultRow.spans
 _OF_FAILURES = ("model", "family", "checkpoint", "shows", "sample", "prompt", "mode", "pixels",

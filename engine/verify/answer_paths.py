@@ -24,7 +24,6 @@ from engine.machine import clocks
 from engine.models.adapter import Adapter, Way
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
-from engine.pipeline.prefix_cache import Prefixes
 from engine.pipeline.run_stages import answer_rules
 from engine.pipeline.single_run import seeded
 from engine.pipeline.watcher import Watcher
@@ -38,15 +37,13 @@ WAYS: dict[str, tuple[Way, ...]] = {
     "computed": ("decoupled",),
     "decoupled": ("decoupled",),
     "features": ("decoupled",),
-    "reused": ("decoupled", "prefix"),
 }
-ANOTHER_QUESTION = "Anything else?"  # asked first, to create the prefix
+ANOTHER_QUESTION = "Anything else?"
 # The generation settings that the user decides: length, and how tokens are drawn.
 _DRAWN = ("max_length", "num_beams", "temperature", "top_k", "top_p", "min_p", "typical_p",
           "epsilon_cutoff", "eta_cutoff")  # fmt: skip
 BRIEF = 48  # tokens
 LEAST_ROOM = 16  # new tokens that the context must have room for: some checks need them
-PREFIXES_MB = 2**20  # large enough to never be the limit
 
 
 @dataclass(frozen=True)
@@ -77,10 +74,8 @@ class RecordedAnswer:
 
     @property
     def context(self) -> int:
-        """Tokens that entered the language model, plus the reused prefix that the run reports."""
-        prefix = self.result.prefix if self.result else None
-        reused = prefix.tokens if prefix and prefix.state == "reused" else 0
-        return reused + int(self.embeds.shape[1])
+        """Tokens that entered the language model."""
+        return int(self.embeds.shape[1])
 
 
 class AnswerRecorder:
@@ -169,7 +164,6 @@ class Subject:
         """`shown` replaces the sample's pictures in every way."""
         self.adapter, self.sample, self.request = adapter, sample, request
         self.cache = FeatureCache(folder, 4096)
-        self.kept = Prefixes(PREFIXES_MB)
         self.watcher = Watcher()
         self.watcher.cancelled = self.cancelled = cancelled  # type: ignore[method-assign]
         if shown is not None:
@@ -243,13 +237,6 @@ class Subject:
         """The decoupled way with features read back from disk."""
         return self._watched("decoupled", self.run_request(config, "use"))
 
-    def reused(self, config: DecodeConfig) -> RecordedAnswer:
-        """The decoupled way, continuing from a prefix that another question left in memory."""
-        request = replace(self.run_request(config, "use"), prefix=True)
-        brief = replace(config, max_new_tokens=2, min_new_tokens=0)
-        self.run(replace(request, prompt=ANOTHER_QUESTION, decode=brief))
-        return self._watched("reused", request)
-
     def run_request(self, config: DecodeConfig, cache: Any, mode: Any = "decoupled") -> RunRequest:
         name, prompt = self.adapter.info.name, self.request.prompt
         request = RunRequest(self.sample, name, prompt, decode=config, cache=cache, mode=mode)
@@ -259,8 +246,8 @@ class Subject:
         return self.adapter.preprocess(shown, self.request.prompt, self.request.pixels)
 
     def run(self, request: RunRequest) -> RunResult:
-        """Runs the project's pipeline with caches that only this verification uses."""
-        return single_run.run(self.adapter, request, self.cache, self.watcher, self.kept)
+        """Runs the project's pipeline with a cache that only this verification uses."""
+        return single_run.run(self.adapter, request, self.cache, self.watcher)
 
     def options(self, config: DecodeConfig) -> dict[str, Any]:
         stopping = StoppingCriteriaList([CancelBetweenTokens(self.cancelled)])

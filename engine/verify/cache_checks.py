@@ -1,7 +1,4 @@
-"""Tests the feature cache: what its keys depend on, and whether it detects a changed byte.
-
-The keys of prefixes in memory contain the features' keys and are tested with them.
-"""
+"""Tests the feature cache: what its keys depend on, and whether it detects a changed byte."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from PIL import Image as Pictures
 from engine import media
 from engine.media import events
 from engine.models.adapter import Adapter
-from engine.pipeline import feature_cache, prefix_cache
+from engine.pipeline import feature_cache
 from engine.types import (
     EXTENT_WORDS,
     FRAME_RULES,
@@ -41,7 +38,7 @@ KeyChange = tuple[str, bool, bool]  # what was changed, whether the key must cha
 
 def keys(subject: Subject, folder: Path) -> CheckFinding:
     """Changes every ingredient, one at a time: the key must change exactly when it must."""
-    changes = (_feature_changes(subject), _prefix_changes(subject), _file_changes(subject, folder))
+    changes = (_feature_changes(subject), _file_changes(subject, folder))
     shown = [
         {"what": what, "must_change": must, "changed": changed, "right": must == changed}
         for what, must, changed in chain(*changes)
@@ -77,25 +74,6 @@ def _feature_changes(subject: Subject) -> Iterator[KeyChange]:
     drawn = subject.media.extent is not None  # prepared event pictures do not change
     resized = own != key(adapter, shown, prompt, used)
     yield f"event pictures {EXTENT_WORDS[extent]}", drawn, resized
-
-
-def _prefix_changes(subject: Subject) -> Iterator[KeyChange]:
-    """The same for prefix keys."""
-    adapter, prompt, used = subject.adapter, subject.request.prompt, subject.request.pixels
-    own = prefix_cache.key(adapter, subject.prepared)
-    other = adapter.words(subject.media, ANOTHER_QUESTION, used)
-    yield "prefix: another question", False, own != prefix_cache.key(adapter, other)
-    setting: Pixels = "fast" if used == "exact" else "exact"
-    resized = adapter.words(subject.media, prompt, setting)
-    yield f"prefix: pixels {setting}", True, own != prefix_cache.key(adapter, resized)
-    shown = replace(subject.prepared, digest=subject.prepared.digest + "0")
-    yield "prefix: other pictures", True, own != prefix_cache.key(adapter, shown)
-    wordy = adapter.remade(adapter.info)
-    wordy.prompt = f"Look! {adapter.prompt}"  # type: ignore[misc]
-    words = prefix_cache.key(wordy, wordy.words(subject.media, prompt, used))
-    yield "prefix: words before the pictures", True, own != words
-    for what, one in _other_adapters(adapter):
-        yield f"prefix: {what}", True, own != prefix_cache.key(one, subject.prepared)
 
 
 def _file_changes(subject: Subject, folder: Path) -> Iterator[KeyChange]:

@@ -172,7 +172,7 @@ def state(adapter: Adapter) -> dict[str, object]:
 
 
 ENCODING = ("hooked", "computed")  # ways that encode, like plain
-GIVEN = ("decoupled", "features", "reused")  # ways that get features
+GIVEN = ("decoupled", "features")  # ways that get features
 LEVELS: dict[Pixels, int] = {"exact": 0, "fast": 2}  # explained in models/pixels.py
 
 
@@ -263,16 +263,6 @@ def ends_wrong(answer: RecordedAnswer, eos_ids: Sequence[int]) -> Iterator[str]:
         yield f"{answer.way}: it reports a stop by {stop!r}, but stopped by {right!r}."
 
 
-def prefix(found: CheckFinding, reused: RecordedAnswer) -> CheckFinding:
-    """Fails the finding if the answer did not reuse a prefix."""
-    use = reused.result.prefix if reused.result else None
-    if found.outcome == "failed" or (use is not None and use.state == "reused"):
-        return found
-    notes = " ".join(reused.result.notes) if reused.result else ""
-    sentence = f"The prefix that another question had left was not reused. {notes}".strip()
-    return replace(found, outcome="failed", sentence=sentence)
-
-
 def encoded_once(answers: Mapping[str, RecordedAnswer], subject: Subject) -> CheckFinding:
     """Every picture is encoded once, and none if features were given."""
     plain, pictures, units = answers["plain"], len(subject.media.images), subject.units()
@@ -296,7 +286,7 @@ def encoded_once(answers: Mapping[str, RecordedAnswer], subject: Subject) -> Che
             faults.append(f"{way}: {calls} calls of vision modules, though features were given.")
     good = (
         f"plain, hooked and computed each encode {quoting.count(pictures, 'picture')} once; with "
-        "cached features, given features or a reused prefix nothing is encoded."
+        "cached or given features nothing is encoded."
     )
     by_way = {way: [vars(seen) for seen in answer.seen] for way, answer in answers.items()}
     return judged(faults, good, "ways", {"calls": by_way, "pictures": pictures, "faults": faults})

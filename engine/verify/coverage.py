@@ -44,7 +44,6 @@ class Coverage:
     positions: int = 0
     natural_end: bool = False
     sampling: bool = False
-    prefix: bool = False
     batch: int = 1
     pictures: tuple[int, ...] = ()
     frames: tuple[str, ...] = ()
@@ -57,7 +56,6 @@ class Coverage:
             ends,
             "greedy and sampled tokens" if self.sampling else "greedy tokens",
             f"batches of up to {self.batch:,}" if self.batch > 1 else "no batches",
-            "reused prefixes" if self.prefix else "no reused prefixes",
             f"prompts with {_numbers(self.pictures)} picture(s)",
         ]
         parts += [f"frame rules {', '.join(self.frames)}"] if self.frames else []
@@ -84,7 +82,6 @@ def of(verdicts: Iterable[Verdict]) -> Coverage:
         positions=max(_whole(answers, "positions")),
         natural_end=bool(good["ends"]),
         sampling={"equal_sampled", "settings"} <= settled,
-        prefix="equal_prefix" in settled,
         batch=max(1, *_whole(good["equal_batch"], "size")),
         pictures=tuple(sorted({*_whole(good["answer"], "pictures")} - {0})),
         frames=tuple(dict.fromkeys(str(rule) for rules in lists for rule in rules)),
@@ -149,8 +146,6 @@ def missing(cover: Coverage, result: RunResult) -> Iterator[str]:
     if result.batch is not None and result.batch.size > cover.batch:
         known = f"{cover.batch:,} verified" if cover.batch > 1 else "none verified"
         yield f"batch of {result.batch.size:,} ({known})"
-    if result.prefix is not None and result.prefix.state == "reused" and not cover.prefix:
-        yield "reused prefix"
     # Pictures of several sizes have an entry for each size.
     shown = sum(one.shape[0] for one in result.tensors if one.name == "images")
     if shown and shown not in cover.pictures:

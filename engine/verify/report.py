@@ -42,7 +42,6 @@ CLAIMS: dict[tuple[str, ...], str] = {
         "clock waits for the device."
     ),
     ("figures",): "TTFT, TPOT, totals and token times follow from the raw spans.",
-    ("equal_prefix",): "A second question with a reused prompt prefix gets the same answer.",
     ("encoded_once",): "Each picture is encoded once, and not at all if its features are cached.",
     ("clock", "accounted"): "The stages' times cover the whole run, and two clocks agree.",
     ("stage3",): "Stage 3 timed by the probe takes as long as stage 3 alone.",

@@ -151,9 +151,7 @@ class SampleChecks:
     def refused(self, check: str) -> CheckFinding | None:
         """The finding of a check about something that the model does not offer, else None."""
         needs = CHECKS[check].needs
-        reasons = {str(way): why for way, why in self.adapter.refuses.items()}
-        why = reasons.get("decoupled") if needs == "prefix" else None
-        why = why or reasons.get(needs)
+        why = {str(way): why for way, why in self.adapter.refuses.items()}.get(needs)
         return CheckFinding("refused", why) if why else None
 
     def doing(self, what: str) -> None:
@@ -224,7 +222,7 @@ class SampleChecks:
         subject = self.subject
         config = replace(subject.brief, temperature=0.8, top_p=0.95, seed=1)
         plain = subject.plain(config)
-        drawn = ("hooked", "decoupled", "features", "reused")
+        drawn = ("hooked", "decoupled", "features")
         pairs = [(plain, getattr(subject, way)(config)) for way in drawn if way in subject.ways]
         finding, worst = checks.finding(pairs, self.rounding, self.pieces)
         if worst.result == "EXACT" or not 0 < worst.logit_difference <= self.rounding:
@@ -321,7 +319,6 @@ STEPS: dict[str, tuple[str, Callable[[SampleChecks], CheckFinding]]] = {
     "equal_hooked": ("", lambda c: c.equal("hooked")),
     "equal_decoupled": ("", lambda c: c.equal("decoupled", "computed")),
     "equal_features": ("", lambda c: c.equal("features")),
-    "equal_prefix": ("", lambda c: checks.prefix(c.equal("reused"), c.answers["reused"])),
     "equal_sampled": ("sampling with one seed", SampleChecks.sampled),
     "ends": ("", lambda c: checks.ends(c.answers, c.adapter.eos_ids)),
     "greedy": ("", lambda c: checks.greedy(c.answers.values())),

@@ -116,7 +116,7 @@ def runs(subject: Subject, folder: Path) -> tuple[list[WorkLog], Contents]:
         sample = copy_of(subject.adapter.kind, "work", paths)
         request = replace(subject.run_request(brief, "refresh"), sample=sample)
         with watched(subject.adapter, log):
-            single_run.run(subject.adapter, request, subject.cache, log, None)
+            single_run.run(subject.adapter, request, subject.cache, log)
         logs.append(log)
     return logs, contents
 

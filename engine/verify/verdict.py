@@ -58,8 +58,6 @@ CHECKS: dict[str, Check] = {
     "equal_features": Check("Features = plain",
         "Does generate() on the features, without pixels, give the same tokens?",
         needs="decoupled"),
-    "equal_prefix": Check("Prefix = plain",
-        "Does an answer that continues from a cached prefix have the same tokens?", needs="prefix"),
     "equal_sampled": Check("Equal with sampling",
         "Do all ways draw the same tokens with the same seed?", may_stay_open=True),
     "settings": Check("Sampling settings",

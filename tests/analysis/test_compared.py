@@ -9,7 +9,7 @@ import pytest
 from engine.analysis import compared
 from engine.analysis.compared import ComparedModel, RunRange
 from engine.types import RunResult
-from tests.ui.answers import CACHED, result, reused
+from tests.ui.answers import CACHED, result
 
 
 def test_the_median_and_the_range_of_several_runs() -> None:
@@ -108,7 +108,6 @@ def test_the_times_without_cache() -> None:
     found = compared.uncached_times(model(result(vision=CACHED)))
     assert found is not None and sum(found.values()) == pytest.approx(175)
     assert compared.uncached_times(model(result())) is None
-    assert compared.uncached_times(model(reused())) is None  # decode's time is not known
 
 
 def test_segments_of_another_order_lie_end_to_end() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from engine.analysis.compared import ComparedModel, RunVerdict, verdict
 from engine.machine.load import MachineLoad
-from engine.types import DecodeConfig, PrefixUse, RunResult, Sample, Source, Span
+from engine.types import DecodeConfig, RunResult, Sample, Source, Span
 from tests.ui.answers import CACHED, result
 
 QUIET = MachineLoad(0.0, 1000.0, 990.0, 2, 1, waited_ms=1.0, others=0.1)
@@ -156,11 +156,6 @@ def test_equal_conditions_name_a_winner_and_what_limits_all_times() -> None:
         "All models read from the cache. Total without cache: One 205 ms, Two 625 ms."
     )
     assert "All runs were cold" in found.notes[1]
-
-
-def test_a_reused_prefix_is_not_compared_with_a_kept_one() -> None:
-    found = judged(run(prefix=PrefixUse("reused", 9)), run(prefix=PrefixUse("kept", 9)))
-    assert found.mixed == ("Cache: prompt prefix reused for One; prompt prefix kept for Two.",)
 
 
 def test_repeats_use_medians_and_name_a_winner_only_without_overlap() -> None:

@@ -1,4 +1,4 @@
-"""Faults of the feature cache, its keys, and of reused prefixes."""
+"""Faults of the feature cache and its keys."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 from engine import media
 from engine.models.adapter import Adapter
-from engine.pipeline import feature_cache, prefix_cache
-from engine.pipeline.prefix_cache import Prefix, Prefixes
+from engine.pipeline import feature_cache
 from tests.faults.fault import Patch, fault
 
 
@@ -85,48 +84,8 @@ def checksum_not_looked_at(patch: Patch) -> None:
     patch.setattr(feature_cache, "_unpack", trusting)
 
 
-def prefix_of_another_order(patch: Patch) -> None:
-    begin = Prefix.begin
-
-    def turned(self: Prefix, config: Any) -> Any:
-        layers = tuple((keys, values.flip(-2)) for keys, values in self.layers)
-        return begin(replace(self, layers=layers), config)
-
-    patch.setattr(Prefix, "begin", turned)
-
-
-def prefix_one_token_too_long(patch: Patch) -> None:
-    cut = prefix_cache.cut
-    patch.setattr(
-        prefix_cache, "cut", lambda past, tokens, took, cold: cut(past, tokens + 1, took, cold)
-    )
-
-
-def prefix_never_reused(patch: Patch) -> None:
-    patch.setattr(Prefixes, "find", lambda self, name: None)
-
-
-def prefix_written_to(patch: Patch) -> None:
-    """The first run that goes on from it leaves its own question there."""
-    begin = Prefix.begin
-
-    def shared(self: Prefix, config: Any) -> Any:
-        past = begin(self, config)
-        for layer, (keys, values) in zip(past.layers, self.layers, strict=True):
-            layer.keys, layer.values = keys, values
-            values[..., -3:, :] = 0
-        return past
-
-    patch.setattr(Prefix, "begin", shared)
-
-
-def prefix_key_forgets_the_features(patch: Patch) -> None:
-    patch.setattr(prefix_cache, "key", lambda adapter, prepared: "the same for all")
-
-
 CACHE = "pipeline/test_feature_cache"
 KEYS = f"{CACHE} pipeline/test_single_run"
-PREFIX = "pipeline/test_prefix_cache pipeline/test_prefix_reuse"
 FAULTS = (
     *(fault(f"key forgets the {name}", "llava", "keys", key_forgets(name), KEYS,
             f"The features' key does not depend on the {name}.", "cache")
@@ -146,14 +105,4 @@ FAULTS = (
           "The key changes with each reading of a file.", "cache"),
     fault("checksum not looked at", "llava", "damage", checksum_not_looked_at, CACHE,
           "A damaged value of the cache is used.", "cache"),
-    fault("prefix of another order", "llava", "equal_prefix", prefix_of_another_order, PREFIX,
-          "A prefix's values stand at other places than its keys.", "prefix"),
-    fault("prefix a token too long", "eventgpt", "equal_prefix counted", prefix_one_token_too_long,
-          PREFIX, "A kept prefix holds the first word of another question.", "prefix"),
-    fault("prefix never reused", "llava", "equal_prefix", prefix_never_reused, PREFIX,
-          "No prefix is ever found.", "prefix"),
-    fault("prefix written to", "video_llava", "equal_prefix", prefix_written_to, PREFIX,
-          "A run writes into the kept prefix.", "prefix"),
-    fault("prefix key forgets", "llava", "keys", prefix_key_forgets_the_features, PREFIX,
-          "All prefixes have one key.", "prefix"),
 )  # fmt: skip

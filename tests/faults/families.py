@@ -23,17 +23,15 @@ def embeddings_instead_of_encoder_outputs(patch: Patch) -> None:
     """The older way: rows scattered into the prompt's embeddings, and no input_ids."""
     prefill = WholeModel.prefill
 
-    def embedded(self: Any, prompt: Any, past: Any) -> Any:
+    def embedded(self: Any, prompt: Any) -> Any:
         values = dict(prompt.values)
-        ids, given = values.pop("input_ids"), values.pop("mm_encoder_outputs", None)
-        if given is None:
-            return prefill(self, prompt, past)
+        ids, given = values.pop("input_ids"), values.pop("mm_encoder_outputs")
         words = self.model.get_input_embeddings()(ids)
         rows = torch.cat([*given["image"].pooler_output]).to(words.dtype)
         places = (ids == self.model.config.image_token_id)[..., None]
         kept = {name: values[name] for name in ("logits_to_keep",) if name in values}
         embeds = words.masked_scatter(places, rows)
-        return prefill(self, ModelInputs({"inputs_embeds": embeds, **kept}), past)
+        return prefill(self, ModelInputs({"inputs_embeds": embeds, **kept}))
 
     patch.setattr(WholeModel, "prefill", embedded)
 
@@ -64,25 +62,12 @@ def rope_deltas_of_another_prompt(patch: Patch) -> None:
     """As if an answer to another prompt were computed between the prefill and the first step."""
     prefill = WholeModel.prefill
 
-    def disturbed(self: Any, prompt: Any, past: Any) -> Any:
-        found = prefill(self, prompt, past)
+    def disturbed(self: Any, prompt: Any) -> Any:
+        found = prefill(self, prompt)
         self.model.base_model.rope_deltas = self.model.base_model.rope_deltas - 7
         return found
 
     patch.setattr(WholeModel, "prefill", disturbed)
-
-
-def question_at_text_positions(patch: Patch) -> None:
-    """A reused prefix is followed as if each visual token before had a position of its own."""
-    embed = TransformersAdapter.embed_question
-
-    def without(self: Any, prepared: Any) -> ModelInputs:
-        values = dict(embed(self, prepared).values)
-        values.pop("position_ids", None)
-        self.model.base_model.rope_deltas = torch.zeros_like(self.model.base_model.rope_deltas)
-        return ModelInputs(values)
-
-    patch.setattr(TransformersAdapter, "embed_question", without)
 
 
 def images_in_another_order(patch: Patch) -> None:
@@ -180,9 +165,6 @@ FAULTS = (
     fault("rope deltas of another prompt", "qwen2_5_vl", "equal_decoupled",
           rope_deltas_of_another_prompt, TESTS,
           "The steps of a Qwen use the positions that another prompt left.", "families"),
-    fault("question at text positions", "qwen2_5_vl", "equal_prefix", question_at_text_positions,
-          TESTS, "After a reused prefix a Qwen counts each visual token as a position.",
-          "families"),
     fault("images in another order", "qwen2_5_vl", "pixels", images_in_another_order, TESTS,
           "A sample's pictures are shown in reverse order.", "families"),
     fault("one image instead of all", "smolvlm", "pixels", one_image_instead_of_all, TESTS,

@@ -22,7 +22,6 @@ from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, single_run
 from engine.pipeline.draft_loop import ModelDrafter, PromptLookup
 from engine.pipeline.feature_cache import FeatureCache
-from engine.pipeline.prefix_cache import Prefixes
 from engine.types import DecodeConfig, Prepared, RunRequest, Sample
 from engine.verify import runner
 from engine.verify.verdict import Verdict, VerifyRequest
@@ -76,10 +75,10 @@ def own_answer(adapter: Adapter, sample: Sample, tokens: int = GREEDY.max_new_to
 
 def go(adapter: Adapter, sample: Sample, **more: Any) -> list[int]:
     config = more.pop("decode", GREEDY)
-    kept = more.pop("kept", None)
-    more = {"cache": "use" if kept else "off"} | more
-    request = RunRequest(sample, adapter.info.name, QUESTION, decode=config, **more)
-    return list(single_run.run(adapter, request, None, kept=kept).generation.token_ids)
+    request = RunRequest(
+        sample, adapter.info.name, QUESTION, decode=config, **{"cache": "off"} | more
+    )
+    return list(single_run.run(adapter, request, None).generation.token_ids)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -108,7 +107,7 @@ def test_the_settings_change_answers(model: Callable[..., Adapter], sample: Samp
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_compiled_reused_and_batched_answers_are_too(
+def test_compiled_and_batched_answers_are_too(
     family: str,
     model: Callable[..., Adapter],
     sample: Sample,
@@ -122,12 +121,9 @@ def test_compiled_reused_and_batched_answers_are_too(
     wanted = [own_answer(adapter, one) for one in (sample, other)]
     fast = replace(GREEDY, backend="compiled")
     assert [go(adapter, one, decode=fast) for one in (sample, other)] == wanted
-    kept, name = Prefixes(64), adapter.info.name
-    first = RunRequest(sample, name, "Why?", decode=GREEDY, prefix=True)
-    single_run.run(adapter, first, None, kept=kept)
-    assert go(adapter, sample, prefix=True, kept=kept) == wanted[0]
     requests = [
-        RunRequest(one, name, QUESTION, decode=GREEDY, cache="off") for one in (sample, other)
+        RunRequest(one, adapter.info.name, QUESTION, decode=GREEDY, cache="off")
+        for one in (sample, other)
     ]
     results = batch_run.run(adapter, requests, FeatureCache(tmp_path / "features", 64))
     found = [list(one.generation.token_ids) for one in results if not isinstance(one, str)]
@@ -235,7 +231,7 @@ def verified(
         registry.unload(entry)
 
 
-EQUAL = ("equal_hooked", "equal_decoupled", "equal_features", "equal_prefix", "greedy")
+EQUAL = ("equal_hooked", "equal_decoupled", "equal_features", "greedy")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -87,7 +87,7 @@ def test_results_carry_the_card(tiny_models: Path, sample: Sample) -> None:
     side = {"image_size": tiny.SIZE, "patch_size": tiny.PATCH}
     for item in registry.entries():
         adapter = registry.load(item)
-        request = RunRequest(sample, item.name, "Why?", DecodeConfig(max_new_tokens=3))
+        request = RunRequest(sample, item.name, "Why?", decode=DecodeConfig(max_new_tokens=3))
         row = ResultRow.from_result(single_run.run(adapter, request, None))
         card = row.identity
         assert card["tower"] == {"hidden": 16, "layers": 3, "heads": 2, **side}

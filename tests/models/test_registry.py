@@ -13,7 +13,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from engine.errors import ModelUnavailable, SettingsError, UnknownModel
-from engine.machine import device, memory
+from engine.machine import device
 from engine.models import checkpoint, checkpoint_files, registry
 from engine.types import Sample
 from tests.models.conftest import entry_for
@@ -76,7 +76,6 @@ def test_no_memory_is_said_with_figures(tiny_models: Path, monkeypatch: pytest.M
     entry = entry_for(tiny_models / "llava", "llava")
     monkeypatch.setattr(device, "free_bytes", lambda: 1000)
     monkeypatch.setattr(registry, "resident_bytes", lambda: {})
-    monkeypatch.setattr(memory, "reserved_bytes", lambda: 0)
     reason = registry.unavailable(entry) or ""
     assert "KiB for its weights" in reason and "1000 bytes are free on cpu" in reason
 

@@ -19,9 +19,8 @@ from engine.models import auto_processor, registry
 from engine.models.transformers_adapter import TransformersAdapter
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
-from engine.pipeline.prefix_cache import Prefixes
 from engine.types import DecodeConfig, Features, Media, Prepared, RunRequest, RunResult, Sample
-from tests.conftest import make_sample, shaped_sample
+from tests.conftest import shaped_sample
 
 pytestmark = pytest.mark.slow
 QUESTION, LONGER = "What is it?", "What is on the left of the road, and is it dark or light there?"
@@ -100,9 +99,9 @@ def first_logits(
 def run(
     adapter: TransformersAdapter, sample: Sample, question: str = QUESTION, **options: Any
 ) -> RunResult:
-    kept, config = options.pop("kept", None), options.pop("decode", GREEDY)
+    config = options.pop("decode", GREEDY)
     request = RunRequest(sample, adapter.info.name, question, decode=config, **options)
-    return single_run.run(adapter, request, None, None, kept)
+    return single_run.run(adapter, request, None)
 
 
 @pytest.mark.parametrize(
@@ -279,18 +278,6 @@ def test_a_model_without_the_seam_runs_hooked_and_says_so(load: Load, sample: Sa
     assert not any("hooked mode" in note for note in run(load("qwen2_5_vl"), sample).notes)
 
 
-def test_a_prefix_that_sees_the_question_is_refused(load: Load, sample: Sample) -> None:
-    kept = Prefixes(64)
-    found = run(load("paligemma"), sample, prefix=True, kept=kept)
-    assert found.prefix is None and len(kept) == 0
-    why = (
-        "The whole prompt is read again: the pictures' tokens of paligemma attend to the question."
-    )
-    assert why in found.notes
-    other = run(load("qwen2_5_vl"), sample, prefix=True, kept=kept)
-    assert other.prefix is not None and other.prefix.state == "kept" and why not in other.notes
-
-
 def test_the_compiled_step_is_refused_by_a_note(load: Load, sample: Sample) -> None:
     adapter = load("qwen2_5_vl")
     asked = replace(GREEDY, backend="compiled")
@@ -342,29 +329,3 @@ def test_a_copy_with_another_image_processor_has_other_keys(load: Load, sample: 
     found = made.preprocess(shown(adapter, sample, 2), QUESTION)
     assert made.feature_spec(found) != adapter.feature_spec(prepared)
     assert adapter.remade(adapter.info).processor_digest() == adapter.processor_digest()
-
-
-@pytest.mark.parametrize("stale", [False, True], ids=["own deltas", "stale deltas"])
-def test_a_reused_prefix_has_the_rope_deltas_of_its_own_prompt(
-    stale: bool, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The model keeps the deltas of the last prompt; with those of another the answer is wrong."""
-    adapter, kept, sample = load("qwen2_5_vl"), Prefixes(64), make_sample(tmp_path / "sample")
-    wanted = run(adapter, sample, LONGER).generation.token_ids
-    first = run(adapter, sample, prefix=True, kept=kept)
-    assert first.prefix is not None and first.prefix.state == "kept"
-    fewer = make_sample(tmp_path / "fewer", 9)
-    run(adapter, replace(fewer, event_images=fewer.event_images[:1]), LONGER)
-    if stale:
-        left = adapter.model.base_model.rope_deltas.clone()
-        sets = adapter.embed_question
-
-        def forgets(prepared: Prepared) -> Any:
-            found = sets(prepared)
-            adapter.model.base_model.rope_deltas = left
-            return found
-
-        monkeypatch.setattr(adapter, "embed_question", forgets)
-    found = run(adapter, sample, LONGER, prefix=True, kept=kept)
-    assert found.prefix is not None and found.prefix.state == "reused"
-    assert (found.generation.token_ids != wanted) is stale

@@ -34,7 +34,6 @@ from engine.types import DecodeConfig, Doing, RunRequest, Sample
 from tests.conftest import picture
 from tests.media import clips
 from tests.pages.conftest import Open
-from ui.charts import run_bars
 from ui.compare import shown_inputs
 from ui.widgets import dataset_picker, followed_runs, preparation, uploads
 
@@ -553,33 +552,6 @@ def test_runs_that_nobody_looks_at_say_why_they_stopped(app: Open) -> None:
     job = RunJob(patience_s=0.0, request=first.request)
     job.work()
     assert job.state == "cancelled" and "no page had shown this run for 0 s" in job.error
-
-
-def test_a_second_question_goes_on_from_the_first_and_says_so(app: Open) -> None:
-    at = press_run(app(**SHORT, prefix="true"))
-    assert sum("are kept for another question" in words for words in texts(at)) == 3
-    assert "prefix reused" not in badges(at)
-    at.text_area(key="compare_question").set_value("What else is there?")
-    at = press_run(at)
-    assert badges(at).count("prefix reused: prefill") == 3 and "from cache" not in badges(at)
-    assert sum("tokens of the prompt were reused from memory" in words for words in texts(at)) == 3
-    cells = at.table[0].value
-    for stage in ("preprocess", "vision", "decode", "decode: prefill"):
-        assert (
-            cells.loc[stage].str.contains("reused from memory (computing time", regex=False).all()
-        )
-        unknown = cells.loc[stage].str.contains("computing time unknown", regex=False)
-        assert unknown.all() if stage.startswith("decode") else not unknown.any()
-    assert (cells.loc[run_bars.ORIGINAL] == "unknown").all()
-    assert cells.loc["load"].str.contains("measured").all()
-    assert all(view.result.prefix.state == "reused" for view in results(at))
-
-
-def test_the_prefix_switch_needs_a_used_cache(app: Open) -> None:
-    at = press_run(app(**SHORT, prefix="true", cache="Off"))
-    assert at.toggle(key="compare_prefix").disabled
-    assert [view.state for view in results(at)] == ["done"] * 3
-    assert all(view.result.prefix is None for view in results(at))
 
 
 def drafting_of(at: AppTest) -> DraftJob:

@@ -17,7 +17,6 @@ from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, letter_scores, single_run
 from engine.pipeline.feature_cache import FeatureCache
-from engine.pipeline.prefix_cache import Prefixes
 from engine.pipeline.watcher import Watcher
 from engine.prompts import choice_question
 from engine.storage.result_rows import ResultRow
@@ -191,20 +190,13 @@ def test_rules_temperature_and_length_do_not_apply(tiny_models: Path, tmp_path: 
         assert found.letter_logprobs == pytest.approx(plain, abs=1e-4)
 
 
-def test_the_caches_stay_as_they_are(tiny_models: Path, tmp_path: Path, cache_dir: Path) -> None:
+def test_the_cache_stays_as_it_is(tiny_models: Path, tmp_path: Path, cache_dir: Path) -> None:
     adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
-    cache, kept = FeatureCache(cache_dir / "features", 64), Prefixes(64)
-    first = single_run.run(
-        adapter, request(adapter, sample, cache="use", prefix=True), cache, None, kept
+    cache = FeatureCache(cache_dir / "features", 64)
+    first, cached = (
+        single_run.run(adapter, request(adapter, sample, cache="use"), cache) for _ in range(2)
     )
-    again = single_run.run(
-        adapter, request(adapter, sample, cache="use", prefix=True), cache, None, kept
-    )
-    assert first.prefix is not None and first.prefix.state == "kept"
-    assert again.prefix is not None and again.prefix.state == "reused"
-    assert cache.state().entries == len(kept) == 1
-    assert again.letter_logprobs == pytest.approx(first.letter_logprobs, abs=1e-4)
-    cached = single_run.run(adapter, request(adapter, sample, cache="use"), cache)
+    assert cache.state().entries == 1
     assert cached.cached and cached.letter_logprobs == first.letter_logprobs
 
 

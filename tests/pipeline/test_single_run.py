@@ -172,7 +172,7 @@ def test_the_cache_is_open_before_the_clock_starts(
     opened, started = FeatureCache.prepare, run_stages.Timeline.__init__
     monkeypatch.setattr(FeatureCache, "prepare", lambda s: (order.append("open"), opened(s)))
     monkeypatch.setattr(
-        run_stages.Timeline, "__init__", lambda s, d: (order.append("clock"), started(s, d))[1]
+        run_stages.Timeline, "__init__", lambda *a: (order.append("clock"), started(*a))[1]
     )
     go(adapter, sample, cache)
     assert order == ["open", "clock"]

@@ -21,7 +21,6 @@ from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, single_run
 from engine.pipeline.feature_cache import FeatureCache
-from engine.pipeline.prefix_cache import Prefix, Prefixes
 from engine.pipeline.watcher import DraftWatcher
 from engine.types import DecodeConfig, RunRequest, RunResult, Sample
 from tests.pretended.conftest import FAMILIES, GENERIC, Load
@@ -64,15 +63,6 @@ def cached(adapter: Adapter, samples: list[Sample], folder: Path) -> Answers:
     return ids(first, second)
 
 
-def prefix(adapter: Adapter, samples: list[Sample], folder: Path) -> Answers:
-    kept, found = Prefixes(64), []
-    for question in (QUESTION, "Why does the car slow down?"):
-        request = ask(adapter, samples[0], question, cache="use", prefix=True)
-        found.append(single_run.run(adapter, request, None, None, kept))
-    assert [one.prefix.state for one in found if one.prefix] == ["kept", "reused"]
-    return ids(*found)
-
-
 def batch(decode: DecodeConfig) -> Callable[[Adapter, list[Sample], Path], Answers]:
     def way(adapter: Adapter, samples: list[Sample], folder: Path) -> Answers:
         questions = ("Why?", QUESTION, "Is it there, or is it not?")
@@ -100,7 +90,6 @@ WAYS: dict[str, Callable[[Adapter, list[Sample], Path], Answers]] = {
     "hooked": single(mode="hooked"),
     "hooked sampled": single(mode="hooked", decode=SAMPLED),
     "cached": cached,
-    "prefix": prefix,
     "batch": batch(GREEDY),
     "batch sampled": batch(SAMPLED),
     "compiled": single(decode=replace(GREEDY, backend="compiled")),
@@ -108,7 +97,7 @@ WAYS: dict[str, Callable[[Adapter, list[Sample], Path], Answers]] = {
     "drafted": drafted,
 }
 _LLAMA = ("batch", "batch sampled", "compiled", "compiled sampled", "drafted")
-REFUSED = {"qwen2_5_vl": _LLAMA, "llava_next": ("prefix", *_LLAMA)}
+REFUSED = {"qwen2_5_vl": _LLAMA, "llava_next": _LLAMA}
 CASES = [
     (family, way)
     for family in (*FAMILIES, *GENERIC)
@@ -164,22 +153,11 @@ def features_stay_on_the_cpu(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FeatureCache, "read", stays)
 
 
-def prefix_stays_on_the_cpu(patch: pytest.MonkeyPatch) -> None:
-    begin = Prefix.begin
-
-    def stays(self: Prefix, config: Any) -> Any:
-        layers = tuple((keys.cpu(), values.cpu()) for keys, values in self.layers)
-        return begin(replace(self, layers=layers), config)
-
-    patch.setattr(Prefix, "begin", stays)
-
-
 FAULTS = {
     "decoupled": forget(decode),
     "sampled": forget(adapters),  # the prompt's ids
     "hooked": forget(decode),
     "cached": features_stay_on_the_cpu,
-    "prefix": prefix_stays_on_the_cpu,
     "batch": forget(batched),
     "drafted": forget(draft_loop),
 }

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from engine.types import (
     Generation,
     Mode,
     ModelInfo,
-    PrefixUse,
     RunRequest,
     RunResult,
     Sample,
@@ -51,12 +48,3 @@ def result(
 
 
 CACHED: tuple[float, Source, float | None] = (2.0, "cached", 40.0)
-
-
-def reused() -> RunResult:
-    """A run that went on from a prefix: preprocess and vision took 20 and 40 ms once."""
-    one = result(vision=CACHED)
-    told = {"preprocess": 50.0, "vision": 40.0, "decode": None, "decode.prefill": None}
-    spans = [replace(span, source="cached", original_ms=told[span.name])
-             if span.name in told else span for span in one.spans]  # fmt: skip
-    return replace(one, spans=tuple(spans), prefix=PrefixUse("reused", 9))

@@ -17,13 +17,12 @@ from engine.types import (
     DecodeConfig,
     Generation,
     ModelInfo,
-    PrefixUse,
     RunRequest,
     RunResult,
     Sample,
     TensorSpec,
 )
-from engine.verify import certificates, coverage
+from engine.verify import certificates
 from engine.verify.certificates import UnusableFile
 from engine.verify.verdict import (
     CHECKS,
@@ -210,14 +209,6 @@ def test_several_gaps_are_listed_together_and_a_forced_answer_extends_the_length
     monkeypatch.setitem(REACHED, "long", {"new_tokens": 272, "positions": 372})
     certificates.store(certificate())
     assert standing(**far).state == "verified"
-
-
-def test_a_reused_prefix_needs_a_check_that_passed() -> None:
-    reused = {"prefix": PrefixUse("reused", 9)}
-    certificates.store(certificate())
-    assert standing(**reused).state == "verified"
-    rows = [row for row in certificates.verdicts_in(certificate()) if row.check != "equal_prefix"]
-    assert [*coverage.missing(coverage.of(rows), result(**reused))] == ["reused prefix"]  # type: ignore[arg-type]
 
 
 def test_another_checkpoint_is_unverified() -> None:

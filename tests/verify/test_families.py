@@ -5,8 +5,6 @@ What these tests find equal is what families.py calls proved; nothing else is of
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -39,9 +37,6 @@ pytestmark = pytest.mark.slow
 PICTURES, TOKENS = 3, 12
 SEAM = tuple(one for one in FAMILIES if one not in families.HOOKED_ONLY)
 NO_SEAM = tuple(one for one in FAMILIES if one not in SEAM)
-PREFIX = tuple(one for one in FAMILIES if one in families.PREFIX_PROVED)
-# Layers with a window forget tokens, so a prefix cannot be cut from their cache.
-WINDOWS = ("llava_next", "idefics2", "aya_vision")
 DTYPES = {"float32": ("EXACT",), "bfloat16": ("EXACT", "NUMERIC TIE")}
 NOISE = {"float32": 1e-4, "bfloat16": 0.05}  # rounding is a small share of the largest logit
 Models = Callable[..., str]
@@ -185,7 +180,6 @@ def test_the_ways_are_those_that_the_table_names(
     with asked(models(family), tmp_path) as a:
         refuses = a.adapter.refuses
         assert ("decoupled" not in refuses) is (family not in families.HOOKED_ONLY)
-        assert ("prefix" not in refuses) is (family in PREFIX and family not in WINDOWS)
         left = {way for way, needs in WAYS.items() if not refuses.keys() & set(needs)}
         assert set(a.subject.ways) == left >= {"plain", "hooked"}
         if family in OWN:
@@ -268,56 +262,10 @@ def test_features_are_encoded_once_and_then_read(
         assert spans["vision"] == "cached" and spans["decode"] == "measured"
 
 
-@pytest.mark.parametrize("family", [one for one in PREFIX if one not in WINDOWS])
-def test_a_prefix_is_continued_where_it_is_allowed(
-    family: str, models: Models, tmp_path: Path
-) -> None:
-    with asked(models(family), tmp_path) as a:
-        reused = a.answer("reused")
-        assert reused.result is not None and reused.result.prefix is not None
-        assert reused.result.prefix.state == "reused"
-        assert reused.embeds.shape[1] < a.plain.context - reused.result.prefix.tokens + 1
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("family", WINDOWS)
-def test_without_windows_a_prefix_is_equal_too(
-    family: str,
-    dtype: str,
-    models: Models,
-    family_folder: Callable[[str], Path],
-    tmp_path: Path,
-) -> None:
-    folder = Path(shutil.copytree(family_folder(family), tmp_path / family))
-    config = json.loads((folder / "config.json").read_text())
-    text = config["text_config"]
-    if text.get("layer_types"):
-        text["layer_types"] = ["full_attention"] * len(text["layer_types"])
-    else:
-        text["sliding_window"] = None
-    (folder / "config.json").write_text(json.dumps(config))
-    name = models(family, f'dtype = "{dtype}"\n', folder)
-    with asked(name, tmp_path) as a:
-        assert "prefix" not in a.adapter.refuses
-        compared = a.compared("reused")
-        assert compared.result in DTYPES[dtype], compared.sentence
-
-
-def test_a_prefix_of_paligemma_would_not_be_equal(
-    models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The control of the refusal: its pictures' tokens attend to the question."""
-    with asked(models("paligemma"), tmp_path) as a:
-        assert "prefix" in a.adapter.refuses
-        monkeypatch.setattr(a.adapter, "refuses", {})
-        assert a.compared("reused").result in ("DRIFT", "MISMATCH")
-
-
 @pytest.mark.parametrize(
     ("family", "refused"),
-    [("qwen2_5_vl", {"batch"}), ("paligemma", {"batch", "prefix"}),
-     ("mllama", {"batch", "prefix", "decoupled"})],
-)  # fmt: skip
+    [("qwen2_5_vl", {"batch"}), ("paligemma", {"batch"}), ("mllama", {"batch", "decoupled"})],
+)
 def test_a_whole_verification_finds_no_fault(
     family: str,
     refused: set[str],

@@ -81,7 +81,7 @@ def test_a_verified_model_says_what_was_proved_and_where_that_ends() -> None:
     assert tuple(shared) == ALWAYS
     for part in ("these 2 samples", "this question", "float32", "cpu (x86_64)"):
         assert part in limits
-    for part in ("272 tokens", "372 positions", "natural end", "batches of up to 4", "prefixes"):
+    for part in ("272 tokens", "372 positions", "natural end", "batches of up to 4"):
         assert part in covered
 
 

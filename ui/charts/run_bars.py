@@ -17,7 +17,7 @@ from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.metrics import BY_NAME
 from engine.jobs.run_job import GENERATE
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS, UNACCOUNTED, family_colour
-from engine.types import STAGES, RunResult, Span
+from engine.types import STAGES, Span
 from ui.widgets.text import escape as escaped
 from ui.widgets.text import ms
 
@@ -46,7 +46,6 @@ DECODE_ROWS = {f"decode.{name}": BY_NAME[name].label for name in ("prefill", "st
 MISSING = "not measured"
 UNKNOWN = "unknown"
 THIS_RUN, ORIGINAL = BY_NAME["total"].label, BY_NAME["uncached_total"].label
-REUSED = "prompt prefix reused from memory"
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,8 @@ def finished(model: ComparedModel) -> RunBar:
     details = ["cancelled"] if model.last.generation.stop == "cancelled" else []
     details += [f"median of {total.runs:,}"] if several else []
     if model.last.cached:
-        known = model.time("uncached_total") if model.last.uncached_total_ms is not None else None
-        details.append(f"{ms(known.median) if known else 'unknown'} without cache")
+        whole = model.time("uncached_total")
+        details.append(f"{ms(whole.median if whole else None)} without cache")
     return RunBar(
         label,
         model.family,
@@ -225,9 +224,8 @@ def _column(model: ComparedModel) -> dict[str, str]:
     cells[UNACCOUNTED] = _time(model.time("unaccounted"))
     cells[THIS_RUN] = _time(model.time("total"))
     cells[ORIGINAL] = "no cached stage"
-    if model.last.cached:  # not known if a prefix was reused
-        known = model.last.uncached_total_ms is not None
-        cells[ORIGINAL] = _time(model.time("uncached_total")) if known else UNKNOWN
+    if model.last.cached:
+        cells[ORIGINAL] = _time(model.time("uncached_total"))
     return cells
 
 
@@ -240,20 +238,11 @@ def _time(spread: RunRange | None) -> str:
     return f"{ms(spread.median)} ({ms(spread.low)} to {ms(spread.high)}, n = {spread.runs:,})"
 
 
-def source_words(result: RunResult, span: Span) -> str:
-    """The source of a stage's time; a reused prefix comes from memory, not from the cache."""
-    use = result.prefix
-    if span.source == "cached" and use is not None and use.state == "reused":
-        return REUSED
-    return SOURCE_WORDS[span.source]
-
-
 def _cell(model: ComparedModel, name: str) -> str:
     span, spread = model.last.span(name), model.time(name)
     if span is None or spread is None:
         return MISSING
-    words = f"{_time(spread)}, {source_words(model.last, span)}"
+    words = f"{_time(spread)}, {SOURCE_WORDS[span.source]}"
     if span.source != "cached":
         return words
-    took = UNKNOWN if span.original_ms is None else ms(span.original_ms)
-    return f"{words} (computing time {took})"
+    return f"{words} (computing time {ms(span.original_ms)})"

@@ -16,7 +16,7 @@ from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from engine.palette import TONES
 from engine.prompts import OFF_SCRIPT
-from engine.report.answer_part import STOPS, prefix_words
+from engine.report.answer_part import STOPS
 from engine.storage.result_rows import ResultRow
 from engine.verify import certificates
 from ui.compare import card_figures, explain_panel, shown_inputs, trust_badges
@@ -171,7 +171,7 @@ def _trust(slot: CardSlot, model: ComparedModel) -> None:
     with slot["notes"].container():
         if result.off_script:
             notices.notice(OFF_SCRIPT, f"off_script_{result.model.name}")
-        found = (STOPS[result.generation.stop], prefix_words(result.prefix), *result.notes)
+        found = (STOPS[result.generation.stop], *result.notes)
         for number, note in enumerate(filter(None, found)):
             notices.small(note, f"note_{result.model.name}_{number}")
 

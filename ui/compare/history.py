@@ -29,7 +29,7 @@ MOST = 20
 # Widgets whose values belong to a question; a file cannot be put back.
 INPUTS = (
     *(link_of("compare", name) for name in OFFERED),
-    *("compare_sample_tokens", "compare_split_parts", "compare_prefix", "compare_repeat"),
+    *("compare_sample_tokens", "compare_split_parts", "compare_repeat"),
     *("compare_source", "compare_root", "compare_sample", "compare_models"),
     *("compare_question", "compare_pictures"),
 )

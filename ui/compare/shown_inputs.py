@@ -12,14 +12,12 @@ from engine.types import OPTIONS, TITLES, RunOptions, RunRequest, Sample, pixels
 from ui.widgets import contact_sheets
 from ui.widgets.text import name_of
 
-PREFIX_WORDS = {False: "prompt prefix reuse off", True: "prompt prefix reuse on"}
 RUN = "compare_run_changed"
 
 
-def settings(options: RunOptions, prefix: bool = False) -> dict[str, str]:
+def settings(options: RunOptions) -> dict[str, str]:
     """Every setting's name and its value in words."""
-    found = {TITLES[name]: words for name, words in options.settings.items()}
-    return found | {"Prompt prefix": PREFIX_WORDS[prefix]}
+    return {TITLES[name]: words for name, words in options.settings.items()}
 
 
 DEFAULTS = settings(RunOptions())
@@ -27,7 +25,7 @@ DEFAULTS = settings(RunOptions())
 
 def changed(request: RunRequest) -> tuple[str, ...]:
     """The settings of a run that are not the default, in words."""
-    found = settings(request, request.prefix)
+    found = settings(request)
     return tuple(words for name, words in found.items() if words != DEFAULTS[name])
 
 
@@ -65,7 +63,7 @@ def chips(words: Sequence[str]) -> None:
 
 def table(requests: Sequence[RunRequest]) -> str:
     """One row per setting: its value, a line per value if the runs differ, and the default."""
-    found = [settings(request, request.prefix) for request in requests]
+    found = [settings(request) for request in requests]
     rows = "".join(
         f'<tr><th class="figures-word" scope="row">{escape(name)}</th>'
         f"<td>{'<br>'.join(escape(one) for one in dict.fromkeys(s[name] for s in found))}</td>"
@@ -99,8 +97,6 @@ def changes(
         for name, described in OPTIONS.items()
         if any(value_of(one, name) != value_of(other, name) for one, other in pairs)
     ]
-    if any(one.prefix != other.prefix for one, other in pairs):
-        found.append("prompt prefix")
     return tuple(found)
 
 

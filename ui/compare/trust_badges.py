@@ -18,11 +18,6 @@ CACHE_HELP = (
     "Stage 3 was not computed in this run: its features were read from disk. The table shows the "
     "total of this run and the total without cache, with the time stage 3 took when computed."
 )
-PREFIX_HELP = (
-    "Stages 2 and 3 and most of the prefill were skipped: the model had already read this sample's "
-    "prompt up to its last visual token. The table shows how long stages 2 and 3 took then. The "
-    "full prefill was not run for this question, so the total without cache is unknown."
-)
 VERIFIED_HELP = (
     "Certificate {} proves that decoupled inference gives the model's own answer, for this "
     "checkpoint, code, device and dtype. {} The Verify page shows what was and was not proved."
@@ -102,11 +97,8 @@ def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Bad
     command = certificates.command(row.model, row.ran, row.pixels)
     words, colour, why = certificate_badge(row.standing, command)
     found: list[Badge] = [(words, colour, why)]
-    reused = row.prefix is not None and row.prefix.state == "reused"
-    if reused and row.prefill:
-        found.append((f"prefix reused: prefill {ms(row.prefill.ms)}", "green", PREFIX_HELP))
     for name, span in (row.batch_spans if row.batch > 1 else row.spans).items():
-        if span is not None and span.source == "cached" and not reused:
+        if span is not None and span.source == "cached":
             words = f"{name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"
             found.append((words, "green", CACHE_HELP))
     busy_ones = [load for load in loads or (row.machine_load,) if load is not None and load.busy]

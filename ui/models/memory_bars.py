@@ -16,11 +16,8 @@ from engine.machine.device import Memory
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.palette import NEUTRAL, family_colour, tones
-from engine.pipeline import prefix_cache
-from engine.pipeline.prefix_cache import Prefixes
 from engine.quoting import gib
 from ui.models import model_actions
-from ui.widgets.text import count
 
 IDLE_S = 3.0  # each refresh uses the CPU that may be timed
 LIVE_S = 1.0
@@ -59,18 +56,6 @@ def _show(entries: Sequence[ModelEntry], drawn: Snapshot) -> None:
                 f"{memory.device}: {memory.label}, {gib(memory.free)} free of {gib(memory.total)}"
             )
             st.html(bar(memory.device, parts(memory, here, entries)))
-    if words := prefix_words(prefix_cache.store()):
-        st.caption(words)
-
-
-def prefix_words(kept: Prefixes) -> str:
-    """The memory that prompt prefixes use, in a sentence; "" if there are none."""
-    if not len(kept):
-        return ""
-    return (
-        f"Other use includes {count(len(kept), 'prompt prefix', 'prompt prefixes')} kept for "
-        f"another question: {gib(kept.bytes)} (at most {gib(kept.limit_bytes)})."
-    )
 
 
 def parts(

@@ -199,7 +199,7 @@ def _ratios(
 
 
 COMPARED = (  # checks that compare the tokens of two answers
-    *("equal_hooked", "equal_decoupled", "equal_features", "equal_prefix"),
+    *("equal_hooked", "equal_decoupled", "equal_features"),
     *("equal_sampled", "equal_batch", "shapes", "long"),
 )
 DRAWN: dict[str, Callable[[Verdict], Iterator[Block]]] = {

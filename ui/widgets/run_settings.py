@@ -34,30 +34,16 @@ REPEATS_HELP = (
     "time. Cold runs do not count, nor do runs that computed what the others read from the cache: "
     "for the time of stage 3, set Feature cache to Off or Refresh."
 )
-PREFIX_HELP = (
-    "Keeps what the model has computed for a sample's prompt, up to the last visual token, in "
-    "memory. A second question about the sample then skips the pictures and most of the prefill. "
-    "Such times are drawn striped and marked as reused. Needs Feature cache: Use, and Mode: "
-    "Decoupled."
-)
 
 
-def pick_run_options() -> tuple[RunOptions, bool, str]:
-    """Draw the widgets of the Compare page; the options, whether prompt prefixes are reused, and
-    what is wrong with a text, or ""."""
-    values, problem, prefix = dict[str, Any](), "", False
+def pick_run_options() -> tuple[RunOptions, str]:
+    """Draw the widgets of the Compare page; the options, and what is wrong with a text, or ""."""
+    values, problem = dict[str, Any](), ""
     for box in BOXES:
         with open_box("compare", box):
             found, wrong = pick_box("compare", box)
-            if box == "pipeline":
-                possible = (found["cache"], found["mode"]) == ("use", "decoupled")
-                chosen = st.toggle(
-                    "Reuse the prompt prefix", key="compare_prefix", bind="query-params",
-                    disabled=not possible, help=PREFIX_HELP,
-                )  # fmt: skip
-                prefix = chosen and possible
         values, problem = values | found, problem or wrong
-    return RunOptions(**arranged(values)), prefix, problem
+    return RunOptions(**arranged(values)), problem
 
 
 def pick_repeats() -> int:

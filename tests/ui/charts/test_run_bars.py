@@ -11,7 +11,7 @@ from engine.analysis import compared
 from engine.analysis.compared import ComparedModel
 from engine.palette import FAMILY_COLOURS, UNACCOUNTED
 from engine.types import RunResult, Span
-from tests.ui.answers import CACHED, result, reused
+from tests.ui.answers import CACHED, result
 from tests.ui.widgets.test_theme import config, contrast
 from ui.charts import run_bars
 
@@ -41,12 +41,6 @@ def test_a_cached_stage_is_as_long_as_its_read_and_a_second_bar_shows_the_run_wi
     assert drawn.count("repeating-linear-gradient") == 1 and drawn.count("run-thin") == 1
     plain = run_bars.html([run_bars.finished(model(result()))])  # control
     assert "repeating-linear-gradient" not in plain and "run-thin" not in plain
-
-
-def test_an_unknown_time_without_cache_is_said_in_words_and_has_no_bar() -> None:
-    bar = run_bars.finished(model(reused()))
-    assert bar.detail == "unknown without cache" and not bar.uncached
-    assert bar.cached == {"preprocess", "vision", "decode", "decode.prefill"}
 
 
 def test_several_runs_are_medians_with_the_range_of_the_totals() -> None:
@@ -128,14 +122,6 @@ def test_colours_stand_out_and_their_text_can_be_read(part: str) -> None:
 
 def rows(*results: RunResult) -> list[ComparedModel]:
     return [ComparedModel(f"Model {item.model.name}", "llava", (item,)) for item in results]
-
-
-def test_a_cold_total_that_nobody_knows_is_said_in_words() -> None:
-    cells = run_bars.table(rows(reused()))["Model one"]
-    assert cells[run_bars.ORIGINAL] == "unknown"
-    assert "(computing time unknown)" in cells["decode"]
-    known = run_bars.table(rows(result(vision=CACHED)))["Model one"]
-    assert not known.str.contains("unknown").any()
 
 
 def test_the_table_names_both_totals_and_every_source() -> None:

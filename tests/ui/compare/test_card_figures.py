@@ -71,8 +71,6 @@ def test_a_run_that_does_not_count_is_named() -> None:
 
 def test_a_cached_total_stands_beside_the_total_without_cache() -> None:
     assert answer_part.notes(model(result(vision=CACHED))) == ["Without cache: 175 ms."]
-    unknown = result(vision=(2.0, "cached", None))
-    assert answer_part.notes(model(unknown)) == ["Without cache: unknown."]
     assert answer_part.notes(model(result())) == []  # control
 
 

@@ -38,7 +38,6 @@ def test_each_changed_setting_is_a_chip() -> None:
         "hooked",
         "fast pixels",
     )
-    assert shown_inputs.changed(replace(USUAL, prefix=True)) == ("prompt prefix reuse on",)
 
 
 def test_settings_that_only_some_runs_have_are_not_shared() -> None:
@@ -84,9 +83,6 @@ def test_each_setting_is_named_once() -> None:
     decode = DecodeConfig(max_new_tokens=9, temperature=0.5)
     chosen = [replace(one, frames="spread", decode=decode) for one in SHOWN]
     assert changes(SHOWN, SAMPLE, chosen) == ("max new tokens", "temperature", "frames")
-    assert changes(SHOWN, SAMPLE, [replace(one, prefix=True) for one in SHOWN]) == (
-        "prompt prefix",
-    )
 
 
 def test_the_sentence_names_a_new_sample() -> None:

@@ -6,11 +6,9 @@ import re
 from dataclasses import replace
 
 import pytest
-import torch
 
 from engine.machine.device import Memory
 from engine.palette import FAMILY_COLOURS
-from engine.pipeline.prefix_cache import Prefix, Prefixes
 from tests.report.test_card_rows import ENTRY
 from ui.models import memory_bars
 
@@ -76,19 +74,3 @@ def test_a_bar_is_to_scale_and_says_itself_in_words() -> None:
 def test_a_bar_of_nothing_does_not_divide_by_it() -> None:
     html = memory_bars.bar(SLY, [memory_bars.BarPart(SLY, 0, "#111")])
     assert "<img" not in html and "width" not in html
-
-
-class Owner:
-    """A model."""
-
-
-def test_nothing_is_said_of_none() -> None:
-    assert memory_bars.prefix_words(Prefixes(1)) == ""
-
-
-def test_their_bytes_and_their_bound_are_said() -> None:
-    store, owner = Prefixes(2), Owner()
-    layer = (torch.zeros(1, 1, 128, 1), torch.zeros(1, 1, 128, 1))
-    store.keep("a", Prefix((layer,), {}, False), owner)
-    said = memory_bars.prefix_words(store)
-    assert "1.0 KiB (at most 2.0 MiB)" in said and "1 prompt prefix kept" in said
