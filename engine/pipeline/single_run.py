@@ -73,9 +73,9 @@ def _answer(
     compiling = adapter.compile_ahead(request)
     with seeded(request.decode.seed, adapter.device):
         state = _Run(adapter, request, cache, watcher, step)  # the clock starts here
-        state.notes += refused
+        state.asked.notes += refused
         if compiling:
-            state.notes.append(COMPILED_BEFORE.format(compiling))
+            state.asked.notes.append(COMPILED_BEFORE.format(compiling))
         loaded = state.load()
         prepared = state.preprocess(loaded)
         if request.mode == "hooked":
@@ -106,7 +106,7 @@ def prepare(cache: FeatureCache | None) -> None:
         cache.prepare()
 
 
-class _Run(StagedRun, Asked):
+class _Run(StagedRun):
     """The state of one run: its clock, its tokens, its notes."""
 
     def __init__(
@@ -117,7 +117,7 @@ class _Run(StagedRun, Asked):
         watcher: Watcher,
         step: CompiledStep | None,
     ) -> None:
-        Asked.__init__(self, adapter, request)
+        self.asked = Asked(adapter, request)
         self.step = step
         self.ids: list[int] = []
         self.token_ms: list[float] = []
@@ -127,41 +127,43 @@ class _Run(StagedRun, Asked):
         self.features: Features | None = None  # of a decoupled run
         self.own_scores: Scores = lambda: None  # of the first token in generate()
         self.first_usage = self.last_usage = UNKNOWN
-        StagedRun.__init__(self, adapter, cache, watcher)  # the clock starts
+        super().__init__(adapter, cache, watcher)  # the clock starts
 
     # stage 1
     def load(self) -> Media:
-        return self._read(self)
+        return self._read(self.asked)
 
     # stage 2
     def preprocess(self, loaded: Media) -> Prepared:
-        return self._prepare(self, loaded)
+        return self._prepare(self.asked, loaded)
 
     # stage 3
     def encode(self, prepared: Prepared) -> Features:
         self._enter("vision")
-        found = self._read_features(prepared) if self.request.cache == "use" else None
+        found = self._read_features(prepared) if self.asked.request.cache == "use" else None
         if found is None:
             with self.timeline.span("vision"):
                 found = self.adapter.encode(prepared)
-            if (cache := self.cache) is not None and self.request.cache != "off":
+            if (cache := self.cache) is not None and self.asked.request.cache != "off":
                 spec, ms = self.adapter.feature_spec(prepared), self.timeline.spans[-1].ms
                 # after the answer, because writing belongs to no stage
                 self.to_store = lambda: cache.write(spec, found, ms, self.cold)
-        self.tensors += feature_specs(found)
+        self.asked.tensors += feature_specs(found)
         self.features = found
         return found
 
     def _read_features(self, prepared: Prepared) -> Features | None:
         start, before = self.timeline.mark()
-        stored = self._cached_features(prepared, self.notes)
+        stored = self._cached_features(prepared, self.asked.notes)
         if stored is None:
             return None
         end, after = self.timeline.settled()  # copies to the device may still be queued
         used = after.since(before)
         self.timeline.add("vision", start, end - start, "cached", stored.encode_ms, used)
         if stored.cold:
-            self.notes.append("The cached features were computed in a model's first (cold) run.")
+            self.asked.notes.append(
+                "The cached features were computed in a model's first (cold) run."
+            )
         return stored.features
 
     # stage 4
@@ -171,13 +173,13 @@ class _Run(StagedRun, Asked):
             start, before = self.timeline.mark()
             prompt = self.adapter.embed(prepared, features)
             if isinstance(prompt, ModelInputs):  # the model embeds its ids
-                self.record("prompt", prompt.values["input_ids"])
+                self.asked.record("prompt", prompt.values["input_ids"])
             else:
-                self.record("embeddings", prompt)
+                self.asked.record("embeddings", prompt)
             _, self.stop = decode.generate(
                 self.adapter.decoder,
                 prompt,
-                self.rules,
+                self.asked.rules,
                 self._token,
                 self.watcher.cancelled,
                 compiled_step,
@@ -187,10 +189,10 @@ class _Run(StagedRun, Asked):
     def _first_scores(self) -> torch.Tensor | None:
         """The scores of the first new token, after the clock: kept, or from one more prefill."""
         adapter = self.adapter
-        if self.request.mode == "hooked":
+        if self.asked.request.mode == "hooked":
             return self.own_scores()
         assert self.features is not None
-        return decode.prefill(adapter.decoder, adapter.embed(self.prepared, self.features))[0]
+        return decode.prefill(adapter.decoder, adapter.embed(self.asked.prepared, self.features))[0]
 
     def _compiled_step(self) -> CompiledStep | None:
         """The compiled step if it was requested and compiles; None for the eager step."""
@@ -199,12 +201,12 @@ class _Run(StagedRun, Asked):
             return None
         start = self.timeline.now()
         if seconds := step.ready(
-            self.prepared.context_tokens + self.rules.config.max_new_tokens
+            self.asked.prepared.context_tokens + self.asked.rules.config.max_new_tokens
         ):  # usually 0
             self.timeline.add("compile", start, seconds * 1000)
-            self.notes.append(COMPILED_WITHIN.format(seconds))
+            self.asked.notes.append(COMPILED_WITHIN.format(seconds))
         if step.failure:
-            self.notes.append(NOT_COMPILED.format(step.failure))
+            self.asked.notes.append(NOT_COMPILED.format(step.failure))
             return None
         self.backend = "compiled"
         return step
@@ -213,9 +215,9 @@ class _Run(StagedRun, Asked):
     def generate(self, prepared: Prepared) -> None:
         self._enter("vision")
         adapter, timeline = self.adapter, self.timeline
-        options = decode.own_options(self.rules, self._token, self.watcher.cancelled)
+        options = decode.own_options(self.asked.rules, self._token, self.watcher.cancelled)
         modules = adapter.vision_modules()
-        with letter_scores.first_scores(adapter.model, self.request) as self.own_scores:
+        with letter_scores.first_scores(adapter.model, self.asked.request) as self.own_scores:
             start, before = timeline.mark()
             with (
                 profiler_range("generate", adapter.device),
@@ -227,11 +229,11 @@ class _Run(StagedRun, Asked):
         timeline.add("vision", start, probe.ms, "hook", used=probe.used)
         timeline.add("decode", rest, end - rest, "derived", used=used)
         self._split_decode(rest, total([before, probe.used]))
-        full = len(self.ids) >= self.rules.config.max_new_tokens
-        ended = bool(self.ids) and self.ids[-1] in self.rules.eos_ids
+        full = len(self.ids) >= self.asked.rules.config.max_new_tokens
+        ended = bool(self.ids) and self.ids[-1] in self.asked.rules.eos_ids
         self.stop = "eos" if ended else "length" if full else "cancelled"
         if adapter.device.type == "mps":
-            self.notes.append(MPS_NOTE)
+            self.asked.notes.append(MPS_NOTE)
 
     def _token(self, token: int) -> None:
         ms = self.timeline.now()
@@ -260,22 +262,22 @@ class _Run(StagedRun, Asked):
             if self.to_store is not None:
                 self.to_store()
         except CacheError as error:
-            self.notes.append(f"{error} The features were not kept.")
+            self.asked.notes.append(f"{error} The features were not kept.")
         letters = LetterLogprobs()
         if self.stop != "cancelled":
-            letters = letter_scores.read(self.adapter, self.request, self._first_scores)
+            letters = letter_scores.read(self.adapter, self.asked.request, self._first_scores)
         generation = Generation(
             token_ids=tuple(self.ids),
             text=self.adapter.text(self.ids),
             stop=self.stop,
-            prompt_tokens=self.prepared.context_tokens,
+            prompt_tokens=self.asked.prepared.context_tokens,
             token_ms=tuple(self.token_ms),
             text_ends=text_ends(
                 partial(self.adapter.tokenizer.decode, skip_special_tokens=True), self.ids
             ),
         )
         return self._result(
-            self,
+            self.asked,
             generation,
             letters,
             spans=tuple(self.timeline.spans),

@@ -57,10 +57,11 @@ def preprocesses_inside_load(patch: Patch) -> None:
 
     def load(self: Any) -> Any:
         with self._stage("load"):
-            found = self.watcher.load(self.request.sample, self.adapter.kind, self.request)
-            given = (found, self.request.prompt, self.request.pixels)
+            request = self.asked.request
+            found = self.watcher.load(request.sample, self.adapter.kind, request)
+            given = (found, request.prompt, request.pixels)
             self.ahead = self.adapter.preprocess(*given)
-        self.shown = found.source
+        self.asked.shown = found.source
         return found
 
     def later(self: Any, found: Any) -> Any:
