@@ -58,8 +58,7 @@ def preprocesses_inside_load(patch: Patch) -> None:
     def load(self: Any) -> Any:
         with self._stage("load"):
             found = self.watcher.load(self.request.sample, self.adapter.kind, self.request)
-            given = (found, self.request.prompt, self.request.pixels)
-            self.ahead = self.adapter.preprocess(*given)
+            self.ahead = self.adapter.preprocess(found, self.request.prompt)
         self.shown = found.source
         return found
 
