@@ -1,4 +1,4 @@
-"""Pictures to pixels: the engine's two settings against the Hugging Face image processors.
+"""Pictures to pixels: the engine against the Hugging Face image processors.
 
 8 pictures of 1440 x 1088 to 224 and 5 of 640 x 480 to 336, for the processor of each family; then
 stages 1 and 2 together: a clip to pixels, decoded whole and processed by the processor, against the
@@ -17,12 +17,10 @@ import numpy as np
 
 from benchmarks import clips, rivals
 from benchmarks.machine import Row, by_turns, main, rows
-from engine.types import PIXELS, Pixels
 
 CASES = ((8, 1440, 1088, 224), (5, 640, 480, 336))
 CLIPS = ((1, 250), (5, 250), (16, 12))
-TARGETS = {"exact": 1.15, "fast": 5.0}
-OTHER, WHOLE = "the image processor", "decoding everything, processor"
+OURS, OTHER, WHOLE = "exact", "the image processor", "decoding everything, processor"
 
 
 def measure(quick: bool) -> list[Row]:
@@ -37,26 +35,20 @@ def measure(quick: bool) -> list[Row]:
         images = pictures(count, width, height)
         for kind in ("CLIP", "Video-LLaVA"):
             plain, call = _processor(kind, side)
-            for setting in PIXELS:
-                ways: dict[str, Callable[[], Any]] = {
-                    setting: partial(plain.pixels, images, setting),
-                    OTHER: partial(call, images),
-                }
-                what = f"pixels {setting}, {count} x {width}x{height} -> {side}, {kind}"
-                found += rows(what, by_turns(ways, rounds), {OTHER: TARGETS[setting]})
+            ways: dict[str, Callable[[], Any]] = {
+                OURS: partial(plain.pixels, images),
+                OTHER: partial(call, images),
+            }
+            what = f"pixels, {count} x {width}x{height} -> {side}, {kind}"
+            found += rows(what, by_turns(ways, rounds), {OTHER: 1.15})
     plain, call = _processor("Video-LLaVA", 224)
     with tempfile.TemporaryDirectory() as folder:
         for seconds, gop in CLIPS[: 1 if quick else None]:
             path = Path(folder) / f"{seconds}_{gop}.mp4"
             clips.write(path, seconds, gop)
             indices = video.choose(seconds * clips.FPS, "arange")
-            for setting in PIXELS:
-                ways = {
-                    setting: partial(_both, plain, path, setting),
-                    WHOLE: partial(_whole, call, path, indices),
-                }
-                what = f"stages 1 and 2, {seconds} s, GOP {gop}, pixels {setting}"
-                found += rows(what, by_turns(ways, rounds))
+            ways = {OURS: partial(_both, plain, path), WHOLE: partial(_whole, call, path, indices)}
+            found += rows(f"stages 1 and 2, {seconds} s, GOP {gop}", by_turns(ways, rounds))
     return found
 
 
@@ -95,10 +87,10 @@ def _whole(call: Callable[[Sequence[Any]], Any], path: Path, indices: Sequence[i
     return call(rivals.whole(path, indices))
 
 
-def _both(plain: Any, path: Path, setting: Pixels) -> Any:
+def _both(plain: Any, path: Path) -> Any:
     from engine.media import video
 
-    return plain.pixels(video.read(path, "arange").images, setting)
+    return plain.pixels(video.read(path, "arange").images)
 
 
 if __name__ == "__main__":

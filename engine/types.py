@@ -47,7 +47,6 @@ CachePolicy = Literal["use", "refresh", "off"]
 Mode = Literal["decoupled", "hooked"]
 Backend = Literal["auto", "eager", "compiled"]  # auto: compiled on CUDA, eager elsewhere
 Ran = Literal["eager", "compiled", "generate"]  # what decoded; generate: the model's own method
-Pixels = Literal["exact", "fast"]
 Extent = Literal["slice", "stream"]
 ChoiceForm = Literal["letters", "words"]
 StageName = Literal["load", "preprocess", "vision", "decode"]
@@ -56,7 +55,6 @@ Source = Literal["measured", "cached", "hook", "derived"]
 Stop = Literal["eos", "length", "cancelled"]
 
 STAGES: tuple[StageName, ...] = get_args(StageName)
-PIXELS: tuple[Pixels, ...] = get_args(Pixels)  # how stage 2 resizes pictures
 # The size of pictures of raw events: from each slice, or from the whole stream.
 EXTENTS: tuple[Extent, ...] = get_args(Extent)
 # Settings in words, for pages and reports.
@@ -427,17 +425,6 @@ class RunOptions(MediaOptions):
         "Hooked: the model's own generate() runs as a whole, and hooks time its vision part.",
         choices={"decoupled": "Decoupled", "hooked": "Hooked"},
     )
-    pixels: Pixels = option(
-        "exact",
-        title="Pixels",
-        words=lambda how: f"{how.pixels} pixels",
-        box="pipeline",
-        flag="exact: the image processor's values; fast: some differ by a grey level or two",
-        help="How pictures are resized for the model. Exact: the values of its own image "
-        "processor. Fast: several times faster, but some values differ by one or two grey levels; "
-        "the result says so.",
-        choices={"exact": "Exact", "fast": "Fast"},
-    )
 
     def ask(self, sample: Sample, model: str, prompt: str) -> RunRequest:
         """The request for one answer with these options."""
@@ -477,7 +464,7 @@ def arranged(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunRequest(RunOptions):
-    """One model, one sample, one question; `pixels` is that of the model's name, if it has one."""
+    """One model, one sample, one question."""
 
     sample: Sample
     model: str
@@ -486,28 +473,19 @@ class RunRequest(RunOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "prompt", check_question(self.prompt, MAX_ASKED_CHARS))
-        object.__setattr__(self, "pixels", pixels_of(self.model) or self.pixels)
-
-
-def pixels_of(model: str) -> Pixels | None:
-    """The pixel setting in the name of a variant, as in NAME@fast; None if it has none."""
-    words = model.partition(VARIANT_MARK)[2].split("+")
-    return next((setting for setting in PIXELS if setting in words), None)
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """Stage 2's result: pixels for the vision tower, and the prompt's ids [1, S].
 
-    `setting` is how the pixels were made; features of the two settings are kept apart.  `inputs`
-    holds what else the checkpoint's processor gives, such as grids and token types.
+    `inputs` holds what else the checkpoint's processor gives, such as grids and token types.
     """
 
     pixels: torch.Tensor
     input_ids: torch.Tensor
     digest: str
     context_tokens: int
-    setting: Pixels = "exact"
     pixel_name: str = "pixel_values"  # as the model's own generate() calls the pixels
     inputs: Mapping[str, Any] = field(default_factory=dict)
 

@@ -23,7 +23,7 @@ ODD = (
 )
 USUAL = (
     *("All", "The first", "By id", "One for all", "Each record's own", "Forced", "By turns"),
-    *("Use", "Refresh", "Off", "Hooked", "Fast", "Eager", "Compiled", "Tiny llava", "demo", "3"),
+    *("Use", "Refresh", "Off", "Hooked", "Eager", "Compiled", "Tiny llava", "demo", "3"),
     *("Tiny video-llava", "Tiny eventgpt", "Demo scenes", "own", "Own files", "tiny-llava"),
     *("overview", "samples", "compare", "total", "natural", "runs", "imported", "comparing"),
 )

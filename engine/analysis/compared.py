@@ -21,7 +21,7 @@ from engine.analysis import speedup
 from engine.analysis.speedup import SpeedupFactor
 from engine.palette import UNACCOUNTED
 from engine.quoting import count, joined, ms
-from engine.types import STAGES, TITLES, RunResult, Span, StageName, pixels_of
+from engine.types import STAGES, TITLES, RunResult, Span, StageName
 
 TIMES = ("total", "uncached_total", "ttft", "tpot", UNACCOUNTED)
 CANCELLED = "cancelled before the end"
@@ -285,10 +285,7 @@ CONDITIONS: Mapping[str, Callable[[RunResult], str]] = {
 def _differences(models: Sequence[ComparedModel]) -> dict[str, str]:
     """A sentence for each condition that is not the same in all runs."""
     found = {}
-    chosen = any(pixels_of(one.request.model) for model in models for one in model.counted)
     for name, value_of in CONDITIONS.items():
-        if name == "pixels" and chosen:
-            continue
         who: dict[str, dict[str, None]] = {}
         for model in models:
             for result in model.counted:

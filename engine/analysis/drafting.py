@@ -22,9 +22,9 @@ from engine import quoting
 from engine.analysis import acceptance, statistics
 from engine.analysis.acceptance import Acceptance, Pair
 from engine.errors import BadInput
-from engine.media_options import COUNT_SPLIT, same_option
+from engine.media_options import COUNT_SPLIT
 from engine.prompts import DEFAULT_QUESTION, check_question
-from engine.types import DecodeConfig, MediaOptions, Pixels, RunOptions, Sample
+from engine.types import DecodeConfig, MediaOptions, Sample
 
 LOOKUP = "lookup"  # prompt lookup instead of a draft model
 MAX_GAMMA, MAX_RUNS = 16, 100
@@ -51,7 +51,6 @@ class DraftRequest(MediaOptions):
     prompt: str = DEFAULT_QUESTION
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     runs: int = FEWEST
-    pixels: Pixels = same_option(RunOptions, "pixels", "exact")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,7 +74,7 @@ class DraftRequest(MediaOptions):
         shown += [f"split into {self.split.words}"] if self.split != COUNT_SPLIT else []
         shown += [f"perturbed by {self.perturbed}"] if self.perturbed else []
         most = f"at most {self.decode.max_new_tokens:,} new tokens"
-        return ", ".join((f"{self.pixels} pixels", "eager steps", most, *shown))
+        return ", ".join(("eager steps", most, *shown))
 
 
 @dataclass(frozen=True)

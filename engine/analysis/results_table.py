@@ -34,7 +34,7 @@ GROUPS: tuple[Group, ...] = ("measured", IN_A_BATCH, "cold", "warm-up", "after a
 TEXTS = ("text", "reference", "prompt")
 # Values that the row has under the same name.
 OF_ROWS = ("model", "family", "sample", "sequence", "repeat", "phase", "cached", "forced", "mode",
-           "pixels", "stop", "truth", "window", "split", "perturb", "batch", "device",
+           "stop", "truth", "window", "split", "perturb", "batch", "device",
            "shared")  # fmt: skip
 NUMBERS_OF_ROWS = ("ttft_ms", "tpot_ms", "tokens_per_s", "total_ms", "uncached_total_ms",
                    "unaccounted_ms", "new_tokens", "context_tokens", "batch_ms",
@@ -53,7 +53,7 @@ def frame(runs: Sequence[Run], answers: bool = True, titled: bool = False) -> pd
     """All results of the runs, in order.  answers=False leaves out texts and token times.
 
     title       the model's label in models.toml when the run began
-    label       the model's name, or with `titled` its title; with pixels and backend if they are
+    label       the model's name, or with `titled` its title; with the backend if it is
                 not the default, with the run's id if two runs have results of one model, and with
                 the device if results come from several types of devices or from a shared one
     group       "measured", or why the result is in no mean: in a batch, cold, warm-up, or after a
@@ -179,20 +179,18 @@ def _choice(row: ResultRow) -> dict[str, Any]:
 
 
 def _labels(table: pd.DataFrame, ids: Sequence[str], titled: bool) -> pd.Series[str]:
-    """The model, with what distinguishes it; fast pixels and the compiled step are always named.
+    """The model, with what distinguishes it; the compiled step is always named.
 
     A window is named if a whole run has it; windows of single records are not.  Devices are named
     if there are several types, otherwise only whether the device was shared: so no mean contains
     times of two types of devices.
     """
     model = table["model"].astype(str)
-    own = model.str.contains(r"[@+]fast$")  # the name says so already
     names = model
     if titled:
         title = table["title"].astype(str)
         shared_titles = table.groupby("title")["model"].transform("nunique") > 1
         names = title.mask(shared_titles, title + " (" + model + ")")
-    names = names.mask((table["pixels"] == "fast") & ~own, names + " · fast pixels")
 
     backend, several = _of_model(table, "backend", "no answer")
     named = backend.isin(["compiled", "no answer"]) | ((backend == "generate") & several)

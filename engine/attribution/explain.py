@@ -216,7 +216,7 @@ class Forcing:
     def _scored(self, group: list[Media]) -> list[Floats]:
         """[N, 1 + R] of each input of a batch; of a model without batches it has one input."""
         adapter, run, after = self.adapter, self.run, self.words.scored[1]
-        prepared = [adapter.preprocess(media, run.prompt, run.pixels) for media in group]
+        prepared = [adapter.preprocess(media, run.prompt) for media in group]
         context, limit = max(one.context_tokens for one in prepared), adapter.context_limit
         if context + after > limit:
             raise ContextTooLong(TOO_LONG.format(adapter.info.name, limit, context, after))

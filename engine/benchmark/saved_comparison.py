@@ -20,7 +20,7 @@ from engine.storage import run_header, run_store
 from engine.storage.plan import Plan, Task
 from engine.storage.plan_words import COMPARISON
 from engine.storage.result_rows import ResultRow
-from engine.types import RunOptions, RunRequest, RunResult, pixels_of
+from engine.types import RunOptions, RunRequest, RunResult
 from engine.verify import certificates
 
 DIFFERENT = (
@@ -68,13 +68,7 @@ def save(answers: Sequence[ModelAnswers], root: Path, base: Path) -> Path:
 
 def _plan(answers: Sequence[ModelAnswers]) -> Plan:
     requests = [model.request for model in answers]
-    # A model whose name holds a setting of pixels does not share that of the others.
-    shared = (request.pixels for request in requests if pixels_of(request.model) is None)
-    pixels = next(shared, RunOptions.pixels)
-    settings = [
-        replace(request, model="", pixels=pixels if pixels_of(request.model) else request.pixels)
-        for request in requests
-    ]
+    settings = [replace(request, model="") for request in requests]
     if any(other != settings[0] for other in settings):
         raise BadInput(DIFFERENT)
     options: dict[str, Any] = {

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MODELS_HELP = (
     "comma-separated names from models.toml; @ and words joined by + choose a variant, as in "
     "llava-demo@events+float16 (input: events, video, image; dtype: float32, float16, bfloat16; "
-    "quantization: 8bit, 4bit; pixels: exact, fast)"
+    "quantization: 8bit, 4bit)"
 )
 SHOW_HELP = (
     "what a model is shown: events, video or image, for all models or for one (MODEL=events); may "

@@ -117,7 +117,6 @@ def _card(jobs: Sequence[RunJob], model: ComparedModel | None, asked: bool) -> I
     marks = [
         row.mode,
         "compiled" if row.backend.ran == "compiled" else "",
-        "fast pixels" if row.pixels == "fast" else "",
         "first (cold) run" if row.cold else "",
     ]
     yield Heading(3, f"{row.model} ({', '.join(filter(None, marks))})" if model else row.model)
@@ -160,7 +159,7 @@ def _verified(row: ResultRow) -> str:
         return f"{standing.words} (certificate {standing.name}). {standing.open_timing}".rstrip()
     if standing.state == "not covered":
         return f"{standing.words} (certificate {standing.name})"
-    command = certificates.command(row.model, row.backend.ran or "", row.pixels)
+    command = certificates.command(row.model, row.backend.ran or "")
     text = f"unverified: run `{command}` to prove the stages are the model's own"
     if unusable := len(certificates.unusable_files()):
         text += f"; {unusable:,} damaged certificate files were not used"

@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
         "--runs": flag(int, "timed pairs per sample", DraftRequest.runs),
         "--prompt": flag(str, "the question", DEFAULT_QUESTION),
         "--temperature": flag(float, "must be 0"),
-        **common.option_flags(("max_new_tokens", "pixels", "extent", "window", "split")),
+        **common.option_flags(("max_new_tokens", "extent", "window", "split")),
         **common.JSON,
     }
     text = "speculative decoding: does a draft make it faster?"

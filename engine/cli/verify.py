@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
         "--runs": flag(int, "timed warm runs", VerifyRequest.runs),
         "--prompt": flag(str, f"the question (default: {DEFAULT_QUESTION!r})", DEFAULT_QUESTION),
         "--batch": flag(int, batch, VerifyRequest.batch),
-        **common.option_flags(("max_new_tokens", "backend", "pixels", "extent")),
+        **common.option_flags(("max_new_tokens", "backend", "extent")),
         **common.JSON,
     }
     text = "check decoupled against the model's own inference"

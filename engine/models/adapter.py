@@ -38,7 +38,6 @@ from engine.types import (
     Media,
     MediaKind,
     ModelInfo,
-    Pixels,
     Prepared,
     RunRequest,
 )
@@ -212,45 +211,33 @@ class Adapter(ABC):
         """Tokens the language model has positions for."""
         return int(self.text_config.max_position_embeddings)
 
-    @property
-    def has_fast_pixels(self) -> bool:
-        """Whether "fast" supports the settings of the checkpoint's image processor."""
-        return self._plain is not None and self._plain.has_fast
-
-    def preprocess(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
+    def preprocess(self, media: Media, question: str) -> Prepared:
         """Stage 2: the pixels of the checkpoint's image processor, and the family's prompt."""
         refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
         ids, context = self.prompt_ids(question, len(media.images))
         placed = torch.tensor([ids], device=self.device)
-        pixels = self.pixels(media.images, setting).to(self.device, self.dtype)
-        return Prepared(pixels, placed, self.input_digest(media, setting), context, setting)
+        pixels = self.pixels(media.images).to(self.device, self.dtype)
+        return Prepared(pixels, placed, self.input_digest(media), context)
 
-    def input_digest(self, media: Media, setting: Pixels) -> str:
+    def input_digest(self, media: Media) -> str:
         """Of all that the pixels depend on."""
-        return _digest(media.digest + self._processor + setting)
+        return _digest(media.digest + self._processor)
 
     def shown(self, media: Media) -> str:
         return media.shown
 
-    def pixels_of(self, media: Media, setting: Pixels = "exact") -> torch.Tensor:
+    def pixels_of(self, media: Media) -> torch.Tensor:
         """The pixels of all pictures of a sample, as preprocess() makes them."""
-        return self.pixels(media.images, setting)
+        return self.pixels(media.images)
 
-    def pixels(self, images: Sequence[Image], setting: Pixels = "exact") -> torch.Tensor:
-        """T images [H, W, 3] -> [T, 3, S, S] float32, by the given setting."""
-        plain = self._plain.pixels(images, setting) if self._plain else None
+    def pixels(self, images: Sequence[Image]) -> torch.Tensor:
+        """T images [H, W, 3] -> [T, 3, S, S] float32."""
+        plain = self._plain.pixels(images) if self._plain else None
         return self.processed(images) if plain is None else plain
 
     def processed(self, images: Sequence[Image]) -> torch.Tensor:
         """The same, computed by the checkpoint's own image processor."""
         return auto_processor.values(self.image_processor, images)
-
-    def grey_levels(self, one: torch.Tensor, other: torch.Tensor) -> float:
-        """The largest difference of pixels [T, 3, S, S], in grey levels of the picture."""
-        if one.shape != other.shape:
-            return 255.0
-        steps = self._plain.steps if self._plain else torch.tensor(1 / 255)
-        return float(((one - other).abs() / steps).max())
 
     def visual_places(self, ids: torch.Tensor) -> torch.Tensor:
         """Which of these ids stand for visual rows."""
@@ -300,7 +287,7 @@ class Adapter(ABC):
         return FeatureSpec(
             model=self.info.family,
             checkpoint=self.info.digest,
-            processor=f"{self._processor} {prepared.setting}",
+            processor=self._processor,
             dtype=self.info.dtype,
             device=self.device.type,
             code=self.code,

@@ -16,7 +16,7 @@ from engine.models import quantization, supported
 from engine.models.checkpoint_files import check_settings, read_json, weight_files
 from engine.models.families import ANY_FAMILY, FAMILIES
 from engine.quoting import one_line, quoted, shown
-from engine.types import VARIANT_MARK, MediaKind, Pixels
+from engine.types import VARIANT_MARK, MediaKind
 
 Quantization = Literal["8bit", "4bit"]
 DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -37,8 +37,7 @@ class ModelEntry:
     """One entry of models.toml, or a variant of it (variants.py).
 
     `kind`: what the model is shown.  `folder` is set for local checkpoints, None for hub names.
-    `pixels`: a variant's own setting; None: the run's.  `of`: the entry that a variant is derived
-    from.
+    `of`: the entry that a variant is derived from.
     """
 
     name: str
@@ -51,7 +50,6 @@ class ModelEntry:
     dtype: str
     demo: bool
     quantization: Quantization | None = None
-    pixels: Pixels | None = None
     of: ModelEntry | None = None
     download: str | None = None  # about how much a download fetches, such as "7.5 GB"
     tone: str = field(default="", compare=False)  # of its column on a page; see palette.tones

@@ -1,15 +1,11 @@
 """Stage 2's pixels: the values of a checkpoint's image processor, computed faster.
 
-"exact" gives the processor's values bit for bit.  Pillow resizes each picture, as in the processor.
+The values are equal bit for bit.  Pillow resizes each picture, as in the processor.
 Then all pictures are rescaled and normalised at once through a table of 256 values per channel,
 computed with the processor's arithmetic (image_transforms.py of transformers: float64 to rescale,
 float32 to normalise).
 
-"fast" resizes with torch's antialiased 8-bit filters, which imitate Pillow's [1] with fewer bits
-per weight: a few values per thousand differ by one grey level, a few per hundred thousand by two.
-Like Pillow 12 they resize rows, then columns; Pillow 13 starts where less is left to do.
-
-[1] https://pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html, antialias
+Pillow 12 resizes rows, then columns; Pillow 13 starts where less is left to do.
 
 For another class or setting than those listed here, the processor itself is called.
 """
@@ -28,7 +24,7 @@ from PIL import Image as Pillow
 from transformers import CLIPImageProcessorPil, VideoLlavaImageProcessor
 from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 
-from engine.types import Image, Pixels
+from engine.types import Image
 
 _KNOWN = (CLIPImageProcessorPil, LlavaImageProcessorPil, VideoLlavaImageProcessor)
 _DONE = ("do_resize", "do_rescale", "do_normalize")
@@ -40,7 +36,6 @@ _INERT = {  # settings that do not change an RGB picture
     *("do_convert_rgb", "image_processor_type", "feature_extractor_type", "processor_class"),
     *("image_seq_length", "_valid_processor_keys", "auto_map"),
 }
-_TORCH = {Pillow.Resampling.BICUBIC: "bicubic", Pillow.Resampling.BILINEAR: "bilinear"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,34 +48,17 @@ class ProcessorSettings:
     crop: tuple[int, int] | None
     table: npt.NDArray[np.float32]
 
-    @property
-    def has_fast(self) -> bool:
-        return self.resample in _TORCH and rows_first()
-
-    @property
-    def steps(self) -> torch.Tensor:
-        """[3, 1, 1]: the size of one grey level in each channel."""
-        return torch.from_numpy(self.table[:, 255] - self.table[:, 0]).abs()[:, None, None] / 255
-
-    def pixels(self, images: Sequence[Image], setting: Pixels) -> torch.Tensor | None:
+    def pixels(self, images: Sequence[Image]) -> torch.Tensor | None:
         """T images [H, W, 3] -> [T, 3, S, S] float32; None if only the processor can do it."""
-        fast = setting == "fast" and self.has_fast
-        resized = [self._resized(image, fast) for image in images]
+        resized = [self._resized(image) for image in images]
         parts = [one for one in resized if one is not None]
         if not parts or len(parts) < len(images) or len({one.shape for one in parts}) > 1:
             return None
         small = np.stack(parts)
-        if not fast:
-            channels = [self.table[c].take(small[..., c]) for c in range(3)]
-            return torch.from_numpy(np.stack(channels, axis=1))
-        # the table as a linear function: faster, and equal up to rounding
-        values = torch.from_numpy(small).permute(0, 3, 1, 2)
-        values = values.to(torch.float32, memory_format=torch.contiguous_format)
-        lowest = torch.from_numpy(self.table[:, :1, None])
-        steps = torch.from_numpy(self.table[:, 255:] - self.table[:, :1])[..., None] / 255
-        return values.mul_(steps).add_(lowest)
+        channels = [self.table[c].take(small[..., c]) for c in range(3)]
+        return torch.from_numpy(np.stack(channels, axis=1))
 
-    def _resized(self, image: Image, fast: bool) -> Image | None:
+    def _resized(self, image: Image) -> Image | None:
         """[S, S, 3]: the picture resized and cropped; None if it would have to be padded."""
         height, width = image.shape[:2]
         target = (self.size.get("height", 0), self.size.get("width", 0))
@@ -92,12 +70,6 @@ class ProcessorSettings:
         bottom, right = top + rows, left + columns
         if min(top, left) < 0:
             return None
-        if fast:
-            given = torch.from_numpy(image).permute(2, 0, 1)[None]
-            mode = _TORCH[self.resample]
-            out = torch.nn.functional.interpolate(given, target, mode=mode, antialias=True)
-            large: Image = out[0].permute(1, 2, 0).numpy()
-            return large[top:bottom, left:right]
         whole = Pillow.fromarray(image)
         if not rows_first():
             resized = np.asarray(whole.resize(target[::-1], self.resample))

@@ -42,7 +42,6 @@ from engine.types import (
     Image,
     Media,
     MediaKind,
-    Pixels,
     Prepared,
 )
 
@@ -140,7 +139,7 @@ class TransformersAdapter(Adapter):
         return found
 
     # stage 2
-    def preprocess(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
+    def preprocess(self, media: Media, question: str) -> Prepared:
         refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
         inputs = self._of_media(media, question)
         inputs.pop("attention_mask", None)  # nothing is padded
@@ -150,8 +149,7 @@ class TransformersAdapter(Adapter):
                 inputs[name] = value.to(self.device, self.dtype if scaled else value.dtype)
         name = _pixel_name(inputs)
         ids, pixels = inputs.pop("input_ids"), inputs.pop(name)
-        digest = self.input_digest(media, setting)
-        return Prepared(pixels, ids, digest, ids.shape[1], setting, name, inputs)
+        return Prepared(pixels, ids, self.input_digest(media), ids.shape[1], name, inputs)
 
     def _of_media(self, media: Media, question: str) -> dict[str, Any]:
         if len(media.images) > 1 and self.family in families.ONE_PICTURE:
@@ -194,7 +192,7 @@ class TransformersAdapter(Adapter):
                 f"({first_line(error)}): show it one picture, or a larger one."
             ) from error
 
-    def pixels_of(self, media: Media, setting: Pixels = "exact") -> torch.Tensor:
+    def pixels_of(self, media: Media) -> torch.Tensor:
         """What the processor makes of the pictures, in a shape of its own."""
         inputs = self._of_media(media, "What is it?")
         pixels: torch.Tensor = inputs[_pixel_name(inputs)]

@@ -1,4 +1,4 @@
-"""A variant of a model: the same checkpoint with another input, dtype, quantization or pixels.
+"""A variant of a model: the same checkpoint with another input, dtype or quantization.
 
 It is named NAME@WORD[+WORD...], as in llava-demo@events+float16, and is an entry like any other, so
 that requests, rows, plans, keys and certificates need no second concept.  A word that is the
@@ -17,7 +17,7 @@ from engine.errors import BadInput, UnknownModel
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
 from engine.models.quantization import KINDS
 from engine.quoting import quoted
-from engine.types import PIXELS, VARIANT_MARK, MediaKind
+from engine.types import VARIANT_MARK, MediaKind
 
 JOIN = "+"
 SHOWS: tuple[MediaKind, ...] = get_args(MediaKind)
@@ -26,15 +26,10 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "kind": SHOWS,
     "dtype": tuple(DTYPE_BYTES),
     "quantization": tuple(KINDS),
-    "pixels": PIXELS,
 }
-FIELD_WORDS = {"kind": "inputs", "dtype": "dtypes", "quantization": "quantizations",
-               "pixels": "pixel settings"}  # fmt: skip
+FIELD_WORDS = {"kind": "inputs", "dtype": "dtypes", "quantization": "quantizations"}
 FIELDS: Mapping[str, str] = {word: field for field, words in WORDS.items() for word in words}
-LABELS: Mapping[str, str] = {
-    **{kind: f"shown {kind}" for kind in SHOWS},
-    **{setting: f"{setting} pixels" for setting in PIXELS},
-}
+LABELS: Mapping[str, str] = {kind: f"shown {kind}" for kind in SHOWS}
 MEDIA: Mapping[str, str] = {"events": "event images", "video": "8 frames", "image": "one picture"}
 # How a family takes pictures, by the kind of media that it usually gets.
 TAKEN: Mapping[str, str] = {
@@ -94,7 +89,7 @@ def named(name: str, known: Mapping[str, ModelEntry]) -> ModelEntry | None:
 
 
 def loaded(item: ModelEntry) -> ModelEntry:
-    """The entry whose weights `item` uses: what is shown and pixels are chosen run by run."""
+    """The entry whose weights `item` uses: what is shown is chosen run by run."""
     if item.of is None:
         return item
     return derived(item.of, {"dtype": item.dtype, "quantization": item.quantization})

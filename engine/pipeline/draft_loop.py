@@ -45,7 +45,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline.run_stages import answer_rules
 from engine.pipeline.watcher import DraftWatcher
 from engine.timing import Timeline, synchronizer
-from engine.types import Sample, Stop, pixels_of
+from engine.types import Sample, Stop
 
 CANCELLED = "The drafting was cancelled."
 NGRAM = 3  # length in ids of the longest n-gram that a lookup searches for
@@ -322,8 +322,7 @@ class _Trial:
         with timeline.span("stages 1 to 3"):
             request = self.request
             shown = media.load(self.sample, adapter.kind, request)
-            setting = pixels_of(adapter.info.name) or request.pixels
-            prepared = adapter.preprocess(shown, request.prompt, setting)
+            prepared = adapter.preprocess(shown, request.prompt)
             embeds = adapter.embed(prepared, adapter.encode(prepared))
             assert isinstance(embeds, torch.Tensor)  # other families refuse drafting
         question = tuple(adapter.question_ids(prepared)[0].tolist())

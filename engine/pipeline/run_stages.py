@@ -39,10 +39,6 @@ NO_FEATURES = (
     "An entry of the feature cache has another shape than this model's features. The features "
     "were computed."
 )
-OWN_PIXELS = (
-    "Fast pixels do not support this image processor or this Pillow: the processor's own pixels "
-    "are used."
-)
 LIMITED = (
     "The limit of new tokens is {:,} instead of {:,}: {} has a context of {:,} tokens, "
     "and this prompt has {:,}."
@@ -100,10 +96,8 @@ class StagedRun:
     def _prepare(self, asked: Asked, loaded: Media) -> Prepared:
         adapter, request = self.adapter, asked.request
         with self._stage("preprocess"):
-            prepared = adapter.preprocess(loaded, request.prompt, request.pixels)
+            prepared = adapter.preprocess(loaded, request.prompt)
             asked.rules, limited = answer_rules(adapter, prepared, request.decode)
-        if request.pixels == "fast" and not adapter.has_fast_pixels:
-            asked.notes.append(OWN_PIXELS)
         asked.notes += limited
         asked.record("pixels", prepared.pixels)
         asked.record("input_ids", prepared.input_ids)

@@ -102,7 +102,6 @@ def _settings(run: Run, results: pd.DataFrame) -> Iterator[tuple[str, str]]:
     yield "decoding", f"{how}, requested backend {config.backend}"
     yield "mode", plan.mode
     yield "frames", f"8 {FRAME_WORDS[plan.frames]} frames"
-    yield "pixels", plan.pixels
     yield "event pictures", f"{EXTENT_WORDS[plan.extent]}, {plan.split.words}"
     yield "window", str(plan.window or "the whole recording, or the record's own window")
     yield "perturbed", plan.perturbed or "no"

@@ -81,7 +81,6 @@ class ResultRow(Struct, frozen=True, kw_only=True):
     mode: str | None = None
     cache: str | None = None
     frames: str | None = None
-    pixels: str = "exact"
     shown: str | None = None
     decode_config: DecodeConfig = DecodeConfig()
     token_limit: Count | None = None  # lower than requested if the context has no room for more
@@ -250,7 +249,7 @@ _OF_RESULTS = ("new_tokens", "shown", "cold", "ttft_ms", "tpot_ms", "tokens_per_
                "uncached_total_ms", "unaccounted_ms", "tensors", "notes", "off_script",
                "token_limit", "machine_load")  # fmt: skip
 SPANS = (*STAGES, "prefill", "steps")  # of ResultRow.spans
-_OF_FAILURES = ("model", "family", "checkpoint", "shows", "sample", "prompt", "mode", "pixels",
+_OF_FAILURES = ("model", "family", "checkpoint", "shows", "sample", "prompt", "mode",
                 "window", "split", "perturb", "error")  # fmt: skip
 _OF_SOME = ("text_ends", "letter_logprobs", "choices", "choice_form", "right_letter",
             "question_task", "where")  # fmt: skip
@@ -277,7 +276,7 @@ def _of_request(request: RunRequest) -> dict[str, Any]:
     """What an answer and a failure have in common."""
     sample = request.sample
     return {
-        **{name: getattr(request, name) for name in ("model", "prompt", "mode", "pixels")},
+        **{name: getattr(request, name) for name in ("model", "prompt", "mode")},
         "sample": sample.id,
         "window": str(request.window_of(sample) or ""),
         "split": str(request.split),

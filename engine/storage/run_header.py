@@ -23,6 +23,7 @@ from engine.types import MediaKind
 
 FORMAT, VERSION, HEADER = "stagescope-run", 3, "run.json"
 MAX_BYTES = 2**28  # of run.json; a plan may name a million samples
+EXACT = ("pixels", "exact")  # in the plans of earlier code, and the only way now
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ def parsed(value: Mapping[str, Any], where: str) -> Header:
     """
     try:
         header = convert(value, Header)
-        _refuse_unknown(value["plan"], to_builtins(header.plan))
+        plan = {name: one for name, one in value["plan"].items() if (name, one) != EXACT}
+        _refuse_unknown(plan, to_builtins(header.plan))
         models = (replace(model, label=one_line(model.label)) for model in header.models)
         header = replace(header, models=tuple(models))
     except (BadInput, MsgspecError) as error:

@@ -240,10 +240,10 @@ class Subject:
     def run_request(self, config: DecodeConfig, cache: Any, mode: Any = "decoupled") -> RunRequest:
         name, prompt = self.adapter.info.name, self.request.prompt
         request = RunRequest(self.sample, name, prompt, decode=config, cache=cache, mode=mode)
-        return replace(request, pixels=self.request.pixels, **vars(self.request.media))
+        return replace(request, **vars(self.request.media))
 
     def prepare(self, shown: Media) -> Prepared:
-        return self.adapter.preprocess(shown, self.request.prompt, self.request.pixels)
+        return self.adapter.preprocess(shown, self.request.prompt)
 
     def run(self, request: RunRequest) -> RunResult:
         """Runs the project's pipeline with a cache that only this verification uses."""

@@ -26,7 +26,6 @@ from engine.types import (
     Image,
     Media,
     MediaKind,
-    Pixels,
     Sample,
 )
 from engine.verify import pictures
@@ -54,25 +53,23 @@ def keys(subject: Subject, folder: Path) -> CheckFinding:
 
 
 def _feature_changes(subject: Subject) -> Iterator[KeyChange]:
-    adapter, prompt, used = subject.adapter, subject.request.prompt, subject.request.pixels
+    adapter, prompt = subject.adapter, subject.request.prompt
 
-    def key(adapter: Adapter, shown: Media, prompt: str, setting: Pixels) -> str:
-        return feature_cache.key(adapter.feature_spec(adapter.preprocess(shown, prompt, setting)))
+    def key(adapter: Adapter, shown: Media, prompt: str) -> str:
+        return feature_cache.key(adapter.feature_spec(adapter.preprocess(shown, prompt)))
 
-    own = key(adapter, subject.media, prompt, used)
-    yield "another question", False, own != key(adapter, subject.media, ANOTHER_QUESTION, used)
+    own = key(adapter, subject.media, prompt)
+    yield "another question", False, own != key(adapter, subject.media, ANOTHER_QUESTION)
     for what, other in _other_adapters(adapter):
-        yield what, True, own != key(other, subject.media, prompt, used)
-    setting: Pixels = "fast" if used == "exact" else "exact"
-    yield f"pixels {setting}", True, own != key(adapter, subject.media, prompt, setting)
+        yield what, True, own != key(other, subject.media, prompt)
     rule, how = FRAME_RULES[-1], subject.request.media
     ruled = media.load(subject.sample, adapter.kind, replace(how, frames=rule))
     chosen = adapter.kind == "video"
-    yield f"frame rule {rule}", chosen, own != key(adapter, ruled, prompt, used)
+    yield f"frame rule {rule}", chosen, own != key(adapter, ruled, prompt)
     extent: Extent = "stream" if subject.request.extent == "slice" else "slice"
     shown = media.load(subject.sample, adapter.kind, replace(how, extent=extent))
     drawn = subject.media.extent is not None  # prepared event pictures do not change
-    resized = own != key(adapter, shown, prompt, used)
+    resized = own != key(adapter, shown, prompt)
     yield f"event pictures {EXTENT_WORDS[extent]}", drawn, resized
 
 

@@ -43,7 +43,7 @@ from engine.verify.coverage import Coverage
 from engine.verify.verdict import TIMING, ModelVerdicts, Verdict, VerifyRequest, verified
 
 __all__ = ["SHOWN"]
-FORMAT = 3
+FORMAT = 4
 MAX_BYTES = 2**25  # of one file
 WHOLE = "whole recordings"
 CODE = (*provenance.ANSWERS, "verify", "storage/result_rows.py")
@@ -61,8 +61,7 @@ class VerifiedModel(Struct):
     verified: bool
     coverage: Coverage
     unproved: list[str]
-    shows: str  # what it was shown, and its pixels
-    pixels: str
+    shows: str  # what it was shown
 
 
 class VerifiedRequest(Struct):
@@ -72,7 +71,6 @@ class VerifiedRequest(Struct):
     max_new_tokens: Count
     runs: Count
     backend: str
-    pixels: str
     extent: str
     batch: Count
 
@@ -143,7 +141,6 @@ def _entry(model: ModelVerdicts, samples: Sequence[str]) -> VerifiedModel:
         coverage=coverage.of(rows),
         unproved=coverage.unproved(rows, samples),
         shows=(info.shows or "") if info else "",
-        pixels=model.pixels,
     )
 
 
@@ -268,11 +265,10 @@ def certificate_status(result: RunResult) -> Standing:
 
 def covering(entry: ModelEntry) -> Mapping[str, Any] | None:
     """The newest certificate that verified this entry with its current files and device, its own
-    input and pixels (exact, unless it is a variant) and the device's default backend; or None."""
+    input and the device's default backend; or None."""
     ran = {
         "shown": entry.kind,
         "dtype": entry.precision,
-        "pixels": entry.pixels or "exact",
         "extent": RunRequest.extent,
     }
     for certificate, model in _fresh(digest_now(entry) or ""):
@@ -296,11 +292,10 @@ def covers(model: Mapping[str, Any]) -> str:
     return _coverage(model).sentence()
 
 
-def command(model: str, ran: str, pixels: str) -> str:
-    """The command that verifies a model as it ran (backend and pixels)."""
+def command(model: str, ran: str) -> str:
+    """The command that verifies a model with the backend that ran."""
     words = ["python -m engine verify --models", shlex.quote(model)]
     words += [f"--backend {ran}"] if ran != "generate" else []  # generate() is covered by any
-    words += ["--pixels fast"] if pixels == "fast" else []
     return " ".join(words)
 
 
@@ -336,7 +331,6 @@ def _ran(result: RunResult) -> dict[str, str]:
     request, where = result.request, result.environment
     ran = {"shown": result.model.shows or "", "dtype": result.model.precision}
     ran |= {name: where.get(name, "") for name in ("device", "hardware")}
-    ran["pixels"] = request.pixels
     if result.extent is not None:  # pictures drawn from raw events
         ran |= {"extent": result.extent, "split": str(request.split)}
         ran["window"] = str(request.window or WHOLE)
@@ -354,7 +348,6 @@ def _other_settings(
         "dtype": model["dtype"],
         "device": where.get("device"),
         "hardware": where.get("hardware"),
-        "pixels": model["pixels"] or wanted["pixels"],
         "extent": wanted["extent"],
         "window": WHOLE,
         "split": str(COUNT_SPLIT),

@@ -16,7 +16,6 @@ import torch
 from engine import quoting
 from engine.models.adapter import Adapter
 from engine.storage.schemas import PASSED, Outcome
-from engine.types import Pixels
 from engine.verify.answer_paths import RecordedAnswer, Subject
 from engine.verify.verdict import CheckFinding, judged
 
@@ -173,20 +172,14 @@ def state(adapter: Adapter) -> dict[str, object]:
 
 ENCODING = ("hooked", "computed")  # ways that encode, like plain
 GIVEN = ("decoupled", "features")  # ways that get features
-LEVELS: dict[Pixels, int] = {"exact": 0, "fast": 2}  # explained in models/pixels.py
 
 
-def pixels(setting: Pixels, levels: float, used: bool) -> CheckFinding:
-    """The difference from the image processor's pixels, and whether these pixels were used."""
-    bound, faults = LEVELS[setting], []
-    if levels > bound + 0.01:
-        faults = [f"Pixels differ from the named image processor's by {levels:.2f} grey levels."]
-    if not used:
-        faults.append("The run used other pixels than the setting gives.")
-    relation = "equal" if not levels else f"are within {levels:.2f} grey levels of"
-    good = f"The pixels {relation} those of the image processor that the checkpoint names."
-    found = judged(faults, good, "", {"setting": setting})
-    return replace(found, figure=round(levels, 2), bound=bound, unit="grey levels")
+def pixels(equal: bool, used: bool) -> CheckFinding:
+    """Whether they are the named image processor's, and whether these pixels were used."""
+    faults = [] if equal else ["Pixels differ from the named image processor's."]
+    faults += [] if used else ["The run used other pixels than the adapter makes."]
+    good = "The pixels equal those of the image processor that the checkpoint names."
+    return judged(faults, good, "faults", {})
 
 
 def greedy(answers: Iterable[RecordedAnswer]) -> CheckFinding:

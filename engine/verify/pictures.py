@@ -55,19 +55,18 @@ _NAMING = ('"image_processor_type"', '"feature_extractor_type"')
 _SHAPES = ((60, 180), (180, 60))  # height and width: padding and cropping differ between them
 
 
-def pixels(subject: Subject) -> tuple[float, bool]:
-    """(difference from the named processor's pixels in grey levels, whether ours were used).
+def pixels(subject: Subject) -> tuple[bool, bool]:
+    """Whether ours equal the named processor's pixels, and whether ours were used.
 
     Compared on the sample's pictures, and on a wide and a tall one.
     """
-    adapter, setting = subject.adapter, subject.request.pixels
-    levels = []
+    adapter, equal = subject.adapter, True
     for shown in (subject.media, *(Media("image", (one,), "", "noise") for one in noise())):
         named = inputs(adapter, shown, "What?")
         wanted = next(made for name, made in named.items() if name.startswith("pixel_values"))
-        levels.append(adapter.grey_levels(adapter.pixels_of(shown, setting), wanted))
-    ours, used = adapter.pixels_of(subject.media, setting), subject.prepared.pixels
-    return max(levels), torch.equal(used, ours.to(used.device, used.dtype))
+        equal &= torch.equal(adapter.pixels_of(shown), wanted)
+    ours, used = adapter.pixels_of(subject.media), subject.prepared.pixels
+    return equal, torch.equal(used, ours.to(used.device, used.dtype))
 
 
 def inputs(adapter: Adapter, shown: Media, question: str) -> dict[str, torch.Tensor]:

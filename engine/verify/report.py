@@ -26,7 +26,7 @@ CLAIMS: dict[tuple[str, ...], str] = {
     ("answer", "equal_hooked", "equal_decoupled", "equal_features", "greedy", "counted"): (
         "Hooked, decoupled and from given features, its tokens equal those of its own generate()."
     ),
-    ("pixels",): "Its pixels equal its image processor's, within the pixel setting's tolerance.",
+    ("pixels",): "Its pixels equal its image processor's.",
     ("equal_sampled", "settings"): (
         "This also holds for sampled tokens, with temperature, top_p, seed and minimum length."
     ),

@@ -16,7 +16,7 @@ from engine import media
 from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.types import Prepared, Ran, Sample, pixels_of
+from engine.types import Prepared, Ran, Sample
 from engine.verify import (
     cache_checks,
     checks,
@@ -59,14 +59,12 @@ def _model(name: str, request: VerifyRequest, watcher: VerifyWatcher) -> ModelVe
         watcher.found(verdict)
         return ModelVerdicts(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
     verdicts: list[Verdict] = []
-    request = replace(request, pixels=pixels_of(name) or request.pixels)
     model = _ModelChecks(adapter, request, watcher)
     for verdict in model.verdicts():
         watcher.found(verdict)
         verdicts.append(verdict)
     where = device.environment(adapter.device)
-    ran = (True, model.backend, request.pixels)
-    return ModelVerdicts(name, adapter.info, where, tuple(verdicts), *ran)
+    return ModelVerdicts(name, adapter.info, where, tuple(verdicts), True, model.backend)
 
 
 class _ModelChecks:
@@ -315,7 +313,7 @@ class SampleChecks:
 # The checks of repeated runs follow encoded_once, and a model's last check is the observer's.
 STEPS: dict[str, tuple[str, Callable[[SampleChecks], CheckFinding]]] = {
     "answer": ("", SampleChecks.answer),
-    "pixels": ("", lambda c: checks.pixels(c.request.pixels, *pictures.pixels(c.subject))),
+    "pixels": ("", lambda c: checks.pixels(*pictures.pixels(c.subject))),
     "equal_hooked": ("", lambda c: c.equal("hooked")),
     "equal_decoupled": ("", lambda c: c.equal("decoupled", "computed")),
     "equal_features": ("", lambda c: c.equal("features")),

@@ -22,7 +22,7 @@ from engine.media_options import check_range, same_option
 from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.storage.schemas import PASSED, Outcome
-from engine.types import Backend, DecodeConfig, MediaOptions, ModelInfo, Pixels, RunOptions, Sample
+from engine.types import Backend, DecodeConfig, MediaOptions, ModelInfo, Sample
 
 MAX_RUNS = 100
 MIN_TOKENS, MAX_TOKENS = 8, 512  # one token would not reach the decode loop
@@ -49,7 +49,7 @@ class Check(NamedTuple):
 CHECKS: dict[str, Check] = {
     "answer": Check("Answers", "Does the model load, accept the sample and answer?"),
     "pixels": Check("Pixels",
-        "Are the pixels those of the checkpoint's image processor, within the setting's limit?"),
+        "Are the pixels those of the checkpoint's image processor?"),
     "equal_hooked": Check("Hooked = plain",
         "Does generate() under the probe give the same tokens?"),
     "equal_decoupled": Check("Decoupled = plain",
@@ -204,8 +204,8 @@ class Verdict(Struct, frozen=True):
 class ModelVerdicts:
     """One model (`info` is None if it did not load) and all its verdicts.
 
-    `known`: it is in models.toml.  `backend` decoded the decoupled way; other backends, inputs and
-    pixels are not covered.
+    `known`: it is in models.toml.  `backend` decoded the decoupled way; other backends and
+    inputs are not covered.
     """
 
     name: str
@@ -214,7 +214,6 @@ class ModelVerdicts:
     verdicts: tuple[Verdict, ...]
     known: bool = True
     backend: str = "eager"
-    pixels: str = ""
 
 
 class VerifyWatcher(Watcher):
@@ -238,7 +237,6 @@ class VerifyRequest(MediaOptions):
     runs: int = 5
     # Of the decoupled way; the others have no choice.
     backend: Backend = same_option(DecodeConfig, "backend", "auto")
-    pixels: Pixels = same_option(RunOptions, "pixels", "exact")
     batch: int = 4  # size of the compared batch; 1 compares none
 
     def __post_init__(self) -> None:

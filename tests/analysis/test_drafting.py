@@ -40,7 +40,7 @@ TIE = Difference(3, " a", " b", (1.0, 1.0), 0.1, True)
 
 
 def test_the_settings_in_words_name_what_differs_from_the_default() -> None:
-    assert REQUEST.how == "exact pixels, eager steps, at most 256 new tokens"
+    assert REQUEST.how == "eager steps, at most 256 new tokens"
     changed = replace(REQUEST, window=window("1s+50ms"), split=Split("time", 3))
     assert changed.how == (f"{REQUEST.how}, window 1s+50ms, split into 3 parts by equal times")
     perturbed = replace(REQUEST, perturb=perturbations("drop:0.3"))
@@ -183,7 +183,7 @@ def test_a_row_is_json_with_everything_in_it() -> None:
         json.dumps(drafting.as_row(drafting.report(REQUEST, [TRIED])), allow_nan=False)
     )
     assert row["samples"][0]["cycles"][0] == {"drafted": [1, 2, 3], "accepted": 3, "tokens": 4}
-    assert row["how"] == "exact pixels, eager steps, at most 256 new tokens" and row["lost"] == []
+    assert row["how"] == "eager steps, at most 256 new tokens" and row["lost"] == []
     assert row["equal"] is True and row["sentence"] and row["predicted"]["ceiling"] == 2.5
 
 
@@ -195,7 +195,6 @@ def test_a_row_is_json_with_everything_in_it() -> None:
         ({"runs": 0}, "runs is 0: choose"),
         ({"samples": ()}, "No sample is chosen"),
         ({"samples": (SAMPLE, SAMPLE)}, "Sample s is named twice: name it once"),
-        ({"pixels": "blurred"}, "pixels is 'blurred': choose one of exact, fast"),
         ({"decode": DecodeConfig(temperature=0.5)}, "greedy, but temperature is 0.5: set it to 0"),
     ],
 )

@@ -283,7 +283,6 @@ def test_other_samples_are_refused(make: Make) -> None:
         {"decode": DecodeConfig(max_new_tokens=32)},
         {"prompt": "Why?"},
         {"frames": "spread"},
-        {"pixels": "fast"},
         {"perturb_seed": 3, "perturb": "drop"},
         {"batch": 4},
         {"cache": "use"},

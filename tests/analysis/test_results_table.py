@@ -142,16 +142,6 @@ def test_one_type_of_device_needs_no_name_and_odd_places_cost_nothing(tmp_path: 
     assert labels(table) == [fabricate.row()["model"]]
 
 
-def test_fast_pixels_are_never_taken_for_exact_ones(tmp_path: Path) -> None:
-    """One model in two settings has two labels, in one run or several."""
-    exact = fabricate.run(tmp_path / "a", [fabricate.row("ev"), fabricate.row("vl")])
-    rows = [fabricate.row("ll") | {"pixels": "fast"}, fabricate.failed("ll") | {"pixels": "fast"}]
-    fast = fabricate.run(tmp_path / "b", rows)
-    assert labels(frame([exact, fast])) == ["ev", "vl", "ll · fast pixels"]
-    again = fabricate.run(tmp_path / "c", [fabricate.row("ev") | {"pixels": "fast"}])
-    assert labels(frame([exact, again]))[-1] == f"ev · fast pixels · {again.id}"
-
-
 def backend(ran: str | None, asked: str = "compiled") -> dict[str, dict[str, str | None]]:
     return {"backend": {"asked": asked, "ran": ran}}
 

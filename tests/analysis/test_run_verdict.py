@@ -104,7 +104,6 @@ CASES: dict[str, tuple[RunResult, str]] = {
     "mode": (asked(run(), mode="hooked"), "hooked for Two"),
     "token steps": (run(backend="compiled"), "compiled for Two"),
     "frames": (asked(run(), frames="spread"), "8 first-to-last frames for Two"),
-    "pixels": (asked(run(), pixels="fast"), "fast pixels for Two"),
     "event pictures": (asked(run(), extent="stream"), "event pictures sized by stream for Two"),
     "decoding": (
         asked(run(), decode=DecodeConfig(temperature=0.5, seed=3)),
@@ -207,10 +206,3 @@ def test_equal_times_have_no_winner() -> None:
     found = judged(run(), run())
     assert found.winner == "" and found.headline == "No winner: the times of One and Two overlap."
     assert found.reason == ""
-
-
-def test_pixels_that_a_column_was_asked_for_are_no_hindrance() -> None:
-    fast = asked(run(), model="m@fast")
-    assert fast.request.pixels == "fast"
-    assert judged(run(prefill=500.0), fast).winner == "Two"
-    assert judged(run(prefill=500.0), asked(run(), pixels="fast")).winner == ""  # control

@@ -89,7 +89,7 @@ def test_answers_with_different_settings_are_not_one_run(
     root: Path, sample: Sample, tmp_path: Path
 ) -> None:
     one, two = (answers(sample, model, 1) for model in MODELS)
-    other = replace(two, request=replace(two.request, pixels="fast"))
+    other = replace(two, request=replace(two.request, frames="spread"))
     with pytest.raises(BadInput, match="different settings"):
         saved_comparison.save([one, other], root, tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
@@ -98,16 +98,10 @@ def test_answers_with_different_settings_are_not_one_run(
         saved_comparison.save([one, two], root, tmp_path / "runs")
 
 
-def test_columns_with_their_own_pixels_are_saved_beside_the_others(
-    root: Path, sample: Sample, tmp_path: Path
-) -> None:
-    names = ("tiny-llava@fast", "tiny-llava@events", "tiny-llava")
+def test_a_variant_is_saved_beside_the_others(root: Path, sample: Sample, tmp_path: Path) -> None:
+    names = ("tiny-llava@events", "tiny-llava")
     every = [answers(sample, name, 1) for name in names]
     run = run_store.read(saved_comparison.save(every, root, tmp_path / "runs"))
-    assert run.header.plan.models == names and run.header.plan.pixels == "exact"
+    assert run.header.plan.models == names
     rows = {row.model: row for _, row in run.results()}
-    assert [rows[name].pixels for name in names] == ["fast", "exact", "exact"]
-    assert [rows[name].shows for name in names] == ["image", "events", "image"]
-    fast = replace(every[2], request=replace(every[2].request, pixels="fast"))
-    with pytest.raises(BadInput, match="different settings or inputs"):  # a control
-        saved_comparison.save([*every[:2], fast], root, tmp_path / "other")
+    assert [rows[name].shows for name in names] == ["events", "image"]

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 BY_HAND = (
     "%s_models=a&%s_models=a",
     "%s_root=%%00&%s_root=..%%2F..",
-    "%s_pixels=%%ff%%fe&%s_pixels",
+    "%s_frames=%%ff%%fe&%s_frames",
     "=&&%s_job=&=x&%s_job=%%",
 )
 

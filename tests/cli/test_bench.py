@@ -95,16 +95,6 @@ def test_ids_are_read_from_a_file(
     assert run.header.plan.samples == ("id-2", "id-0")
 
 
-def test_fast_pixels_are_in_the_plan_and_in_every_row(
-    capsys: pytest.CaptureFixture[str], root: Path
-) -> None:
-    code, found, _ = bench(capsys, root, "--samples", 2, "--pixels", "fast")
-    run = run_store.read(Path(found["folder"]))
-    assert code == 0 and run.header.plan.pixels == "fast"
-    assert {row.pixels for _, row in run.results()} == {"fast"}
-    assert found["counts"][0]["label"] == "tiny-llava · fast pixels"
-
-
 def test_the_extent_of_event_pictures_is_in_the_plan_and_in_every_row(
     capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:

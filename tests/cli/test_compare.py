@@ -12,11 +12,11 @@ HASH = "ab" * 32
 
 
 def test_an_unverified_answer_names_the_flags_that_verify_it() -> None:
-    row = ResultRow(model="ev", sample="s", repeat=0, phase="measured", pixels="fast",
+    row = ResultRow(model="ev", sample="s", repeat=0, phase="measured",
                     backend=AskedAndRan(ran="compiled"))  # fmt: skip
     told = compare._verified(row)
-    assert "`python -m engine verify --models ev --backend compiled --pixels fast`" in told
-    plain = compare._verified(replace(row, pixels="exact", backend=AskedAndRan(ran="generate")))
+    assert "`python -m engine verify --models ev --backend compiled`" in told
+    plain = compare._verified(replace(row, backend=AskedAndRan(ran="generate")))
     assert "`python -m engine verify --models ev`" in plain
     told = compare._verified(replace(row, standing=Standing("verified", HASH)))
     assert told == "same answer as generate(), timing verified (certificate abababababab)."

@@ -18,12 +18,14 @@ def _names(*arguments: str) -> list[str]:
 
 
 def test_show_is_a_word_of_the_name(tiny_models: Path) -> None:
-    both = ("--models", "tiny-llava,tiny-eventgpt@fast")
-    assert _names(*both) == ["tiny-llava", "tiny-eventgpt@fast"]
-    assert _names(*both, "--show", "events") == ["tiny-llava@events", "tiny-eventgpt@fast"]
-    assert _names(*both, "--show", "tiny-llava=events", "--show", "tiny-eventgpt@fast=video") == [
+    both = ("--models", "tiny-llava,tiny-eventgpt@float16")
+    assert _names(*both) == ["tiny-llava", "tiny-eventgpt@float16"]
+    assert _names(*both, "--show", "events") == ["tiny-llava@events", "tiny-eventgpt@float16"]
+    assert _names(
+        *both, "--show", "tiny-llava=events", "--show", "tiny-eventgpt@float16=video"
+    ) == [
         "tiny-llava@events",
-        "tiny-eventgpt@video+fast",
+        "tiny-eventgpt@video+float16",
     ]
     assert _names("--models", "nobody", "--show", "events") == ["nobody"]  # its run says so
 

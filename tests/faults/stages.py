@@ -59,8 +59,7 @@ def preprocesses_inside_load(patch: Patch) -> None:
         with self._stage("load"):
             request = self.asked.request
             found = self.watcher.load(request.sample, self.adapter.kind, request)
-            given = (found, request.prompt, request.pixels)
-            self.ahead = self.adapter.preprocess(*given)
+            self.ahead = self.adapter.preprocess(found, request.prompt)
         self.asked.shown = found.source
         return found
 

@@ -172,21 +172,6 @@ def test_control_if_none_can_be_asked_the_job_fails(tiny_models: Path, sample: S
     assert one.state == "failed" and one.report is None and one.error == "No events here."
 
 
-def test_pixels_are_those_that_were_asked_for(
-    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target, seen = registry.load(registry.entry("tiny-video_llava")), []
-    whole = target.pixels
-    monkeypatch.setattr(
-        target, "pixels", lambda images, setting: seen.append(setting) or whole(images, setting)
-    )
-    for pixels in ("exact", "fast"):
-        one = job(sample, LOOKUP, pixels=pixels)
-        one.work()
-        assert one.report.request.how == f"{pixels} pixels, eager steps, at most 12 new tokens"
-    assert seen == ["exact", "fast"]
-
-
 def test_progress_counts_rounds_and_cancel_ends_it(tiny_models: Path, sample: Sample) -> None:
     one = job(sample)
     seen = []
@@ -228,7 +213,7 @@ def test_the_command_prints_figures_and_json(
     told = capsys.readouterr()
     text = told.out
     assert ", 1 pair ..." in told.err and "1 pairs" not in told.err
-    assert "exact pixels, eager steps, at most 8 new tokens" in text
+    assert "eager steps, at most 8 new tokens" in text
     assert "the target's own, token by token" in text and "tokens per pass" in text
     assert main(command(root, "--draft", "lookup", "--json")) == 0
     row = json.loads(capsys.readouterr().out)

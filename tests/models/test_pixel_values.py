@@ -19,7 +19,7 @@ def test_the_middle_is_cropped_and_each_channel_has_its_own_mean_and_deviation()
     settings = pixels.known_settings(processor)
     assert settings is not None
     grey = np.arange(32, dtype=np.uint8).reshape(4, 8)  # its shorter side is 4: nothing is resized
-    found = settings.pixels([np.stack([grey, grey + 100, grey + 200], axis=-1)], "exact")
+    found = settings.pixels([np.stack([grey, grey + 100, grey + 200], axis=-1)])
     middle = torch.tensor([[10.0, 11, 12, 13], [18, 19, 20, 21]])
     wanted = [
         ((middle + 100 * channel) / 255 - mean) / deviation

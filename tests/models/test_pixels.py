@@ -1,4 +1,4 @@
-"""Pixels: equal to the image processor's bit for bit, or near it by the fast setting."""
+"""Pixels: equal to the image processor's bit for bit."""
 
 from __future__ import annotations
 
@@ -14,18 +14,14 @@ import torch
 from PIL import Image as Pillow
 from transformers import CLIPImageProcessorPil, VideoLlavaImageProcessor
 
-from engine import media
-from engine.errors import BadInput
 from engine.media import events
 from engine.models import pixels, registry
 from engine.models.adapter import Adapter
-from engine.pipeline import feature_cache, single_run
-from engine.types import PIXELS, Image, RunRequest, Sample
+from engine.types import Image
 from tests.media.test_events import drawn_as_published, growing
 
 pytestmark = pytest.mark.slow
 
-FAST = pytest.mark.skipif(not pixels.rows_first(), reason="fast pixels resize as Pillow 12 does")
 Kind = type[CLIPImageProcessorPil] | type[VideoLlavaImageProcessor]
 KINDS: tuple[Kind, ...] = (CLIPImageProcessorPil, VideoLlavaImageProcessor)
 SIZES = [(96, 128), (128, 96), (64, 64), (300, 301), (1088, 1440), (33, 500)]
@@ -86,7 +82,7 @@ def test_exact_pixels_are_the_processors_own(name: str, kind: Kind) -> None:
     assert plain is not None
     for size in SIZES:
         images = pictures(2, *size)
-        found, wanted = plain.pixels(images, "exact"), own(processor, images)
+        found, wanted = plain.pixels(images), own(processor, images)
         assert found is not None
         assert (found.dtype, found.shape) == (torch.float32, wanted.shape)
         assert torch.equal(found, wanted), size
@@ -96,16 +92,15 @@ def test_exact_pixels_are_the_processors_own(name: str, kind: Kind) -> None:
 def test_exact_pixels_are_the_processors_own_if_pillow_chooses_the_order(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pillow 13 may resize columns first; then no step is taken apart, and none is torch's."""
+    """Pillow 13 may resize columns first; then no step is taken apart."""
     monkeypatch.setattr(pixels, "rows_first", lambda: False)
     processor = CLIPImageProcessorPil(**SETTINGS[name])
     plain = pixels.known_settings(processor)
-    assert plain is not None and not plain.has_fast
+    assert plain is not None
     for size in SIZES:
         images = pictures(2, *size)
-        for setting in PIXELS:
-            found = plain.pixels(images, setting)
-            assert found is not None and torch.equal(found, own(processor, images)), size
+        found = plain.pixels(images)
+        assert found is not None and torch.equal(found, own(processor, images)), size
 
 
 def test_the_order_of_pillow_is_known() -> None:
@@ -120,7 +115,7 @@ def test_a_grey_level_would_be_noticed() -> None:
     assert plain is not None
     wanted = own(processor, images)
     images[1][50, 60] ^= 255
-    found = plain.pixels(images, "exact")
+    found = plain.pixels(images)
     assert found is not None and not torch.equal(found, wanted)
 
 
@@ -129,7 +124,7 @@ def test_pictures_of_several_sizes_are_cropped_alike() -> None:
     plain = pixels.known_settings(processor)
     assert plain is not None
     images = [picture for size in SIZES for picture in pictures(1, *size)]
-    found = plain.pixels(images, "exact")
+    found = plain.pixels(images)
     assert found is not None and torch.equal(found, own(processor, images))
 
 
@@ -141,46 +136,10 @@ def test_event_pictures_of_several_sizes_equal_those_processed_one_by_one(name: 
     alone = [own(CLIPImageProcessorPil(**SETTINGS[name]), [one]) for one in pictured]
     plain = pixels.known_settings(CLIPImageProcessorPil(**SETTINGS[name]))
     assert plain is not None
-    found = plain.pixels(events.render(recording), "exact")
-    common = plain.pixels(events.render(recording, extent="stream"), "exact")
+    found = plain.pixels(events.render(recording))
+    common = plain.pixels(events.render(recording, extent="stream"))
     assert found is not None and torch.equal(found, torch.cat(alone))
     assert common is not None and not torch.equal(common, found)
-
-
-@FAST
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["published", "small", "demo", "bilinear"])
-def test_fast_pixels_lie_near(name: str, kind: Kind) -> None:
-    """One grey level in a few values per thousand, two in a few per million."""
-    processor = kind(**SETTINGS[name])
-    plain = pixels.known_settings(processor)
-    assert plain is not None and plain.has_fast
-    for size in SIZES:
-        images = pictures(2, *size)
-        found = plain.pixels(images, "fast")
-        assert found is not None
-        levels = ((found - own(processor, images)).abs() / plain.steps).round()
-        assert levels.max() <= 2
-        assert (levels > 1).float().mean() < 1e-3
-        assert (levels > 0).float().mean() < 0.05
-
-
-@FAST
-def test_fast_pixels_are_not_the_exact_ones() -> None:
-    """Or the setting would do nothing."""
-    plain = pixels.known_settings(CLIPImageProcessorPil(**SETTINGS["published"]))
-    assert plain is not None
-    images = pictures(2, 1088, 1440)
-    fast, exact = (plain.pixels(images, setting) for setting in ("fast", "exact"))
-    assert fast is not None and exact is not None and not torch.equal(fast, exact)
-
-
-def test_filters_that_torch_lacks_stay_exact() -> None:
-    plain = pixels.known_settings(CLIPImageProcessorPil(**SETTINGS["lanczos"]))
-    assert plain is not None and not plain.has_fast
-    images = pictures(1, 96, 128)
-    fast, exact = (plain.pixels(images, setting) for setting in ("fast", "exact"))
-    assert fast is not None and exact is not None and torch.equal(fast, exact)
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -223,12 +182,12 @@ def test_pictures_that_would_be_padded_are_left_to_the_processor() -> None:
         CLIPImageProcessorPil(size={"shortest_edge": 40}, crop_size={"height": 48, "width": 48})
     )
     assert plain is not None
-    assert plain.pixels(pictures(1, 64, 64), "exact") is None
+    assert plain.pixels(pictures(1, 64, 64)) is None
     uncropped = pixels.known_settings(
         CLIPImageProcessorPil(size={"shortest_edge": 40}, do_center_crop=False)
     )
     assert uncropped is not None
-    assert uncropped.pixels(pictures(1, 64, 64) + pictures(1, 64, 90), "exact") is None
+    assert uncropped.pixels(pictures(1, 64, 64) + pictures(1, 64, 90)) is None
 
 
 @pytest.fixture(params=["eventgpt", "video_llava", "llava"])
@@ -240,47 +199,18 @@ def test_every_family_shows_its_processors_pixels(adapter: Adapter) -> None:
     for size in SIZES:
         images = pictures(2, *size)
         assert torch.equal(adapter.pixels(images), adapter.processed(images))
-        assert adapter.grey_levels(adapter.pixels(images, "fast"), adapter.processed(images)) < 2.1
 
 
 def test_demo_checkpoints_show_their_processors_pixels() -> None:
-    fast = [entry for entry in registry.entries() if entry.demo and entry.family != "transformers"]
-    assert len(fast) == 3
-    for entry in fast:
+    own = [entry for entry in registry.entries() if entry.demo and entry.family != "transformers"]
+    assert len(own) == 3
+    for entry in own:
         if registry.unavailable(entry):
             pytest.skip("the demo checkpoints are not here")
         found = registry.load(entry)
-        assert found.has_fast_pixels is pixels.rows_first()
+        assert found._plain is not None
         images = pictures(2, 240, 320)
         assert torch.equal(found.pixels(images), found.processed(images))
-
-
-@FAST
-def test_the_setting_is_in_the_key_and_in_the_result(adapter: Adapter, sample: Sample) -> None:
-    shown = media.load(sample, adapter.kind)
-    specs = [
-        adapter.feature_spec(adapter.preprocess(shown, "Why?", setting))
-        for setting in ("exact", "fast")
-    ]
-    assert len({spec.processor for spec in specs}) == len({spec.media for spec in specs}) == 2
-    assert len({feature_cache.key(spec) for spec in specs}) == 2
-    name = adapter.info.name
-    result = single_run.run(adapter, RunRequest(sample, name, "Why?", pixels="fast"), None)
-    assert result.request.pixels == "fast" and not any("Fast" in note for note in result.notes)
-
-
-def test_a_processor_that_fast_does_not_know_is_said(
-    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(adapter, "_plain", None)
-    request = RunRequest(sample, adapter.info.name, "Why?", pixels="fast")
-    notes = single_run.run(adapter, request, None).notes
-    assert any("do not support this image" in note for note in notes)
-
-
-def test_unknown_settings(sample: Sample) -> None:
-    with pytest.raises(BadInput, match="pixels is 'blurred': choose one of exact, fast"):
-        RunRequest(sample, "m", "Why?", pixels="blurred")  # type: ignore[arg-type]
 
 
 def test_the_checkpoints_own_settings_are_followed(tiny_models: Path) -> None:

@@ -11,7 +11,7 @@ from engine.errors import BadInput, SettingsError, UnknownModel
 from engine.models import registry, variants
 from engine.models.checkpoint import ModelEntry
 from engine.pipeline import single_run
-from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
+from engine.types import DecodeConfig, RunOptions, RunResult, Sample
 from tests import tiny
 from tests.ui.verify import made
 
@@ -30,11 +30,10 @@ def _nothing_loaded(tiny_models: Path) -> None:
         ("tiny-llava@events", "tiny-llava@events", "Tiny llava, shown events"),
         ("tiny-llava@events+events", "tiny-llava@events", "Tiny llava, shown events"),
         (
-            "tiny-llava@fast+4bit+float16+video",
-            "tiny-llava@video+float16+4bit+fast",
-            "Tiny llava, shown video, float16, 4bit, fast pixels",
+            "tiny-llava@4bit+float16+video",
+            "tiny-llava@video+float16+4bit",
+            "Tiny llava, shown video, float16, 4bit",
         ),
-        ("tiny-llava@exact", "tiny-llava@exact", "Tiny llava, exact pixels"),
     ],
 )
 def test_a_name_means_one_variant(name: str, canonical: str, label: str) -> None:
@@ -50,7 +49,7 @@ def test_a_name_means_one_variant(name: str, canonical: str, label: str) -> None
         ("tiny-llava@evnts", UnknownModel, "unknown word 'evnts': did you mean 'events'?"),
         ("tiny-llava@", UnknownModel, "unknown word '': known are events, video"),
         ("tiny-llava@events+video", BadInput, "two inputs (events and video): keep one"),
-        ("tiny-llava@exact+fast", BadInput, "two pixel settings (exact and fast)"),
+        ("tiny-llava@fast", UnknownModel, "unknown word 'fast'"),
         ("tiny-lava@events", UnknownModel, "'tiny-lava' is not a known model: did you mean"),
     ],
 )
@@ -61,8 +60,8 @@ def test_words_that_mean_nothing_are_refused(name: str, kind: type[Exception], w
 
 
 def test_two_names_of_one_variant_are_refused() -> None:
-    names = ["tiny-llava@fast+events", "tiny-llava", "unknown"]
-    assert registry.distinct(names) == ["tiny-llava@events+fast", "tiny-llava", "unknown"]
+    names = ["tiny-llava@float16+events", "tiny-llava", "unknown"]
+    assert registry.distinct(names) == ["tiny-llava@events+float16", "tiny-llava", "unknown"]
     with pytest.raises(BadInput, match="'tiny-llava' is named twice"):
         registry.distinct(["tiny-llava", "tiny-llava@image"])
 
@@ -79,9 +78,9 @@ def test_labels_of_one_models_columns_say_only_what_differs() -> None:
         "Tiny llava, shown image",
         "Tiny llava, shown events",
     ]
-    assert labels("tiny-llava@events", "tiny-llava@events+float16+fast") == [
+    assert labels("tiny-llava@events", "tiny-llava@events+float16") == [
         "Tiny llava, float32",
-        "Tiny llava, float16, fast pixels",
+        "Tiny llava, float16",
     ]
 
 
@@ -108,11 +107,11 @@ def test_models_toml_may_say_what_a_model_is_shown(
 
 def test_variants_share_the_weights_and_what_was_compiled(sample: Sample) -> None:
     base = registry.load(registry.entry("tiny-llava"))
-    shown = registry.load(registry.entry("tiny-llava@events+fast"))
-    assert shown is registry.load(registry.entry("tiny-llava@fast+events"))
+    shown = registry.load(registry.entry("tiny-llava@events"))
+    assert shown is registry.load(registry.entry("tiny-llava@float32+events"))
     assert shown is not base and shown.model is base.model and shown.tokenizer is base.tokenizer
     assert (base.kind, shown.kind) == ("image", "events")
-    assert shown.info.name == "tiny-llava@events+fast" and shown.info.images == 5
+    assert shown.info.name == "tiny-llava@events" and shown.info.images == 5
     assert shown.info.visual_tokens == 5 * (base.info.visual_tokens or 0)
     assert len(registry.resident()) == 1
     one, *_ = items = [registry.entry(n) for n in ("tiny-llava", "tiny-llava@events")]
@@ -166,16 +165,6 @@ def test_each_image_of_llava_has_its_own_placeholder() -> None:
     assert ids[-len(own) :] == own and context == len(ids)
 
 
-def test_the_name_decides_the_pixels(sample: Sample) -> None:
-    how = RunOptions(pixels="exact")
-    assert how.ask(sample, "tiny-llava@events+fast", "Why?").pixels == "fast"
-    assert how.ask(sample, "tiny-llava@events", "Why?").pixels == "exact"
-    fast = RunOptions(pixels="fast")
-    assert fast.ask(sample, "tiny-llava@exact", "Why?").pixels == "exact"
-    assert fast.ask(sample, "fast", "Why?").pixels == "fast"
-    assert RunRequest(sample, "exact-fast", "Why?").pixels == "exact"  # a control: no variant
-
-
 def test_a_certificate_of_one_input_says_nothing_of_another(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,5 +183,3 @@ def test_a_certificate_of_one_input_says_nothing_of_another(
     proof["models"].append(proof["models"][0] | {"name": "tiny-llava@events", "shows": "events"})
     assert certificates.certificate_status(shown).state == "verified"
     assert certificates.certificate_status(usual).state == "verified"
-    fast = certificates.certificate_status(_run("tiny-llava@fast", sample))
-    assert fast.words == "not covered: pixels fast (exact verified)"

@@ -163,7 +163,6 @@ def test_samples_at_once(app: Open) -> None:
 
 def test_the_widgets_make_the_plan(app: Open) -> None:
     more = {"order": "By turns", "length": "Forced", "cache": "Refresh", "warmup": "0"} | {
-        "pixels": "Fast",
         "extent": "Common",
     }
     at = app(PAGE, **{**TWO, "models": ["Tiny llava", "Tiny eventgpt"], "repeat": "2"}, **more)
@@ -179,7 +178,6 @@ def test_the_widgets_make_the_plan(app: Open) -> None:
         order="interleaved",
         cache="refresh",
         decode=DecodeConfig(3, min_new_tokens=3),
-        pixels="fast",
         extent="stream",
     )
     assert len(plan.samples) == 2

@@ -27,7 +27,7 @@ SIX = [
     "Tiny video_llava",
     "Tiny llava",
     "Tiny llava, shown events",
-    "Tiny llava, float16, fast pixels",
+    "Tiny llava, float16",
 ]
 
 
@@ -60,7 +60,7 @@ def test_six_columns_answer_with_labels_that_say_what_differs(app: Open) -> None
         "tiny-video_llava",
         "tiny-llava",
         "tiny-llava@events",
-        "tiny-llava@float16+fast",
+        "tiny-llava@float16",
     ]
     assert heads(at)[:6] == [
         "Tiny eventgpt, shown events",
@@ -68,12 +68,11 @@ def test_six_columns_answer_with_labels_that_say_what_differs(app: Open) -> None
         "Tiny video_llava",
         "Tiny llava, shown image, float32",
         "Tiny llava, shown events, float32",
-        "Tiny llava, shown image, float16, fast pixels",
+        "Tiny llava, shown image, float16",
     ]
-    shown, fast = done["tiny-llava@events"], done["tiny-llava@float16+fast"]
-    assert shown is not None and fast is not None
-    assert shown.shown == "5 event images" and shown.request.pixels == "exact"
-    assert fast.request.pixels == "fast" and fast.model.dtype == "float16"
+    shown, half = done["tiny-llava@events"], done["tiny-llava@float16"]
+    assert shown is not None and half is not None
+    assert shown.shown == "5 event images" and half.model.dtype == "float16"
     notes = [text for text in texts(at) if text.startswith("Shown event images as separate")]
     assert len(notes) == 1
     assert at.query_params["compare_models"] == SIX  # a link reopens the same columns
@@ -93,14 +92,17 @@ def test_a_column_is_added_and_removed(app: Open) -> None:
     at.selectbox(key="compare_add_model").select("tiny-llava").run()
     assert at.button(key="compare_add_it").disabled
     at.selectbox(key="compare_add_kind").select("events").run()
-    at.selectbox(key="compare_add_pixels").select("fast").run()
-    assert "Adds: Tiny llava, shown events, fast pixels" in texts(at)
+    at.selectbox(key="compare_add_dtype").select("float16").run()
+    assert "Adds: Tiny llava, shown events, float16" in texts(at)
     at.button(key="compare_add_it").click().run()
-    assert names(at) == ["tiny-llava", "tiny-llava@events+fast"]
-    assert heads(at)[:2] == ["Tiny llava, shown image", "Tiny llava, shown events, fast pixels"]
+    assert names(at) == ["tiny-llava", "tiny-llava@events+float16"]
+    assert heads(at)[:2] == [
+        "Tiny llava, shown image, float32",
+        "Tiny llava, shown events, float16",
+    ]
     assert at.button(key="compare_add_it").disabled  # twice is refused
-    at.multiselect(key="compare_models").set_value(["tiny-llava@events+fast"]).run()
-    assert heads(at)[:1] == ["Tiny llava, shown events, fast pixels"]
+    at.multiselect(key="compare_models").set_value(["tiny-llava@events+float16"]).run()
+    assert heads(at)[:1] == ["Tiny llava, shown events, float16"]
     assert not at.exception
 
 

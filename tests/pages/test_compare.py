@@ -221,12 +221,6 @@ def test_greedy_decoding_ignores_the_values_of_sampling(app: Open) -> None:
     assert decode.greedy and decode.seed == 0
 
 
-def test_the_pixels_setting_reaches_the_run_and_the_card(app: Open) -> None:
-    at = press_run(app(models=["Tiny llava"], pixels="Fast", **SHORT))
-    assert results(at)[0].request.pixels == "fast"
-    assert badges(at).count("fast pixels") == 2  # a chip of the settings and a badge of the times
-
-
 def test_a_link_that_names_runs_twice_shows_each_model_once(app: Open) -> None:
     at = app(models=["Tiny llava"], **SHORT)
     first = results(press_run(at))[0].id
@@ -575,7 +569,7 @@ def test_a_draft_is_painted_with_measured_beside_predicted(app: Open) -> None:
     assert 'class="painted-own"' in shown and "drafted and rejected" in shown
     assert {"Measured", "Predicted", "Whole run"} <= {metric.label for metric in at.metric}
     assert "The drafted answer equals the target's own, token by token." in texts(at)
-    assert any("exact pixels, eager steps, at most" in words for words in texts(at))
+    assert any("eager steps, at most" in words for words in texts(at))
     assert not at.button(key="compare_draft_run").disabled
 
 

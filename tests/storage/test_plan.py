@@ -88,7 +88,6 @@ def test_json_gives_the_same_plan() -> None:
         ("cache", "on", "cache is 'on'"),
         ("mode", "both", "mode is 'both'"),
         ("frames", "all", "frames is 'all'"),
-        ("pixels", "soft", "pixels is 'soft'"),
         ("extent", "sensor", "extent is 'sensor'"),
         ("prompt", " ", "question is empty"),
         ("batch", 0, "batch is 0"),

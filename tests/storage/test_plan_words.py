@@ -27,11 +27,11 @@ def test_a_default_run_has_no_chip_and_other_settings_have_one() -> None:
 
 
 def test_what_differs_between_runs_is_shown_for_all_of_them() -> None:
-    one, two = chips([settings(plan()), settings(plan(pixels="fast"))])
-    assert one == [SettingChip("exact pixels", True)]
-    assert two == [SettingChip("fast pixels", True)]
-    same = chips([settings(plan(pixels="fast"))] * 2)  # control
-    assert same == [[SettingChip("fast pixels", False)]] * 2
+    one, two = chips([settings(plan()), settings(plan(mode="hooked"))])
+    assert one == [SettingChip("decoupled", True)]
+    assert two == [SettingChip("hooked", True)]
+    same = chips([settings(plan(mode="hooked"))] * 2)  # control
+    assert same == [[SettingChip("hooked", False)]] * 2
     assert chips([settings(plan()), {}]) == [[], []]  # an unreadable run
 
 

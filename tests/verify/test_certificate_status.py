@@ -38,16 +38,13 @@ def proof(entry: ModelEntry, **changes: Any) -> dict[str, Any]:
 
 
 def test_a_variant_needs_a_certificate_of_its_own(entry: ModelEntry) -> None:
-    shown, fast = (registry.entry(f"{entry.name}@{word}") for word in ("events", "fast"))
+    shown = registry.entry(f"{entry.name}@events")
     kept = proof(entry)
     certificates.store(kept)
     assert certificates.covering(entry) is not None  # the control
     assert certificates.covering(shown) is None
-    assert certificates.covering(fast) is None
     certificates.store(proof(shown))
-    certificates.store(proof(fast, pixels="fast"))
     assert certificates.covering(shown) is not None
-    assert certificates.covering(fast) is not None
     assert certificates.why_stale(proof(shown), [entry]) == ""
     gone = proof(shown, name="nobody@events")
     assert "no longer in models.toml" in certificates.why_stale(gone, [entry])
@@ -72,7 +69,6 @@ def test_a_certificate_covers_the_entry_it_verified(entry: ModelEntry) -> None:
 def test_what_was_verified_with_other_settings_does_not_cover_the_usual_run(
     entry: ModelEntry,
 ) -> None:
-    certificates.store(proof(entry, pixels="fast"))
     certificates.store(proof(entry, backend="compiled"))
     assert certificates.covering(entry) is None
     certificates.store(proof(entry, backend="eager"))  # the control

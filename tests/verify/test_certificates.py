@@ -67,7 +67,6 @@ def result(
     tokens: int = 48,
     config: DecodeConfig = DecodeConfig(),  # noqa: B008
     frames: str = "arange",
-    pixels: str = "exact",
     **more: object,
 ) -> RunResult:
     """A result that is covered, but for what is changed."""
@@ -78,7 +77,6 @@ def result(
         "Why?",
         decode=config,
         frames=frames,
-        pixels=pixels,  # type: ignore[arg-type]
     )
     pictures = int(str(more.pop("pictures", 8)))
     whole: dict[str, object] = {
@@ -117,7 +115,6 @@ def test_a_kept_certificate_is_found_and_holds_everything() -> None:
         ({"dtype": "bfloat16"}, "dtype bfloat16 (float32 verified)"),
         ({"place": HERE | {"device": "cuda:0"}}, "device cuda:0 (cpu verified)"),
         ({"place": HERE | {"hardware": "abacus"}}, "hardware abacus (x86_64 verified)"),
-        ({"pixels": "fast"}, "pixels fast (exact verified)"),
         ({"backend": "compiled"}, "backend compiled (eager verified)"),
         ({"tokens": 49, "config": DecodeConfig(max_new_tokens=300)}, "49 tokens (48 verified)"),
         ({"frames": "linspace"}, "frame rule linspace"),
@@ -217,22 +214,11 @@ def test_another_checkpoint_is_unverified() -> None:
     assert standing(digest="") == Standing("unverified")
 
 
-def test_pixels_of_one_setting_prove_nothing_about_the_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    certificates.store(certificate())
-    monkeypatch.setitem(globals(), "REQUEST", replace(REQUEST, pixels="fast"))
-    fast = certificate()
-    certificates.store(fast)
-    assert covering_hash(result(pixels="fast")) == fast["hash"]
-    assert covering_hash(result()) not in (None, fast["hash"])
-
-
 def test_a_certificate_of_another_format_is_refused_in_one_sentence() -> None:
     made = certificate() | {"format": 2}
     certificates.store(made | {"hash": certificates.content_hash(made)})
     (refused,) = certificates.unusable_files()
-    assert refused.reason == "it has format 2, but this program reads 3"
+    assert refused.reason == "it has format 2, but this program reads 4"
     assert standing() == Standing("unverified")
 
 
@@ -324,14 +310,9 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(
 
 
 @pytest.mark.parametrize(
-    ("ran", "pixels", "flags"),
-    [
-        ("eager", "exact", " --backend eager"),
-        ("compiled", "exact", " --backend compiled"),
-        ("compiled", "fast", " --backend compiled --pixels fast"),
-        ("generate", "exact", ""),
-    ],
+    ("ran", "flags"),
+    [("eager", " --backend eager"), ("compiled", " --backend compiled"), ("generate", "")],
 )
-def test_the_command_verifies_what_ran(ran: str, pixels: str, flags: str) -> None:
-    words = certificates.command("ev", ran, pixels)
+def test_the_command_verifies_what_ran(ran: str, flags: str) -> None:
+    words = certificates.command("ev", ran)
     assert words == f"python -m engine verify --models ev{flags}"

@@ -7,7 +7,6 @@ import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -16,8 +15,7 @@ from engine import media, settings, timing
 from engine.errors import BadInput, Cancelled
 from engine.models import registry
 from engine.models.llava import LlavaAdapter
-from engine.models.pixels import ProcessorSettings
-from engine.types import Pixels, Sample
+from engine.types import Sample
 from engine.verify import answer_paths, runner
 from engine.verify.verdict import VerifyRequest
 from tests.conftest import make_sample
@@ -77,26 +75,6 @@ def test_a_question_with_choices_is_verified_as_any_other(sample: Sample) -> Non
     (found,) = runner.verify(replace(wanted, prompt="Which?"), Notes())
     counted = [v for v in found.verdicts if v.check == "counted"]
     assert counted and all(v.passed for v in counted)
-
-
-@pytest.mark.slow
-def test_the_setting_that_is_used_is_judged(
-    sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    made = ProcessorSettings.pixels
-
-    def watched(self: ProcessorSettings, images: Any, setting: Pixels) -> Any:
-        asked.append(setting)
-        return made(self, images, setting)
-
-    monkeypatch.setattr(ProcessorSettings, "pixels", watched)
-    (found,) = runner.verify(replace(request(sample), pixels="fast"), Notes())
-    equal = [v for v in found.verdicts if v.check.startswith("equal") or v.check == "keys"]
-    assert len(equal) == 6 and all(v.passed for v in equal)
-    pixels = next(v for v in found.verdicts if v.check == "pixels")
-    assert pixels.bound == 2 and pixels.evidence == {"setting": "fast"}
-    assert asked.count("exact") <= len(asked) // 3  # the keys of the other setting alone
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import BadInput
-from engine.types import Pixels, Sample
+from engine.types import Sample
 from engine.verify import checks
 from engine.verify.verdict import (
     CHECKS,
@@ -73,7 +73,6 @@ def test_absurd_numbers_of_samples_are_refused(number: int) -> None:
         ({"models": ()}, "No model is named"),
         ({"samples": ()}, "No sample is chosen"),
         ({"prompt": " "}, "question is empty"),
-        ({"pixels": "soft"}, "pixels is 'soft': choose one of exact, fast"),
     ],
 )
 def test_requests_that_cannot_be_are_refused(changes: dict[str, object], message: str) -> None:
@@ -82,21 +81,11 @@ def test_requests_that_cannot_be_are_refused(changes: dict[str, object], message
 
 
 @pytest.mark.parametrize(
-    ("setting", "levels", "used", "outcome"),
-    [
-        ("exact", 0.0, True, "passed"),
-        ("exact", 1.0, True, "failed"),
-        ("fast", 2.0, True, "passed"),
-        ("fast", 3.0, True, "failed"),
-        ("exact", 0.0, False, "failed"),
-    ],
+    ("equal", "used", "outcome"),
+    [(True, True, "passed"), (False, True, "failed"), (True, False, "failed")],
 )
-def test_pixels_are_judged_by_their_setting(
-    setting: Pixels, levels: float, used: bool, outcome: str
-) -> None:
-    found = checks.pixels(setting, levels, used)
-    assert found.outcome == outcome
-    assert (found.figure, found.unit) == (levels, "grey levels")
+def test_pixels_must_be_the_processors_and_used(equal: bool, used: bool, outcome: str) -> None:
+    assert checks.pixels(equal, used).outcome == outcome
 
 
 def test_judged_says_the_first_fault() -> None:

@@ -67,7 +67,7 @@ def section(
         if pressed:
             what = (target, draft, gamma, question, options.decode, runs)
             try:
-                request = DraftRequest((sample,), *what, options.pixels, **vars(options.media))
+                request = DraftRequest((sample,), *what, **vars(options.media))
             except StageScopeError as error:
                 notices.problem(str(error), "draft")
             else:

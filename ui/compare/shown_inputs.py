@@ -8,7 +8,7 @@ from html import escape
 import streamlit as st
 
 from engine.report.answer_part import FORMULAS
-from engine.types import OPTIONS, TITLES, RunOptions, RunRequest, Sample, pixels_of, value_of
+from engine.types import OPTIONS, TITLES, RunOptions, RunRequest, Sample, value_of
 from ui.widgets import contact_sheets
 from ui.widgets.text import name_of
 
@@ -41,8 +41,7 @@ def own(requests: Sequence[RunRequest], model: str) -> list[str]:
     if found is None:
         return []
     common = shared(requests)
-    named = f"{found.pixels} pixels" if pixels_of(model) else ""  # a badge says it
-    return [words for words in changed(found) if words not in (*common, named)]
+    return [words for words in changed(found) if words not in common]
 
 
 def row(requests: Sequence[RunRequest]) -> None:

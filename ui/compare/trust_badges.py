@@ -28,7 +28,7 @@ NOT_COVERED_HELP = (
     "not compared with the model's own generate()."
 )
 UNVERIFIED_HELP = (
-    "No certificate covers this checkpoint, code, device, dtype, backend and pixel setting, so it "
+    "No certificate covers this checkpoint, code, device, dtype and backend, so it "
     "is not proved that these are times of the model's own inference. The Verify page can prove "
     "it for the device's default backend."
 )
@@ -46,11 +46,6 @@ HOOKED: Badge = (
     "hooked",
     "violet",
     "The model's own generate() ran. Hooks timed stage 3; stage 4 is the remaining time.",
-)
-FAST: Badge = (
-    "fast pixels",
-    "violet",
-    "Pictures were resized with the fast setting: some pixels differ by a grey level or two.",
 )
 PAUSED: Badge = (
     "after a pause",
@@ -94,7 +89,7 @@ def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Bad
 
     `loads`: of all runs whose times are shown, if they are several.
     """
-    command = certificates.command(row.model, row.ran, row.pixels)
+    command = certificates.command(row.model, row.ran)
     words, colour, why = certificate_badge(row.standing, command)
     found: list[Badge] = [(words, colour, why)]
     for name, span in (row.batch_spans if row.batch > 1 else row.spans).items():
@@ -110,7 +105,6 @@ def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Bad
         (f"in a batch of {row.batch:,}", "gray", BATCH_HELP): row.batch > 1,
         COMPILED: row.ran == "compiled",
         HOOKED: row.mode == "hooked",
-        FAST: row.pixels == "fast",
         (f"perturbed by {escape(row.perturb)}", "violet", PERTURB_HELP): bool(row.perturb),
     }
     return found + [badge for badge, holds in marks.items() if holds]

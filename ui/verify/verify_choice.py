@@ -61,9 +61,8 @@ def choose_all(entries: Sequence[ModelEntry]) -> VerifyChoice:
         usual = VerifyRequest.max_new_tokens
         label = "Max new tokens"
         tokens = _number("tokens", label, MIN_TOKENS, MAX_TOKENS, usual, TOKENS_HELP, 16)
-        seen = {name: pick("verify", name, getattr(VerifyRequest, name))
-                for name in ("pixels", "extent")}  # fmt: skip
-    asked = {"prompt": question or "", "max_new_tokens": tokens, "runs": runs, **seen}
+        extent = pick("verify", "extent", VerifyRequest.extent)
+    asked = {"prompt": question or "", "max_new_tokens": tokens, "runs": runs, "extent": extent}
     return VerifyChoice(dataset, models, samples, asked)
 
 

@@ -1,7 +1,7 @@
 """A page's models: their list, variants that are added to it, and the columns they become.
 
-The list is in the URL.  A variant is a model that is shown something else, or has another dtype,
-quantization or pixels.  The labels of columns say what differs, and each has a colour of its own.
+The list is in the URL.  A variant is a model that is shown something else, or has another dtype
+or quantization.  The labels of columns say what differs, and each has a colour of its own.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from engine import palette
 from engine.errors import ModelUnavailable, StageScopeError
 from engine.models import checkpoint, quantization, registry, variants
 from engine.models.checkpoint import ModelEntry
-from engine.types import OPTIONS
 from ui.widgets import links, notices
 from ui.widgets.text import count
 
 DEFAULT_MODELS = 3
 NOTHING: Mapping[str, str] = {}
-OWN = ""  # the value of the entry or of the page
+OWN = ""  # the value of the entry
 INPUTS = {"events": "Event images", "video": "8 frames", "image": "One picture"}
 NAMES = {"compare": "column", "benchmark": "variant", "verify": "variant"}
 HELP = (
-    "The same model again with another input, dtype, quantization or pixels, or another model "
-    "shown something else."
+    "The same model again with another input, dtype or quantization, or another model shown "
+    "something else."
 )
 
 
@@ -135,9 +134,6 @@ def _settings(page: str, entries: Sequence[ModelEntry], chosen: Sequence[str], w
             "Dtype", f"{page}_add_dtype", _values(base.dtype, variants.WORDS["dtype"])
         ),
         "quantization": _quantization(page, base),
-        "pixels": _one_of(
-            "Pixels", f"{page}_add_pixels", {OWN: "As set for all", **OPTIONS["pixels"].choices}
-        ),
     }
     found = variants.derived(base, {field: value for field, value in values.items() if value})
     here = found.name in chosen

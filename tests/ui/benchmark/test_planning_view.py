@@ -54,7 +54,6 @@ def test_defaults_are_left_out() -> None:
         ({"cache": "use"}, "cache", "use"),
         ({"frames": "spread"}, "frames", "spread"),
         ({"mode": "hooked"}, "mode", "hooked"),
-        ({"pixels": "fast"}, "pixels", "fast"),
         ({"extent": "stream"}, "extent", "stream"),
         ({"batch": 4}, "batch", 4),
         ({"window": Window(0, 50_000)}, "window", "0s+50ms"),

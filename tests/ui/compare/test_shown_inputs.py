@@ -23,7 +23,7 @@ def test_default_settings_have_no_chips() -> None:
 def test_each_changed_setting_is_a_chip() -> None:
     decode = DecodeConfig(20, temperature=0.7, top_p=0.9, seed=3, backend="eager")
     changed = replace(USUAL, decode=decode, frames="spread", cache="off", mode="hooked")
-    changed = replace(changed, pixels="fast", extent="stream", window=window("1.25s+50ms"))
+    changed = replace(changed, extent="stream", window=window("1.25s+50ms"))
     changed = replace(changed, split=split("time:8"), perturb=perturbations("drop:0.3"))
     assert shown_inputs.changed(changed) == (
         "at most 20 new tokens",
@@ -36,7 +36,6 @@ def test_each_changed_setting_is_a_chip() -> None:
         "perturbed by drop:0.3 seed 0",
         "cache off",
         "hooked",
-        "fast pixels",
     )
 
 
@@ -59,7 +58,7 @@ def test_every_setting_changes_a_chip() -> None:
     others: dict[str, Any] = {
         "frames": "spread", "extent": "stream", "window": window("50ms"), "split": split("time"),
         "perturb": perturbations("drop:0.3"), "decode": DecodeConfig(7), "cache": "off",
-        "mode": "hooked", "pixels": "fast",
+        "mode": "hooked",
     }  # fmt: skip
     names = {field.name for field in fields(RunOptions)} - {"perturb_seed"}  # part of perturb
     assert names == set(others)

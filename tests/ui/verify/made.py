@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from engine.jobs.verify_job import VerifyView
-from engine.types import MediaKind, ModelInfo, Pixels, Ran, RunResult, Sample
+from engine.types import MediaKind, ModelInfo, Ran, RunResult, Sample
 from engine.verify import certificates
 from engine.verify.verdict import (
     CHECKS,
@@ -82,7 +81,7 @@ def evidence() -> dict[str, dict[str, Any]]:
         **{name: equal() for name in CHECKS if name.startswith("equal_")},
         "equal_batch": equal() | {"size": 4},
         "shapes": equal(),
-        "pixels": {"setting": "exact"},
+        "pixels": {},
         "greedy": {"positions": {}},
         "counted": {"counts": {"plain": {"computed": 3, "returned": 3}}},
         "encoded_once": {"calls": {"plain": calls}, "pictures": 5, "faults": []},
@@ -134,13 +133,12 @@ def certificate(
     dtype: str = "float32",
     environment: Mapping[str, str] = PLACE,
     backend: Ran = "eager",
-    pixels: Pixels = "exact",
     shows: MediaKind | None = None,
 ) -> dict[str, Any]:
     rows = verdicts(name) if found is None else found
     info = ModelInfo(name, "llava", "c", None, dtype, False, digest=digest, shows=shows)
     model = ModelVerdicts(name, info, environment, tuple(rows), backend=backend)
-    return certificates.make(replace(REQUEST, pixels=pixels), [model], "/data")
+    return certificates.make(REQUEST, [model], "/data")
 
 
 def covering_hash(result: RunResult) -> str | None:
