@@ -77,6 +77,12 @@ def checked(
                 f"{entry.name} is answered one sample at a time, because batches are not proved "
                 f"for its family, but batch is {plan.batch:,}: choose 1, or other models."
             )
+    for entry in entries.values() if plan.perturb else ():
+        if entry.kind != "events":
+            raise BadInput(
+                f"{entry.name} is shown no event images, and perturb changes raw events only: "
+                "leave it out, or show it event images."
+            )
     for entry in () if elsewhere else entries.values():
         others_fill_memory = any(one != variants.loaded(entry) for one in registry.resident())
         if (reason := registry.unavailable(entry)) and not others_fill_memory:

@@ -119,7 +119,7 @@ def _entry(given: Any, path: Path) -> ModelEntry:
     family = row.family or _family_of(row.name, local)
     fields = msgspec.structs.asdict(row)
     kind = fields.pop("shows") or FAMILIES[family].kind
-    fields |= {"label": one_line(row.label or row.name), "family": family}
+    fields |= {"label": one_line(row.label or "").strip() or row.name, "family": family}
     return ModelEntry(**fields, kind=kind, folder=folder)
 
 

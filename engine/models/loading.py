@@ -24,7 +24,7 @@ from engine.machine import device as devices
 from engine.machine import memory
 from engine.models import checkpoint_files, model_card, quantization
 from engine.models.checkpoint import ModelEntry
-from engine.quoting import first_line, gib
+from engine.quoting import count, first_line, gib
 from engine.types import ModelInfo
 
 transformers_logging.disable_progress_bar()
@@ -152,7 +152,7 @@ def _refuse_incomplete(info: ModelInfo, folder: Path, model: Any, report: Any) -
     no_place = "has no place in the layers of its config.json (num_hidden_layers, depth) for"
     faults = (("lacks", absent), ("has a wrong shape for", wrong), (no_place, left))
     for what, keys in (*faults, ("has only zeros in", zero)):
-        first = f"{len(keys)} weights ({keys[0]}, ...)" if keys else ""
+        first = f"{count(len(keys), 'weight')} ({', '.join(keys[:1])}{', ...' * (len(keys) > 1)})"
         require(info, not keys, f"the checkpoint in {folder} {what} {first}")
 
 

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any
 
 from engine.analysis.results_table import frame
+from engine.quoting import printable
 from engine.report import drawers, explanation_part, seen_part
 from engine.report.document import document, title
 from engine.report.report_figures import Findings, certificate_text
@@ -56,10 +57,13 @@ def _line(values: Sequence[Any]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """ "" for a missing value; no text that begins a formula."""
+    """ "" for a missing value; of a text no control characters, and no beginning of a formula."""
     if value is None or value != value:
         return ""
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if _FORMULA.match(value) else text
 
 
 def _json(runs: Sequence[Run]) -> Iterator[str]:

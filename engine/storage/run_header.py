@@ -91,7 +91,7 @@ def parsed(value: Mapping[str, Any], where: str) -> Header:
         header = convert(value, Header)
         plan = {name: one for name, one in value["plan"].items() if (name, one) != EXACT}
         _refuse_unknown(plan, to_builtins(header.plan))
-        models = (replace(model, label=one_line(model.label)) for model in header.models)
+        models = [replace(m, label=one_line(m.label).strip() or m.name) for m in header.models]
         header = replace(header, models=tuple(models))
     except (BadInput, MsgspecError) as error:
         why = reason(error) if isinstance(error, MsgspecError) else cut(str(error).rstrip("."))

@@ -93,14 +93,10 @@ def test_strength_zero_gives_the_tokens_of_the_plain_run(tmp_path: Path, found: 
     assert runs["plain"] == runs["zero"] != runs["half"]
 
 
-@pytest.mark.slow
-def test_a_failed_row_says_what_was_perturbed(tmp_path: Path, found: Dataset) -> None:
-    """Otherwise it would count among the plain run's results."""
+def test_a_model_without_event_images_is_refused_before_anything_runs(
+    tmp_path: Path, found: Dataset
+) -> None:
     plan = replace(PLAN, models=("tiny-video_llava",), perturb=perturbations("drop:0.5"))
-    ready = execute.prepare(plan, found, tmp_path / "run")
-    with ready.writer:
-        execute.run(ready)
-    rows = [row for _, row in run_store.read(tmp_path / "run").results()]
-    assert all("changes raw events only" in (row.error or "") for row in rows) and rows
-    assert {row.perturb for row in rows} == {"drop:0.5 seed 0"}
-    assert {row.split for row in rows} == {"count:5"}
+    with pytest.raises(BadInput, match="tiny-video_llava is shown no event images"):
+        execute.prepare(plan, found, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

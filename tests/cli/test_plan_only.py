@@ -82,7 +82,7 @@ def test_the_newest_run_is_used_and_named(capsys: pytest.CaptureFixture[str], ro
 
 def test_a_sweep_is_the_sum_of_its_runs(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     earlier(root)
-    code, out, _ = plan(capsys, root, "--perturb", "drop:0/0.3/0.6")
+    code, out, _ = plan(capsys, root, "--models", "tiny-eventgpt", "--perturb", "drop:0/0.3/0.6")
     assert code == 0 and "Planned: 12 results and 3 warm-up runs in 3 runs" in out
 
 

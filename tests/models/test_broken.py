@@ -278,7 +278,7 @@ def test_a_matrix_of_zeros_is_named(whole: tuple[Path, str], part: str) -> None:
     """As in an unfinished download; `patch`: a tower's first layer, a convolution."""
     folder, family = whole
     zero(folder, part)
-    with pytest.raises(ModelUnavailable, match=rf"only zeros in \d+ weights \(.*{part}.*, \.\.\."):
+    with pytest.raises(ModelUnavailable, match=rf"only zeros in \d+ weights? \(.*{part}"):
         loaded(folder, family)
 
 

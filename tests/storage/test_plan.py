@@ -119,3 +119,5 @@ def test_a_label_in_a_file_is_one_line_of_characters() -> None:
     stored = run_header.as_json(fabricate.header())
     stored["models"][0]["label"] = "a\x1b\r\n\ufffeb"
     assert run_header.parsed(stored, "run.json").models[0].label == f"a{4 * chr(0xFFFD)}b"
+    stored["models"][0]["label"] = " "
+    assert run_header.parsed(stored, "run.json").models[0].label == stored["models"][0]["name"]

@@ -16,8 +16,10 @@ _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
 
 
 def escape(text: str) -> str:
-    """The text on one line, with every punctuation mark escaped for Markdown."""
-    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    """The text on one line, with every punctuation mark escaped for Markdown.  Brackets would end a
+    badge even so, and become entities."""
+    escaped = _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    return escaped.replace("\\[", "&#91;").replace("\\]", "&#93;")
 
 
 def name_of(sample: Sample) -> str:

@@ -323,7 +323,10 @@ def plain(array: Any, key: str, name: str, axes: int | None = None) -> Any:
     elif array.size and not array.id.get_storage_size() and properties.get_layout():
         wrong = f"of {array.size:,} values, but none was written"
     elif array.chunks and array.id.get_num_chunks() * np.prod(array.chunks) < array.size:
-        wrong = f"of {array.size:,} values, of which a part was never written"
+        raise MediaError(
+            f"{name} has the array {quoted(key)}, of which a part was never written: copy this "
+            "file again, or record it again."
+        )
     elif axes not in (None, array.ndim):
         wrong = f"of shape {quoted(array.shape)}, not one value per event"
     if wrong:

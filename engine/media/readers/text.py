@@ -89,7 +89,8 @@ class _Text(Indexed):
             at, total, lost = at + len(data), total + len(part.t), lost + len(others)
             if lost and not example:
                 row = others.iloc[0].dropna()
-                example = quoted((self._layout.separator or " ").join(map(str, row)))
+                separator = self._layout.separator or " "
+                example = quoted(separator.join(map(str, row)).rstrip(separator))
             what = f"{counted(lost, 'line')} without an event, such as {example}"
             if lost > MAX_ZERO * (total + lost):
                 raise MediaError(

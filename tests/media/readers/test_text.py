@@ -118,7 +118,7 @@ BAD = {
     "only comments": ("# t,x,y,p\n", "holds 0 events"),
     "seconds without a unit": ("t,x,y,p\n0.001,1,2,1\n0.002,1,2,1\n", "name the column t_s"),
     "words": ("t,x,y,p\n0,1,2,1\nfoo,1,2,1\n", "1 line without an event, such as 'foo,1,2,1'"),
-    "a short line": ("t,x,y,p\n0,1,2,1\n5,1\n7,1,2,1\n", "such as '5,1,,': .* its 4 columns"),
+    "a short line": ("t,x,y,p\n0,1,2,1\n5,1\n7,1,2,1\n", "such as '5,1': .* its 4 columns"),
     "a long line": ("t,x,y,p\n0,1,2,1\n5,1,2,1,1\n", "such as '5,1,2,1,1"),
     "an empty value": ("t,x,y,p\n0,1,2,1\n5,,2,1\n", "such as '5,,2,1'"),
     "a fraction of a pixel": ("t,x,y,p\n0,1.5,2,1\n5,1,2,1\n", "x = 1.5 at event 0"),
