@@ -70,7 +70,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 
     name: Text
     checkpoint: Text
-    label: Text | None = None
+    label: Annotated[str, Meta(max_length=MAX_TEXT)] | None = None  # made one line
     family: Text | None = None
     revision: Text | None = None
     dtype: Text = "float32"

@@ -29,6 +29,10 @@ def write(home: Path, checkpoint: str, more: str = "") -> None:
 def test_a_label_is_one_line_of_characters(home: Path) -> None:
     write(home, "a/b", r'label = "a\uFFFEb\u2028c\u0085"')
     assert registry.entry("one").label == "a\ufffdb\ufffdc\ufffd"
+    write(home, "a/b", r'label = "a\u001b\nb"')
+    assert registry.entry("one").label == "a\ufffd\ufffdb"
+    write(home, "a/b", 'label = "  "')
+    assert registry.entry("one").label == "one"
 
 
 def test_a_folder_tells_its_family(home: Path, tiny_folder: Path) -> None:

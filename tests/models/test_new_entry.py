@@ -123,7 +123,7 @@ def test_a_file_without_an_end_of_line_or_an_entry(home: Path, before: str) -> N
         ((HUB, "--name", "a@video"), "'a@video' cannot be a model's name"),
         ((HUB, "--name", "add"), "holds 'add' already"),
         ((HUB, "--name", ""), "'' cannot be a model's name"),
-        ((HUB, "--label", "a\nb"), "is no entry (expected 'str' matching"),
+        ((HUB, "--label", "a" * 2000), "is no entry (expected 'str' of length <= 1000"),
         (("nowhere",), "'nowhere' is neither a folder here nor a name on the Hugging Face hub"),
         (("models.toml",), "'models.toml' is a file, not a checkpoint"),
         (("./hub.gguf",), "is a GGUF file"),
