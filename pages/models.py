@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -56,7 +55,9 @@ def show(entry: ModelEntry) -> None:
         st.html(facts(rows, entry.label))
         if reason is None:
             query = (
-                {kept_certificates.HASH: proof["hash"]} if proof else {"verify_models": entry.label}
+                {kept_certificates.HASH: proof.certificate}
+                if proof
+                else {"verify_models": entry.label}
             )
             label = "Show the certificate →" if proof else "Verify this model →"
             st.page_link("pages/verify.py", label=label, query_params=query)
@@ -70,7 +71,7 @@ def card_of(entry: ModelEntry) -> ModelInfo | None:
         return None
 
 
-def badges(entry: ModelEntry, reason: str | None, proof: Mapping[str, Any] | None) -> None:
+def badges(entry: ModelEntry, reason: str | None, proof: Standing | None) -> None:
     """Whether it is loaded or can be, and whether a certificate covers its default settings."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if entry in registry.resident():
@@ -80,8 +81,7 @@ def badges(entry: ModelEntry, reason: str | None, proof: Mapping[str, Any] | Non
         else:
             st.badge("cannot be loaded", color="orange")
             return
-        standing = Standing("verified", proof["hash"]) if proof else UNVERIFIED
-        words, colour, help_text = trust_badges.certificate_badge(standing)
+        words, colour, help_text = trust_badges.certificate_badge(proof or UNVERIFIED)
         st.badge(words, color=colour, help=help_text)
 
 

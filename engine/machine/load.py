@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import psutil
-
 from engine.machine import clocks
 from engine.plain_files import Positive, Rate, Time
 
@@ -190,17 +188,18 @@ def _cores(cpu_ms: float | None, wall_ms: float, cores: int) -> float | None:
 
 def _own_cpus() -> frozenset[int]:
     """The cores that this process may run on."""
-    process = psutil.Process()
-    if hasattr(process, "cpu_affinity"):  # not on macOS
-        return frozenset(process.cpu_affinity())
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
     return frozenset(range(os.cpu_count() or 1))
 
 
 def _counters(cpus: frozenset[int]) -> _Counters:
     """The counters of these cores; unknown if the system lists fewer."""
     try:
+        import psutil  # a machine with torch and transformers alone may lack it
+
         every = psutil.cpu_times(percpu=True)
-    except (OSError, RuntimeError):
+    except (ImportError, OSError, RuntimeError):
         return _Counters()
     if not cpus or max(cpus) >= len(every):
         return _Counters()

@@ -263,9 +263,9 @@ def certificate_status(result: RunResult) -> Standing:
     return closest
 
 
-def covering(entry: ModelEntry) -> Mapping[str, Any] | None:
-    """The newest certificate that verified this entry with its current files and device, its own
-    input and the device's default backend; or None."""
+def covering(entry: ModelEntry) -> Standing | None:
+    """That of the newest certificate that verified this entry with its current files and device,
+    its own input and the device's default backend; or None."""
     ran = {
         "shown": entry.kind,
         "dtype": entry.precision,
@@ -277,7 +277,7 @@ def covering(entry: ModelEntry) -> Mapping[str, Any] | None:
         same = model["backend"] in (usual, "generate") and here(model["environment"])
         if same and not _other_settings(certificate, model, ran):
             if model["verified"]:
-                return certificate
+                return Standing("verified", certificate["hash"], _open_timing(certificate, model))
             if _failed(certificate, model):
                 return None
     return None

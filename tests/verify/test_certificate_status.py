@@ -12,6 +12,7 @@ import pytest
 from engine import settings
 from engine.models import checkpoint, checkpoint_files, registry
 from engine.models.checkpoint import ModelEntry
+from engine.storage.schemas import Standing
 from engine.verify import certificates
 from tests.ui.verify.made import PLACE, certificate, verdicts
 
@@ -62,7 +63,7 @@ def test_a_certificate_covers_the_entry_it_verified(entry: ModelEntry) -> None:
     assert certificates.covering(entry) is None
     kept = proof(entry)
     certificates.store(kept)
-    assert certificates.covering(entry) == kept
+    assert certificates.covering(entry) == Standing("verified", kept["hash"])
     assert certificates.why_stale(kept, [entry]) == ""
 
 
