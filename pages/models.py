@@ -54,11 +54,9 @@ def show(entry: ModelEntry) -> None:
             rows.append(("Memory needed", str(registry.needed(entry))))
         st.html(facts(rows, entry.label))
         if reason is None:
-            query = (
-                {kept_certificates.HASH: proof.certificate}
-                if proof
-                else {"verify_models": entry.label}
-            )
+            query = {"verify_models": entry.label}
+            if proof and proof.certificate:
+                query = {kept_certificates.HASH: proof.certificate}
             label = "Show the certificate →" if proof else "Verify this model →"
             st.page_link("pages/verify.py", label=label, query_params=query)
 
