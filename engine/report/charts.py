@@ -82,6 +82,8 @@ def svgs(charts: Sequence[Chart]) -> list[str]:
     while len(found) < len(specs):
         rest = "\n".join(specs[len(found) :])
         done = subprocess.run(command, input=rest, capture_output=True, text=True)
+        if done.returncode == 1:  # an error of Python, which no chart explains
+            raise RuntimeError(f"charts cannot be drawn: {done.stderr.strip()[-200:]}")
         found += map(json.loads, done.stdout.splitlines())
         found += [""] * (len(found) < len(specs))  # the one at which the process ended
     return found
