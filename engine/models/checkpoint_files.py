@@ -79,6 +79,7 @@ _RULES = (
     ("chat_template", str | list[dict[str, str]] | dict[str, str]),  # several have names
     ("image_mean", several(Mean)),
     ("image_std rescale_factor", several(Scale)),
+    ("vision_feature_layer", several(int)),
     ("crop_size pad_size", Side | dict[str, Side | None]),
 )
 RULES: dict[str, Any] = {name: kind | None for names, kind in _RULES for name in names.split()}

@@ -205,11 +205,12 @@ def test_weights_that_are_no_numbers_answer_nothing_and_keep_nothing(
     registry.unload(registry.entry("tiny-llava"))
 
 
-def test_a_layer_that_the_tower_lacks_is_named(tiny_models: Path) -> None:
+@pytest.mark.parametrize("layer", [-50, []])
+def test_a_layer_that_the_tower_lacks_is_named(tiny_models: Path, layer: object) -> None:
     path = tiny_models / "llava" / "config.json"
     text = path.read_text(encoding="utf-8")
     registry.unload(registry.entry("tiny-llava"))
-    path.write_text(json.dumps(json.loads(text) | {"vision_feature_layer": -50}))
+    path.write_text(json.dumps(json.loads(text) | {"vision_feature_layer": layer}))
     try:
         with pytest.raises(ModelUnavailable, match="vision_feature_layer"):
             registry.load(registry.entry("tiny-llava"))
@@ -257,7 +258,7 @@ def test_a_left_over_bias_of_a_layer_is_named_and_a_head_is_not(whole: tuple[Pat
     change_weights(folder, lambda tensors: tensors.update({"old_head.weight": torch.ones(2, 2)}))
     assert loaded(folder, family).info.extra == ("old_head.weight",)
     change_weights(folder, lambda tensors: tensors.update({bias: torch.ones(2)}))
-    with pytest.raises(ModelUnavailable, match=r"for 1 weights \(.*0\.self_attn\.o_proj\.bias"):
+    with pytest.raises(ModelUnavailable, match=r"for 1 weight \(.*0\.self_attn\.o_proj\.bias"):
         loaded(folder, family)
 
 
