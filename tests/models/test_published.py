@@ -79,7 +79,7 @@ def test_a_missing_or_misshapen_tensor_is_refused_by_name(
     held = published_checkpoints.build(tmp_path / "whole", family, layout, form, shards=1)
     part = "visual_projector.2.bias" if family == "eventgpt" else "projector.linear_2.bias"
     key = next(key for key in held if key.endswith(part))
-    for change, said in (("absent", "lacks 1 weights"), ("shape", "has a wrong shape for 1")):
+    for change, said in (("absent", "lacks 1 weight "), ("shape", "has a wrong shape for 1")):
         folder = Path(shutil.copytree(tmp_path / "whole", tmp_path / change))
         tensors = {layout(name): tensor for name, tensor in held.items() if name != key}
         if change == "shape":
