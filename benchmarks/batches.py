@@ -32,10 +32,10 @@ def measure(quick: bool) -> list[Row]:
 def _answered(adapter: Any, samples: Any, size: int) -> tuple[Any, ...]:
     """The token ids of all samples."""
     from engine.pipeline import batch_run, single_run
-    from engine.types import RunRequest
+    from engine.types import RunOptions, RunRequest
 
     name, done = adapter.info.name, list[Any]()
-    asked = [RunRequest(sample, name, QUESTION, cache="off") for sample in samples]
+    asked = [RunRequest(sample, name, QUESTION, RunOptions(cache="off")) for sample in samples]
     for start in range(0, len(asked), size):
         some = asked[start : start + size]
         alone = size == 1

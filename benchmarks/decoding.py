@@ -52,10 +52,12 @@ def model(adapter: Adapter, sample: Sample, rounds: int) -> list[Row]:
 
 def _run(adapter: Adapter, sample: Sample, backend: str = "eager", **options: Any) -> RunResult:
     from engine.pipeline import single_run
-    from engine.types import DecodeConfig, RunRequest
+    from engine.types import DecodeConfig, RunOptions, RunRequest
 
     decode = DecodeConfig(TOKENS, TOKENS, backend=backend)  # type: ignore[arg-type]
-    request = RunRequest(sample, adapter.info.name, QUESTION, decode=decode, cache="off", **options)
+    request = RunRequest(
+        sample, adapter.info.name, QUESTION, RunOptions(decode=decode, cache="off", **options)
+    )
     return single_run.run(adapter, request, None)
 
 

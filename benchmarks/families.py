@@ -146,7 +146,7 @@ def model(adapter: Adapter, sample: Sample, folder: Path, rounds: int) -> list[R
     from engine.decoding import decode
     from engine.pipeline import single_run
     from engine.pipeline.feature_cache import FeatureCache
-    from engine.types import DecodeConfig, RunRequest
+    from engine.types import DecodeConfig, RunOptions, RunRequest
 
     name, config, cache = (
         adapter.info.name,
@@ -169,7 +169,7 @@ def model(adapter: Adapter, sample: Sample, folder: Path, rounds: int) -> list[R
 
     def staged(way: str, policy: CachePolicy) -> Callable[[], None]:
         def answer() -> None:
-            request = RunRequest(sample, name, QUESTION, decode=config, cache=policy)
+            request = RunRequest(sample, name, QUESTION, RunOptions(decode=config, cache=policy))
             result = single_run.run(adapter, request, cache)
             vision = result.span("vision")
             if vision is None or (vision.source == "cached") is not (policy == "use"):

@@ -44,6 +44,7 @@ from engine.types import (
     Features,
     Mode,
     Prepared,
+    RunOptions,
     RunRequest,
     RunResult,
     Sample,
@@ -152,7 +153,7 @@ def _family(
     adapter = build(family, options.dtype, on, options.layers, options.hidden)
     built = time.perf_counter() - start
     tokens = DecodeConfig(options.tokens, min_new_tokens=options.tokens, backend="eager")
-    request = RunRequest(sample, adapter.info.name, DEFAULT_QUESTION, decode=tokens)
+    request = RunRequest(sample, adapter.info.name, DEFAULT_QUESTION, RunOptions(decode=tokens))
     cold = single_run.run(adapter, request, None)
     runs = [single_run.run(adapter, request, None) for _ in range(options.repeat)]
     found = {
@@ -186,7 +187,8 @@ def _family(
 
 def _compile(adapter: Adapter, request: RunRequest) -> dict[str, Any]:
     """Seconds to prepare the compiled step, and why it failed, if it did."""
-    wanted = replace(request, decode=replace(request.decode, backend="compiled"))
+    config = replace(request.how.decode, backend="compiled")
+    wanted = replace(request, how=replace(request.how, decode=config))
     seconds = adapter.compile_ahead(wanted)
     step = adapter.step_for(wanted)
     return {"seconds": round(seconds, 2), "failure": step.failure if step else "refused"}
@@ -227,8 +229,9 @@ def _ways(
     for turn in range(options.repeat + 1):
         for way, runs in found.items():
             mode, backend = WAYS[way]
-            config = replace(request.decode, backend=backend)
-            run = single_run.run(adapter, replace(request, decode=config, mode=mode), None)
+            config = replace(request.how.decode, backend=backend)
+            how = replace(request.how, decode=config, mode=mode)
+            run = single_run.run(adapter, replace(request, how=how), None)
             if not turn:  # warms up, and compiles
                 said[way] = {"ran": run.backend, "notes": list(run.notes)}
                 continue
@@ -287,9 +290,9 @@ def _verify(adapter: Adapter, request: RunRequest) -> dict[str, Any]:
     `control` is whether a sample shown as blank pictures changes the first token's scores: a
     comparison that could not fail would prove nothing.
     """
-    shown = media.load(request.sample, adapter.kind, request)
+    shown = media.load(request.sample, adapter.kind, request.how)
     prepared = adapter.preprocess(shown, request.prompt)
-    rules = AnswerRules(request.decode, adapter.eos_ids)
+    rules = AnswerRules(request.how.decode, adapter.eos_ids)
     config = decode.generation_config(rules)
     with torch.inference_mode():
         rows = adapter.encode(prepared)

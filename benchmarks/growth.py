@@ -101,13 +101,13 @@ def frames(folder: Path, seconds: Sequence[int], rounds: int) -> Row:
 def tokens(amounts: Sequence[int], rounds: int) -> Row:
     """Answers of so many tokens, no fewer and no more, of a demo checkpoint."""
     from engine.pipeline import single_run
-    from engine.types import DecodeConfig, RunRequest
+    from engine.types import DecodeConfig, RunOptions, RunRequest
 
     sample, adapter = demo_samples()[0], demo_adapters()[0]
 
     def answer(amount: int) -> None:
         config, name = DecodeConfig(amount, amount), adapter.info.name
-        request = RunRequest(sample, name, "What is there?", decode=config, cache="off")
+        request = RunRequest(sample, name, "What is there?", RunOptions(decode=config, cache="off"))
         count = single_run.run(adapter, request, None).new_tokens
         if count != amount:
             raise SystemExit(f"{count} tokens were generated, but {amount} were requested.")

@@ -10,15 +10,15 @@ from benchmarks.machine import QUESTION, Row, demo_adapters, demo_samples, main,
 
 def measure(quick: bool) -> list[Row]:
     from engine.pipeline import feature_cache, single_run
-    from engine.types import RunRequest
+    from engine.types import RunOptions, RunRequest
 
     sample, cache, found = demo_samples()[0], feature_cache.shared(), list[Row]()
     for adapter in demo_adapters():
         ratios = []
         for turn in range(2 if quick else 10):
-            request = RunRequest(sample, adapter.info.name, QUESTION, cache="refresh")
+            request = RunRequest(sample, adapter.info.name, QUESTION, RunOptions(cache="refresh"))
             computed = single_run.run(adapter, request, cache).span("vision")
-            request = RunRequest(sample, adapter.info.name, QUESTION, cache="use")
+            request = RunRequest(sample, adapter.info.name, QUESTION, RunOptions(cache="use"))
             read = single_run.run(adapter, request, cache).span("vision")
             if computed is None or read is None or read.source != "cached":
                 raise SystemExit(f"{adapter.info.name}: its features were not read.")

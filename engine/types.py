@@ -429,7 +429,7 @@ class RunOptions(MediaOptions):
     def ask(self, sample: Sample, model: str, prompt: str) -> RunRequest:
         """The request for one answer with these options."""
         values: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(RunOptions)}
-        return RunRequest(sample, model, prompt, **values)
+        return RunRequest(sample, model, prompt, RunOptions(**values))
 
     @property
     def settings(self) -> dict[str, str]:
@@ -463,15 +463,15 @@ def arranged(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class RunRequest(RunOptions):
+class RunRequest:
     """One model, one sample, one question."""
 
     sample: Sample
     model: str
     prompt: str
+    how: RunOptions = RunOptions()
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         object.__setattr__(self, "prompt", check_question(self.prompt, MAX_ASKED_CHARS))
 
 

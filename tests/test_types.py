@@ -11,6 +11,7 @@ from engine.types import (
     DecodeConfig,
     Generation,
     ModelInfo,
+    RunOptions,
     RunRequest,
     RunResult,
     Sample,
@@ -91,7 +92,7 @@ def test_an_unknown_backend_is_refused() -> None:
 @pytest.mark.parametrize("field", ["frames", "cache", "mode"])
 def test_unknown_choices_are_refused(field: str) -> None:
     with pytest.raises(BadInput, match=f"{field} is 'odd'"):
-        RunRequest(SAMPLE, "m", "Why?", **{field: "odd"})
+        RunRequest(SAMPLE, "m", "Why?", RunOptions(**{field: "odd"}))
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from engine.models import quantization, registry
 from engine.models.adapter import Adapter
 from engine.pipeline import feature_cache, single_run
 from engine.prompts import DEFAULT_QUESTION
-from engine.types import DecodeConfig, Prepared, RunRequest, RunResult, Sample
+from engine.types import DecodeConfig, Prepared, RunOptions, RunRequest, RunResult, Sample
 
 LEFT = 4 * 2**20  # bytes that are left free where a run must not fit
 NOT_HERE = "only CUDA has a memory of its own that can be limited"
@@ -58,7 +58,9 @@ class Setup:
 def ask(adapter: Adapter, sample: Sample, tokens: int, **more: Any) -> RunResult:
     """An answer of fixed length, by the eager step unless told otherwise."""
     decode = DecodeConfig(tokens, tokens, backend=more.pop("backend", "eager"))
-    request = RunRequest(sample, adapter.info.name, DEFAULT_QUESTION, decode=decode, **more)
+    request = RunRequest(
+        sample, adapter.info.name, DEFAULT_QUESTION, RunOptions(decode=decode, **more)
+    )
     return single_run.run(adapter, request, feature_cache.shared())
 
 

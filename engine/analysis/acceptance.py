@@ -28,10 +28,11 @@ import numpy.typing as npt
 
 from engine.analysis import statistics
 from engine.analysis.statistics import MIN_CLUSTERS
+from engine.pipeline import drafts
 
-GAMMA = 5
 Array = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float64]
+GAMMA = drafts.GAMMA
 _LONGEST = 700.0  # the greatest exponent of a float
 SHUFFLES = 200  # fewer where pairs are many and their rates vary little
 FEWEST = 50

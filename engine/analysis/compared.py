@@ -264,7 +264,7 @@ def _cache(result: RunResult) -> str:
 
 
 def _setting(name: str, result: RunResult) -> str:
-    return result.request.settings[name]
+    return result.request.how.settings[name]
 
 
 CONDITIONS: Mapping[str, Callable[[RunResult], str]] = {

@@ -138,7 +138,8 @@ def occlusion(adapter: Adapter, request: ExplainRequest) -> Occlusion:
 
 def answer_ids(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tuple[int, ...]:
     """The ids of the model's answer, computed now; Cancelled if it was cut short."""
-    found = single_run.run(adapter, replace(run, cache="off"), None, watcher)
+    uncached = replace(run, how=replace(run.how, cache="off"))
+    found = single_run.run(adapter, uncached, None, watcher)
     if found.generation.stop == "cancelled":
         raise Cancelled("The explanation was cancelled.")
     return found.generation.token_ids
@@ -268,7 +269,7 @@ def _explained(
     notes = [*hidden.plain.notes, *words.notes]
     if hidden.removal == "painted":
         notes.append(PAINTED)
-    if not request.run.decode.greedy and words.said:
+    if not request.run.how.decode.greedy and words.said:
         notes.append(SAMPLED)
     if adapter.dtype != torch.float32:
         notes.append(ROUNDED.format(str(adapter.dtype).removeprefix("torch.")))

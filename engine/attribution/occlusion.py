@@ -102,7 +102,7 @@ class Occlusion:
 
 def shown(run: RunRequest, kind: MediaKind, fill: Fill = "blur") -> Occlusion:
     """The pictures of the run for a model of this kind; MediaError if they cannot be read."""
-    plain = media.load(run.sample, kind, run)
+    plain = media.load(run.sample, kind, run.how)
     return Occlusion(plain, fill, _from_events(run, plain))
 
 
@@ -111,7 +111,7 @@ def _from_events(run: RunRequest, plain: Media) -> bool:
     if plain.kind != "events" or plain.extent is not None or run.sample.events is None:
         return plain.extent is not None
     try:
-        drawn = media.load(replace(run.sample, event_images=()), "events", run)
+        drawn = media.load(replace(run.sample, event_images=()), "events", run.how)
     except MediaError:
         return False
     return len(drawn.images) == len(plain.images) and all(

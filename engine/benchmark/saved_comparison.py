@@ -6,10 +6,9 @@ Nothing is run, and the sample's files are not copied.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from engine.attribution import kept
 from engine.attribution.explained import Explanation
@@ -20,7 +19,7 @@ from engine.storage import run_header, run_store
 from engine.storage.plan import Plan, Task
 from engine.storage.plan_words import COMPARISON
 from engine.storage.result_rows import ResultRow
-from engine.types import RunOptions, RunRequest, RunResult
+from engine.types import RunRequest, RunResult
 from engine.verify import certificates
 
 DIFFERENT = (
@@ -71,9 +70,6 @@ def _plan(answers: Sequence[ModelAnswers]) -> Plan:
     settings = [replace(request, model="") for request in requests]
     if any(other != settings[0] for other in settings):
         raise BadInput(DIFFERENT)
-    options: dict[str, Any] = {
-        option.name: getattr(settings[0], option.name) for option in fields(RunOptions)
-    }
     return Plan(
         models=tuple(request.model for request in requests),
         samples=(requests[0].sample.id,),
@@ -82,7 +78,7 @@ def _plan(answers: Sequence[ModelAnswers]) -> Plan:
         warmup=0,
         order="interleaved",
         order_why=COMPARISON,
-        **options,
+        **vars(requests[0].how),
     )
 
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.analysis import drafting
-from engine.analysis.drafting import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest
+from engine.analysis.drafting import DraftReport
 from engine.cli import common
 from engine.cli.common import flag
 from engine.errors import StageScopeError
 from engine.jobs.draft_job import DraftJob
 from engine.media import dataset
+from engine.pipeline.drafts import LOOKUP, MAX_GAMMA, DraftRequest
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
 from engine.quoting import times
 from engine.report.blocks import Block, Bullets, Heading, Paragraph

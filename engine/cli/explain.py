@@ -103,7 +103,7 @@ def _explain(options: argparse.Namespace) -> int:
     if why := registry.cannot_run(entry, run.sample):
         raise BadInput(why)
     common.say(f"{cut(run.model)}: loading the model ...")
-    adapter = registry.load(entry, run.decode.max_new_tokens)
+    adapter = registry.load(entry, run.how.decode.max_new_tokens)
     from engine.attribution import explain, heatmap
     from engine.attribution.kept import keep, refuse_other
 

@@ -69,8 +69,8 @@ def ask(model: str, sample: Sample, question: str) -> str:
     """The greedy answer of one model about one sample."""
     from engine.models import registry
     from engine.pipeline import feature_cache, single_run
-    from engine.types import RunRequest
+    from engine.types import RunOptions, RunRequest
 
-    request = RunRequest(sample, model, question, cache="off")
+    request = RunRequest(sample, model, question, RunOptions(cache="off"))
     adapter = registry.load(registry.entry(model))
     return single_run.run(adapter, request, feature_cache.shared()).generation.text

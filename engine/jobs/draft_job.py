@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.analysis import drafting
-from engine.analysis.drafting import LOOKUP, DraftReport, DraftRequest, SampleTrial, UntriedSample
+from engine.analysis.drafting import DraftReport, UntriedSample
 from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.jobs.queue import Job, JobView
 from engine.models import registry
+from engine.pipeline.drafts import LOOKUP, DraftRequest, SampleTrial
 from engine.pipeline.watcher import DraftWatcher
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ class ExplainJob(Job, ExplainWatcher):
         entry = registry.entry(run.model)
         if reason := registry.cannot_run(entry, run.sample):
             raise BadInput(reason)
-        adapter = registry.load(entry, run.decode.max_new_tokens)
+        adapter = registry.load(entry, run.how.decode.max_new_tokens)
         self.state = "running"
         found = explain.explain(adapter, self.request, self)
         self.map = heatmap.sheet(found)

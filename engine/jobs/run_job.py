@@ -82,7 +82,7 @@ class RunJob(Job):
             new_tokens=len(tokens),
             ttft_ms=times[0] if times else None,
             tokens_per_s=result.tokens_per_s if result else rate,
-            progress=progress(list(self._marks), times, now, self.request.mode),
+            progress=progress(list(self._marks), times, now, self.request.how.mode),
         )
 
     def _text(self, ids: list[int]) -> str:
@@ -97,7 +97,7 @@ class RunJob(Job):
         entry = registry.entry(self.request.model)
         if reason := registry.cannot_run(entry, self.request.sample):
             raise BadInput(reason)
-        adapter = self._adapter = registry.load(entry, self.request.decode.max_new_tokens)
+        adapter = self._adapter = registry.load(entry, self.request.how.decode.max_new_tokens)
         self.state = "running"
         try:
             result = single_run.run(adapter, self.request, feature_cache.shared(), self)

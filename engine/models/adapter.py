@@ -262,7 +262,7 @@ class Adapter(ABC):
 
     def step_for(self, request: RunRequest) -> CompiledStep | None:
         """The compiled step if the request asks for one; it is compiled at its first use."""
-        if request.mode == "hooked" or not compiled.wanted(request.decode, self.device):
+        if request.how.mode == "hooked" or not compiled.wanted(request.how.decode, self.device):
             return None
         if "compiled" in self.refuses:
             return None
@@ -280,7 +280,7 @@ class Adapter(ABC):
             return 0.0
         refuse_markers(request.prompt, tuple(self.tokenizer.all_special_tokens))
         _, context = self.prompt_ids(request.prompt, self.info.images or 1)
-        return step.ready(min(context + request.decode.max_new_tokens, self.context_limit))
+        return step.ready(min(context + request.how.decode.max_new_tokens, self.context_limit))
 
     def feature_spec(self, prepared: Prepared) -> FeatureSpec:
         """What the rows of `prepared` depend on; the question is not part of it."""

@@ -97,7 +97,7 @@ class _BatchRun(StagedRun):
         cache: FeatureCache | None,
         watcher: Watcher,
     ) -> None:
-        self.config, self.policy = requests[0].decode, requests[0].cache
+        self.config, self.policy = requests[0].how.decode, requests[0].how.cache
         self.members = [_Member(adapter, request) for request in requests]
         self.cached = 0
         self.step_ms: list[float] = []

@@ -26,7 +26,13 @@ import torch
 from transformers import DynamicCache
 
 from engine import media
-from engine.analysis.drafting import (
+from engine.decoding import decode
+from engine.decoding.decode import Decoder
+from engine.decoding.generation_rules import AnswerRules
+from engine.errors import Cancelled
+from engine.machine import memory
+from engine.models.adapter import Adapter
+from engine.pipeline.drafts import (
     AnswerPiece,
     Cycle,
     Difference,
@@ -36,12 +42,6 @@ from engine.analysis.drafting import (
     Timing,
     refuse_sampling,
 )
-from engine.decoding import decode
-from engine.decoding.decode import Decoder
-from engine.decoding.generation_rules import AnswerRules
-from engine.errors import Cancelled
-from engine.machine import memory
-from engine.models.adapter import Adapter
 from engine.pipeline.run_stages import answer_rules
 from engine.pipeline.watcher import DraftWatcher
 from engine.timing import Timeline, synchronizer

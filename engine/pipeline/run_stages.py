@@ -84,7 +84,7 @@ class StagedRun:
 
     def _read(self, asked: Asked) -> Media:
         with self._stage("load"):
-            loaded = self.watcher.load(asked.request.sample, self.adapter.kind, asked.request)
+            loaded = self.watcher.load(asked.request.sample, self.adapter.kind, asked.request.how)
         asked.notes += loaded.notes
         asked.shown, asked.extent = self.adapter.shown(loaded), loaded.extent
         sizes = Counter(image.shape for image in loaded.images)
@@ -97,7 +97,7 @@ class StagedRun:
         adapter, request = self.adapter, asked.request
         with self._stage("preprocess"):
             prepared = adapter.preprocess(loaded, request.prompt)
-            asked.rules, limited = answer_rules(adapter, prepared, request.decode)
+            asked.rules, limited = answer_rules(adapter, prepared, request.how.decode)
         asked.notes += limited
         asked.record("pixels", prepared.pixels)
         asked.record("input_ids", prepared.input_ids)

@@ -71,14 +71,14 @@ def _answer(
     if step is not None:
         watcher.stage("compile")
     compiling = adapter.compile_ahead(request)
-    with seeded(request.decode.seed, adapter.device):
+    with seeded(request.how.decode.seed, adapter.device):
         state = _Run(adapter, request, cache, watcher, step)  # the clock starts here
         state.asked.notes += refused
         if compiling:
             state.asked.notes.append(COMPILED_BEFORE.format(compiling))
         loaded = state.load()
         prepared = state.preprocess(loaded)
-        if request.mode == "hooked":
+        if request.how.mode == "hooked":
             state.generate(prepared)
         else:
             state.decode(prepared, state.encode(prepared))
@@ -88,10 +88,10 @@ def _answer(
 def offered(adapter: Adapter, request: RunRequest) -> tuple[RunRequest, tuple[str, ...]]:
     """The request without the ways that the model refuses, and a note for each of these."""
     notes = []
-    if request.mode == "decoupled" and (why := adapter.refuses.get("decoupled")):
-        request = replace(request, mode="hooked")
+    if request.how.mode == "decoupled" and (why := adapter.refuses.get("decoupled")):
+        request = replace(request, how=replace(request.how, mode="hooked"))
         notes.append(ONLY_HOOKED.format(why))
-    explicit = request.mode == "decoupled" and request.decode.backend == "compiled"
+    explicit = request.how.mode == "decoupled" and request.how.decode.backend == "compiled"
     if explicit and (why := adapter.refuses.get("compiled")):
         notes.append(why)
     return request, tuple(notes)
@@ -122,7 +122,7 @@ class _Run(StagedRun):
         self.ids: list[int] = []
         self.token_ms: list[float] = []
         self.stop: Stop = "eos"
-        self.backend: Ran = "generate" if request.mode == "hooked" else "eager"
+        self.backend: Ran = "generate" if request.how.mode == "hooked" else "eager"
         self.to_store: Callable[[], None] | None = None
         self.features: Features | None = None  # of a decoupled run
         self.own_scores: Scores = lambda: None  # of the first token in generate()
@@ -140,11 +140,11 @@ class _Run(StagedRun):
     # stage 3
     def encode(self, prepared: Prepared) -> Features:
         self._enter("vision")
-        found = self._read_features(prepared) if self.asked.request.cache == "use" else None
+        found = self._read_features(prepared) if self.asked.request.how.cache == "use" else None
         if found is None:
             with self.timeline.span("vision"):
                 found = self.adapter.encode(prepared)
-            if (cache := self.cache) is not None and self.asked.request.cache != "off":
+            if (cache := self.cache) is not None and self.asked.request.how.cache != "off":
                 spec, ms = self.adapter.feature_spec(prepared), self.timeline.spans[-1].ms
                 # after the answer, because writing belongs to no stage
                 self.to_store = lambda: cache.write(spec, found, ms, self.cold)
@@ -189,7 +189,7 @@ class _Run(StagedRun):
     def _first_scores(self) -> torch.Tensor | None:
         """The scores of the first new token, after the clock: kept, or from one more prefill."""
         adapter = self.adapter
-        if self.asked.request.mode == "hooked":
+        if self.asked.request.how.mode == "hooked":
             return self.own_scores()
         assert self.features is not None
         return decode.prefill(adapter.decoder, adapter.embed(self.asked.prepared, self.features))[0]

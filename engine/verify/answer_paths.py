@@ -27,7 +27,16 @@ from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.run_stages import answer_rules
 from engine.pipeline.single_run import seeded
 from engine.pipeline.watcher import Watcher
-from engine.types import DecodeConfig, Media, Prepared, Ran, RunRequest, RunResult, Sample
+from engine.types import (
+    DecodeConfig,
+    Media,
+    Prepared,
+    Ran,
+    RunOptions,
+    RunRequest,
+    RunResult,
+    Sample,
+)
 from engine.verify.verdict import VerifyRequest
 
 # way of answering -> what it needs that a model may refuse (Adapter.refuses)
@@ -238,9 +247,8 @@ class Subject:
         return self._watched("decoupled", self.run_request(config, "use"))
 
     def run_request(self, config: DecodeConfig, cache: Any, mode: Any = "decoupled") -> RunRequest:
-        name, prompt = self.adapter.info.name, self.request.prompt
-        request = RunRequest(self.sample, name, prompt, decode=config, cache=cache, mode=mode)
-        return replace(request, **vars(self.request.media))
+        how = RunOptions(decode=config, cache=cache, mode=mode, **vars(self.request.media))
+        return RunRequest(self.sample, self.adapter.info.name, self.request.prompt, how)
 
     def prepare(self, shown: Media) -> Prepared:
         return self.adapter.preprocess(shown, self.request.prompt)

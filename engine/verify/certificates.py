@@ -37,7 +37,7 @@ from engine.quoting import quoted, shown
 from engine.storage import provenance
 from engine.storage.result_rows import ResultRow, plain_value
 from engine.storage.schemas import SHOWN, UNVERIFIED, Standing, Texts, checked
-from engine.types import RunRequest, RunResult
+from engine.types import RunOptions, RunResult
 from engine.verify import coverage
 from engine.verify.coverage import Coverage
 from engine.verify.verdict import TIMING, ModelVerdicts, Verdict, VerifyRequest, verified
@@ -269,7 +269,7 @@ def covering(entry: ModelEntry) -> Standing | None:
     ran = {
         "shown": entry.kind,
         "dtype": entry.precision,
-        "extent": RunRequest.extent,
+        "extent": RunOptions.extent,
     }
     for certificate, model in _fresh(digest_now(entry) or ""):
         on_cuda = str(model["environment"].get("device", "")).startswith("cuda")
@@ -332,9 +332,9 @@ def _ran(result: RunResult) -> dict[str, str]:
     ran = {"shown": result.model.shows or "", "dtype": result.model.precision}
     ran |= {name: where.get(name, "") for name in ("device", "hardware")}
     if result.extent is not None:  # pictures drawn from raw events
-        ran |= {"extent": result.extent, "split": str(request.split)}
-        ran["window"] = str(request.window or WHOLE)
-    ran |= {"perturbed by": str(request.perturbed)} if request.perturbed else {}
+        ran |= {"extent": result.extent, "split": str(request.how.split)}
+        ran["window"] = str(request.how.window or WHOLE)
+    ran |= {"perturbed by": str(request.how.perturbed)} if request.how.perturbed else {}
     return ran if result.backend == "generate" else ran | {"backend": result.backend}
 
 

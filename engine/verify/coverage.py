@@ -135,7 +135,7 @@ def missing(cover: Coverage, result: RunResult) -> Iterator[str]:
     """What a result has that was not verified, e.g. "96 tokens (48 verified)"."""
     request, answer = result.request, result.generation
     positions = answer.prompt_tokens + result.new_tokens
-    if not request.decode.greedy and not cover.sampling:
+    if not request.how.decode.greedy and not cover.sampling:
         yield "sampling"
     if result.new_tokens > cover.new_tokens:
         yield f"{result.new_tokens:,} tokens ({cover.new_tokens:,} verified)"
@@ -150,7 +150,7 @@ def missing(cover: Coverage, result: RunResult) -> Iterator[str]:
     shown = sum(one.shape[0] for one in result.tensors if one.name == "images")
     if shown and shown not in cover.pictures:
         yield f"prompt with {shown:,} picture(s) ({_numbers(cover.pictures)} verified)"
-    rule = request.frames
+    rule = request.how.frames
     if result.shown.endswith(f"({rule})") and rule not in cover.frames:
         yield f"frame rule {rule}"
 

@@ -9,16 +9,9 @@ from typing import Any
 import pytest
 
 from engine.analysis import drafting, statistics
-from engine.analysis.drafting import (
-    AnswerPiece,
-    Cycle,
-    Difference,
-    DraftRequest,
-    SampleTrial,
-    Timing,
-)
 from engine.errors import BadInput
 from engine.media_options import Split, perturbations, window
+from engine.pipeline.drafts import AnswerPiece, Cycle, Difference, DraftRequest, SampleTrial, Timing
 from engine.types import DecodeConfig, Sample
 
 SAMPLE = Sample("s", "q")
@@ -45,6 +38,10 @@ def test_the_settings_in_words_name_what_differs_from_the_default() -> None:
     assert changed.how == (f"{REQUEST.how}, window 1s+50ms, split into 3 parts by equal times")
     perturbed = replace(REQUEST, perturb=perturbations("drop:0.3"))
     assert perturbed.how == f"{REQUEST.how}, perturbed by drop:0.3 seed 0"
+
+
+def test_the_usual_number_of_pairs_allows_a_conclusion() -> None:
+    assert REQUEST.runs == drafting.FEWEST
 
 
 def test_figures_are_those_of_the_formulas() -> None:

@@ -46,6 +46,10 @@ def run(
 
 
 def asked(found: RunResult, **changes: Any) -> RunResult:
+    return about(found, how=dataclasses.replace(found.request.how, **changes))
+
+
+def about(found: RunResult, **changes: Any) -> RunResult:
     return dataclasses.replace(found, request=dataclasses.replace(found.request, **changes))
 
 
@@ -111,8 +115,8 @@ CASES: dict[str, tuple[RunResult, str]] = {
     ),
     "length": (asked(run(), decode=DecodeConfig(9)), "at most 9 new tokens for Two"),
     "device": (run(environment={"device": "cuda:0"}), "unknown for One; cuda:0 for Two"),
-    "sample": (asked(run(), sample=Sample("other", "q")), "other for Two"),
-    "question": (asked(run(), prompt="When?"), "When? for Two"),
+    "sample": (about(run(), sample=Sample("other", "q")), "other for Two"),
+    "question": (about(run(), prompt="When?"), "When? for Two"),
 }
 
 

@@ -89,7 +89,7 @@ def test_answers_with_different_settings_are_not_one_run(
     root: Path, sample: Sample, tmp_path: Path
 ) -> None:
     one, two = (answers(sample, model, 1) for model in MODELS)
-    other = replace(two, request=replace(two.request, frames="spread"))
+    other = replace(two, request=replace(two.request, how=RunOptions(frames="spread")))
     with pytest.raises(BadInput, match="different settings"):
         saved_comparison.save([one, other], root, tmp_path / "runs")
     assert not (tmp_path / "runs").exists()

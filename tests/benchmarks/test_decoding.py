@@ -40,7 +40,7 @@ def test_other_tokens_are_no_figure(
     def changed(adapter: Any, request: Any, cache: Any) -> Any:
         found = run(adapter, request, cache)
         ids = found.generation.token_ids
-        ids = ids if request.mode == "hooked" else change(ids)
+        ids = ids if request.how.mode == "hooked" else change(ids)
         return replace(found, generation=replace(found.generation, token_ids=ids))
 
     monkeypatch.setattr(single_run, "run", changed)

@@ -16,7 +16,7 @@ from benchmarks import full_size, random_models
 from engine.decoding import compiled
 from engine.models import families, registry
 from engine.prompts import DEFAULT_QUESTION
-from engine.types import DecodeConfig, RunRequest, Sample
+from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
 
 ROOT = Path(__file__).resolve().parents[2]
 # What the product uses beside torch, transformers, numpy and pillow (and what those bring along).
@@ -97,7 +97,7 @@ def test_a_decoder_that_differs_is_seen(
     family: str, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adapter = small(family)
-    request = RunRequest(sample, "x", DEFAULT_QUESTION, decode=DecodeConfig(5, 5))
+    request = RunRequest(sample, "x", DEFAULT_QUESTION, RunOptions(decode=DecodeConfig(5, 5)))
     assert full_size._verify(adapter, request)["equal"] is True
     choose = full_size.decode.choose
 
@@ -112,7 +112,7 @@ def test_a_decoder_that_differs_is_seen(
 def test_the_bytes_a_token_reads_are_the_language_models(sample: Sample) -> None:
     """By hand: one layer of width 64 and the head, neither embedding nor tower."""
     adapter = small("eventgpt")
-    request = RunRequest(sample, "x", DEFAULT_QUESTION, decode=DecodeConfig(4, 4))
+    request = RunRequest(sample, "x", DEFAULT_QUESTION, RunOptions(decode=DecodeConfig(4, 4)))
     run = full_size.single_run.run(adapter, request, None)
     found = full_size.mbu(adapter, [run], gb_per_s=1.0)
     layer = 4 * 64 * 64 + 3 * 64 * 172 + 2 * 64
@@ -128,7 +128,9 @@ def test_ways_take_turns_and_say_what_ran(sample: Sample, monkeypatch: pytest.Mo
     monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(sample.frames[0].parent / "cache"))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
     options = full_size._options(["--repeat", "2"])
-    request = RunRequest(sample, "x", DEFAULT_QUESTION, decode=DecodeConfig(4, 4), cache="off")
+    request = RunRequest(
+        sample, "x", DEFAULT_QUESTION, RunOptions(decode=DecodeConfig(4, 4), cache="off")
+    )
     found = full_size._ways(small("llava"), request, options, gb_per_s=1.0)
     assert {way: one["ran"] for way, one in found.items()} == {w: w for w in full_size.WAYS}
     assert "step was prepared in" in found["compiled"]["notes"][-1] and not found["eager"]["notes"]

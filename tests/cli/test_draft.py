@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.analysis.drafting import DraftRequest
 from engine.cli import draft
 from engine.errors import BadInput
 from engine.media_options import Split, window
+from engine.pipeline.drafts import DraftRequest
 
 
 def _asked(monkeypatch: pytest.MonkeyPatch, root: Path, *flags: str) -> DraftRequest:

@@ -27,7 +27,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.watcher import Watcher
 from engine.storage.result_rows import AskedAndRan, ResultRow
-from engine.types import Backend, DecodeConfig, RunRequest, RunResult, Sample
+from engine.types import Backend, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from engine.verify import certificates
 from engine.verify import runner as verification
 from engine.verify.verdict import ModelVerdicts, VerifyRequest
@@ -64,7 +64,9 @@ def load(name: str) -> Adapter:
 
 def go(adapter: Adapter, sample: Sample, config: DecodeConfig, **more: Any) -> RunResult:
     prompt = more.pop("prompt", QUESTION)
-    request = RunRequest(sample, adapter.info.name, prompt, decode=config, cache="off", **more)
+    request = RunRequest(
+        sample, adapter.info.name, prompt, RunOptions(decode=config, cache="off", **more)
+    )
     return single_run.run(adapter, request, None)
 
 
@@ -223,7 +225,9 @@ def test_a_run_can_be_cancelled_between_two_tokens(adapter: Adapter, sample: Sam
         def cancelled(self) -> bool:
             return self.seen >= 5
 
-    request = RunRequest(sample, adapter.info.name, QUESTION, decode=COMPILED, cache="off")
+    request = RunRequest(
+        sample, adapter.info.name, QUESTION, RunOptions(decode=COMPILED, cache="off")
+    )
     watcher = Impatient()
     found = single_run.run(adapter, request, None, watcher)
     assert (found.generation.stop, found.new_tokens, watcher.seen) == ("cancelled", 5, 5)

@@ -38,7 +38,7 @@ def reads_before_the_clock(patch: Patch) -> None:
     init, load = single_run._Run.__init__, single_run._Run.load
 
     def early(self: Any, adapter: Any, request: Any, cache: Any, watcher: Any, *more: Any) -> None:
-        self.early = watcher.load(request.sample, adapter.kind, request)
+        self.early = watcher.load(request.sample, adapter.kind, request.how)
         init(self, adapter, request, cache, watcher, *more)
 
     def late(self: Any) -> Any:
@@ -58,7 +58,7 @@ def preprocesses_inside_load(patch: Patch) -> None:
     def load(self: Any) -> Any:
         with self._stage("load"):
             request = self.asked.request
-            found = self.watcher.load(request.sample, self.adapter.kind, request)
+            found = self.watcher.load(request.sample, self.adapter.kind, request.how)
             self.ahead = self.adapter.preprocess(found, request.prompt)
         self.asked.shown = found.source
         return found

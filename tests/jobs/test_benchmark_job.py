@@ -19,7 +19,7 @@ from engine.jobs.run_job import RunJob
 from engine.media import dataset
 from engine.storage import run_store
 from engine.storage.plan import Plan
-from engine.types import DecodeConfig, RunRequest
+from engine.types import DecodeConfig, RunOptions, RunRequest
 from tests import recordings
 from tests.benchmark.cluster.pools import HerePool, one_thread
 
@@ -90,7 +90,9 @@ def test_a_compare_gets_the_device_between_two_samples_and_the_run_notes_it(root
     wait(long, lambda view: view.progress is not None and view.progress.done >= 1)
     sample = dataset.read(root).samples[0]
     brief = RunJob(
-        request=RunRequest(sample, "tiny-llava", "Why?", decode=DecodeConfig(max_new_tokens=2))
+        request=RunRequest(
+            sample, "tiny-llava", "Why?", RunOptions(decode=DecodeConfig(max_new_tokens=2))
+        )
     )
     queue.submit(brief)
     wait(brief, lambda view: view.ended)

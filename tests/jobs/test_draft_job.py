@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from engine.__main__ import main
-from engine.analysis.drafting import LOOKUP, DraftRequest
 from engine.demo.demo_dataset import SEEDS, write_dataset
 from engine.errors import BadInput, Cancelled
 from engine.jobs.draft_job import DraftJob
 from engine.media import dataset
 from engine.models import adapter, registry
 from engine.pipeline import draft_loop
+from engine.pipeline.drafts import LOOKUP, DraftRequest
 from engine.prompts import OFF_SCRIPT
 from engine.types import DecodeConfig, Sample
 from tests import tiny

@@ -16,7 +16,7 @@ from engine.errors import BadInput, Cancelled
 from engine.jobs import explain_job
 from engine.jobs.explain_job import ExplainJob
 from engine.models import registry, supported
-from engine.types import DecodeConfig, RunRequest, Sample
+from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
 
 pytestmark = pytest.mark.slow
 SMALL = ExplainOptions(grid=2, side=1, coarse=0)
@@ -24,7 +24,7 @@ SHORT = DecodeConfig(max_new_tokens=6)
 
 
 def job(sample: Sample, model: str = "tiny-llava", **more: Any) -> ExplainJob:
-    run = RunRequest(sample, model, "What is it?", decode=SHORT)
+    run = RunRequest(sample, model, "What is it?", RunOptions(decode=SHORT))
     return ExplainJob(request=ExplainRequest(run, **{"words": "a car", "options": SMALL, **more}))
 
 

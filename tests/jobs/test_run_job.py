@@ -13,7 +13,7 @@ from engine.jobs import run_job
 from engine.jobs.run_job import GENERATE, RunJob, RunView, progress
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.types import DecodeConfig, Doing, RunRequest, Sample, Span
+from engine.types import DecodeConfig, Doing, RunOptions, RunRequest, Sample, Span
 
 LONG = DecodeConfig(max_new_tokens=600, min_new_tokens=600)
 SHORT = DecodeConfig(max_new_tokens=5)
@@ -43,7 +43,7 @@ def submit(queue: jobs.Jobs, wanted: RunRequest) -> RunJob:
 
 
 def request(sample: Sample, model: str = "tiny-llava", decode: DecodeConfig = SHORT) -> RunRequest:
-    return RunRequest(sample, model, "Why?", decode=decode)
+    return RunRequest(sample, model, "Why?", RunOptions(decode=decode))
 
 
 def test_three_models_answer_one_after_another(queue: jobs.Jobs, sample: Sample) -> None:

@@ -19,7 +19,7 @@ from engine.machine import device, memory
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
-from engine.types import DecodeConfig, RunRequest, Sample
+from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = DecodeConfig(max_new_tokens=5)
@@ -57,7 +57,7 @@ ERRORS = [
 def test_a_run_without_memory_is_one_sentence_and_the_next_one_works(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    request = RunRequest(sample, "tiny-llava", "Why?", decode=SHORT)
+    request = RunRequest(sample, "tiny-llava", "Why?", RunOptions(decode=SHORT))
     job = RunJob(request=request)
     with monkeypatch.context() as patched:
         patched.setattr(adapter, "encode", out_of_memory(adapter, error))
@@ -75,7 +75,7 @@ def test_control_an_error_of_another_kind_passes_as_it_is(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adapter, "encode", out_of_memory(adapter, RuntimeError("shapes differ")))
-    request = RunRequest(sample, "tiny-llava", "Why?", decode=SHORT)
+    request = RunRequest(sample, "tiny-llava", "Why?", RunOptions(decode=SHORT))
     with pytest.raises(RuntimeError, match="shapes differ") as caught:
         single_run.run(adapter, request, None)
     assert held[0]() is not None  # its traceback holds the tensor, for whoever looks into it
@@ -87,7 +87,7 @@ def test_control_an_error_of_another_kind_passes_as_it_is(
 def test_without_a_cache_nothing_is_read_or_kept(
     adapter: Adapter, sample: Sample, cache_dir: Path
 ) -> None:
-    request = RunRequest(sample, "tiny-llava", "Why?", decode=SHORT)
+    request = RunRequest(sample, "tiny-llava", "Why?", RunOptions(decode=SHORT))
     results = [single_run.run(adapter, request, None) for _ in range(2)]
     assert not any(result.cached for result in results)
     assert results[0].generation.token_ids == results[1].generation.token_ids
@@ -95,7 +95,7 @@ def test_without_a_cache_nothing_is_read_or_kept(
 
 
 def test_a_job_that_has_ended_keeps_no_model(adapter: Adapter, sample: Sample) -> None:
-    job = RunJob(request=RunRequest(sample, "tiny-llava", "Why?", decode=SHORT))
+    job = RunJob(request=RunRequest(sample, "tiny-llava", "Why?", RunOptions(decode=SHORT)))
     job.work()
     text = job.view().text
     assert text and job._adapter is None and job.view().text == text
@@ -197,8 +197,8 @@ def test_the_queue_goes_on_after_a_run_without_memory(
 ) -> None:
     queue = jobs.Jobs()
     monkeypatch.setattr(adapter, "encode", out_of_memory(adapter, MemoryError()))
-    failed = RunJob(request=RunRequest(sample, "tiny-llava", "Why?", decode=SHORT))
-    other = RunJob(request=RunRequest(sample, "tiny-eventgpt", "Why?", decode=SHORT))
+    failed = RunJob(request=RunRequest(sample, "tiny-llava", "Why?", RunOptions(decode=SHORT)))
+    other = RunJob(request=RunRequest(sample, "tiny-eventgpt", "Why?", RunOptions(decode=SHORT)))
     for job in (failed, other):
         queue.submit(job)
     while not other.ended:

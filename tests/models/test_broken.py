@@ -17,7 +17,7 @@ from engine.models import registry
 from engine.models.eventgpt_model import EventGPT
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
-from engine.types import Mode, RunRequest, Sample
+from engine.types import Mode, RunOptions, RunRequest, Sample
 from tests import published_checkpoints
 from tests.models.conftest import entry_for, loaded
 
@@ -198,7 +198,7 @@ def test_weights_that_are_no_numbers_answer_nothing_and_keep_nothing(
     adapter = registry.load(registry.entry("tiny-llava"))
     adapter.decoder.head.weight.data.fill_(float("nan"))
     cache = FeatureCache(cache_dir / "features", 64)
-    request = RunRequest(sample, "tiny-llava", "Why?", mode=mode)
+    request = RunRequest(sample, "tiny-llava", "Why?", RunOptions(mode=mode))
     with pytest.raises(NotFinite, match="copy the checkpoint again"):
         single_run.run(adapter, request, cache)
     assert cache.state().entries == 0

@@ -20,7 +20,7 @@ from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
-from engine.types import DecodeConfig, Features, Prepared, RunRequest, Sample
+from engine.types import DecodeConfig, Features, Prepared, RunOptions, RunRequest, Sample
 from tests.conftest import make_sample
 
 pytestmark = pytest.mark.slow
@@ -72,7 +72,9 @@ def own(adapter: Adapter, prepared: Prepared, features: Features) -> list[int]:
 
 
 def run(adapter: Adapter, sample: Sample, folder: Path, **options: object) -> single_run.RunResult:
-    request = RunRequest(sample, adapter.info.name, QUESTION, **{"decode": GREEDY, **options})
+    request = RunRequest(
+        sample, adapter.info.name, QUESTION, RunOptions(**{"decode": GREEDY, **options})
+    )
     return single_run.run(adapter, request, FeatureCache(folder, 64))
 
 

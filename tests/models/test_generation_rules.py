@@ -22,7 +22,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, single_run
 from engine.pipeline.draft_loop import ModelDrafter, PromptLookup
 from engine.pipeline.feature_cache import FeatureCache
-from engine.types import DecodeConfig, Prepared, RunRequest, Sample
+from engine.types import DecodeConfig, Prepared, RunOptions, RunRequest, Sample
 from engine.verify import runner
 from engine.verify.verdict import Verdict, VerifyRequest
 from tests.conftest import make_sample
@@ -76,7 +76,7 @@ def own_answer(adapter: Adapter, sample: Sample, tokens: int = GREEDY.max_new_to
 def go(adapter: Adapter, sample: Sample, **more: Any) -> list[int]:
     config = more.pop("decode", GREEDY)
     request = RunRequest(
-        sample, adapter.info.name, QUESTION, decode=config, **{"cache": "off"} | more
+        sample, adapter.info.name, QUESTION, RunOptions(decode=config, **{"cache": "off"} | more)
     )
     return list(single_run.run(adapter, request, None).generation.token_ids)
 
@@ -122,7 +122,7 @@ def test_compiled_and_batched_answers_are_too(
     fast = replace(GREEDY, backend="compiled")
     assert [go(adapter, one, decode=fast) for one in (sample, other)] == wanted
     requests = [
-        RunRequest(one, adapter.info.name, QUESTION, decode=GREEDY, cache="off")
+        RunRequest(one, adapter.info.name, QUESTION, RunOptions(decode=GREEDY, cache="off"))
         for one in (sample, other)
     ]
     results = batch_run.run(adapter, requests, FeatureCache(tmp_path / "features", 64))
@@ -162,7 +162,9 @@ def test_what_is_followed_and_what_is_not_is_said(
 ) -> None:
     settings = {"do_sample": True, "temperature": 0.2, "top_p": 0.9, "repetition_penalty": 1.2}
     adapter = model("llava", settings)
-    request = RunRequest(sample, adapter.info.name, QUESTION, decode=GREEDY, cache="off")
+    request = RunRequest(
+        sample, adapter.info.name, QUESTION, RunOptions(decode=GREEDY, cache="off")
+    )
     said = " ".join(single_run.run(adapter, request, None).notes)
     assert "default is sampling (temperature 0.2, top_p 0.9)" in said
     assert "settings are used: repetition_penalty" in said

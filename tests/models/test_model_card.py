@@ -13,7 +13,7 @@ from engine.errors import ModelUnavailable
 from engine.models import checkpoint, checkpoint_files, model_card, registry
 from engine.pipeline import single_run
 from engine.storage.result_rows import ResultRow
-from engine.types import DecodeConfig, RunRequest, Sample, Tower
+from engine.types import DecodeConfig, RunOptions, RunRequest, Sample, Tower
 from tests import published_checkpoints, tiny
 from tests.models.conftest import entry_for, loaded
 
@@ -87,7 +87,9 @@ def test_results_carry_the_card(tiny_models: Path, sample: Sample) -> None:
     side = {"image_size": tiny.SIZE, "patch_size": tiny.PATCH}
     for item in registry.entries():
         adapter = registry.load(item)
-        request = RunRequest(sample, item.name, "Why?", decode=DecodeConfig(max_new_tokens=3))
+        request = RunRequest(
+            sample, item.name, "Why?", RunOptions(decode=DecodeConfig(max_new_tokens=3))
+        )
         row = ResultRow.from_result(single_run.run(adapter, request, None))
         card = row.identity
         assert card["tower"] == {"hidden": 16, "layers": 3, "heads": 2, **side}

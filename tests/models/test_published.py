@@ -19,7 +19,7 @@ from engine.models.adapter import Adapter
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
 from engine.pipeline import single_run
 from engine.prompts import DEFAULT_QUESTION
-from engine.types import DecodeConfig, Features, Prepared, RunRequest, Sample
+from engine.types import DecodeConfig, Features, Prepared, RunOptions, RunRequest, Sample
 from tests import published_checkpoints
 from tests.conftest import make_sample, picture
 from tests.models.conftest import loaded
@@ -236,13 +236,17 @@ def _embedded(adapter: Adapter, prepared: Prepared, features: Features) -> int:
 
 def test_the_release_answers_and_says_which_processor_it_used(copy: Path, tmp_path: Path) -> None:
     adapter = loaded(copy, "eventgpt")
-    request = RunRequest(make_sample(tmp_path), "x", DEFAULT_QUESTION, decode=DecodeConfig(8))
+    request = RunRequest(
+        make_sample(tmp_path), "x", DEFAULT_QUESTION, RunOptions(decode=DecodeConfig(8))
+    )
     result = single_run.run(adapter, request, None)
     assert result.new_tokens and result.generation.prompt_tokens == 59 + 10
     assert any("clip-vit-large-patch14-336" in note for note in result.notes)
     hooked = single_run.run(
         adapter,
-        RunRequest(request.sample, "x", DEFAULT_QUESTION, decode=DecodeConfig(8), mode="hooked"),
+        RunRequest(
+            request.sample, "x", DEFAULT_QUESTION, RunOptions(decode=DecodeConfig(8), mode="hooked")
+        ),
         None,
     )
     assert hooked.generation.token_ids == result.generation.token_ids

@@ -18,7 +18,7 @@ from engine.models import loading, quantization, registry
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import key
 from engine.storage.result_rows import ResultRow
-from engine.types import DecodeConfig, ModelInfo, RunRequest, Sample
+from engine.types import DecodeConfig, ModelInfo, RunOptions, RunRequest, Sample
 from engine.verify import certificates
 from tests.ui.verify import made
 
@@ -137,7 +137,9 @@ def test_the_towers_of_other_families_are_left_alone(
 
 def test_it_is_part_of_the_key_and_of_the_result(tiny_models: Path, sample: Sample) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
-    request = RunRequest(sample, "tiny-llava", "Why?", decode=DecodeConfig(max_new_tokens=3))
+    request = RunRequest(
+        sample, "tiny-llava", "Why?", RunOptions(decode=DecodeConfig(max_new_tokens=3))
+    )
     prepared = adapter.preprocess(media.load(sample, "image"), "Why?")
     plain, keys = adapter.info, set()
     for kind in (None, "8bit", "4bit"):
@@ -172,7 +174,9 @@ def test_a_certificate_of_the_whole_model_says_nothing_of_the_quantized_one(
     tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
-    request = RunRequest(sample, "tiny-llava", "Why?", decode=DecodeConfig(max_new_tokens=3))
+    request = RunRequest(
+        sample, "tiny-llava", "Why?", RunOptions(decode=DecodeConfig(max_new_tokens=3))
+    )
     result = single_run.run(adapter, request, None)
     proof = made.certificate(digest=result.model.digest, environment=result.environment)
     for model in proof["models"]:

@@ -15,7 +15,7 @@ from engine.models import model_card, registry
 from engine.pipeline import batch_run, single_run
 from engine.prompts import COMMON_QUESTIONS, plain_question
 from engine.storage.result_rows import ResultRow
-from engine.types import DecodeConfig, ModelInfo, RunRequest, Sample
+from engine.types import DecodeConfig, ModelInfo, RunOptions, RunRequest, Sample
 from tests.models.conftest import entry_for
 
 TRAINED = [wording for kind in ASKED.values() for wording in kind]
@@ -123,7 +123,7 @@ def test_the_checkpoint_decides_and_no_entry_and_no_name(
         (adapter, "What colour is the car?", True),
         (adapter, "is it dark", False),
     ):
-        request = RunRequest(sample, model.info.name, question, decode=brief)
+        request = RunRequest(sample, model.info.name, question, RunOptions(decode=brief))
         result = single_run.run(model, request, None)
         assert result.off_script is wanted and ResultRow.from_result(result).off_script is wanted
         together = batch_run.run(model, [request, request], None)

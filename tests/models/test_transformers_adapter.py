@@ -19,7 +19,16 @@ from engine.models import auto_processor, registry
 from engine.models.transformers_adapter import TransformersAdapter
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
-from engine.types import DecodeConfig, Features, Media, Prepared, RunRequest, RunResult, Sample
+from engine.types import (
+    DecodeConfig,
+    Features,
+    Media,
+    Prepared,
+    RunOptions,
+    RunRequest,
+    RunResult,
+    Sample,
+)
 from tests.conftest import shaped_sample
 
 pytestmark = pytest.mark.slow
@@ -100,7 +109,7 @@ def run(
     adapter: TransformersAdapter, sample: Sample, question: str = QUESTION, **options: Any
 ) -> RunResult:
     config = options.pop("decode", GREEDY)
-    request = RunRequest(sample, adapter.info.name, question, decode=config, **options)
+    request = RunRequest(sample, adapter.info.name, question, RunOptions(decode=config, **options))
     return single_run.run(adapter, request, None)
 
 

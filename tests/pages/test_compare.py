@@ -20,7 +20,6 @@ from streamlit.web.server import server_util
 
 from engine import settings
 from engine.analysis.compared import ComparedModel, verdict
-from engine.analysis.drafting import DraftRequest
 from engine.jobs import queue
 from engine.jobs.draft_job import DraftJob
 from engine.jobs.queue import Job
@@ -28,9 +27,10 @@ from engine.jobs.run_job import RunJob, RunView
 from engine.media import own_files
 from engine.media.dataset import read
 from engine.models import registry
+from engine.pipeline.drafts import DraftRequest
 from engine.prompts import MAX_QUESTION_CHARS, OFF_SCRIPT
 from engine.quoting import ms
-from engine.types import DecodeConfig, Doing, RunRequest, Sample
+from engine.types import DecodeConfig, Doing, RunOptions, RunRequest, Sample
 from tests.conftest import picture
 from tests.media import clips
 from tests.pages.conftest import Open
@@ -200,9 +200,9 @@ def test_a_link_reopens_the_choice_and_the_runs(app: Open) -> None:
     at = app(tokens="4", question="Is it dark?", models=["Tiny llava"], cache="Off", mode="Hooked")
     at = press_run(at)
     (view,) = results(at)
-    assert view.request.prompt == "Is it dark?" and view.request.cache == "off"
-    assert view.request.mode == "hooked" and view.request.decode.max_new_tokens == 4
-    assert view.request.decode.backend == "auto"
+    assert view.request.prompt == "Is it dark?" and view.request.how.cache == "off"
+    assert view.request.how.mode == "hooked" and view.request.how.decode.max_new_tokens == 4
+    assert view.request.how.decode.backend == "auto"
     again = app(jobs=[view.id])
     assert view.text in texts(again) and len(again.table) == 1
 
@@ -211,13 +211,13 @@ def test_sampling_takes_its_values_from_the_link(app: Open) -> None:
     at = app(
         sample_tokens="true", temperature="1.5", top_p="0.5", seed="7", backend="Eager", **SHORT
     )
-    decode = results(press_run(at))[0].request.decode
+    decode = results(press_run(at))[0].request.how.decode
     assert (decode.temperature, decode.top_p, decode.seed) == (1.5, 0.5, 7)
     assert decode.backend == "eager"
 
 
 def test_greedy_decoding_ignores_the_values_of_sampling(app: Open) -> None:
-    decode = results(press_run(app(temperature="1.5", **SHORT)))[0].request.decode
+    decode = results(press_run(app(temperature="1.5", **SHORT)))[0].request.how.decode
     assert decode.greedy and decode.seed == 0
 
 
@@ -704,7 +704,9 @@ def own(name: str, folder: Path) -> Sample:
 def test_runs_of_another_visits_files_are_shown_to_nobody_else(app: Open, tmp_path: Path) -> None:
     """By their ids or as what is at work now; a run of a dataset's sample is shown by its link."""
     sample = own("secret.png", tmp_path)
-    mine = RunRequest(sample, "tiny-llava", "Why?", decode=DecodeConfig(max_new_tokens=3))
+    mine = RunRequest(
+        sample, "tiny-llava", "Why?", RunOptions(decode=DecodeConfig(max_new_tokens=3))
+    )
     hidden = RunJob(request=mine, owner="another visit")
     drafting_ = DraftJob(request=DraftRequest((sample,), "tiny-llava", "lookup"), owner="another")
     shared = RunJob(request=mine)

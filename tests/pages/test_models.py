@@ -16,7 +16,7 @@ from engine.jobs import queue as jobs
 from engine.jobs.model_jobs import ModelJob
 from engine.models import registry
 from engine.pipeline import feature_cache, single_run
-from engine.types import DecodeConfig, RunRequest, Sample
+from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
 from engine.verify import certificates
 from tests.models import published_folders
 from tests.pages.conftest import Open
@@ -249,7 +249,9 @@ def filled(sample: Sample) -> None:
         for _ in range(times):
             single_run.run(
                 registry.load(registry.entry(name)),
-                RunRequest(sample, name, "What?", decode=DecodeConfig(max_new_tokens=2)),
+                RunRequest(
+                    sample, name, "What?", RunOptions(decode=DecodeConfig(max_new_tokens=2))
+                ),
                 feature_cache.shared(),
             )
 

@@ -29,7 +29,7 @@ def run_button(at: AppTest) -> bool:
 def test_a_link_sets_window_split_and_perturbation_of_the_run(app: Open) -> None:
     at = press_run(app(**SHORT, **LINK, perturb_seed="7"))
     (view,) = results(at)
-    request = view.request
+    request = view.request.how
     assert (request.window, request.split) == (Window(10_000, 40_000), Split("time", 3))
     assert (request.perturb, request.perturb_seed) == (perturbations("drop:0.3"), 7)
     assert "from 10ms on" in view.result.shown and "3 parts by equal times" in view.result.shown
@@ -39,7 +39,7 @@ def test_a_link_sets_window_split_and_perturbation_of_the_run(app: Open) -> None
 
 def test_without_them_the_run_is_the_usual_one(app: Open) -> None:  # control
     (view,) = results(press_run(app(**SHORT)))
-    assert view.request.window is None and view.request.split == Split()
+    assert view.request.how.window is None and view.request.how.split == Split()
     assert view.result.shown.startswith("5 event images")
 
 

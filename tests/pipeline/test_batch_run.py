@@ -16,7 +16,7 @@ from engine.pipeline import batch_run, single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.watcher import Watcher
 from engine.storage.result_rows import NOT_OF_ONE, ResultRow
-from engine.types import STAGES, DecodeConfig, RunRequest, RunResult, Sample
+from engine.types import STAGES, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from tests.conftest import make_sample
 from tests.models.test_equality import entry_of
 
@@ -49,7 +49,10 @@ def requests(adapter: Adapter, samples: list[Sample], **options: Any) -> list[Ru
     """A question of another length for each sample."""
     chosen = {"decode": DecodeConfig(max_new_tokens=12), "cache": "off", **options}
     pairs = zip(samples, QUESTIONS, strict=True)
-    return [RunRequest(one, adapter.info.name, question, **chosen) for one, question in pairs]
+    return [
+        RunRequest(one, adapter.info.name, question, RunOptions(**chosen))
+        for one, question in pairs
+    ]
 
 
 def results(found: list[RunResult | str]) -> list[RunResult]:

@@ -11,15 +11,15 @@ import torch
 from transformers import GenerationConfig
 
 from engine import media
-from engine.analysis.drafting import LOOKUP, DraftRequest
 from engine.decoding import compiled
 from engine.errors import ContextTooLong
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, single_run
+from engine.pipeline.drafts import LOOKUP, DraftRequest
 from engine.pipeline.watcher import DraftWatcher
 from engine.storage.result_rows import ResultRow
-from engine.types import DecodeConfig, RunRequest, RunResult, Sample
+from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from engine.verify.answer_paths import Subject
 from engine.verify.verdict import VerifyRequest
 
@@ -68,7 +68,7 @@ def _unsaid(adapter: Adapter, sample: Sample) -> tuple[int]:
 
 def go(adapter: Adapter, sample: Sample, question: str = QUESTION, **options: object) -> RunResult:
     chosen = {"decode": DecodeConfig(ASKED), "cache": "off", **options}
-    request = RunRequest(sample, adapter.info.name, question, **chosen)
+    request = RunRequest(sample, adapter.info.name, question, RunOptions(**chosen))
     return single_run.run(adapter, request, None)
 
 
@@ -145,7 +145,7 @@ def test_each_row_of_a_batch_has_its_own_limit(
     adapter = load(family)
     asked = DecodeConfig(ASKED)
     requests = [
-        RunRequest(sample, adapter.info.name, question, decode=asked, cache="off")
+        RunRequest(sample, adapter.info.name, question, RunOptions(decode=asked, cache="off"))
         for question in (QUESTION, LONGER)
     ]
     found = batch_run.run(adapter, requests, None)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import torch
 from transformers import LlamaConfig
 
-from engine.analysis.drafting import Cycle
 from engine.decoding.decode import Decoder
 from engine.decoding.generation_rules import AnswerRules
 from engine.pipeline.draft_loop import generate
+from engine.pipeline.drafts import Cycle
 from engine.types import DecodeConfig
 from tests.decoding.test_decode import Counting
 

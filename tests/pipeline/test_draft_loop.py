@@ -11,13 +11,13 @@ import pytest
 import torch
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
 
-from engine.analysis.drafting import Cycle
 from engine.decoding import decode
 from engine.decoding.decode import Decoder
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import BadInput
 from engine.pipeline import draft_loop
 from engine.pipeline.draft_loop import DraftedAnswer, ModelDrafter, PromptLookup, generate
+from engine.pipeline.drafts import Cycle
 from engine.types import DecodeConfig
 
 pytestmark = pytest.mark.slow

@@ -20,7 +20,7 @@ from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.watcher import Watcher
 from engine.prompts import choice_question
 from engine.storage.result_rows import ResultRow
-from engine.types import ChoiceForm, DecodeConfig, RunRequest, RunResult, Sample
+from engine.types import ChoiceForm, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from tests import tiny
 from tests.conftest import make_sample
 
@@ -37,7 +37,7 @@ def asked(folder: Path, seed: int = 0, form: ChoiceForm = "letters") -> Sample:
 
 def request(adapter: Adapter, sample: Sample, **options: Any) -> RunRequest:
     chosen = {"decode": SHORT, "cache": "off", **options}
-    return RunRequest(sample, adapter.info.name, QUESTION, **chosen)
+    return RunRequest(sample, adapter.info.name, QUESTION, RunOptions(**chosen))
 
 
 def own_logits(adapter: Adapter, sample: Sample) -> torch.Tensor:

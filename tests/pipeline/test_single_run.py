@@ -17,7 +17,7 @@ from engine.pipeline import batch_run, run_stages, single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.watcher import Watcher
 from engine.storage.result_rows import AskedAndRan, ResultRow
-from engine.types import STAGES, DecodeConfig, RunRequest, RunResult, Sample, Span
+from engine.types import STAGES, DecodeConfig, RunOptions, RunRequest, RunResult, Sample, Span
 
 SHORT = DecodeConfig(max_new_tokens=6)
 
@@ -29,7 +29,9 @@ def adapter(tiny_models: Path) -> Adapter:
 
 def go(adapter: Adapter, sample: Sample, cache: FeatureCache, **options: object) -> RunResult:
     chosen = {"decode": SHORT, **options}
-    return single_run.run(adapter, RunRequest(sample, adapter.info.name, "Why?", **chosen), cache)
+    return single_run.run(
+        adapter, RunRequest(sample, adapter.info.name, "Why?", RunOptions(**chosen)), cache
+    )
 
 
 @pytest.fixture
@@ -85,7 +87,9 @@ def test_prefill_and_steps_make_up_the_decode_stage(
 
 def test_use_refresh_off(adapter: Adapter, sample: Sample, cache: FeatureCache) -> None:
     def with_policy(policy: str) -> Span:
-        request = RunRequest(sample, adapter.info.name, "Why?", decode=SHORT, cache=policy)
+        request = RunRequest(
+            sample, adapter.info.name, "Why?", RunOptions(decode=SHORT, cache=policy)
+        )
         return single_run.run(adapter, request, cache).span("vision")
 
     sources = []
@@ -101,7 +105,7 @@ def test_another_question_reuses_the_features(
     adapter: Adapter, sample: Sample, cache: FeatureCache
 ) -> None:
     go(adapter, sample, cache)
-    request = RunRequest(sample, adapter.info.name, "What else?", decode=SHORT)
+    request = RunRequest(sample, adapter.info.name, "What else?", RunOptions(decode=SHORT))
     assert single_run.run(adapter, request, cache).cached
 
 
@@ -136,7 +140,7 @@ def test_the_context_counts_visual_rows(
 def test_a_prompt_beyond_the_context_is_refused_with_figures(
     adapter: Adapter, sample: Sample, cache: FeatureCache
 ) -> None:
-    request = RunRequest(sample, adapter.info.name, "why " * 900, decode=SHORT)
+    request = RunRequest(sample, adapter.info.name, "why " * 900, RunOptions(decode=SHORT))
     with pytest.raises(ContextTooLong, match=r"context of 1,024 tokens; .*: shorten the question"):
         single_run.run(adapter, request, cache)
 
@@ -198,7 +202,7 @@ class Impatient(Watcher):
 def test_cancelled_between_two_tokens_keeps_the_tokens(
     adapter: Adapter, sample: Sample, cache: FeatureCache, mode: str
 ) -> None:
-    request = RunRequest(sample, adapter.info.name, "Why?", decode=SHORT, mode=mode)
+    request = RunRequest(sample, adapter.info.name, "Why?", RunOptions(decode=SHORT, mode=mode))
     result = single_run.run(adapter, request, cache, Impatient(tokens=3))
     assert result.generation.stop == "cancelled"
     assert result.new_tokens in (3, 4)  # generate() asks before it hands the token on
@@ -207,7 +211,7 @@ def test_cancelled_between_two_tokens_keeps_the_tokens(
 def test_cancelled_between_two_stages(
     adapter: Adapter, sample: Sample, cache: FeatureCache
 ) -> None:
-    request = RunRequest(sample, adapter.info.name, "Why?", decode=SHORT)
+    request = RunRequest(sample, adapter.info.name, "Why?", RunOptions(decode=SHORT))
     with pytest.raises(Cancelled, match="before its preprocess stage"):
         single_run.run(adapter, request, cache, Impatient(stage="load"))
 
@@ -300,4 +304,4 @@ def test_control_prepared_event_images_have_no_extent(
 
 def test_an_unknown_extent_is_refused(adapter: Adapter, sample: Sample) -> None:
     with pytest.raises(BadInput, match="extent is 'sensor': choose one of slice, stream"):
-        RunRequest(sample, adapter.info.name, "Why?", extent="sensor")  # type: ignore[arg-type]
+        RunRequest(sample, adapter.info.name, "Why?", RunOptions(extent="sensor"))  # type: ignore[arg-type]

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 import torch
 
-from engine.analysis.drafting import DraftRequest
 from engine.decoding import batched, compiled, decode
 from engine.models import adapter as adapters
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, single_run
+from engine.pipeline.drafts import DraftRequest
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.watcher import DraftWatcher
-from engine.types import DecodeConfig, RunRequest, RunResult, Sample
+from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from tests.pretended.conftest import FAMILIES, GENERIC, Load
 from tests.pretended.device import NAME
 
@@ -34,7 +34,7 @@ Answers = tuple[tuple[int, ...], ...]
 
 def ask(adapter: Adapter, sample: Sample, prompt: str = QUESTION, **options: Any) -> RunRequest:
     chosen = {"decode": GREEDY, "cache": "off", **options}
-    return RunRequest(sample, adapter.info.name, prompt, **chosen)
+    return RunRequest(sample, adapter.info.name, prompt, RunOptions(**chosen))
 
 
 def ids(*results: RunResult | str) -> Answers:
@@ -45,7 +45,9 @@ def ids(*results: RunResult | str) -> Answers:
 def single(**options: Any) -> Callable[[Adapter, list[Sample], Path], Answers]:
     def way(adapter: Adapter, samples: list[Sample], folder: Path) -> Answers:
         found = single_run.run(adapter, ask(adapter, samples[0], **options), None)
-        assert found.backend == {"hooked": "generate"}.get(found.request.mode, _backend(options))
+        assert found.backend == {"hooked": "generate"}.get(
+            found.request.how.mode, _backend(options)
+        )
         assert found.environment["device"] == str(adapter.device)
         return ids(found)
 

@@ -36,7 +36,12 @@ def lettered(sample: Sample) -> Sample:
 def letters(adapter: Adapter, samples: list[Sample], **options: Any) -> list[Mapping[str, float]]:
     """Of a single run and, decoupled, of a batch."""
     asked = [
-        RunRequest(lettered(one), adapter.info.name, QUESTION, decode=SHORT, cache="off", **options)
+        RunRequest(
+            lettered(one),
+            adapter.info.name,
+            QUESTION,
+            RunOptions(decode=SHORT, cache="off", **options),
+        )
         for one in samples
     ]
     found: list[Any] = [single_run.run(adapter, asked[0], None)]

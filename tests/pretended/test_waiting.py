@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from engine import timing
-from engine.analysis.drafting import DraftRequest
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, single_run
+from engine.pipeline.drafts import DraftRequest
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.watcher import DraftWatcher
 from engine.timing import Timeline
-from engine.types import DecodeConfig, RunRequest, RunResult, Sample
+from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from tests.faults import stages as faults
 from tests.pretended.conftest import FAMILIES, GENERIC, Load
 from tests.pretended.device import NAME, clock
@@ -67,7 +67,9 @@ class Queued:
 
 def run(adapter: Adapter, sample: Sample, store: FeatureCache | None, **options: Any) -> RunResult:
     chosen = {"decode": GREEDY, "cache": "off", **options}
-    return single_run.run(adapter, RunRequest(sample, adapter.info.name, QUESTION, **chosen), store)
+    return single_run.run(
+        adapter, RunRequest(sample, adapter.info.name, QUESTION, RunOptions(**chosen)), store
+    )
 
 
 def ms(result: RunResult, stage: str) -> float:
@@ -181,7 +183,7 @@ def batch_times_are_right(
             "decode": Queued().inside(patched, batch_run._BatchRun, "decode"),
         }
         asked = [
-            RunRequest(one, adapter.info.name, QUESTION, decode=GREEDY, cache="off")
+            RunRequest(one, adapter.info.name, QUESTION, RunOptions(decode=GREEDY, cache="off"))
             for one in samples
         ]
         found = batch_run.run(adapter, asked, None)[0]

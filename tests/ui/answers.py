@@ -6,6 +6,7 @@ from engine.types import (
     Generation,
     Mode,
     ModelInfo,
+    RunOptions,
     RunRequest,
     RunResult,
     Sample,
@@ -37,7 +38,7 @@ def result(
     first = 60 + ms
     times = tuple(first + 10 * index for index in range(tokens))
     return RunResult(
-        request=RunRequest(SAMPLE, name, "Why?", mode=mode),
+        request=RunRequest(SAMPLE, name, "Why?", RunOptions(mode=mode)),
         model=ModelInfo(name, "llava", "./one", None, "float32", demo=True),
         spans=spans,
         generation=Generation(tuple(range(tokens)), "Because.", "eos", 12, times),

@@ -17,6 +17,7 @@ from engine.types import (
     DecodeConfig,
     Generation,
     ModelInfo,
+    RunOptions,
     RunRequest,
     RunResult,
     Sample,
@@ -71,13 +72,7 @@ def result(
 ) -> RunResult:
     """A result that is covered, but for what is changed."""
     info = ModelInfo("m", "video_llava", "c", None, dtype, False, digest=digest)
-    request = RunRequest(
-        Sample("s", "q"),
-        "m",
-        "Why?",
-        decode=config,
-        frames=frames,
-    )
+    request = RunRequest(Sample("s", "q"), "m", "Why?", RunOptions(decode=config, frames=frames))
     pictures = int(str(more.pop("pictures", 8)))
     whole: dict[str, object] = {
         "total_ms": 1.0,
@@ -149,7 +144,9 @@ def test_another_part_split_or_change_of_a_recording_is_not_covered(
 ) -> None:
     certificates.store(certificate())
     usual = result(extent="slice")
-    changed = replace(usual, request=replace(usual.request, **options))
+    changed = replace(
+        usual, request=replace(usual.request, how=replace(usual.request.how, **options))
+    )
     assert certificates.certificate_status(usual).state == "verified"
     found = certificates.certificate_status(changed)
     assert found.words == f"not covered: {missing}" if missing else found.state == "verified"

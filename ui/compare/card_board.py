@@ -204,7 +204,7 @@ def show(
     if found:
         by_name = {entry.name: entry for entry in entries}
         chosen = [by_name[view.model] for view in found]
-        sample, how = requests[0].sample, requests[0].media
+        sample, how = requests[0].sample, requests[0].how.media
         words = requests[0].prompt
     elif sample is None or not chosen:
         missing = "a sample, or drop your own files," if sample is None else "one to six models"

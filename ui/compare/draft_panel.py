@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import streamlit as st
 
 from engine.analysis import drafting
-from engine.analysis.drafting import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, SampleTrial
+from engine.analysis.drafting import DraftReport
 from engine.errors import StageScopeError
 from engine.jobs.draft_job import DraftJob, DraftView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
+from engine.pipeline.drafts import LOOKUP, MAX_GAMMA, DraftRequest, SampleTrial
 from engine.prompts import OFF_SCRIPT
 from engine.quoting import NONE, times
 from engine.types import RunOptions, Sample

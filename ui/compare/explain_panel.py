@@ -184,7 +184,7 @@ def _cost(view: RunView) -> str:
         return ""
     try:
         chosen = options()
-        how = repr((run.sample.id, run.media, entry.kind))
+        how = repr((run.sample.id, run.how.media, entry.kind))
         shown = _shown(run, entry.kind, how, stamp_of(run.sample))
     except StageScopeError as error:
         return str(error)

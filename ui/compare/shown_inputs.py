@@ -25,7 +25,7 @@ DEFAULTS = settings(RunOptions())
 
 def changed(request: RunRequest) -> tuple[str, ...]:
     """The settings of a run that are not the default, in words."""
-    found = settings(request)
+    found = settings(request.how)
     return tuple(words for name, words in found.items() if words != DEFAULTS[name])
 
 
@@ -62,7 +62,7 @@ def chips(words: Sequence[str]) -> None:
 
 def table(requests: Sequence[RunRequest]) -> str:
     """One row per setting: its value, a line per value if the runs differ, and the default."""
-    found = [settings(request) for request in requests]
+    found = [settings(request.how) for request in requests]
     rows = "".join(
         f'<tr><th class="figures-word" scope="row">{escape(name)}</th>'
         f"<td>{'<br>'.join(escape(one) for one in dict.fromkeys(s[name] for s in found))}</td>"
@@ -94,7 +94,7 @@ def changes(
     found += [
         described.title.lower()
         for name, described in OPTIONS.items()
-        if any(value_of(one, name) != value_of(other, name) for one, other in pairs)
+        if any(value_of(one.how, name) != value_of(other.how, name) for one, other in pairs)
     ]
     return tuple(found)
 

@@ -13,7 +13,7 @@ from html import escape
 import streamlit as st
 
 from engine.analysis import agreement
-from engine.analysis.drafting import AnswerPiece
+from engine.pipeline.drafts import AnswerPiece
 from engine.quoting import printable
 from ui.widgets import notices
 

@@ -16,7 +16,7 @@ from engine.media import events
 from engine.media_options import Window
 from engine.models import registry
 from engine.pipeline import single_run
-from engine.types import MediaOptions, RunRequest, Sample
+from engine.types import MediaOptions, RunOptions, RunRequest, Sample
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("faery", reason="faery writes most of the formats")
@@ -40,7 +40,9 @@ def written(scene: Sample, name: str, folder: Path) -> Sample:
 
 def answer(sample: Sample) -> tuple[int, ...]:
     adapter = registry.load(registry.entry("eventgpt-demo"))
-    request = RunRequest(sample, "eventgpt-demo", "What is the layout of the road?", cache="off")
+    request = RunRequest(
+        sample, "eventgpt-demo", "What is the layout of the road?", RunOptions(cache="off")
+    )
     return single_run.run(adapter, request, None).generation.token_ids
 
 

@@ -22,10 +22,10 @@ def test_default_settings_have_no_chips() -> None:
 
 def test_each_changed_setting_is_a_chip() -> None:
     decode = DecodeConfig(20, temperature=0.7, top_p=0.9, seed=3, backend="eager")
-    changed = replace(USUAL, decode=decode, frames="spread", cache="off", mode="hooked")
+    changed = RunOptions(decode=decode, frames="spread", cache="off", mode="hooked")
     changed = replace(changed, extent="stream", window=window("1.25s+50ms"))
     changed = replace(changed, split=split("time:8"), perturb=perturbations("drop:0.3"))
-    assert shown_inputs.changed(changed) == (
+    assert shown_inputs.changed(replace(USUAL, how=changed)) == (
         "at most 20 new tokens",
         "sampled (temperature 0.7, top p 0.9, seed 3)",
         "eager token steps",
@@ -40,15 +40,15 @@ def test_each_changed_setting_is_a_chip() -> None:
 
 
 def test_settings_that_only_some_runs_have_are_not_shared() -> None:
-    short = replace(USUAL, decode=DecodeConfig(20))
-    other = replace(short, cache="off")
+    short = replace(USUAL, how=RunOptions(decode=DecodeConfig(20)))
+    other = replace(short, how=replace(short.how, cache="off"))
     assert shown_inputs.shared([short, short]) == ("at most 20 new tokens",)
     assert shown_inputs.shared([short, other]) == ("at most 20 new tokens",)
     assert shown_inputs.shared([USUAL, other]) == ()
 
 
 def test_the_table_shows_every_value_beside_the_default() -> None:
-    html = shown_inputs.table([USUAL, replace(USUAL, cache="off")])
+    html = shown_inputs.table([USUAL, replace(USUAL, how=RunOptions(cache="off"))])
     assert "<td>cache on<br>cache off</td><td>cache on</td>" in html
     assert html.count("<tr>") == 1 + len(shown_inputs.DEFAULTS)
 
@@ -63,7 +63,7 @@ def test_every_setting_changes_a_chip() -> None:
     names = {field.name for field in fields(RunOptions)} - {"perturb_seed"}  # part of perturb
     assert names == set(others)
     for name, value in others.items():
-        assert len(shown_inputs.changed(replace(USUAL, **{name: value}))) == 1, name
+        assert len(shown_inputs.changed(replace(USUAL, how=RunOptions(**{name: value})))) == 1, name
 
 
 def test_the_same_choice_has_no_changes_in_any_order() -> None:
@@ -80,7 +80,7 @@ def test_each_input_is_named() -> None:
 
 def test_each_setting_is_named_once() -> None:
     decode = DecodeConfig(max_new_tokens=9, temperature=0.5)
-    chosen = [replace(one, frames="spread", decode=decode) for one in SHOWN]
+    chosen = [replace(one, how=RunOptions(frames="spread", decode=decode)) for one in SHOWN]
     assert changes(SHOWN, SAMPLE, chosen) == ("max new tokens", "temperature", "frames")
 
 

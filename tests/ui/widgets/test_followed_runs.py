@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
-from engine.types import DecodeConfig, RunRequest
+from engine.types import DecodeConfig, RunOptions, RunRequest
 from tests.ui.answers import SAMPLE, result
 from ui.widgets.followed_runs import grouped
 
@@ -61,7 +61,9 @@ def test_repeats_that_were_cancelled_in_the_queue_have_not_failed() -> None:
 def test_runs_of_another_question_or_setting_do_not_belong() -> None:
     other = replace(view("b"), request=RunRequest(SAMPLE, "one", "How?"))
     longer = DecodeConfig(max_new_tokens=7)
-    changed = replace(view("c"), request=RunRequest(SAMPLE, "one", "Why?", decode=longer))
+    changed = replace(
+        view("c"), request=RunRequest(SAMPLE, "one", "Why?", RunOptions(decode=longer))
+    )
     both = grouped([view("a"), other, changed, view("d", model="two"), view("a"), view("e")])
     assert [[one.id for one in runs.views] for runs in both] == [["a", "e"], ["d"]]
     assert grouped([]) == []

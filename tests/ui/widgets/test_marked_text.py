@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.analysis.drafting import AnswerPiece
+from engine.pipeline.drafts import AnswerPiece
 from ui.widgets import marked_text
 
 MARKS = (
