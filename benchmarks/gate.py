@@ -3,8 +3,7 @@
 `python -m benchmarks.gate [--pairs 40] [--planted 10] [--quick]` runs pairs with `bench --against`:
 this checkout against itself, and a copy of it that waits after vision and each token, by 11 % of
 their time, so that a run takes about 15 % longer.  The machine must be idle: a pair on a busy one
-is refused and run again.  The figures go to benchmarks/results/gate.json, the table to
-docs/gate.md.
+is refused and run again.  The figures go to benchmarks/results/gate.json.
 """
 
 from __future__ import annotations
@@ -23,17 +22,13 @@ from typing import Any
 from benchmarks.machine import keep, say
 from engine.analysis import gate
 from engine.analysis.gate import values_of
-from engine.analysis.statistics import exact_share
 from engine.errors import BadInput
 from engine.storage import run_store
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "gate.md"
-BELOW = "<!-- Below this line: python -m benchmarks.gate -->\n"
 MODELS, REPEATS, TOKENS, SLOW = "llava-demo,eventgpt-demo", 4, 32, 0.11
 VERDICTS = ("worse", "undecided", "no worse")
 MOST_REFUSED = 20
-KINDS = {"same": "the same code", "planted": "waits of {:.0%} in stages 3 and 4"}
 # Appended to the copy: each token waits, the first also for the vision tower's time.
 SLOWER = """
 
@@ -68,10 +63,7 @@ def main() -> None:
             checkout, place = slow if kind == "planted" else ROOT, folder / f"pair{len(pairs)}"
             pairs.append({"kind": kind, **pair(checkout, place, REPEATS)})
             say(json.dumps(pairs[-1]))
-    figures = {"models": MODELS, "repeats": REPEATS, "slow": SLOW, "pairs": pairs}
-    keep("gate", figures)
-    head = PAGE.read_text(encoding="utf-8").partition(BELOW)[0]
-    PAGE.write_text(f"{head}{BELOW}\n{markdown(figures)}", encoding="utf-8")
+    keep("gate", {"models": MODELS, "repeats": REPEATS, "slow": SLOW, "pairs": pairs})
 
 
 def copy(folder: Path, slow: float) -> Path:
@@ -118,38 +110,6 @@ def pair(checkout: Path, place: Path, repeats: int) -> dict[str, Any]:
         for one in report.results
     ]  # fmt: skip
     return {"verdict": report.verdict, "results": results}
-
-
-def markdown(figures: dict[str, Any]) -> str:
-    """A row per kind of pair, then how far the changes of the same code spread."""
-    head = ("NEW", "pairs", "worse (95 % interval)", "undecided", "no worse", "refused: load")
-    rows = [head, ("---",) * len(head)]
-    spread = []
-    for kind, name in KINDS.items():
-        own = [one for one in figures["pairs"] if one["kind"] == kind]
-        counts = {verdict: sum(one["verdict"] == verdict for one in own)
-                  for verdict in (*VERDICTS, "refused")}  # fmt: skip
-        many = sum(counts[verdict] for verdict in VERDICTS)
-        low, high = exact_share(counts["worse"] / many, many)
-        worse = f"{counts['worse']} ({100 * low:.1f} to {100 * high:.1f} %)"
-        rest = (str(counts[verdict]) for verdict in ("undecided", "no worse", "refused"))
-        rows.append((name.format(figures["slow"]), str(many), worse, *rest))
-        for label, metric in dict.fromkeys(
-            (one["label"], one["metric"]) for pair_ in own for one in pair_.get("results", ())
-        ):
-            changes = sorted(
-                100 * (one["change"] - 1)
-                for pair_ in own
-                for one in pair_.get("results", ())
-                if (one["label"], one["metric"], one["unit"]) == (label, metric, "ratio")
-            )
-            if changes and metric != "new_tokens":
-                middle = changes[len(changes) // 2]
-                spread.append((name.format(figures["slow"]), label, metric, f"{middle:+.1f}",
-                               f"{changes[0]:+.1f} to {changes[-1]:+.1f}"))  # fmt: skip
-    second = [("NEW", "model", "metric", "change, %: median", "range"), ("---",) * 5, *spread]
-    return "\n\n".join("\n".join(f"| {' | '.join(row)} |" for row in part)
-                       for part in (rows, second)) + "\n"  # fmt: skip
 
 
 if __name__ == "__main__":

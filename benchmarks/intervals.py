@@ -4,16 +4,13 @@
 distribution for 6 to 200 sequences.  A false verdict is an interval that leaves out the true value.
 Power is the share of verdicts where there is an effect.  "share" checks the jackknife interval of
 imported files' matching ids in the same way, "accuracy" and "difference" the clustered intervals of
-multiple-choice questions.  Figures go to benchmarks/results/intervals.json, the table to
-docs/intervals.md.
+multiple-choice questions.  Figures go to benchmarks/results/intervals.json.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +29,6 @@ DISCORDANT = ((0.1, 0.1), (0.3, 0.3), (0.3, 0.1), (0.05, 0.0001))  # only A, onl
 SHARE_TRIALS = 2_000
 EFFECT = 0.8  # standard deviations of a sequence's value
 SIZES = (1, 1, 3, 5, 11)  # samples of a sequence
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "intervals.md"
-BELOW = "<!-- Below this line: python -m benchmarks.intervals -->\n"
 
 
 def main() -> None:
@@ -42,13 +37,10 @@ def main() -> None:
         return
     table = {kind: {str(n): _cell(kind, n) for n in COUNTS} for kind in KINDS}
     shares = {str(n): _share_cell(n) for n in COUNTS}
-    accuracy, difference = _accuracy_cells(), _difference_cells()
-    clustered = {"accuracy": accuracy, "difference": difference}
-    keep("intervals", {"trials": TRIALS, "kinds": table, "share": shares, **clustered})
-    head = PAGE.read_text(encoding="utf-8").partition(BELOW)[0]
-    PAGE.write_text(
-        f"{head}{BELOW}\n{markdown(table, shares)}{share_markdown(**clustered)}", encoding="utf-8"
-    )
+    keep("intervals", {
+        "trials": TRIALS, "kinds": table, "share": shares,
+        "accuracy": _accuracy_cells(), "difference": _difference_cells(),
+    })  # fmt: skip
 
 
 def normal(generator: np.random.Generator, count: int) -> Draw:
@@ -141,22 +133,20 @@ def accuracy_misses(
     """How often intervals of an accuracy leave the true share out, and their median width.
 
     Sequences of 1 to 11 questions; a sequence's own share is beta distributed, which gives the
-    correlation of two of its answers.  "simple" counts each answer as independent.
+    correlation of two of its answers.
     """
     generator = np.random.default_rng([seed, count])
-    found = np.zeros((trials, 3))
+    found = np.zeros((trials, 2))
     for trial in range(trials):
         sizes = generator.choice(SIZES, size=count)
         groups = np.repeat(np.arange(count), sizes)
         own = _own_shares(generator, [share, 1 - share], correlation, count)[:, 0]
         right = (generator.random(len(groups)) < own[groups]).astype(float)
         one = clustered_share(right.tolist(), groups.tolist())
-        low, high = statistics.exact_share(float(right.mean()), len(right))
         assert one.low is not None and one.high is not None
-        inside = one.low <= share <= one.high, low <= share <= high
-        found[trial] = not inside[0], not inside[1], one.high - one.low
-    return {"misses": float(found[:, 0].mean()), "simple_misses": float(found[:, 1].mean()),
-            "median_width": float(np.median(found[:, 2])), "trials": trials}  # fmt: skip
+        found[trial] = not one.low <= share <= one.high, one.high - one.low
+    return {"misses": float(found[:, 0].mean()), "median_width": float(np.median(found[:, 1])),
+            "trials": trials}  # fmt: skip
 
 
 def difference_misses(
@@ -212,26 +202,6 @@ def _difference_cells() -> dict[str, dict[str, dict[str, float]]]:
     }
 
 
-def share_markdown(accuracy: dict[str, Any], difference: dict[str, Any]) -> str:
-    """A line per kind of questions, a column per number of sequences."""
-    head = [f"{n} sequences" for n in SHARE_COUNTS]
-    lines = ["", "Intervals of an accuracy that leave out the true share, in percent "
-             "(clustered / as if independent):", ""]  # fmt: skip
-    rows = [[name, *(_both_misses(cells[str(n)]) for n in SHARE_COUNTS)]
-            for name, cells in accuracy.items()]  # fmt: skip
-    lines += _table(["share / correlation", *head], rows)
-    lines += ["", "Intervals of a difference of two accuracies that leave out the true one, in "
-              "percent:", ""]  # fmt: skip
-    rows = [[name, *(f"{100 * cells[str(n)]['misses']:.1f}" for n in SHARE_COUNTS)]
-            for name, cells in difference.items()]  # fmt: skip
-    lines += _table(["only A / only B right / correlation", *head], rows)
-    return "\n".join(lines) + "\n"
-
-
-def _both_misses(cell: dict[str, float]) -> str:
-    return f"{100 * cell['misses']:.1f} / {100 * cell['simple_misses']:.1f}"
-
-
 def _misses(generator: np.random.Generator, count: int) -> bool:
     rates = generator.beta(3, 7, size=count)
     clips = np.repeat(np.arange(count), generator.choice(SIZES, size=count))
@@ -246,33 +216,6 @@ def _misses(generator: np.random.Generator, count: int) -> bool:
 def _share_cell(count: int) -> dict[str, float]:
     share = share_misses(count, TRIALS)
     return {"misses": share, "standard_error": _error(share, TRIALS)}
-
-
-def markdown(table: dict[str, Any], shares: dict[str, Any]) -> str:
-    """A line per number of sequences: false verdicts of each kind, then power and width."""
-
-    def cells(n: int) -> list[dict[str, float]]:
-        return [kind[str(n)] for kind in table.values()]
-
-    lines = ["False verdicts in percent:", ""]
-    rows = [[str(n), *(_percent(c["false_verdicts"], c["standard_error"]) for c in cells(n))]
-            for n in COUNTS]  # fmt: skip
-    lines += _table(["sequences", *table], rows)
-    lines += ["", f"Power in percent at an effect of {EFFECT:g}:", ""]
-    rows = [[str(n), *(f"{100 * c['power']:.0f}" for c in cells(n))] for n in COUNTS]
-    lines += _table(["sequences", *table], rows)
-    lines += ["", "Intervals of matching ids that leave out the true rate, in percent:", ""]
-    rows = [[n, _percent(c["misses"], c["standard_error"])] for n, c in shares.items()]
-    lines += _table(["clips", "left out"], rows)
-    return "\n".join(lines) + "\n"
-
-
-def _percent(share: float, error: float) -> str:
-    return f"{100 * share:.1f} ± {100 * error:.1f}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
 
 
 if __name__ == "__main__":

@@ -3,11 +3,8 @@
 `python -m benchmarks.planted` plants each fault of tests/faults in a separate process, which
 verifies one tiny model on one sample (8 tokens, one warm run), and in another process, which runs
 the tests that the fault names, without those that compile.  The first row has no fault: nothing
-may fail.  `--only TEXT` runs faults whose names contain TEXT, `--write` only writes the stored
-table into docs/verification.md.
-
-Checks that fail on a busy machine (CLOCKS) only count if the fault concerns them.  The figures are
-in results/planted.json.
+may fail.  `--only TEXT` runs faults whose names contain TEXT.  Checks that fail on a busy machine
+(CLOCKS) only count if the fault concerns them.  The figures are in results/planted.json.
 """
 
 from __future__ import annotations
@@ -28,12 +25,9 @@ from typing import Any
 from benchmarks.machine import RESULTS, keep
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "verification.md"
-BELOW = "<!-- Below this line: python -m benchmarks.planted -->\n"
 NOTHING = "no fault"
 CLOCKS = frozenset({"clock", "accounted", "stage3", "observer"})
 LIMIT_S = 600.0
-HEAD = ("fault", "kind", "verify", "tests")
 Row = dict[str, Any]
 
 
@@ -41,7 +35,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", default="", help="faults whose names hold this text")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
-    parser.add_argument("--write", action="store_true", help="only write the kept table")
     parser.add_argument("--quick", action="store_true", help="one fault, keeps nothing")
     options = parser.parse_args()
     if options.quick:
@@ -49,19 +42,11 @@ def main() -> None:
             _prepare(Path(folder))
             print(_row(_names()[0], Path(folder) / "quick"))
         return
-    if not options.write:
-        if not options.only:
-            (RESULTS / "planted.json").unlink(missing_ok=True)
-        with tempfile.TemporaryDirectory() as folder:
-            _keep(_measured(Path(folder), options.only, options.jobs))
-    write()
-    print(table(_kept()), end="")
-
-
-def write() -> None:
-    """The kept table into the page, below the line that says so."""
-    head = PAGE.read_text(encoding="utf-8").partition(BELOW)[0]
-    PAGE.write_text(f"{head}{BELOW}\n{table(_kept())}", encoding="utf-8")
+    if not options.only:
+        (RESULTS / "planted.json").unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        _keep(_measured(Path(folder), options.only, options.jobs))
+    print(counts(_kept()))
 
 
 def _kept() -> list[Row]:
@@ -242,22 +227,17 @@ def _tested(name: str, files: list[str]) -> list[str]:
     return first.failed
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Who caught what, as Markdown, and the counts in a sentence."""
+def counts(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Who caught how many, and the control."""
     planted = [row for row in rows if row["fault"] != NOTHING]
     by_verify = sum(bool(row["verify"]) for row in planted)
     by_tests = sum(bool(row["tests"]) for row in planted)
-    nobody = sum(not row["verify"] and not row["tests"] for row in planted)
-    lines = [f"Of {len(planted)} planted faults verify catches {by_verify}, the tests catch "
-             f"{by_tests}, and nobody catches {nobody}.\n\n"]  # fmt: skip
-    cells = [HEAD, ("---",) * len(HEAD), *map(_cells, rows)]
-    return "".join([*lines, *(f"| {' | '.join(row)} |\n" for row in cells)])
-
-
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    test = row["tests"][0].removeprefix("tests/") if row["tests"] else ""
-    shown = f"`{test.partition('[')[0]}`" if test else "no"
-    return (row["what"], row["kind"], ", ".join(row["verify"]) or "no", shown.replace("|", "\\|"))
+    nobody = [row["fault"] for row in planted if not row["verify"] and not row["tests"]]
+    control = [row for row in rows if row["fault"] == NOTHING and row["verify"] + row["tests"]]
+    return (
+        f"Of {len(planted)} planted faults verify catches {by_verify}, the tests catch {by_tests}, "
+        f"and nobody catches {nobody}; the control fails in {control}."
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,8 @@
-"""The figures of explanations: what counts as found, and the tables."""
+"""The figures of explanations: what counts as found."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-
-import pytest
 
 from benchmarks import attribution
 from benchmarks.attribution import Said
@@ -21,47 +19,23 @@ def said(*boxes: tuple[float, float, float, float], thing: str = "pedestrian") -
 
 def test_a_cell_that_touches_the_thing_is_a_hit_and_chance_is_the_share_of_such_cells() -> None:
     one = said(RIGHT)
-    hit = attribution._pointed(one, (0.75, 0.5, 1.0, 0.75), 4)
+    hit = attribution.pointed(one, (0.75, 0.5, 1.0, 0.75), 4)
     assert hit.hit and hit.side is True and hit.chance == 6 / 16
-    miss = attribution._pointed(one, (0.5, 0.0, 0.75, 0.25), 4)  # on its side, above it
+    miss = attribution.pointed(one, (0.5, 0.0, 0.75, 0.25), 4)  # on its side, above it
     assert not miss.hit and miss.side is True
-    assert attribution._pointed(one, (0.0, 0.5, 0.25, 0.75), 4).side is False
+    assert attribution.pointed(one, (0.0, 0.5, 0.25, 0.75), 4).side is False
     beside = (RIGHT[2], 0.4, 1.0, 0.8)  # a common edge is no common area
     assert not attribution.touches(beside, (RIGHT,))
 
 
 def test_things_on_both_sides_have_no_side() -> None:
     both = said(RIGHT, (0.1, 0.4, 0.3, 0.8))
-    assert attribution._pointed(both, (0.75, 0.5, 1.0, 0.75), 4).side is None
+    assert attribution.pointed(both, (0.75, 0.5, 1.0, 0.75), 4).side is None
     car = replace(said(RIGHT), thing="lead vehicle")
-    assert attribution._pointed(car, (0.75, 0.5, 1.0, 0.75), 4).side is None
+    assert attribution.pointed(car, (0.75, 0.5, 1.0, 0.75), 4).side is None
 
 
 def test_a_place_that_the_test_alone_would_name_is_counted_apart() -> None:
     found = [made.explanation(chance=test) for test in (made.CLEAR, made.UNLIKELY, made.NO_CHANCE)]
     named = attribution._named(found)
     assert (named["found"], named["alone"], named["n"]) == (1, 2, 3)
-
-
-def test_the_tables_have_every_model_and_say_what_was_not_said() -> None:
-    share = {"found": 9, "n": 10, "low": 0.55, "high": 0.997}
-    thing = {**share, "chance": 0.12, "side": None}
-    model = {
-        "settings": {
-            name: dict.fromkeys(attribution.CHOSEN_BY, thing) for name in attribution.SETTINGS
-        },
-        "things": {**dict.fromkeys(attribution.NAMES, thing), "guardrail": None},
-        "seen": {"pedestrian": {**share, "alone": 9}},
-        "rows": dict.fromkeys(attribution.CHOSEN_BY, thing),
-        "controls": {name: {**share, "alone": 10} for name in attribution.CONTROLS},
-        "encodings": 33,
-        "seconds": 0.5,
-    }
-    text = attribution.markdown({"one": model, "two": {**model, "rows": None}})
-    assert text.count("9 of 10 (55% to 100%), chance 12%") == 8
-    assert "| guardrail | not said | not said |" in text and "Rows of one" in text
-    assert "Rows of two" not in text
-    assert text.count("9 of 10 (55% to 100%); test alone 10") == 2 * len(attribution.CONTROLS)
-    assert "| right: pedestrian | 9 of 10 (55% to 100%) |" in text
-    with pytest.raises(KeyError):  # control: a table is made of measured figures only
-        attribution.markdown({"one": {**model, "controls": {}}})
