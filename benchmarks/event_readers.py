@@ -26,7 +26,7 @@ from benchmarks.machine import Row, by_turns, limit, main, rows, say
 EVENTS = 1_000_000
 WIDTH, HEIGHT = 640, 480
 Table = dict[str, npt.NDArray[Any]]
-LONG = ("evt2.raw", "evt3.raw", "dat", "dsec.h5", "npy")
+LONG = ("evt2.raw", "dsec.h5", "npy")
 _WINDOW = """
 import json, re, sys, time
 from pathlib import Path
@@ -202,29 +202,13 @@ WRITERS: dict[str, Callable[[Path, Table], None]] = {
 }
 
 
-def _repeated(path: Path, size: int, record: str, header: bytes) -> None:
-    """A file of fixed records: events at 1 million a second, block after block."""
-    count, block = size // np.dtype(record).itemsize, 1 << 20
-    with path.open("wb") as file:
-        file.write(header)
-        for start in range(0, count, block):
-            file.write(np.asarray(_records(record, start, min(block, count - start))).tobytes())
-
-
-def _records(record: str, start: int, count: int) -> npt.NDArray[Any]:
+def _records(start: int, count: int) -> npt.NDArray[Any]:
     rng = np.random.default_rng(start)
     x, y, p = (rng.integers(0, n, count).astype(np.uint64) for n in (WIDTH, HEIGHT, 2))
     t = np.arange(start, start + count, dtype=np.uint64)
-    if record == "<u8":  # DAT: t, then x, y and p in one word
-        return (t & 0xFFFFFFFF | (x | y << 14 | p << 28) << 32).astype(record)
     found = np.empty(count, dtype=[("x", "<u2"), ("y", "<u2"), ("t", "<i8"), ("p", "u1")])
     found["x"], found["y"], found["t"], found["p"] = x, y, t, p
     return found
-
-
-def _long_dat(path: Path, size: int) -> None:
-    text = f"% Data file containing CD events.\n% Version 2\n% Width {WIDTH}\n% Height {HEIGHT}\n"
-    _repeated(path, size, "<u8", text.encode() + bytes([0x0C, 8]))
 
 
 def _long_npy(path: Path, size: int) -> None:
@@ -233,22 +217,17 @@ def _long_npy(path: Path, size: int) -> None:
     table = np.lib.format.open_memmap(path, "w+", np.dtype(kind), (count,))
     for start in range(0, count, 1 << 20):
         some = min(1 << 20, count - start)
-        table[start : start + some] = _records("table", start, some)
+        table[start : start + some] = _records(start, some)
     table.flush()
 
 
-def _long_raw(
-    make: Callable[[int, int], npt.NDArray[Any]], header: str
-) -> Callable[[Path, int], None]:
-    def write(path: Path, size: int) -> None:
-        with path.open("wb") as file:
-            file.write(header.encode())
-            at, start = file.tell(), 0
-            while at < size:
-                at += file.write(make(start, 1 << 20).tobytes())
-                start += 1 << 20
-
-    return write
+def _long_evt2(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        file.write(f"% evt 2.0\n% format EVT2;height={HEIGHT};width={WIDTH}\n% end\n".encode())
+        start = 0
+        while file.tell() < size:
+            file.write(_evt2(start, 1 << 20).tobytes())
+            start += 1 << 20
 
 
 def _evt2(start: int, count: int) -> npt.NDArray[Any]:
@@ -260,17 +239,6 @@ def _evt2(start: int, count: int) -> npt.NDArray[Any]:
     words = (p.astype(np.uint64) << 28) | ((t & 63) << 22) | (x.astype(np.uint64) << 11)
     highs = (8 << 28 | (t[:, :1] >> 6 & 0xFFFFFFF)).astype(np.uint64)
     return np.concatenate([highs, words | y.astype(np.uint64)], axis=1).astype("<u4")
-
-
-def _evt3(start: int, count: int) -> npt.NDArray[Any]:
-    """An event each microsecond: y, time low and x words, with a time high every 4,096."""
-    rng = np.random.default_rng(start)
-    t = np.arange(start, start + count, dtype=np.uint64).reshape(-1, 4096)
-    x, y = rng.integers(0, WIDTH, t.shape), rng.integers(0, HEIGHT, t.shape)
-    p = rng.integers(0, 2, t.shape)
-    words = np.stack([0x6000 | t & 4095, y.astype(np.uint64), 0x2000 | p << 11 | x], axis=2)
-    highs = 0x8000 | (t[:, :1] >> 12 & 4095)
-    return np.concatenate([highs, words.reshape(len(t), -1)], axis=1).astype("<u2")
 
 
 def _long_dsec(path: Path, size: int) -> None:
@@ -286,7 +254,7 @@ def _long_dsec(path: Path, size: int) -> None:
             for key, kind in kinds.items()
         }
         for start in range(0, count, 1 << 20):
-            some = _records("table", start, min(1 << 20, count - start))
+            some = _records(start, min(1 << 20, count - start))
             for key, column in columns.items():
                 column[start : start + len(some)] = some[key]
         file["ms_to_idx"] = np.minimum(np.arange(0, count // 1000 + 2) * 1000, count).astype("u8")
@@ -295,14 +263,8 @@ def _long_dsec(path: Path, size: int) -> None:
 
 LONG_WRITERS: dict[str, Callable[[Path, int], None]] = {
     "npy": _long_npy,
-    "dat": _long_dat,
     "dsec.h5": _long_dsec,
-    "evt2.raw": _long_raw(
-        _evt2, f"% evt 2.0\n% format EVT2;height={HEIGHT};width={WIDTH}\n% end\n"
-    ),
-    "evt3.raw": _long_raw(
-        _evt3, f"% evt 3.0\n% format EVT3;height={HEIGHT};width={WIDTH}\n% end\n"
-    ),
+    "evt2.raw": _long_evt2,
 }
 
 

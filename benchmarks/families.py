@@ -1,6 +1,6 @@
-"""Models of four families through the generic adapter, in stages and with cached features.
+"""Models of two families through the generic adapter, in stages and with cached features.
 
-Each model has the form of its family, 43 to 56 million random weights and is built now.  It is
+Each model has the form of its family, about 50 million random weights and is built now.  It is
 shown 8 frames as images and gives 64 new tokens, also by its generate().  A whole
 answer is measured, from files to tokens, by turns, in CPU time of one thread.  The run stops if one
 token differs.
@@ -51,15 +51,6 @@ SIZES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]]
         QWEN_PIXELS,
         {},
     ),
-    "qwen3_vl": (
-        {
-            "text_config": TEXT | MROPE,
-            "vision_config": MERGING
-            | {"num_position_embeddings": 144, "deepstack_visual_indexes": [2, 4]},
-        },
-        QWEN_PIXELS,
-        {},
-    ),
     "internvl": (
         {
             "text_config": TEXT,
@@ -68,11 +59,6 @@ SIZES: dict[str, tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]]
         },
         {"size": SQUARE},
         {"image_seq_length": 36},
-    ),
-    "smolvlm": (
-        {"text_config": TEXT, "vision_config": USUAL, "scale_factor": 2},
-        {"size": {"longest_edge": SIDE}, "max_image_size": {"longest_edge": SIDE}},
-        {"image_seq_len": 36},
     ),
 }
 PLAIN = "generate()"
@@ -148,11 +134,8 @@ def model(adapter: Adapter, sample: Sample, folder: Path, rounds: int) -> list[R
     from engine.pipeline.feature_cache import FeatureCache
     from engine.types import DecodeConfig, RunOptions, RunRequest
 
-    name, config, cache = (
-        adapter.info.name,
-        DecodeConfig(TOKENS, TOKENS),
-        FeatureCache(folder, 1024),
-    )
+    name, config = adapter.info.name, DecodeConfig(TOKENS, TOKENS)
+    cache = FeatureCache(folder, 1024)
     wanted: list[tuple[int, ...]] = []
 
     def check(way: str, ids: tuple[int, ...]) -> None:

@@ -2,13 +2,12 @@
 
 `python -m benchmarks.full_size`: per family, built on the device from its configuration, the four
 stages on one sample; the decoupled answer against the model's own generate(); TTFT, TPOT, tok/s,
-peak memory and MBU; then generate(), the own eager loop and the compiled step by turns; then
-batches of the sample.  What the compiler left on disk is used again: `--new-compile` uses an empty
-folder, so that the time to prepare the step is that of a first start.  Random weights cost as much
-as trained ones, but give no sensible answers.  Needs torch, transformers,
-numpy, pillow and this repository, no network (and a C++ compiler for the compiled step).  The
-figures of a run at full size are kept in benchmarks/results/; with --layers or --hidden the models
-are small, and only --out keeps.
+peak memory and MBU; then generate(), the own eager loop and the compiled step by turns.  What the
+compiler left on disk is used again: `--new-compile` uses an empty folder, so that the time to
+prepare the step is that of a first start.  Random weights cost as much as trained ones, but give no
+sensible answers.  Needs torch, transformers, numpy, pillow and this repository, no network (and a
+C++ compiler for the compiled step).  The figures of a run at full size are kept in
+benchmarks/results/; with --layers or --hidden the models are small, and only --out keeps.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from benchmarks.random_models import FAMILIES, build
 from engine import media
 from engine.decoding import decode
 from engine.decoding.generation_rules import AnswerRules
-from engine.errors import OutOfMemory, StageScopeError
+from engine.errors import StageScopeError
 from engine.machine import device, memory
 from engine.models.adapter import Adapter
-from engine.pipeline import batch_run, single_run
+from engine.pipeline import single_run
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import (
     Backend,
@@ -63,12 +62,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         _measure(options)
     except StageScopeError as error:
-        raise SystemExit(_say(str(error))) from error
-
-
-def _say(text: str) -> int:
-    print(text, file=sys.stderr)
-    return 2
+        machine.say(str(error))
+        raise SystemExit(2) from error
 
 
 def _measure(options: argparse.Namespace) -> None:
@@ -88,7 +83,7 @@ def _measure(options: argparse.Namespace) -> None:
             "families": {},
         }
         for family in options.families.split(","):
-            print(f"{family} ...", file=sys.stderr, flush=True)
+            machine.say(f"{family} ...")
             figures["families"][family] = _family(family, options, chosen, sample, speed)
             memory.release()
     _keep(figures, options)
@@ -106,14 +101,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def sizes(text: str) -> list[int]:
-    """Sizes of batches, as in 1,4,8; none of an empty text."""
-    words = [word for word in text.split(",") if word]
-    if not all(word.isdecimal() and 0 < int(word) <= 4096 for word in words):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of sizes, as in 1,4,8")
-    return [int(word) for word in words]
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=str(__doc__).split("\n")[0])
     parser.add_argument("--families", default=",".join(FAMILIES), help="comma-separated")
@@ -123,9 +110,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeat", type=int, default=5, help="measured runs after the cold one")
     parser.add_argument(
         "--ways", default=",".join(WAYS), help=f"what decodes by turns: some of {', '.join(WAYS)}"
-    )
-    parser.add_argument(
-        "--batches", type=sizes, default=[1, 4, 8, 16, 32], help="sizes, as in 1,4,8; '' for none"
     )
     parser.add_argument("--new-compile", action="store_true", help="forget what was compiled")
     parser.add_argument("--layers", type=int, help="so many layers instead of the real number")
@@ -178,7 +162,6 @@ def _family(
     if "compiled" in options.ways.split(","):
         found["compile_s"] = _compile(adapter, request)
     found["ways"] = _ways(adapter, request, options, gb_per_s)
-    found["batches"] = _batches(adapter, request, options)
     found["decoupled_against_generate"] = _verify(adapter, request)
     del adapter, runs, cold
     gc.collect()
@@ -192,32 +175,6 @@ def _compile(adapter: Adapter, request: RunRequest) -> dict[str, Any]:
     seconds = adapter.compile_ahead(wanted)
     step = adapter.step_for(wanted)
     return {"seconds": round(seconds, 2), "failure": step.failure if step else "refused"}
-
-
-def _batches(
-    adapter: Adapter, request: RunRequest, options: argparse.Namespace
-) -> list[dict[str, Any]]:
-    """New tokens per second of batches of the sample, over stages 3 and 4; up to a full memory."""
-    found: list[dict[str, Any]] = []
-    for size in options.batches:
-        try:
-            rates = [_rate(adapter, request, size) for _ in range(min(options.repeat, 3) + 1)]
-        except OutOfMemory as error:
-            return [*found, {"size": size, "out_of_memory": str(error)}]
-        found.append({"size": size, "tokens_per_s": machine.spread(rates[1:])})
-    return found
-
-
-def _rate(adapter: Adapter, request: RunRequest, size: int) -> float:
-    if size == 1:
-        run = single_run.run(adapter, request, None)
-        spans, tokens = run.spans, run.new_tokens
-    else:
-        done = batch_run.run(adapter, [request] * size, None)
-        answers = [one for one in done if isinstance(one, RunResult)]
-        assert answers[0].batch is not None
-        spans, tokens = answers[0].batch.spans, sum(one.new_tokens for one in answers)
-    return tokens / sum(span.ms for span in spans if span.name in ("vision", "decode")) * 1000
 
 
 def _ways(

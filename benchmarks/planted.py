@@ -202,13 +202,11 @@ class _First:
     def __init__(self) -> None:
         self.failed: list[str] = []
 
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.failed:
-            self.failed.append(report.nodeid)
-
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
             self.failed.append(report.nodeid)
+
+    pytest_runtest_logreport = pytest_collectreport
 
 
 def _tested(name: str, files: list[str]) -> list[str]:

@@ -27,7 +27,6 @@ from typing import Any
 from benchmarks.accelerator import merged
 from benchmarks.accelerator.parts import OUT, Part, parts
 from benchmarks.accelerator.prepare import MODELS
-from benchmarks.full_size import sizes
 from engine.errors import BadInput
 from engine.plain_files import reason
 from engine.quoting import shown
@@ -74,7 +73,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--verify-samples", type=int, default=1)
     parser.add_argument("--tokens", type=int, default=64, help="new tokens of every run")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--batches", type=sizes, default=[1, 4, 8, 16, 32])
     parser.add_argument("--layers", type=int, help="so many layers instead of the real number")
     parser.add_argument("--hidden", type=int, help="this width instead of the real one")
     parser.add_argument("--keep", action="store_true", help="put the figures of --out into results")

@@ -98,10 +98,6 @@ def rows(found: dict[str, Any]) -> Iterator[Row]:
             used = f"{100 * speeds['mbu']['of_copy']:.0f} % of a copy's bandwidth"
             what = f"{label}: {way}, tokens a second, {used}"
             yield {"what": what, "unit": "tok/s", **speeds["tokens_per_s"]}
-        for batch in one.get("batches", []):
-            if "tokens_per_s" in batch:
-                what = f"{label}: batch of {batch['size']}, tokens a second over stages 3 and 4"
-                yield {"what": what, "unit": "tok/s", **batch["tokens_per_s"]}
         gigabytes = one["peak_memory"]["bytes"] / 1e9
         yield machine.limit(f"{label}: peak memory", [gigabytes], "GB")
     for name, one in found["app"].get("features", {}).items():

@@ -66,22 +66,9 @@ def _engine(
 
 def _decoding(options: argparse.Namespace) -> Iterator[Part]:
     for family in NAMES:
-        words: tuple[str, ...] = (
-            "benchmarks.full_size",
-            "--families",
-            family,
-            "--out",
-            OUT,
-            "--new-compile",
-        )
-        words += (
-            "--repeat",
-            str(options.repeat),
-            "--batches",
-            ",".join(map(str, options.batches)),
-            *_sizes(options),
-        )
-        yield Part(f"decoding-{family}", "decoding, memory, batches", words, 6)
+        words = ("benchmarks.full_size", "--families", family, "--out", OUT, "--new-compile",
+                 "--repeat", str(options.repeat), *_sizes(options))  # fmt: skip
+        yield Part(f"decoding-{family}", "decoding, memory", words, 6)
 
 
 def _verified(options: argparse.Namespace, published: bool) -> Iterator[Part]:

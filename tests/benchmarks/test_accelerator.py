@@ -109,7 +109,6 @@ def test_the_folder_tells_what_became_of_each_part(
         (["--only", "everything"], "--only names no part with everything"),
         (["--repeat", "1"], "--repeat and --tokens 2"),
         (["--minutes", "0"], "--minutes above 0"),
-        (["--batches", "1,x"], "'1,x' is no list of sizes"),
     ],
 )
 def test_odd_arguments_are_refused(
@@ -315,12 +314,6 @@ def folder(tmp_path: Path) -> Path:
         "compile_s": {"seconds": 70.0, "failure": ""},
         "peak_memory": {"bytes": 15 * 10**9},
         "ways": ways,
-        "batches": [
-            {"size": 1, "tokens_per_s": spread(60.0)},
-            {"size": 8, "tokens_per_s": spread(400.0)},
-            {"size": 16, "tokens_per_s": spread(410.0)},
-            {"size": 32, "out_of_memory": "it ran out of memory"},
-        ],
     }
     files = {
         "decoding-eventgpt": {
@@ -353,8 +346,6 @@ def test_figures_become_rows_and_differences_are_named(folder: Path) -> None:
     compiled = lines["EventGPT-7b: 64 tokens, compiled"]
     assert compiled["target"] == 4.0 and compiled["ratio"] == pytest.approx(140 / 30)
     assert lines["EventGPT-7b: eager, tokens a second, 33 % of a copy's bandwidth"]["median"] == 66
-    batch = "EventGPT-7b: batch of 16, tokens a second over stages 3 and 4"
-    assert lines[batch]["median"] == 410 and not any("batch of 32" in what for what in lines)
     assert lines["eventgpt-7b: stage 3, read"]["median"] == 2.0
     assert found["unequal"] == ["app.features.eventgpt-7b.equal"]
     assert found["verify"]["verify-eventgpt-7b"] == {"passed": 1, "unresolved": 1}

@@ -51,7 +51,7 @@ main(sys.argv[1:])
 
 def test_it_runs_on_a_machine_with_torch_and_transformers_alone(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    small = ["--layers", "2", "--hidden", "256", "--tokens", "4", "--repeat", "1", "--batches", "2"]
+    small = ["--layers", "2", "--hidden", "256", "--tokens", "4", "--repeat", "1"]
     small += ["--ways", "generate,eager"]  # compiling three models takes a minute
     done = subprocess.run(
         [sys.executable, "-c", BARE, *small, "--device", "cpu", "--out", str(out)],
