@@ -34,7 +34,6 @@ Chart = alt.Chart | alt.LayerChart
 WIDTH = 640  # of a chart in a file, in pixels
 DOTS, MOST_POINTS = 500, 1500  # per label of a distribution; of a scatter: more are thinned evenly
 POINT = "sample"  # the scatter's selection
-BRUSH, CLICK, BEGIN = "window", "at", "begin"  # selections of event_rates, and the field of both
 EVENTS = "#2F7BB5"  # at least 3:1 on both grounds
 NARROW = "width < 420"  # a phone: legends have fewer columns, so that they are not cut off
 ALL_WORDS = "All questions"
@@ -503,37 +502,23 @@ def curves(
 
 
 def event_rates(rates: EventRates, window: Window | None) -> alt.Chart:
-    """A bar per bin of a recording, coloured in the window, which can be dragged.
-
-    The brush is named BRUSH and selects the field BEGIN; a click is named CLICK.
-    """
+    """A bar per bin of a recording, coloured if it overlaps the window; without one, all are."""
     unit, length = rates.unit
-    end = (rates.duration_us + 1) / length
-    value: Any = alt.Undefined
-    if window is not None and window.start_us <= rates.duration_us:
-        value = {"x": [window.start_us / length, min(window.end_us / length, end)]}
-    tone = alt.value(EVENTS)
-    mark = alt.BrushConfig(
-        fill=EVENTS, fillOpacity=0.15, stroke=EVENTS, strokeWidth=2, cursor="move"
-    )
-    # Without zoom: the wheel scrolls the page.
-    brush = alt.selection_interval(
-        name=BRUSH, encodings=["x"], value=value, mark=mark, zoom=False, clear=False
-    )
-    click = alt.selection_point(name=CLICK, fields=[BEGIN], on="click", nearest=True, clear=False)
-    scale = alt.Scale(domain=[0, end], nice=False)
+    scale = alt.Scale(domain=[0, (rates.duration_us + 1) / length], nice=False)
     # Numbers such as 500k; the format of an axis alone writes 0.5M beside 1M.
     axis = alt.Axis(labelExpr="format(datum.value, '~s')", tickCount=3)
     edges = [index * rates.bin_us / length for index in range(len(rates.counts) + 1)]
-    table = pd.DataFrame({BEGIN: edges[:-1], "end": edges[1:], "rate": rates.per_second})
+    table = pd.DataFrame({"begin": edges[:-1], "end": edges[1:], "rate": rates.per_second})
+    begin, end = (window.start_us / length, window.end_us / length) if window else (0, edges[-1])
+    table["in_window"] = (table["end"] > begin) & (table["begin"] < end)
     bars: alt.Chart = alt.Chart(table, height=170).mark_rect()
     return bars.encode(
-        alt.X(f"{BEGIN}:Q", title=f"Time after the first event ({unit})", scale=scale),
+        alt.X("begin:Q", title=f"Time after the first event ({unit})", scale=scale),
         alt.X2("end"),
         alt.Y("rate:Q", title="Events per s", axis=axis),
         alt.Y2(datum=0),
-        color=alt.condition(brush, tone, alt.value(NEUTRAL)),
-    ).add_params(brush, click)
+        color=alt.condition("datum.in_window", alt.value(EVENTS), alt.value(NEUTRAL)),
+    )
 
 
 def event_rates_words(rates: EventRates, window: Window | None) -> str:
@@ -542,8 +527,7 @@ def event_rates_words(rates: EventRates, window: Window | None) -> str:
     part = f"the window {window} is marked" if window else "no window is chosen"
     return (
         f"Events per second over the {rates.lasts} of the recording: at most "
-        f"{rates.per_second[most]:,.0f}, from {at} on; {part}. The field Window in the sidebar "
-        "chooses one with the keyboard."
+        f"{rates.per_second[most]:,.0f}, from {at} on; {part}. The slider below chooses one."
     )
 
 

@@ -1,17 +1,15 @@
 """What a sample's recording holds: its rate of events, the window that models are shown, the time
 line of what each model saw, the clip, and the events of any moment.
 
-A drag in the chart becomes the text of the field Window.  The chart keeps its own brush while it is
-dragged: it is drawn anew only if the window changes elsewhere.  Nothing is read before a section is
-opened.  Files that cannot be read become one sentence.
+The slider below the chart is the field Window by other means: what it is moved to becomes the
+field's text.  Nothing is read before a section is opened.  Files that cannot be read become one
+sentence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
 
 import streamlit as st
 
@@ -21,7 +19,6 @@ from engine.media_options import Window
 from engine.models.checkpoint import ModelEntry
 from engine.palette import family_colour
 from engine.report import charts
-from engine.report.charts import BEGIN, BRUSH, CLICK
 from engine.types import Events, MediaKind, MediaOptions, Sample
 from engine.viewing import event_times, playing, seen_markup, seen_times
 from engine.viewing.event_times import EventRates
@@ -31,30 +28,15 @@ from ui.widgets import notices
 from ui.widgets.run_settings import link_of
 from ui.widgets.text import count
 
-RATES, RESET, CHART = "compare_rates", "compare_rates_whole", "compare_rates_chart"
-DRAWN = "compare_rates_drawn"
+RATES, RESET, ENDS = "compare_rates", "compare_rates_whole", "compare_rates_ends"
 SHORT_US = 200_000  # a shorter recording of raw events is shown as a whole
-DRAG_STEPS = 500  # a drag is rounded to a step of at least this part of the recording
-HOW = (
-    "Drag to choose the part that is drawn as event images. Drag or click to move it. With the "
-    "keyboard: the field Window in the sidebar."
-)
+STEPS = 500  # of the slider, at most
 SEEN, LENGTH, MOMENT = "compare_seen", "compare_window", "compare_moment"
 LENGTHS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 DEFAULT_MS = 20
 SLIDER_STEPS = 200  # positions of the slider, at most
 WIDTH = 640  # pixels on the page
 KEPT_S = 600  # an event stream leaves the memory when nobody has used it for so long
-
-
-@dataclass
-class _Drawn:
-    """The chart on the page: the window in its specification (`first`) and of its brush (`now`)."""
-
-    stamp: str
-    number: int
-    first: Window | None
-    now: Window | None
 
 
 def rates(sample: Sample | None, models: Sequence[ModelEntry], options: MediaOptions) -> None:
@@ -95,7 +77,6 @@ def _rates(_sample: Sample, stamp: str) -> EventRates:
 
 def _rate_chart(sample: Sample, rates: EventRates, options: MediaOptions) -> None:
     window = options.window_of(sample)
-    drawn = _drawn(stamp_of(sample), window)
     with st.container(horizontal=True, vertical_alignment="center", key="compare_rates_head"):
         st.button(
             "The sample's window" if sample.window else "Whole recording",
@@ -108,75 +89,31 @@ def _rate_chart(sample: Sample, rates: EventRates, options: MediaOptions) -> Non
         shown = "its event images are shown" if sample.event_images else "all of them are shown"
         part = f"the window {window} is shown" if window else shown
         notices.small(f"{held} in {rates.lasts}; {part}.", "rates")
-    key = f"{CHART}_{drawn.number}"
-    st.altair_chart(
-        charts.event_rates(rates, drawn.first),
-        width="stretch",
-        key=key,
-        on_select=lambda: _dragged(key, rates),
-        selection_mode=[BRUSH, CLICK],
-        alt=charts.event_rates_words(rates, window),
-    )
-    st.caption(HOW)
+    alt = charts.event_rates_words(rates, window)
+    st.altair_chart(charts.event_rates(rates, window), width="stretch", alt=alt)
+    unit, length = rates.unit
+    last = rates.duration_us + 1
+    ends = (window.start_us, window.end_us) if window else (0, last)
+    st.session_state[ENDS] = tuple(min(end, last) / length for end in ends)
+    title = f"Part that is drawn as event images ({unit})"
+    step = step_us(rates.duration_us) / length
+    st.slider(title, 0.0, last / length, step=step, format="plain", key=ENDS,
+              on_change=_moved, args=(rates, sample.window))  # fmt: skip
 
 
-def _drawn(stamp: str, window: Window | None) -> _Drawn:
-    """The chart that is on the page, or a new one if that has another recording or window."""
-    found: _Drawn | None = st.session_state.get(DRAWN)
-    same = found is not None and (found.stamp, found.now) == (stamp, window)
-    # A visitor who was on another page has lost the brush.
-    if found and same and (found.first == window or f"{CHART}_{found.number}" in st.session_state):
-        return found
-    number = found.number + 1 if found else 0
-    st.session_state[DRAWN] = made = _Drawn(stamp, number, window, window)
-    return made
-
-
-def _dragged(key: str, rates: EventRates) -> None:
-    """The brush becomes the text of the field; a click moves the window there."""
-    found: _Drawn = st.session_state[DRAWN]
-    selection = st.session_state[key]["selection"]
-    chosen = brushed(selection, rates)
-    if chosen is None:
-        found.stamp = ""  # a click takes the brush away: draw it again
-        chosen = clicked(selection, rates, found.now)
-    found.now = chosen
-    if chosen is not None:
-        st.session_state[link_of("compare", "window")] = str(chosen)
-
-
-def brushed(selection: Mapping[str, Any], rates: EventRates) -> Window | None:
-    """The window of the chart's brush, None without a brush."""
-    _, length = rates.unit
-    begin, end = selection.get(BRUSH, {}).get(BEGIN) or (0, 0)
-    return rounded(begin * length, end * length, rates.duration_us) if end > begin else None
-
-
-def clicked(
-    selection: Mapping[str, Any], rates: EventRates, window: Window | None
-) -> Window | None:
-    """The window, moved so that the clicked bar is in its middle; without a click where it is."""
-    places = selection.get(CLICK)
-    if not places or window is None:
-        return window
-    _, length = rates.unit
-    begin = places[0][BEGIN] * length + rates.bin_us / 2 - window.length_us / 2
-    last, step = rates.duration_us + 1 - window.length_us, step_us(rates.duration_us)
-    return Window(max(0, round(min(begin, last) / step) * step), window.length_us)
-
-
-def rounded(begin: float, end: float, duration_us: int) -> Window:
-    """The window from `begin` to `end`, in whole steps and at least one."""
-    step = step_us(duration_us)
-    first = max(0, min(round(begin / step), duration_us // step))
-    steps = round((end - max(begin, 0)) / step)  # a brush that is moved keeps its length
-    return Window(first * step, max(1, steps) * step)
+def _moved(rates: EventRates, own: Window | None) -> None:
+    """The slider's ends become the text of the field; at both ends of a recording that has no
+    window of its `own` it is empty."""
+    begin, end = (round(value * rates.unit[1]) for value in st.session_state[ENDS])
+    part = Window(begin, max(end - begin, step_us(rates.duration_us)))
+    whole = own is None and (begin, end) == (0, rates.duration_us + 1)
+    st.session_state[link_of("compare", "window")] = "" if whole else str(part)
 
 
 def step_us(duration_us: int) -> int:
     """1, 2 or 5 times a power of ten microseconds: about a 500th of the recording."""
     steps = (factor * int(10**power) for power in range(16) for factor in (1, 2, 5))
-    return max(takewhile(lambda step: step == 1 or step * DRAG_STEPS <= duration_us, steps))
+    return max(takewhile(lambda step: step == 1 or step * STEPS <= duration_us, steps))
 
 
 def seen(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -> None:
