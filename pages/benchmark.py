@@ -158,7 +158,6 @@ def board(job: BenchmarkJob, live: bool, labels: Mapping[str, str]) -> None:
     st.subheader(escape(job.title), anchor=False)
     look()
     if job.folder is not None:
-        run_progress_view.places(job.folder, job.cluster is not None, live)
         notices.small(f"Saved in {job.folder}", "benchmark_folder")
         st.page_link(
             "pages/results.py",
@@ -194,7 +193,6 @@ def show(
         if plan and dataset:
             known = planning_view.command(plan, dataset, choice.cluster, choice.sweep)
         st.code(known, language=None)
-        planning_view.details(choice)
     others(shown)
     busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}
     again = partial(resume, cluster=choice.cluster)

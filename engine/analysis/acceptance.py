@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from operator import eq
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,9 @@ import numpy.typing as npt
 from engine.analysis import statistics
 from engine.analysis.statistics import MIN_CLUSTERS
 from engine.pipeline import drafts
+
+if TYPE_CHECKING:
+    from engine.storage.result_rows import ResultRow
 
 Array = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float64]
@@ -316,3 +320,25 @@ class Pair:
     @property
     def matched(self) -> int:
         return sum(map(eq, self.draft, self.target))
+
+
+def pairs_of_rows(rows: Iterable[ResultRow], draft: str, target: str) -> tuple[Pair, ...]:
+    """The answers of two models of one run by sample and question; the first of each counts."""
+    sides: dict[str, dict[tuple[str, str], ResultRow]] = {draft: {}, target: {}}
+    for row in rows:
+        if row.model in sides and row.token_ids and not row.error:
+            sides[row.model].setdefault((row.sample, row.prompt or ""), row)
+    found = []
+    for key, mine in sides[draft].items():
+        other = sides[target].get(key)
+        if other is None or mine.token_ids is None or other.token_ids is None:
+            continue
+        pair = Pair(mine.sample, mine.token_ids, other.token_ids, key[1], clip=mine.sequence or "")
+        spans = mine.spans["steps"], other.spans["steps"]
+        if spans[0] and spans[1] and min(len(pair.draft), len(pair.target)) > 1:
+            pair = replace(
+                pair, draft_ms=spans[0].ms, draft_tokens=len(pair.draft) - 1,
+                target_ms=spans[1].ms, target_tokens=len(pair.target) - 1,
+            )  # fmt: skip
+        found.append(pair)
+    return tuple(found)

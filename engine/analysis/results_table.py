@@ -32,6 +32,7 @@ LENSES: tuple[LensName, ...] = ("natural", "first", "forced")
 IN_A_BATCH: Group = "in a batch"
 GROUPS: tuple[Group, ...] = ("measured", IN_A_BATCH, "cold", "warm-up", "after a pause")
 TEXTS = ("text", "reference", "prompt")
+SEPARATOR = " · "  # of the parts of a label; a chart begins a line after it
 # Values that the row has under the same name.
 OF_ROWS = ("model", "family", "sample", "sequence", "repeat", "phase", "cached", "forced", "mode",
            "stop", "truth", "window", "split", "perturb", "batch", "device",
@@ -112,7 +113,8 @@ def join(
     numbered = [table.assign(number=number) for number, table in enumerate(tables)]
     filled = [table for table in numbered if len(table)] or numbered[:1]
     table = filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=True)
-    return table.assign(label=_labels(table, names, titled))
+    bare, place = _labels(table, names, titled)
+    return table.assign(bare=bare, label=bare + (SEPARATOR + place).mask(place == "", ""))
 
 
 def _record(run: Run, title: str, offset: int, row: ResultRow) -> dict[str, Any]:
@@ -178,8 +180,10 @@ def _choice(row: ResultRow) -> dict[str, Any]:
     }
 
 
-def _labels(table: pd.DataFrame, ids: Sequence[str], titled: bool) -> pd.Series[str]:
-    """The model, with what distinguishes it; the compiled step is always named.
+def _labels(
+    table: pd.DataFrame, ids: Sequence[str], titled: bool
+) -> tuple[pd.Series[str], pd.Series[str]]:
+    """The model with what distinguishes it, and its device; the compiled step is always named.
 
     A window is named if a whole run has it; windows of single records are not.  Devices are named
     if there are several types, otherwise only whether the device was shared: so no mean contains
@@ -194,24 +198,23 @@ def _labels(table: pd.DataFrame, ids: Sequence[str], titled: bool) -> pd.Series[
 
     backend, several = _of_model(table, "backend", "no answer")
     named = backend.isin(["compiled", "no answer"]) | ((backend == "generate") & several)
-    names = names + (" · " + backend).where(named, "")
+    names = names + (SEPARATOR + backend).where(named, "")
 
     window, split, perturb = (table[name].astype(str) for name in ("window", "split", "perturb"))
     own = table.groupby("number")["window"].transform("nunique") > 1
-    names = names + (" · window " + window).mask((window == "") | own, "")
-    names = names + (" · split " + split).mask(split == str(COUNT_SPLIT), "")
-    names = names + (" · " + perturb).mask(perturb == "", "")
+    names = names + (SEPARATOR + "window " + window).mask((window == "") | own, "")
+    names = names + (SEPARATOR + "split " + split).mask(split == str(COUNT_SPLIT), "")
+    names = names + (SEPARATOR + perturb).mask(perturb == "", "")
 
     if table[["model", "number"]].drop_duplicates()["model"].duplicated().any():
         runs = [f"{i} ({n + 1})" if list(ids).count(i) > 1 else i for n, i in enumerate(ids)]
-        names = names + " · " + table["number"].map(dict(enumerate(runs)))
+        names = names + SEPARATOR + table["number"].map(dict(enumerate(runs)))
 
     device, _ = _of_model(table, "device", "no device")
     known = table[table["device"] != ""]
     words = dict(zip(known["device"], known["shared"], strict=True))
     words = dict(zip(words, words, strict=True)) if len(words) > 1 else words
-    place = device.map(words | {"no device": "no device"}).fillna("").astype(str)
-    return names + (" · " + place).mask(place == "", "")
+    return names, device.map(words | {"no device": "no device"}).fillna("").astype(str)
 
 
 def _of_model(

@@ -40,8 +40,6 @@ class ModelProgress:
     # Type of device and backend of the medians, if there are several in the run.  A shared device
     # and the compiled step are always named.
     device: str = ""
-    # Number of results in these medians per batch size; single runs are under 1.
-    sizes: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,6 @@ class _ModelCounts:
     failed: int = 0
     given_up: str = ""
     # By kind of device and backend, and batch size.
-    sizes: Counter[tuple[AnsweredBy, int]] = field(default_factory=Counter)
     values: dict[tuple[AnsweredBy, int], dict[str, deque[float]]] = field(default_factory=dict)
 
     def progress(self, model: str, several: bool) -> ModelProgress:
@@ -115,9 +112,8 @@ class _ModelCounts:
         }
         if batches:  # single runs have their own names
             medians["batch_new_tokens"] = statistics.median(by_size[common]["new_tokens"])
-        sizes = {size: number for (kind, size), number in self.sizes.items() if kind == shown}
         device = ", ".join(filter(None, note))
-        return ModelProgress(model, self.done, self.failed, medians, self.given_up, device, sizes)
+        return ModelProgress(model, self.done, self.failed, medians, self.given_up, device)
 
 
 class Tracker:
@@ -177,7 +173,6 @@ class Tracker:
             self._failures.append(row)
         elif not row.cold:
             key = (AnsweredBy(row.device, row.shared, row.ran), row.batch)
-            model.sizes[key] += 1
             last = model.values.setdefault(key, {name: deque(maxlen=WINDOW) for name in _LIVE})
             for name, value in live_figures(row).items():
                 last[name].append(value)

@@ -177,11 +177,10 @@ class FeatureCache:
                 },
             )
 
-    def clear(self, checkpoint: str | None = None) -> int:
-        """Removes the entries of one checkpoint (ModelInfo.digest) or all; returns their number."""
+    def clear(self) -> int:
+        """Removes all entries; returns their number."""
         with self._guard("write"):
-            cache = self._open()
-            return int(cache.clear() if checkpoint is None else cache.evict(checkpoint))
+            return int(self._open().clear())
 
     def close(self) -> None:
         if self._cache is not None:

@@ -20,6 +20,7 @@ import pandas as pd
 from engine.analysis.choice_accuracy import ChoiceAccuracy
 from engine.analysis.compared import PARTS, StageTimes, segments
 from engine.analysis.metrics import Metric
+from engine.analysis.results_table import SEPARATOR
 from engine.analysis.speedup import Split
 from engine.attribution import wording
 from engine.attribution.explained import nats_text
@@ -102,7 +103,7 @@ def _rows(field: str, names: Iterable[str]) -> alt.Y:
     head = f"indexof(datum.value, '{_GROUP}') == 0"
     weight: Any = {"condition": {"test": head, "value": "bold"}, "value": "normal"}
     axis = alt.Axis(
-        labelExpr=f"split(peek(split(datum.value, '{_GROUP}')), ' · ')",
+        labelExpr=f"split(peek(split(datum.value, '{_GROUP}')), '{SEPARATOR}')",
         labelFontWeight=weight,
         labelLimit=320,
         labelLineHeight=_LINE,
@@ -115,7 +116,7 @@ def _rows(field: str, names: Iterable[str]) -> alt.Y:
 
 def _more(names: Iterable[str]) -> int:
     """Pixels of the second and later lines of the names."""
-    return _LINE * max((name.count(" · ") for name in names), default=0)
+    return _LINE * max((name.count(SEPARATOR) for name in names), default=0)
 
 
 def _height(names: Iterable[str], row: int = _ROW) -> int:
@@ -151,7 +152,7 @@ def _tips(titles: Mapping[str, str]) -> list[alt.Tooltip]:
 
 def in_lines(title: str) -> str | list[str]:
     """A title with a line per part of its label."""
-    return title.split(" · ") if " · " in title else title
+    return title.split(SEPARATOR) if SEPARATOR in title else title
 
 
 def _thinned(lines: pd.DataFrame, most: int) -> pd.DataFrame:
@@ -293,7 +294,9 @@ def waterfall(steps: Sequence[Step]) -> alt.LayerChart:
     """
     table = pd.DataFrame(falls(steps))
     order = alt.EncodingSortField("place", order="ascending")
-    short = alt.Axis(labelExpr="split(datum.label, ' · ')[0]", labelLimit=320, labelOverlap=False)
+    short = alt.Axis(
+        labelExpr=f"split(datum.label, '{SEPARATOR}')[0]", labelLimit=320, labelOverlap=False
+    )
     title = ["mean time (ms)", f"from {steps[0][0]}", f"to {steps[-1][0]}"]
     x = alt.X("start:Q", title=title)
     bars: Any = alt.Chart(table).mark_bar(height=18)

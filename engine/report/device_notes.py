@@ -22,8 +22,9 @@ NOT_ALONE = "Such times may be longer than on a device without other work."
 @dataclass(frozen=True)
 class LabelDevice:
     """The device of a label's results: its type, what other workers shared of it ("" for nothing),
-    and the known machines."""
+    and the known machines.  `bare`: the label without the device."""
 
+    bare: str
     kind: str
     shared: str
     machines: frozenset[str]
@@ -42,7 +43,7 @@ class LabelDevice:
 
 def label_devices(table: pd.DataFrame) -> dict[str, LabelDevice]:
     """By label; kind is "" if no result names a device."""
-    few = table[["label", "device", "shared", "host", "address"]].drop_duplicates()
+    few = table[["label", "bare", "device", "shared", "host", "address"]].drop_duplicates()
     known = {}
     for name, device in results_table.devices(table).items():
         lines = few[few["label"] == name]
@@ -50,7 +51,7 @@ def label_devices(table: pd.DataFrame) -> dict[str, LabelDevice]:
         named = zip(lines["host"], lines["address"], strict=True)
         machines = frozenset(" ".join(filter(None, place)) for place in named if any(place))
         kind = device.removesuffix(f", {shared}") if shared else device
-        known[name] = LabelDevice(kind, shared, machines)
+        known[name] = LabelDevice(str(lines["bare"].iloc[0]), kind, shared, machines)
     return known
 
 
@@ -73,19 +74,14 @@ def couple(table: pd.DataFrame, a: str, b: str) -> str:
         words = [f"ran on {', '.join(sorted(place.machines))}" for place in (one, other)]
     else:
         return ""
-    sides = f"{_bare(a, one)} {words[0]}; {_bare(b, other)} {words[1]}"
+    sides = f"{one.bare} {words[0]}; {other.bare} {words[1]}"
     return f"{how}: {sides}. So {MEANING.format(f'the {what}')}."
-
-
-def _bare(label: str, place: LabelDevice) -> str:
-    """The label without the device at its end."""
-    return label.removesuffix(f" · {place.whole}").removesuffix(f" · {place.shared}")
 
 
 def only_shared(known: Mapping[str, LabelDevice], a: str, b: str) -> bool:
     """Whether two labels differ only in whether their device was shared."""
     one, other = known[a], known[b]
-    return bool(one.kind) and one.kind == other.kind and _bare(a, one) == _bare(b, other)
+    return bool(one.kind) and one.kind == other.kind and one.bare == other.bare
 
 
 def remarks(table: pd.DataFrame) -> Iterator[str]:

@@ -20,7 +20,7 @@ from engine.report.report_figures import Findings, certificate_text
 from engine.storage import run_header
 from engine.storage.run_store import Run
 
-_LEFT_OUT = ("title", "cluster", "number", "offset", "token_ms", "truth")
+_LEFT_OUT = ("title", "bare", "cluster", "number", "offset", "token_ms", "truth")
 # What a spreadsheet may skip before the sign of a formula, and the signs, also of full width.
 _FORMULA = re.compile(r"[\s\x00-\x1f\ufeff\u200b]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 

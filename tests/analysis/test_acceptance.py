@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.analysis.acceptance import Pair, Range, analyse, shuffled
+from engine.analysis.acceptance import Pair, Range, analyse, pairs_of_rows, shuffled
+from tests import fabricate
 
 
 def pair(draft: str, target: str, sample: str = "s", **more: object) -> Pair:
@@ -209,3 +210,25 @@ def test_few_clips_are_no_evidence_that_drafts_see_the_image() -> None:
 def test_no_match_at_all_has_an_interval_above_zero() -> None:
     found = analyse([pair("xxxx", "abcd", str(i)) for i in range(8)], "d", "t").rate
     assert found and found.value == found.low == 0.0 and found.high and found.high > 0.0
+
+
+def test_answers_of_a_run_become_pairs_of_two_models() -> None:
+    told = [*fabricate.pair(3), fabricate.failed(sample="s9"), fabricate.row("ev", "alone")]
+    rows = fabricate.parsed([*told, fabricate.row("ev", "s0", repeat=1, gaps=[2.0])])
+    pairs = pairs_of_rows(rows, "ev", "vl")
+    assert [one.sample for one in pairs] == ["s0", "s1", "s2"]
+    ev, vl = (next(r for r in rows if (r.model, r.sample) == (name, "s0")) for name in ("ev", "vl"))
+    first = pairs[0]
+    assert (first.draft, first.target, first.clip) == (ev.token_ids, vl.token_ids, ev.sequence)
+    assert (first.draft_ms, first.draft_tokens) == (ev.spans["steps"].ms, len(ev.token_ids) - 1)
+    found, turned = analyse(pairs, "ev", "vl"), analyse(pairs_of_rows(rows, "vl", "ev"), "vl", "ev")
+    assert found.cost_ratio and turned.cost_ratio == pytest.approx(1 / found.cost_ratio)
+
+
+def test_pairs_of_answers_of_a_token_or_of_batches_have_no_time() -> None:
+    short = [fabricate.row("ev", gaps=[]), fabricate.row("vl")]
+    both = ["s0", "s1"]
+    batched = fabricate.batch(both) + fabricate.batch(both, model="vl")
+    for told in (short, batched):
+        one, *_ = pairs_of_rows(fabricate.parsed(told), "ev", "vl")
+        assert one.draft_ms is one.target_ms is None

@@ -136,15 +136,6 @@ def test_the_plan_has_a_forecast_once_there_is_a_run(app: Open) -> None:
     at = app(PAGE, **{**TWO, "samples": "5"})
     line = next(one.value for one in at.text if one.value.startswith("About "))
     assert f"for 5 results (from run {run_store.read(found.folder).id}" in line
-    assert "Duration:" not in texts(at)  # the box is closed
-    at.session_state["benchmark_plan"] = True
-    at.run()
-    told = texts(at)
-    assert (
-        "Duration: about" in told
-        and "Planned: 5 results and 1 warm-up run, 5 independent sequences." in told
-    )
-    assert "Free on the disk" in told
 
 
 def test_samples_at_once(app: Open) -> None:
@@ -317,10 +308,6 @@ def test_the_address_in_the_settings_is_all_a_cluster_needs(
     table = at.table[0].value
     assert table["results"].astype(int).sum() == 2 and set(table.index) == {"x", "y"}
     assert "shared" not in table and "rate (/s)" not in table
-    at.toggle(key="benchmark_places").set_value(True).run()
-    places = at.dataframe[0].value
-    assert set(places["worker"]) == {"x", "y"} and set(places["node"]) == {"n1", "n2"}
-    assert places["host"].ne("").all()
 
 
 def test_a_cluster_that_cannot_be_reached_is_the_runs_sentence(

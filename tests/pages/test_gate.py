@@ -26,23 +26,23 @@ def kept(name: str, slow: float = 1.0, ids: tuple[int, ...] = ()) -> Run:
     return fabricate.run(settings.load().runs_dir / name, made, together="one")
 
 
-def opened(app: Open, run: str, **more: str) -> AppTest:
-    return app(PAGE, runs=run, view=GATE, **more)
+def opened(app: Open, *runs: str, **more: str | list[str]) -> AppTest:
+    return app(PAGE, runs=[*runs], view=GATE, **more)
 
 
 def test_a_run_alone_has_nothing_to_be_compared_with(app: Open) -> None:
     kept("one")
     at = opened(app, "one")
-    assert "needs two finished runs of the same samples" in texts(at)
+    assert "Choose two runs of the same samples" in texts(at)
     assert not at.get("vega_lite_chart") and not at.exception
 
 
 def test_a_slower_run_is_worse_than_the_pinned_baseline(app: Open) -> None:
-    for name, slow in (("old", 1.0), ("other", 1.0), ("new", 1.3)):
+    for name, slow in (("old", 1.0), ("new", 1.3)):
         kept(name, slow, ids=(100, 9, 102, 103) if name == "new" else ())
     run_details.pin(settings.load().runs_dir, "old")
-    at = opened(app, "new")
-    assert at.selectbox(key="results_gate_base").value.endswith("· old")
+    at = opened(app, "new", "old")
+    assert "BASE: " in texts(at) and "· old\nNEW: " in texts(at)
     assert "Worse: total of vl +30.0 %" in texts(at) and "adjusted by Holm" in texts(at)
     (chart,) = at.get("vega_lite_chart")
     assert "vl: total" in chart.proto.alt and "no worse" in html(at)
@@ -55,16 +55,12 @@ def test_a_slower_run_is_worse_than_the_pinned_baseline(app: Open) -> None:
 
 
 def test_a_link_reopens_the_same_comparison(app: Open) -> None:
-    for name, slow in (("old", 1.0), ("other", 1.0), ("new", 1.3)):
+    for name, slow in (("old", 1.0), ("new", 1.3)):
         kept(name, slow)
-    at = opened(app, "new")
-    names = at.selectbox(key="results_gate_base").options
-    other = next(name for name in names if name.endswith("· other"))
-    given = {"gate_base": other, "gate_margin": "40", "gate_metrics": ["total", "answers"]}
-    at = app(PAGE, runs="new", view=GATE, **given)
-    assert at.selectbox(key="results_gate_base").value == other
+    run_details.pin(settings.load().runs_dir, "old")
+    at = opened(app, "new", "old", gate_margin="40", gate_metrics=["total", "answers"])
     assert "No worse" in texts(at) and "with a margin of 40 %" in texts(at)
-    command = "python -m engine gate other new --metric total,answers --margin 40%"
+    command = "python -m engine gate old new --metric total,answers --margin 40%"
     assert command in [code.value for code in at.code]
 
 
@@ -72,7 +68,7 @@ def test_a_link_reopens_the_same_comparison(app: Open) -> None:
 def test_runs_that_cannot_be_compared_are_one_sentence(app: Open, margin: str) -> None:
     kept("new")
     fabricate.run(settings.load().runs_dir / "old", rows()[:6], together="one")
-    at = opened(app, "new", gate_margin=margin)
+    at = opened(app, "new", "old", gate_margin=margin)
     told = [one.value for one in at.text if "differ in samples" in one.value]
     assert len(told) == 1 and told[0].startswith("The runs differ in samples (")
     assert not at.get("vega_lite_chart") and not at.get("download_button")

@@ -272,16 +272,6 @@ def test_the_state_counts_entries_bytes_and_hits(cache: FeatureCache) -> None:
     assert state.checkpoints["c0"][1] > 2 * 1600 and state.bytes >= state.checkpoints["c0"][1]
 
 
-def test_clearing_one_checkpoint_leaves_the_others(cache: FeatureCache) -> None:
-    other = replace(SPEC, checkpoint="c1")
-    for spec in (SPEC, replace(SPEC, media="m1"), other):
-        cache.write(spec, _features(torch.ones(2, 2)), 1.0, cold=False)
-    assert cache.clear("c0") == 2 and cache.clear("c0") == 0
-    assert cache.read(SPEC) is None and cache.read(other) is not None
-    assert len(value_files(cache)) == 1
-    assert cache.clear() == 1 and cache.state().checkpoints == {}
-
-
 def test_clearing_removes_no_file_outside_the_folder(cache: FeatureCache, tmp_path: Path) -> None:
     """A hostile database that names one."""
     precious = tmp_path / "precious.txt"

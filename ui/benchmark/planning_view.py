@@ -21,13 +21,12 @@ from engine.errors import StoreError
 from engine.media.dataset import Dataset
 from engine.media_options import sweep_text
 from engine.report import planning_words
-from engine.report.blocks import Bullets
 from engine.storage import run_store
 from engine.storage.plan import Plan
 from engine.storage.run_store import RunInfo
 from engine.types import OFFERED, value_of
 from ui.benchmark.run_choice import RunChoice
-from ui.widgets import blocks, notices
+from ui.widgets import notices
 from ui.widgets.stored_runs import Stamp, stamp_of, stamps
 
 MOST_AT_ONCE = 8 * 2**20  # bytes of results that are read without a click
@@ -44,27 +43,6 @@ def line(choice: RunChoice) -> None:
         return
     if found is not None:
         notices.small(planning_words.short(*found), "benchmark_forecast")
-
-
-def details(choice: RunChoice) -> None:
-    """The whole forecast in a closed box; it is drawn when the box is opened."""
-    if choice.plan is None:
-        return
-    box = st.expander("Plan: duration, disk", key="benchmark_plan", on_change="rerun")
-    if not box.open:
-        return
-    with box:
-        try:
-            found = _forecast(choice)
-        except StoreError as error:
-            notices.problem(str(error), "benchmark_plan")
-            return
-        if found is None:
-            notices.small(planning_words.nothing_known(choice.plan.models), "benchmark_no_plan")
-            return
-        disk = planning_words.free(settings.load().runs_dir)
-        facts = planning_words.facts(*found, found=True)
-        blocks.draw([Bullets((*facts, *disk))], "benchmark_plan")
 
 
 def _forecast(choice: RunChoice, most: float = math.inf) -> Found | None:

@@ -4,7 +4,6 @@ unfinished ones, each with a button to resume it.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from engine import settings
-from engine.analysis import model_summary, results_table
+from engine.analysis import model_summary
 from engine.analysis.compared import StageTimes
 from engine.analysis.metrics import BY_NAME
 from engine.benchmark.run_progress import RATED, ModelProgress, Progress, WorkerView
@@ -28,7 +27,7 @@ from ui.widgets.stored_runs import Stamp, stamp_of
 from ui.widgets.text import count, duration, escape, number, queued, when
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 # Medians in the tables, beside the counts: the key and the head of a column.
 SHOWN = {
@@ -47,7 +46,6 @@ RATE_HELP = (
     f"Measured results per second: the last {RATED} at most since the run was started or resumed, "
     "without pauses."
 )
-FRESH_S = 5.0  # a live run's table of places is reread at most this often
 LIVE_ONLY = ("shared", "rate (/s)")  # columns of a live run
 WORKERS_HELP = (
     "A worker has one device and one model at a time. Shared: another worker of this run uses the "
@@ -95,19 +93,6 @@ def _status(view: BenchmarkView) -> None:
     with st.container(horizontal=True, gap="medium"):
         for name, value, help_text in numbers(view):
             st.metric(name, value, help=help_text, width="content")
-    if note := not_estimated(view):
-        notices.small(note, "benchmark_estimate")
-
-
-def not_estimated(view: BenchmarkView) -> str:
-    """The models that the time left knows nothing of, because they have no result yet."""
-    found = view.progress
-    if found is None or found.left_s is None or view.ended:
-        return ""
-    waiting = [live.model for live in found.models if not live.done and not live.given_up]
-    if not waiting:
-        return ""
-    return f"The time left does not include the pace of {', '.join(waiting)}: no result yet."
 
 
 def doing(view: BenchmarkView) -> str:
@@ -139,7 +124,7 @@ def numbers(view: BenchmarkView) -> list[tuple[str, str, str]]:
     shown = [
         ("Results", f"{found.done:,} / {found.planned:,}", "Measured results, without warm-up."),
         ("Rate at the end" if view.ended else "Rate", rate, RATE_HELP),
-        ("Time left", left, "Estimated from this rate; models differ."),
+        ("Time left", left, "Estimated from this rate; models without a result yet may differ."),
         ("Failed", f"{found.failed:,}", "A failed result has a reason and no figures."),
     ]
     if found.paused_ms:
@@ -167,8 +152,6 @@ def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
     if together := batches(found, labels):
         notices.small(model_summary.APART, "benchmark_batches")
         st.table(pd.DataFrame(together).set_index("model"), alt="Medians of batches per model.")
-        for place, words in enumerate(left_out(found, labels)):
-            notices.small(words, f"benchmark_left_out_{place}")
     if any(medians.values()) or not together:
         st.table(pd.DataFrame(table(found, labels)).set_index("model"), alt="Medians per model.")
     for live in found.models:
@@ -185,8 +168,8 @@ def _name(live: ModelProgress, labels: Mapping[str, str]) -> str:
 
 MEDIANS_HELP = (
     "Medians of each model's last 200 results, without warm-up, cold and cached ones. With several "
-    "device types or backends: of the one with the most results. The Results page shows all "
-    "results with their spread."
+    "device types, backends or batch sizes: of the one with the most results. The Results page "
+    "shows all results with their spread."
 )
 
 
@@ -214,22 +197,6 @@ def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
     at_once = ({"samples at once": f"{size:,.0f}" if size else "–"} for size in sizes)
     pairs = zip(found.models, at_once, strict=True)
     return [_line(live, labels, OF_BATCHES, more) for live, more in pairs]
-
-
-def left_out(found: Progress, labels: Mapping[str, str]) -> list[str]:
-    """A sentence per model about results of other batch sizes than the one shown."""
-    sentences = []
-    for live in found.models:
-        shown = int(live.medians.get("batch", 0))
-        others = sorted(size for size in live.sizes if size != shown)
-        if shown and others:
-            how = {size: f"in batches of {size:,}" for size in others} | {1: "that ran alone"}
-            parts = (f"{count(live.sizes[size], 'result')} {how[size]}" for size in others)
-            sentences.append(
-                f"{_name(live, labels)}: these medians use {count(live.sizes[shown], 'result')} "
-                f"in batches of {shown:,}; left out: {', '.join(parts)}."
-            )
-    return sentences
 
 
 def _notes(found: Progress) -> None:
@@ -278,32 +245,6 @@ def row(worker: WorkerView, ended: bool) -> dict[str, str]:
         "rate (/s)": "–" if worker.per_s is None else f"{worker.per_s:.3g}",
     }
     return {name: text for name, text in cells.items() if not (ended and name in LIVE_ONLY)}
-
-
-def places(folder: Path, cluster: bool, live: bool) -> None:
-    """On demand: the host, node, device and worker of every result."""
-    if not cluster or not st.toggle("Where each sample ran", key="benchmark_places"):
-        return
-
-    @st.fragment(run_every=FRESH_S if live else None)
-    def look() -> None:
-        try:
-            fresh = int(time.monotonic() // FRESH_S) if live else stamp_of(folder)
-            found = _places(folder, fresh)
-        except StoreError as error:
-            notices.problem(str(error), "benchmark_places")
-            return
-        st.dataframe(found, hide_index=True, alt=f"{count(len(found), 'result')} and their places.")
-
-    look()
-
-
-@st.cache_data(max_entries=8, show_spinner=False)
-def _places(folder: Path, stamp: Stamp | int) -> pd.DataFrame:
-    table = results_table.frame([run_store.read(folder)], answers=False, titled=True)
-    names = ["sample", "sequence", "model", "repeat", "phase"]
-    names += ["host", "node", "device", "actor"]
-    return table[names].rename(columns={"actor": "worker"})
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

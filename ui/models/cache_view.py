@@ -23,26 +23,17 @@ if TYPE_CHECKING:
     from engine.pipeline.feature_cache import CacheState, FeatureCache
 
 WAIT_S = 0.5
-ASKED = "models_clear"  # the digest to confirm, or ALL
 CLEARED = "models_cleared"  # a sentence about the last clearing
-ALL = "all"
 UNKNOWN = "a checkpoint that is not in models.toml"
 INDEX = "index"
-_WIDTHS = [4, 1.5, 2, 2.5]
 
 
 class Share(NamedTuple):
     """The cache entries of one checkpoint, which several models may share."""
 
-    digest: str
     label: str
     colour: str
-    entries: int
     size: int
-
-    @property
-    def words(self) -> str:
-        return f"{count(self.entries, 'entry', 'entries')} ({gib(self.size)})"
 
 
 def show(entries: Sequence[ModelEntry]) -> None:
@@ -67,9 +58,7 @@ def show(entries: Sequence[ModelEntry]) -> None:
     st.html(facts(rows, "Feature cache"))
     with st.container(key="features_bar"):
         st.html(bar("Feature cache on disk", parts(state, found)))
-    if found:
-        _table(found)
-    _clearing(state, found)
+    _clearing(state)
 
 
 def _wait() -> None:
@@ -95,7 +84,7 @@ def shares(state: CacheState, entries: Sequence[ModelEntry]) -> list[Share]:
             names[digest] = (before + entry.label, family_colour(entry.family))
     for digest in sorted(set(state.checkpoints) - set(names)):
         names[digest] = (f"{UNKNOWN} ({digest[:12]})", NEUTRAL)
-    return [Share(digest, *name, *state.checkpoints[digest]) for digest, name in names.items()]
+    return [Share(*name, state.checkpoints[digest][1]) for digest, name in names.items()]
 
 
 def parts(state: CacheState, found: Sequence[Share]) -> list[BarPart]:
@@ -106,57 +95,22 @@ def parts(state: CacheState, found: Sequence[Share]) -> list[BarPart]:
     return [*held, BarPart(INDEX, index, NEUTRAL), BarPart(FREE, free, None)]
 
 
-def _table(found: Sequence[Share]) -> None:
-    with st.container(key="features_table", gap="xsmall"):
-        for head, column in zip(("Model", "Entries", "Size", ""), st.columns(_WIDTHS), strict=True):
-            column.caption(head)
-        for share in found:
-            name, entries, size, place = st.columns(_WIDTHS, vertical_alignment="center")
-            name.text(share.label)
-            entries.text(f"{share.entries:,}")
-            size.text(gib(share.size))
-            place.button(
-                "Clear …", key=f"models_clear_{share.digest}", on_click=_ask, args=(share.digest,)
-            )
+def _clearing(state: CacheState) -> None:
+    words = f"all {count(state.entries, 'entry', 'entries')} ({gib(state.bytes)})"
+    with st.popover("Clear …", key="models_clear", disabled=not state.entries):
+        notices.small(f"Clear {words}? The next runs encode their pictures again.", "clear")
+        st.button("Clear", type="primary", key="models_clear_yes", on_click=_clear, args=(words,))
+    if cleared := st.session_state.get(CLEARED):
+        notices.small(cleared, "cleared")
 
 
-def _clearing(state: CacheState, found: Sequence[Share]) -> None:
-    """The button "Clear all", or the confirmation of a clearing."""
-    asked = st.session_state.get(ASKED, "")
-    share = next((share for share in found if share.digest == asked), None)
-    if share is not None:
-        _question(f"{share.words} of {share.label}", share.digest)
-    elif asked == ALL and state.entries:
-        _question(f"all {Share(ALL, '', '', state.entries, state.bytes).words}", None)
-    else:
-        empty = not state.entries
-        st.button("Clear all …", key="models_clear_all", on_click=_ask, args=(ALL,), disabled=empty)
-        if cleared := st.session_state.get(CLEARED):
-            notices.small(cleared, "cleared")
-
-
-def _question(what: str, digest: str | None) -> None:
-    notices.notice(f"Clear {what}? The next runs encode their pictures again.", "clear")
-    with st.container(horizontal=True, gap="small"):
-        st.button(
-            "Clear", type="primary", key="models_clear_yes", on_click=_clear, args=(what, digest)
-        )
-        st.button("Keep", key="models_clear_no", on_click=_ask, args=("",))
-
-
-def _ask(digest: str) -> None:
-    st.session_state[ASKED] = digest
-    st.session_state[CLEARED] = ""
-
-
-def _clear(what: str, digest: str | None) -> None:
-    _ask("")
+def _clear(words: str) -> None:
     try:
-        number = _cache().clear(digest)
+        _cache().clear()
     except CacheError as error:
         st.session_state[CLEARED] = str(error)
-        return
-    st.session_state[CLEARED] = f"Cleared {what}." if number else "There was nothing to clear."
+    else:
+        st.session_state[CLEARED] = f"Cleared {words}."
 
 
 def _cache() -> FeatureCache:

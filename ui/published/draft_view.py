@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 
 import streamlit as st
 
-from engine.analysis.acceptance import GAMMA, Acceptance, Range
-from engine.published.audit import Audited
+from engine.analysis.acceptance import GAMMA, Acceptance, Pair, Range, analyse, pairs_of_rows
 from engine.published.claims import published_report
 from engine.published.claims.published_report import comparison_name
-from engine.published.read import ResultFile, answer_pairs
+from engine.published.read import answer_pairs
+from engine.report.blocks import Block
 from ui.charts import published_charts
 from ui.published.opened_sets import OpenedSets, kept
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import blocks, notices
 from ui.widgets.text import when
 
-NONE = "No file here has token ids of two models, so acceptance cannot be computed."
+NONE = "Nothing here has token ids of two models, so acceptance cannot be computed."
 TWO = "Acceptance needs the answers of two models. Choose a run with two models, or start one."
 LONGEST = 16  # greatest draft length
+Of = Callable[[int], dict[str, Acceptance]]
 
 
-def show(found: OpenedSets, what: str = "File") -> None:
+def show(found: OpenedSets) -> None:
     usable = tuple(item for item in found.usable if answer_pairs.drafts(item.file))
     if not usable:
         notices.hint(NONE)
         return
-    file = found.choose(usable, "results_drafts_of", what)
+    file = found.choose(usable, "results_drafts_of")
+
+    def of(gamma: int) -> dict[str, Acceptance]:
+        return answer_pairs.variants(file, gamma, found.corrected)
+
+    stated = published_report.stated_table([file], found.corrected)
+    _draw(of, file.draft, file.target, stated)
+
+
+def _draw(of: Of, draft: str, target: str, stated: Iterable[Block] = ()) -> None:
+    """Draft length, comparison, figures; `of`: every comparison by name for a draft length."""
     left, right = st.columns(2)
     gamma: int = right.slider(
         "Draft length g (tokens)", 1, LONGEST, GAMMA, key="results_gamma", bind="query-params"
     )
-    kinds = variants(file, found.corrected, gamma)
+    kinds = of(gamma)
     kind = left.selectbox(
         "Comparison",
         list(kinds),
@@ -47,21 +58,13 @@ def show(found: OpenedSets, what: str = "File") -> None:
     with left:
         blocks.draw(published_charts.matching(one), "imported_matching")
     with right:
-        lengths = (variants(file, found.corrected, gamma) for gamma in range(1, LONGEST + 1))
+        lengths = map(of, range(1, LONGEST + 1))
         over = [some[kind] for some in lengths if kind in some] if one.speedup else []
         blocks.draw(published_charts.speedups(over, gamma), "imported_speedups")
-    named = {comparison_name(file.draft, file.target, kind): one for kind, one in kinds.items()}
-    tables = (
-        *published_report.acceptance_table("comparison", named),
-        *published_report.stated_table([file], found.corrected),
-    )
+    named = {comparison_name(draft, target, kind): one for kind, one in kinds.items()}
+    tables = (*published_report.acceptance_table("comparison", named), *stated)
     blocks.draw(tables, "imported_acceptance")
     notices.small(published_report.ACCEPTANCE, "imported_acceptance_meaning")
-
-
-def variants(file: ResultFile, corrected: bool, gamma: int) -> dict[str, Acceptance]:
-    """All comparisons by name; recorded values have one per draft."""
-    return answer_pairs.variants(file, gamma, corrected)
 
 
 def verdict(found: Acceptance) -> str:
@@ -104,16 +107,26 @@ def show_own(runs: OpenedRuns) -> None:
     if draft == target:
         notices.notice("Draft and target are the same model: choose another one.", "imported_same")
         return
-    key = ("own pair", runs.key, draft, target)  # acceptance is remembered by the file
-    items = kept(key, lambda: tuple(_paired(runs, str(draft), str(target))))
-    show(OpenedSets((), (), items), "Run")
+    key = runs.key, str(draft), str(target)
+    found = kept(("own pairs", *key), lambda: _paired(runs, *key[1:]))
+    if not found:
+        notices.hint(NONE)
+        return
+    name = st.selectbox("Run", list(found), key="results_drafts_of", bind="query-params")
+    pairs = found.get(name or "") or next(iter(found.values()))
+
+    def of(gamma: int) -> dict[str, Acceptance]:
+        figures = ("own acceptance", *key, name, gamma)
+        return {"main": kept(figures, lambda: analyse(pairs, *key[1:], gamma))}
+
+    _draw(of, *key[1:])
 
 
-def _paired(runs: OpenedRuns, draft: str, target: str) -> Iterator[Audited]:
-    """The runs that have both models; only the first answer to each sample, no warm-up run."""
+def _paired(runs: OpenedRuns, draft: str, target: str) -> dict[str, tuple[Pair, ...]]:
+    """By run; only the first answer to each sample, no warm-up run."""
+    found = {}
     for run in runs.runs:
-        rows = [row for _, row in run.results() if row.phase == "measured" and not row.repeat]
-        name = f"{when(run.header.created)} · {run.id}"
-        file = answer_pairs.from_rows(rows, name, draft, target)
-        if {draft, target} <= set(file.models):
-            yield Audited(file, ())
+        rows = (row for _, row in run.results() if row.phase == "measured" and not row.repeat)
+        if pairs := pairs_of_rows(rows, draft, target):
+            found[f"{when(run.header.created)} · {run.id}"] = pairs
+    return found

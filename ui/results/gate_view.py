@@ -1,4 +1,4 @@
-"""Compare with baseline: a gate's verdicts on a chosen run, against a run that was kept before."""
+"""Compare with baseline: a gate's verdicts on the newer of two chosen runs."""
 
 from __future__ import annotations
 
@@ -12,21 +12,16 @@ from engine.analysis.gate import GateReport, RunValues
 from engine.errors import StageScopeError
 from engine.report import drawers, gate_text
 from engine.storage.run_store import Run
-from ui.results import opened_runs, result_sources, run_list
+from ui.results import opened_runs, run_list
 from ui.results.opened_runs import Key, OpenedRuns
 from ui.results.result_sources import Source
 from ui.widgets import blocks, choices, notices
 from ui.widgets.text import escape, when
 
-NEW, BASE = "results_gate_new", "results_gate_base"  # in the URL, as the next two
-MARGIN, METRICS = "results_gate_margin", "results_gate_metrics"
-ALONE = (
-    "A comparison with a baseline needs two finished runs of the same samples: repeat this run on "
-    "the Benchmark page or from a terminal."
-)
-BASE_HELP = (
-    "The run that came before. The run that is pinned as the baseline (Edit, above) is chosen "
-    "first."
+MARGIN, METRICS = "results_gate_margin", "results_gate_metrics"  # in the URL
+TWO = (
+    "Choose two runs of the same samples on the left. BASE is the one that is pinned as the "
+    "baseline (Edit, above), otherwise the older one; the other is NEW."
 )
 MARGIN_HELP = "What counts as equal, in percent; of accuracy in percentage points."
 METRICS_HELP = (
@@ -37,16 +32,18 @@ Sides = tuple[Source, Source]  # BASE and NEW
 
 
 def show(opened: OpenedRuns) -> None:
-    sides = _sides(opened)
-    if sides is None:
+    if len(opened.sources) != 2:
+        notices.hint(TWO)
         return
+    base, new = sides = base_and_new(opened.sources)
+    notices.small(f"BASE: {_named(base)}\nNEW: {_named(new)}", "results_gate_sides")
     margin, metrics = _how()
     if not metrics:
         notices.hint("Choose at least one metric.")
         return
     try:
-        (base, old), (key, new) = map(_of, sides)
-        report = _gated(base, key, metrics, margin, old, new)
+        (old_key, old), (new_key, fresh) = map(_of, sides)
+        report = _gated(old_key, new_key, metrics, margin, old, fresh)
     except StageScopeError as error:
         notices.notice(str(error), "results_gate_refused")
     else:
@@ -56,44 +53,14 @@ def show(opened: OpenedRuns) -> None:
         st.code(command(sides, metrics, margin), language=None)
 
 
-def _sides(opened: OpenedRuns) -> Sides | None:
-    """BASE and NEW; None, with a hint, as long as there are no two."""
-    own = opened.sources
-    every = [source for source in result_sources.runs() if not source.info.problem]
-    left, right = st.columns(2)
-    first = next((one for one in own if not one.baseline), own[0])
-    names = {_named(one): one for one in own}
-    chosen = right.selectbox(
-        "NEW", names, [*names].index(_named(first)), key=NEW, bind="query-params"
-    )
-    new = names.get(chosen or "", first)
-    models = set(new.info.models)
-    others = [one for one in every if one.key != new.key and models & set(one.info.models)]
-    if not others:
-        notices.hint(ALONE)
-        return None
-    names = {_named(one): one for one in others}
-    proposed = _proposed(new, own, others)
-    index = [*names].index(_named(proposed))
-    chosen = left.selectbox("BASE", names, index, key=BASE, bind="query-params", help=BASE_HELP)
-    return names.get(chosen or "", proposed), new
+def base_and_new(sources: Sequence[Source]) -> Sides:
+    """The pinned baseline and the other run; without one, the older and the newer run."""
+    base, new = sorted(sources, key=lambda one: (not one.baseline, one.info.created, one.key))
+    return base, new
 
 
 def _named(source: Source) -> str:
-    """Stays the same when another run becomes the baseline, because links contain it."""
     return f"{source.details.name or when(source.info.created)} · {source.key}"
-
-
-def _proposed(new: Source, own: Sequence[Source], others: Sequence[Source]) -> Source:
-    """The pinned baseline, another opened run, or the newest finished one with the settings of
-    NEW."""
-    opened = {one.key for one in own}
-
-    def distance(one: Source) -> tuple[bool, bool, bool, bool]:
-        same = one.info.settings == new.info.settings and one.info.models == new.info.models
-        return not one.baseline, one.key not in opened, one.state != "finished", not same
-
-    return min(others, key=distance)
 
 
 def _how() -> tuple[float, tuple[str, ...]]:

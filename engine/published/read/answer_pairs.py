@@ -1,5 +1,5 @@
-"""Two models compared: pairs of answers with their acceptance figures, own rows as such pairs, how
-length contributes to a time difference, and whether times can be in their file's unit.
+"""Two models compared: pairs of answers with their acceptance figures, how length contributes to a
+time difference, and whether times can be in their file's unit.
 
 Milliseconds read as seconds are 1,000 times too long.  The models of published rows have seven
 billion parameters.  No device reads 3.5 GB of 4-bit weights in under 0.1 ms for a token, or
@@ -13,17 +13,13 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Pair, analyse
 from engine.published.read.cells import is_number
-from engine.published.read.file_forms import Form, Part
+from engine.published.read.file_forms import Part
 from engine.published.read.record_types import EOS, AnswerRecord, Claim, ResultFile
-from engine.types import STAGES
-
-if TYPE_CHECKING:
-    from engine.storage.result_rows import ResultRow
 
 # How two models are compared: "" with corrected ids, "recorded", "raw" (recorded ids without
 # times), "whole" (without answers whose first ids are missing), "shifted" (against the target from
@@ -130,34 +126,6 @@ def stated(file: ResultFile, corrected: bool = True) -> tuple[Claim, ...]:
         if "accept" in key and ("rate" in key or "estimate" in key) and not key.endswith("_std"):
             rows.append(Claim(claim.path, claim.stated, ours, "the position match"))
     return tuple(rows)
-
-
-# The order in which the parts are listed.
-_PARTS: tuple[Part, ...] = (*STAGES[:-1], "prefill", "steps", STAGES[-1], "total")
-RUNS = Form("own runs of this project", stages={f"{name}_ms": name for name in _PARTS})
-
-
-def from_rows(rows: Sequence[ResultRow], name: str, draft: str, target: str) -> ResultFile:
-    """The answers of one run to compare these two models; rows of failed runs are left out."""
-    records = tuple(
-        AnswerRecord(
-            model=row.model,
-            sample=row.sample,
-            path=f"[{index}]",
-            group=RUNS,
-            question=row.prompt or "",
-            times={f"{part}_ms": ms for part, ms in (("total", row.total_ms), *(
-                (part, span.ms) for part, span in row.spans.items() if span)) if ms is not None},
-            tokens=row.new_tokens,
-            ids=row.token_ids,
-            text=row.text,
-        )
-        for index, row in enumerate(rows)
-        if not row.error
-    )  # fmt: skip
-    models = tuple(dict.fromkeys(record.model for record in records))
-    return ResultFile(name, RUNS, unit="ms", models=models, records=records, corrected=records,
-                      draft=draft, target=target)  # fmt: skip
 
 
 CUT_FROM, CUT_SHARE = 3, 0.2

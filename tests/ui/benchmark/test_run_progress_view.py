@@ -95,22 +95,6 @@ def test_a_batched_run_has_its_columns_before_its_first_batch() -> None:
     assert "TTFT (ms)" not in first
 
 
-def test_what_the_medians_of_batches_leave_out_is_said() -> None:
-    live = ModelProgress("a", 15, 0, {"batch": 4.0}, sizes={4: 12, 2: 2, 1: 1})
-    (told,) = run_progress_view.left_out(progress(models=(live,), batch=4), {"a": "A"})
-    assert told == (
-        "A: these medians use 12 results in batches of 4; left out: "
-        "1 result that ran alone, 2 results in batches of 2."
-    )
-    same = ModelProgress("a", 12, 0, {"batch": 4.0}, sizes={4: 12})
-    assert (
-        run_progress_view.left_out(
-            progress(models=(same, ModelProgress("b", 0, 0, {})), batch=4), {}
-        )
-        == []
-    )
-
-
 @pytest.mark.parametrize(
     ("many", "boxes"), [(run_progress_view.FEW, 0), (run_progress_view.FEW + 1, 1)]
 )
@@ -124,14 +108,6 @@ def test_many_notes_wait_until_they_are_asked_for(many: int, boxes: int) -> None
     at = AppTest.from_function(page, args=(progress(notes=notes),)).run()
     assert len(at.expander) == boxes and not at.exception
     assert [one.value for one in at.text][:2] == ["note 0 (2 times)", "note 1"]
-
-
-def test_models_without_a_result_are_not_in_the_estimate() -> None:
-    told = run_progress_view.not_estimated(view())
-    assert told == "The time left does not include the pace of b: no result yet."
-    assert run_progress_view.not_estimated(view(state="done")) == ""
-    everybody = (ModelProgress("a", 2, 0, {}), ModelProgress("b", 0, 0, {}, given_up="torn"))
-    assert run_progress_view.not_estimated(view(progress=progress(models=everybody))) == ""
 
 
 def worker(**more: Any) -> WorkerView:

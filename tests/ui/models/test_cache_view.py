@@ -39,11 +39,7 @@ def test_checkpoints_in_the_files_order_then_those_it_does_not_name() -> None:
     found = cache_view.shares(state(held), [FIRST, TWIN, LAST])
     assert [share.label for share in found[:2]] == ["One, Two", "Last"]
     assert found[2].label == f"{cache_view.UNKNOWN} (zz9)" and found[2].colour == NEUTRAL
-    assert [share.words for share in found] == [
-        "1,200 entries (1.0 MiB)",
-        "2 entries (20 bytes)",
-        "1 entry (10 bytes)",
-    ]
+    assert [share.size for share in found] == [2**20, 20, 10]
     assert found[1].colour == FAMILY_COLOURS["eventgpt"]
 
 

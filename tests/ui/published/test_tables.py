@@ -7,7 +7,7 @@ import pytest
 from engine.published.audit import audit, audited
 from engine.published.claims import published_report
 from engine.published.claims.published_report import claim_blocks, comparison_name, files_table
-from engine.published.read import ResultFile
+from engine.published.read import ResultFile, answer_pairs
 from engine.published.read.file_summary import frame
 from engine.report.blocks import ReportTable
 from tests.published.read import synthetic as made
@@ -90,18 +90,18 @@ def test_every_record_follows_the_switch() -> None:
 def test_a_verdict_says_no_more_than_the_figures() -> None:
     told = {
         kind: draft_view.verdict(one)
-        for kind, one in draft_view.variants(read(made.legacy(6)), True, 5).items()
+        for kind, one in answer_pairs.variants(read(made.legacy(6)), 5, True).items()
     }
     assert "without times of both models" in told["raw"]
     assert "slower" in told["main"] and "faster" not in told["main"]
-    few = draft_view.variants(read(made.legacy(5)), True, 5)["main"]
+    few = answer_pairs.variants(read(made.legacy(5)), 5, True)["main"]
     assert "Too few clips for an interval" in draft_view.verdict(few)
 
 
 def test_as_recorded_there_is_one_comparison_per_draft() -> None:
     file = read(made.pairs("F3"))
-    assert set(draft_view.variants(file, True, 5)) == {"main", "adapter", "adapter_shifted"}
-    assert set(draft_view.variants(file, False, 5)) == {"egpt", "adapter"}
+    assert set(answer_pairs.variants(file, 5, True)) == {"main", "adapter", "adapter_shifted"}
+    assert set(answer_pairs.variants(file, 5, False)) == {"egpt", "adapter"}
     assert comparison_name("egpt", "vl", "adapter_shifted").endswith("from its second id")
     assert comparison_name("egpt", "vl", "egpt") == "egpt for vl"
 

@@ -1,4 +1,4 @@
-"""The command of the view, which run is proposed as BASE, and the chart."""
+"""The command of the view, which run is BASE, and the chart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from engine.analysis import gate
 from engine.analysis.gate import AnswersCompared, GateReport
 from engine.palette import family_colour
 from engine.report import gate_text
-from engine.storage.run_details import RunDetails
 from engine.storage.run_store import RunInfo
 from tests import fabricate
 from ui.results import gate_view
@@ -31,24 +30,11 @@ def test_the_command_has_only_what_differs_from_the_defaults() -> None:
     assert told == "python -m engine gate a b --metric total,answers --margin 2.5%"
 
 
-def test_the_pinned_run_then_an_opened_one_then_one_like_it() -> None:
-    new = source("new", settings={"length": "forced"})
-    other = source("other")
-    alike = source("alike", settings={"length": "forced"})
-    stopped = source("stopped", state="stopped", settings={"length": "forced"})
-    pinned = replace(source("pinned"), baseline=True)
-    every = [stopped, other, alike, pinned]
-    assert gate_view._proposed(new, [new], every) is pinned
-    assert gate_view._proposed(new, [new, other], every[:3]) is other
-    assert gate_view._proposed(new, [new], every[:3]) is alike
-    assert gate_view._proposed(new, [new], every[:2]) is other
-
-
-def test_a_name_in_a_link_does_not_depend_on_the_baseline() -> None:
-    plain = source("a")
-    assert gate_view._named(plain) == "2026-01-01 10:00 UTC · a"
-    assert gate_view._named(replace(plain, baseline=True)) == gate_view._named(plain)
-    assert gate_view._named(replace(plain, details=RunDetails("night"))) == "night · a"
+def test_base_is_the_pinned_run_or_the_older_one() -> None:
+    old, new = source("b"), source("a", created="2026-01-02T10:00:00+00:00")
+    assert gate_view.base_and_new([new, old]) == (old, new)
+    pinned = replace(new, baseline=True)
+    assert gate_view.base_and_new([old, pinned]) == (pinned, old)
 
 
 def rows(slow: float = 1.0, n: int = 8) -> list[dict[str, Any]]:
