@@ -1,8 +1,7 @@
 """A real server on a free port and a real Chromium.
 
-A machine without a browser skips these tests; where CI is set, that is a failure.  Other work on
-the machine can take the time that a page needs, so a test that fails is tried twice more; the
-summary counts what was tried again.
+A machine without a browser skips these tests; where CI is set, that is a failure.  Tests wait for
+states of the page, never for an amount of time.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,17 +39,11 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-PATIENCE_MS = 120_000  # a bound for a hung page, not a speed
+PATIENCE_MS = 60_000  # a bound for a hung page, not a speed
 expect.set_options(timeout=PATIENCE_MS)  # its own 5 s is a speed
 APP = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 JOBS = "() => new URLSearchParams(location.search).getAll('compare_jobs').join()"
 SETTLED = f'{APP} [data-testid="stMain"]'  # no script runs
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.flaky(reruns=2))
 
 
 @pytest.fixture(scope="session")
@@ -80,10 +72,14 @@ def server(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     yield from serve(cache, {"STAGESCOPE_MODELS": str(tiny_folder / "models.toml")})
 
 
-def serve(cache: Path, variables: dict[str, str]) -> Iterator[str]:
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return int(free.getsockname()[1])
+
+
+def serve(cache: Path, variables: dict[str, str], port: int = 0) -> Iterator[str]:
+    port = port or free_port()
     environment = {
         **os.environ,
         "STAGESCOPE_CACHE_DIR": str(cache),
@@ -169,14 +165,9 @@ def visitor(context: BrowserContext, server: str) -> Visitor:
 
 
 @pytest.fixture
-def fresh(context: BrowserContext, tmp_path: Path) -> Iterator[Callable[..., Visitor]]:
-    """A visitor of a server that nobody used before, with these environment variables."""
-    with ExitStack() as servers:
-        start = contextmanager(serve)
-        yield lambda variables: visit(context, servers.enter_context(start(tmp_path, variables)))
-
-
-@pytest.fixture(scope="session")
-def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The app as it is after a clone: the shipped checkpoints, nothing cached, no demo scenes."""
-    yield from serve(tmp_path_factory.mktemp("shipped"), {})
+def other(browser: Browser) -> Iterator[Page]:
+    """A page of another person."""
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    yield context.new_page()
+    context.close()

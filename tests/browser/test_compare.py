@@ -1,199 +1,187 @@
-"""The Compare page as a person meets it: Run, the cache, links, Cancel, own files."""
+"""The Compare page as a person meets it: Run, cards that grow, six columns, Cancel, own files."""
 
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser.conftest import PATIENCE_MS, Visitor
+from tests.browser.conftest import Visitor, serve, visit
 from tests.conftest import picture
 
 pytestmark = pytest.mark.browser
 LONG = "?compare_tokens=700"
-LONGER = f"{LONG}&compare_repeat=10"  # runs that have not ended when they are to be watched
 SHORT = "?compare_tokens=12"
-
-
-def badges(page: Page, words: str) -> Locator:
-    """The badges a person sees; Streamlit keeps a hidden twin of those with a help text."""
-    return page.locator(".stMarkdownBadge", has_text=words).filter(visible=True)
-
-
-def test_run_shows_three_answers_and_a_chart_and_the_next_run_reads_the_cache(
-    tiny_folder: Path, fresh: Callable[..., Visitor]
-) -> None:
-    visitor = fresh({"STAGESCOPE_MODELS": str(tiny_folder / "models.toml")})
-    page = visitor.open("?compare_tokens=60").page
-    visitor.run()
-    first = visitor.answers()
-    assert len(first) == 3 and all(text.strip() for text in first)
-    expect(page.get_by_text(re.compile("^Done"))).to_have_count(3)
-    expect(page.locator(".st-key-compare_stages .run-bar")).to_have_count(3)
-    expect(page.locator(".run-thin")).to_have_count(0)
-    page.get_by_text("All times and their sources").click()
-    expect(page.locator('.st-key-compare_times [data-testid="stTable"]')).to_be_visible()
-    expect(badges(page, "from cache")).to_have_count(0)
-
-    visitor.run()
-    assert visitor.answers() == first
-    expect(badges(page, "from cache")).to_have_count(3)
-    expect(page.locator(".run-thin")).to_have_count(3)
-    assert visitor.outside == []
-
-
-def opacity(page: Page) -> float:
-    found = page.locator(".st-key-compare_board").evaluate("e => getComputedStyle(e).opacity")
-    return float(found)
-
-
-def test_the_verdict_and_the_stage_bars_are_on_the_first_screen(visitor: Visitor) -> None:
-    visitor.page.set_viewport_size({"width": 1400, "height": 900})
-    page = visitor.open(SHORT).page
-    expect(page.locator(".verdict")).to_have_count(0)  # control: nothing ran
-    visitor.run()
-    visitor.ready()
-    page.keyboard.press("Control+Home")
-    heading = page.locator(".st-key-compare_verdict h2")
-    expect(heading).to_have_text(re.compile("^No winner: .|was (fastest|first): [0-9.,]+ ms, "))
-    models = page.locator(".verdict-model")
-    expect(models).to_have_count(3)
-    for words in models.all_inner_texts():
-        assert re.search(r"\d ms\n12 tokens", words)
-    places = [page.locator(selector).first.bounding_box()
-              for selector in (".verdict h2", ".run-row", '[class*="st-key-card_"]')]  # fmt: skip
-    tops = [place["y"] for place in places if place]
-    assert len(tops) == 3 and tops == sorted(tops) and tops[1] + 30 < 900
-
-
-def test_changed_inputs_dim_the_answers_until_the_next_run(visitor: Visitor) -> None:
-    page = visitor.open(SHORT).page
-    visitor.run()
-    visitor.ready()
-    said = page.get_by_text("Changed since these runs: question.")
-    assert opacity(page) == 1  # control
-    expect(said).to_have_count(0)
-    before = visitor.answers()
-    question = page.locator(".st-key-compare_question textarea")
-    question.fill("Is it dark?")
-    question.press("Tab")
-    expect(said).to_be_visible(timeout=PATIENCE_MS)
-    assert opacity(page) < 1 and visitor.answers() == before
-    page.locator(visitor.button("run_changed")).click()
-    expect(said).to_have_count(0, timeout=PATIENCE_MS)
-    visitor.ready()
-    assert opacity(page) == 1
-    expect(page.get_by_text(re.compile("Is it dark")).filter(visible=True).nth(1)).to_be_visible()
-
-
-def test_a_fresh_clone_answers_about_the_scene(fresh: Callable[..., Visitor]) -> None:
-    visitor = fresh({})
-    page = visitor.open().page
-    visitor.run()
-    answers = visitor.answers()
-    assert len(answers) == 3 and all("road" in text.lower() for text in answers)
-    expect(page.get_by_text("Demo checkpoints know", exact=False)).to_have_count(1)
-    expect(badges(page, "cold run")).to_have_count(3)
-
-    visitor.run()
-    assert visitor.answers() == answers
-    expect(badges(page, "from cache")).to_have_count(3)
-
-
-def test_answers_grow_while_the_page_is_watched(visitor: Visitor) -> None:
-    page = visitor.open(LONGER).page
-    visitor.run()
-    page.get_by_text("tok/s").first.wait_for()
-    expect(page.get_by_text(re.compile("^Done"))).not_to_have_count(3)
-    visitor.ready()
-
-
-# What each frame shows: the verdict's head, the first total, the last row.
-WATCH = """() => { window.seen = []; const look = () => {
+SIX = [
+    *("Tiny eventgpt", "Tiny eventgpt, shown video", "Tiny video_llava", "Tiny llava"),
+    *("Tiny llava, shown events", "Tiny llava, float16"),
+]
+CARDS = '.st-key-compare_cards [class*="st-key-card_"]'
+DONE = re.compile("^Done")
+# Whether the cards stand in rows of these lengths, with the answers of a row on one line, each
+# with a colour of its own, and nothing wider than the window.
+STANDS = """([selector, wanted]) => {
+  const cards = [...document.querySelectorAll(selector)], rows = {};
+  for (const card of cards) (rows[card.getBoundingClientRect().top] ??= []).push(
+    card.querySelector('[class*="st-key-answer_"]').getBoundingClientRect().top);
+  return Object.values(rows).map(tops => tops.length).join() === wanted.join()
+    && Object.values(rows).every(tops => new Set(tops).size === 1)
+    && new Set(cards.map(card => getComputedStyle(card).borderTopColor)).size === cards.length
+    && document.documentElement.scrollWidth <= window.innerWidth; }"""
+# What each frame shows: the verdict's head, the first total, the last row; and how far the end of
+# a growing answer that is higher than its box lies below the box.
+WATCH = """() => { window.seen = []; window.below = []; const look = () => {
   const rows = [...document.querySelectorAll('.run-row')];
   window.seen.push([document.querySelector('.verdict h2')?.innerText ?? '',
     parseFloat(rows[0]?.querySelector('.run-total').innerText.replace(',', '') ?? 'NaN'),
     rows[2]?.innerText ?? '']);
+  for (const box of document.querySelectorAll('[class*="st-key-stream_"]'))
+    if (box.scrollHeight > box.clientHeight + 40) window.below.push(
+      box.lastElementChild.getBoundingClientRect().bottom - box.getBoundingClientRect().bottom);
   requestAnimationFrame(look); }; look(); }"""
+# Whether every finished answer shows its beginning, and two are longer than their boxes.
+BEGINNINGS = """() => {
+  const boxes = [...document.querySelectorAll('[class*="st-key-answer_"]')];
+  const long = boxes.filter(box => box.scrollHeight > box.clientHeight + 40);
+  return long.length >= 2 && boxes.every(box => box.scrollTop == 0
+    && box.querySelector('[data-testid="stText"]').getBoundingClientRect().top
+      >= box.getBoundingClientRect().top); }"""
 
 
-def test_the_bars_grow_while_models_run(visitor: Visitor) -> None:
-    page = visitor.open(LONGER).page
-    page.evaluate(WATCH)
+def wide(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.wait_for_function(f"() => window.innerWidth == {width}")
+
+
+@pytest.fixture
+def shipped(tmp_path: Path) -> Iterator[str]:
+    """The app as it is after a clone: the shipped checkpoints, nothing cached, no demo scenes."""
+    yield from serve(tmp_path, {})
+
+
+def test_a_fresh_clone_answers_about_the_scene(context: BrowserContext, shipped: str) -> None:
+    """The verdict, the bars and the cards are on the first screen, in this order."""
+    visitor = visit(context, shipped)
+    page = visitor.open().page
+    wide(page, 1400)
+    expect(page.locator(".verdict")).to_have_count(0)  # control: nothing ran
     visitor.run()
-    visitor.ready()
-    seen = page.evaluate("window.seen")
-    running = [one for one in seen if one[0].startswith("Running: 0 of 3 models done")]
-    totals = {total for _, total, _ in running if total is not None}
-    assert len(totals) > 3 and any("queued" in row for *_, row in running)
-    expect(page.locator(".verdict h2")).not_to_have_text(re.compile("Running"))
-
-
-def test_cancel_stops_all_and_leaves_no_numbers_made_up(visitor: Visitor) -> None:
-    page = visitor.open(LONGER).page
-    visitor.run()
-    page.locator(visitor.button("cancel")).click()
-    visitor.ready()
-    expect(page.get_by_text(re.compile("Cancelled$")).first).to_be_visible()
-
-
-@pytest.mark.compiles
-@pytest.mark.skipif(shutil.which("g++") is None, reason="this machine has no C++ compiler")
-def test_cancel_while_a_model_compiles_leaves_run_to_press(visitor: Visitor) -> None:
-    """The compiler goes on to its end; the next run queues behind it and answers."""
-    page = visitor.open(f"{SHORT}&compare_models=Tiny+llava&compare_backend=Compiled").page
-    visitor.run()
-    page.get_by_text("Running: compile").filter(visible=True).wait_for()
-    page.locator(visitor.button("cancel")).click()
-    expect(page.get_by_text("Cancelling: compiling")).to_be_visible(timeout=PATIENCE_MS)
-    visitor.run()
-    expect(page.get_by_text("Queued: 1 run ahead")).to_be_visible(timeout=PATIENCE_MS)
-    page.locator(visitor.button("run")).wait_for(timeout=5 * PATIENCE_MS)  # the compiler's end
-    expect(badges(page, "compiled").first).to_be_visible()
-    expect(page.locator('[data-testid="stException"]')).to_have_count(0)
-
-
-def test_a_link_reopens_choice_and_results_elsewhere(visitor: Visitor, browser: Browser) -> None:
-    page = visitor.open(SHORT).page
-    page.locator(".st-key-compare_question textarea").fill("Is **this** $x$ plain?")
-    page.locator(".st-key-compare_question textarea").press("Control+Enter")
-    page.get_by_text("Is **this** $x$ plain?").nth(1).wait_for()
     answers = visitor.answers()
-
-    other = Visitor(browser.new_page(), "")
-    other.page.set_default_timeout(PATIENCE_MS)
-    other.open(page.url)
-    expect(other.page.locator(".st-key-compare_question textarea")).to_have_value(
-        "Is **this** $x$ plain?"
-    )
-    expect(other.page.get_by_text(re.compile("^Done"))).to_have_count(3)
-    assert other.answers() == answers
-    other.page.close()
-
-
-def test_own_files_run_and_are_not_part_of_the_link(visitor: Visitor, tmp_path: Path) -> None:
-    page = visitor.open(SHORT).page
-    page.get_by_text("Own files", exact=True).click()
-    files = page.locator(".st-key-compare_files input[type=file]")
-    files.set_input_files([picture(tmp_path / "one.png", 1), picture(tmp_path / "two.png", 2)])
-    page.get_by_text("own files · one.png, two.png").wait_for()
-    visitor.run()
-    visitor.ready()
-    expect(page.get_by_text(re.compile("^Done"))).to_have_count(2)
-    expect(page.get_by_text("Tiny eventgpt is left out.")).to_be_visible()
-    expect(page.get_by_text("Failed", exact=True)).to_have_count(0)
-    assert "one.png" not in page.url
-
-
-def test_pictures_and_charts_have_words(visitor: Visitor) -> None:
-    page = visitor.open(SHORT).page
-    visitor.run()
-    visitor.ready()
+    assert len(answers) == 3 and all("road" in text.lower() for text in answers)
+    badges = page.locator(".stMarkdownBadge").filter(visible=True)
+    expect(badges.filter(has_text="cold run")).to_have_count(3)
+    expect(page.locator(".st-key-compare_stages .run-bar")).to_have_count(3)
+    page.keyboard.press("Control+Home")
+    places = [page.locator(selector).first.bounding_box()
+              for selector in (".verdict h2", ".run-row", '[class*="st-key-card_"]')]  # fmt: skip
+    tops = [place["y"] for place in places if place]
+    assert len(tops) == 3 and tops == sorted(tops) and tops[1] + 30 < 900
     images = page.locator("[data-testid=stMain] img, [data-testid=stSidebarUserContent] img")
     expect(images).to_have_count(4)
     assert all(image.get_attribute("alt") for image in images.all())
-    assert "load" in (page.locator(".run-bars").get_attribute("aria-label") or "")
+
+    visitor.run()
+    assert visitor.answers() == answers
+    expect(badges.filter(has_text="from cache")).to_have_count(3)
+    assert visitor.outside == []
+
+
+def test_bars_and_answers_grow_and_cancel_stops_all(visitor: Visitor) -> None:
+    """A growing answer shows its end, a finished one its beginning."""
+    page = visitor.open(f"{LONG}&compare_repeat=3").page
+    wide(page, 1024)
+    page.evaluate(WATCH)
+    visitor.run()
+    visitor.ready()
+    seen, below = page.evaluate("[window.seen, window.below]")
+    running = [one for one in seen if one[0].startswith("Running: 0 of 3 models done")]
+    assert len({total for _, total, _ in running if total and total > 0}) > 3
+    assert any("queued" in row for *_, row in running)
+    assert below and sum(abs(one) < 3 for one in below) > len(below) / 2
+    expect(page.locator('[class*="st-key-answer_"]')).to_have_count(3)
+    page.wait_for_function(BEGINNINGS)
+
+    page = visitor.open(f"{LONG}&compare_repeat=10").page
+    visitor.run()
+    page.get_by_text("tok/s").first.wait_for()
+    page.locator(visitor.button("cancel")).click()
+    visitor.ready()
+    expect(page.get_by_text(re.compile("Cancelled$")).first).to_be_visible()
+    expect(page.get_by_text(re.compile("^Run 10 of 10 · Done"))).to_have_count(0)
+
+
+def test_answers_are_copied_and_dim_when_inputs_change(visitor: Visitor) -> None:
+    page = visitor.open(SHORT).page
+    visitor.run()
+    answers = visitor.answers()
+    page.get_by_role("button", name="All settings").press("Enter")
+    expect(page.get_by_role("row", name="Feature cache cache on cache on")).to_be_visible()
+
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    for name in ("tiny-eventgpt", "tiny-llava"):
+        page.locator(f".st-key-copy_{name} button").click()
+        copied = page.evaluate("navigator.clipboard.readText()")
+        shown = page.locator(f".st-key-answer_{name}").text_content()
+        assert copied.strip() and copied.strip() == (shown or "").strip()
+
+    board, said = page.locator(".st-key-compare_board"), page.get_by_text("Changed since these")
+    expect(board).to_have_css("opacity", "1")  # control
+    question = page.locator(".st-key-compare_question textarea")
+    question.fill("Is **this** $x$ plain?")
+    question.press("Tab")
+    expect(said).to_contain_text("Changed since these runs: question.")
+    expect(board).not_to_have_css("opacity", "1")
+    assert visitor.answers() == answers
+    page.keyboard.press("Control+Enter")
+    expect(said).to_have_count(0)
+    expect(page.get_by_text("Is **this** $x$ plain?").filter(visible=True)).to_have_count(2)
+    visitor.ready()
+    expect(board).to_have_css("opacity", "1")
+
+
+def test_six_cards_stand_in_rows_and_each_has_its_colour(visitor: Visitor) -> None:
+    def query(labels: list[str]) -> str:
+        return "?" + urlencode({"compare_models": labels, "compare_tokens": 8}, doseq=True)
+
+    page = visitor.open(query(SIX)).page
+    visitor.run()
+    assert len([text for text in visitor.answers() if text.strip()]) == 6
+    for width, rows in ((1400, [3, 3]), (900, [2, 2, 2]), (390, [1] * 6)):
+        wide(page, width)
+        page.wait_for_function(STANDS, arg=[CARDS, rows])
+    wide(page, 1400)
+    visitor.open(query(SIX[:4]))  # a control: four are two rows of two
+    page.wait_for_function(STANDS, arg=[CARDS, [2, 2]])
+
+
+def test_own_files_run_bad_ones_are_named_and_none_is_in_the_link(
+    visitor: Visitor, tmp_path: Path
+) -> None:
+    page = visitor.open("?compare_tokens=5").page
+    page.get_by_text("Own files", exact=True).click()
+    expect(page.get_by_text("Run needs a file that can be used")).to_be_visible()
+    bad = tmp_path / "<img src=x onerror=alert(1)> **b** $x$.png"
+    bad.write_bytes(b"no picture")
+    upload = page.locator(".st-key-compare_files input[type=file]")
+    good = [picture(tmp_path / name, seed) for seed, name in enumerate(("one.png", "two.png"))]
+    upload.set_input_files([bad, *good])
+    problem = page.locator("[class*=st-key-problem_file]")
+    expect(problem).to_contain_text(f"'{bad.name}' is not a complete PNG or JPEG")
+    page.get_by_text("own files · one.png, two.png").wait_for()
+    expect(page.get_by_text("Tiny eventgpt is left out.")).to_be_visible()
+    visitor.run()
+    answers = visitor.answers()
+    expect(page.get_by_text(DONE)).to_have_count(2)
+    pictures = page.locator("[class*=st-key-seen_] img")
+    sources = [image.get_attribute("src") for image in pictures.all()]
+    assert len(answers) == len(sources) == 2 and all(sources) and "one.png" not in page.url
+
+    upload.set_input_files(picture(tmp_path / "three.png", 3))  # earlier results stay
+    page.get_by_text("three.png").first.wait_for()
+    assert visitor.answers() == answers
+    assert [image.get_attribute("src") for image in pictures.all()] == sources
+    assert visitor.outside == []

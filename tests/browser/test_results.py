@@ -1,22 +1,30 @@
-"""A dataset run as a person meets it: started, watched, left, found again, read in Results."""
+"""A dataset run as a person meets it: started, left, resumed, read in Results, voted on, judged."""
 
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from engine.report import drawers
 from engine.report.blocks import Bullets, Contents, Heading, Paragraph, ReportTable
-from tests.browser.conftest import PATIENCE_MS, SETTLED, Visitor
+from tests.browser.conftest import SETTLED, Visitor, free_port, serve, visit
 
 pytestmark = pytest.mark.browser
 MARKS = "svg.marks, canvas.marks"  # a chart with many marks is a canvas
 BUTTON = ".st-key-benchmark_{} button:not([disabled])"
 LONG = "benchmark?benchmark_repeat=40&benchmark_tokens=24"
 SHORT = "benchmark?benchmark_tokens=8"
+TABLE = '[data-testid="stDataFrame"]'
+# Whether the table of samples shows its head and 14 rows without scrolling.
+WHOLE = """() => { const found = document.querySelector('[data-testid="stDataFrame"]');
+  const rows = found?.querySelector('.dvn-scroller');
+  return rows && found.querySelector('canvas') && found.clientHeight >= 15 * 35
+    && rows.scrollHeight <= found.clientHeight + 1; }"""
+CHOICE = ".st-key-results_deck_{} button"
 
 
 def start(visitor: Visitor, query: str) -> Page:
@@ -24,51 +32,70 @@ def start(visitor: Visitor, query: str) -> Page:
     page.goto(visitor.server + query)
     page.locator(BUTTON.format("start")).wait_for()
     page.keyboard.press("Control+Enter")
-    page.locator(BUTTON.format("cancel")).wait_for()
     return page
 
 
-def done(page: Page) -> Locator:
-    return page.get_by_text(re.compile(r"\d+ of 42 results · Finished"))
+def finished(visitor: Visitor) -> str:
+    """Makes a run of the 14 demo scenes and opens its results; the run's name."""
+    page = start(visitor, SHORT)
+    page.get_by_role("link", name="Open the results").click()
+    page.get_by_text("Medians with their spread").wait_for()
+    return page.url.partition("results_runs=")[2].partition("&")[0]
 
 
-def test_a_run_outlives_a_look_at_another_page_and_another_session_cancels_it(
-    visitor: Visitor, browser: Browser
+def test_a_run_is_left_cancelled_by_another_person_and_resumed_on_a_restarted_server(
+    context: BrowserContext, other: Page, tiny_folder: Path, tmp_path: Path
 ) -> None:
-    page = start(visitor, LONG)
-    page.get_by_text(re.compile(r"[1-9]\d* of 1,680 results")).wait_for()
-    page.get_by_role("link", name="Models").click()
-    page.get_by_role("heading", name="Models").wait_for()
-    page.get_by_role("link", name="Benchmark").click()
-    page.get_by_text(re.compile(r"[1-9]\d* of 1,680 results")).wait_for()
-    chart = page.locator(MARKS)
-    expect(chart).to_be_visible()
-
-    other = browser.new_page()
-    other.set_default_timeout(PATIENCE_MS)
-    other.goto(page.url)
-    other.locator(BUTTON.format("cancel")).click()
-    other.get_by_text(re.compile("results · Cancelled")).wait_for()
-    other.close()
-    page.get_by_text(re.compile("results · Cancelled")).wait_for()
-    page.locator(BUTTON.format("go_on")).wait_for()
+    serving, port = contextmanager(serve), free_port()
+    variables = {"STAGESCOPE_MODELS": str(tiny_folder / "models.toml")}
+    some = re.compile(r"[1-9]\d* of 1,680 results")
+    with serving(tmp_path, variables, port) as address:
+        visitor = visit(context, address)
+        page = start(visitor, LONG)
+        page.get_by_text(some).wait_for()
+        page.get_by_role("link", name="Models").click()
+        page.get_by_role("heading", name="Models").wait_for()
+        page.go_back()
+        page.get_by_text(some).wait_for()
+        expect(page.locator(MARKS)).to_be_visible()
+        other.goto(page.url)
+        other.locator(BUTTON.format("cancel")).click()
+        for one in (other, page):
+            one.get_by_text(re.compile("results · Cancelled")).wait_for()
+        page.locator(BUTTON.format("go_on")).click()
+        page.locator(BUTTON.format("cancel")).wait_for()
+    with serving(tmp_path, variables, port):  # the open page finds the new server by itself
+        page.locator(".st-key-benchmark_force").wait_for()
+        expect(page.get_by_role("link", name="Compare", exact=True)).to_be_visible()
+        expect(page.get_by_role("link", name="app", exact=True)).to_have_count(0)
+        page.locator('[class*="st-key-benchmark_resume_"] button:not([disabled])').click()
+        page.get_by_text(some).wait_for()
+        page.locator(BUTTON.format("cancel")).click()
+        page.locator(BUTTON.format("go_on")).wait_for()
     assert visitor.outside == []
 
 
-def test_a_finished_run_is_read_down_to_one_answer(visitor: Visitor, browser: Browser) -> None:
-    page = start(visitor, SHORT)
-    done(page).wait_for()
-    page.get_by_role("link", name="Open the results").click()
-    page.get_by_text("Medians with their spread").wait_for()
-    marks = page.locator(MARKS)
-    expect(marks).to_have_count(2)
+def test_a_finished_run_is_read_down_to_one_answer_and_downloaded(
+    visitor: Visitor, other: Page, tmp_path: Path
+) -> None:
+    finished(visitor)
+    page = visitor.page
+    expect(page.locator(MARKS)).to_have_count(2)
+    page.get_by_text("Samples", exact=True).click()
+    page.get_by_text("1 to 14 of 14 samples").wait_for()
+    page.wait_for_function(WHOLE)
+    page.locator(SETTLED).wait_for()
+    box = page.locator(TABLE).first.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 400, box["y"] + 35 + 17)  # a cell of the first row, not its tick
+    page.wait_for_url(re.compile("results_sample="))
+    page.get_by_role("heading", name="Timeline").wait_for()
 
     page.get_by_text("Comparison", exact=True).click()
     page.get_by_text("Click a point to open its sample.").wait_for()
     points = page.locator('.st-key-results_scatter [aria-roledescription="circle"]')
     points.first.click(force=True)
     page.get_by_role("heading", name="Word by word").wait_for()
-    assert "results_sample=" in page.url
     images = page.locator('[data-testid="stImage"] img')
     expect(images).to_have_count(3)
     assert all(image.get_attribute("alt") for image in images.all())
@@ -80,29 +107,65 @@ def test_a_finished_run_is_read_down_to_one_answer(visitor: Visitor, browser: Br
     thumb.click()
     expect(thumb).to_be_checked()
     page.locator(SETTLED).wait_for()
-
-    other = browser.new_page()
-    other.set_default_timeout(PATIENCE_MS)
     other.goto(page.url)
-    expect(other.locator('[class*="st-key-results_note_"] input').first).to_have_value(
-        "an **odd** one"
-    )
+    notes = other.locator('[class*="st-key-results_note_"] input')
+    expect(notes.first).to_have_value("an **odd** one")
     expect(other.get_by_role("radio", name="Thumbs up").first).to_be_checked()
-    expect(other.locator(".words-between")).to_be_visible()
-    other.close()
-    assert visitor.outside == []
 
-
-def test_a_report_is_downloaded(visitor: Visitor, tmp_path: Path) -> None:
-    page = start(visitor, SHORT)
-    done(page).wait_for()
-    page.get_by_role("link", name="Open the results").click()
     page.get_by_text("Reports", exact=True).click()
     with page.expect_download() as found:
         page.get_by_role("button", name="Report, one HTML file").click()
     found.value.save_as(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
     assert text.startswith("<!doctype html>") and "<script" not in text
+    assert visitor.outside == []
+
+
+def test_the_deck_hides_the_names_until_a_blind_vote_and_keys_drive_it(visitor: Visitor) -> None:
+    finished(visitor)
+    page = visitor.page
+    page.goto(f"{page.url}&results_view=Deck")
+    page.get_by_text("Answer A", exact=True).wait_for()
+    main = page.get_by_test_id("stMain")
+    words = page.locator('[class*="st-key-small_run"]').first.inner_text()  # in the list of runs
+    labels = [name for name in re.split(r"\s*[\n,]\s*", words) if name.startswith("Tiny")]
+    assert len(labels) == 3 and not any(label in main.inner_text() for label in labels)
+    assert page.locator('[class*="card_llava"], [class*="card_eventgpt"]').count() == 0
+
+    page.get_by_role("heading", level=3).first.click()
+    page.keyboard.press("2")
+    page.get_by_text("Your blind vote").wait_for()
+    page.locator(f"{CHOICE.format('first')}[disabled]").wait_for()
+    shown = main.inner_text()
+    assert sum(label in shown for label in labels) >= 2
+    page.keyboard.press("n")
+    page.get_by_text(re.compile(r"^2 of \d+ samples$")).wait_for()
+    page.get_by_text("The names, the reference and the counts appear after your vote.").wait_for()
+    for label in labels:
+        expect(main.get_by_text(label).filter(visible=True)).to_have_count(0)
+    page.keyboard.press("p")
+    page.get_by_text(re.compile(r"^1 of \d+ samples$")).wait_for()
+    page.get_by_text("Your blind vote").wait_for()
+    page.reload()  # a new visit: the vote is still counted
+    page.get_by_text("Answer A", exact=True).wait_for()
+    page.locator(f"{CHOICE.format('both')}:not([disabled])").click()
+    page.get_by_text("Blind votes: ").wait_for()
+    assert visitor.outside == []
+
+
+def test_the_gate_draws_a_run_against_the_baseline(visitor: Visitor) -> None:
+    old, new, page = finished(visitor), finished(visitor), visitor.page
+    page.locator(SETTLED).wait_for()
+    page.goto(
+        f"{visitor.server}results?results_runs={old}&results_runs={new}"
+        "&results_view=Compare+with+baseline"
+    )
+    page.get_by_text("BASE: ").first.wait_for()
+    expect(page.locator(MARKS).first).to_be_visible()
+    with page.expect_download() as found:
+        page.get_by_role("button", name="Markdown, for a pull request").click()
+    assert old in found.value.suggested_filename and new in found.value.suggested_filename
+    assert visitor.outside == []
 
 
 def test_a_long_word_widens_no_report(context: BrowserContext) -> None:

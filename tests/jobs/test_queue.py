@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -158,3 +159,9 @@ def test_old_jobs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
         queue.submit(task)
         finished(task)
     assert queue.get(tasks[0].id) is None and queue.get(tasks[-1].id) is tasks[-1]
+
+
+def test_ids_of_jobs_cannot_be_guessed() -> None:
+    """12 hex digits of a random UUID: 48 bits."""
+    found = {Task().id for _ in range(100)}
+    assert len(found) == 100 and all(re.fullmatch("[0-9a-f]{12}", one) for one in found)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -11,14 +13,17 @@ from streamlit.testing.v1 import AppTest
 from engine import settings
 from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob
+from engine.media import dataset
 from engine.storage.plan import Plan
 from tests import fabricate
-from tests.addresses import PAGES, Address, addresses
+from tests.addresses import PAGES, Address, addresses, parameters
 from tests.pages.conftest import ROOT, Open
 from tests.pages.test_benchmark import Holding
+from ui.widgets import dataset_picker
 
 pytestmark = pytest.mark.slow
 NUMBER = 40
+HIDDEN = "hidden_sequence"
 
 
 @pytest.fixture
@@ -80,3 +85,16 @@ def test_nor_does_going_back_to_one_within_a_visit(app: Open, page: str) -> None
         if go(at, address).exception:
             raised[str(address)[:200]] = told(at)
     assert not raised
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_parameter_opens_a_folder_that_is_not_offered(
+    app: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page: str
+) -> None:
+    (tmp_path / HIDDEN).mkdir()
+    records = [{"id": HIDDEN, "event_data": f"{HIDDEN}/000000.npy"}]
+    (tmp_path / f"{dataset.STEM}.json").write_text(json.dumps(records))
+    assert HIDDEN in str(go(visit("compare"), [("compare_root", str(tmp_path))]))  # control
+    monkeypatch.setattr(dataset_picker, "on_loopback", lambda: False)
+    at = go(visit(page), [(one, str(tmp_path)) for one in parameters(page)])
+    assert HIDDEN not in str(at) and not at.exception
