@@ -13,7 +13,7 @@ import streamlit as st
 from engine import settings
 from engine.errors import StageScopeError
 from engine.models import registry
-from ui.published import adding, beside_own_runs, draft_view
+from ui.published import adding, draft_view
 from ui.published import sets_view as recorded
 from ui.results import (
     comparison_view,
@@ -38,7 +38,7 @@ FILES = (
     "You can also import published result files of the original benchmark above. That needs no GPU."
 )
 CHOOSE = "Choose one or more runs or sets of published files on the left."
-SIDES = {"both": "Side by side", "runs": "Own runs", "recorded": "Recorded elsewhere"}
+SIDES = {"recorded": "Recorded elsewhere", "runs": "Own runs"}
 
 
 def show_samples(opened: OpenedRuns) -> None:
@@ -97,23 +97,15 @@ def show(picked: Sequence[Source]) -> None:
 
 
 def show_imported(picked: Sequence[Source], mine: Sequence[Source]) -> None:
-    """Published files, alone or beside the chosen runs."""
+    """Published files, or the own runs that were chosen with them."""
     opened = recorded.open_(picked)
     if opened is None:
         return
     recorded.head(opened)
-    side = choices.buttons("Show", SIDES, "results_side") if mine else "recorded"
-    if side == "runs":
+    if mine and choices.buttons("Show", SIDES, "results_side") == "runs":
         show(mine)
-        return
-    opened = recorded.values(opened)
-    if side == "recorded":
-        recorded.show(opened)
-        return
-    try:
-        beside_own_runs.show(opened_runs.open_(mine), opened)
-    except StageScopeError as error:
-        notices.problem(str(error), "results_open")
+    else:
+        recorded.show(recorded.values(opened))
 
 
 def example() -> str:

@@ -6,6 +6,8 @@ import ast
 import os
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterable
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -54,24 +56,26 @@ def roots(path: Path) -> set[str]:
     return {name.split(".")[0] for name in imports(path)}
 
 
-@pytest.mark.parametrize("path", files("engine"), ids=str)
-def test_the_engine_knows_no_streamlit_and_no_pages(path: Path) -> None:
-    assert not roots(path) & {"streamlit", "ui", "pages", "app"}
+def importing(paths: Iterable[Path], *packages: str) -> dict[str, set[str]]:
+    """The files that import one of the packages, or of its members, and what of them."""
+    inside = tuple(f"{package}." for package in packages)
+    found = {
+        path.relative_to(ROOT).as_posix(): {
+            name for name in imports(path) if f"{name}.".startswith(inside)
+        }
+        for path in paths
+    }
+    return {path: names for path, names in found.items() if names}
 
 
-@pytest.mark.parametrize("path", files("engine"), ids=str)
-def test_the_engine_replaces_nothing_for_the_whole_process(path: Path) -> None:
-    assert "unittest" not in roots(path)
-
-
-@pytest.mark.parametrize("path", [ROOT / "app.py", *files("pages", "ui")], ids=str)
-def test_pages_and_ui_know_no_torch(path: Path) -> None:
-    assert not roots(path) & HEAVY
-
-
-@pytest.mark.parametrize("path", files("ui"), ids=str)
-def test_ui_knows_no_page(path: Path) -> None:
-    assert not roots(path) & {"pages", "app"}
+def test_no_file_imports_what_its_folder_may_not() -> None:
+    """The engine knows no page, replaces nothing for the whole process, and its published files
+    need no models and no runs; pages know no torch, and their parts no page."""
+    published = ("pipeline", "jobs", "models", "media", "cli", "demo")
+    assert not importing(files("engine"), "streamlit", "ui", "pages", "app", "unittest")
+    assert not importing([ROOT / "app.py", *files("pages", "ui")], *HEAVY)
+    assert not importing(files("ui"), "pages", "app")
+    assert not importing(files("engine/published"), *(f"engine.{room}" for room in published))
 
 
 def upward(path: Path, top: str, rooms: tuple[str, ...]) -> set[str]:
@@ -87,21 +91,19 @@ def upward(path: Path, top: str, rooms: tuple[str, ...]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in files("engine") if path != ROOT / "engine" / "__init__.py"], ids=str
-)
-def test_a_room_imports_only_from_rooms_before_it(path: Path) -> None:
-    assert not upward(path, "engine", ROOMS)
-    published = ROOT / "engine" / "published"
-    if published in path.parents and path.parent != published:
-        assert not upward(path, "engine.published", PUBLISHED)
+def all_upward() -> dict[str, set[str]]:
+    """The files that import from a later room, and what."""
+    found = defaultdict[str, set[str]](set)
+    for top, rooms in (("engine", ROOMS), ("engine.published", PUBLISHED), ("ui", UI_ROOMS)):
+        folder = top.replace(".", "/")
+        for path in files(folder):
+            if path.parent != ROOT / folder or (top == "engine" and path.stem in ROOMS):
+                found[path.relative_to(ROOT).as_posix()] |= upward(path, top, rooms)
+    return {path: names for path, names in found.items() if names}
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in files("ui") if path.parent.name != "ui"], ids=str
-)
-def test_a_page_is_built_from_parts_before_it(path: Path) -> None:
-    assert not upward(path, "ui", UI_ROOMS)
+def test_a_room_imports_only_from_rooms_before_it() -> None:
+    assert not all_upward()
 
 
 def test_each_room_is_listed_and_few_modules_are_loose() -> None:
@@ -118,10 +120,18 @@ def test_control_an_import_of_a_later_room_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
-    path = tmp_path / "engine" / "media" / "planted.py"
-    path.parent.mkdir(parents=True)
-    path.write_text("from engine.pipeline import single_run\n", encoding="utf-8")
-    assert upward(path, "engine", ROOMS) == {"engine.pipeline.single_run"}
+    planted = {
+        "engine/media/planted.py": "engine.pipeline",
+        "engine/quoting.py": "engine.media",
+        "engine/published/read/planted.py": "engine.published.claims",
+        "ui/widgets/planted.py": "ui.compare",
+    }
+    for name, package in planted.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"from {package} import thing\n", encoding="utf-8")
+    wanted = {name: {f"{package}.thing"} for name, package in planted.items()}
+    assert all_upward() == wanted
 
 
 def imported_modules() -> dict[str, set[str]]:
@@ -155,12 +165,6 @@ def test_control_a_circle_of_imports_is_found(
     (tmp_path / "engine" / "b.py").write_text(late, encoding="utf-8")
     with pytest.raises(CycleError):
         TopologicalSorter(imported_modules()).prepare()
-
-
-@pytest.mark.parametrize("path", files("engine/published"), ids=str)
-def test_published_files_need_no_models_and_no_runs(path: Path) -> None:
-    known = {part.split(".")[1] for part in imports(path) if part.startswith("engine.")}
-    assert not known & {"pipeline", "jobs", "models", "media", "cli", "demo"}
 
 
 def test_only_the_registry_names_a_concrete_model() -> None:
@@ -257,7 +261,9 @@ def test_control_another_command_imports_more(tmp_path: Path) -> None:
     assert "engine.benchmark.execute" in imported_by("bench", "--help", cache=tmp_path)
 
 
-def test_the_rules_can_fail(tmp_path: Path) -> None:
+def test_the_rules_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     bad = tmp_path / "bad.py"
     bad.write_text("def f():\n    import torch.nn\n    from streamlit import text\n")
-    assert roots(bad) & HEAVY and "streamlit" in roots(bad)
+    assert importing([bad], *HEAVY, "streamlit") == {"bad.py": {"torch.nn", "streamlit.text"}}
+    assert not importing([bad], "stream", "torch.n")

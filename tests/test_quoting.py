@@ -10,12 +10,23 @@ from engine.quoting import MAX_CHARS, cut, quoted, shown
 DEEP: list[object] = []
 for _ in range(500):
     DEEP = [DEEP]
-LONG = ("a" * 10**6, 10**5000, -(10**300), ["x" * 1000] * 1000, {"k" * 999: ["v" * 999]}, DEEP)
+BOMB: tuple[object, ...] = ()
+for _ in range(60):
+    BOMB = (BOMB, BOMB)
+LONG = (
+    "a" * 10**6,
+    10**5000,
+    -(10**300),
+    ["x" * 1000] * 1000,
+    {"k" * 999: ["v" * 999]},
+    DEEP,
+    BOMB,
+)
 
 
 @pytest.mark.parametrize("value", LONG, ids=lambda value: type(value).__name__)
 def test_no_more_than_80_characters_of_a_value(value: object) -> None:
-    assert 0 < len(quoted(value)) <= MAX_CHARS
+    assert 0 < len(quoted(value)) <= MAX_CHARS and quoted(value).isprintable()
 
 
 def test_short_values_are_repeated_as_they_are() -> None:

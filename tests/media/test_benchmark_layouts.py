@@ -11,7 +11,7 @@ import pytest
 
 from engine import media
 from engine.errors import DatasetError
-from engine.media import benchmark_layouts, dataset, dataset_files
+from engine.media import benchmark_layouts, dataset
 from engine.media.dataset import Dataset
 from engine.types import Sample
 from tests.conftest import SHARED
@@ -92,14 +92,10 @@ def test_all_lists_of_evqa_in_order(tmp_path: Path) -> None:
         ({"file_path": "3.h5"}, "h5_files/DSEC/3.h5 does not exist"),
         ({"file_path": "../MVSEC/1.h5"}, "is refused: name a file below h5_files/"),
         ({"dataset_name": "../.."}, "is refused: name a file below h5_files/"),
-        ({"dataset_name": "/etc"}, "is refused: name a file below h5_files/"),
         ({"file_path": None}, "The record names no event file: add it"),
         ({"file_path": 5}, "does not exist"),
         ({"answer": "B"}, "The answer 'B' means none of its options: write letter and text"),
-        ({"answer": "A plane."}, "means none of its options"),
-        ({"choices": ["A bird.", "A bird."]}, "different texts"),
         ({"choices": "A bird."}, "choices is 'A bird.': give 2 to 26"),
-        ({"question": ""}, "has choices and no question"),
         ({"question": "", "choices": None}, "Record 1: it has no question: add it"),
         ({"question": {"en": "What?"}}, "has choices and no question"),
     ],
@@ -107,29 +103,17 @@ def test_all_lists_of_evqa_in_order(tmp_path: Path) -> None:
 def test_a_bad_question_of_evqa_is_its_own_problem(
     tmp_path: Path, fields: dict[str, Any], sentence: str
 ) -> None:
-    bad, good = evqa(tmp_path, question(1, **fields), question(2)).samples
+    bad, good = evqa(tmp_path, question(1, **fields), question(2, answer=None)).samples
     assert any(sentence in problem for problem in bad.problems), bad.problems
     assert bad.missing["events"] in bad.problems
-    assert good.events and good.answer == "B" and not good.problems
-
-
-@pytest.mark.parametrize("value", [7, None, "x", [question()]])
-def test_questions_that_are_no_objects(tmp_path: Path, value: object) -> None:
-    bad, good = evqa(tmp_path, value, question()).samples
-    (problem,) = bad.problems
-    assert "instead of an object: remove it" in problem and bad.events is None
-    assert bad.missing["events"] == problem
-    assert not good.problems
+    assert good.events and good.choices and good.answer == "" and not good.problems
 
 
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
         ([{"qid": 1}], "has records with the keys qid"),
-        ({"items": []}, "odd.json has no records"),
-        (3, "odd.json has no records"),
-        ({"questions": {}}, "odd.json has no records"),
-        ({"questions": []}, "odd.json has no records"),
+        *((value, "odd.json has no records") for value in ({"items": []}, 3, {"questions": {}})),
     ],
 )
 def test_lists_that_are_not_evqas(tmp_path: Path, value: object, sentence: str) -> None:
@@ -188,11 +172,6 @@ def test_questions_of_evqa_without_its_recordings_say_where_they_belong(tmp_path
     assert "h5_files/DSEC/1.h5 does not exist" in sample.missing["events"]
 
 
-def test_a_question_without_a_known_answer_can_be_asked(tmp_path: Path) -> None:
-    sample = only(evqa(tmp_path, question(answer=None)))
-    assert sample.answer == "" and sample.choices and not sample.problems
-
-
 def bins(root: Path, value: object, name: str = "test.json") -> Dataset:
     for number in (1, 2):
         put(root / "events" / f"{number}.npz")
@@ -224,22 +203,19 @@ def test_a_record_of_eventbench(tmp_path: Path) -> None:
     "changed",
     [
         {"answer": "A dog."},
-        {"answer": 2},
-        {"answer": "(C)"},
-        {"options": dict(zip("ABCD", CHOICES, strict=True))},
-        {"options": [f"{letter}. {text}" for letter, text in zip("ABCD", CHOICES, strict=True)]},
         {"options": None, "choices": CHOICES},
         {"answer": None, "ground_truth": "C"},
         {"question": None, "query": "What moves?"},
         {"question": None, "conversations": [{"from": "human", "value": "<event>\nWhat moves?"}]},
         {"question": None, "conversations": [{"value": "<event>\nWhat moves?"}, {"value": "A"}]},
-        {"answer": "2"},
         {"event_data": None, "event": "events/1.npz"},
-        {"event_data": "events/1.npy"},
-        {"event_data": "events/1"},
-        {"event_data": "1.npz"},
-        {"event_data": "some/other/place/1.npy"},
-        {"event_data": "/mnt/disk/EventBench/1.npy"},
+        *(
+            {"event_data": place}
+            for place in (
+                *("events/1.npy", "events/1", "1.npz", "some/other/place/1.npy"),
+                "/mnt/disk/EventBench/1.npy",
+            )
+        ),
         {"task": None, "task_type": "counting"},
     ],
     ids=str,
@@ -277,13 +253,8 @@ def test_an_open_question_has_a_reference(tmp_path: Path) -> None:
         ({"event_data": "events/3.npz"}, "events/3.npz does not exist"),
         ({"event_data": "../outside.npz"}, "is refused: name a file below ./"),
         ({"event_data": "/etc/passwd"}, "is refused"),
-        ({"event_data": "C:\\x.npz"}, "is refused"),
         ({"event_data": 5}, "5 is refused"),
-        ({"event_data": ["events/1.npz"]}, "is refused"),
-        ({"event_data": "x" * 2000}, "is refused"),
         ({"answer": "E"}, "means none of its options"),
-        ({"answer": ["A", "B"]}, "means none of its options"),
-        ({"options": ["one", ""]}, "different texts"),
         ({"options": 5}, "choices is 5: give 2 to 26"),
         ({"question": ""}, "has choices and no question"),
         ({"question": "", "options": None}, "Record 2: it has no question: add it"),
@@ -294,30 +265,28 @@ def test_a_bad_record_of_eventbench_is_its_own_problem(
     tmp_path: Path, changed: dict[str, Any], sentence: str
 ) -> None:
     put(tmp_path.parent / "outside.npz")
-    found = bins(tmp_path, [RECORD, RECORD | {"id": "bad"} | changed])
-    good, bad = found.samples
+    good, bad = bins(tmp_path, [RECORD, RECORD | {"id": "bad"} | changed]).samples
     assert any(sentence in problem for problem in bad.problems), bad.problems
     assert bad.missing["events"] in bad.problems
     assert not good.problems and good.answer == "C"
 
 
-def test_a_damaged_list_of_eventbench_leaves_the_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b'[{"image": "x.png", "caption": "y"}]', "has records with the keys image, caption"),
+        (b"[{", "is not readable JSON"),
+    ],
+)
+def test_another_list_is_named_beside_those_that_are_read(
+    tmp_path: Path, content: bytes, why: str
+) -> None:
     good = bins(tmp_path, [RECORD])
-    assert not good.problems
-    put(tmp_path / "broken.json", b"[{")
+    put(tmp_path / "other.json", content)
     found = dataset.read(tmp_path)
-    assert found.samples == good.samples
+    assert not good.problems and found.samples == good.samples
     (problem,) = found.problems
-    assert "broken.json is not readable JSON" in problem
-
-
-def test_a_list_of_another_form_is_named_beside_those_that_are_read(tmp_path: Path) -> None:
-    good = bins(tmp_path, [RECORD])
-    put(tmp_path / "captions.json", b'[{"image": "x.png", "caption": "y"}]')
-    found = dataset.read(tmp_path)
-    assert found.samples == good.samples
-    (problem,) = found.problems
-    assert "captions.json has records with the keys image, caption" in problem
+    assert f"other.json {why}" in problem
 
 
 def test_two_files_of_one_name_are_not_guessed_between(tmp_path: Path) -> None:
@@ -420,10 +389,9 @@ def test_no_list_is_too_late_to_be_read(tmp_path: Path) -> None:
     assert len(dataset.read(tmp_path / "qa").samples) == count
 
 
-@pytest.mark.parametrize("content", [b"[{]", b"\xff", b"[" * 100_000])
-def test_json_that_cannot_be_read(tmp_path: Path, content: bytes) -> None:
+def test_json_that_cannot_be_read(tmp_path: Path) -> None:
     put(tmp_path / "bins.npz")
-    put(tmp_path / "test.json", content)
+    put(tmp_path / "test.json", b"\xff")
     with pytest.raises(DatasetError, match=r"test\.json is not"):
         dataset.read(tmp_path)
     (tmp_path / "bins.npz").rename(tmp_path / "bins.raw")  # no benchmark's form: a plain folder
@@ -437,13 +405,6 @@ def test_windows_of_a_folder_come_before_its_json(tmp_path: Path) -> None:
     assert only(bins(tmp_path, [RECORD])).id == "events/1"
 
 
-def test_too_many_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset_files, "MAX_RECORDS", 1)
-    assert bins(tmp_path, [RECORD]).samples
-    with pytest.raises(DatasetError, match="holds more than 1 samples"):
-        bins(tmp_path, [RECORD, RECORD])
-
-
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason="../shared/data/eventbench is not here")
 def test_the_published_sample_of_eventbench_is_drawn(tmp_path: Path) -> None:
     put(tmp_path / "data" / "clip.npz", PUBLISHED.read_bytes())
@@ -455,12 +416,10 @@ def test_the_published_sample_of_eventbench_is_drawn(tmp_path: Path) -> None:
 
 def test_a_recording_of_evqa_is_drawn(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
-    good = only(evqa(tmp_path, question()))
+    good, line = only(evqa(tmp_path, question())), np.arange(1000)
+    columns = {"xs": line % 64, "ys": line % 48, "ts": line * 50, "ps": line % 2}
     with h5py.File(tmp_path / "h5_files" / "DSEC" / "1.h5", "w") as file:
-        count = 1000
-        file["events/xs"] = np.arange(count, dtype=np.uint16) % 64
-        file["events/ys"] = np.arange(count, dtype=np.uint16) % 48
-        file["events/ts"] = np.arange(count, dtype=np.uint64) * 50
-        file["events/ps"] = (np.arange(count) % 2).astype(np.uint8)
+        for key, values in columns.items():
+            file[f"events/{key}"] = values
     shown = media.load(good, "events")
     assert len(shown.images) == 5 and "raw events: 1,000 in 50.0 ms" in shown.source

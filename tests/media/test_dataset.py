@@ -7,16 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from engine import media
-from engine.errors import DatasetError
+from engine.errors import DatasetError, MediaError
 from engine.media import dataset, dataset_files
 from engine.media.dataset import Dataset
+from engine.media.dataset_files import Root
 from engine.quoting import quoted
 from engine.types import Sample
-from tests.media import clips
 
 REAL = Path(__file__).parents[3] / "shared/data/real"
 NAME = "EventGPT_Instruction_Subset.json"
@@ -118,38 +116,31 @@ def test_the_plain_event_images_come_first(tmp_path: Path) -> None:
     assert len(sample.event_images) == 4
 
 
-OUTSIDE = [
-    "../../etc/passwd",
-    "/etc/passwd",
-    "seq/../../secret",
-    "..",
-    "..\\secret",
-    "C:/secret",
-    "c:secret",
-    "\\\\host\\share",
-    "seq/\u0000.npy",
-    "seq/\n.npy",
-    "seq/\ud800.npy",
-    "a" * 300,
-    "a/" * 2000,
-    7,
-    ["seq/000000.npy"],
-    {"path": "x"},
-    True,
-]
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("../../etc/passwd", "/etc/passwd", "seq/../../secret", "..", "..\\secret", "C:/secret"),
+        *("c:secret", "\\\\host\\share", "seq/\0.npy", "seq/\n.npy", "seq/\ud800.npy", "a" * 300),
+        *("a/" * 2000, "", ".", "./", 7, ["seq/000000.npy"], {"path": "x"}, True),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_paths_that_leave_the_root_are_refused(tmp_path: Path, value: object) -> None:
+    root = Root(tmp_path)
+    with pytest.raises(MediaError) as caught:
+        root.path_of("mp4", value)
+    assert str(caught.value) == f"{quoted(value)} is refused: name a file below mp4/, without '..'."
+    assert root.path_of("mp4", "seq/a.b") == tmp_path / "mp4/seq/a.b"
 
 
-@pytest.mark.parametrize("value", OUTSIDE, ids=lambda value: repr(value)[:20])
+@pytest.mark.parametrize("value", ["../secret", "/etc/passwd", 7, ["seq/000000.npy"]])
 @pytest.mark.parametrize("key", ["event_data", "video_data", "mp4_data", "event_image"])
-def test_paths_that_leave_the_root_are_refused(tmp_path: Path, key: str, value: object) -> None:
+def test_a_record_names_no_path_outside_its_root(tmp_path: Path, key: str, value: object) -> None:
     put(tmp_path / "secret")
-    put(tmp_path / "secret.mp4")
     sample = only(tmp_path / "root", {"id": "a", key: [value] if key == "event_image" else value})
     assert (sample.events, sample.mp4, sample.frames, sample.event_images) == (None, None, (), ())
-    shown = repr(value)[:70]
-    assert any(shown in problem for problem in sample.problems)
-    kind = "events" if key.startswith("event") else "video"
-    assert shown in sample.missing[kind]
+    assert any(repr(value) in problem for problem in sample.problems)
+    assert repr(value) in sample.missing["events" if key.startswith("event") else "video"]
 
 
 @pytest.mark.parametrize("key", ["event_data", "video_data", "mp4_data", "event_image"])
@@ -235,20 +226,16 @@ def test_folders_and_stray_files_are_no_frames(tmp_path: Path) -> None:
         (7, "Record 1 is a number instead of an object"),
         (None, "Record 1 is nothing instead of an object"),
         ({}, "Record 1 has no usable id and is called record-1"),
-        ({"id": 5}, "Record 1 has no usable id"),
         ({"id": " "}, "Record 1 has no usable id"),
         ({"id": "a", "event_image": "x.png"}, "event_image is 'x.png': give a list"),
-        ({"id": "a", "event_image": {"0": "x"}}, "event_image is {'0': 'x'}: give a list"),
         (
             {"id": "a", "conversations": "hello"},
             "conversations is 'hello' (Expected array",
         ),
         ({"id": "a", "conversations": "\ud800x"}, "conversations is '\\ud800x' ("),
         ({"id": "a", "conversations": [5]}, "The turn 5 has no text"),
-        ({"id": "a", "conversations": [{"from": "human"}]}, "has no text"),
         ({"id": "a", "split": 5}, "split is 5 (Expected str, got int)"),
         ({"id": "a", "truth": ["x"]}, "truth is ['x'] ("),
-        ({"id": "a", "truth": {"x": 1}}, "truth is {'x': 1} ("),
         ({"id": "a", "boxes": [1]}, "boxes is [1] ("),
     ],
 )
@@ -410,40 +397,11 @@ def test_finding_what_lines_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["mp4_data", "video_data"])
-@pytest.mark.parametrize(
-    ("kind", "codec"), [("webm", "libvpx"), ("mov", "libx264"), ("gif", "gif")]
-)
-def test_a_record_may_name_a_clip_of_another_kind(
-    tmp_path: Path, field: str, kind: str, codec: str
-) -> None:
-    folder = tmp_path / "mp4" / "s"
-    folder.mkdir(parents=True)
-    data = clips.encoded(kind, codec, range(0, 500, 50))
-    (folder / f"0.{kind}").write_bytes(data)
-    (tmp_path / NAME).write_text(json.dumps([{"id": "a", field: f"s/0.{kind}"}]))
-    found = dataset.read(tmp_path)
-    assert found.clips == ("s/0",) and found.samples[0].mp4 == folder / f"0.{kind}"
-    shown = media.load(found.samples[0], "image")
-    np.testing.assert_array_equal(shown.images[0], clips.decoded(data)[5])
-
-
-def test_values_in_messages_are_short_and_cost_nothing() -> None:
-    deep: list[object] = []
-    for _ in range(20_000):
-        deep = [deep]
-    bomb: tuple[object, ...] = ()
-    for _ in range(60):
-        bomb = (bomb, bomb)
-    for value in (
-        "a" * 10**6,
-        10**5000,
-        [1] * 10**5,
-        deep,
-        bomb,
-        {"k" * 500: deep},
-        "\n\u202e" * 90,
-    ):
-        assert len(quoted(value)) <= 80 and quoted(value).isprintable()
+@pytest.mark.parametrize("kind", ["webm", "mov", "gif"])
+def test_a_record_may_name_a_clip_of_another_kind(tmp_path: Path, field: str, kind: str) -> None:
+    clip = put(tmp_path / "mp4" / "s" / f"0.{kind}")
+    found = read(tmp_path, [{"id": "a", field: f"s/0.{kind}"}])
+    assert found.clips == ("s/0",) and found.samples[0].mp4 == clip
 
 
 def test_a_record_of_very_many_things_has_few_problems(tmp_path: Path) -> None:
@@ -524,33 +482,19 @@ def test_a_record_with_choices(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"choices": "a car"}, "choices is 'a car': give 2 to 26 different texts"),
-        ({"choices": []}, "choices is []: give 2"),
-        ({"choices": ["a", "A"]}, "different texts"),
-        ({"choices": ["a", ""]}, "different texts"),
+        ({"choices": []}, "choices is []: give 2 to 26 different texts"),
         ({"choices": ["a", "b"], "answer": "c"}, "means none of its options"),
         ({"choices": ["a", "b"], "choice_form": "roman"}, "choice_form is 'roman'"),
         ({"choices": ["a", "b"], "choice_form": 5}, "choice_form is"),
         ({"choices": ["a", "<image>"]}, "contains <image>"),
+        ({"choices": ["a", "b"], "conversations": []}, "The record has choices and no question"),
     ],
 )
 def test_choices_that_are_wrong_are_not_asked_in_another_form(
     tmp_path: Path, fields: dict[str, Any], sentence: str
 ) -> None:
-    sample = only(tmp_path, full(tmp_path, id="a", conversations=ASKED, **fields))
+    record = full(tmp_path, id="a", conversations=ASKED) | fields
+    sample = only(tmp_path, record)
     (problem,) = sample.problems
     assert sentence in problem and sample.choices and sample.event_images
     assert sample.missing == dict.fromkeys(("events", "video", "image"), problem)
-
-
-def test_a_task_that_is_no_text_leaves_the_question(tmp_path: Path) -> None:
-    record = full(tmp_path, id="a", conversations=ASKED, task=["x"], choices=["a", "b"])
-    sample = only(tmp_path, record)
-    assert "task is ['x'] (" in sample.problems[0]
-    assert sample.choices == ("a", "b") and not sample.missing
-
-
-def test_choices_without_a_question(tmp_path: Path) -> None:
-    sample = only(tmp_path, full(tmp_path, id="a", conversations=[], choices=["a", "b"]))
-    assert sample.problems == ("The record has choices and no question: add it.",)
-    assert set(sample.missing.values()) == set(sample.problems) and len(sample.missing) == 3

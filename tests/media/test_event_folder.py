@@ -175,90 +175,48 @@ def test_the_list_may_be_named_in_capitals(tmp_path: Path, name: str) -> None:
             dataset.read(tmp_path)
 
 
-def test_choices_by_words(tmp_path: Path) -> None:
-    header = "file,question,choices,choice_form,answer"
-    sample = only(tmp_path, header, "a/one.npy,Which?,left|right,words,right")
-    assert (sample.question, sample.choice_form, sample.answer) == ("Which?", "words", "B")
-
-
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
         ("a/none.npy,0s,50ms", "a/none.npy does not exist"),
-        ("../one.npy,0s,50ms", "is refused: name a file below ./"),
-        ("/etc/passwd,0s,50ms", "is refused: name a file below"),
-        ("C:\\one.npy,0s,50ms", "is refused"),
+        ("../one.npy,0s,50ms", "'../one.npy' is refused: name a file below ./"),
         (",0s,50ms", "'' is refused"),
-        (".,0s,50ms", "'.' is refused"),
-        ("./,0s,50ms", "'./' is refused"),
         ("a,0s,50ms", "a is not a file"),
         ("a/one.npy,0s,50", "'50' is not a time in us, ms, s, min or h"),
         ("a/one.npy,-1s,50ms", "'-1s' is not a time"),
-        ("a/one.npy,0s,0ms", "a length of at least 1 us"),
-        ("a/one.npy,nan,50ms", "'nan' is not a time"),
         ("a/one.npy,1e9s,50ms", "'1e9s' is not a time"),
         ("a/one.npy,99999999999999999999s,50ms", "is not a time"),
+        ("a/one.npy,0s,0ms", "a length of at least 1 us"),
         ("a/one.npy,1s,", "has a start and no length"),
-        ("a/one.npy,1s,50ms,1", "more fields than the header"),
+        ("a/one.npy,1s,50ms,,,1", "more fields than the header"),
+        ("a/one.npy,1s,,5,6", "leave start empty"),
+        ("a/one.npy,,,1.5,6", "start_us is '1.5': write whole microseconds"),
+        ("a/one.npy,,,,-6", "length_us is '-6'"),
+        ("a/one.npy,,,,1" + "0" * 40, "write whole microseconds"),
     ],
 )
 def test_a_bad_line_is_a_problem_of_that_line_only(
     tmp_path: Path, line: str, sentence: str
 ) -> None:
-    good = "a/one.npy,1s,50ms"
-    bad, fine = windows(tmp_path, f"file,start,length\n{line}\n{good}\n").samples
+    text = f"file,start,length,start_us,length_us\n{line}\na/one.npy,1s,50ms,,\n"
+    bad, fine = windows(tmp_path, text).samples
     assert any(sentence in problem for problem in bad.problems), bad.problems
     assert bad.events is None and "events" in bad.missing
     assert fine.events and fine.window and not fine.problems
 
 
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        ("a/one.npy,5,6,1s,", "leave start empty"),
-        ("a/one.npy,1.5,6,,", "start_us is '1.5': write whole microseconds"),
-        ("a/one.npy,,-6,,", "length_us is '-6'"),
-        ("a/one.npy,,1" + "0" * 40 + ",,", "write whole microseconds"),
-    ],
-)
-def test_bad_microseconds(tmp_path: Path, line: str, sentence: str) -> None:
-    sample = only(tmp_path, "file,start_us,length_us,start,length", line)
-    assert sentence in sample.problems[0] and sample.events is None
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ("Which?,one|one,A", "different texts"),
-        ("Which?,one|,A", "different texts"),
-        ("Which?,one,A", "give 2 to 26"),
-        ("Which?,one|two,C", "means none of its options"),
-        (",one|two,A", "has choices and no question"),
-        ("Is <video> here?,one|two,A", "contains <video>"),
-    ],
-)
-def test_bad_choices_are_not_asked_in_another_form(
-    tmp_path: Path, fields: str, sentence: str
-) -> None:
-    header = "file,length,question,choices,answer"
-    sample = only(tmp_path, header, f"a/one.npy,50ms,{fields}")
-    assert len(sample.problems) == 1 and sentence in sample.problems[0]
-    assert "Line 2 of windows.csv" in sample.problems[0]
+def test_bad_choices_are_not_asked_in_another_form(tmp_path: Path) -> None:
+    header = "file,length,question,choices,choice_form,answer"
+    words = only(tmp_path, header, "a/one.npy,,Which?,left|right,words,right")  # control
+    assert (words.question, words.choice_form, words.answer) == ("Which?", "words", "B")
+    sample = only(tmp_path, header, "a/one.npy,50ms,Which?,one|,,A")
+    (problem,) = sample.problems
+    assert problem.startswith("Line 2 of windows.csv: choices is") and "different texts" in problem
     assert sample.choices and sample.answer == "" and sample.events and sample.window
-    assert sample.missing == dict.fromkeys(("events", "video", "image"), sample.problems[0])
-
-
-def test_an_answer_without_choices_is_a_problem(tmp_path: Path) -> None:
-    sample = only(tmp_path, "file,question,answer", "a/one.npy,Which?,B")
+    assert sample.missing == dict.fromkeys(("events", "video", "image"), problem)
+    sample = only(tmp_path, header, "a/one.npy,,Which?,,,B")
     assert "Line 2 of windows.csv: it has an answer and no choices" in sample.problems[0]
     assert "events" not in sample.missing
-
-
-def test_an_answer_as_a_number(tmp_path: Path) -> None:
-    header = "file,question,choices,answer"
-    assert only(tmp_path, header, "a/one.npy,Which?,left|right,1").answer == "B"
-    sample = only(tmp_path, header, "a/one.npy,How many?,1|0|2,1")
-    assert "means two of its options" in sample.missing["events"]
 
 
 def test_a_list_that_is_a_link_out_of_the_folder(tmp_path: Path) -> None:
@@ -272,23 +230,6 @@ def test_a_list_that_is_a_link_out_of_the_folder(tmp_path: Path) -> None:
     (root / "windows.csv").unlink()
     (root / "windows.csv").symlink_to(own)  # control: a link that stays inside
     assert dataset.read(root).samples[0].id == "a"
-
-
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ('file\na.npy\n"a"x\na.npy\n', "(lines 3 to 3:"),
-        ('file\na.npy\n"a.npy\na.npy\n', "(lines 3 to 4:"),
-        ('file\n"a"x\n', "(lines 2 to 2:"),
-        ('"file"x\n', "(lines 1 to 1:"),
-    ],
-)
-def test_a_damaged_list_names_its_line(tmp_path: Path, text: str, lines: str) -> None:
-    put(tmp_path / "a.npy")
-    put(tmp_path / "windows.csv", text.encode())
-    with pytest.raises(DatasetError) as caught:
-        dataset.read(tmp_path)
-    assert lines in str(caught.value)
 
 
 def test_an_id_that_is_given_twice(tmp_path: Path) -> None:
@@ -307,50 +248,37 @@ def test_an_id_that_is_given_twice(tmp_path: Path) -> None:
         (b"file,speed\na,1\n", "has the unknown columns speed"),
         (b"file,file\na,b\n", "or names one twice"),
         (b"file,start,length\n", "has no line below its header"),
-        (b'file,start\na,"1s\n', "is not readable as CSV"),
+        (b'"file"x\n', "is not readable as CSV (lines 1 to 1:"),
+        (b'file\n"a"x\n', "is not readable as CSV (lines 2 to 2:"),
+        (b'file\na.npy\n"a"x\na.npy\n', "is not readable as CSV (lines 3 to 3:"),
+        (b'file\na.npy\n"a.npy\na.npy\n', "is not readable as CSV (lines 3 to 4:"),
         (b"file\na\xff\n", "is not UTF-8"),
+        (None, "cannot be read"),  # a folder of that name
     ],
 )
-def test_lists_that_cannot_be_read(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_lists_that_cannot_be_read(tmp_path: Path, content: bytes | None, sentence: str) -> None:
     put(tmp_path / "a.npy")
-    put(tmp_path / "windows.csv", content)
+    (tmp_path / "windows.csv").mkdir() if content is None else put(
+        tmp_path / "windows.csv", content
+    )
     with pytest.raises(DatasetError) as caught:
         dataset.read(tmp_path)
     assert sentence in str(caught.value) and "windows.csv" in str(caught.value)
 
 
-def test_a_list_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset_files, "MAX_RECORDS", 1)
-    assert windows(tmp_path, "file\na/one.npy\n").samples
-    with pytest.raises(DatasetError, match="holds more than 1 samples"):
-        windows(tmp_path, "file\na/one.npy\na/one.npy\n")
-
-
-def test_a_folder_of_that_name_is_no_list(tmp_path: Path) -> None:
-    put(tmp_path / "a.npy")
-    (tmp_path / "windows.csv").mkdir()
-    with pytest.raises(DatasetError, match="cannot be read"):
-        dataset.read(tmp_path)
-
-
 def test_a_window_of_the_list_is_what_is_shown(tmp_path: Path) -> None:
     """The sample's own window decides the pictures; a window of the run replaces it."""
-    count = 4000
-    clip = {
-        "x": np.arange(count, dtype=np.uint16) % 64,
-        "y": np.arange(count, dtype=np.uint16) % 48,
-        "t": np.arange(count, dtype=np.int64) * 100,
-        "p": (np.arange(count) % 2).astype(np.uint8),
-    }
+    line = np.arange(400)
+    clip = {"x": line % 64, "y": line % 48, "t": line * 1000, "p": line % 2}
     np.save(tmp_path / "one.npy", np.array(clip, dtype=object))
-    (tmp_path / "windows.csv").write_text(
-        "file,start,length\none.npy,100ms,50ms\none.npy,100ms,5ms\none.npy,,\n", encoding="utf-8"
-    )
-    found = [media.load(one, "events") for one in dataset.read(tmp_path).samples]
+    rows = "file,start,length\none.npy,100ms,50ms\none.npy,100ms,5ms\none.npy,,\n"
+    (tmp_path / "windows.csv").write_text(rows, encoding="utf-8")
+    samples = dataset.read(tmp_path).samples
+    found = [media.load(one, "events") for one in samples]
     assert [one.source.split(" in ")[0] for one in found] == [
-        "raw events: 500", "raw events: 50", "raw events: 4,000",
-    ]  # fmt: skip
+        f"raw events: {count}" for count in (50, 5, 400)
+    ]
     assert len({one.digest for one in found}) == 3
     asked = MediaOptions(window=Window(0, 10_000))
-    others = [media.load(one, "events", asked) for one in dataset.read(tmp_path).samples]
-    assert {one.source.split(" in ")[0] for one in others} == {"raw events: 100"}
+    others = [media.load(one, "events", asked) for one in samples]
+    assert {one.source.split(" in ")[0] for one in others} == {"raw events: 10"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -434,9 +432,3 @@ def test_the_real_recordings() -> None:
     }
     with pytest.raises(MediaError, match="neither event images nor raw events"):
         media.load(road, "events")
-
-
-def test_importing_the_engine_s_media_loads_no_decoder() -> None:
-    code = "import sys, engine.media.dataset, engine.media; print({'av', 'PIL'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Range
 from engine.palette import UNACCOUNTED
@@ -184,15 +184,11 @@ def _comparison(found: Acceptance) -> Figures:
 
 @dataclass(frozen=True)
 class Bar:
-    """One model.  parts: ms by stage and "unaccounted"; total in ms, None if the file has none.
-    notes: how to read the parts."""
+    """One model.  parts: mean ms by stage and "unaccounted"; notes: how to read them."""
 
     model: str
-    n: int
-    parts: Mapping[str, float] = field(default_factory=dict)
-    total: float | None = None
-    tokens: float | None = None
-    notes: tuple[str, ...] = ()
+    parts: Mapping[str, float]
+    notes: tuple[str, ...]
 
 
 def frame(file: ResultFile, corrected: bool = True) -> pd.DataFrame:
@@ -237,25 +233,19 @@ def _spent(record: AnswerRecord, stage: StageName) -> float | None:
     return spent
 
 
-def bars(
-    file: ResultFile, corrected: bool = True, middle: Literal["mean", "median"] = "mean"
-) -> tuple[Bar, ...]:
+def bars(file: ResultFile, corrected: bool = True) -> tuple[Bar, ...]:
     """The models that have any time, in the file's order."""
-    of = statistics.median if middle == "median" else statistics.fmean
     found = []
     for model in file.models:
         records = file.of(model, corrected)
         stages = {str(name): _known(_spent(one, name) for one in records) for name in STAGES}
-        parts = {name: of(values) for name, values in stages.items() if values}
-        total = _known(record.ms("total") for record in records)
-        tokens = _known(record.tokens for record in records)
+        parts = {name: statistics.fmean(values) for name, values in stages.items() if values}
         rest = [whole - sum(_known(_spent(record, name) for name in STAGES)) for record in records
                 if not record.lost and (whole := record.ms("total")) is not None]  # fmt: skip
-        if total:
-            parts[UNACCOUNTED] = max(0.0, of(rest)) if rest else 0.0
+        if any(record.ms("total") is not None for record in records):
+            parts[UNACCOUNTED] = max(0.0, statistics.fmean(rest)) if rest else 0.0
         if parts:
-            means = (of(total) if total else None, of(tokens) if tokens else None)
-            found.append(Bar(model, len(records), parts, *means, _notes(file, records, parts)))
+            found.append(Bar(model, parts, _notes(file, records, parts)))
     return tuple(found)
 
 

@@ -158,10 +158,9 @@ def test_a_file_that_is_cut_short_is_refused_or_noted(form: str, tmp_path: Path)
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_random_bytes_are_refused(form: str, tmp_path: Path) -> None:
-    data = written(tmp_path, form, SECOND[:300]).read_bytes()
-    start = data.rindex(b"% ") if data.startswith(b"%") else 14
-    start = data.index(b"\n", start) + 1 if data.startswith(b"%") else start
-    path = tmp_path / FORMATS[form][0]
+    path = written(tmp_path, form, SECOND[:300])
+    data = path.read_bytes()
+    start = data.index(b"\n", data.rindex(b"% ")) + 1 if data.startswith(b"%") else 14
     for seed in range(20):
         garbage = np.random.default_rng(seed).bytes(20_000)
         path.write_bytes(data[: start + (2 if form == "dat" else 0)] + garbage)
@@ -171,9 +170,8 @@ def test_random_bytes_are_refused(form: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_events_outside_the_sensor_are_refused(form: str, tmp_path: Path) -> None:
-    data = written(tmp_path, form, in_groups(SECOND[:300])).read_bytes()
-    path = tmp_path / FORMATS[form][0]
-    path.write_bytes(data.replace(b"640", b"064"))
+    path = written(tmp_path, form, in_groups(SECOND[:300]))
+    path.write_bytes(path.read_bytes().replace(b"640", b"064"))
     with pytest.raises(MediaError, match="width 64 but has an event at x ="):
         read(path)
 

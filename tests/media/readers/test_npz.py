@@ -14,8 +14,15 @@ import pytest
 
 from engine.media import events
 from engine.media.readers import npz
-from engine.media_options import Window
-from tests.media.readers.streams import COLUMNS, Table, refusal, same, table, windows_agree
+from tests.media.readers.streams import (
+    COLUMNS,
+    Table,
+    refusal,
+    same,
+    sentences_of_damage,
+    table,
+    windows_agree,
+)
 
 SAMPLE = Path(__file__).resolve().parents[4] / "shared" / "data" / "eventbench" / "event_bins.npz"
 FIELDS = [("p", "u1"), ("t", "<i8"), ("x", "<u2"), ("y", "<u2")]
@@ -58,12 +65,6 @@ def test_plain_arrays(tmp_path: Path, names: Any) -> None:
     assert windows_agree(tmp_path / "a.npz", true, 10) > 3
 
 
-def test_one_structured_array(tmp_path: Path) -> None:
-    true = table(300)
-    np.savez(tmp_path / "a.npz", event_data=np.concatenate(list(bins(true))))
-    assert same(events.read(tmp_path / "a.npz"), true)
-
-
 def test_code_in_an_archive_does_not_run(tmp_path: Path) -> None:
     class Touch:
         def __reduce__(self) -> tuple[Any, Any]:
@@ -93,23 +94,21 @@ def archived(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DE
 
 
 def test_archives_that_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.npz"
-    assert "without arrays" in refusal(archived(path, {"word/document.xml": b"<xml>"}))
-    assert "without arrays" in refusal(archived(path, {}))
-    assert "found: a, b" in refusal(archived(path, {"a.npy": b"", "b.npy": b""}))
-    many = {f"{number}.npy": b"" for number in range(70)}
-    assert "too many" in refusal(archived(path, many))
-    plain = {f"{key}.npy": member(values) for key, values in table(100).items()}
+    path, numbers = tmp_path / "a.npz", table(100)
+    plain = {f"{key}.npy": member(values) for key, values in numbers.items()}
     assert len(events.read(archived(path, plain))) == 100  # the control
     assert "unusual compression" in refusal(archived(path, plain, zipfile.ZIP_BZIP2))
-    assert "one number per event" in refusal(archived(path, plain | {"x.npy": member(np.eye(3))}))
-    assert "different lengths" in refusal(archived(path, plain | {"x.npy": member(np.arange(3))}))
-    assert "holds 0 events" in refusal(
-        archived(path, {f"{key}.npy": member(np.zeros(0)) for key in COLUMNS})
-    )
-    assert "whole numbers of microseconds" in refusal(
-        archived(path, plain | {"t.npy": member(table(100)["t"] / 1e6)})
-    )
+    for members, why in (
+        ({"word/document.xml": b"<xml>"}, "without arrays"),
+        ({}, "without arrays"),
+        ({"a.npy": b"", "b.npy": b""}, "found: a, b"),
+        ({f"{number}.npy": b"" for number in range(70)}, "too many"),
+        (plain | {"x.npy": member(np.eye(3))}, "one number per event"),
+        (plain | {"x.npy": member(np.arange(3))}, "different lengths"),
+        ({name: member(np.zeros(0)) for name in plain}, "holds 0 events"),
+        (plain | {"t.npy": member(numbers["t"] / 1e6)}, "whole numbers of microseconds"),
+    ):
+        assert why in refusal(archived(path, members))
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -151,23 +150,10 @@ def test_a_member_before_the_beginning(tmp_path: Path) -> None:
     assert "is a damaged archive" in refusal(path)
 
 
-@pytest.mark.parametrize("window", [None, Window(0, 1000)])
-def test_damage_is_one_sentence(tmp_path: Path, window: Window | None) -> None:
-    np.savez_compressed(tmp_path / "good.npz", event_bins=bins(table(3000)))
-    data = (tmp_path / "good.npz").read_bytes()
-    path = tmp_path / "a.npz"
-    for size in (4, 30, len(data) // 2, len(data) - 10):
-        path.write_bytes(data[:size])
-        refusal(path, window)
-    rng = np.random.default_rng(1)
-    for _ in range(60):
-        broken = bytearray(data)
-        for at in rng.integers(0, len(data), 4):
-            broken[at] ^= int(rng.integers(1, 256))
-        path.write_bytes(bytes(broken))
-        if broken[:4] != b"PK\3\4":
-            continue  # another kind by its content
-        refusal(path, window)
+def test_damage_is_one_sentence(tmp_path: Path) -> None:
+    true = table(3000)
+    np.savez_compressed(tmp_path / "a.npz", event_bins=bins(true))
+    assert sentences_of_damage(tmp_path / "a.npz", true) > 150
 
 
 def test_a_bomb_of_operations_costs_its_declared_bytes(tmp_path: Path) -> None:
@@ -184,14 +170,3 @@ def test_a_bomb_of_operations_costs_its_declared_bytes(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 160 << 20
     finally:
         tracemalloc.stop()
-
-
-@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_the_checksum_of_time_bins_is_compared(tmp_path: Path, save: Any) -> None:
-    path = tmp_path / "a.npz"
-    save(path, event_bins=bins(table(3000)))
-    data = bytearray(path.read_bytes())
-    at = data.rindex(b"PK\1\2")
-    data[at + 16] ^= 1
-    path.write_bytes(bytes(data))
-    assert "is a damaged archive" in refusal(path)

@@ -13,16 +13,8 @@ from tests.media.event_files import read
 
 EVT3 = b"% evt 3.0\n% geometry 640x480\n"
 EVT2 = b"% evt 2.0\n% geometry 640x480\n"
-HIGH, LOW, ROW, COLUMN, BASE, VECTOR_12, VECTOR_8 = (
-    0x8000,
-    0x6000,
-    0,
-    0x2000,
-    0x3000,
-    0x4000,
-    0x5000,
-)
-ON = 0x800
+ROW, COLUMN, BASE, VECTOR_12, VECTOR_8, LOW = 0, 0x2000, 0x3000, 0x4000, 0x5000, 0x6000
+HIGH, ON = 0x8000, 0x800
 
 
 def raw(path: Path, head: bytes, *words: int, form: str = "<u2") -> Path:
@@ -105,18 +97,8 @@ def test_what_is_refused(tmp_path: Path, head: bytes, words: tuple[int, ...], re
 
 
 def test_an_overflow_inside_a_block_and_between_blocks(tmp_path: Path) -> None:
-    lap = 1 << 24
-    words = (
-        HIGH | 4095,
-        COLUMN,
-        HIGH,
-        COLUMN,
-        HIGH | 4095,
-        COLUMN,
-        *[LOW, LOW | 1] * 2500,
-        HIGH,
-        COLUMN,
-    )
+    lap, late = 1 << 24, (HIGH | 4095, COLUMN)
+    words = (*late, HIGH, COLUMN, *late, *[LOW, LOW | 1] * 2500, HIGH, COLUMN)
     found = read(raw(tmp_path, EVT3, *words))
     assert found.t.tolist() == [lap - 4096, lap, 2 * lap - 4096, 2 * lap]
 

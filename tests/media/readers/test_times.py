@@ -12,7 +12,7 @@ import pytest
 from engine.errors import MediaError
 from engine.media import event_columns, events
 from engine.media_options import Window
-from tests.media.readers.streams import refusal, same, table
+from tests.media.readers.streams import refusal, same, sentences_of_damage, table
 
 COUNT = 3000
 FORMATS = ("csv", "npz", "dict.npy", "records.npy", "h5")
@@ -134,14 +134,15 @@ def test_events_of_zeros_are_refused_above_one_in_a_hundred(
 
 def test_few_events_of_zeros_are_noted(tmp_path: Path) -> None:
     values = table(COUNT)
-    for count in (1, 2, 31):
+    for count in (1, 2, 31, 40):
         for key in "xytp":
             values[key][:count] = 0
-        found = events.read(saved(tmp_path, "npz", values))
-        noted = [note for note in found.warnings if "zeros in all columns" in note]
+        path = saved(tmp_path, "npz", values)
+        if count == 40:
+            assert "40 of its 3,000" in refusal(path)
+            continue
+        noted = [note for note in events.read(path).warnings if "zeros in all columns" in note]
         assert len(noted) == (count > 1)
-    values["x"][:40] = values["y"][:40] = values["t"][:40] = values["p"][:40] = 0
-    assert "40 of its 3,000" in refusal(saved(tmp_path, "npz", values))
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -175,3 +176,53 @@ def test_a_hundred_events_in_a_corner_are_read(form: str, tmp_path: Path) -> Non
     values["x"][500:650] = values["y"][500:650] = 0
     found = events.read(saved(tmp_path, form, values))
     assert any("many in a row" in note for note in found.warnings)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_values_that_no_sensor_has_are_refused(form: str, tmp_path: Path) -> None:
+    for key, value, why in (
+        ("x", -3, "x = -3"),
+        ("y", 4096, "y = 4,096"),
+        ("y", 70_000, "y = 70,000"),
+        ("x", 1.5, "x = 1.5 at event 7: give whole numbers: "),
+        ("p", 2, "polarity 2"),
+    ):
+        column = table(COUNT)[key].astype(type(value))
+        column[7] = value
+        path = saved(tmp_path, form, table(COUNT) | {key: column})
+        for window in (None, Window(0, 500_000)):
+            assert why.removesuffix(": ") in refusal(path, window)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_negative_polarity_and_parts_in_another_order_are_noted(form: str, tmp_path: Path) -> None:
+    """EventGPT's code draws -1 as brighter, and all others as darker."""
+    true, as_published = table(COUNT), form.endswith("npy")
+    signed = true["p"].astype(np.int8) * 2 - 1
+    back = true | {"t": np.roll(true["t"], 1000), "p": signed}
+    shown = back | {"p": signed != 0 if as_published else signed > 0}
+    path = saved(tmp_path, form, back)
+    found = events.read(path)
+    assert same(found, shown)
+    how = "drawn as positive" if as_published else "read as 0"
+    assert any(f"polarity -1, which is {how}" in note for note in found.warnings)
+    assert any("step back 1 time; events are drawn" in note for note in found.warnings)
+    inside = (back["t"] >= 300_000) & (back["t"] < 900_000)
+    part = events.read(path, Window(300_000, 600_000))
+    assert same(part, {key: values[inside] for key, values in shown.items()})
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_damage_is_one_sentence_or_other_events(form: str, tmp_path: Path) -> None:
+    """An archive has checksums, so each damage of it is a sentence or changes nothing."""
+    true = table(COUNT)
+    path = saved(tmp_path, form, true)
+    assert sentences_of_damage(path, true if form == "npz" else None) > 20
+
+
+@pytest.mark.parametrize("form", ["csv", "h5"])
+def test_eventcv_reads_the_same(form: str, tmp_path: Path) -> None:
+    eventcv = pytest.importorskip("eventcv", reason="eventcv is not installed")
+    path = saved(tmp_path, form, table(COUNT))
+    other = eventcv.load(str(path), time_unit="us").numpy().T
+    assert same(events.read(path), dict(zip("xytp", (*other[:3], other[3] > 0), strict=True)))
