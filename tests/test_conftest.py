@@ -23,7 +23,7 @@ def test_fails(frozen):
 
 
 def run(folder: Path, within: float, *flags: str) -> subprocess.CompletedProcess[bytes]:
-    (folder / "pytest.ini").write_text("[pytest]\nfaulthandler_timeout = 2\n")
+    (folder / "pytest.ini").write_text("[pytest]\nfaulthandler_timeout = 1\n")
     (folder / "test_hangs.py").write_text(HANGS)
     command = [sys.executable, "-m", "pytest", "-p", "no:xdist", *flags, str(folder)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=within)
@@ -38,4 +38,4 @@ def test_a_test_that_hangs_after_its_failure_ends(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_without_the_timer_it_goes_on(tmp_path: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
-        run(tmp_path, 6)
+        run(tmp_path, 4)

@@ -1,10 +1,9 @@
-"""The gallery and the keys that step through samples, in a browser and with 5,000 samples."""
+"""The gallery and the keys that step through samples, in a browser."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
 from urllib.parse import quote
 
 import pytest
@@ -15,8 +14,8 @@ from tests.conftest import picture
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-MANY, PER_SEQUENCE = 5_000, 100
-FIRST_PAINT_S = 2.0
+MANY, PER_SEQUENCE = 300, 100
+SHOWN = 24  # pictures of a page of the gallery
 LOADED = """(count) => {
   const found = [...document.querySelectorAll('[role=dialog] img')];
   return found.length >= count && found.every(one => one.complete && one.naturalWidth > 0);
@@ -37,43 +36,41 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"?compare_root={quote(str(root))}"
 
 
-def open_gallery(page: Page) -> float:
-    """Opens it; the seconds until its first picture is painted."""
-    start = time.monotonic()
+def open_gallery(page: Page) -> None:
     page.locator(".st-key-compare_gallery button").click()
     page.locator(".st-key-gallery_cell_0").wait_for()
     page.wait_for_function(LOADED, arg=1)
-    return time.monotonic() - start
 
 
-def test_search_click_and_keys_lead_to_one_of_5000_samples(visitor: Visitor, many: str) -> None:
+def test_search_click_and_keys_lead_to_one_of_many_samples(visitor: Visitor, many: str) -> None:
     page = visitor.open(many).page
     dialog = page.locator("[role=dialog]")
-    took = [open_gallery(page)]
+    open_gallery(page)
     names = page.locator("[class*=st-key-compare_gallery_choose] button")
     assert names.all_inner_texts()[:2] == ["sample-0000", "sample-0001"]
     pages = page.locator(".st-key-compare_gallery_page input")
-    pages.fill("209")
+    pages.fill("13")
     pages.press("Enter")
-    expect(page.get_by_role("button", name="sample-4999", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="sample-0299", exact=True)).to_be_visible()
     search = page.locator(".st-key-compare_gallery_words input")
-    search.fill("sample-42")
+    search.fill("sample-02")
     search.press("Enter")
-    expect(page.get_by_text("100 samples of 5,000, page")).to_be_visible()
-    page.wait_for_function(LOADED, arg=24)
+    expect(page.get_by_text("100 samples of 300, page")).to_be_visible()
+    page.wait_for_function(LOADED, arg=SHOWN)
+    expect(dialog.locator("img")).to_have_count(SHOWN)  # the others are not read
     assert all(image.get_attribute("alt") for image in dialog.locator("img").all())
     box = page.locator(".st-key-gallery_cell_3 img").bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + 20, box["y"] + 20)  # the picture is part of the button
     expect(dialog).to_have_count(0)
-    page.wait_for_url(re.compile("compare_sample=.*sample-4203"))
-    took.append(open_gallery(page))  # at the page of the chosen sample
-    expect(pages).to_have_value("176")
-    expect(page.get_by_role("button", name="sample-4203", exact=True)).to_be_visible()
+    page.wait_for_url(re.compile("compare_sample=.*sample-0203"))
+    open_gallery(page)  # at the page of the chosen sample
+    expect(pages).to_have_value("9")
+    expect(page.get_by_role("button", name="sample-0203", exact=True)).to_be_visible()
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
 
-    for key, wanted in (("n", "4204"), ("n", "4205"), ("p", "4204")):
+    for key, wanted in (("n", "0204"), ("n", "0205"), ("p", "0204")):
         page.keyboard.press(key)
         page.wait_for_url(re.compile(f"compare_sample=.*sample-{wanted}"))
     question = page.locator(".st-key-compare_question textarea")
@@ -82,11 +79,10 @@ def test_search_click_and_keys_lead_to_one_of_5000_samples(visitor: Visitor, man
     page.evaluate("document.activeElement.blur()")
     page.wait_for_url(re.compile("compare_question=nnpg"))
     page.locator(SETTLED).wait_for()
-    assert "sample-4204" in page.url
+    assert "sample-0204" in page.url
     expect(dialog).to_have_count(0)
     page.keyboard.press("g")
     dialog.wait_for()
     page.locator(".st-key-compare_gallery_usable input").click()
     page.get_by_role("option", name="Tiny llava", exact=True).click()
     expect(page.get_by_text("No sample matches")).to_be_visible()
-    assert min(took) < FIRST_PAINT_S, took
