@@ -52,10 +52,6 @@ def files(*folders: str) -> list[Path]:
     return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
-def roots(path: Path) -> set[str]:
-    return {name.split(".")[0] for name in imports(path)}
-
-
 def importing(paths: Iterable[Path], *packages: str) -> dict[str, set[str]]:
     """The files that import one of the packages, or of its members, and what of them."""
     inside = tuple(f"{package}." for package in packages)
@@ -174,20 +170,13 @@ def test_only_the_registry_names_a_concrete_model() -> None:
         assert inside or not parts_of(path) & concrete, path
 
 
-def test_only_the_cache_knows_diskcache() -> None:
-    knowing = {path.name for path in files("engine") if "diskcache" in roots(path)}
-    assert knowing == {"feature_cache.py"}
-
-
-def test_only_storage_reads_lines_as_dicts() -> None:
-    """Everybody else gets a ResultRow, which mypy lets nobody read by a string key."""
-    reading = [path for path in files("engine", "ui", "pages") if "json_lines" in parts_of(path)]
+def test_only_one_place_knows_a_library_or_reads_lines_as_dicts() -> None:
+    """Others get a ResultRow of a line, which mypy lets nobody read by a string key."""
+    every = files("engine", "ui", "pages")
+    assert {*importing(every, "diskcache")} == {"engine/pipeline/feature_cache.py"}
+    assert {*importing(every, "ray")} == {"engine/benchmark/cluster/ray_process.py"}
+    reading = [path for path in every if "json_lines" in parts_of(path)]
     assert {path.parent.name for path in reading} == {"storage"}
-
-
-def test_only_the_hub_knows_ray() -> None:
-    knowing = {path.name for path in files("engine", "ui", "pages") if "ray" in roots(path)}
-    assert knowing == {"ray_process.py"}
 
 
 @pytest.mark.parametrize(

@@ -65,12 +65,7 @@ def test_a_full_record(tmp_path: Path) -> None:
     assert (sample.question, sample.reference) == ("What is there?", "A car.")
     assert sample.events == tmp_path / "event_npy/seq/000000.npy"
     assert sample.mp4 == tmp_path / "mp4/seq/000000.mp4"
-    assert [p.stem for p in sample.event_images] == [
-        "000000_0",
-        "000000_1",
-        "000000_2",
-        "000000_10",
-    ]
+    assert [p.stem for p in sample.event_images] == [f"000000_{i}" for i in (0, 1, 2, 10)]
     assert [p.name for p in sample.frames] == ["000027.png", "000028.png", "000029.png"]
     assert (sample.truth, sample.missing, sample.problems) == ({"weather": "rain"}, {}, ())
 
@@ -228,10 +223,7 @@ def test_folders_and_stray_files_are_no_frames(tmp_path: Path) -> None:
         ({}, "Record 1 has no usable id and is called record-1"),
         ({"id": " "}, "Record 1 has no usable id"),
         ({"id": "a", "event_image": "x.png"}, "event_image is 'x.png': give a list"),
-        (
-            {"id": "a", "conversations": "hello"},
-            "conversations is 'hello' (Expected array",
-        ),
+        ({"id": "a", "conversations": "hello"}, "conversations is 'hello' (Expected array"),
         ({"id": "a", "conversations": "\ud800x"}, "conversations is '\\ud800x' ("),
         ({"id": "a", "conversations": [5]}, "The turn 5 has no text"),
         ({"id": "a", "split": 5}, "split is 5 (Expected str, got int)"),
@@ -468,15 +460,14 @@ def test_a_record_with_choices(tmp_path: Path) -> None:
     assert sample.question.startswith("What is ahead?\nA. a car\nB. a truck\nAnswer with")
     assert (sample.choices, sample.choice_form) == (("a car", "a truck"), "letters")
     assert (sample.answer, sample.task, sample.problems) == ("B", "ahead", ())
-    alone = only(tmp_path, record | {"choice_form": "words"})
-    assert (alone.question, alone.choice_form, alone.answer) == ("What is ahead?", "words", "B")
     evqa = only(tmp_path, record | {"choice_form": "evqa"})
     assert evqa.question.startswith("Question: What is ahead?\nOptions:\n(A) a car\n")
     assert evqa.choice_form == "letters"
-    plain = only(tmp_path, full(tmp_path, id="a", conversations=ASKED))  # control
-    assert (plain.question, plain.choices, plain.answer) == ("What is ahead?", (), "")
+    words = only(tmp_path, record | {"choice_form": "words"})
+    assert (words.question, words.choice_form, words.answer) == ("What is ahead?", "words", "B")
     alone = only(tmp_path, full(tmp_path, id="a", conversations=ASKED, answer="a truck"))
-    assert not plain.problems and "answer is given without choices" in alone.problems[0]
+    assert (alone.question, alone.choices, alone.answer) == ("What is ahead?", (), "")
+    assert "answer is given without choices" in alone.problems[0]
 
 
 @pytest.mark.parametrize(

@@ -15,21 +15,10 @@ from tests.media import clips
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("kind", ["mp4", "matroska", "mpegts"])
-def test_the_content_decides_whatever_the_name_says(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "a.mp4"
-    data = clips.encoded(kind, g="12")
-    path.write_bytes(data)
-    assert decoding.reader_of(data[:1000]) == kind
-    found = video.read(path, "arange")
-    everything = clips.decoded(data)
-    np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
-    np.testing.assert_array_equal(video.first(data, "a"), everything[0])
-
-
 @pytest.mark.parametrize(
     ("kind", "codec"),
     [
+        *(("mp4", "libx264"), ("matroska", "libx264"), ("mpegts", "libx264")),
         ("mov", "libx264"),
         ("mov", "mpeg4"),
         ("webm", "libvpx"),
@@ -45,6 +34,8 @@ def test_the_content_decides_whatever_the_name_says(tmp_path: Path, kind: str) -
 def test_every_kind_gives_the_frames_of_a_plain_decoding(kind: str, codec: str, rule: str) -> None:
     data = clips.encoded(kind, codec)
     everything = clips.decoded(data)
+    if codec == "libx264" and kind not in ("mov", "avi"):
+        assert decoding.reader_of(data[:1000]) == kind
     found = video.decode(data, "a", lambda n: video.choose(n, rule))
     assert found.count == len(everything) == 60 and len(found.images) == 8
     np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
@@ -135,14 +126,3 @@ def test_a_playlist_in_disguise_opens_no_other_file(
         playlist = ("\n".join(lines) + " " * 1000).encode()
         with pytest.raises(MediaError, match=r"could not be decoded|no video track"):
             video.decode(playlist, "a.mp4", lambda n: [0])
-
-
-def test_a_clip_that_changes_while_it_is_read(tmp_path: Path) -> None:
-    from engine.media.media_files import large
-
-    path = tmp_path / "a.mp4"
-    path.write_bytes(clips.mp4(20))
-    found = large(path)
-    path.write_bytes(clips.mp4(21))
-    with pytest.raises(MediaError, match=r"a\.mp4 changed while it was read"):
-        video.decode(found, "a.mp4", video.middle)

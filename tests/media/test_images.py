@@ -58,19 +58,6 @@ def test_a_sideways_photo_is_turned() -> None:
     assert images.decode(encoded(picture, "JPEG", exif=exif), "a").shape == (32, 16, 3)
 
 
-def test_cut_and_damaged_files() -> None:
-    png = encoded(Pillow.fromarray(noise()))
-    flipped = bytearray(png)
-    flipped[len(png) // 2] ^= 1
-    checksum = bytearray(png)
-    checksum[-13] ^= 1  # The last byte of the pixels' checksum: the pixels still decode.
-    jpeg = encoded(Pillow.fromarray(noise()), "JPEG")
-    cut = [png[:20], png[: len(png) // 2], jpeg[: len(jpeg) // 2], b"nothing"]
-    for data in (*cut, bytes(flipped), bytes(checksum)):
-        with pytest.raises(MediaError, match=r"^a\.png is not a complete PNG or JPEG \(.+\)"):
-            images.decode(data, "a.png")
-
-
 def test_other_kinds_of_pictures_are_not_opened() -> None:
     """Each decoder that is not needed is one less that a hostile file can reach."""
     for kind, name in (("GIF", "GIF"), ("BMP", "BMP"), ("TIFF", "TIFF"), ("WEBP", "WebP")):
@@ -92,17 +79,6 @@ def test_a_picture_file_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     images.decode(data, "a")
     with pytest.raises(MediaError, match=r"a has .* bytes: give a picture of at most"):
         images.decode(data + b"x", "a")
-
-
-@pytest.mark.parametrize("content", [None, b""])
-def test_missing_and_empty_files(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "a.png"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(MediaError, match=r"a\.png (is empty|does not exist)"):
-        images.read(path)
-    with pytest.raises(MediaError, match="not a file"):
-        images.read(tmp_path)
 
 
 def test_previews_are_no_wider_than_asked() -> None:
@@ -179,14 +155,24 @@ def test_damage_in_exif_means_not_turned_and_prints_nothing() -> None:
 
 HEAD = chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0))
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+PNG, JPEG = encoded(Pillow.fromarray(noise())), encoded(Pillow.fromarray(noise()), "JPEG")
 BROKEN = {
+    **{f"a PNG of {size} bytes": PNG[:size] for size in (8, 20, len(PNG) // 2, len(PNG) - 12)},
+    "half a JPEG": JPEG[: len(JPEG) // 2],
+    "another kind": b"nothing",
+    "a damaged PNG": flipped(PNG, len(PNG) // 2),
+    "the checksum of pixels that still decode": flipped(PNG, len(PNG) - 13),
     "no pixels": SIGNATURE + HEAD + chunk(b"IEND"),
     "no header": SIGNATURE + chunk(b"IDAT") + chunk(b"IEND"),
     "a short header": SIGNATURE + chunk(b"IHDR", b"x") + chunk(b"IDAT") + chunk(b"IEND"),
-    "no end": png()[:-12],
     "an endless chunk": SIGNATURE + b"\xff\xff\xff\xffIHDR" + bytes(40),
     "a checksum": png(chunk(b"tEXt", b"a\0b")[:-1] + b"?"),
-    "only a signature": SIGNATURE,
     "a bare JPEG": b"\xff\xd8\xff",
     "a JPEG of one segment": b"\xff\xd8\xff\xe0\0\x10" + bytes(14),
     "a JPEG without pixels": b"\xff\xd8\xff\xd9",

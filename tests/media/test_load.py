@@ -302,7 +302,16 @@ def scattered(path: Path) -> Path:
     return path
 
 
-TEXTS = ("", "drop:0.3", "hot:0.05", "window:0.5", "rate:0.5", "drop:0.3,hot:0.05")
+TEXTS = (
+    "",
+    "drop:0.3",
+    "drop:0.31",
+    "jitter:500us",
+    "hot:0.05",
+    "window:0.5",
+    "rate:0.5",
+    "drop:0.3,hot:0.05",
+)
 CHANGED = [
     MediaOptions(perturb=perturbations(text), perturb_seed=seed)
     for text in TEXTS
