@@ -64,6 +64,11 @@ def copy_speed(on: torch.device) -> float:
     return round(2 * size / statistics.median(seconds[1:]) / 1e9, 2)
 
 
+def span_ms(run: RunResult, name: str) -> float | None:
+    span = run.span(name)
+    return span.ms if span else None
+
+
 def complete(values: Iterable[float | None]) -> list[float]:
     """The values; raises if one is missing."""
     found: list[float] = []

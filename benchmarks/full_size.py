@@ -27,7 +27,7 @@ from typing import Any
 import torch
 
 from benchmarks import machine
-from benchmarks.bandwidth import complete, copy_speed, mbu
+from benchmarks.bandwidth import complete, copy_speed, mbu, span_ms
 from benchmarks.random_models import FAMILIES, build
 from engine import media
 from engine.decoding import decode
@@ -132,7 +132,7 @@ def _family(
     family: str, options: argparse.Namespace, on: torch.device, sample: Sample, gb_per_s: float
 ) -> dict[str, Any]:
     """All figures of one family; its memory is free again afterwards."""
-    _forget_peak(on)
+    forget_peak(on)
     start = time.perf_counter()
     adapter = build(family, options.dtype, on, options.layers, options.hidden)
     built = time.perf_counter() - start
@@ -148,9 +148,9 @@ def _family(
         "built_s": round(built, 2),
         "context_tokens": cold.generation.prompt_tokens,
         "new_tokens": cold.new_tokens,
-        "cold": _times(cold),
+        "cold": {name: getattr(cold, name) for name in ("ttft_ms", "tpot_ms", "total_ms")},
         "stages_ms": {
-            name: machine.spread(complete(_ms(run, name) for run in runs))
+            name: machine.spread(complete(span_ms(run, name) for run in runs))
             for name in ("load", "preprocess", "vision", "decode.prefill", "decode.steps")
         },
         "ttft_ms": machine.spread(complete(run.ttft_ms for run in runs)),
@@ -206,19 +206,10 @@ def _ways(
     }
 
 
-def _times(run: RunResult) -> dict[str, float | None]:
-    return {"ttft_ms": run.ttft_ms, "tpot_ms": run.tpot_ms, "total_ms": run.total_ms}
-
-
-def _ms(run: RunResult, name: str) -> float | None:
-    span = run.span(name)
-    return span.ms if span else None
-
-
 # memory
 
 
-def _forget_peak(on: torch.device) -> None:
+def forget_peak(on: torch.device) -> None:
     if on.type == "cuda":
         torch.cuda.reset_peak_memory_stats(on)
 

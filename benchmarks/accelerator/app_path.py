@@ -25,7 +25,8 @@ import torch
 
 from benchmarks import machine
 from benchmarks.accelerator.prepare import MODELS, NAMES, SCENES
-from benchmarks.bandwidth import complete
+from benchmarks.bandwidth import complete, span_ms
+from benchmarks.full_size import forget_peak
 from engine import media, timing
 from engine.errors import OutOfMemory, StageScopeError
 from engine.machine import device, memory
@@ -123,7 +124,7 @@ def _loaded(setup: Setup, name: str) -> dict[str, Any]:
     planned, start = registry.needed(item), time.perf_counter()
     adapter = registry.load(item)
     seconds = time.perf_counter() - start
-    _forget_peak(setup.on)
+    forget_peak(setup.on)
     run = ask(adapter, setup.samples[0], setup.tokens)
     return {
         "load_s": round(seconds, 2),
@@ -149,7 +150,7 @@ def one_after_another(setup: Setup) -> dict[str, Any]:
 
 def _taking_turns(setup: Setup, free: dict[str, tuple[int, ...]]) -> dict[str, Any]:
     models, largest = {}, 0
-    _forget_peak(setup.on)
+    forget_peak(setup.on)
     for name in (*ALL, ALL[0]):
         run = setup.ask(name)
         equal = run.generation.token_ids == free[name]
@@ -244,7 +245,7 @@ def _features(setup: Setup, name: str) -> dict[str, Any]:
         computed.append(setup.ask(name, cache="refresh"))
         whole.append((time.perf_counter() - start) * 1000 - computed[-1].total_ms)
         read.append(setup.ask(name, cache="use"))
-    spans = [[complete([_span(run)])[0] for run in runs] for runs in (computed, read)]
+    spans = [complete(span_ms(run, "vision") for run in runs) for runs in (computed, read)]
     kept = next(one for one in computed[0].tensors if one.name.startswith("features"))
     return {
         "feature_shape": list(kept.shape),
@@ -255,11 +256,6 @@ def _features(setup: Setup, name: str) -> dict[str, Any]:
         "read_from_cache": all(run.cached for run in read),
         "equal": _all_equal([*computed, *read]),
     }
-
-
-def _span(run: RunResult) -> float | None:
-    span = run.span("vision")
-    return span.ms if span else None
 
 
 def clock(setup: Setup) -> dict[str, Any]:
@@ -320,11 +316,6 @@ def _unload() -> None:
 
 def _used(on: torch.device) -> int:
     return torch.cuda.memory_allocated(on) if on.type == "cuda" else 0
-
-
-def _forget_peak(on: torch.device) -> None:
-    if on.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(on)
 
 
 def _peak(on: torch.device) -> int | None:

@@ -194,7 +194,7 @@ def card(setup: app_path.Setup, monkeypatch: pytest.MonkeyPatch) -> app_path.Set
     """A card of CUDA as far as sizes go: tensors are on the CPU, and weights are counted."""
     for name in ("_used", "_peak", "_reserved_peak"):
         monkeypatch.setattr(app_path, name, lambda on: sum(registry.resident_bytes().values()))
-    monkeypatch.setattr(app_path, "_forget_peak", lambda on: None)
+    monkeypatch.setattr(app_path, "forget_peak", lambda on: None)
     return app_path.Setup(CUDA, setup.samples, setup.tokens, setup.repeat, 0)
 
 
