@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -153,8 +152,8 @@ def scored_words(adapter: Adapter, words: str, ids: Sequence[int]) -> ScoredWord
     known = adapter.model.get_input_embeddings().num_embeddings
     texts.refuse_ids(ids, known, adapter.info.name)
     tokenizer = adapter.tokenizer
-    decode = partial(tokenizer.decode, skip_special_tokens=True)
-    ends, begins = text_ends(decode, ids), " " if decode(ids[:1]).startswith(" ") else ""
+    first = tokenizer.decode(ids[:1], skip_special_tokens=True)
+    ends, begins = text_ends(tokenizer, ids), " " if first.startswith(" ") else ""
 
     def tokenize(text: str) -> list[int]:
         refuse_markers(text, tuple(tokenizer.all_special_tokens), TO_EXPLAIN)

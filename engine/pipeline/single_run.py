@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -272,9 +271,7 @@ class _Run(StagedRun):
             stop=self.stop,
             prompt_tokens=self.asked.prepared.context_tokens,
             token_ms=tuple(self.token_ms),
-            text_ends=text_ends(
-                partial(self.adapter.tokenizer.decode, skip_special_tokens=True), self.ids
-            ),
+            text_ends=text_ends(self.adapter.tokenizer, self.ids),
         )
         return self._result(
             self.asked,

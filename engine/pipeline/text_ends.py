@@ -6,22 +6,23 @@ It runs after the run's clock has stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import takewhile
 from operator import eq
+from typing import Any
 
-UNFINISHED = "\N{REPLACEMENT CHARACTER}"  # at the end: bytes of a character are missing
-
-Decode = Callable[[Sequence[int]], str]
+from tokenizers.decoders import DecodeStream
 
 
-def text_ends(decode: Decode, ids: Sequence[int]) -> tuple[int, ...]:
-    """For each id, the number of known characters of `decode(ids).strip()`; the last is all.
+def text_ends(tokenizer: Any, ids: Sequence[int]) -> tuple[int, ...]:
+    """For each id, the number of known characters of the answer's text without white space around
+    it; the last is all.
 
-    Each id is decoded with its neighbour before it, which takes time proportional to the number of
-    ids; with all before it only if that gives another text.
+    An id is decoded with all before it only where the parts do not add up to the whole text.
     """
+    decode = partial(tokenizer.decode, skip_special_tokens=True)
     whole = decode(ids)
-    parts = _parts(decode, ids)
+    parts = _parts(tokenizer, ids)
     if "".join(parts) != whole:
         parts = _exact_parts(decode, ids, whole)
     text, lead = whole.strip(), len(whole) - len(whole.lstrip())
@@ -32,20 +33,19 @@ def text_ends(decode: Decode, ids: Sequence[int]) -> tuple[int, ...]:
     return (*ends[:-1], len(text)) if ends else ()
 
 
-def _parts(decode: Decode, ids: Sequence[int]) -> list[str]:
-    """The text that each id adds; "" while a character is unfinished."""
-    parts, first, read = [], 0, 0
-    for end in range(1, len(ids) + 1):
-        before, now = decode(ids[first:read]), decode(ids[first:end])
-        if len(now) > len(before) and not now.endswith(UNFINISHED):
-            parts.append(now[len(before) :])
-            first, read = read, end
-        else:
-            parts.append("")
-    return parts
+def _parts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+    """The text that each id adds; "" while a character is unfinished.  [] if the tokenizer changes
+    earlier text, or is none of the library tokenizers."""
+    stream = DecodeStream(skip_special_tokens=True)
+    try:
+        return [stream.step(tokenizer.backend_tokenizer, one) or "" for one in ids]
+    except Exception:  # noqa: BLE001 - the library raises no other class
+        return []
 
 
-def _exact_parts(decode: Decode, ids: Sequence[int], whole: str) -> list[str]:
+def _exact_parts(
+    decode: Callable[[Sequence[int]], str], ids: Sequence[int], whole: str
+) -> list[str]:
     """What the text of the first ids has in common with the whole text, id by id."""
     parts, known = [], 0
     for end in range(1, len(ids) + 1):

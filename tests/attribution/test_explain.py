@@ -234,15 +234,13 @@ def test_the_media_are_those_of_the_run(eventgpt: Adapter, tmp_path: Path) -> No
     found = stream(500)
     columns = {"x": found.x, "y": found.y, "t": found.t, "p": found.p}
     raw = Sample("r", "test", events=saved(tmp_path, **columns))
-    run = replace(
-        asked(eventgpt, raw).run,
-        window=window("0s+400us"),
-        split=split("time:3"),
-        perturb=perturbations("drop:0.3"),
+    how = RunOptions(
+        window=window("0s+400us"), split=split("time:3"), perturb=perturbations("drop:0.3")
     )
+    run = replace(asked(eventgpt, raw).run, how=how)
     hidden = occlusion(eventgpt, replace(asked(eventgpt, raw), run=run))
     assert len(hidden.plain.images) == 3 and hidden.raw
-    assert hidden.plain.digest == media.load(raw, "events", run).digest
+    assert hidden.plain.digest == media.load(raw, "events", how).digest
     assert hidden.plain.digest != media.load(raw, "events").digest  # the control
 
 

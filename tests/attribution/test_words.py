@@ -10,6 +10,7 @@ from engine.attribution import wording as texts
 from engine.attribution.wording import ScoredWords
 from engine.errors import BadInput
 from engine.pipeline.text_ends import text_ends
+from tests.pipeline.test_text_ends import Written
 
 PIECES = (" A", " car", " is", " left", ".", " A", " left", "most", " car", ".", "</s>")
 
@@ -20,7 +21,7 @@ def decode(ids: Sequence[int]) -> str:
 
 def found(words: str, pieces: tuple[str, ...] = PIECES) -> ScoredWords:
     ids = range(len(pieces))
-    ends = text_ends(decode, ids)
+    ends = text_ends(Written(decode), ids)
     return texts.find(words, decode(list(ids)).strip(), ids, ends, lambda text: [90, 91])
 
 
