@@ -1,20 +1,24 @@
-# make run: the app on http://127.0.0.1:8501    make test: lint, types and every test
-# make unit: the quick tests: none that is marked slow, no pages, browser, benchmarks or checkpoints
+# make run: the app on http://127.0.0.1:8501    make test: lint, types and the tests
+# make test-slow: the tests that take long: compiler, every family, benchmarks
+# make unit: the quick tests: none that loads, no pages, browser, benchmarks or checkpoints
 PYTHON ?= python3
 BIN := .venv/bin
 # Two workers that take work from each other; torch has one thread in each, or they fight for cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
-.PHONY: run test unit lint types bench checkpoints clean
+.PHONY: run test test-slow unit lint types bench checkpoints clean
 
 run: .venv/run.stamp
 	$(BIN)/streamlit run app.py
 
 test: lint types
-	$(PYTEST)
+	$(PYTEST) -m "not slow and not compiles"
+
+test-slow: .venv/dev.stamp
+	$(PYTEST) -m "slow or compiles"
 
 unit: .venv/dev.stamp
 	$(PYTEST) --ignore tests/browser --ignore tests/pages --ignore tests/benchmarks \
-		--ignore tests/demo/test_checkpoints.py -m "not compiles and not slow"
+		--ignore tests/demo/test_checkpoints.py -m "not loads and not slow and not compiles"
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -29,13 +29,13 @@ def run(folder: Path, within: float, *flags: str) -> subprocess.CompletedProcess
     return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=within)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_test_that_hangs_after_its_failure_ends(tmp_path: Path) -> None:
     ended = run(tmp_path, 60, "-p", "tests.conftest")
     assert ended.returncode == 1 and b"Timeout" in ended.stderr and b"frozen" in ended.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_without_the_timer_it_goes_on(tmp_path: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         run(tmp_path, 4)

@@ -17,7 +17,7 @@ import pytest
 from engine.demo import demo_dataset
 
 ROOT = Path(__file__).resolve().parents[1]
-SLOW = pytest.mark.slow  # a process each
+LOADS = pytest.mark.loads  # a process each
 HEAVY = {"torch", "transformers", "diskcache"}
 # The rooms of the engine.  A room imports from rooms before it, never from one after it.
 ROOMS = (
@@ -184,13 +184,13 @@ def test_only_one_place_knows_a_library_or_reads_lines_as_dicts() -> None:
     [
         "engine",
         "engine.benchmark.cluster.run_session",
-        pytest.param("engine.published.claims.published_report", marks=SLOW),
-        pytest.param("engine.media.dataset", marks=SLOW),
+        pytest.param("engine.published.claims.published_report", marks=LOADS),
+        pytest.param("engine.media.dataset", marks=LOADS),
         "engine.jobs.run_job",
-        pytest.param("engine.jobs.benchmark_job", marks=SLOW),
-        pytest.param("engine.jobs.draft_job", marks=SLOW),
+        pytest.param("engine.jobs.benchmark_job", marks=LOADS),
+        pytest.param("engine.jobs.draft_job", marks=LOADS),
         "engine.report",
-        pytest.param("engine.models.registry", marks=SLOW),
+        pytest.param("engine.models.registry", marks=LOADS),
         "engine.__main__",
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from tests.made_up_option import PLACES
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_an_added_row_is_found_in_all_places() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tests.made_up_option"],

@@ -318,7 +318,7 @@ def test_models_say_what_is_available(
     assert len(real) == 10 and all(not row["available"] and row["reason"] for row in real)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_real_recordings_run_through_every_model_that_can_take_them(
     capsys: pytest.CaptureFixture[str], real_root: Path, tiny_models: Path
 ) -> None:

@@ -165,7 +165,7 @@ def test_shuffles_keep_the_questions_of_a_clip_together() -> None:
     assert width(together) == pytest.approx(alone[0], abs=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_the_interval_covers_the_truth() -> None:
     generator = np.random.default_rng(1)
     inside = 0

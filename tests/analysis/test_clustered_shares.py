@@ -89,7 +89,7 @@ def test_few_clusters_vary_more_than_their_sums_show() -> None:
     assert (found.low, found.high) == pytest.approx((0.190, 0.874), abs=5e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("correlation", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
 def test_coverage(share: float, correlation: float) -> None:
@@ -97,14 +97,14 @@ def test_coverage(share: float, correlation: float) -> None:
     assert accuracy_misses(20, share, correlation, 400)["misses"] <= 0.05 + 3 * 0.011
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_control_an_interval_that_ignores_clusters_misses(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = lambda right, groups: clustered_share(right, range(len(groups)))  # noqa: E731
     monkeypatch.setattr(intervals, "clustered_share", alone)
     assert accuracy_misses(20, 0.5, 1.0, 400)["misses"] > 0.2
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_coverage_of_differences() -> None:
     assert difference_misses(20, 0.3, 0.1, 0.3, 300)["misses"] <= 0.05 + 3 * 0.0126
 
@@ -146,7 +146,7 @@ def test_fewer_than_six_clusters_give_none() -> None:
     assert jackknife_interval(np.ones((6, 2)), range(6), mean) == (1.0, 1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("count", [6, 10])
 def test_the_true_rate_is_seldom_left_out(count: int) -> None:
     assert intervals.share_misses(count, trials=150) <= 0.05 + 3 * (0.05 * 0.95 / 150) ** 0.5

@@ -427,7 +427,7 @@ def test_holm_leaves_chance_findings_undecided(make: Make) -> None:
     assert next(gates._decided(tested[:1])).verdict == "worse"
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_few_false_alarms_and_few_misses_on_the_margin(make: Make) -> None:
     """Pairs without a difference, a slow-down of exactly the margin, and one far beyond it."""
     alarms = {1.0: 0, 1.05: 0, 1.2: 0}

@@ -254,7 +254,7 @@ def test_two_runs_of_one_model_side_by_side(tmp_path: Path) -> None:
     assert [one.batch for one in model_summary.throughputs(table)] == [1, 2, 3]
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_report_keeps_them_apart_and_says_so(tmp_path: Path) -> None:
     one = run(tmp_path, mixed())
     text = "".join(write([one], "md"))

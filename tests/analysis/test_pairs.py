@@ -77,7 +77,7 @@ def test_an_end_printed_as_one_does_not_exclude_equality(
     assert found.verdict == verdict and found.more_samples is None
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("sequences", [6, 7, 8])
 def test_alike_models_are_seldom_called_different(sequences: int) -> None:
     """Ratios of alike models, 1 to 3 clips per sequence, judged as compare() judges them."""

@@ -87,7 +87,7 @@ def test_so_many_more_clusters_decide_and_one_fewer_does_not(side: int, count: i
     assert decided(more) and not any(decided(fewer) for fewer in range(1, more))
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_what_no_number_of_clusters_decides() -> None:
     assert statistics.more_clusters(np.array([0.5, 0.5, 2.0, 2.0]), 1.0) is None
     assert statistics.more_clusters(np.array([1.0001] * 9), 1.0) is None  # printed as 1
@@ -97,7 +97,7 @@ def test_what_no_number_of_clusters_decides() -> None:
     assert some is not None and 30_000 < some < 45_000
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("kind", intervals.KINDS)
 @pytest.mark.parametrize("count", [6, 7, 8, 9, 14])
 def test_at_most_five_percent_of_no_effects_are_decided(kind: str, count: int) -> None:
@@ -106,7 +106,7 @@ def test_at_most_five_percent_of_no_effects_are_decided(kind: str, count: int) -
     assert share <= 0.05 + 3 * (0.05 * 0.95 / 1_000) ** 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_control_a_narrower_interval_decides_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     rank = statistics.interval_rank
     monkeypatch.setattr(statistics, "interval_rank", lambda count: rank(count) + 1)

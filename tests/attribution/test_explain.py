@@ -34,7 +34,7 @@ from engine.storage.explanations import Cost
 from engine.types import DecodeConfig, Features, Media, Prepared, RunOptions, Sample
 from tests.media.test_events import saved, stream
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 SMALL = ExplainOptions(grid=4, side=1, coarse=2, refined=1, batch=3)
 CLOSE = 5e-5  # nats per token
 WORDS = "a car"

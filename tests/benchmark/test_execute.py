@@ -26,7 +26,7 @@ from engine.types import DecodeConfig
 from tests import fabricate, recordings
 from tests.tiny import unload_all
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 ALL = ("tiny-eventgpt", "tiny-video_llava", "tiny-llava")
 SHORT = DecodeConfig(max_new_tokens=4)

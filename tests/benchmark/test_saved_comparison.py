@@ -19,7 +19,7 @@ from engine.storage import plan_words, run_store
 from engine.types import DecodeConfig, RunOptions, RunResult, Sample
 from tests import fabricate, recordings
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 MODELS = ("tiny-eventgpt", "tiny-llava")
 HOW = RunOptions(decode=DecodeConfig(max_new_tokens=4), cache="off")
 

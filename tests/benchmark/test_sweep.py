@@ -58,7 +58,7 @@ def found(tmp_path: Path, tiny_models: Path) -> Dataset:
     return dataset.read(recordings.root(tmp_path / "root", raw=True))
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_repeated_sweep_skips_what_is_finished_and_refuses_other_settings(
     tmp_path: Path, found: Dataset
 ) -> None:
@@ -78,7 +78,7 @@ def test_a_repeated_sweep_skips_what_is_finished_and_refuses_other_settings(
         sweep.ready(replace(every[1], perturb_seed=1), found, folders[1], "hot")
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_strength_zero_gives_the_tokens_of_the_plain_run(tmp_path: Path, found: Dataset) -> None:
     runs = {}
     for name, text in (("plain", ""), ("zero", "hot:0"), ("half", "hot:0.5")):

@@ -24,7 +24,7 @@ from tests import recordings
 from tests.benchmark.test_execute import go, go_on, plan
 from tests.benchmark.test_execute import rows as rows_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 COUNT = 7
 MODEL = "tiny-llava"

@@ -49,6 +49,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_it_runs_on_a_machine_with_torch_and_transformers_alone(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     small = ["--layers", "2", "--hidden", "256", "--tokens", "4", "--repeat", "1"]

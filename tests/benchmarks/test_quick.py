@@ -18,7 +18,6 @@ from benchmarks.__main__ import NAMES
 from engine.media import decoding
 from tests import tiny
 
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 OWN_COMMAND = ("app", "scaling", "loaded", "planted", "intervals", "attribution", "gate")
 ROWS = [name for name in NAMES if name not in OWN_COMMAND]
@@ -29,6 +28,19 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("benchmarks")
 
 
+NO_BENCHMARK = {"__main__", "table", "full_size", "paced"}
+
+
+def test_every_benchmark_is_in_the_list() -> None:
+    commands = {
+        path.stem
+        for path in (ROOT / "benchmarks").glob("*.py")
+        if 'if __name__ == "__main__"' in path.read_text(encoding="utf-8")
+    }
+    assert commands - NO_BENCHMARK == set(NAMES)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_a_benchmark_gives_rows(name: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(cache))
@@ -46,6 +58,7 @@ def test_a_benchmark_gives_rows(name: str, cache: Path, monkeypatch: pytest.Monk
     assert rows and all(row["what"] and len(kinds & set(row)) == 1 for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN_COMMAND)
 def test_a_benchmark_with_a_command_of_its_own_runs(name: str, cache: Path) -> None:
     if name == "app" and not shutil.which("chromium"):

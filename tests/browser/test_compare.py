@@ -14,6 +14,7 @@ from tests.browser.conftest import Visitor, serve, visit
 from tests.conftest import picture
 
 pytestmark = pytest.mark.browser
+COPIED = "async text => (await navigator.clipboard.readText()).trim() === text"
 LONG = "?compare_tokens=700"
 SHORT = "?compare_tokens=12"
 SIX = [
@@ -123,10 +124,10 @@ def test_answers_are_copied_and_dim_when_inputs_change(visitor: Visitor) -> None
 
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     for name in ("tiny-eventgpt", "tiny-llava"):
+        shown = (page.locator(f".st-key-answer_{name}").text_content() or "").strip()
+        assert shown
         page.locator(f".st-key-copy_{name} button").click()
-        copied = page.evaluate("navigator.clipboard.readText()")
-        shown = page.locator(f".st-key-answer_{name}").text_content()
-        assert copied.strip() and copied.strip() == (shown or "").strip()
+        page.wait_for_function(COPIED, arg=shown)
 
     board, said = page.locator(".st-key-compare_board"), page.get_by_text("Changed since these")
     expect(board).to_have_css("opacity", "1")  # control

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import SETTLED, Visitor
 from tests.conftest import picture
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.loads]
 
 MANY, PER_SEQUENCE = 300, 100
 SHOWN = 24  # pictures of a page of the gallery

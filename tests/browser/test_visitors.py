@@ -16,7 +16,7 @@ from tests.addresses import PAGES, parameters, query
 from tests.browser.conftest import ROOT, SETTLED, Visitor, serve
 from tests.conftest import picture
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.loads]
 NAME, RESULTS = "secret-of-a.png", "secret-of-a.json"
 # What no query made of names and values holds: broken escapes, names without values.
 ODD = (

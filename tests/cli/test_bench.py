@@ -21,7 +21,7 @@ from engine.storage import run_store
 from engine.storage.result_rows import AskedAndRan
 from tests import recordings
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 ROOT = Path(__file__).resolve().parents[2]
 

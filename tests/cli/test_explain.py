@@ -17,7 +17,7 @@ from engine.storage.run_store import RESULTS
 from tests.test_main import call, root
 
 __all__ = ["root"]
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 SMALL = ("--grid", 4, "--coarse", 2, "--refined", 1, "--side", 1, "--max-new-tokens", 12)
 ASKED = ("explain", "--sample", "id-000000", "--model", "tiny-llava", "--words", "a car")
 

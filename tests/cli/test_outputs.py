@@ -53,7 +53,7 @@ def state(path: Path) -> tuple[int, ...]:
     return was.st_ino, was.st_mode, was.st_size, was.st_mtime_ns
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("prepare", [text, dangling, link, Path.mkdir, os.mkfifo])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_nothing_that_exists_is_replaced(
@@ -73,7 +73,7 @@ def test_nothing_that_exists_is_replaced(
     assert (state(path), sorted(tmp_path.iterdir())) == before
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize(
     ("name", "why"),
     [

@@ -15,7 +15,7 @@ from engine.storage import run_header, run_store
 from engine.storage.run_header import DatasetIdentity
 from tests import fabricate, recordings
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def runs(tmp_path: Path, cache_dir: Path) -> Path:
     return cache_dir / "runs"
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_runs_are_named_or_given_by_folder(capsys: pytest.CaptureFixture[str], runs: Path) -> None:
     assert main(["report", "first", str(runs / "second"), "--format", "json"]) == 0
     out, _ = capsys.readouterr()
@@ -27,7 +27,7 @@ def test_runs_are_named_or_given_by_folder(capsys: pytest.CaptureFixture[str], r
 
 
 @pytest.mark.parametrize(
-    "form", ["md", pytest.param("html", marks=pytest.mark.slow), "csv", "json"]
+    "form", ["md", pytest.param("html", marks=pytest.mark.loads), "csv", "json"]
 )
 def test_a_report_goes_to_a_file(
     capsys: pytest.CaptureFixture[str], runs: Path, tmp_path: Path, form: str

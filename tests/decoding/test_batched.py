@@ -18,7 +18,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline.single_run import seeded
 from engine.types import DecodeConfig
 
-NAMES = ("tiny-eventgpt", "tiny-video_llava", pytest.param("tiny-llava", marks=pytest.mark.slow))
+NAMES = ("tiny-eventgpt", "tiny-video_llava", pytest.param("tiny-llava", marks=pytest.mark.loads))
 LENGTHS = (7, 40, 23, 11, 31)
 
 

@@ -92,7 +92,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> Compilations:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     "more",
-    [pytest.param({}, id="greedy"), pytest.param(SAMPLED, id="sampled", marks=pytest.mark.slow)],
+    [pytest.param({}, id="greedy"), pytest.param(SAMPLED, id="sampled", marks=pytest.mark.loads)],
 )
 def test_tokens_are_the_eager_ones(
     tiny_models: Path, sample: Sample, family: str, more: dict[str, Any]
@@ -130,7 +130,7 @@ def test_scores_are_the_eager_ones_up_to_rounding_and_a_wrong_position_is_not(
     assert apart(0) < 1e-4 < 1e-2 < apart(1)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_another_question_or_length_in_a_bucket_compiles_nothing(
     adapter: Adapter, sample: Sample, compilations: Compilations
 ) -> None:
@@ -142,7 +142,7 @@ def test_another_question_or_length_in_a_bucket_compiles_nothing(
     assert compilations.number == 1
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_on_the_cpu_one_graph_serves_every_bucket(
     adapter: Adapter, sample: Sample, compilations: Compilations
 ) -> None:
@@ -181,7 +181,7 @@ def test_compiling_is_no_part_of_the_run(
     assert late.start_ms + late.ms <= stage.start_ms + 0.001
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("sampled", [{}, SAMPLED], ids=["greedy", "sampled"])
 def test_the_end_is_held_back_for_as_long_as_is_asked(
     adapter: Adapter, sample: Sample, sampled: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -239,7 +239,7 @@ def broken(*_: Any) -> Any:
     raise OSError("no C++ compiler is here\nand more of it")
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_compiler_that_fails_costs_one_note_and_is_not_asked_again(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,7 +268,7 @@ def test_a_model_that_is_no_plain_llama_decodes_eagerly(
     assert found.backend == "eager" and "not a plain LLaMA" in found.notes[0]
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_folder_that_others_may_write_is_not_used(adapter: Adapter, sample: Sample) -> None:
     folder = settings.load().compiled_dir
     folder.mkdir(parents=True)
@@ -280,7 +280,7 @@ def test_a_folder_that_others_may_write_is_not_used(adapter: Adapter, sample: Sa
     assert go(adapter, sample, COMPILED).backend == "compiled"
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_the_graph_goes_with_the_model(adapter: Adapter, sample: Sample) -> None:
     go(adapter, sample, COMPILED)
     assert adapter.compiled is not None
@@ -288,7 +288,7 @@ def test_the_graph_goes_with_the_model(adapter: Adapter, sample: Sample) -> None
     assert again.compiled is None and go(again, sample, COMPILED).backend == "compiled"
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_verifier_sees_the_compiled_steps_and_their_certificate_is_their_own(
     tiny_models: Path, sample: Sample, family: str, monkeypatch: pytest.MonkeyPatch
@@ -328,7 +328,7 @@ def _pictures(result: RunResult) -> int:
     return next(one.shape[0] for one in result.tensors if one.name == "images")
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_compiled_step_that_errs_fails_the_verification(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from engine.verify.answer_paths import RecordedAnswer, Subject
 from engine.verify.verdict import VerifyRequest
 from tests.conftest import make_sample
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 TINY = ("tiny-eventgpt", "tiny-video_llava", "tiny-llava")
 DEMO = ("eventgpt-demo", "video-llava-demo", "llava-demo", "qwen2.5-vl-demo")
 TOKENS = 20

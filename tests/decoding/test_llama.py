@@ -26,7 +26,7 @@ STEPS = 24
 
 @pytest.fixture(
     params=[
-        pytest.param((f, d), marks=pytest.mark.slow if d != "float32" else ())
+        pytest.param((f, d), marks=pytest.mark.loads if d != "float32" else ())
         for f in FAMILIES
         for d in ("float32", "bfloat16", "float16")
     ]

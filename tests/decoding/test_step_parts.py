@@ -70,12 +70,12 @@ def run(layers: int, monkeypatch: pytest.MonkeyPatch) -> Graphs:
     return graphs
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_all_layers_share_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [len(run(layers, monkeypatch).all) for layers in (1, 12)] == [3, 3]
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_nothing_lies_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A CUDA graph cannot contain such a tensor."""
     assert run(2, monkeypatch).devices() == {"meta"}
@@ -99,7 +99,7 @@ def test_what_waits_for_the_device_is_refused(monkeypatch: pytest.MonkeyPatch) -
         run(1, monkeypatch)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_the_models_and_buckets_of_a_process_do_not_count_towards_one_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -91,7 +91,7 @@ def test_the_engine_reads_it_without_a_complaint(root: Path) -> None:
         assert sample.truth
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_bytes_are_the_same_each_time(root: Path, tmp_path: Path) -> None:
     again = demo_dataset.write_dataset(tmp_path / "again", FEW)
 
@@ -105,7 +105,7 @@ def test_bytes_are_the_same_each_time(root: Path, tmp_path: Path) -> None:
     assert digests(again) == digests(root)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_made_once_and_remade_for_a_new_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,7 +121,7 @@ def test_made_once_and_remade_for_a_new_version(
     assert [path.name for path in place.parent.iterdir()] == ["demo"]
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_two_at_once_leave_one_whole_dataset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +157,7 @@ def test_each_question_is_trained_and_asks_for_its_attribute() -> None:
         assert name in (attributes_asked(question) or ())
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_the_set_is_a_dataset_without_problems(choices: Path) -> None:
     samples = readers.read(choices).samples
     assert not any(one.problems or one.missing for one in samples)
@@ -169,7 +169,7 @@ def test_the_set_is_a_dataset_without_problems(choices: Path) -> None:
     assert {one.task for one in samples} >= {"curve", "lead vehicle", "pedestrian"}
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_the_media_are_written_once_per_scene(choices: Path) -> None:
     assert len(list(choices.rglob("*.npy"))) == len(list(choices.rglob("*.mp4"))) == SCENES
     by_scene = Counter(one.events for one in readers.read(choices).samples)
@@ -204,7 +204,7 @@ def test_the_order_depends_on_the_seed_alone() -> None:
     assert len(orders) > 5
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "set"
     assert main(["demo", "--choices", str(folder), "--scenes", "1", "--json"]) == 0

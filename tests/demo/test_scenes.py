@@ -12,7 +12,7 @@ from engine.demo.camera import KIND
 from engine.demo.demo_dataset import SEEDS
 from engine.demo.scenes import Scene, draw_truth, render
 
-pytestmark = pytest.mark.slow  # all scenes of the demo are drawn
+pytestmark = pytest.mark.loads  # all scenes of the demo are drawn
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ def test_noise_is_the_same_by_day_and_by_night() -> None:
     assert counts[0] == pytest.approx(NOISE_HZ * 120 * 160 * 0.95, rel=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_counts_are_those_of_a_real_camera() -> None:
     counts = [len(simulate(render(seed).frames, FPS, seed).t) for seed in SEEDS]
     assert 25_000 < np.median(counts) < 100_000

@@ -18,7 +18,7 @@ def scenes() -> list[Scene]:
     return [render(seed) for seed in SEEDS]
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_boxes_follow_the_truth(scenes: list[Scene]) -> None:
     for scene in scenes:
         found = boxes(scene.labels)
@@ -29,7 +29,7 @@ def test_boxes_follow_the_truth(scenes: list[Scene]) -> None:
         assert (left + right < 1) == (side == "left")
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_mirrored_scene_has_mirrored_boxes(scenes: list[Scene]) -> None:
     def mirrored(box: Box) -> Box:
         left, top, right, bottom = box

@@ -65,7 +65,7 @@ def test_a_run_in_the_queue_is_watched_to_its_end(root: Path) -> None:
     assert {info.folder for info in infos} == {view.folder, second.view().folder}
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_cancel_and_resume(root: Path) -> None:
     queue = jobs.Jobs()
     job = BenchmarkJob(plan=plan(root, tokens=200), root=root)
@@ -82,7 +82,7 @@ def test_cancel_and_resume(root: Path) -> None:
     assert len(set(kept)) == len(kept)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_compare_gets_the_device_between_two_samples_and_the_run_notes_it(root: Path) -> None:
     queue = jobs.Jobs()
     long = BenchmarkJob(plan=plan(root, tokens=100, repeat=3), root=root)

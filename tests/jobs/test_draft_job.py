@@ -22,7 +22,7 @@ from engine.prompts import OFF_SCRIPT
 from engine.types import DecodeConfig, Sample
 from tests import tiny
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 SHORT = DecodeConfig(max_new_tokens=12)
 

@@ -18,7 +18,7 @@ from engine.jobs.explain_job import ExplainJob
 from engine.models import registry, supported
 from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 SMALL = ExplainOptions(grid=2, side=1, coarse=0)
 SHORT = DecodeConfig(max_new_tokens=6)
 

@@ -43,7 +43,7 @@ def test_a_load_reports_the_bytes_it_hashes_and_then_each_weight(entry: ModelEnt
     assert [done for _, done, _ in weights] == list(range(weights[0][2])) and len(weights) > 20
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_known_hash_is_not_read_again(entry: ModelEntry) -> None:
     reports(entry)
     registry.unload(entry)

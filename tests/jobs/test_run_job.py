@@ -128,7 +128,7 @@ def test_an_unforeseen_error_is_the_jobs_and_the_worker_lives(
     assert wait(submit(queue, request(sample, "tiny-eventgpt")), ended).state in ("done", "failed")
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_warm_up_loads_the_demo_models(queue: jobs.Jobs, tiny_models: Path) -> None:
     for entry in registry.entries():
         registry.unload(entry)

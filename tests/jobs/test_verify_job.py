@@ -39,7 +39,7 @@ def wait(work: jobs.Job) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_verdicts_fill_in_and_the_certificate_is_kept(sample: Sample) -> None:
     work = job(sample, "tiny-llava")
     jobs.Jobs().submit(work)
@@ -62,7 +62,7 @@ def test_cancel_leaves_no_certificate(sample: Sample) -> None:
     assert certificates.stored_certificates() == []
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_run_pressed_meanwhile_goes_first(sample: Sample) -> None:
     queue = jobs.Jobs()
     work = job(sample, "tiny-llava", "tiny-eventgpt")
@@ -81,7 +81,7 @@ def verify(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int,
     return code, json.loads(out) if out else None, err
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_the_command_line_gives_a_certificate(
     capsys: pytest.CaptureFixture[str],
     root: Path,  # noqa: F811
@@ -105,7 +105,7 @@ def test_the_command_line_gives_a_certificate(
         assert json.loads(capsys.readouterr().out)[0]["verified"] == expected
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_failed_check_is_exit_code_1_and_text_says_so(
     capsys: pytest.CaptureFixture[str],
     root: Path,  # noqa: F811
@@ -118,7 +118,7 @@ def test_a_failed_check_is_exit_code_1_and_text_says_so(
     assert "FAIL Sampling settings" in out and "Sampling settings" in err
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_misuse_is_exit_code_2_and_others_go_on(
     capsys: pytest.CaptureFixture[str],
     root: Path,  # noqa: F811
@@ -146,7 +146,7 @@ def test_misuse_is_exit_code_2_and_others_go_on(
     assert {row["model"] for row in found["verdicts"]} == {"tiny-odd", "tiny-llava"}
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_certificate_that_cannot_be_kept_costs_no_verdict(
     capsys: pytest.CaptureFixture[str],
     root: Path,  # noqa: F811

@@ -191,7 +191,7 @@ def test_the_limit_of_this_process_counts(cards: dict[str, Any]) -> None:
     assert device.memories()[2].free == 0
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_the_queue_goes_on_after_a_run_without_memory(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:

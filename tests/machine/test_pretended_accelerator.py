@@ -11,10 +11,26 @@ import pytest
 from engine import settings
 
 
-@pytest.mark.slow
-def test_the_engine_answers_alike_on_a_pretended_accelerator() -> None:
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param("waiting and eventgpt or control", marks=pytest.mark.loads),
+        pytest.param("", marks=pytest.mark.slow),
+    ],
+)
+def test_the_engine_answers_alike_on_a_pretended_accelerator(chosen: str) -> None:
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    command = (sys.executable, "-m", "pytest", "-p", "no:xdist", "--tb=short", "tests/pretended")
+    command = (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:xdist",
+        "--tb=short",
+        "-k",
+        chosen,
+        "tests/pretended",
+    )
     done = subprocess.run(
         command,
         cwd=settings.PROJECT,

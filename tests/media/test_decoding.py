@@ -12,7 +12,7 @@ from engine.errors import MediaError
 from engine.media import decoding, video
 from tests.media import clips
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 
 @pytest.mark.parametrize(

@@ -417,7 +417,7 @@ def test_previews(tmp_path: Path) -> None:
     assert media.thumbnail(Sample("a", "s", mp4=broken(tmp_path / "b.mp4"))) is None
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_the_real_recordings() -> None:
     if not REAL.is_dir():
         pytest.skip("the real recordings are not on this machine")

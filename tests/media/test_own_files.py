@@ -15,7 +15,7 @@ from engine.types import Events, Sample
 from tests.conftest import picture
 from tests.media import clips
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 
 def saved(folder: Path, name: str, data: bytes) -> tuple[str, Path]:

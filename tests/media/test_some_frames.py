@@ -13,7 +13,7 @@ from engine.errors import MediaError
 from engine.media import decoding, video
 from tests.media import clips
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 KINDS = ("mp4", "matroska", "mpegts")
 CHOICES = [partial(video.choose, rule=rule) for rule in ("arange", "spread", "linspace")]

@@ -89,7 +89,7 @@ def test_frames_equal_those_of_a_plain_decoding(tmp_path: Path, count: int, rule
     assert all(not np.array_equal(a, b) for a, b in pairwise(everything))
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("name", ["drop", "road"])
 def test_real_clips_equal_a_plain_decoding(name: str) -> None:
     path = REAL / name / "000000.mp4"
@@ -154,7 +154,7 @@ def damaged(seed: int) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_damage_is_said_and_repaired_as_one_thread_does() -> None:
     """Threads that repair a picture from its neighbours may find these in another state."""
     repaired = 0
@@ -169,7 +169,7 @@ def test_damage_is_said_and_repaired_as_one_thread_does() -> None:
     assert repaired
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_what_is_decoded_whole_is_decoded_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several threads at times give another repair of a damaged picture, and no word of it."""
     threads = []

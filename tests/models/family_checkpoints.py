@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
@@ -26,8 +27,15 @@ from tests.models.family_rows import ROWS
 
 FAMILIES = tuple(ROWS)
 VIDEO = tuple(family for family, row in ROWS.items() if row.clip)
+# One of each kind: usual, grids, positions by windows, token types, masks, cross-attention.
+QUICK = ("llava", "qwen2_vl", "qwen2_5_vl", "gemma3", "idefics2", "mllama")
 NEED_TORCHVISION = ("mistral3", "lfm2_vl")  # even for pictures
 NO_SEAM = ("mllama", "blip-2", "instructblip", "git")  # their generate() takes no encoder outputs
+
+
+def each(families: Iterable[str]) -> list[Any]:
+    """Parameters of a test: it is slow for the families that are not QUICK."""
+    return [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in families]
 
 
 def build(family: str, folder: Path, dtype: str = "float32", row: Family | None = None) -> Path:

@@ -18,7 +18,7 @@ from engine.models import auto_processor
 from tests.models import family_checkpoints, family_parts
 from tests.models.test_family_checkpoints import READABLE, counts, info, pictures, prompt
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 Folder = Callable[[str], Path]
 # Their processors take no videos, so that transformers can build them without torchvision.
 PLAIN = (

@@ -23,7 +23,7 @@ from engine.pipeline.feature_cache import FeatureCache
 from engine.types import DecodeConfig, Features, Prepared, RunOptions, RunRequest, Sample
 from tests.conftest import make_sample
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 FAMILIES = ("eventgpt", "video_llava", "llava")
 SOURCES = ("tiny", "demo")

@@ -45,7 +45,7 @@ def test_the_text_types_are_those_of_transformers() -> None:
     assert len(wanted) > 100  # the mapping was found
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_seam_is_where_forward_takes_what_an_encoder_gave() -> None:
     for model_type in sorted(PICTURES):
         cls = model_class(model_type)

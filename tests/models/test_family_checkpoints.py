@@ -15,7 +15,7 @@ from engine.models import auto_processor, checkpoint_files
 from engine.types import Image, ModelInfo
 from tests.models import family_checkpoints
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 READABLE = tuple(
     family
     for family in family_checkpoints.FAMILIES
@@ -55,7 +55,7 @@ def generated(model: Any, inputs: dict[str, Any]) -> Any:
     )
 
 
-@pytest.mark.parametrize("family", family_checkpoints.FAMILIES)
+@pytest.mark.parametrize("family", family_checkpoints.each(family_checkpoints.FAMILIES))
 def test_a_checkpoint_is_complete(family: str, family_folder: Callable[[str], Path]) -> None:
     folder = family_folder(family)
     checkpoint_files.check_settings(folder, family)

@@ -29,7 +29,7 @@ from tests.conftest import make_sample
 from tests.models.conftest import entry_for, loaded
 from tests.verify.conftest import Notes
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cache_dir")]
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
 QUESTION = "What is it?"
 GREEDY = DecodeConfig(max_new_tokens=24)
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -20,7 +20,7 @@ from engine.models.adapter import Adapter
 from engine.types import Image
 from tests.media.test_events import drawn_as_published, growing
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 Kind = type[CLIPImageProcessorPil] | type[VideoLlavaImageProcessor]
 KINDS: tuple[Kind, ...] = (CLIPImageProcessorPil, VideoLlavaImageProcessor)

@@ -24,7 +24,7 @@ from tests.models.conftest import loaded
 from tests.models.test_pixels import SETTINGS, pictures
 from tests.verify.conftest import Notes
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cache_dir")]
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
 SIDE = {"height": tiny.SIZE, "width": tiny.SIZE}
 CROPPED = {"size": {"shortest_edge": 32}, "crop_size": SIDE, "do_center_crop": True}
 FORMS: dict[str, dict[str, Any]] = {

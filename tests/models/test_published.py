@@ -24,7 +24,7 @@ from tests import published_checkpoints
 from tests.conftest import make_sample, picture
 from tests.models.conftest import loaded
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cache_dir")]
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
 FORMS: list[tuple[str, Callable[[str], str], published_checkpoints.Form]] = [
     (family, layout, form)
     for family, layouts in published_checkpoints.LAYOUTS.items()

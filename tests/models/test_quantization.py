@@ -121,7 +121,7 @@ def test_only_the_language_model_is_quantized(
 SPREAD = ("qwen2_5_vl", "smolvlm", "video_llama_3", "lighton_ocr", "gemma4", "gemma3", "blip-2")
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("family", SPREAD)
 def test_the_towers_of_other_families_are_left_alone(
     family: str, family_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch

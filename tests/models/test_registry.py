@@ -80,7 +80,7 @@ def test_no_memory_is_said_with_figures(tiny_models: Path, monkeypatch: pytest.M
     assert "KiB for its weights" in reason and "1000 bytes are free on cpu" in reason
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_the_first_load_of_a_process_asks_the_accelerators_memory(tiny_models: Path) -> None:
     """Without torch, only the system's memory is known (device.memories)."""
     code = (

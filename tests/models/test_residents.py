@@ -20,7 +20,7 @@ from engine.models.checkpoint import ModelEntry
 from engine.types import Tower
 from tests.tiny import unload_all
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from engine.prompts import DEFAULT_QUESTION
 from tests import published_checkpoints, tiny
 from tests.models.conftest import entry_for, loaded
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cache_dir")]
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
 # What the released templates of LLaVA-1.5 and Video-LLaVA do: pictures first, then the text.
 RELEASED = (
     "{% for message in messages %}{{ message['role'].upper() + ': ' }}"

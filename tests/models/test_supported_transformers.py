@@ -222,8 +222,8 @@ def test_another_familys_name_is_refused_only_where_it_is_wrong(folder: Path) ->
     assert registry.unavailable(entry(folder, name="video-llava-any")) is None
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", family_checkpoints.FAMILIES)
+@pytest.mark.loads
+@pytest.mark.parametrize("family", family_checkpoints.each(family_checkpoints.FAMILIES))
 def test_every_small_checkpoint_is_accepted_and_described(
     family: str, family_folder: Callable[[str], Path]
 ) -> None:

@@ -19,7 +19,7 @@ from tests.models import family_checkpoints, published_folders
 from tests.models.conftest import entry_for, loaded
 from tests.models.test_supported import RELEASED, TEXT_ONLY, folder, place  # noqa: F401
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cache_dir")]
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
 DEMO = Path("engine/demo/checkpoints/qwen2_5_vl")
 # What transformers adds to Jinja, and its settings.
 DIALECT = """

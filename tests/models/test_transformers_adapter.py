@@ -31,7 +31,7 @@ from engine.types import (
 )
 from tests.conftest import shaped_sample
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 QUESTION, LONGER = "What is it?", "What is on the left of the road, and is it dark or light there?"
 GREEDY = DecodeConfig(max_new_tokens=12, min_new_tokens=12)
 Load = Callable[..., TransformersAdapter]

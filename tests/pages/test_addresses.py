@@ -21,7 +21,7 @@ from tests.pages.conftest import ROOT, Open
 from tests.pages.test_benchmark import Holding
 from ui.widgets import dataset_picker
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 NUMBER = 40
 HIDDEN = "hidden_sequence"
 

@@ -20,6 +20,7 @@ from engine.storage.plan import Plan
 from engine.types import DecodeConfig
 from tests.benchmark.cluster.pools import HerePool, one_thread
 from tests.pages.conftest import Open
+from tests.pages.reading import texts
 from ui.widgets import dataset_picker
 
 __all__ = ["one_thread"]
@@ -59,10 +60,6 @@ def _nothing_left_at_work() -> Iterator[None]:
     for job in live:
         job.cancel()
         wait(job)
-
-
-def texts(at: AppTest) -> str:
-    return "\n".join(element.value for element in at.text)
 
 
 def bar(at: AppTest) -> str:

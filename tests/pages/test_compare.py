@@ -34,6 +34,7 @@ from engine.types import DecodeConfig, Doing, RunOptions, RunRequest, Sample
 from tests.conftest import picture
 from tests.media import clips
 from tests.pages.conftest import Open
+from tests.pages.reading import badges
 from ui.compare import shown_inputs
 from ui.widgets import dataset_picker, followed_runs, preparation, uploads
 
@@ -53,10 +54,6 @@ def html(at: AppTest) -> str:
     """The page's own HTML, without styles."""
     bodies = [element.proto.body for element in at.get("html")]
     return "".join(body for body in bodies if not body.startswith("<style>"))
-
-
-def badges(at: AppTest) -> str:
-    return " ".join(element.value for element in at.markdown if "badge[" in element.value)
 
 
 def figures(at: AppTest) -> list[str]:
@@ -382,7 +379,7 @@ def test_own_files_without_a_file_say_what_to_do(app: Open) -> None:
     assert any("64 MB" in words for words in captions(at))
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize(("kind", "codec"), [("gif", "gif"), ("mov", "mpeg4"), ("webm", "libvpx")])
 def test_own_clips_of_other_kinds_are_previewed_and_can_be_asked(
     app: Open, kind: str, codec: str
@@ -653,7 +650,7 @@ def cancel_in(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "load", loaded)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("phase", PHASES)
 def test_cancel_in_every_phase_leaves_a_page_that_can_run(
     app: Open, monkeypatch: pytest.MonkeyPatch, phase: str
@@ -755,7 +752,7 @@ def test_a_link_with_too_many_repeats_runs_the_offered_number(app: Open) -> None
     assert len(results(at)) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_cancel_stops_all_repeats(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     at = app(repeat="10", **SHORT)
     with monkeypatch.context() as patch:

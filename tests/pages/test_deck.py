@@ -17,7 +17,7 @@ from tests import fabricate
 from tests.pages.conftest import Open
 from ui.results import deck_view
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 PAGE = "pages/results.py"
 Deck = Callable[..., AppTest]
 ANSWERS = {

@@ -26,7 +26,7 @@ from tests.pages.conftest import Open
 from tests.pages.test_compare import html, press_run, results, texts
 from ui.compare import explain_panel, explanation_view
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 SHORT = {"tokens": "5", "cache": "Off", "models": "Tiny llava"}
 GREY = (np.full((24, 32, 3), 128, np.uint8),)
 EVIL = "A car. <b>bold</b> **not bold** [x](http://example.com) $x$ :red[no]\n# Head"

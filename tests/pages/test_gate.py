@@ -12,7 +12,8 @@ from engine.storage import run_details
 from engine.storage.run_store import Run
 from tests import fabricate
 from tests.pages.conftest import Open
-from tests.pages.test_results import PAGE, html, texts
+from tests.pages.reading import html, texts
+from tests.pages.test_results import PAGE
 from tests.ui.results.test_gate_view import rows
 
 GATE = "Compare with baseline"

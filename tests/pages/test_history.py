@@ -16,11 +16,11 @@ from engine.storage import plan_words, run_store
 from engine.types import RunResult
 from tests.conftest import picture
 from tests.pages.conftest import Open
+from tests.pages.reading import html
 from tests.pages.test_compare import press_run, results, texts
-from tests.pages.test_results import html
 from ui.compare import history
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 SHORT = {"tokens": "5", "cache": "Off"}
 
 

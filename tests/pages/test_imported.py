@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from engine import settings
 from engine.published.read import imported_sets
 from tests import fabricate
 from tests.pages.conftest import Open
+from tests.pages.reading import html, texts
 from tests.published.read import synthetic as made
 from ui.published import adding
 
@@ -20,16 +20,8 @@ JSON = "application/json"
 SIGN = "<img src=x onerror=alert(1)> **bold** [x](http://e)"
 
 
-def texts(at: AppTest) -> str:
-    return "\n".join(element.value for element in at.text)
-
-
 def markup(at: AppTest) -> str:
     return "\n".join(element.proto.body for element in at.get("html"))
-
-
-def html(at: AppTest) -> str:
-    return unescape(markup(at))
 
 
 def drop(at: AppTest, *files: tuple[str, bytes]) -> AppTest:
@@ -372,7 +364,7 @@ def test_the_published_files_are_read_from_their_folder(app: Open, recorded_root
         assert not at.exception, name
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_odd_files_cost_only_themselves(app: Open) -> None:
     """Values that no script writes, and the flat form of H, in every view of the page."""
     odd = made.metrics()

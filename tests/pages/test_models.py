@@ -20,6 +20,7 @@ from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
 from engine.verify import certificates
 from tests.models import published_folders
 from tests.pages.conftest import Open
+from tests.pages.reading import html, texts
 from tests.tiny import unload_all
 from tests.ui.verify.made import PLACE, certificate
 from ui.models import model_actions
@@ -45,14 +46,6 @@ def opened(app: Open) -> AppTest:
 
 def marks(at: AppTest) -> str:
     return " ".join(element.value for element in at.markdown)
-
-
-def html(at: AppTest) -> str:
-    return " ".join(element.proto.body for element in at.get("html"))
-
-
-def texts(at: AppTest) -> str:
-    return "\n".join(element.value for element in at.text)
 
 
 def keys(at: AppTest) -> set[str]:
@@ -223,7 +216,7 @@ def test_a_model_of_transformers_says_what_is_known_before_loading(
     assert marks(at).count("ready to load") == 2 and "not installed" not in marks(at)
     assert html(at).count("<dt>Visual tokens</dt><dd>known after loading") == 2
     assert html(at).count("assumed for pictures") == 2
-    assert html(at).count("hooked mode only: transformers&#x27; mllama") == 1
+    assert html(at).count("hooked mode only: transformers' mllama") == 1
 
 
 def test_a_model_too_large_shows_its_card_and_no_load(

@@ -7,7 +7,6 @@ import os
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -24,6 +23,7 @@ from engine.storage.run_store import Run
 from engine.types import DecodeConfig
 from tests import fabricate
 from tests.pages.conftest import Open
+from tests.pages.reading import captions, html, texts
 
 PAGE = "pages/results.py"
 Make = Callable[..., Run]
@@ -37,18 +37,6 @@ def make(app: Open) -> Make:
         return fabricate.run(settings.load().runs_dir / name, rows, finished)
 
     return made
-
-
-def texts(at: AppTest) -> str:
-    return "\n".join(element.value for element in at.text)
-
-
-def captions(at: AppTest) -> str:
-    return "\n".join(element.value for element in at.caption)
-
-
-def html(at: AppTest) -> str:
-    return unescape("\n".join(element.proto.body for element in at.get("html")))
 
 
 def view(at: AppTest, name: str) -> AppTest:

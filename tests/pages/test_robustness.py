@@ -27,7 +27,7 @@ from tests.pages.test_benchmark import (
 from ui.results import run_list
 
 __all__ = ["_nothing_left_at_work", "held"]
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 BENCHMARK, RESULTS = "pages/benchmark.py", "pages/results.py"
 EVENTS = {**TWO, "models": ["Tiny eventgpt"]}
 

@@ -11,6 +11,7 @@ from engine.errors import MediaError
 from engine.types import Sample
 from engine.viewing import event_times, playing, seen_times
 from tests.pages.conftest import Open
+from tests.pages.reading import texts
 from ui.compare import recording_view
 
 
@@ -21,10 +22,6 @@ def markup(at: AppTest) -> str:
 
 def captions(at: AppTest) -> list[str]:
     return [element.value for element in at.caption]
-
-
-def texts(at: AppTest) -> str:
-    return "\n".join(element.value for element in at.text)
 
 
 def windows(at: AppTest) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from engine.verify import certificates, coverage
 from engine.verify.verdict import CHECKS, ONCE, VerifyRequest
 from tests.conftest import make_sample
 from tests.pages.conftest import Open
+from tests.pages.reading import captions, html, texts
 from tests.ui.verify.made import A, certificate, verdicts
 from ui.charts import verify_charts
 from ui.verify import evidence
@@ -42,18 +42,6 @@ def job(at: AppTest) -> VerifyJob:
     found = queue.manager().get(at.session_state["verify_job"][0])
     assert isinstance(found, VerifyJob)
     return found
-
-
-def texts(at: AppTest) -> str:
-    return "\n".join(element.value for element in at.text)
-
-
-def html(at: AppTest) -> str:
-    return unescape("\n".join(element.proto.body for element in at.get("html")))
-
-
-def captions(at: AppTest) -> str:
-    return "\n".join(element.value for element in at.caption)
 
 
 def row(at: AppTest, model: str, check: str) -> AppTest:

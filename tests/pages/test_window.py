@@ -14,9 +14,10 @@ from engine.media.dataset import Dataset
 from engine.media_options import Split, Window, perturbations
 from engine.viewing import event_times
 from tests.pages.conftest import Open
-from tests.pages.test_compare import badges, press_run, results, texts
+from tests.pages.reading import badges
+from tests.pages.test_compare import press_run, results, texts
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 SHORT = {"tokens": "5", "models": "Tiny eventgpt"}
 LINK = {"part": "10ms+40ms", "split": "Equal times", "split_parts": "3", "perturb": "drop:0.3"}
 

@@ -24,7 +24,11 @@ QUESTIONS = ("Why?", "What are the key elements in this scene?", "Is it there, o
 
 
 @pytest.fixture(
-    params=["tiny-eventgpt", "tiny-llava", pytest.param("tiny-video_llava", marks=pytest.mark.slow)]
+    params=[
+        "tiny-eventgpt",
+        "tiny-llava",
+        pytest.param("tiny-video_llava", marks=pytest.mark.loads),
+    ]
 )
 def adapter(request: pytest.FixtureRequest, tiny_models: Path) -> Adapter:
     return registry.load(registry.entry(request.param))
@@ -90,7 +94,7 @@ def test_answers_are_those_of_single_runs(
     assert given == {(3, *max(alone)[1:])}  # padded to the longest prompt
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("family", ["eventgpt", "video_llava", "llava"])
 def test_the_demo_checkpoints_answer_alike(
     family: str, tiny_folder: Path, cache_dir: Path, samples: list[Sample]

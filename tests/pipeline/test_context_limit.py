@@ -23,7 +23,7 @@ from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from engine.verify.answer_paths import Subject
 from engine.verify.verdict import VerifyRequest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 ROOM, ASKED = 9, 300
 QUESTION, LONGER = "Why?", "Why??"

@@ -20,7 +20,7 @@ from engine.pipeline.draft_loop import DraftedAnswer, ModelDrafter, PromptLookup
 from engine.pipeline.drafts import Cycle
 from engine.types import DecodeConfig
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 VOCABULARY, HIDDEN, EOS = 17, 16, 2
 CONFIGS = (

@@ -86,7 +86,7 @@ def test_they_are_those_of_the_models_own_forward(
     assert found != pytest.approx(other, abs=1e-2)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("family", ["qwen2_vl", "paligemma", "gemma3", "mllama", "blip-2", "git"])
 def test_any_model_of_transformers(
     family: str,

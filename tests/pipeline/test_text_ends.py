@@ -61,7 +61,7 @@ def test_a_tokenizer_that_changes_earlier_text_loses_no_character() -> None:
     assert shown("don't go", text_ends(cleaned, [0, 1, 2])) == ["do", "n't", " go"]
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("name", ["eventgpt-demo", "video-llava-demo", "qwen2.5-vl-demo"])
 def test_the_shipped_tokenizers_give_what_the_whole_prefix_gives(
     name: str, cache_dir: Path

@@ -282,7 +282,7 @@ def test_a_bad_file_of_a_folder_costs_a_report_nothing(
     assert "bad.json is not JSON" in out.replace("\\", "") and "bad.json is not JSON" in err
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_nothing_heavy_is_imported(folder: Path) -> None:
     """Neither torch nor pandas for an import with audit and acceptance, or for a report."""
     arguments = [str(folder), str(folder.parent / "r.html")]

@@ -15,7 +15,7 @@ from engine.report.report_figures import Findings
 from engine.storage import run_store
 from tests import fabricate
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 
 def text(tmp_path: Path, rows: list[dict[str, Any]], **more: Any) -> str:

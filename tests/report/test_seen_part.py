@@ -63,7 +63,7 @@ def test_a_dataset_that_has_changed_is_a_sentence(tmp_path: Path) -> None:
     assert not any(isinstance(block, ChartBlock) for block in blocks)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_the_html_report_has_them_and_asks_for_nothing(tmp_path: Path) -> None:
     run = recorded(tmp_path)
     found = read("".join(export.write([run], "html")))

@@ -120,7 +120,7 @@ def _votes_of_one_session(folder: Path, seed: int) -> None:
         marks.put_vote(folder, vote(f"s{number}", visit=seed))
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_two_sessions_at_once_lose_no_vote(tmp_path: Path) -> None:
     folder = fabricate.run(tmp_path / "run", []).folder
     context = multiprocessing.get_context("spawn")

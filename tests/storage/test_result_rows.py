@@ -136,7 +136,7 @@ print("seen everywhere")
 """
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_fifth_stage_is_seen_everywhere(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FIFTH, str(tmp_path / "run")],

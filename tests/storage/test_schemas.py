@@ -102,7 +102,7 @@ def made(folder: Path, rows: Sequence[Any]) -> Run:
     return run_store.read(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize(
     "base", [fabricate.row(), fabricate.batch(["s0", "s1"])[0]], ids=["alone", "batch"]
 )
@@ -146,7 +146,7 @@ def mutated(value: Any, draw: random.Random, share: float) -> Any:
     return [mutated(one, draw, share) for one in value] if isinstance(value, list) else value
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_changed_at_random_end_nothing(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
@@ -171,7 +171,7 @@ def headers() -> Iterator[tuple[str, Callable[[dict[str, Any]], None]]]:
                 )
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_header_with_an_odd_value_is_read_or_refused_in_a_sentence(tmp_path: Path) -> None:
     fabricate.run(tmp_path / "run", [])
     path = tmp_path / "run" / HEADER

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,12 +47,17 @@ Verify = Callable[..., dict[str, Verdict]]
 def verify(
     tiny_models: Path, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Verify]:
-    """check -> verdict of one tiny model; what a test has done to the model goes with it."""
+    """check -> verdict of one tiny model; `only`: these checks alone.  What a test has done to the
+    model goes with it."""
     monkeypatch.setattr(runner, "PAIRS", stage_times.FEW)
 
-    def verified(family: str, runs: int = 1) -> dict[str, Verdict]:
+    def verified(
+        family: str, runs: int = 1, only: frozenset[str] = frozenset()
+    ) -> dict[str, Verdict]:
         if family not in FAMILIES:
             _add(family, tmp_path, monkeypatch)
+        if only:
+            monkeypatch.setattr(runner, "STEPS", steps_for(only))
         request = VerifyRequest((f"tiny-{family}",), (sample,), max_new_tokens=8, runs=runs)
         (examined,) = runner.verify(request, Notes())
         return {verdict.check: verdict for verdict in examined.verdicts}
@@ -59,6 +65,15 @@ def verify(
     yield verified
     for entry in registry.resident():
         registry.unload(entry)
+
+
+def steps_for(wanted: frozenset[str]) -> dict[str, Any]:
+    """The steps that judge these checks; all for a fault that ends or outlasts a step."""
+    if wanted & {"answer", "left_as_found"}:
+        return runner.STEPS
+    more = {"encoded_once"} if wanted & {"clock", "accounted", "stage3", "figures"} else set()
+    more |= {"left_as_found"} if "observer" in wanted else set()
+    return {name: step for name, step in runner.STEPS.items() if name in wanted | more}
 
 
 def _add(family: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,11 +29,11 @@ from engine.verify.checks import AnswerComparison
 from engine.verify.verdict import CHECKS, Verdict, VerifyRequest
 from tests.conftest import shaped_sample
 from tests.models import family_checkpoints
-from tests.models.family_checkpoints import FAMILIES, NEED_TORCHVISION
+from tests.models.family_checkpoints import FAMILIES, NEED_TORCHVISION, each
 from tests.verify.conftest import Notes
 from tests.verify.test_faults import UNSTEADY
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 PICTURES, TOKENS = 3, 12
 SEAM = tuple(one for one in FAMILIES if one not in families.HOOKED_ONLY)
 NO_SEAM = tuple(one for one in FAMILIES if one not in SEAM)
@@ -122,7 +122,7 @@ def test_there_are_as_many_families_as_were_measured() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", each(FAMILIES))
 def test_every_way_answers_as_plain(
     family: str, dtype: str, models: Models, tmp_path: Path
 ) -> None:
@@ -140,7 +140,7 @@ def test_every_way_answers_as_plain(
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", each(FAMILIES))
 def test_every_way_answers_as_the_model_without_the_adapter(
     family: str, models: Models, tmp_path: Path
 ) -> None:
@@ -162,7 +162,7 @@ def test_every_way_answers_as_the_model_without_the_adapter(
 
 
 @pytest.mark.parametrize("kind", ["image", "events", "video"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", each(FAMILIES))
 def test_wide_and_tall_pictures_pass_the_check_of_shapes(
     family: str, kind: str, models: Models, tmp_path: Path
 ) -> None:
@@ -173,7 +173,7 @@ def test_wide_and_tall_pictures_pass_the_check_of_shapes(
         assert found.outcome == "passed", found.sentence
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", each(FAMILIES))
 def test_the_ways_are_those_that_the_table_names(
     family: str, models: Models, tmp_path: Path
 ) -> None:
@@ -190,7 +190,7 @@ def test_the_ways_are_those_that_the_table_names(
         assert {"compiled", "batch", "draft"} <= set(refuses)
 
 
-@pytest.mark.parametrize("family", sorted(OWN.keys() & set(FAMILIES)))
+@pytest.mark.parametrize("family", each(sorted(OWN.keys() & set(FAMILIES))))
 def test_families_with_an_adapter_of_their_own_run_through_the_generic_one_too(
     family: str, models: Models, tmp_path: Path
 ) -> None:
@@ -205,7 +205,7 @@ def test_families_with_an_adapter_of_their_own_run_through_the_generic_one_too(
             assert a.plain.ids == answer.ids
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", each(FAMILIES))
 def test_other_pictures_give_other_logits(family: str, models: Models, tmp_path: Path) -> None:
     """The control: an answer that does not depend on the pictures would be equal in every way."""
     with asked(models(family), tmp_path) as a:
@@ -215,7 +215,7 @@ def test_other_pictures_give_other_logits(family: str, models: Models, tmp_path:
         assert moved.result in ("DRIFT", "MISMATCH"), moved.sentence
 
 
-@pytest.mark.parametrize("family", SEAM)
+@pytest.mark.parametrize("family", each(SEAM))
 def test_features_set_to_zero_give_other_logits(
     family: str, models: Models, tmp_path: Path
 ) -> None:
@@ -230,7 +230,7 @@ def test_features_set_to_zero_give_other_logits(
         assert float((seen - unseen).abs().max()) > 20 * a.rounding
 
 
-@pytest.mark.parametrize("family", SEAM)
+@pytest.mark.parametrize("family", each(SEAM))
 def test_forced_tokens_have_the_models_own_log_probabilities(
     family: str, models: Models, tmp_path: Path
 ) -> None:
@@ -250,7 +250,7 @@ def test_a_family_without_a_seam_cannot_be_explained(models: Models, tmp_path: P
         explain.explain(registry.load(registry.entry(name)), ExplainRequest(run, "a car"))
 
 
-@pytest.mark.parametrize("family", SEAM)
+@pytest.mark.parametrize("family", each(SEAM))
 def test_features_are_encoded_once_and_then_read(
     family: str, models: Models, tmp_path: Path
 ) -> None:

@@ -31,7 +31,7 @@ def request(*samples: Sample, models: tuple[str, ...] = ("tiny-llava",)) -> Veri
     return VerifyRequest(models, samples, max_new_tokens=8, runs=1)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_what_cannot_run_is_a_row_and_the_others_go_on(sample: Sample, tmp_path: Path) -> None:
     blind = replace(make_sample(tmp_path, 7), missing={"image": "It has no picture: add one."})
     blind = replace(blind, frames=(), images=())
@@ -47,7 +47,7 @@ def test_what_cannot_run_is_a_row_and_the_others_go_on(sample: Sample, tmp_path:
     assert notes.steps.count("gave way") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_what_a_verification_plants_is_seen_by_nobody_else(sample: Sample) -> None:
     """A page loads the same sample in another thread, over 200 times, while checks show noise."""
     own, clock = media.load(sample, "image").digest, timing.synchronizer
@@ -69,7 +69,7 @@ def test_what_a_verification_plants_is_seen_by_nobody_else(sample: Sample) -> No
     assert set(seen) == {(own, clock)} and len(seen) >= 200
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_question_with_choices_is_verified_as_any_other(sample: Sample) -> None:
     wanted = request(replace(sample, question="Which?", choices=("one", "two")))
     (found,) = runner.verify(replace(wanted, prompt="Which?"), Notes())
@@ -77,7 +77,7 @@ def test_a_question_with_choices_is_verified_as_any_other(sample: Sample) -> Non
     assert counted and all(v.passed for v in counted)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_model_that_raises_is_a_row_that_says_where(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +92,7 @@ def test_a_model_that_raises_is_a_row_that_says_where(
     assert len(other.verdicts) > 10
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize(("layer", "rows"), [([-2], "unresolved"), (-4, "passed")])
 def test_the_visual_rows_of_another_layer_of_the_tower(
     layer: object,
@@ -121,7 +121,7 @@ def test_the_visual_rows_of_another_layer_of_the_tower(
     registry.unload(registry.entry("other"))
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_a_neighbour_that_is_broken_costs_the_good_one_nothing(
     sample: Sample, tmp_path: Path
 ) -> None:
@@ -154,7 +154,7 @@ def test_cancel_stops_between_two_steps(sample: Sample) -> None:
     assert {verdict.check for verdict in notes.verdicts} >= {"equal_hooked", "encoded_once"}
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_the_users_cache_and_generator_are_left_alone(sample: Sample) -> None:
     before = torch.get_rng_state()
     runner.verify(request(sample), Notes())
@@ -162,7 +162,7 @@ def test_the_users_cache_and_generator_are_left_alone(sample: Sample) -> None:
     assert not settings.load().features_dir.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_raw_events_are_changed_one_by_one(
     real_root: Path, cache_dir: Path, tiny_models: Path
 ) -> None:
@@ -192,7 +192,7 @@ def test_rounding_is_measured_on_plain_and_is_small_in_float32(
     assert 0 < noise < 1e-3
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_bfloat16_is_exact_or_tied(
     sample: Sample, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

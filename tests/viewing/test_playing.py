@@ -13,7 +13,7 @@ from engine.types import Sample
 from engine.viewing import playing
 from tests.media import clips
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 
 def clip(path: Path, data: bytes) -> Sample:

@@ -21,7 +21,7 @@ from tests.media import clips
 from tests.media.test_events import saved
 
 ALL: tuple[MediaKind, ...] = ("events", "video", "image")
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 
 def row(found: SeenTimeline, kind: MediaKind) -> SeenRow:

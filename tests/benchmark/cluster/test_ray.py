@@ -38,7 +38,7 @@ from tests.benchmark.cluster.test_run_session import notes, rows, tokens, whole
 ROOT = Path(__file__).resolve().parents[3]
 MODELS = ("tiny-llava", "tiny-eventgpt")
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.loads,
     pytest.mark.skipif(
         importlib.util.find_spec("ray") is None,
         reason="Ray is not installed (requirements-ray.txt)",

@@ -28,7 +28,7 @@ from tests import fabricate, recordings
 from tests.benchmark.cluster.pools import HerePool, Killed, one_thread
 from tests.tiny import unload_all
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 
 __all__ = ["one_thread"]
 MODELS = ("tiny-llava", "tiny-eventgpt")

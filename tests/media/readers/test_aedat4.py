@@ -112,7 +112,7 @@ def test_headers_that_are_refused(tmp_path: Path, old: bytes, new: bytes, reason
         read(path)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_damaged_bytes_never_give_other_events_silently(tmp_path: Path) -> None:
     """Bytes of the header and of the table are changed, one at a time."""
     path = written(tmp_path, "aedat4", EVENTS[:5000])

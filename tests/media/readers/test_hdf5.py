@@ -355,7 +355,7 @@ def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "run `pip install -r requirements-events.txt`" in refusal(path)
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_damage_is_one_sentence_or_other_events(tmp_path: Path, true: Table) -> None:
     path = dsec(tmp_path / "a.h5", true)
     data = path.read_bytes()

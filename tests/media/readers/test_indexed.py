@@ -127,7 +127,7 @@ def test_rates_add_up(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert np.abs(about - exact).max() < 250  # of 1,000, with a few blocks only
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_file_that_is_cut_short_is_refused_or_noted(form: str, tmp_path: Path) -> None:
     some = SECOND[: 9_000 if form.startswith("aedat4") else 300]

@@ -18,7 +18,7 @@ from engine.models import registry
 from engine.pipeline import single_run
 from engine.types import MediaOptions, RunOptions, RunRequest, Sample
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 pytest.importorskip("faery", reason="faery writes most of the formats")
 
 

@@ -98,7 +98,7 @@ def test_the_flat_form_of_h() -> None:
     check(made.to_bytes(made.metrics()))
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_every_published_file() -> None:
     if not RECORDED.is_dir():
         pytest.skip("the published result files (../shared/data/recorded) are not on this machine")

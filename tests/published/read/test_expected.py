@@ -65,7 +65,7 @@ def test_groups_counts_and_units(files: dict[str, ResultFile], expected: dict[st
     assert files["expected.json"].status == "unknown"
 
 
-@pytest.mark.slow
+@pytest.mark.loads
 def test_every_figure(files: dict[str, ResultFile], expected: dict[str, Any]) -> None:
     """No figure of the script is left out, and none is off by more than its fourth digit."""
     compared = 0

@@ -236,7 +236,7 @@ def test_values_that_cannot_be_used_are_left_out_and_named() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(one, marks=pytest.mark.slow) if one in LARGE else one for one in SHAPES],
+    [pytest.param(one, marks=pytest.mark.loads) if one in LARGE else one for one in SHAPES],
 )
 def test_odd_values_never_stop_a_file(name: str) -> None:
     """Every third value of the first rows, one at a time, replaced by something else."""

@@ -15,7 +15,7 @@ from engine.types import Stop
 from tests.ui.answers import SAMPLE, result
 from ui.compare import agreement_view
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.loads
 TRUTH = {"curve": "left", "lead vehicle": "car"}
 CAR = "The road curves to the left. There is a car ahead."
 NONE = "The road curves to the left. There is no vehicle ahead."
