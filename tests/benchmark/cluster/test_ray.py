@@ -205,6 +205,7 @@ def hiding(folder: Path, *paths: Path) -> dict[str, str]:
     return {"PYTHONPATH": path, "HIDDEN": os.pathsep.join(map(str, paths))}
 
 
+@pytest.mark.slow
 def test_a_node_that_lacks_samples_and_cannot_load_a_model(
     cluster: Cluster, root: Path, tiny_folder: Path, tmp_path: Path
 ) -> None:
@@ -223,6 +224,7 @@ def test_a_node_that_lacks_samples_and_cannot_load_a_model(
     assert min(by_node.values(), key=len) <= {("tiny-llava", "id-0"), ("tiny-llava", "id-1")}
 
 
+@pytest.mark.slow
 def test_a_node_without_the_dataset_is_left_out(
     cluster: Cluster, root: Path, tmp_path: Path
 ) -> None:
@@ -235,6 +237,7 @@ def test_a_node_without_the_dataset_is_left_out(
     assert f"The dataset {root} is not on Node " in notes(run)
 
 
+@pytest.mark.slow
 def test_a_node_that_joins_later_takes_its_share(
     cluster: Cluster, root: Path, tmp_path: Path
 ) -> None:
@@ -248,6 +251,7 @@ def test_a_node_that_joins_later_takes_its_share(
     assert first["shares"] == [] and {"device"} <= set(rows(run)[-1]["where"]["shares"])
 
 
+@pytest.mark.slow
 def test_a_node_with_another_checkpoint_is_refused_by_its_digest(
     cluster: Cluster, root: Path, tiny_folder: Path, tmp_path: Path
 ) -> None:
@@ -263,6 +267,7 @@ def test_a_node_with_another_checkpoint_is_refused_by_its_digest(
     assert not rows(run_store.read(tmp_path / "run"))
 
 
+@pytest.mark.slow
 def test_more_workers_than_devices(
     cluster: Cluster, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
