@@ -61,7 +61,7 @@ RUN_ID = re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{6}\b")
 DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\+\d\d:\d\d|Z)?")
 MARKUP = re.compile(r"<(style|script|svg)\b.*?</\1>|<[^>]*>", re.DOTALL)  # HTML keeps its text
 TIMED = re.compile(  # in text: figures with a decimal point, percentages, times, sizes
-    r"[-+]?\d[\d,]*\.\d+(?![\d.])"
+    r"[-+]?\d[\d,]*\.\d+(?![\d.])|(?<=tok/s )[\d,]+"
     r"|[-+]?\d[\d,]*(?= ?(ms|us|s|min|%|MB|GB|kB|tok/s|pairs)\b| to [-+]?\d[\d,.]* (ms|us|%))"
 )
 
