@@ -121,6 +121,8 @@ def test_a_long_recording_has_a_chart_of_its_events_and_is_counted_once(
     assert slider.value == (500, 750)
     slider.set_value((1000.0, 1200.0)).run()
     assert at.text_input(key="compare_part").value == "1s+200ms" and "1s+200ms" in charts(at)[0]
+    at.slider(key="compare_rates_ends").set_value((2000.0, 2000.0)).run()  # both at the end
+    assert at.text_input(key="compare_part").value == "1.998s+2ms"
     at.slider(key="compare_rates_ends").set_value((0.0, 2000.0)).run()
     assert at.text_input(key="compare_part").value == "" and "no window" in charts(at)[0]
     at.text_input(key="compare_part").set_value("500ms+250ms").run()

@@ -105,8 +105,9 @@ def _moved(rates: EventRates, own: Window | None) -> None:
     """The slider's ends become the text of the field; at both ends of a recording that has no
     window of its `own` it is empty."""
     begin, end = (round(value * rates.unit[1]) for value in st.session_state[ENDS])
-    part = Window(begin, max(end - begin, step_us(rates.duration_us)))
-    whole = own is None and (begin, end) == (0, rates.duration_us + 1)
+    last, step = rates.duration_us + 1, step_us(rates.duration_us)
+    part = Window(min(begin, last - step), max(end - begin, step))
+    whole = own is None and (begin, end) == (0, last)
     st.session_state[link_of("compare", "window")] = "" if whole else str(part)
 
 

@@ -30,9 +30,10 @@ ACCEPTANCE = (
     "share over drafts and targets of different clips; a match within or below its range says "
     "nothing about the image. Prefix: equal ids from the start. W: the share of the first g ids "
     "that would be accepted. A cycle gives 1 + g W tokens and costs c g + 1 target tokens, where c "
-    "is the draft's time per token divided by the target's, each over all N tokens. The ceiling is "
-    "the speed-up if every id were accepted. Below 1x, drafting is slower than the target alone. "
-    "Intervals are over whole clips (jackknife, at least six clips)."
+    "is the draft's time per token divided by the target's, each over all N tokens (of own runs "
+    "over the N - 1 steps after the first). The ceiling is the speed-up if every id were accepted. "
+    "Below 1x, drafting is slower than the target alone. Intervals are over whole clips, or the "
+    "sequences of own runs (jackknife, at least six)."
 )
 PARTS = (
     "Milliseconds that EventGPT saves per sample in each part (a negative number: it takes "
