@@ -228,8 +228,7 @@ def _rank_sums(doubled: tuple[int, ...]) -> Floats:
 
 def centre(values: Floats) -> float:
     """Hodges and Lehmann's estimate: where the signed-rank sums are equal."""
-    means = _walsh(values)
-    return float(means[(len(means) - 1) // 2])
+    return float(np.median(_walsh(values)))
 
 
 def interval(values: Floats, tail: float) -> tuple[float, float]:

@@ -147,9 +147,14 @@ def test_the_interval_holds_what_the_tests_do_not_reject() -> None:
     values = np.random.default_rng(1).normal(0.2, 0.1, size=20)
     low, high = interval(values, 0.025)
     assert low < centre(values) < high
+    assert centre(-values) == pytest.approx(-centre(values))
     assert above(values - (low - 1e-4)) <= 0.025 < above(values - (low + 1e-4))
     assert below(values - (high + 1e-4)) <= 0.025 < below(values - (high - 1e-4))
     assert interval(np.ones(9), 0.025) == (1.0, 1.0)
+
+
+def test_the_centre_of_an_even_number_of_pairs_is_between_the_middle_two() -> None:
+    assert centre(np.array([0.0, 1.0, 4.0])) == 1.5  # of 0, 0.5, 1, 2, 2.5, 4
 
 
 def test_too_few_values_give_their_range() -> None:
