@@ -37,8 +37,11 @@ def _parts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     """The text that each id adds; "" while a character is unfinished.  [] if the tokenizer changes
     earlier text, or is none of the library tokenizers."""
     stream = DecodeStream(skip_special_tokens=True)
+    fast = getattr(tokenizer, "backend_tokenizer", None)
+    if fast is None:
+        return []
     try:
-        return [stream.step(tokenizer.backend_tokenizer, one) or "" for one in ids]
+        return [stream.step(fast, one) or "" for one in ids]
     except Exception:  # noqa: BLE001 - the library raises no other class
         return []
 

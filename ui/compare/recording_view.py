@@ -93,8 +93,10 @@ def _rate_chart(sample: Sample, rates: EventRates, options: MediaOptions) -> Non
     st.altair_chart(charts.event_rates(rates, window), width="stretch", alt=alt)
     unit, length = rates.unit
     last = rates.duration_us + 1
-    ends = (window.start_us, window.end_us) if window else (0, last)
-    st.session_state[ENDS] = tuple(min(end, last) / length for end in ends)
+    ends = [min(end, last) for end in ((window.start_us, window.end_us) if window else (0, last))]
+    # Set only if the window changed elsewhere: setting takes back keys pressed meanwhile.
+    if [round(end * length) for end in st.session_state.get(ENDS, ())] != ends:
+        st.session_state[ENDS] = tuple(end / length for end in ends)
     title = f"Part that is drawn as event images ({unit})"
     step = step_us(rates.duration_us) / length
     st.slider(title, 0.0, last / length, step=step, format="plain", key=ENDS,
