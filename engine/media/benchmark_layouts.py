@@ -1,7 +1,7 @@
 """Benchmarks of event recordings, in the layouts in which they are published.
 
-A layout is one line in LAYOUTS: where its lists are, what a record calls each thing, how it is
-asked, and where the recordings lie.
+Each has a reader, which finds its lists and recordings, and a Layout: what a record calls each
+thing, how it is asked, and where its recording lies.
 
 EvQA (hylz/EvQA on Hugging Face, arXiv 2512.11510), confirmed from README.md, review_system/ and
 event_vl/EvQA_reader.py of github.com/HYLZ-2019/EvQA:
@@ -12,7 +12,7 @@ event_vl/EvQA_reader.py of github.com/HYLZ-2019/EvQA:
 EventBench (XduSyL/EventBench, arXiv 2511.18448), confirmed from inference_eventgpt_plus.py and the
 data_processor of github.com/XduSyL/EventBench: recordings are .npz files, another ending is
 replaced by .npz, and a conversation is a list of turns with "value".  The lists themselves are
-given on request only, so that all keys of EventBench in LAYOUTS are assumed.
+given on request only, so that all keys of EVENTBENCH are assumed.
 """
 
 from __future__ import annotations
@@ -71,13 +71,10 @@ class Record:
 
 @dataclass(frozen=True)
 class Layout:
-    """`folder`: where its lists are, "" for the whole root.  `recordings`: its folder or files of
-    recordings, and `places`: where among them that of a record may lie, or MediaError.  `as_text`:
-    an answer is the text of an option and never its letter.  `keys`: what a record may call each
+    """`places`: where among the recordings that of a record may lie, or MediaError.  `as_text`: an
+    answer is the text of an option and never its letter.  `keys`: what a record may call each
     thing, separated by spaces; the first one counts."""
 
-    folder: str
-    recordings: Callable[[Root], list[Path]]
     places: Callable[[Root, list[Path], Record], list[Path]]
     form: str
     as_text: bool
@@ -90,50 +87,85 @@ class Layout:
         dicts = (record for record in records if isinstance(record, dict))
         return any(all(not keys.isdisjoint(record) for keys in wanted) for record in dicts)
 
+    def questions(self, parts: list[QuestionList]) -> list[QuestionList]:
+        return [part for part in parts if self.asks(part.records, "file")]
+
+    def left_out(self, file: Path, parts: list[QuestionList]) -> str:
+        """The sentence about a file without questions."""
+        keys = [list(one) for part in parts for one in part.records if isinstance(one, dict)]
+        has = f"records with the keys {listed(map(str, keys[0]))}" if keys else "no records"
+        names = [f"{what} ({listed(self.keys[what].split())})" for what in ("question", "file")]
+        return (
+            f"{place(file)} has {has} and is left out: a record needs a {' and a '.join(names)}"
+            ", and the file no name of results."
+        )
+
 
 def read(root: Root) -> Dataset | None:
     """The samples of the first layout that the folder has; None if it has none."""
-    return next((found for layout in LAYOUTS.values() if (found := _read(root, layout))), None)
+    return _read_evqa(root) or _read_eventbench(root)
 
 
-def _read(root: Root, layout: Layout) -> Dataset | None:
-    folder = root.child(layout.folder) if layout.folder else root.path
+def _read_evqa(root: Root) -> Dataset | None:
+    """Each file of "questions" is a list; the recordings lie in "h5_files"."""
+    layout, folder = EVQA, root.child("questions")
     if folder is None or not folder.is_dir():
         return None
-    lists, unreadable, odd = list[QuestionList](), list[str](), list[str]()
-    every = sorted(root.walk((".json", ".jsonl"), folder), key=lambda at: (at.parent, at.name))
-    recordings = layout.recordings(root) if every else []
-    bins = any(path.suffix.lower() == ".npz" for path in recordings)
-    for file in every:
+    recordings = list(filter(None, [root.child("h5_files")]))
+    lists, problems = list[QuestionList](), list[str]()
+    for file in _files(root, folder):
         try:
-            found = list(_lists(layout, file, _value(root, file)))
+            parts = list(_lists(layout, file, _value(root, file)))
+        except DatasetError as error:
+            problems.append(str(error))
+            continue
+        good = layout.questions(parts)
+        lists += good
+        problems += [] if good else [layout.left_out(file, parts)]
+    if not recordings and not any(part.subject for part in lists):
+        return None
+    if problems and not lists:
+        raise DatasetError(problems[0])
+    return _dataset(root, layout, recordings, lists, problems) if lists else None
+
+
+def _read_eventbench(root: Root) -> Dataset | None:
+    """Lists and recordings may lie anywhere, beside results of runs and other files."""
+    layout, files = EVENTBENCH, _files(root, root.path)
+    recordings = event_folder.event_files(root) if files else []
+    bins = any(path.suffix.lower() == ".npz" for path in recordings)
+    lists, odd, unreadable = list[QuestionList](), list[str](), list[str]()
+    for file in files:
+        try:
+            parts = list(_lists(layout, file, _value(root, file)))
         except DatasetError as error:
             unreadable.append(str(error))
             continue
-        results = not layout.folder and _RESULTS.search(file.name)
-        good = [part for part in found if layout.asks(part.records, "file")]
-        listed_too = bins and file.suffix.lower() == ".json"
-        strange = not results and any(listed_too or layout.asks(part.records) for part in found)
+        good, results = layout.questions(parts), _RESULTS.search(file.name)
+        a_list = bins and bool(parts) and file.suffix.lower() == ".json"
+        asks = a_list or any(layout.asks(part.records) for part in parts)
         if good and not results:
             lists += good
-        elif good or strange or layout.folder:
-            keys = [list(one) for part in found for one in part.records if isinstance(one, dict)]
-            has = f"records with the keys {listed(map(str, keys[0]))}" if keys else "no records"
-            names = [
-                f"{what} ({listed(layout.keys[what].split())})" for what in ("question", "file")
-            ]
-            odd.append(
-                f"{place(file)} has {has} and is left out: a record needs a {' and a '.join(names)}"
-                ", and the file no name of results."
-            )
+        elif good or (asks and not results):
+            odd.append(layout.left_out(file, parts))
     problems = odd + unreadable
-    if not (recordings or any(part.subject for part in lists)) or not (lists or problems):
+    if lists and (recordings or any(part.subject for part in lists)):
+        return _dataset(root, layout, recordings, lists, problems)
+    if lists or not recordings or not problems:
         return None
-    if not lists and (odd or bins or layout.folder):
+    if odd or bins:
         raise DatasetError(problems[0])
-    if not lists:  # the unreadable file may be anything, such as a camera's settings
-        plain = event_folder.recordings(root)
-        return plain and replace(plain, problems=tuple(problems))
+    plain = event_folder.recordings(root)  # what cannot be read may be a camera's settings
+    return plain and replace(plain, problems=tuple(problems))
+
+
+def _files(root: Root, folder: Path) -> list[Path]:
+    return sorted(root.walk((".json", ".jsonl"), folder), key=lambda at: (at.parent, at.name))
+
+
+def _dataset(
+    root: Root, layout: Layout, recordings: list[Path], lists: list[QuestionList], odd: list[str]
+) -> Dataset:
     samples, in_file = Samples(root), Counter(part.file for part in lists)
     for part in lists:
         of = shown(part.file.relative_to(root.path).as_posix())
@@ -151,7 +183,7 @@ def _read(root: Root, layout: Layout) -> Dataset | None:
                 wrong = f"{name} is {kind_of(value)} instead of an object: remove it."
                 made = f"record-{len(samples.found) + 1}"
                 samples.add_events(made, "", [], None, (), wrong)
-    return samples.dataset(lists[0].file, problems)
+    return samples.dataset(lists[0].file, odd)
 
 
 def _add(samples: Samples, layout: Layout, recordings: list[Path], record: Record) -> None:
@@ -175,9 +207,9 @@ def _add(samples: Samples, layout: Layout, recordings: list[Path], record: Recor
         found = AskedQuestion(question, refused=refused)
         reference = reference or record.text("answer")
     sequence = record.source
-    if not layout.folder:
-        there = next((path for path in paths if os.path.lexists(path)), None)
-        sequence = root.sequence(there or paths[0]) if paths else ""
+    if layout is EVENTBENCH:
+        there = next(filter(os.path.lexists, paths), paths[0] if paths else None)
+        sequence = root.sequence(there) if there else ""
     named = record.text("number") and f"{record.source}_{record.text('number')}"
     name = record.text("id") or named or f"record-{number}"
     samples.add_events(
@@ -188,7 +220,7 @@ def _add(samples: Samples, layout: Layout, recordings: list[Path], record: Recor
         problems,
         wrong,
         reference=reference,
-        task=record.text("task") or ("" if layout.folder else record.of.subject),
+        task=record.text("task") or ("" if layout is EVQA else record.of.subject),
         **vars(found),
     )
 
@@ -271,37 +303,31 @@ def _anywhere(root: Root, recordings: list[Path], record: Record) -> list[Path]:
     return paths
 
 
-LAYOUTS = {
-    "EvQA": Layout(
-        "questions",
-        lambda root: list(filter(None, [root.child("h5_files")])),
-        _below_source,
-        "evqa",
-        True,
-        {
-            "id": "qid",
-            "number": "question_id",
-            "source": "dataset_name",
-            "question": "question",
-            "options": "choices",
-            "answer": "answer",
-            "file": "file_path",
-            "task": "question_type",
-        },
-    ),
-    "EventBench": Layout(
-        "",
-        event_folder.event_files,
-        _anywhere,
-        LETTERS,
-        False,
-        {
-            "id": "id qid question_id sample_id",
-            "question": "question query instruction prompt",
-            "options": "choices options candidates",
-            "answer": "answer correct_answer ground_truth gt label",
-            "file": "event_data event event_path event_file npz file_path file path",
-            "task": "task task_type category question_type type",
-        },
-    ),
-}
+EVQA = Layout(
+    _below_source,
+    "evqa",
+    True,
+    {
+        "id": "qid",
+        "number": "question_id",
+        "source": "dataset_name",
+        "question": "question",
+        "options": "choices",
+        "answer": "answer",
+        "file": "file_path",
+        "task": "question_type",
+    },
+)
+EVENTBENCH = Layout(
+    _anywhere,
+    LETTERS,
+    False,
+    {
+        "id": "id qid question_id sample_id",
+        "question": "question query instruction prompt",
+        "options": "choices options candidates",
+        "answer": "answer correct_answer ground_truth gt label",
+        "file": "event_data event event_path event_file npz file_path file path",
+        "task": "task task_type category question_type type",
+    },
+)

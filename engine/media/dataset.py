@@ -40,9 +40,8 @@ def read(root: Path) -> Dataset:
         if found:
             return found
         raise DatasetError(
-            f"{place(folder)} holds no {STEM}.json or {STEM}_<sequence>.json, no benchmark of "
-            f"{', '.join(benchmark_layouts.LAYOUTS)}, and no event files: give the folder that "
-            "does."
+            f"{place(folder)} holds no {STEM}.json or {STEM}_<sequence>.json, no EvQA or "
+            "EventBench, and no event files: give the folder that does."
         )
     samples, problems = Samples(inside), list[str]()
     for file in files:

@@ -546,15 +546,10 @@ def moments(found: Sequence[MomentLoss]) -> alt.Chart:
     ]  # fmt: skip
     order = list(dict.fromkeys(one.label for one in found))
     # The numbers alone: a whole label of the last bar is cut off in a narrow chart.
-    across = alt.Axis(
-        title=order[0].rpartition(" ")[0],
-        labelExpr="slice(datum.label, lastindexof(datum.label, ' ') + 1)",
-        labelAngle=0,
-        labelOverlap=True,
-    )
+    across = alt.Axis(labelExpr="peek(split(datum.label, ' '))", labelAngle=0, labelOverlap=True)
     bars: alt.Chart = alt.Chart(pd.DataFrame(rows), height=210).mark_bar()
     return bars.encode(
-        x=alt.X("label:N", sort=order, axis=across),
+        x=alt.X("label:N", sort=order, title=order[0].rpartition(" ")[0], axis=across),
         xOffset=alt.XOffset("how:N", sort=list(colours)),
         y=alt.Y("nats:Q", title="nats"),
         color=_colour("how", colours, _below(2) if len(colours) > 1 else None),

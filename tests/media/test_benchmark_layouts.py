@@ -268,6 +268,7 @@ def test_a_bad_record_of_eventbench_is_its_own_problem(
     good, bad = bins(tmp_path, [RECORD, RECORD | {"id": "bad"} | changed]).samples
     assert any(sentence in problem for problem in bad.problems), bad.problems
     assert bad.missing["events"] in bad.problems
+    assert bad.sequence == ("" if "refused" in sentence else "events")
     assert not good.problems and good.answer == "C"
 
 

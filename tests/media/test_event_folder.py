@@ -116,7 +116,7 @@ def test_a_folder_without_events_says_what_is_looked_for(tmp_path: Path) -> None
     put(tmp_path / "clip.mp4")
     with pytest.raises(DatasetError) as caught:
         dataset.read(tmp_path)
-    for part in ("EventGPT_Instruction_Subset.json", "EvQA, EventBench", "no event files"):
+    for part in ("EventGPT_Instruction_Subset.json", "EvQA or EventBench", "no event files"):
         assert part in str(caught.value)
 
 

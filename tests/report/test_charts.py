@@ -225,7 +225,7 @@ def test_frames_have_a_bar_each_and_two_if_they_were_emptied_too() -> None:
     found = [MomentLoss(0, "frame 1", "replaced", 0.5), MomentLoss(0, "frame 1", "emptied", 0.25)]
     spec = charts.moments(found).to_dict()["encoding"]
     assert spec["x"]["sort"] == ["frame 1"] and spec["y"]["title"] == "nats"
-    assert spec["x"]["axis"]["title"] == "frame"
+    assert spec["x"]["title"] == "frame"
     assert spec["color"]["scale"]["range"][0] == HEAT_COLOURS["carries"]
     assert "legend" in spec["color"] and spec["color"]["legend"] is not None
     assert charts.moments(found[:1]).to_dict()["encoding"]["color"]["legend"] is None
