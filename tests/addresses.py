@@ -43,17 +43,15 @@ def parameters(page: str) -> list[str]:
 
 
 def addresses(page: str, number: int, seed: int = 0, more: Sequence[str] = ()) -> list[Address]:
-    """Parameters alone and together, repeated with one value and with several.
+    """Every parameter of the page, with one value or several: shared out among so many addresses.
 
     more: values of this server, such as names of runs and ids of jobs.
     """
     generator = random.Random(f"{page} {seed}")
-    names = parameters(page)
+    names = generator.sample(parameters(page), len(parameters(page)))
     found: list[Address] = []
     for index in range(number):
-        some = generator.sample(names, min(len(names), generator.choice((1, 1, 2, 3, 6))))
-        if index < len(names):  # each at least once
-            some = list({names[index], *some})
+        some = [*names[index::number], generator.choice(names)]
         address: Address = []
         for name in some:
             values = [

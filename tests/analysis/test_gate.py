@@ -220,7 +220,7 @@ def test_the_margin_of_accuracy_is_on_the_side_of_fewer_right_answers(
 ) -> None:
     """2 points fewer right are within a margin of 5, whose mirror image +5 they are far below."""
     base, new = (
-        make(fabricate.exam(960, wrong=wrong, models=["ev"])) for wrong in (wrong_before, wrong_now)
+        make(fabricate.exam(400, wrong=wrong, models=["ev"])) for wrong in (wrong_before, wrong_now)
     )
     assert result(gate(base, new, ["accuracy"]), "accuracy").verdict == expected
 

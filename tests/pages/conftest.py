@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -54,10 +55,13 @@ def _visited(monkeypatch: pytest.MonkeyPatch) -> None:
 def app(
     tiny_models: Path, demo_scenes: Path, _visited: None, monkeypatch: pytest.MonkeyPatch
 ) -> Open:
-    """Opens the app as a link with these parameters would."""
+    """Opens the app as a link with these parameters would.
+
+    The demo scenes are hard links: a test that changes one removes it first.
+    """
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(preparation, "warm_up", lambda: None)
-    shutil.copytree(demo_scenes, settings.load().demo_dir)
+    shutil.copytree(demo_scenes, settings.load().demo_dir, copy_function=os.link)
     st.cache_resource.clear()
     st.cache_data.clear()
     preparation.demo_scenes(settings.load().demo_dir).result()

@@ -22,7 +22,7 @@ from tests.pages.test_benchmark import Holding
 from ui.widgets import dataset_picker
 
 pytestmark = pytest.mark.loads
-NUMBER = 40
+NUMBER = 12
 HIDDEN = "hidden_sequence"
 
 
@@ -79,7 +79,7 @@ def test_no_address_ends_in_an_exception(app: Open, busy: list[str], page: str) 
 def test_nor_does_going_back_to_one_within_a_visit(app: Open, page: str) -> None:
     """Back and Forward change the address of a page whose widgets are there already."""
     at, raised = visit(page).run(), {}
-    for address in addresses(page, NUMBER // 2, seed=1):
+    for address in addresses(page, NUMBER, seed=1):
         for name in list(at.query_params):
             del at.query_params[name]
         if go(at, address).exception:

@@ -251,6 +251,7 @@ def test_failures_come_with_their_reasons_as_plain_text(app: Open) -> None:
     demo = settings.load().demo_dir
     at = app(PAGE, **{**TWO, "warmup": "0"})
     for picture in [*demo.rglob("*.mp4"), *demo.rglob("*.png"), *demo.rglob("*.jpg")]:
+        picture.unlink()
         picture.write_bytes(b"no picture")
     found = wait(job(start(at)))
     at.run()

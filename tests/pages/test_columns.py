@@ -53,6 +53,7 @@ def test_six_columns_answer_with_labels_that_say_what_differs(app: Open) -> None
     at = app(models=SIX, tokens="5")
     at.button(key="compare_run").click().run()
     assert not at.exception
+    assert [view.error for view in results(at) if view.result is None] == []
     done = {view.model: view.result for view in results(at)}
     assert list(done) == [
         "tiny-eventgpt",

@@ -71,10 +71,10 @@ def test_another_moment_and_length_draw_another_window(app: Open) -> None:
 def test_broken_files_are_sentences_and_the_page_goes_on(app: Open) -> None:
     at = app()
     root = settings.load().demo_dir
-    for path in (*root.glob("event_npy/*/*.npy"), *root.glob("mp4/*/*.mp4")):
-        path.write_bytes(b"odd" * 500)
-    for path in root.glob("video/*/*/*.png"):
-        path.write_bytes(b"odd")
+    for pattern in ("event_npy/*/*.npy", "mp4/*/*.mp4", "video/*/*/*.png"):
+        for path in root.glob(pattern):
+            path.unlink()
+            path.write_bytes(b"odd" * 500)
     at = app(seen="true")
     assert not at.exception
     assert "odd" not in markup(at) and "Event image 1 of 5: time unknown" in markup(at)

@@ -1,14 +1,12 @@
 """A Ray cluster of nodes on this machine's loopback, for tests; runs as a process of its own.
 
-`python -m tests.benchmark.cluster.nodes`: a head with one core; prints its address.  Then a JSON
-object in each line of standard input: {"add": {variable: value}} starts a second node with one
-core, {"kill": true} ends it as a power cut would.  Each line is answered by a line; end of input
-ends everything.
+`python -m tests.benchmark.cluster.nodes`: a head with one core; prints its address.  Then a
+word in each line of standard input: "add" starts a second node with one core, "kill" ends it as a
+power cut would.  Each line is answered by a line; end of input ends everything.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
@@ -22,13 +20,12 @@ def main() -> None:
     _say(cluster.address)
     second: Any = None
     for line in sys.stdin:
-        order = json.loads(line)
         if second is not None:
             cluster.remove_node(second, allow_graceful=False)
             cluster.wait_for_nodes()  # the head takes a moment to notice
             second = None
-        if "add" in order:
-            second = cluster.add_node(env_vars=order["add"], **NODE)
+        if line.strip() == "add":
+            second = cluster.add_node(**NODE)
         _say("done")
     cluster.shutdown()
 

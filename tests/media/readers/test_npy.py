@@ -229,7 +229,7 @@ BOMBS = {
     "a long number": (b"\x8b\x10\x27\x00\x00" + b"\x7f" * 10_000 + b".", "operation LONG4"),
     "a number of 2,040 bits": (b"\x8a\xff" + b"\x7f" * 255 + b".", "2,039 bits"),
     "a long number as text": (b"I" + b"9" * 4000 + b"\n.", "operation INT"),
-    "many operations": (b"(" * 1_000_001 + b".", "more than 1,000,000 operations"),
+    "many operations": (b"(" * 10_001 + b".", "more than 10,000 operations"),
     "text encoded again and again": (
         b"X\xe8\x03\x00\x00" + b"a" * 1000 + b"q\x00"
         + b"c_codecs\nencode\n(h\x00X\6\0\0\0latin1tR" * 99,
@@ -245,7 +245,10 @@ BOMBS = {
 
 
 @pytest.mark.parametrize(("payload", "why"), BOMBS.values(), ids=BOMBS.keys())
-def test_pickles_that_cost_more_than_their_bytes(payload: bytes, why: str) -> None:
+def test_pickles_that_cost_more_than_their_bytes(
+    payload: bytes, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pickles, "MAX_STEPS", 10_000)
     with pytest.raises(MediaError, match=rf"^a\.npy is refused, as it holds .*{why}") as caught:
         npy.columns(header() + payload, "a.npy")
     assert len(str(caught.value)) < 300
