@@ -57,19 +57,18 @@ def card(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         return registry.card(registry.entry(request.param))
 
 
-@pytest.mark.parametrize("question", [*OFF_SCRIPT, *NEAR])
-def test_a_question_that_was_not_trained_is_off_script(card: ModelInfo, question: str) -> None:
-    assert card.off_script(question) is True
+def test_a_question_that_was_not_trained_is_off_script(card: ModelInfo) -> None:
+    assert [one for one in (*OFF_SCRIPT, *NEAR) if card.off_script(one) is not True] == []
 
 
-@pytest.mark.parametrize("question", TRAINED)
-def test_control_every_trained_question_is_not(card: ModelInfo, question: str) -> None:
-    bare = question.rstrip("?.")
-    forms = [question, question.lower(), bare, bare.lower(), f"{bare}!", f"{bare} ?"]
-    forms += [question.replace(" ", other, 1) for other in ("  ", "\n", "\t")]
-    forms += [f"  {question}\n", question.replace("'", "\u2019")]
-    for form in forms:
-        assert card.off_script(form) is False, form
+def test_control_no_form_of_a_trained_question_is(card: ModelInfo) -> None:
+    forms = []
+    for question in TRAINED:
+        bare = question.rstrip("?.")
+        forms += [question, question.lower(), bare, bare.lower(), f"{bare}!", f"{bare} ?"]
+        forms += [question.replace(" ", other, 1) for other in ("  ", "\n", "\t")]
+        forms += [f"  {question}\n", question.replace("'", "\u2019")]
+    assert [form for form in forms if card.off_script(form) is not False] == []
 
 
 def test_control_the_offered_questions_are_trained(card: ModelInfo) -> None:

@@ -124,15 +124,13 @@ BAD = {
 
 
 @pytest.mark.parametrize(("content", "why"), BAD.values(), ids=BAD)
-@pytest.mark.parametrize("window", [None, Window(0, 1_000_000)])
-def test_files_that_are_refused(
-    tmp_path: Path, content: str, why: str, window: Window | None
-) -> None:
+def test_files_that_are_refused(tmp_path: Path, content: str, why: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(content)
-    with pytest.raises(MediaError, match=why):
-        events.read(path, window)
-    refusal(path, window)
+    for window in (None, Window(0, 1_000_000)):
+        with pytest.raises(MediaError, match=why):
+            events.read(path, window)
+        refusal(path, window)
 
 
 def test_binary_data_is_no_text(tmp_path: Path) -> None:
@@ -154,13 +152,14 @@ def test_a_line_that_is_cut_off(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", " "])
 @pytest.mark.parametrize("blank", ["", "   ", "\r", "\t"])
-@pytest.mark.parametrize("place", [1, 2, 2000, 4001])
-def test_blank_lines_are_skipped(tmp_path: Path, separator: str, blank: str, place: int) -> None:
+def test_blank_lines_are_skipped(tmp_path: Path, separator: str, blank: str) -> None:
     """Of 60,000 events with such a line 4,000 to 48,000 were lost without a word."""
     true = table(4000)
     path = saved(tmp_path / "a.csv", true, separator.join(("t", "x", "y", "p")), separator)
     lines = path.read_text().split("\n")
-    path.write_text("\n".join([*lines[:place], blank, *lines[place:]]))
+    for place in (4001, 2000, 2, 1):
+        lines.insert(place, blank)
+    path.write_text("\n".join(lines))
     found = events.read(path)
     assert same(found, true)
     left_out = [note for note in found.warnings if "Left out" in note]

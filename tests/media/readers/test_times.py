@@ -18,6 +18,11 @@ COUNT = 3000
 FORMATS = ("csv", "npz", "dict.npy", "records.npy", "h5")
 
 
+def each(*cases: str) -> list[tuple[str, str]]:
+    """Every format with the first case, and one format with the others: the rule is one for all."""
+    return [*((form, cases[0]) for form in FORMATS), *(("records.npy", case) for case in cases[1:])]
+
+
 def saved(folder: Path, form: str, values: dict[str, Any]) -> Path:
     """A file of the columns, whose types are kept where the format has types."""
     path = folder / f"a.{form}"
@@ -91,18 +96,15 @@ def test_a_flash_at_the_full_rate_of_a_sensor_is_read() -> None:
         event_columns.refuse_other_units(921_600, 899, False, "a")
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    ("bits", "kind"), [(32, "i4"), (32, "u4"), (32, "i8"), (31, "i4"), (31, "i8"), (31, "u4")]
+    ("form", "counter"), each("32 i4", "32 u4", "32 i8", "31 i4", "31 i8", "31 u4")
 )
-def test_a_counter_that_overflows_is_continued(
-    form: str, seed: int, bits: int, kind: str, tmp_path: Path
-) -> None:
+def test_a_counter_that_overflows_is_continued(form: str, counter: str, tmp_path: Path) -> None:
     """A counter of 32 bits, with or without a sign, or of 31, in columns as wide or wider."""
-    signed, lap = bits == 32 and kind != "u4", 1 << bits
+    bits, kind = counter.split()
+    signed, lap = bits == "32" and kind != "u4", 1 << int(bits)
     edge = 1 << 31 if signed else lap
-    true = table(COUNT, seed, span_us=900_000)
+    true = table(COUNT, span_us=900_000)
     true["t"] = true["t"] + edge - int(true["t"][COUNT // 3])
     low = edge - lap if signed else 0
     stored = (true["t"] - low) % lap + low
@@ -119,8 +121,7 @@ def test_parts_in_another_order_are_no_overflow(step: int, tmp_path: Path) -> No
     assert found.t.tolist() == times.tolist()
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("place", ["head", "middle", "tail"])
+@pytest.mark.parametrize(("form", "place"), each("head", "middle", "tail"))
 def test_events_of_zeros_are_refused_above_one_in_a_hundred(
     form: str, place: str, tmp_path: Path
 ) -> None:
@@ -145,9 +146,8 @@ def test_few_events_of_zeros_are_noted(tmp_path: Path) -> None:
         assert len(noted) == (count > 1)
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(("form", "place"), each("head", "middle", "tail", "all"))
 @pytest.mark.parametrize("columns", ["xyp", "xy"])
-@pytest.mark.parametrize("place", ["head", "middle", "tail", "all"])
 def test_places_that_were_never_written_are_refused(
     form: str, columns: str, place: str, tmp_path: Path
 ) -> None:
