@@ -1,10 +1,13 @@
-"""What a page says, as a person would read it: its texts, captions and own HTML."""
+"""What a page says, as a person would read it: its texts, captions and own HTML; Compare's runs."""
 
 from __future__ import annotations
 
 from html import unescape
 
 from streamlit.testing.v1 import AppTest
+
+from engine.jobs import queue
+from engine.jobs.run_job import RunJob, RunView
 
 
 def texts(at: AppTest) -> str:
@@ -21,3 +24,14 @@ def html(at: AppTest) -> str:
 
 def badges(at: AppTest) -> str:
     return " ".join(element.value for element in at.markdown if "badge[" in element.value)
+
+
+def press_run(at: AppTest) -> AppTest:
+    at.button(key="compare_run").click().run()
+    assert not at.exception
+    return at
+
+
+def results(at: AppTest) -> list[RunView]:
+    found = (queue.manager().get(job_id) for job_id in at.session_state["compare_jobs"])
+    return [job.view() for job in found if isinstance(job, RunJob)]

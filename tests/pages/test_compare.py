@@ -34,7 +34,7 @@ from engine.types import DecodeConfig, Doing, RunOptions, RunRequest, Sample
 from tests.conftest import picture
 from tests.media import clips
 from tests.pages.conftest import Open
-from tests.pages.reading import badges
+from tests.pages.reading import badges, captions, html, press_run, results, texts
 from ui.compare import shown_inputs
 from ui.widgets import dataset_picker, followed_runs, preparation, uploads
 
@@ -42,35 +42,10 @@ SHORT = {"tokens": "5"}
 QUANTIZED = 'quantization = "4bit"'  # needs CUDA: installed, but cannot be loaded
 
 
-def texts(at: AppTest) -> list[str]:
-    return [element.value for element in at.text]
-
-
-def captions(at: AppTest) -> list[str]:
-    return [element.value for element in at.caption]
-
-
-def html(at: AppTest) -> str:
-    """The page's own HTML, without styles."""
-    bodies = [element.proto.body for element in at.get("html")]
-    return "".join(body for body in bodies if not body.startswith("<style>"))
-
-
 def figures(at: AppTest) -> list[str]:
     """The row of figures of each card, as HTML."""
     found = [element.proto.body for element in at.get("html")]
     return [html for html in found if 'class="card-figures"' in html]
-
-
-def press_run(at: AppTest) -> AppTest:
-    at.button(key="compare_run").click().run()
-    assert not at.exception
-    return at
-
-
-def results(at: AppTest) -> list[RunView]:
-    found = (queue.manager().get(job_id) for job_id in at.session_state["compare_jobs"])
-    return [job.view() for job in found if isinstance(job, RunJob)]
 
 
 def test_an_end_while_the_page_is_drawn_leaves_run_to_press(
@@ -89,7 +64,7 @@ def test_the_first_page_is_ready_to_run(app: Open) -> None:
     assert not at.button(key="compare_run").disabled
     assert at.button(key="compare_cancel").disabled
     assert len(at.multiselect(key="compare_models").value) == 3
-    assert any("Demo checkpoints" in words for words in captions(at))
+    assert "Demo checkpoints" in captions(at)
     assert not at.table
 
 
@@ -99,7 +74,7 @@ def test_one_click_gives_three_answers_a_chart_and_a_table(app: Open) -> None:
     assert [view.state for view in done] == ["done"] * 3
     for view in done:
         assert view.text in texts(at)
-    assert sum(words.startswith("Done") for words in captions(at)) == 3
+    assert captions(at).count("Done") == 3
     assert html(at).count('class="run-bar"') == 3
     assert at.table[0].value.shape[1] == 3
     shown = figures(at)
@@ -131,14 +106,16 @@ def test_no_server_outside_is_asked_for_this_machines_address(
 
 def test_changed_inputs_dim_the_answers_and_offer_run(app: Open) -> None:
     at = press_run(app(**SHORT))
-    assert not any("Changed since these runs" in words for words in texts(at))
+    assert "Changed since these runs" not in texts(at)
+    before = results(at)
     at.number_input(key="compare_tokens").set_value(7).run()
-    assert any("Changed since these runs: max new tokens." in words for words in texts(at))
+    assert "Changed since these runs: max new tokens." in texts(at)
+    assert results(at) == before and len(at.table) == 1
     at.button(key=shown_inputs.RUN).click().run()
     assert [view.new_tokens for view in results(at)] == [7, 7, 7]
-    assert not any("Changed since these runs" in words for words in texts(at))
+    assert "Changed since these runs" not in texts(at)
     at.text_area(key="compare_question").set_value(" ").run()
-    assert any("Changed since these runs: question." in words for words in texts(at))
+    assert "Changed since these runs: question." in texts(at)
 
 
 def test_a_newly_chosen_sample_is_previewed_beside_run(app: Open) -> None:
@@ -146,7 +123,7 @@ def test_a_newly_chosen_sample_is_previewed_beside_run(app: Open) -> None:
     samples = at.selectbox(key="compare_sample")
     before = len(at.get("image"))
     samples.set_value(samples.options[3]).run()
-    assert any(f"The new sample is {samples.options[3]}." in words for words in texts(at))
+    assert f"The new sample is {samples.options[3]}." in texts(at)
     assert len(at.get("image")) == before + 1
 
 
@@ -185,14 +162,6 @@ def _answered(view: Callable[[RunJob], RunView], answer: str) -> Callable[[RunJo
     return lambda job: dataclasses.replace(view(job), text=answer)
 
 
-def test_results_stay_when_a_widget_changes(app: Open) -> None:
-    at = press_run(app(**SHORT))
-    before = results(at)
-    at.number_input(key="compare_tokens").set_value(7).run()
-    assert results(at) == before and len(at.table) == 1
-    assert [view.new_tokens for view in results(press_run(at))] == [7, 7, 7]
-
-
 def test_a_link_reopens_the_choice_and_the_runs(app: Open) -> None:
     at = app(tokens="4", question="Is it dark?", models=["Tiny llava"], cache="Off", mode="Hooked")
     at = press_run(at)
@@ -223,7 +192,7 @@ def test_a_link_that_names_runs_twice_shows_each_model_once(app: Open) -> None:
     first = results(press_run(at))[0].id
     second = results(press_run(at))[0].id
     again = app(jobs=[first, first, second])
-    shown = [words for words in captions(again) if "Done" in words]
+    shown = [words for words in captions(again).splitlines() if "Done" in words]
     assert len(shown) == 1 and shown[0].startswith("Run 2 of 2 · Done")
 
 
@@ -237,13 +206,15 @@ def test_results_outlive_a_look_at_another_page(app: Open) -> None:
 
 def test_a_link_to_runs_of_another_server_says_so(app: Open) -> None:
     at = app(jobs=["gone1", "gone2"])
-    assert any("no longer in memory" in words for words in texts(at))
+    assert "no longer in memory" in texts(at)
     assert not at.button(key="compare_run").disabled
 
 
-@pytest.mark.parametrize("tokens", ["0", "999999999", "many"])
-def test_an_absurd_value_in_a_link_falls_back(app: Open, tokens: str) -> None:
-    assert app(tokens=tokens).number_input(key="compare_tokens").value == 256
+@pytest.mark.parametrize("value", ["0", "many", "1e400", "nan", "-inf", "-3", "9" * 400])
+def test_a_number_in_a_link_that_cannot_be_used_falls_back(app: Open, value: str) -> None:
+    at = app(tokens=value, seed=value, temperature=value, top_p=value)
+    assert at.number_input(key="compare_tokens").value == 256
+    assert not at.button(key="compare_run").disabled
 
 
 @pytest.mark.parametrize(
@@ -255,7 +226,7 @@ def test_a_question_that_cannot_be_used_is_a_sentence_not_a_run(
     at = app(**SHORT)
     at.text_area(key="compare_question").set_value(question)
     at = press_run(at)
-    assert any(words in text for text in texts(at))
+    assert words in texts(at)
     assert at.session_state["compare_jobs"] == []
 
 
@@ -263,11 +234,11 @@ def test_a_question_of_100000_characters_is_cut_and_waits_for_a_second_look(app:
     at = app(**SHORT)
     at.text_area(key="compare_question").set_value("x" * 100_000)
     at = press_run(at)
-    assert any("had 100,000 characters" in words for words in texts(at))
+    assert "had 100,000 characters" in texts(at)
     assert at.text_area(key="compare_question").value == "x" * MAX_QUESTION_CHARS
     assert at.session_state["compare_jobs"] == []
     too_long = press_run(app(question="y" * 9000, **SHORT))
-    assert any("has 9,000 characters" in words for words in texts(too_long))
+    assert "has 9,000 characters" in texts(too_long)
 
 
 def test_a_failure_is_a_card_with_its_sentence_and_no_numbers(
@@ -297,7 +268,7 @@ def test_one_failure_costs_the_others_nothing(app: Open, tiny_models: Path) -> N
         at = press_run(at)
         assert [view.state for view in results(at)] == ["done", "failed", "done"]
         assert at.table[0].value.shape[1] == 2
-        assert any("do not work here" in words for words in texts(at))
+        assert "do not work here" in texts(at)
         assert "Not counted: Tiny video_llava failed." in html(at)
 
 
@@ -321,7 +292,7 @@ def test_a_common_question_fills_the_field(app: Open) -> None:
 def test_no_models_is_a_hint(app: Open) -> None:
     at = app()
     at.multiselect(key="compare_models").set_value([]).run()
-    assert any("Choose one to six models" in words for words in texts(at))
+    assert "Choose one to six models" in texts(at)
     assert at.button(key="compare_run").disabled
 
 
@@ -336,13 +307,13 @@ def test_demo_scenes_that_cannot_be_made_are_a_sentence(
     preparation.demo_scenes(settings.load().demo_dir).exception()
     at = app()
     assert at.button(key="compare_run").disabled
-    assert any("No space left on device" in words for words in texts(at))
+    assert "No space left on device" in texts(at)
 
 
 @pytest.mark.parametrize("root", ["/nowhere/at/all", __file__])
 def test_a_root_without_a_dataset_is_a_sentence(app: Open, root: str) -> None:
     at = app(root=root)
-    assert any(root.rsplit("/", 1)[-1] in words for words in texts(at))
+    assert root.rsplit("/", 1)[-1] in texts(at)
     assert at.button(key="compare_run").disabled
 
 
@@ -375,22 +346,16 @@ def test_only_loopback_addresses_are_local(
 
 def test_own_files_without_a_file_say_what_to_do(app: Open) -> None:
     at = app(source="Own files")
-    assert any("drop your own files" in words for words in texts(at))
-    assert any("64 MB" in words for words in captions(at))
+    assert "drop your own files" in texts(at)
+    assert "64 MB" in captions(at)
 
 
-@pytest.mark.loads
-@pytest.mark.parametrize(("kind", "codec"), [("gif", "gif"), ("mov", "mpeg4"), ("webm", "libvpx")])
-def test_own_clips_of_other_kinds_are_previewed_and_can_be_asked(
-    app: Open, kind: str, codec: str
-) -> None:
+def test_an_own_clip_of_another_kind_is_previewed_and_can_be_asked(app: Open) -> None:
     at = app(source="Own files", **SHORT)
-    data = clips.encoded(kind, codec, range(0, 500, 50))
-    at.file_uploader[0].set_value([(f"one.{kind}", data, "video/mp4")]).run()
-    assert not at.exception
-    assert not at.button(key="compare_run").disabled
-    answers = results(press_run(at))
-    assert any(view.state == "done" for view in answers)
+    data = clips.encoded("webm", "libvpx", range(0, 500, 50))
+    at.file_uploader[0].set_value([("one.webm", data, "video/mp4")]).run()
+    assert not at.exception and not at.button(key="compare_run").disabled
+    assert "done" in [view.state for view in results(press_run(at))]
 
 
 def test_a_file_of_a_kind_that_is_not_read_is_named(app: Open) -> None:
@@ -398,7 +363,7 @@ def test_a_file_of_a_kind_that_is_not_read_is_named(app: Open) -> None:
     file = ("one.mp4", b"FLV\x01" + bytes(2000), "video/mp4")
     at.file_uploader[0].set_value([file]).run()
     assert not at.exception
-    assert any("is an FLV clip" in words for words in texts(at))
+    assert "is an FLV clip" in texts(at)
 
 
 def test_a_bad_file_is_named_and_the_good_one_runs(app: Open, tmp_path: Path) -> None:
@@ -412,7 +377,7 @@ def test_a_bad_file_is_named_and_the_good_one_runs(app: Open, tmp_path: Path) ->
     at.file_uploader[0].set_value(files).run()
     assert "'*bad*.png' is empty (0 bytes): export it again." in texts(at)
     assert not at.button(key="compare_run").disabled and needs not in texts(at)
-    left_out = [words for words in texts(at) if "is left out." in words]
+    left_out = [words for words in texts(at).splitlines() if "is left out." in words]
     assert left_out == [
         "Tiny eventgpt is left out. Needs event images or a raw .npy.",
         "Tiny video_llava is left out. Needs a video or several frames.",
@@ -457,7 +422,7 @@ def test_a_models_file_that_cannot_be_read_is_a_sentence(
 ) -> None:
     monkeypatch.setenv("STAGESCOPE_MODELS", "/nowhere/models.toml")
     at = app()
-    assert any("/nowhere/models.toml" in words for words in texts(at))
+    assert "/nowhere/models.toml" in texts(at)
     assert not at.button
 
 
@@ -485,22 +450,17 @@ def test_results_name_the_settings_they_were_made_with(app: Open) -> None:
 
 def test_a_link_to_what_is_not_here_says_so_until_the_next_run(app: Open) -> None:
     at = app(sample="gone", models=["EventGPT-9b"], **SHORT)
-    said = [words for words in texts(at) if "in the link is not available here" in words]
+    said = [
+        words for words in texts(at).splitlines() if "in the link is not available here" in words
+    ]
     assert len(said) == 2 and "'gone'" in said[0] and "'EventGPT-9b'" in said[1]
     at = press_run(at)
-    assert not [words for words in texts(at) if "in the link" in words]
-
-
-@pytest.mark.parametrize("name", ["tokens", "seed", "temperature", "top_p"])
-@pytest.mark.parametrize("value", ["1e400", "nan", "-inf", "-3", "9" * 400])
-def test_a_number_in_a_link_that_is_none_is_dropped(app: Open, name: str, value: str) -> None:
-    at = app(**{name: value})
-    assert not at.button(key="compare_run").disabled
+    assert "in the link" not in texts(at)
 
 
 def test_a_root_of_an_unknown_user_is_a_sentence(app: Open) -> None:
     at = app(root="~nobody-of-that-name/x")
-    assert any("is not a usable path" in words for words in texts(at))
+    assert "is not a usable path" in texts(at)
 
 
 def test_going_back_shows_the_runs_of_that_link(app: Open) -> None:
@@ -521,10 +481,10 @@ def test_a_restored_file_is_seen(app: Open, tmp_path: Path) -> None:
     data = file.read_bytes()
     file.unlink()
     at = app(root=str(root))
-    assert any("does not exist" in words for words in texts(at))
+    assert "does not exist" in texts(at)
     file.write_bytes(data)
     at = app(root=str(root))
-    assert not any("does not exist" in words for words in texts(at))
+    assert "does not exist" not in texts(at)
 
 
 def test_an_emptied_cache_folder_gets_its_scenes_again(app: Open) -> None:
@@ -566,14 +526,14 @@ def test_a_draft_is_painted_with_measured_beside_predicted(app: Open) -> None:
     assert 'class="painted-own"' in shown and "drafted and rejected" in shown
     assert {"Measured", "Predicted", "Whole run"} <= {metric.label for metric in at.metric}
     assert "The drafted answer equals the target's own, token by token." in texts(at)
-    assert any("eager steps, at most" in words for words in texts(at))
+    assert "eager steps, at most" in texts(at)
     assert not at.button(key="compare_draft_run").disabled
 
 
 def test_a_sampled_draft_is_refused_in_a_sentence(app: Open) -> None:
     at = app(**SHORT, sample_tokens="true")
     at.button(key="compare_draft_run").click().run()
-    assert any("Drafting is greedy, but temperature is 0.7" in words for words in texts(at))
+    assert "Drafting is greedy, but temperature is 0.7" in texts(at)
     assert not at.exception
 
 
@@ -614,10 +574,7 @@ def test_the_extent_of_event_pictures_reaches_run_and_page(
         (view,) = results(at)
         assert view.state == "done" and f"({words})" in view.result.shown
         assert ("event pictures sized by stream" in badges(at)) == (extent is not None)
-        assert any(f"5 slices ({words})" in one for one in texts(at))
-
-
-PHASES = ("queued", "loading", "compile", "load", "preprocess", "vision", "decode")
+        assert f"5 slices ({words})" in texts(at)
 
 
 def cancel_in(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -651,7 +608,7 @@ def cancel_in(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.loads
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", ["queued", "loading", "compile", "vision", "decode"])
 def test_cancel_in_every_phase_leaves_a_page_that_can_run(
     app: Open, monkeypatch: pytest.MonkeyPatch, phase: str
 ) -> None:
@@ -660,9 +617,9 @@ def test_cancel_in_every_phase_leaves_a_page_that_can_run(
         cancel_in(phase, patch)
         press_run(at)
     assert [view.state for view in results(at)] == ["cancelled"] * 3
-    assert captions(at).count("Cancelled") + sum("Cancelled ·" in c for c in captions(at)) == 3
+    assert captions(at).count("Cancelled") == 3
     assert not at.button(key="compare_run").disabled
-    assert sum("before it started" in words for words in texts(at)) >= 2
+    assert texts(at).count("before it started") >= 2
     press_run(at)
     assert [view.state for view in results(at)] == ["done"] * 3
 
@@ -713,11 +670,11 @@ def test_runs_of_another_visits_files_are_shown_to_nobody_else(app: Open, tmp_pa
         time.sleep(0.01)
     queue.manager().submit(drafting_)
     at = app(jobs=[hidden.id], draft_job=drafting_.id)
-    assert any("no longer in memory: press Run" in words for words in texts(at))
-    assert not any("secret.png" in words for words in texts(at)) and not at.table
-    assert not any("drafted by" in words for words in texts(at))
+    assert "no longer in memory: press Run" in texts(at)
+    assert "secret.png" not in texts(at) and not at.table
+    assert "drafted by" not in texts(at)
     at = app(jobs=[shared.id])  # control
-    assert any("secret.png" in words for words in texts(at)) and len(at.table) == 1
+    assert "secret.png" in texts(at) and len(at.table) == 1
     drafting_.cancel()
 
 
@@ -738,7 +695,7 @@ def test_repeats_take_turns_and_every_model_gets_a_median(app: Open) -> None:
     at = press_run(app(repeat="3", cache="Off", **SHORT))
     done = results(at)
     assert [view.model for view in done] == [view.model for view in done[:3]] * 3
-    assert sum(words.startswith("Run 3 of 3 · Done") for words in captions(at)) == 3
+    assert captions(at).count("Run 3 of 3 · Done") == 3
     for runs in followed_runs.grouped(done):
         model = runs.compared(registry.entry(runs.shown.model))
         assert model is not None and len(model.results) == 3 and not model.failures

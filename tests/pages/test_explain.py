@@ -23,7 +23,7 @@ from engine.storage import run_store
 from engine.storage.explanations import Chance
 from tests.attribution import made
 from tests.pages.conftest import Open
-from tests.pages.test_compare import html, press_run, results, texts
+from tests.pages.reading import html, press_run, results, texts
 from ui.compare import explain_panel, explanation_view
 
 pytestmark = pytest.mark.loads
@@ -98,14 +98,14 @@ def test_the_cost_stands_before_the_button_is_pressed(
     monkeypatch.setattr(cells, "measured_ms", {})  # what other tests have measured
     at = asked(app)
     assert not jobs()
-    words = next(text for text in texts(at) if "encodings" in text)
+    words = next(text for text in texts(at).splitlines() if "encodings" in text)
     assert "33 encodings, 5 prefills; time: not measured yet." in words
     at.selectbox(key=explain_panel.GRID).set_value(4).run()
-    assert any("17 encodings" in text for text in texts(at))
+    assert "17 encodings" in texts(at)
     at.number_input(key=explain_panel.SIDE).set_value(9).run()
-    assert any("side is 9: choose a value from 1 to 4." in text for text in texts(at))
+    assert "side is 9: choose a value from 1 to 4." in texts(at)
     at.button(key="compare_explain_run").click().run()
-    assert not jobs() and any("side is 9" in text for text in texts(at))
+    assert not jobs() and "side is 9" in texts(at)
 
 
 def test_the_map_its_legend_and_its_figures_appear(app: Open) -> None:
@@ -117,7 +117,7 @@ def test_the_map_its_legend_and_its_figures_appear(app: Open) -> None:
     assert one.request.run == view.request
     assert maps(at) and "right, bottom" in maps(at)[0]
     assert "+2.00 nats: the words rest on it" in html(at)
-    shown = "\n".join(texts(at))
+    shown = texts(at)
     assert "• right, bottom (column 2, row 2 of 2 x 2): +2.00 nats" in shown
     assert made.CLEAR.sentence in shown and explanation_view.PROVES in sections(at)
     assert "another answer" not in shown.lower().replace("another filling", "")
@@ -142,10 +142,10 @@ def test_a_map_without_a_place_says_so_first(
         explain, "explain", lambda adapter, request, watcher: fake(request, chance=test)
     )
     at = explained(asked(app))
-    notices = [one for one in texts(at) if one == test.sentence]
+    notices = [one for one in texts(at).splitlines() if one == test.sentence]
     assert notices and "heat-pale" in html(at)
     assert maps(at)[0].endswith(test.sentence)
-    shown = "\n".join(texts(at))
+    shown = texts(at)
     assert "Largest losses:" in shown and "Places that the words rest on:" not in shown
 
 
@@ -170,7 +170,9 @@ def test_empty_words_and_refusals_are_one_sentence(
 ) -> None:
     at = own_words(asked(app), "   ")
     at.button(key="compare_explain_run").click().run()
-    assert not jobs() and any(text.startswith("The text to explain is empty") for text in texts(at))
+    assert not jobs() and any(
+        text.startswith("The text to explain is empty") for text in texts(at).splitlines()
+    )
     own_words(at, "a boat")
     monkeypatch.setattr(
         explain, "explain", lambda adapter, request, watcher: fake(request, said=False)
@@ -182,7 +184,7 @@ def test_empty_words_and_refusals_are_one_sentence(
 
     monkeypatch.setattr(explain, "explain", refuses)
     at = explained(own_words(at, "a ship"))
-    assert any("choose another model to explain" in text for text in texts(at)) and not maps(at)
+    assert "choose another model to explain" in texts(at) and not maps(at)
 
 
 def test_a_model_without_a_seam_cannot_be_asked(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,10 +214,10 @@ def test_a_link_reopens_it_and_another_answer_makes_it_old(app: Open) -> None:
     found = at.query_params["compare_explained"]
     assert found == [jobs()[0].id] or found == jobs()[0].id
     other = app(**SHORT, explain="true", explained=jobs()[0].id)
-    assert maps(other) and any("do not show now" in text for text in texts(other))
+    assert maps(other) and "do not show now" in texts(other)
     at.text_area(key="compare_question").set_value("Is it dark?")
     at = press_run(at)
-    assert any("do not show now" in text for text in texts(at))
+    assert "do not show now" in texts(at)
     lost = app(**SHORT, explain="true", explained="gone")
     assert explain_panel.GONE in texts(lost)
 

@@ -16,8 +16,7 @@ from engine.storage import plan_words, run_store
 from engine.types import RunResult
 from tests.conftest import picture
 from tests.pages.conftest import Open
-from tests.pages.reading import html
-from tests.pages.test_compare import press_run, results, texts
+from tests.pages.reading import html, press_run, results, texts
 from ui.compare import history
 
 pytestmark = pytest.mark.loads
@@ -69,10 +68,10 @@ def test_dropped_results_are_said_to_be_gone_and_the_list_is_bounded(
     old = at.session_state[history.HISTORY][1]
     queue.manager()._jobs.pop(old.ids[0])
     at.run()
-    assert "no longer in memory: reopen it" in "\n".join(texts(at))
+    assert "no longer in memory: reopen it" in texts(at)
     at.button(key="history_open_1").click().run()
     assert at.text_area(key="compare_question").value == "Two?"
-    assert "press Run to repeat them" in "\n".join(texts(at))
+    assert "press Run to repeat them" in texts(at)
 
 
 def test_a_saved_comparison_shows_the_figures_of_the_cards(app: Open) -> None:
@@ -114,7 +113,7 @@ def test_what_cannot_be_saved_is_said(app: Open) -> None:
     runs.parent.mkdir(parents=True, exist_ok=True)
     runs.write_text("a file in its place")
     at = saved(at)
-    assert "cannot be made" in "\n".join(texts(at)) and not at.get("page_link")
+    assert "cannot be made" in texts(at) and not at.get("page_link")
     runs.unlink()
     at = saved(at)  # control
     assert len(run_store.listing(runs)) == 1
@@ -132,7 +131,7 @@ def test_a_comparison_of_own_files_is_saved_for_this_visit_only(app: Open, tmp_p
     at.switch_page("pages/results.py")
     at.query_params["results_runs"] = name
     at.run()
-    assert "for this visit only" in "\n".join(texts(at)) and not at.exception
-    assert "was not found" not in "\n".join(texts(at))
+    assert "for this visit only" in texts(at) and not at.exception
+    assert "was not found" not in texts(at)
     other = app("pages/results.py", runs=name)
-    assert "was not found" in "\n".join(texts(other))
+    assert "was not found" in texts(other)

@@ -14,8 +14,7 @@ from engine.media.dataset import Dataset
 from engine.media_options import Split, Window, perturbations
 from engine.viewing import event_times
 from tests.pages.conftest import Open
-from tests.pages.reading import badges
-from tests.pages.test_compare import press_run, results, texts
+from tests.pages.reading import badges, press_run, results, texts
 
 pytestmark = pytest.mark.loads
 SHORT = {"tokens": "5", "models": "Tiny eventgpt"}
@@ -58,7 +57,7 @@ def test_a_text_that_cannot_be_read_is_a_sentence_and_no_run(
     assert run_button(at)
     at.text_input(key=f"compare_{field}").set_value(text).run()
     assert not at.exception and not run_button(at)
-    assert sum(words in one for one in texts(at)) == 2  # below the field, and below Run
+    assert texts(at).count(words) == 2  # below the field, and below Run
     at.text_input(key=f"compare_{field}").set_value("").run()
     assert run_button(at)
 
@@ -66,12 +65,12 @@ def test_a_text_that_cannot_be_read_is_a_sentence_and_no_run(
 def test_a_changed_window_dims_the_answers_and_reopening_sets_it_back(app: Open) -> None:
     at = press_run(app(**SHORT, part="10ms+40ms"))
     at.text_input(key="compare_part").set_value("20ms+40ms").run()
-    assert any("Changed since these runs: window." in one for one in texts(at))
+    assert "Changed since these runs: window." in texts(at)
     at.text_area(key="compare_question").set_value("Is it dark?")
     at = press_run(at)
     at.button(key="history_open_1").click().run()
     assert at.text_input(key="compare_part").value == "10ms+40ms"
-    assert not any("Changed since these runs" in one for one in texts(at))
+    assert "Changed since these runs" not in texts(at)
 
 
 def recorded(folder: Path, seconds: float = 2) -> dict[str, str]:
@@ -158,7 +157,7 @@ def test_a_recording_that_cannot_be_read_is_one_sentence_on_its_card(
     link = recorded(tmp_path)
     (tmp_path / "event_npy" / "a.npy").write_bytes(b"odd" * 500)
     at = app(**link)
-    assert not charts(at) and sum("a.npy" in words for words in texts(at)) == 1
+    assert not charts(at) and texts(at).count("a.npy") == 1
 
 
 def test_a_samples_own_window_is_marked_and_a_typed_one_replaces_it(
@@ -176,7 +175,7 @@ def test_a_samples_own_window_is_marked_and_a_typed_one_replaces_it(
     at = app(**link)
     assert "the window 0s+300ms is marked" in charts(at)[0]
     assert at.button(key="compare_rates_whole").label == "The sample's window"
-    assert any("raw events" in words and "from 0s on" in words for words in texts(at))
+    assert any("raw events" in one and "from 0s on" in one for one in texts(at).splitlines())
     at.text_input(key="compare_part").set_value("1s+200ms").run()
     assert "the window 1s+200ms is marked" in charts(at)[0]
     at.button(key="compare_rates_whole").click().run()
