@@ -16,7 +16,6 @@ from transformers import GenerationConfig
 from engine import media
 from engine.decoding import compiled, decode
 from engine.decoding.generation_rules import AnswerRules, GenerationRules, notes, refused
-from engine.errors import ModelUnavailable
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, single_run
@@ -26,7 +25,7 @@ from engine.types import DecodeConfig, Prepared, RunOptions, RunRequest, Sample
 from engine.verify import runner
 from engine.verify.verdict import Verdict, VerifyRequest
 from tests.conftest import make_sample
-from tests.models.conftest import entry_for, loaded
+from tests.models.conftest import loaded
 from tests.verify.conftest import Notes
 
 pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
@@ -173,37 +172,9 @@ def test_what_is_followed_and_what_is_not_is_said(
     assert notes({"do_sample": False, "repetition_penalty": 1.0, "num_beams": 1}) == ()
 
 
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ({"guidance_scale": 1.5}, "guidance_scale to 1.5"),
-        ({"encoder_repetition_penalty": 1.5}, "encoder_repetition_penalty"),
-        ({"stop_strings": ["x"]}, "stop_strings"),
-        ({"penalty_alpha": 0.6}, "penalty_alpha"),
-        ({"custom_generate": "evil"}, "custom_generate"),
-    ],
-)
-def test_what_cannot_be_followed_is_refused_in_the_list(
-    settings: dict[str, Any], key: str, tiny_folder: Path, tmp_path: Path
-) -> None:
-    folder = Path(shutil.copytree(tiny_folder / "llava", tmp_path / "llava"))
-    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": 2} | settings))
-    assert key in (registry.unavailable(entry_for(folder, "llava")) or "")
-    with pytest.raises(ModelUnavailable, match=key):
-        loaded(folder, "llava")
-
-
 def test_settings_without_effect_are_not_refused() -> None:
     settings = {"guidance_scale": 1, "encoder_no_repeat_ngram_size": 0, "repetition_penalty": 1.0}
     assert refused(settings) is None and GenerationRules.read(settings).values == {}
-
-
-@pytest.mark.parametrize("settings", [{"suppress_tokens": [10**6]}, {"eos_token_id": 10**6}])
-def test_ids_beyond_the_vocabulary_are_refused(
-    settings: dict[str, Any], model: Callable[..., Adapter]
-) -> None:
-    with pytest.raises(ModelUnavailable, match="1000000"):
-        model("llava", settings)
 
 
 Verified = Callable[..., dict[str, Verdict]]

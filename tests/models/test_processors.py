@@ -13,7 +13,6 @@ import torch
 from transformers import AutoImageProcessor
 from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 
-from engine.errors import ModelUnavailable
 from engine.models import auto_processor, pixels, registry
 from engine.models.adapter import Adapter
 from engine.types import Sample
@@ -107,43 +106,6 @@ def test_a_setting_that_is_not_followed_is_left_to_the_processor() -> None:
     known = LlavaImageProcessorPil()
     known.new_option = 5
     assert pixels.known_settings(known) is None
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"image_processor_type": "Evil"}, "image processor Evil in .* cannot be loaded"),
-        (
-            {"auto_map": {"AutoImageProcessor": "evil.X"}, "image_processor_type": "Evil"},
-            "image processor Evil .* cannot be loaded",
-        ),
-        (
-            {"image_processor_type": "CLIPImageProcessor"},
-            r"makes pixels of .*224.*from one",
-        ),
-        (
-            {"image_processor_type": "LlavaNextImageProcessor"},
-            "(makes pixels of|image processor .* cannot be loaded)",
-        ),
-        (CROPPED | {"do_center_crop": False}, "makes pixels of"),
-        (CROPPED | {"resample": 99}, "image processor .* cannot be loaded .*99"),
-        *(
-            (CROPPED | {key: value}, rf"preprocessor_config\.json: {key} is .* \(expected ")
-            for key, values in {
-                "image_std": (1e308, [1e308] * 3, [0, 0, 0], [0.5, 1e-300, 0.5], -0.5, []),
-                "image_mean": (1e308, [-1e308] * 3, "x"),
-                "rescale_factor": (1e308, 0, -1),
-            }.items()
-            for value in values
-        ),
-        (CROPPED | {"size": {"shortest_edge": 10**9}}, "size.* is .*1000000000"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_by_name(
-    settings: dict[str, Any], said: str, checkpoint: Callable[..., Path]
-) -> None:
-    with pytest.raises(ModelUnavailable, match=said):
-        loaded(checkpoint(settings), "llava")
 
 
 def test_settings_in_processor_config_come_first(checkpoint: Callable[..., Path]) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import pickle
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from safetensors.torch import load_file, save_file
 
-from engine.errors import ModelUnavailable, SettingsError, UnknownModel
+from engine.errors import SettingsError, UnknownModel
 from engine.machine import device
 from engine.models import checkpoint, checkpoint_files, registry
 from engine.types import Sample
@@ -103,93 +100,6 @@ def folder(tiny_models: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(tiny_models / "llava", tmp_path / "copy"))
 
 
-def _no_config(folder: Path) -> None:
-    (folder / "config.json").unlink()
-
-
-def _odd_config(folder: Path) -> None:
-    (folder / "config.json").write_text("[1]")
-
-
-def _no_weights(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-
-
-def _truncated(folder: Path) -> None:
-    file = folder / "model.safetensors"
-    file.write_bytes(file.read_bytes()[:-100])
-
-
-def _pointer(folder: Path) -> None:
-    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n")
-
-
-def _absent_shard(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "a.safetensors")
-    index = {"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
-def _shard_elsewhere(folder: Path) -> None:
-    index = {"weight_map": {"x": "model.safetensors", "y": "../other.safetensors"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
-def _list_index(folder: Path) -> None:
-    (folder / "model.safetensors.index.json").write_text('{"weight_map": ["a"]}')
-
-
-def _odd_header(folder: Path) -> None:
-    text = b'{"a": "b"}'
-    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)
-
-
-def _nested_config(folder: Path) -> None:
-    (folder / "config.json").write_text('{"a":' * 5000)
-
-
-def _no_archive(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(print) * 20_000)
-
-
-def _odd_vision(folder: Path) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"vision_config": 5}))
-
-
-def _other_family(folder: Path) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"model_type": "video_llava"}))
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (_no_config, "has no config.json"),
-        (_odd_config, "config.json is not a JSON object"),
-        (_no_weights, "has no weights"),
-        (_truncated, "model.safetensors is not a complete safetensors file"),
-        (_list_index, "lists no weights"),
-        (_odd_header, "model.safetensors is not a complete safetensors file"),
-        (_nested_config, "config.json cannot be read"),
-        (_pointer, "model.safetensors is a git-lfs pointer"),
-        (_absent_shard, "b.safetensors, which its index lists"),
-        (_shard_elsewhere, "other.safetensors, which lies outside its folder"),
-        (_other_family, "says its model_type is 'video_llava'"),
-        (_odd_vision, "config.json: vision_config is 5"),
-        (_no_archive, "pytorch_model.bin is not a complete file of PyTorch weights"),
-    ],
-)
-def test_a_broken_folder_is_refused_by_name(folder: Path, damage, message: str) -> None:  # type: ignore[no-untyped-def]
-    damage(folder)
-    entry = entry_for(folder, "llava")
-    assert message in (registry.unavailable(entry) or "")
-    with pytest.raises(ModelUnavailable, match=message.replace(".", r"\.")):
-        registry.load(entry)
-    assert entry not in registry.resident()
-
-
 def test_the_digest_sees_one_changed_weight_past_its_memo(folder: Path, tmp_path: Path) -> None:
     memo = tmp_path / "memo" / "hashes.json"
     before = checkpoint_files.digest(folder, "copy", memo)
@@ -218,36 +128,6 @@ def test_a_damaged_memo_costs_only_time(folder: Path, tmp_path: Path, text: str)
     memo.write_text(text)
     before = checkpoint_files.digest(folder, "copy", tmp_path)
     assert checkpoint_files.digest(folder, "copy", memo) == before
-
-
-def _larger_config(folder: Path) -> None:
-    (folder / "config.json").write_text('{"model_type": "llava"}')
-
-
-def _odd_end(folder: Path) -> None:
-    (folder / "generation_config.json").write_text('{"eos_token_id": "x"}')
-
-
-def _lost_projector(folder: Path) -> None:
-    file = folder / "model.safetensors"
-    kept = {key: value for key, value in load_file(file).items() if "projector" not in key}
-    save_file(kept, file, metadata={"format": "pt"})
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (_larger_config, "describes .* weights, but the files hold"),
-        (_odd_end, "generation_config.json: eos_token_id is 'x'"),
-        (_lost_projector, "lacks 4 weights"),
-    ],
-)
-def test_what_only_loading_shows_is_one_sentence(folder: Path, damage, message: str) -> None:  # type: ignore[no-untyped-def]
-    damage(folder)
-    entry = entry_for(folder, "llava")
-    with pytest.raises(ModelUnavailable, match=message) as caught:
-        registry.load(entry)
-    assert "\n" not in str(caught.value) and entry not in registry.resident()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import torch
 
 from engine import media
 from engine.decoding import decode
-from engine.errors import BadInput, ContextTooLong, ModelUnavailable
+from engine.errors import BadInput, ContextTooLong
 from engine.models import auto_processor, registry
 from engine.models.transformers_adapter import TransformersAdapter
 from engine.pipeline import single_run
@@ -233,43 +233,6 @@ def test_a_processor_that_fails_on_pictures_is_one_sentence(
         "small-llava_onevision does not take 5 pictures of this size (Got 5 images): show it one "
         "picture, or a larger one."
     )
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"merge_size": 1}, "writes other visual tokens than the model has features for"),
-        (
-            {"patch_size": 14},
-            "cannot be loaded (shape '[32, -1]' is invalid",
-        ),
-    ],
-)
-def test_a_processor_of_another_checkpoint_is_refused_at_load(
-    values: dict[str, int], words: str, load: Load, changed_copy: Callable[..., Path]
-) -> None:
-    folder = changed_copy("qwen2_5_vl", "preprocessor_config.json", **values)
-    with pytest.raises(ModelUnavailable) as caught:
-        load("qwen2_5_vl", "image", folder)
-    assert words in str(caught.value) and "from one checkpoint." in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("section", "words"),
-    [
-        (None, "config.json: mrope_section is None (expected array, got null)"),
-        ([-1, 3, 2], "config.json: mrope_section is [-1, 3, 2] (expected int >= 0)"),
-        ([1, 1, 1], "in a trial with a picture, in "),
-    ],
-)
-def test_a_language_model_that_cannot_run_is_refused_at_load(
-    section: object, words: str, load: Load, changed_copy: Callable[..., Path]
-) -> None:
-    where = ("text_config", "rope_parameters")
-    folder = changed_copy("qwen2_5_vl", "config.json", *where, mrope_section=section)
-    with pytest.raises(ModelUnavailable) as caught:
-        load("qwen2_5_vl", "image", folder)
-    assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_markers_of_pictures_in_a_question_are_refused(load: Load, sample: Sample) -> None:
