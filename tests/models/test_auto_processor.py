@@ -154,21 +154,6 @@ def test_the_class_is_found_by_the_model_type(folder: Path) -> None:
     assert "has no processor None" in refusal(folder)
 
 
-def test_a_folder_without_processor_files_is_refused(folder: Path) -> None:
-    (folder / "preprocessor_config.json").unlink()
-    assert "has no processor_config.json and no preprocessor_config.json" in refusal(folder)
-
-
-def test_a_folder_without_a_tokenizer_is_refused(folder: Path) -> None:
-    (folder / "tokenizer.json").unlink()
-    assert "has no tokenizer.json" in refusal(folder)
-
-
-def test_an_unknown_class_is_refused(folder: Path) -> None:
-    change(folder / "preprocessor_config.json", processor_class="MyProcessor")
-    assert "transformers has no processor MyProcessor" in refusal(folder)
-
-
 def test_code_of_a_checkpoint_is_never_run(folder: Path) -> None:
     ran = folder / "ran"
     (folder / "mine.py").write_text(f"open({str(ran)!r}, 'w')\nclass Mine: pass\n")
@@ -179,13 +164,6 @@ def test_code_of_a_checkpoint_is_never_run(folder: Path) -> None:
     change(folder / "tokenizer_config.json", processor_class="Qwen2_5_VLProcessor")
     refusal(folder)
     assert not ran.exists()
-
-
-def test_settings_that_do_not_fit_are_refused(folder: Path) -> None:
-    change(folder / "preprocessor_config.json", processor_class="Gemma3Processor")
-    assert "the processor Gemma3Processor" in refusal(folder)
-    change(folder / "preprocessor_config.json", max_pixels=2**40)
-    assert "max_pixels is 1099511627776" in refusal(folder)
 
 
 def test_only_areas_may_be_larger_than_a_side(folder: Path) -> None:
@@ -221,3 +199,23 @@ def test_a_clip_has_all_its_frames(family: str, family_folder: Folder) -> None:
 def test_what_needs_torchvision_says_so(family: str, family_folder: Folder) -> None:
     with pytest.raises(ModelUnavailable, match=r"[Tt]orchvision"):
         auto_processor.load(info(family), family_folder(family))
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "said"),
+    [
+        ("preprocessor_config.json", None, "no processor_config.json and no preprocessor_config"),
+        ("tokenizer.json", None, "has no tokenizer.json"),
+        ("preprocessor_config.json", {"processor_class": "MyProcessor"}, "no processor MyProcess"),
+        ("preprocessor_config.json", {"processor_class": "Gemma3Processor"}, "Gemma3Processor"),
+        ("preprocessor_config.json", {"max_pixels": 2**40}, "max_pixels is 1099511627776"),
+    ],
+)
+def test_a_processor_that_cannot_be_built_is_refused(
+    file: str, values: dict[str, Any] | None, said: str, folder: Path
+) -> None:
+    if values is None:
+        (folder / file).unlink()
+    else:
+        change(folder / file, **values)
+    assert said in refusal(folder)

@@ -86,21 +86,6 @@ def test_a_llava_behind_the_name_of_video_llava_is_refused(tmp_path: Path) -> No
         loaded(tmp_path / "Video-LLaVA-7B", "llava")
 
 
-def test_the_released_processor_settings_are_read(tmp_path: Path, sample: Sample) -> None:
-    """Numbers for sizes and the class names of older libraries."""
-    for family in ("llava", "video_llava"):
-        folder = tmp_path / family
-        published_checkpoints.build(folder, family, published_checkpoints.released, "safetensors")
-        path = folder / "preprocessor_config.json"
-        fields = json.loads(path.read_text())
-        fields |= {"size": {"shortest_edge": 32}, "crop_size": 32, "do_center_crop": True}
-        fields["image_processor_type"] = "CLIPImageProcessor"
-        path.write_text(json.dumps(fields))
-        adapter = loaded(folder, family)
-        shown = media.load(sample, adapter.kind)
-        assert adapter.preprocess(shown, "Why?").pixels.shape[1:] == (3, 32, 32)
-
-
 # EventGPT's folder as its authors publish it
 
 

@@ -13,7 +13,7 @@ import transformers
 from transformers.quantizers.quantizers_utils import should_convert_module
 
 from engine import media
-from engine.errors import ModelUnavailable, SettingsError
+from engine.errors import ModelUnavailable
 from engine.models import loading, quantization, registry
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import key
@@ -55,9 +55,6 @@ def test_models_toml_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("STAGESCOPE_MODELS", str(path))
     path.write_text(ENTRY.format("4bit"))
     assert registry.entries()[0].quantization == "4bit"
-    path.write_text(ENTRY.format("2bit"))
-    with pytest.raises(SettingsError, match="unknown quantization '2bit': known are 4bit, 8bit"):
-        registry.entries()
 
 
 def info(kind: str | None) -> ModelInfo:
