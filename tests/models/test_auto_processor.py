@@ -15,7 +15,7 @@ from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoPr
 
 from engine.errors import ModelUnavailable
 from engine.models import auto_processor
-from tests.models import family_checkpoints, family_parts
+from tests.models import family_checkpoints, family_rows
 from tests.models.test_family_checkpoints import READABLE, counts, info, pictures, prompt
 
 pytestmark = pytest.mark.loads
@@ -125,7 +125,7 @@ def test_a_prompt_begins_with_one_bos(family_folder: Folder) -> None:
         for one in (text, text.removeprefix("<bos>"))
     )
     assert written == added
-    assert written.count(family_parts.BOS) == 1
+    assert written.count(family_rows.BOS) == 1
 
 
 @pytest.fixture
