@@ -167,7 +167,7 @@ def test_the_authors_tower_folder_is_never_opened(copy: Path, tmp_path: Path) ->
     assert all(torch.equal(tensor, after[key]) for key, tensor in before.items())
 
 
-def test_strays_are_named_as_extra_and_change_nothing(copy: Path) -> None:
+def test_rotary_frequencies_are_computed_and_not_read_from_the_file(copy: Path) -> None:
     adapter = loaded(copy, "eventgpt")
     assert not any("inv_freq" in key for key, _ in adapter.model.named_parameters())
     rotary = adapter.model.model.rotary_emb.inv_freq

@@ -41,20 +41,15 @@ def small_device(entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
     return room
 
 
-def test_the_least_recently_used_leaves(entries: dict[str, ModelEntry], small_device: int) -> None:
+def test_the_least_recently_used_leaves_and_is_freed(
+    entries: dict[str, ModelEntry], small_device: int
+) -> None:
     registry.load(entries["eventgpt"])
-    registry.load(entries["llava"])
+    gone = weakref.ref(registry.load(entries["llava"]).model)
     registry.load(entries["eventgpt"])  # used again: llava is now the older one
-    assert registry.resident() == (entries["llava"], entries["eventgpt"])
+    assert registry.resident() == (entries["llava"], entries["eventgpt"]) and gone() is not None
     registry.load(entries["video_llava"])
     assert registry.resident() == (entries["eventgpt"], entries["video_llava"])
-
-
-def test_what_leaves_is_freed(entries: dict[str, ModelEntry], small_device: int) -> None:
-    gone = weakref.ref(registry.load(entries["llava"]).model)
-    registry.load(entries["eventgpt"])
-    assert gone() is not None
-    registry.load(entries["video_llava"])
     gc.collect()
     assert gone() is None
 
@@ -68,7 +63,7 @@ def test_all_stay_where_there_is_room(entries: dict[str, ModelEntry]) -> None:
         assert sizes[item] == pytest.approx(registry.needed(item).weights, rel=0.02)
 
 
-def test_what_never_fits_is_refused_with_figures_and_costs_nobody_his_place(
+def test_what_never_fits_is_refused_with_figures_and_unloads_nothing(
     entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registry.load(entries["llava"])

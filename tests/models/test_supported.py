@@ -118,10 +118,21 @@ WORDS = (
 PIECES = WORDS.split()
 
 
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A LLaVA with a sentencepiece model alone, behind whose pieces <image> has its id."""
+    raw = published_checkpoints.llama_sentencepiece()
+    size = SentencePieceProcessor(model_proto=raw).get_piece_size()
+    path = tiny.llava(tmp_path / "llava", size)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (path / name).unlink()
+    (path / "tokenizer.model").write_bytes(raw)
+    return path
+
+
 @pytest.mark.parametrize(
     "stated",
     [
-        None,
         {},
         {"legacy": False},
         {"legacy": True, "add_bos_token": True, "tokenizer_class": "LlamaTokenizer"},
@@ -129,37 +140,26 @@ PIECES = WORDS.split()
     ],
 )
 def test_a_bare_sentencepiece_model_gives_the_published_ids(
-    stated: dict[str, Any] | None, tmp_path: Path
+    stated: dict[str, Any], bare: Path
 ) -> None:
     """22 of them, as tokenizer.json gives."""
-    raw = published_checkpoints.llama_sentencepiece()
-    size = SentencePieceProcessor(model_proto=raw).get_piece_size()
-    path = tiny.llava(tmp_path / "llava", size)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (path / name).unlink()
-    (path / "tokenizer.model").write_bytes(raw)
-    if stated is not None:
-        (path / "tokenizer_config.json").write_text(json.dumps(stated))
-    adapter = loaded(path, "llava")
-    ids = adapter.prompt_ids(DEFAULT_QUESTION, 1)[0]
-    rows = ids.count(adapter.visual_id)
+    alone = loaded(bare, "llava").prompt_ids(DEFAULT_QUESTION, 1)
+    change(bare / "tokenizer_config.json", **stated)
+    adapter = loaded(bare, "llava")
+    assert adapter.prompt_ids(DEFAULT_QUESTION, 1) == alone
+    ids = alone[0]
+    rows = (tiny.SIZE // tiny.PATCH) ** 2
     at = ids.index(adapter.visual_id)
-    assert adapter.visual_id == size and rows == (tiny.SIZE // tiny.PATCH) ** 2
+    assert ids.count(adapter.visual_id) == rows
     short = [*ids[: at + 1], *ids[at + rows :]]
     assert adapter.tokenizer.convert_ids_to_tokens(short) == PIECES and len(short) == 22
 
 
-def test_the_bare_model_equals_its_tokenizer_json(tmp_path: Path) -> None:
-    raw = published_checkpoints.llama_sentencepiece()
-    size = SentencePieceProcessor(model_proto=raw).get_piece_size()
-    path = tiny.llava(tmp_path / "llava", size)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (path / name).unlink()
-    (path / "tokenizer.model").write_bytes(raw)
-    bare = loaded(path, "llava").prompt_ids(DEFAULT_QUESTION, 1)
-    saved = LlamaTokenizer.from_pretrained(path, legacy=True, add_bos_token=True)
+def test_the_bare_model_equals_its_tokenizer_json(bare: Path) -> None:
+    alone = loaded(bare, "llava").prompt_ids(DEFAULT_QUESTION, 1)
+    saved = LlamaTokenizer.from_pretrained(bare, legacy=True, add_bos_token=True)
     saved.add_tokens(["<image>"], special_tokens=True)
-    saved.save_pretrained(path)
-    (path / "tokenizer.model").unlink(missing_ok=True)
-    assert (path / "tokenizer.json").exists()
-    assert loaded(path, "llava").prompt_ids(DEFAULT_QUESTION, 1) == bare
+    saved.save_pretrained(bare)
+    (bare / "tokenizer.model").unlink(missing_ok=True)
+    assert (bare / "tokenizer.json").exists()
+    assert loaded(bare, "llava").prompt_ids(DEFAULT_QUESTION, 1) == alone
