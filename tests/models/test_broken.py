@@ -7,6 +7,7 @@ import json
 import pickle
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -222,11 +223,6 @@ LISTED: dict[str, Row] = {
         config(model_type=...),
         "model_type is None, which is no image-text-to-text model",
     ),
-    "code of InternVL": (
-        "published",
-        config(model_type="internvl_chat", auto_map={"AutoModel": "modeling_internvl_chat.X"}),
-        "no code from repositories: use OpenGVLab/InternVL3-1B-hf instead",
-    ),
     "other code": (
         "published",
         config(model_type="new_chat", auto_map={"AutoModel": "code.Model"}),
@@ -288,7 +284,6 @@ LISTED: dict[str, Row] = {
             ("published", "stop_strings", ["end"]),
             ("llava", "guidance_scale", 1.5),
             ("llava", "encoder_repetition_penalty", 1.5),
-            ("llava", "stop_strings", ["x"]),
             ("llava", "penalty_alpha", 0.6),
             ("llava", "custom_generate", "evil"),
         )
@@ -416,7 +411,7 @@ ONLY_AT_LOAD: dict[str, Row] = {
     **{
         f"sections {section}": (
             "qwen2_5_vl",
-            lambda folder, section=section: other_sections(folder, section),
+            partial(other_sections, section=section),
             said,
         )
         for section, said in (

@@ -19,7 +19,7 @@ from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
-from engine.types import DecodeConfig, Prepared, RunOptions, RunRequest, Sample
+from engine.types import DecodeConfig, Mode, Prepared, RunOptions, RunRequest, Sample
 from tests.conftest import make_sample
 
 pytestmark = pytest.mark.loads
@@ -75,7 +75,8 @@ def test_decoupled_cached_and_hooked_equal_generate(
     handles = [
         m.register_forward_hook(lambda *_: calls.append(1)) for m in adapter.vision_modules()
     ]
-    for mode, cached in (("decoupled", False), ("decoupled", True), ("hooked", False)):
+    modes: list[tuple[Mode, bool]] = [("decoupled", False), ("decoupled", True), ("hooked", False)]
+    for mode, cached in modes:
         calls.clear()
         options = RunOptions(decode=config, mode=mode)
         request = RunRequest(sample, adapter.info.name, QUESTION, options)

@@ -26,7 +26,7 @@ OLD = [
     *("tokenizer.json", "tokenizer.model"),
 ]
 NEWER = [
-    *("chat_template.json", "chat_template.jinja", "config.json", "generation_config.json"),
+    *("chat_template.jinja", "chat_template.json", "config.json", "generation_config.json"),
     *("merges.txt", "model.safetensors", "preprocessor_config.json", "processor_config.json"),
     *("tokenizer.json", "tokenizer_config.json", "video_preprocessor_config.json", "vocab.json"),
 ]

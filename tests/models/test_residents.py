@@ -170,12 +170,17 @@ def test_absent_fields_have_transformers_values() -> None:
     assert absent["eventgpt"].tower == tower(EventGPTConfig().tower_config())
     stated = model_card.of_config("llava", registry.FAMILIES["llava"].kind, {"vision_config": {}})
     assert stated.tower == tower(CLIPVisionConfig())
-    llama, text = LlamaConfig(), absent["llava"].text
-    assert (text.hidden, text.intermediate, text.layers) == (4096, 11008, 32)
-    assert (text.hidden, text.layers) == (llama.hidden_size, llama.num_hidden_layers)
-    assert text.kv_heads == llama.num_key_value_heads == text.heads == llama.num_attention_heads
-    assert text.context == llama.max_position_embeddings and text.head_dim == llama.head_dim
-    assert text.vocabulary == llama.vocab_size and text.intermediate == llama.intermediate_size
+    llama = LlamaConfig()
+    assert absent["llava"].text == model_card.LanguageShape(
+        llama.hidden_size,
+        llama.intermediate_size,
+        llama.num_hidden_layers,
+        llama.num_attention_heads,
+        llama.num_key_value_heads,
+        llama.head_dim,
+        llama.max_position_embeddings,
+        llama.vocab_size,
+    )
 
 
 @pytest.mark.parametrize(("kind", "bytes_each"), [("8bit", 1.0), ("4bit", 0.5625)])

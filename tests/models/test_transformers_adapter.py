@@ -22,7 +22,6 @@ from engine.pipeline.feature_cache import FeatureCache
 from engine.types import (
     DecodeConfig,
     Features,
-    Kind,
     Media,
     Prepared,
     RunOptions,
@@ -56,7 +55,7 @@ def sample(tmp_path: Path) -> Sample:
 def load(family_folder: Callable[[str], Path], cache_dir: Path) -> Load:
     """A family's small checkpoint through the registry."""
 
-    def loaded(family: str, shows: Kind = "events", folder: Path | None = None) -> Any:
+    def loaded(family: str, shows: Any = "events", folder: Path | None = None) -> Any:
         entry = entry_for(folder or family_folder(family), "transformers")
         return registry.load(replace(entry, name=f"small-{family}", kind=shows))
 
