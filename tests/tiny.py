@@ -94,28 +94,6 @@ def eventgpt(folder: Path, vocabulary: int = 0) -> Path:
     return _save(folder, _loud(EventGPT(config), 0), words, CLIPImageProcessorPil(**_square()))
 
 
-def sentencepiece_model(size: int) -> bytes:
-    """A tokenizer.model of LLaMA's kind: BPE with byte fallback, trained on a few sentences."""
-    import io
-
-    import sentencepiece
-
-    sentences = ["The assistant gives helpful answers.", "USER: What is on the road? ASSISTANT:"]
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences * 20),
-        model_writer=model,
-        vocab_size=size,
-        model_type="bpe",
-        byte_fallback=True,
-        character_coverage=1.0,
-        normalization_rule_name="identity",
-        remove_extra_whitespaces=False,
-        minloglevel=2,
-    )
-    return model.getvalue()
-
-
 def llava(folder: Path, pieces: int = 0) -> Path:
     """`pieces`: the size of a sentencepiece model, behind which <image> has its id."""
     words = tokenizer()

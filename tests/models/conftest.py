@@ -10,7 +10,11 @@ import pytest
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
-from tests import published_checkpoints
+from tests import published_checkpoints, tiny
+
+OWN_FAMILIES = ("eventgpt", "video_llava", "llava")
+SIDE = {"height": tiny.SIZE, "width": tiny.SIZE}
+CROPPED = {"size": {"shortest_edge": 32}, "crop_size": SIDE, "do_center_crop": True}
 
 
 def entry_for(folder: Path, family: str = "eventgpt") -> ModelEntry:

@@ -22,8 +22,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from tests.models.family_parts import BOS, EOS, PAD, Family, Id, Vocabulary
-from tests.models.family_rows import ROWS
+from tests.models.family_rows import BOS, EOS, PAD, ROWS, Family, Id, Vocabulary
 
 FAMILIES = tuple(ROWS)
 VIDEO = tuple(family for family, row in ROWS.items() if row.clip)

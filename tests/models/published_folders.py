@@ -25,34 +25,22 @@ TEMPLATE = (
 )
 
 QWEN_2_5: Json = {  # the language model's fields are not nested
-    "architectures": ["Qwen2_5_VLForConditionalGeneration"],
     "model_type": "qwen2_5_vl",
-    "image_token_id": 151655,
-    "video_token_id": 151656,
-    "hidden_act": "silu",
     "hidden_size": 2048,
     "intermediate_size": 11008,
     "max_position_embeddings": 128000,
     "num_attention_heads": 16,
     "num_hidden_layers": 36,
     "num_key_value_heads": 2,
-    "rms_norm_eps": 1e-06,
-    "rope_theta": 1000000.0,
     "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
-    "tie_word_embeddings": True,
     "torch_dtype": "bfloat16",
     "vocab_size": 151936,
     "vision_config": {
         "depth": 32,
-        "hidden_act": "silu",
         "hidden_size": 1280,
         "intermediate_size": 3420,
         "num_heads": 16,
-        "in_chans": 3,
-        "out_hidden_size": 2048,
         "patch_size": 14,
-        "window_size": 112,
-        "fullatt_block_indexes": [7, 15, 23, 31],
     },
 }
 QWEN_2: Json = {  # the tower's width is embed_dim, its hidden_size the language model's
@@ -61,17 +49,13 @@ QWEN_2: Json = {  # the tower's width is embed_dim, its hidden_size the language
     "vision_config": {
         "depth": 32,
         "embed_dim": 1280,
-        "mlp_ratio": 4,
         "num_heads": 16,
-        "in_chans": 3,
         "hidden_size": 1536,
         "patch_size": 14,
     },
 }
 QWEN_3: Json = {
-    "architectures": ["Qwen3VLForConditionalGeneration"],
     "model_type": "qwen3_vl",
-    "tie_word_embeddings": True,
     "text_config": {
         "model_type": "qwen3_vl_text",
         "dtype": "bfloat16",
@@ -87,28 +71,20 @@ QWEN_3: Json = {
             "mrope_section": [24, 20, 20],
             "rope_type": "default",
         },
-        "rope_theta": 5000000,
         "vocab_size": 151936,
     },
     "vision_config": {
-        "deepstack_visual_indexes": [5, 11, 17],
         "depth": 24,
         "hidden_size": 1024,
         "intermediate_size": 4096,
         "model_type": "qwen3_vl",
         "num_heads": 16,
-        "num_position_embeddings": 2304,
         "patch_size": 16,
     },
 }
 INTERNVL: Json = {
-    "architectures": ["InternVLForConditionalGeneration"],
     "model_type": "internvl",
-    "downsample_ratio": 0.5,
-    "image_seq_length": 256,
-    "image_token_id": 151667,
     "torch_dtype": "bfloat16",
-    "vision_feature_layer": -1,
     "text_config": {
         "model_type": "qwen2",
         "hidden_size": 896,
@@ -131,10 +107,7 @@ INTERNVL: Json = {
     },
 }
 SMOLVLM: Json = {
-    "architectures": ["SmolVLMForConditionalGeneration"],
     "model_type": "smolvlm",
-    "image_token_id": 49190,
-    "scale_factor": 4,
     "torch_dtype": "float32",
     "text_config": {
         "model_type": "llama",
@@ -145,7 +118,6 @@ SMOLVLM: Json = {
         "num_attention_heads": 15,
         "num_hidden_layers": 32,
         "num_key_value_heads": 5,
-        "rope_theta": 100000,
         "vocab_size": 49280,
     },
     "vision_config": {
@@ -159,7 +131,6 @@ SMOLVLM: Json = {
     },
 }
 GEMMA: Json = {  # a release that leaves most sizes to the class
-    "architectures": ["Gemma3ForConditionalGeneration"],
     "model_type": "gemma3",
     "eos_token_id": [1, 106],
     "torch_dtype": "bfloat16",
@@ -206,17 +177,13 @@ PROCESSORS: dict[str, Json] = {
         **_SQUARE,
         "image_processor_type": "GotOcr2ImageProcessorFast",
         "crop_size": None,
-        "crop_to_patches": False,
-        "data_format": "channels_first",
         "size": {"height": 448, "width": 448},
     },
     "smolvlm": {
         **_SQUARE,
         "image_processor_type": "SmolVLMImageProcessor",
-        "do_image_splitting": True,
         "max_image_size": {"longest_edge": 512},
         "size": {"longest_edge": 2048},
-        "video_sampling": {"fps": 1, "max_frames": 64, "video_size": {"longest_edge": 512}},
     },
 }
 VIDEO: Json = {

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import PIL.Image
 import pytest
 import torch
@@ -15,8 +16,8 @@ from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoPr
 
 from engine.errors import ModelUnavailable
 from engine.models import auto_processor
-from tests.models import family_checkpoints, family_parts
-from tests.models.test_family_checkpoints import READABLE, counts, info, pictures, prompt
+from engine.types import Image, ModelInfo
+from tests.models import family_checkpoints, family_rows
 
 pytestmark = pytest.mark.loads
 Folder = Callable[[str], Path]
@@ -25,7 +26,33 @@ PLAIN = (
     *("llava", "vipllava", "llava_next", "idefics2", "idefics3", "gemma3", "paligemma"),
     *("aya_vision", "lighton_ocr", "mllama", "blip-2", "instructblip", "git"),
 )
-SEEN = tuple(family for family in READABLE if family not in family_checkpoints.NO_SEAM)
+READABLE = tuple(
+    family
+    for family in family_checkpoints.FAMILIES
+    if auto_processor.can_video() or family not in family_checkpoints.NEED_TORCHVISION
+)
+
+
+def info(family: str) -> ModelInfo:
+    return ModelInfo(family, "transformers", "", None, "float32", demo=False)
+
+
+def pictures(count: int, seed: int = 0) -> list[Image]:
+    noise = np.random.default_rng(seed)
+    return [noise.integers(0, 256, (60, 80, 3), dtype=np.uint8) for _ in range(count)]
+
+
+def prompt(processor: Any, count: int) -> str:
+    content = [{"type": "image"}] * count + [{"type": "text", "text": "What is on the road?"}]
+    text = processor.tokenizer.apply_chat_template(
+        [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
+    )
+    assert isinstance(text, str)
+    return text
+
+
+def counts(family: str) -> tuple[int, ...]:
+    return (1,) if family_checkpoints.most_images(family) == 1 else (1, 2)
 
 
 def tensors(found: Any) -> dict[str, torch.Tensor]:
@@ -59,36 +86,6 @@ def test_inputs_are_those_of_transformers_own_processor(family: str, family_fold
         )
         found = auto_processor.inputs(processor, prompt(processor, count), pictures(count))
         assert_equal(found, wanted)
-
-
-@pytest.mark.parametrize("family", SEEN)
-def test_a_prompt_has_a_placeholder_for_each_visual_row(family: str, family_folder: Folder) -> None:
-    folder = family_folder(family)
-    model = AutoModelForImageTextToText.from_pretrained(folder).eval()
-    processor = auto_processor.load(info(family), folder)
-    token = getattr(model.config, "image_token_id", None)
-    token = model.config.image_token_index if token is None else token
-    seen = []
-    for count in counts(family):
-        inputs = auto_processor.inputs(processor, prompt(processor, count), pictures(count))
-        seen.append(int((inputs["input_ids"] == token).sum()))
-        assert seen[-1] == visual_rows(model, inputs)
-    assert len(set(seen)) == len(seen) > 1  # a second picture has rows of its own
-
-
-def visual_rows(model: Any, inputs: dict[str, Any]) -> int:
-    encode = model.base_model.get_image_features
-    words = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids")
-    pixels = {key: value for key, value in inputs.items() if key not in words}
-    with torch.inference_mode():
-        found = encode(**pixels, return_dict=True).pooler_output
-    return _rows(found)
-
-
-def _rows(found: Any) -> int:
-    if isinstance(found, torch.Tensor):
-        return found.numel() // found.shape[-1]
-    return sum(_rows(one) for one in found)
 
 
 @pytest.mark.parametrize("family", READABLE)
@@ -125,7 +122,7 @@ def test_a_prompt_begins_with_one_bos(family_folder: Folder) -> None:
         for one in (text, text.removeprefix("<bos>"))
     )
     assert written == added
-    assert written.count(family_parts.BOS) == 1
+    assert written.count(family_rows.BOS) == 1
 
 
 @pytest.fixture
@@ -154,21 +151,6 @@ def test_the_class_is_found_by_the_model_type(folder: Path) -> None:
     assert "has no processor None" in refusal(folder)
 
 
-def test_a_folder_without_processor_files_is_refused(folder: Path) -> None:
-    (folder / "preprocessor_config.json").unlink()
-    assert "has no processor_config.json and no preprocessor_config.json" in refusal(folder)
-
-
-def test_a_folder_without_a_tokenizer_is_refused(folder: Path) -> None:
-    (folder / "tokenizer.json").unlink()
-    assert "has no tokenizer.json" in refusal(folder)
-
-
-def test_an_unknown_class_is_refused(folder: Path) -> None:
-    change(folder / "preprocessor_config.json", processor_class="MyProcessor")
-    assert "transformers has no processor MyProcessor" in refusal(folder)
-
-
 def test_code_of_a_checkpoint_is_never_run(folder: Path) -> None:
     ran = folder / "ran"
     (folder / "mine.py").write_text(f"open({str(ran)!r}, 'w')\nclass Mine: pass\n")
@@ -179,13 +161,6 @@ def test_code_of_a_checkpoint_is_never_run(folder: Path) -> None:
     change(folder / "tokenizer_config.json", processor_class="Qwen2_5_VLProcessor")
     refusal(folder)
     assert not ran.exists()
-
-
-def test_settings_that_do_not_fit_are_refused(folder: Path) -> None:
-    change(folder / "preprocessor_config.json", processor_class="Gemma3Processor")
-    assert "the processor Gemma3Processor" in refusal(folder)
-    change(folder / "preprocessor_config.json", max_pixels=2**40)
-    assert "max_pixels is 1099511627776" in refusal(folder)
 
 
 def test_only_areas_may_be_larger_than_a_side(folder: Path) -> None:
@@ -221,3 +196,23 @@ def test_a_clip_has_all_its_frames(family: str, family_folder: Folder) -> None:
 def test_what_needs_torchvision_says_so(family: str, family_folder: Folder) -> None:
     with pytest.raises(ModelUnavailable, match=r"[Tt]orchvision"):
         auto_processor.load(info(family), family_folder(family))
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "said"),
+    [
+        ("preprocessor_config.json", None, "no processor_config.json and no preprocessor_config"),
+        ("tokenizer.json", None, "has no tokenizer.json"),
+        ("preprocessor_config.json", {"processor_class": "MyProcessor"}, "no processor MyProcess"),
+        ("preprocessor_config.json", {"processor_class": "Gemma3Processor"}, "Gemma3Processor"),
+        ("preprocessor_config.json", {"max_pixels": 2**40}, "max_pixels is 1099511627776"),
+    ],
+)
+def test_a_processor_that_cannot_be_built_is_refused(
+    file: str, values: dict[str, Any] | None, said: str, folder: Path
+) -> None:
+    if values is None:
+        (folder / file).unlink()
+    else:
+        change(folder / file, **values)
+    assert said in refusal(folder)

@@ -18,18 +18,22 @@ from engine.models import hub as download
 
 HUB = "llava-hf/llava-1.5-7b-hf"
 FILES = [
-    ".gitattributes",
-    "README.md",
-    "config.json",
-    "tokenizer.json",
-    "tokenizer.model",
-    "model-00001-of-00002.safetensors",
-    "model-00002-of-00002.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model-00001-of-00002.bin",
-    "pytorch_model.bin.index.json",
-    "original/consolidated.pth",
-    "onnx/config.json",
+    *("config.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"),
+    *("model.safetensors.index.json", "tokenizer.json", "tokenizer.model"),
+]
+OLD = [
+    *("config.json", "pytorch_model-00001-of-00002.bin", "pytorch_model.bin.index.json"),
+    *("tokenizer.json", "tokenizer.model"),
+]
+NEWER = [
+    *("chat_template.jinja", "chat_template.json", "config.json", "generation_config.json"),
+    *("merges.txt", "model.safetensors", "preprocessor_config.json", "processor_config.json"),
+    *("tokenizer.json", "tokenizer_config.json", "video_preprocessor_config.json", "vocab.json"),
+]
+ASIDE = [
+    *(".gitattributes", "README.md", "adapter_config.json", "consolidated.safetensors"),
+    *("model-Q4_K_M.gguf", "onnx/config.json", "onnx/model.onnx", "original/consolidated.pth"),
+    *("original/model.safetensors", "training_args.bin"),
 ]
 COMMIT = "c0ffee" + "0" * 34
 Api = huggingface_hub.HfApi
@@ -57,55 +61,16 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     return asked
 
 
-def test_only_what_loading_reads_is_fetched() -> None:
-    assert download.needed(FILES) == [
-        "config.json",
-        "model-00001-of-00002.safetensors",
-        "model-00002-of-00002.safetensors",
-        "model.safetensors.index.json",
-        "tokenizer.json",
-        "tokenizer.model",
-    ]
-    old = [name for name in FILES if "safetensors" not in name]
-    assert download.needed(old) == [
-        "config.json",
-        "pytorch_model-00001-of-00002.bin",
-        "pytorch_model.bin.index.json",
-        "tokenizer.json",
-        "tokenizer.model",
-    ]
-    single = ["model.safetensors", "pytorch_model.bin", "config.json", "training_args.bin"]
-    assert download.needed(single) == ["config.json", "model.safetensors"]
-
-
-NEWER = [
-    "chat_template.json",
-    "chat_template.jinja",
-    "config.json",
-    "generation_config.json",
-    "merges.txt",
-    "model-00001-of-00002.safetensors",
-    "model-00002-of-00002.safetensors",
-    "model.safetensors.index.json",
-    "preprocessor_config.json",
-    "processor_config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "video_preprocessor_config.json",
-    "vocab.json",
-]
-ASIDE = [
-    "README.md",
-    "adapter_config.json",
-    "consolidated.safetensors",
-    "model-Q4_K_M.gguf",
-    "onnx/model.onnx",
-    "original/model.safetensors",
-]
-
-
-def test_all_files_of_a_processor_are_fetched_and_other_forms_are_not() -> None:
-    assert download.needed([*NEWER, *ASIDE]) == sorted(NEWER)
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        ([*FILES, *OLD, *ASIDE], FILES),
+        ([*OLD, *ASIDE], OLD),
+        ([*NEWER, "pytorch_model.bin", *ASIDE], NEWER),
+    ],
+)
+def test_only_what_loading_reads_is_fetched(files: list[str], wanted: list[str]) -> None:
+    assert download.needed(sorted(set(files))) == wanted
 
 
 @pytest.mark.parametrize(

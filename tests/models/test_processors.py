@@ -10,23 +10,21 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoImageProcessor
+from transformers import AutoImageProcessor, CLIPImageProcessorPil
 from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 
-from engine.errors import ModelUnavailable
-from engine.models import auto_processor, pixels, registry
+from engine.models import auto_processor, pixels
 from engine.models.adapter import Adapter
 from engine.types import Sample
 from engine.verify import runner
 from engine.verify.verdict import Verdict, VerifyRequest
-from tests import published_checkpoints, tiny
-from tests.models.conftest import loaded
-from tests.models.test_pixels import SETTINGS, pictures
+from tests import published_checkpoints
+from tests.models.conftest import CROPPED, SIDE, loaded
+from tests.models.test_pixels import pictures
+from tests.tiny import unload_all
 from tests.verify.conftest import Notes
 
 pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
-SIDE = {"height": tiny.SIZE, "width": tiny.SIZE}
-CROPPED = {"size": {"shortest_edge": 32}, "crop_size": SIDE, "do_center_crop": True}
 FORMS: dict[str, dict[str, Any]] = {
     "padded": CROPPED | {"image_processor_type": "LlavaImageProcessor", "do_pad": True},
     "LLaVA's, not padded": CROPPED | {"image_processor_type": "LlavaImageProcessor"},
@@ -91,61 +89,6 @@ def test_padding_is_not_cropping(checkpoint: Callable[..., Path], tmp_path: Path
     assert padded._plain is None and cropped._plain is not None
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_llavas_own_class_without_padding_is_computed_exactly(name: str) -> None:
-    processor = LlavaImageProcessorPil(**SETTINGS[name])
-    plain = pixels.known_settings(processor)
-    assert plain is not None
-    for size in [(96, 128), (300, 301)]:
-        images = pictures(1, *size)
-        found = plain.pixels(images)
-        assert found is not None and torch.equal(found, auto_processor.values(processor, images))
-
-
-def test_a_setting_that_is_not_followed_is_left_to_the_processor() -> None:
-    assert pixels.known_settings(LlavaImageProcessorPil(do_pad=True)) is None
-    known = LlavaImageProcessorPil()
-    known.new_option = 5
-    assert pixels.known_settings(known) is None
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"image_processor_type": "Evil"}, "image processor Evil in .* cannot be loaded"),
-        (
-            {"auto_map": {"AutoImageProcessor": "evil.X"}, "image_processor_type": "Evil"},
-            "image processor Evil .* cannot be loaded",
-        ),
-        (
-            {"image_processor_type": "CLIPImageProcessor"},
-            r"makes pixels of .*224.*from one",
-        ),
-        (
-            {"image_processor_type": "LlavaNextImageProcessor"},
-            "(makes pixels of|image processor .* cannot be loaded)",
-        ),
-        (CROPPED | {"do_center_crop": False}, "makes pixels of"),
-        (CROPPED | {"resample": 99}, "image processor .* cannot be loaded .*99"),
-        *(
-            (CROPPED | {key: value}, rf"preprocessor_config\.json: {key} is .* \(expected ")
-            for key, values in {
-                "image_std": (1e308, [1e308] * 3, [0, 0, 0], [0.5, 1e-300, 0.5], -0.5, []),
-                "image_mean": (1e308, [-1e308] * 3, "x"),
-                "rescale_factor": (1e308, 0, -1),
-            }.items()
-            for value in values
-        ),
-        (CROPPED | {"size": {"shortest_edge": 10**9}}, "size.* is .*1000000000"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_by_name(
-    settings: dict[str, Any], said: str, checkpoint: Callable[..., Path]
-) -> None:
-    with pytest.raises(ModelUnavailable, match=said):
-        loaded(checkpoint(settings), "llava")
-
-
 def test_settings_in_processor_config_come_first(checkpoint: Callable[..., Path]) -> None:
     folder = checkpoint(FORMS["CLIP's"])
     nested = {"processor_class": "LlavaProcessor", "image_processor": FORMS["padded"]}
@@ -167,51 +110,43 @@ def verified(
 ) -> Iterator[Callable[..., Verdict]]:
     """The verdict on the pixels of a tiny model with these settings of its image processor."""
     monkeypatch.setattr(runner, "PAIRS", 3)
-    places = {name: tiny_models / name for name in ("llava", "eventgpt", "video_llava")}
-    kept = {n: (p / "preprocessor_config.json").read_bytes() for n, p in places.items()}
+    file = tiny_models / "llava" / "preprocessor_config.json"
+    kept = file.read_bytes()
 
-    def pixel_verdict(settings: dict[str, Any], family: str = "llava") -> Verdict:
-        for entry in registry.resident():
-            registry.unload(entry)
-        (places[family] / "preprocessor_config.json").write_text(json.dumps(settings))
-        request = VerifyRequest((f"tiny-{family}",), (sample,), max_new_tokens=8, runs=1)
+    def pixel_verdict(settings: dict[str, Any]) -> Verdict:
+        unload_all()
+        file.write_text(json.dumps(settings))
+        request = VerifyRequest(("tiny-llava",), (sample,), max_new_tokens=8, runs=1)
         (examined,) = runner.verify(request, Notes())
         return next(verdict for verdict in examined.verdicts if verdict.check == "pixels")
 
     yield pixel_verdict
-    for name, place in places.items():
-        (place / "preprocessor_config.json").write_bytes(kept[name])
-    for entry in registry.resident():
-        registry.unload(entry)
+    file.write_bytes(kept)
+    unload_all()
 
 
-@pytest.mark.parametrize("form", ["padded", "CLIP's", "SigLIP's"])
-def test_verify_compares_with_the_named_processor(
-    form: str, verified: Callable[..., Verdict]
+def always_clip(info: Any, folder: Path, unnamed: Any = None) -> Any:
+    return CLIPImageProcessorPil.from_pretrained(folder, local_files_only=True, do_pad=False)
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "planted"),
+    [
+        (auto_processor, "load_image", always_clip),  # and it is compared with itself
+        (pixels, "_INERT", pixels._INERT | {"do_pad"}),  # admitted and not followed
+    ],
+)
+def test_verify_passes_with_the_named_processor_and_fails_with_another(
+    place: Any,
+    name: str,
+    planted: Any,
+    verified: Callable[..., Verdict],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert verified(FORMS[form]).outcome == "passed"
-
-
-def test_verify_fails_where_another_processor_ran(
-    verified: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Planted: the adapter takes CLIP's class whatever is named, and compares with itself."""
-    from transformers import CLIPImageProcessorPil
-
-    def always_clip(info: Any, folder: Path, unnamed: Any = None) -> Any:
-        return CLIPImageProcessorPil.from_pretrained(folder, local_files_only=True, do_pad=False)
-
-    monkeypatch.setattr(auto_processor, "load_image", always_clip)
+    assert verified(FORMS["padded"]).outcome == "passed"
+    monkeypatch.setattr(place, name, planted)
     found = verified(FORMS["padded"])
     assert found.outcome == "failed" and "differ" in found.sentence
-
-
-def test_verify_fails_where_an_option_is_dropped(
-    verified: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Planted: the exact path admits do_pad and does not follow it."""
-    monkeypatch.setattr(pixels, "_INERT", pixels._INERT | {"do_pad"})
-    assert verified(FORMS["padded"]).outcome == "failed"
 
 
 def test_the_published_folders_keep_their_exact_path(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,10 @@ from engine import media
 from engine.errors import ModelUnavailable
 from engine.models.adapter import Adapter
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
-from engine.pipeline import single_run
 from engine.prompts import DEFAULT_QUESTION
-from engine.types import DecodeConfig, Features, Prepared, RunOptions, RunRequest, Sample
-from tests import published_checkpoints
-from tests.conftest import make_sample, picture
+from engine.types import Features, Prepared, Sample
+from tests import published_checkpoints, tiny
+from tests.conftest import picture
 from tests.models.conftest import loaded
 
 pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
@@ -70,26 +68,6 @@ def test_a_changed_tensor_does_not_arrive(tmp_path: Path) -> None:
     assert not torch.equal(found[published_checkpoints.newest(key)], held[key].float())
 
 
-@pytest.mark.parametrize("family", published_checkpoints.LAYOUTS)
-@pytest.mark.parametrize("form", ["safetensors", "bin"])
-def test_a_missing_or_misshapen_tensor_is_refused_by_name(
-    family: str, form: published_checkpoints.Form, tmp_path: Path
-) -> None:
-    layout = published_checkpoints.LAYOUTS[family][0]
-    held = published_checkpoints.build(tmp_path / "whole", family, layout, form, shards=1)
-    part = "visual_projector.2.bias" if family == "eventgpt" else "projector.linear_2.bias"
-    key = next(key for key in held if key.endswith(part))
-    for change, said in (("absent", "lacks 1 weight "), ("shape", "has a wrong shape for 1")):
-        folder = Path(shutil.copytree(tmp_path / "whole", tmp_path / change))
-        tensors = {layout(name): tensor for name, tensor in held.items() if name != key}
-        if change == "shape":
-            tensors[layout(key)] = torch.zeros(7)
-        published_checkpoints.write(folder, tensors, form, shards=1)
-        with pytest.raises(ModelUnavailable, match=f"{said}.*{part}") as caught:
-            loaded(folder, family)
-        assert change == "absent" or "is (7,), not (32,)" in str(caught.value)
-
-
 def test_a_llava_behind_the_name_of_video_llava_is_refused(tmp_path: Path) -> None:
     """By its config; by its weights, if the config lies; by its name, if models.toml does."""
     published_checkpoints.build(
@@ -106,21 +84,6 @@ def test_a_llava_behind_the_name_of_video_llava_is_refused(tmp_path: Path) -> No
     (tmp_path / "l").rename(tmp_path / "Video-LLaVA-7B")
     with pytest.raises(ModelUnavailable, match=r"has the name of video_llava, but .* a llava"):
         loaded(tmp_path / "Video-LLaVA-7B", "llava")
-
-
-def test_the_released_processor_settings_are_read(tmp_path: Path, sample: Sample) -> None:
-    """Numbers for sizes and the class names of older libraries."""
-    for family in ("llava", "video_llava"):
-        folder = tmp_path / family
-        published_checkpoints.build(folder, family, published_checkpoints.released, "safetensors")
-        path = folder / "preprocessor_config.json"
-        fields = json.loads(path.read_text())
-        fields |= {"size": {"shortest_edge": 32}, "crop_size": 32, "do_center_crop": True}
-        fields["image_processor_type"] = "CLIPImageProcessor"
-        path.write_text(json.dumps(fields))
-        adapter = loaded(folder, family)
-        shown = media.load(sample, adapter.kind)
-        assert adapter.preprocess(shown, "Why?").pixels.shape[1:] == (3, 32, 32)
 
 
 # EventGPT's folder as its authors publish it
@@ -204,7 +167,7 @@ def test_the_authors_tower_folder_is_never_opened(copy: Path, tmp_path: Path) ->
     assert all(torch.equal(tensor, after[key]) for key, tensor in before.items())
 
 
-def test_strays_are_named_as_extra_and_change_nothing(copy: Path) -> None:
+def test_rotary_frequencies_are_computed_and_not_read_from_the_file(copy: Path) -> None:
     adapter = loaded(copy, "eventgpt")
     assert not any("inv_freq" in key for key, _ in adapter.model.named_parameters())
     rotary = adapter.model.model.rotary_emb.inv_freq
@@ -234,38 +197,6 @@ def _embedded(adapter: Adapter, prepared: Prepared, features: Features) -> int:
     return adapter.embed(prepared, features).shape[1]
 
 
-def test_the_release_answers_and_says_which_processor_it_used(copy: Path, tmp_path: Path) -> None:
-    adapter = loaded(copy, "eventgpt")
-    request = RunRequest(
-        make_sample(tmp_path), "x", DEFAULT_QUESTION, RunOptions(decode=DecodeConfig(8))
-    )
-    result = single_run.run(adapter, request, None)
-    assert result.new_tokens and result.generation.prompt_tokens == 59 + 10
-    assert any("clip-vit-large-patch14-336" in note for note in result.notes)
-    hooked = single_run.run(
-        adapter,
-        RunRequest(
-            request.sample, "x", DEFAULT_QUESTION, RunOptions(decode=DecodeConfig(8), mode="hooked")
-        ),
-        None,
-    )
-    assert hooked.generation.token_ids == result.generation.token_ids
-
-
-def test_the_tensors_of_the_release_can_be_read_back(copy: Path) -> None:
-    """The fixtures are what they say: shards with an index, stray buffers, vision_model."""
-    index = json.loads((copy / "pytorch_model.bin.index.json").read_text())["weight_map"]
-    assert len(set(index.values())) == 2
-    assert any("rotary_emb.inv_freq" in key for key in index)
-    assert any("visual_tower.visual_tower.vision_model.encoder" in key for key in index)
-    assert sorted(path.name for path in copy.iterdir() if "bin" not in path.name) == [
-        "config.json",
-        "generation_config.json",
-        "tokenizer.model",
-    ]
-    assert "mm_visual_tower" in published_checkpoints.read_config(copy)
-
-
 def test_rows_beyond_the_tokenizer_are_cut(copy: Path) -> None:
     """As the published code resizes: no answer can hold an id that stands for no text."""
     before = loaded(copy, "eventgpt")
@@ -293,3 +224,21 @@ def test_the_adaptor_is_used_whatever_its_flag_says(copy: Path, value: Any) -> N
     assert torch.equal(
         adapter.model.model.feature_adaptor.weight, before.model.model.feature_adaptor.weight
     )
+
+
+def test_two_event_tokens_are_refused(copy: Path, sample: Sample) -> None:
+    adapter = loaded(copy, "eventgpt")
+    ids = torch.tensor([adapter.prompt_ids("Why?", 5)[0] + [EVENT_TOKEN_ID]])
+    with pytest.raises(ValueError, match="2 event tokens"):
+        adapter.model.embed_prompt(ids, torch.zeros(10, 32))
+
+
+def test_the_patch_token_has_the_mean_of_the_embedding(copy: Path) -> None:
+    head = loaded(copy, "eventgpt").model.lm_head.weight
+    torch.testing.assert_close(head[-1], head[:-1].mean(dim=0))
+
+
+def test_a_folder_without_a_processor_gets_the_published_one(copy: Path) -> None:
+    adapter = loaded(copy, "eventgpt")
+    assert adapter.image_processor.crop_size["height"] == tiny.SIZE
+    assert any("clip-vit-large-patch14-336" in note for note in adapter.notes)

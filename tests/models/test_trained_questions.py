@@ -19,22 +19,7 @@ from engine.types import DecodeConfig, ModelInfo, RunOptions, RunRequest, Sample
 from tests.models.conftest import entry_for
 
 TRAINED = [wording for kind in ASKED.values() for wording in kind]
-OFF_SCRIPT = (
-    "What colour is the car?",
-    "Is it raining?",
-    "What is the speed limit?",
-    "How many traffic lights are there?",
-    "What brand is the vehicle ahead?",
-    "Is there a dog on the road?",
-    "Which country is this?",
-    "Who is driving?",
-    "What does the sign say?",
-    "Is the road wet?",
-    "How fast is the car going?",
-    "Is there a bicycle?",
-    "Are there any clouds in the sky?",
-    "Why did the chicken cross the road?",
-)
+OFF_SCRIPT = ("What colour is the car?", "Why did the chicken cross the road?")
 NEAR = (
     "What are the key elements in this scene? What colour is the car?",
     "What are the key elements of this scene?",
