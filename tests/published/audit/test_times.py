@@ -9,11 +9,7 @@ import pytest
 from engine.published.audit import AuditFinding, audit
 from tests.published.audit.test_units import scaled
 from tests.published.read import synthetic as made
-from tests.published.read.synthetic import read
-
-
-def found(value: Any, rule: str) -> list[AuditFinding]:
-    return [finding for finding in audit(read(value)) if finding.rule == rule]
+from tests.published.read.synthetic import found, read
 
 
 def without(key: str) -> Any:

@@ -10,6 +10,7 @@ import pytest
 
 from engine.published.claims.headlines import Headline, headlines
 from engine.published.claims.waterfall import waterfall
+from engine.published.read import file_summary
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
@@ -113,8 +114,14 @@ def test_nothing_is_said_of_nothing() -> None:
 
 @pytest.mark.parametrize("value", [made.flat(), made.legacy(), made.five(), made.parallel()])
 def test_a_waterfall_leaves_nothing_over(value: object) -> None:
-    fall = waterfall(read(value))
+    file = read(value)
+    fall = waterfall(file)
     assert fall is not None
+    shown = dict(zip(file.models, (fall.fast_ms, fall.slow_ms), strict=True))
+    for model, ms in shown.items():
+        stages = file_summary.models(file)[model]["stages"]
+        total = stages.get("time") or stages["total_time"]
+        assert ms == pytest.approx(1000 * total["corrected"]["mean"])
     parts = math.fsum(part.ms for part in fall.parts)
     assert parts == pytest.approx(fall.slow_ms - fall.fast_ms, rel=0.002)
 
@@ -261,14 +268,20 @@ def scaled(by: float, *keys: str) -> object:
 EVERY_TIME = ("time", "stage1_time", "stage2_time", "stage3_time")
 
 
-def test_a_file_whose_units_cannot_be_right_is_in_no_verdict() -> None:
-    good, bad = read(made.flat(), "good"), read(scaled(1000, *EVERY_TIME), "bad")
+@pytest.mark.parametrize("models", [("egpt",), ("egpt", "llava")])  # both: the ratio looks right
+def test_a_file_whose_units_cannot_be_right_is_in_no_verdict(models: tuple[str, ...]) -> None:
+    rows = made.flat()
+    for row in rows:
+        row |= {f"{model}_{key}": 1000 * row[f"{model}_{key}"] for model in models
+                for key in EVERY_TIME}  # fmt: skip
+    good, bad = read(made.flat(), "good"), read(rows, "bad")
     for headline in headlines([good, bad]):
         doubted = {one.file: one.doubted for one in headline.evidence}
         assert doubted == {"good": False, "bad": True}
         assert "1 file gives" in headline.verdict and "1 more not counted" in headline.verdict
         (noted,) = [one for one in headline.evidence if one.doubted]
         assert "units in doubt" in noted.notes[0]
+    assert "a token of egpt takes 90,909 ms" in headlines([bad])[0].evidence[0].notes[0]
     (alone, *_) = headlines([bad])
     assert "so there is no evidence" in alone.verdict and "not counted" in alone.verdict
 
@@ -288,6 +301,11 @@ def test_a_stage_far_faster_is_believed_where_it_adds_up() -> None:
     assert headlines([read(value)])[2].evidence[0].doubted is False
     in_ms = headlines([read(scaled(1000, "stage1_time"))])[2].evidence[0]
     assert in_ms.doubted and headlines([read(scaled(1000, "stage1_time"))])[1].evidence[0].notes
+
+
+def test_a_repeated_sample_counts_once() -> None:
+    rows = made.flat()
+    assert headlines([read([*rows, rows[0], rows[0]])])[0].evidence[0].samples == len(rows)
 
 
 def test_questions_about_one_clip_are_one_piece_of_evidence() -> None:

@@ -6,15 +6,11 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import AuditFinding, audit
+from engine.published.audit import audit
 from engine.published.claims.headlines import headlines
 from engine.published.read.who_answered import foreign, speaks_of_eventgpt
 from tests.published.read import synthetic as made
-from tests.published.read.synthetic import read
-
-
-def found(value: Any, rule: str) -> list[AuditFinding]:
-    return [finding for finding in audit(read(value)) if finding.rule == rule]
+from tests.published.read.synthetic import found, read
 
 
 def named(mine: str, other: str) -> Any:
