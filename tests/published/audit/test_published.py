@@ -52,6 +52,7 @@ TWICE = [*made.flat(), made.flat()[0]]
 WITH_BOS = [(f"results/{row}/egpt_tokens", lambda ids: [1, *ids]) for row in range(4)]
 LEVEL = [(f"{row}/llava_token_ids", made.ids(2 * row + 1, 11)) for row in range(4)]
 FLAGS = [(f"results/{row}/output_matches", True) for row in range(3)]
+OTHER_RATE = [("samples/1/acceptance_rate", 0.5)]
 SAMPLED = [("config/do_sample", True), ("config/temperature", 0.6)]
 
 
@@ -77,7 +78,7 @@ PLANTED: dict[str, tuple[Any, Any]] = {
     "equality": (planted(made.speculation(), *SAMPLED), made.speculation()),
     "flags": (planted(made.speculation(), *FLAGS), made.speculation()),
     "acceptance_rows": (
-        planted(made.pairs("F1"), ("samples/1/acceptance_rate", 0.5)),
+        planted(made.pairs("F1"), *OTHER_RATE),
         made.pairs("F1"),
     ),
     "lossless": (made.wallclock(), made.pairs("F3")),

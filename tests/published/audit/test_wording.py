@@ -96,6 +96,8 @@ def test_a_duplicated_sample_does_not_hide_the_begin_of_text_id() -> None:
 
 
 def test_a_few_exceptions_are_told_and_many_are_none() -> None:
+    told = "2.0% of the 200 positions that the rows compare, 2.5% of the 160"
+    assert told in found(bos(4), "bos_matched")[0].message
     (one,) = found(bos(odd=2), "bos_matched")
     assert "id of 18 of 20 samples. Without it 20 match" in one.message
     assert one.figures["samples_with_bos"] == 18
