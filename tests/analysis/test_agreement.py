@@ -216,26 +216,15 @@ def test_a_deck_has_contradictions_first_then_the_least_overlap_then_the_id(
     rows += [fabricate.row("ev", "alone"), fabricate.failed("vl", "alone")]
     rows += [fabricate.row("ev", "asked"), fabricate.row("vl", "asked", prompt="Why?")]
     rows += [fabricate.row("ev", "same", repeat=1, text="There is no vehicle ahead.")]
-    found = agreement.deck(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl")
+    lines = table(tmp_path, rows)
+    found = agreement.deck(lines, "ev", "vl")
+    assert agreement.answered_by_both(lines, "ev", "vl") == 7  # those asked otherwise are counted
     assert [card.sample for card in found] == ["two", "one", "a-far", "b-far", "same", "empty"]
     assert found[1].contradictions == (("lead vehicle", "car", "none"),)
     assert [card.overlap for card in found[2:]] == [0.0, 0.0, 1.0, None]
-
-
-def test_an_answer_off_script_contradicts_nothing(tmp_path: Path) -> None:
-    rows = [
-        fabricate.row("ev", text="There is a car ahead.", off_script=True),
-        fabricate.row("vl", text="There is no vehicle ahead."),
-    ]
-    (card,) = agreement.deck(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl")
-    assert card.contradictions == ()
-
-
-def test_samples_with_different_questions_are_no_cards_but_are_counted(tmp_path: Path) -> None:
-    rows = [*fabricate.pair(2), fabricate.row("ev", "odd"), fabricate.row("vl", "odd", prompt="?")]
-    table = frame([fabricate.run(tmp_path / "r", rows)])
-    assert len(agreement.deck(table, "ev", "vl")) == 2
-    assert agreement.answered_by_both(table, "ev", "vl") == 3
+    astray = [row | {"off_script": row["model"] == "ev"} for row in rows]  # contradicts nothing
+    cards = agreement.deck(table(tmp_path / "astray", astray), "ev", "vl")
+    assert not any(card.contradictions for card in cards)
 
 
 def test_the_greatest_ratio_first(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_the_json_has_the_shape_that_is_promised(
     assert acceptance["predicted_speedup_interval"] is None  # four clips are too few
 
 
-def test_one_bad_file_in_a_folder_costs_only_itself(
+def test_one_bad_file_in_a_folder_does_not_affect_others(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     (folder / "bad.json").write_bytes(b'{"results": [')
@@ -266,7 +266,7 @@ def test_a_report_that_cannot_be_made_is_one_sentence(
     assert code == 2 and message in err and err.count("\n") == 1
 
 
-def test_a_bad_file_of_a_folder_costs_a_report_nothing(
+def test_a_report_is_made_beside_a_bad_file(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     (folder / "bad.json").write_text("no")

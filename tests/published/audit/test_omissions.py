@@ -29,7 +29,7 @@ def of(row: Any, model: str, *stages: int) -> float:
     return float(sum(row[f"{model}_stage{stage}_time"] for stage in stages))
 
 
-def test_whole_totals_are_left_in_peace() -> None:
+def test_whole_totals_have_no_finding() -> None:
     assert not found(varied(made.flat())) and not found(made.newest()) and not found(made.five())
 
 
@@ -149,7 +149,7 @@ def test_a_rate_without_the_decoding(key: str) -> None:
     assert "none of its times" in one.message
 
 
-def test_a_rate_near_the_decoding_is_left_in_peace() -> None:
+def test_a_rate_near_the_decoding_has_no_finding() -> None:
     value = rated("tokens_per_sec", 1, 5)
     for row in value["results"]:
         row["videollava"]["tokens_per_sec"] *= 1.05

@@ -105,7 +105,7 @@ def test_every_rule_is_planted() -> None:
 
 
 @pytest.mark.parametrize("rule", PLANTED)
-def test_a_planted_sin_is_found_and_its_absence_is_not(rule: str) -> None:
+def test_a_planted_fault_is_found_and_a_file_without_it_has_no_finding(rule: str) -> None:
     sinful, clean = PLANTED[rule]
     trips = found(sinful, rule)
     assert trips and not found(clean, rule)
@@ -151,7 +151,7 @@ def test_the_ratio_of_whole_answers_is_told_from_the_one_per_token() -> None:
     assert finding.figures["per_token"] == pytest.approx((1 / 20) / (1.2 / 30))
 
 
-def test_answers_that_are_none() -> None:
+def test_degenerate_answers_are_named() -> None:
     messages = [f.message for f in found(made.parallel(same=True), "degenerate")]
     assert any("same answer" in one for one in messages)
     assert any("repeat one token" in one for one in messages)

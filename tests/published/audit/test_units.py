@@ -47,7 +47,7 @@ def scaled(value: Any, factor: float, model: str = "") -> Any:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_in_its_unit_is_left_in_peace(name: str) -> None:
+def test_a_file_in_its_unit_has_no_finding(name: str) -> None:
     assert not found(FILES[name]) and not answer_pairs.is_doubtful(read(FILES[name]))
 
 

@@ -42,7 +42,7 @@ def test_every_check_has_a_sentence_and_every_sentence_a_check() -> None:
 
 
 @pytest.mark.parametrize("rule", PLANTED)
-def test_no_sentence_has_one_of_several_or_a_word_of_the_language(rule: str) -> None:
+def test_sentences_fit_their_numbers_and_have_no_python_words(rule: str) -> None:
     """Of one planted value, and of the file cut down to a single row."""
     for value in (PLANTED[rule][0], made.single(PLANTED[rule][0])):
         for one in audit(read(value)):

@@ -199,7 +199,7 @@ def test_control_characters_and_paths_in_names() -> None:
     assert all(c.isprintable() for c in file.message)
 
 
-def test_a_byte_order_mark_is_no_obstacle() -> None:
+def test_a_byte_order_mark_is_skipped() -> None:
     assert read_bytes("bom.json", b"\xef\xbb\xbf" + made.to_bytes(made.flat())).status == "ok"
 
 
@@ -250,7 +250,7 @@ def places(value: Any, depth: int = 3) -> list[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize("place", ["statistics", "errors", "text", "config", "question"])
-def test_depth_inside_a_file_is_no_trap(place: str) -> None:
+def test_a_deeply_nested_value_does_not_stop_reading(place: str) -> None:
     """As deep as the parser lets through, in every place that is walked."""
     deep: Any = 1.0
     for _ in range(800):
