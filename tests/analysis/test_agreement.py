@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.analysis import agreement
-from engine.analysis.agreement import Statement, difference, word_f1, words
+from engine.analysis.agreement import Statement, difference, word_f1
 from engine.analysis.answer_reading import ATTRIBUTES, is_scene, read_attributes, read_statements
 from engine.analysis.model_summary import counts
 from engine.analysis.results_table import frame
@@ -87,21 +87,15 @@ def test_what_is_no_scene(truth: object) -> None:
 def test_answers_to_untrained_questions_are_no_evidence(tmp_path: Path) -> None:
     rows = [
         scene("s0", RIGHT, off_script=False),
+        scene("s3", RIGHT, off_script=None),
         scene("s1", "The road bends to the right.", off_script=True),
         fabricate.row(sample="s2", text="a car", reference="a car", off_script=True),
     ]
     lines = table(tmp_path, rows)
-    assert {(one.n, one.accuracy) for one in agreement.attributes(lines)} == {(1, 1.0)}
+    assert {(one.n, one.accuracy) for one in agreement.attributes(lines)} == {(2, 1.0)}
     assert agreement.overlaps(lines) == ()
     (count,) = counts(lines)
-    assert (count.answered, count.off_script) == (3, 2)
-
-
-@pytest.mark.parametrize("said", [False, None])
-def test_control_other_answers_count(tmp_path: Path, said: bool | None) -> None:
-    lines = table(tmp_path, [scene("s0", RIGHT, off_script=said), scene("s1", RIGHT)])
-    assert {one.n for one in agreement.attributes(lines)} == {2}
-    assert counts(lines)[0].off_script == 0
+    assert (count.answered, count.off_script) == (4, 2)
 
 
 @pytest.mark.parametrize(
@@ -114,15 +108,12 @@ def test_control_other_answers_count(tmp_path: Path, said: bool | None) -> None:
         ("", "a car", 0.0),
         ("", "?!", None),
         ("Straße 3", "straße", 2 / 3),
+        ("It's a Car, isn't it?", "it s a car isn t it", 1.0),
     ],
 )
 def test_word_f1_by_hand(first: str, second: str, f1: float | None) -> None:
     assert word_f1(first, second) == (f1 if f1 is None else pytest.approx(f1))
     assert word_f1(second, first) == word_f1(first, second)
-
-
-def test_words() -> None:
-    assert words("It's a Car, isn't it?") == ["it", "s", "a", "car", "isn", "t", "it"]
 
 
 def test_a_difference_gives_both_texts_back() -> None:
@@ -225,26 +216,15 @@ def test_a_deck_has_contradictions_first_then_the_least_overlap_then_the_id(
     rows += [fabricate.row("ev", "alone"), fabricate.failed("vl", "alone")]
     rows += [fabricate.row("ev", "asked"), fabricate.row("vl", "asked", prompt="Why?")]
     rows += [fabricate.row("ev", "same", repeat=1, text="There is no vehicle ahead.")]
-    found = agreement.deck(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl")
+    lines = table(tmp_path, rows)
+    found = agreement.deck(lines, "ev", "vl")
+    assert agreement.answered_by_both(lines, "ev", "vl") == 7  # those asked otherwise are counted
     assert [card.sample for card in found] == ["two", "one", "a-far", "b-far", "same", "empty"]
     assert found[1].contradictions == (("lead vehicle", "car", "none"),)
     assert [card.overlap for card in found[2:]] == [0.0, 0.0, 1.0, None]
-
-
-def test_an_answer_off_script_contradicts_nothing(tmp_path: Path) -> None:
-    rows = [
-        fabricate.row("ev", text="There is a car ahead.", off_script=True),
-        fabricate.row("vl", text="There is no vehicle ahead."),
-    ]
-    (card,) = agreement.deck(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl")
-    assert card.contradictions == ()
-
-
-def test_samples_with_different_questions_are_no_cards_but_are_counted(tmp_path: Path) -> None:
-    rows = [*fabricate.pair(2), fabricate.row("ev", "odd"), fabricate.row("vl", "odd", prompt="?")]
-    table = frame([fabricate.run(tmp_path / "r", rows)])
-    assert len(agreement.deck(table, "ev", "vl")) == 2
-    assert agreement.answered_by_both(table, "ev", "vl") == 3
+    astray = [row | {"off_script": row["model"] == "ev"} for row in rows]  # contradicts nothing
+    cards = agreement.deck(table(tmp_path / "astray", astray), "ev", "vl")
+    assert not any(card.contradictions for card in cards)
 
 
 def test_the_greatest_ratio_first(tmp_path: Path) -> None:

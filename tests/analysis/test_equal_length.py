@@ -43,8 +43,12 @@ def test_first_cuts_at_the_shortest_answer_to_each_sample(tmp_path: Path) -> Non
 
 
 def test_a_cut_answer_keeps_what_the_cache_saved_it(tmp_path: Path) -> None:
-    rows = [fabricate.row("ev", gaps=[1]), fabricate.row("vl", gaps=[3] * 4, cached_ms=100.0)]
-    seen = look(tmp_path, "first", rows).table.set_index("label")
+    rows = [
+        fabricate.row("ev", gaps=[1]),
+        fabricate.row("vl", gaps=[3] * 4, cached_ms=100.0, forced=True),
+    ]
+    seen = look(tmp_path, "first", rows).table.set_index("label")  # a forced answer is cut too
+    assert seen["new_tokens"].to_dict() == {"ev": 2, "vl": 2}
     assert seen["total_ms"].to_dict() == {"ev": 25, "vl": 27}
     assert seen["uncached_total_ms"].to_dict() == {"ev": 25, "vl": 27 + 90}
 
@@ -85,13 +89,3 @@ def test_natural_and_forced_results_do_not_meet(tmp_path: Path) -> None:
     assert list(forced.table["sample"]) == ["s1"] and "results of 4 tokens" in forced.note
     assert look(tmp_path / "c", "forced", BOTH).table.empty
     assert look(tmp_path / "d", "first", []).table.empty
-
-
-def test_a_forced_answer_is_cut_like_a_natural_one(tmp_path: Path) -> None:
-    rows = [
-        fabricate.row("ev", gaps=[1]),
-        fabricate.row("vl", gaps=[3] * 7, forced=True),
-    ]
-    seen = look(tmp_path, "first", rows).table.set_index("label")
-    assert seen["new_tokens"].to_dict() == {"ev": 2, "vl": 2}
-    assert seen["total_ms"].to_dict() == {"ev": 25, "vl": 27}

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from engine.analysis import gate as gates
-from engine.analysis import statistics
 from engine.analysis.gate import (
     GateReport,
     GateResult,
@@ -225,16 +224,6 @@ def test_the_margin_of_accuracy_is_on_the_side_of_fewer_right_answers(
     assert result(gate(base, new, ["accuracy"]), "accuracy").verdict == expected
 
 
-@pytest.mark.parametrize(("count", "rank"), [(6, 1), (10, 9), (14, 22)])
-def test_the_interval_is_one_of_95_percent(count: int, rank: int) -> None:
-    """The ranks of Walsh averages in tables of the signed-rank interval (at 90 %: 3, 11, 26)."""
-    logs = np.sort(np.random.default_rng(count).normal(size=count))
-    walsh = sorted((logs[i] + logs[j]) / 2 for i in range(count) for j in range(i, count))
-    low, high = statistics.interval(logs, 0.025)
-    assert low == pytest.approx(walsh[rank - 1], abs=1e-5)
-    assert high == pytest.approx(walsh[-rank], abs=1e-5)
-
-
 def test_a_change_of_tokens_in_either_direction_costs_twice_the_p(make: Make) -> None:
     """Six sequences that all agree have p = 1/64 in one direction: too much for two."""
     for many, verdict in ((6, "undecided"), (7, "changed")):
@@ -260,10 +249,6 @@ def settings(values: RunValues, **plan: Any) -> RunValues:
 def model(values: RunValues, **changed: Any) -> RunValues:
     models = tuple(replace(one, **changed) for one in values.models)
     return replace(values, models=models)
-
-
-def test_control_the_same_runs_are_compared(make: Make) -> None:
-    assert gate(make(rows()), make(rows(seed=1))).verdict == "no worse"
 
 
 def test_other_samples_are_refused(make: Make) -> None:

@@ -37,17 +37,13 @@ def test_a_figure_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "p90", "p99"), [(9, False, False), (10, True, False), (100, True, True)]
+    ("n", "p90", "p99"),
+    [(1, False, False), (9, False, False), (10, True, False), (100, True, True)],
 )
 def test_percentiles_need_runs_enough(tmp_path: Path, n: int, p90: bool, p99: bool) -> None:
     found = find(figures(tmp_path, loads([float(i + 1) for i in range(n)])), "ev", "load")
-    assert found is not None
+    assert found is not None and (found.sd is None) == (n == 1)
     assert (found.p90 is not None, found.p99 is not None) == (p90, p99)
-
-
-def test_one_value_has_no_deviation(tmp_path: Path) -> None:
-    found = find(figures(tmp_path, loads([5])), "ev", "load")
-    assert found is not None and found.sd is None and found.mad == 0
 
 
 def test_warm_up_cold_and_pauses_stay_out_of_the_figures(tmp_path: Path) -> None:
@@ -165,6 +161,8 @@ def test_a_batch_that_was_cut_counts_the_results_that_were_kept(tmp_path: Path) 
 def test_what_ran_alone_is_not_the_headline_of_a_batched_run(tmp_path: Path) -> None:
     table = frame([run(tmp_path, [*grouped(), fabricate.row(sample="s8")])])
     (sentence,) = model_summary.alone(table).values()
+    cold = [*grouped(), fabricate.row(sample="s8", cold=True), *fabricate.pair(3)[1::2]]
+    assert model_summary.alone(frame([run(tmp_path / "cold", cold)])) == {}  # none has a figure
     assert sentence.startswith("ev: 1 of 9 answers ran alone")
     told = drawers.terminal(summary(report_figures.Findings((), table)))
     assert (
@@ -176,21 +174,6 @@ def test_what_ran_alone_is_not_the_headline_of_a_batched_run(tmp_path: Path) -> 
         report_figures.Findings([run(tmp_path / "b", [*grouped(), fabricate.row(sample="s8")])])
     )
     assert "1 of 9 answers ran alone" in str(remarks)
-
-
-def test_nothing_ran_alone_where_all_did_or_none_has_a_figure(tmp_path: Path) -> None:
-    rows = [*grouped(), fabricate.row(sample="s8", cold=True), *fabricate.pair(3)[1::2]]
-    table = frame([run(tmp_path, rows)])
-    assert model_summary.alone(table) == {} and "ran alone" not in drawers.terminal(
-        summary(report_figures.Findings((), table))
-    )
-
-
-def test_single_runs_alone_have_no_throughput(tmp_path: Path) -> None:
-    table = frame([run(tmp_path, fabricate.pair(3))])
-    assert model_summary.throughputs(table) == ()
-    found = report_figures.Findings((), table)
-    assert list(together(found)) == []
 
 
 @pytest.mark.parametrize("more", [{"cold": True}, {"paused_ms": 5.0}, {"phase": "warmup"}])
@@ -227,6 +210,8 @@ def test_batches_are_in_no_figure_of_single_samples(tmp_path: Path) -> None:
         model_summary.counts(table)[0].batched == 8 and model_summary.counts(table)[1].batched == 0
     )
     assert speedup.split(table, "ev", "vl") is None
+    assert model_summary.batched(table) == ["ev"]
+    assert list(together(report_figures.Findings((), table)))
     for name in results_table.LENSES:
         assert set(results_table.look(table, name).table["label"]) <= {"vl"}
 
@@ -236,22 +221,14 @@ def test_a_batch_taken_for_single_samples_would_be_in_them(tmp_path: Path) -> No
     rows = [row | {"batch": 1, "total_ms": row["batch_ms"]} for row in grouped()]
     table = frame([run(tmp_path, rows)])
     assert model_summary.find(model_summary.figures(table), "ev", "total") is not None
+    assert model_summary.throughputs(table) == () and model_summary.batched(table) == []
+    assert list(together(report_figures.Findings((), table))) == []
 
 
 def test_a_comparison_says_why_it_has_no_figure(tmp_path: Path) -> None:
     found = pairs.compare(frame([run(tmp_path, mixed())]), "ev", "vl", "total")
     assert (found.verdict, found.n) == ("unknown", 0)
     assert found.reason == "ev answered in batches, where samples are not timed separately"
-
-
-def test_two_runs_of_one_model_side_by_side(tmp_path: Path) -> None:
-    single = fabricate.run(tmp_path / "a", [fabricate.row(sample=f"s{i}") for i in range(6)])
-    batches = fabricate.run(tmp_path / "b", grouped())
-    table = frame([single, batches])
-    first, second = table["label"].unique()
-    assert pairs.compare(table, first, second, "total").n == 0
-    assert model_summary.batched(table) == [second]
-    assert [one.batch for one in model_summary.throughputs(table)] == [1, 2, 3]
 
 
 @pytest.mark.loads

@@ -132,7 +132,7 @@ def test_warm_up_alone_is_no_label_beside_results(tmp_path: Path) -> None:
     assert labels(beside)[0] == f"ev · {only.id} · H200"  # a run of its own
 
 
-def test_one_type_of_device_needs_no_name_and_odd_places_cost_nothing(tmp_path: Path) -> None:
+def test_one_type_of_device_needs_no_name_and_odd_places_are_ignored(tmp_path: Path) -> None:
     rows = [
         fabricate.row(environment=EPYC, where=7),
         fabricate.row(sample="s1", environment=EPYC, where={"node": ["a"], "shares": "x"}),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.analysis import agreement, pairs, results_table, robustness, speedup
-from engine.analysis.robustness import Curve, Measure, Point, Robustness
+from engine.analysis.robustness import Curve, Measure, Robustness
 from engine.media_options import perturbations
 from engine.storage import run_store
 from engine.storage.run_header import Header
@@ -66,6 +66,10 @@ def run(
         return run_store.read(writer.folder)
 
 
+def failing(*samples: str) -> Rows:
+    return lambda model, sample: {"error": "Lost."} if sample in samples else plain(model, sample)
+
+
 def sweep(folder: Path, *counts: int, **more: Any) -> list[Run]:
     """Runs at 0, 0.1, ... with so many changed answers."""
     return [run(folder, f"drop:{n / 10:g}", changed(one), **more) for n, one in enumerate(counts)]
@@ -119,10 +123,8 @@ def test_without_demo_scenes_only_changes_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_failed_result_is_in_no_share_and_is_counted(tmp_path: Path) -> None:
-    def rows(model: str, sample: str) -> Mapping[str, Any]:
-        return {"error": "No event left."} if sample in ("s0", "s1") else plain(model, sample)
-
-    found = robustness.find([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.9", rows)])
+    runs = [run(tmp_path, "drop:0"), run(tmp_path, "drop:0.9", failing("s0", "s1"))]
+    found = robustness.find(runs)
     last = curves(found, "changed")["ev"].points[-1]
     assert (last.share, last.failed, last.n) == (0, 2, 10)
     attributes = curves(found, "attributes")["ev"].points[-1]
@@ -130,20 +132,15 @@ def test_a_failed_result_is_in_no_share_and_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_strength_without_any_answer_is_said(tmp_path: Path) -> None:
-    def rows(model: str, sample: str) -> Mapping[str, Any]:
-        return {"error": "No event left."}
-
-    found = robustness.find([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.9", rows)])
+    runs = [run(tmp_path, "drop:0"), run(tmp_path, "drop:0.9", failing(*SAMPLES))]
+    found = robustness.find(runs)
     assert any("no point at drop:0.9, because all its 12 results failed" in n for n in found.notes)
     other = robustness.find([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.9")])  # control
     assert not any("no point" in note for note in other.notes)
 
 
 def test_a_sample_that_fails_without_a_change_counts_nowhere(tmp_path: Path) -> None:
-    def rows(model: str, sample: str) -> Mapping[str, Any]:
-        return {"error": "Broken."} if sample == "s0" else plain(model, sample)
-
-    found = robustness.find([run(tmp_path, "drop:0", rows), run(tmp_path, "drop:0.9", rows)])
+    found = robustness.find([run(tmp_path, f"drop:{n}", failing("s0")) for n in ("0", "0.9")])
     assert [point.n for point in curves(found, "changed")["ev"].points] == [11, 11]
 
 
@@ -264,12 +261,6 @@ def test_few_sequences_give_no_interval(tmp_path: Path) -> None:
     assert (last.sequences, last.n, last.low, last.high) == (5, 12, None, None)
 
 
-def test_the_curves_are_json(tmp_path: Path) -> None:
-    found = robustness.find(sweep(tmp_path, 0, 3))
-    assert found is not None and asdict(found)["curves"][0]["points"][0]["strength"] == 0
-    assert isinstance(found.curves[0].points[0], Point)
-
-
 # Perturbed results never mix with others.
 def test_labels_of_other_strengths_form_no_pair(tmp_path: Path) -> None:
     table = results_table.frame(sweep(tmp_path, 0, 3))
@@ -286,26 +277,19 @@ def test_labels_of_other_strengths_form_no_pair(tmp_path: Path) -> None:
 def test_answers_are_cut_to_those_of_equal_inputs(tmp_path: Path) -> None:
     """A short answer to a perturbed sample does not shorten the plain ones."""
 
-    def short(model: str, sample: str) -> Mapping[str, Any]:
-        return {"gaps": [2.0]}
-
-    table = results_table.frame([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.1", short)])
+    short = run(tmp_path, "drop:0.1", lambda model, sample: {"gaps": [2.0]})
+    table = results_table.frame([run(tmp_path, "drop:0"), short])
     seen = results_table.look(table, "first")
     assert set(seen.table.groupby("perturb")["new_tokens"].first()) == {4, 2}
     assert len(seen.table) == 48 and "over 12 samples" in seen.note
 
 
 def test_disagreement_is_between_equal_inputs(tmp_path: Path) -> None:
-    def other(model: str, sample: str) -> Mapping[str, Any]:
-        return {"text": "No word in common"}
-
-    table = results_table.frame([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.1", other)])
+    other = run(tmp_path, "drop:0.1", lambda model, sample: {"text": "No word in common"})
+    table = results_table.frame([run(tmp_path, "drop:0"), other])
     assert set(agreement.by_disagreement(table)["overlap"]) == {1.0}
 
 
 def test_failed_results_have_the_label_of_their_run(tmp_path: Path) -> None:
-    def rows(model: str, sample: str) -> Mapping[str, Any]:
-        return {"error": "Lost."} if sample == "s0" else {}
-
-    table = results_table.frame([run(tmp_path, "drop:0.1", rows, models=("ev",))])
+    table = results_table.frame([run(tmp_path, "drop:0.1", failing("s0"), models=("ev",))])
     assert results_table.labels(table) == ["ev · drop:0.1 seed 7"]

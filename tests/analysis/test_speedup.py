@@ -33,15 +33,6 @@ def test_one_factor_that_differs_is_the_whole() -> None:
     assert all(part.factor == 1.0 and part.ms == 0.0 for part in others)
 
 
-def test_two_factors_by_hand() -> None:
-    """Tokens 10 -> 20 and 1 -> 3 ms each, nothing else: in ms (10 + 30)/2 and (20 + 40)/2."""
-    found = split_of("a", "b", 1, (0, 0, 0, 0, 10, 1, 0, 0), (0, 0, 0, 0, 20, 3, 0, 0))
-    by_name = parts(found)
-    assert found.ratio == 6.0
-    assert (by_name[TOKENS].ms, by_name[PER_TOKEN].ms) == pytest.approx((20.0, 30.0))
-    assert (by_name[TOKENS].factor, by_name[PER_TOKEN].factor) == pytest.approx((2.0, 3.0))
-
-
 def test_sums_are_split_by_their_differences() -> None:
     found = split_of("a", "b", 1, (1, 1, 1, 1, 0, 0, 0, 0), (5, 3, 1, 0.5, 0, 0, 0, 0))
     assert [part.ms for part in found.parts] == pytest.approx([4, 2, 0, -0.5, 0, 0, 0, 0])
@@ -86,13 +77,10 @@ def test_recorded_means_give_the_known_story() -> None:
     assert by_name["loading"].ratio == pytest.approx(30.6, abs=0.1)
     assert by_name[TOKENS].ratio == pytest.approx(2.13, abs=0.01)
     assert by_name[PER_TOKEN].ratio == pytest.approx(1.17, abs=0.01)
-    told = speedup.sentence(found, True)
-    assert "EventGPT is 3.21x as fast as Video-LLaVA" in told and "loading 30.60x faster" in told
-    assert "time per token 1.17x faster" in told and "fewer tokens" in told
-    turned = speedup.sentence(split_of("Video-LLaVA", "EventGPT", 200, theirs, ours), True)
-    assert (
-        "EventGPT is 3.21x as fast as Video-LLaVA" in turned and "loading 30.60x faster" in turned
-    )
+    turned = split_of("Video-LLaVA", "EventGPT", 200, theirs, ours)
+    for told in (speedup.sentence(found, True), speedup.sentence(turned, True)):
+        assert "EventGPT is 3.21x as fast as Video-LLaVA" in told
+        assert "loading 30.60x faster" in told and "time per token 1.17x faster" in told
 
 
 LESS, MORE = (1.0, 1.0, 1.0, 1.0, 4, 1.5, 0, 0), (1.0, 1.0, 1.0, 1.0, 4, 2.0, 0, 0)  # 10, 12 ms
@@ -150,17 +138,6 @@ def test_means_are_a_conclusion_only_where_the_pairs_bear_them_out(
             assert total.verdict == verdict
 
 
-def test_a_table_is_split_to_its_own_means(tmp_path: Path) -> None:
-    table = frame([fabricate.run(tmp_path / "r", fabricate.pair(10))])
-    found = speedup.split(table, "ev", "vl")
-    assert found is not None and found.n == 10
-    totals = table.groupby("label")["total_ms"].mean()
-    assert found.a_ms == pytest.approx(totals["ev"]) and found.b_ms == pytest.approx(totals["vl"])
-    assert math.prod(part.factor for part in found.parts) == pytest.approx(found.ratio)
-    assert [part.name for part in found.parts] == list(FACTORS)
-    assert parts(found)[TOKENS].a == parts(found)[TOKENS].b == 6.0
-
-
 def test_a_sample_counts_once_whatever_its_repeats(tmp_path: Path) -> None:
     """Over its ten results, the mean prefill of ev would be 10.4 ms."""
     rows = [fabricate.row("ev", "s0", repeat=n, prefill=8.0) for n in range(9)]
@@ -212,9 +189,9 @@ def test_unaccounted_is_the_total_less_the_four_stages(tmp_path: Path) -> None:
     assert found is not None
     around, unaccounted = parts(found)[speedup.AROUND], parts(found)[UNACCOUNTED]
     assert (around.a, around.b) == pytest.approx((4.0, 9.0))
-    means = table.groupby("label")["unaccounted_ms"].mean()
-    assert (unaccounted.a, unaccounted.b) == pytest.approx((means["ev"], means["vl"]))
     assert (unaccounted.a, unaccounted.b) == pytest.approx((1.0, 3.0))
-    assert found.a_ms == pytest.approx(table.groupby("label")["total_ms"].mean()["ev"])
+    totals = table.groupby("label")["total_ms"].mean()
+    assert (found.a_ms, found.b_ms) == pytest.approx((totals["ev"], totals["vl"]))
+    assert [part.name for part in found.parts] == list(FACTORS)
     told = speedup.sentence(found, True)
     assert "decode outside its steps" in told and "unaccounted" in told

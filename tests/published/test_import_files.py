@@ -62,7 +62,7 @@ def test_the_json_has_the_shape_that_is_promised(
     assert acceptance["predicted_speedup_interval"] is None  # four clips are too few
 
 
-def test_one_bad_file_in_a_folder_costs_only_itself(
+def test_one_bad_file_in_a_folder_does_not_affect_others(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     (folder / "bad.json").write_bytes(b'{"results": [')
@@ -90,7 +90,7 @@ def test_a_bad_file_that_was_named_is_exit_code_2(
         (["--gamma", "9" * 4000], "--gamma is 9999999999"),
         *(
             (["--save", name], "cannot name a set: use up to 64 letters")
-            for name in ("", " ", "../x", "..", "a/b", "a\\b", "x" * 65, "a\nb", "a\x1b[31m", "..x")
+            for name in ("", "../x", "a\x1b[31m")
         ),
     ],
 )
@@ -202,13 +202,6 @@ def test_what_is_known_is_not_among_the_unknowns() -> None:
         assert vision not in report(value)
 
 
-def test_a_share_has_one_denominator_or_both_are_named() -> None:
-    """Four matches of 4 x 50 places, and of the 4 x 40 that both answers have."""
-    told = "Without it 4 match: 2.0% of the 200 positions that the rows compare, 2.5% of the 160"
-    assert told in report(made.five())
-    assert "Without it 4 match" not in report(made.five(semantic=True))
-
-
 def test_the_parts_of_a_difference_add_up_in_print() -> None:
     value = made.flat()
     for row in value:
@@ -273,7 +266,7 @@ def test_a_report_that_cannot_be_made_is_one_sentence(
     assert code == 2 and message in err and err.count("\n") == 1
 
 
-def test_a_bad_file_of_a_folder_costs_a_report_nothing(
+def test_a_report_is_made_beside_a_bad_file(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     (folder / "bad.json").write_text("no")

@@ -6,118 +6,37 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import RULES, SEVERITIES, AuditFinding, audit
+from engine.published.audit import RULES, SEVERITIES, audit
 from tests.published.read import synthetic as made
-from tests.published.read.synthetic import read
-
-
-def found(value: Any, rule: str) -> list[AuditFinding]:
-    return [finding for finding in audit(read(value)) if finding.rule == rule]
+from tests.published.read.synthetic import found, read
 
 
 def rules(value: Any) -> set[str]:
     return {finding.rule for finding in audit(read(value))}
 
 
-def sliced() -> Any:
-    rows = made.flat()
-    rows[1]["egpt_token_ids"] = rows[1]["egpt_token_ids"][:2]
-    return rows
-
-
-def mislabelled() -> Any:
-    rows = made.flat()
-    rows[0]["llava_memory_model_mb"] = 14051.8
-    return rows
-
-
-def over_limit() -> Any:
-    value = made.five()
-    value["config"]["max_new_tokens"] = 45
+def planted(value: Any, *changes: tuple[str, Any]) -> Any:
+    """The file with values replaced, each at a path of keys and places with slashes between."""
+    for path, new in changes:
+        *inner, last = [int(key) if key.isdigit() else key for key in path.split("/")]
+        holder = value
+        for key in inner:
+            holder = holder[key]
+        holder[last] = new(holder[last]) if callable(new) else new
     return value
 
 
-def miscounted() -> Any:
-    value = made.newest()
-    value["samples"][0]["eventgpt"]["tokens"] = 14
-    return value
+def in_ms(*rows: int) -> Any:
+    """Group A with EventGPT's times of some rows in milliseconds."""
+    keys = [key for key in made.flat()[0] if key.startswith("egpt_") and "time" in key]
+    paths = [f"{row}/{key}" for row in rows for key in keys]
+    return planted(made.flat(), *((path, lambda seconds: 1000 * seconds) for path in paths))
 
 
-def with_bos() -> Any:
-    value = made.pairs("F2")
-    for row in value["results"]:
-        row["egpt_tokens"] = [1, *row["egpt_tokens"]]
-    return value
-
-
-def wrong_total() -> Any:
+def of_one_model() -> Any:
     rows = made.flat()
-    rows[2]["egpt_time"] = 0.5
+    rows[1] = {key: value for key, value in rows[1].items() if "llava" not in key}
     return rows
-
-
-def wrong_summary() -> Any:
-    value = made.legacy()
-    value["eventgpt_summary"]["stage4_avg"] = 0.7
-    return value
-
-
-def mixed_units() -> Any:
-    rows = made.flat()
-    for key in ("time", "stage1_time", "stage2_time", "stage3_time"):
-        rows[3][f"egpt_{key}"] *= 1000
-    return rows
-
-
-def sampled() -> Any:
-    value = made.speculation()
-    value["config"] |= {"do_sample": True, "temperature": 0.6}
-    return value
-
-
-def twice() -> Any:
-    rows = made.flat()
-    return [*rows, rows[0]]
-
-
-def one_sided() -> Any:
-    rows = made.flat()
-    for key in [key for key in rows[1] if "llava" in key]:
-        del rows[1][key]
-    return rows
-
-
-def other_unit() -> Any:
-    rows = made.flat()
-    for row in rows:
-        row |= {key: 1000 * row[key] for key in row if key.startswith("egpt_") and "time" in key}
-    return rows
-
-
-def level() -> Any:
-    rows = made.flat()
-    for index, row in enumerate(rows):
-        row["llava_token_ids"] = made.ids(2 * index + 1, 11)
-    return rows
-
-
-def negative() -> Any:
-    rows = made.flat()
-    rows[0]["egpt_stage1_time"] = -0.02
-    return rows
-
-
-def contradicted() -> Any:
-    value = made.speculation()
-    for row in value["results"]:
-        row["output_matches"] = True
-    return value
-
-
-def other_rate() -> Any:
-    value = made.pairs("F1")
-    value["samples"][1]["acceptance_rate"] = 0.5
-    return value
 
 
 def rate_of_the_prefill() -> Any:
@@ -128,41 +47,53 @@ def rate_of_the_prefill() -> Any:
     return value
 
 
+SLICED = planted(made.flat(), ("1/egpt_token_ids", made.ids(2, 11)[:2]))
+TWICE = [*made.flat(), made.flat()[0]]
+WITH_BOS = [(f"results/{row}/egpt_tokens", lambda ids: [1, *ids]) for row in range(4)]
+LEVEL = [(f"{row}/llava_token_ids", made.ids(2 * row + 1, 11)) for row in range(4)]
+FLAGS = [(f"results/{row}/output_matches", True) for row in range(3)]
+OTHER_RATE = [("samples/1/acceptance_rate", 0.5)]
+SAMPLED = [("config/do_sample", True), ("config/temperature", 0.6)]
+
+
 # rule: (with the sin, without it)
 PLANTED: dict[str, tuple[Any, Any]] = {
-    "sliced_tokens": (sliced(), made.flat()),
+    "sliced_tokens": (SLICED, made.flat()),
     "prompt_counted": (made.legacy(), made.newest()),
-    "label": (mislabelled(), made.flat()),
+    "label": (planted(made.flat(), ("0/llava_memory_model_mb", 14051.8)), made.flat()),
     "one_image": (made.five(), made.flat()),
     "doubled_context": (made.five(), made.parallel()),
     "beyond_window": (made.frames(), made.five()),
-    "beyond_limit": (over_limit(), made.five()),
-    "count_and_ids": (miscounted(), made.newest()),
-    "bos": (with_bos(), made.pairs("F2")),
+    "beyond_limit": (planted(made.five(), ("config/max_new_tokens", 45)), made.five()),
+    "count_and_ids": (planted(made.newest(), ("samples/0/eventgpt/tokens", 14)), made.newest()),
+    "bos": (planted(made.pairs("F2"), *WITH_BOS), made.pairs("F2")),
     "bos_matched": (made.five(), made.five(semantic=True)),
-    "totals": (wrong_total(), made.flat()),
+    "totals": (planted(made.flat(), ("2/egpt_time", 0.5)), made.flat()),
     "left_out": (made.frames(), made.legacy()),
     "per_token": (rate_of_the_prefill(), made.five()),
     "impossible": (made.metrics(), made.speculation()),
-    "summaries": (wrong_summary(), made.legacy()),
+    "summaries": (planted(made.legacy(), ("eventgpt_summary/stage4_avg", 0.7)), made.legacy()),
     "speedup": (made.five(), made.newest()),
     "cost_ratio": (made.pairs("F1"), made.pairs("F2")),
-    "equality": (sampled(), made.speculation()),
-    "flags": (contradicted(), made.speculation()),
-    "acceptance_rows": (other_rate(), made.pairs("F1")),
+    "equality": (planted(made.speculation(), *SAMPLED), made.speculation()),
+    "flags": (planted(made.speculation(), *FLAGS), made.speculation()),
+    "acceptance_rows": (
+        planted(made.pairs("F1"), *OTHER_RATE),
+        made.pairs("F1"),
+    ),
     "lossless": (made.wallclock(), made.pairs("F3")),
-    "units": (mixed_units(), made.flat()),
-    "implausible": (other_unit(), made.flat()),
-    "unequal": (made.flat(), level()),
+    "units": (in_ms(3), made.flat()),
+    "implausible": (in_ms(0, 1, 2, 3), made.flat()),
+    "unequal": (made.flat(), planted(made.flat(), *LEVEL)),
     "estimate": (made.five(semantic=True), made.five()),
     "warm_up": (made.legacy(), made.newest()),
     "placeholder": (made.five(), made.newest()),
     "degenerate": (made.parallel(same=True), made.parallel()),
     "capped": (made.five(), made.parallel()),
     "first_token": (made.texts(), made.texts(empty=True)),
-    "unusable": (negative(), made.flat()),
-    "duplicates": (twice(), made.flat()),
-    "one_sided": (one_sided(), made.flat()),
+    "unusable": (planted(made.flat(), ("0/egpt_stage1_time", -0.02)), made.flat()),
+    "duplicates": (TWICE, made.flat()),
+    "one_sided": (of_one_model(), made.flat()),
     "failures": (made.five(errors=2), made.five()),
     "chance": (made.parallel(), made.texts()),
 }
@@ -174,7 +105,7 @@ def test_every_rule_is_planted() -> None:
 
 
 @pytest.mark.parametrize("rule", PLANTED)
-def test_a_planted_sin_is_found_and_its_absence_is_not(rule: str) -> None:
+def test_a_planted_fault_is_found_and_a_file_without_it_has_no_finding(rule: str) -> None:
     sinful, clean = PLANTED[rule]
     trips = found(sinful, rule)
     assert trips and not found(clean, rule)
@@ -197,7 +128,7 @@ def test_errors_come_first() -> None:
 
 
 def test_the_evidence_stands_in_the_finding() -> None:
-    (finding,) = found(sliced(), "sliced_tokens")
+    (finding,) = found(SLICED, "sliced_tokens")
     assert finding.figures == {"tokens": 2.0, "words": 9.0} and finding.paths == ("$[1]",)
     (finding,) = found(made.legacy(), "prompt_counted")
     assert finding.figures == {
@@ -220,7 +151,7 @@ def test_the_ratio_of_whole_answers_is_told_from_the_one_per_token() -> None:
     assert finding.figures["per_token"] == pytest.approx((1 / 20) / (1.2 / 30))
 
 
-def test_answers_that_are_none() -> None:
+def test_degenerate_answers_are_named() -> None:
     messages = [f.message for f in found(made.parallel(same=True), "degenerate")]
     assert any("same answer" in one for one in messages)
     assert any("repeat one token" in one for one in messages)

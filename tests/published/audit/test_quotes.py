@@ -89,13 +89,9 @@ def test_a_mean_of_ratios_is_quoted_as_the_file_has_it(kind: str) -> None:
     assert any(one.rule == "speedup" for one in audit(made.read(value)))
 
 
-@pytest.mark.parametrize("name", made.EVERY)
-def test_synthetic_files(name: str) -> None:
-    check(made.to_bytes(made.EVERY[name]))
-
-
-def test_the_flat_form_of_h() -> None:
-    check(made.to_bytes(made.metrics()))
+@pytest.mark.parametrize("value", [*made.EVERY.values(), made.metrics()])
+def test_synthetic_files(value: Any) -> None:
+    check(made.to_bytes(value))
 
 
 @pytest.mark.loads

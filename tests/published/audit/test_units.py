@@ -47,7 +47,7 @@ def scaled(value: Any, factor: float, model: str = "") -> Any:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_in_its_unit_is_left_in_peace(name: str) -> None:
+def test_a_file_in_its_unit_has_no_finding(name: str) -> None:
     assert not found(FILES[name]) and not answer_pairs.is_doubtful(read(FILES[name]))
 
 
@@ -135,21 +135,3 @@ def test_no_other_rule_makes_sentences_of_doubtful_times() -> None:
     value["statistics"]["videollava"] = {"total_time_avg": 0.3}
     assert found(value) and not found(value, "left_out") and found(value, "summaries")
     assert found(made.flat(), "unequal") and not found(scaled(made.flat(), 1e3, "egpt"), "unequal")
-
-
-@pytest.mark.parametrize("model", ["", "egpt"])
-def test_the_headlines_do_not_count_a_file_in_another_unit(model: str) -> None:
-    """Not even one whose two models are wrong alike, so that their ratio looks right."""
-    from engine.published.claims.headlines import headlines
-
-    (overall, *_) = headlines([read(made.flat()), read(scaled(made.flat(), 1000.0, model))])
-    assert [one.doubted for one in overall.evidence] == [False, True]
-    assert "a token of egpt takes 90,909 ms" in overall.evidence[1].notes[0]
-    assert "1 file gives" in overall.verdict and "1 more not counted" in overall.verdict
-
-
-def test_the_headlines_take_a_sample_once() -> None:
-    from engine.published.claims.headlines import headlines
-
-    rows = made.flat()
-    assert headlines([read([*rows, rows[0], rows[0]])])[0].evidence[0].samples == len(rows)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 
 from engine.published.claims.headlines import Headline, headlines
 from engine.published.claims.waterfall import waterfall
+from engine.published.read import file_summary
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
@@ -55,13 +57,19 @@ def test_the_notes_say_what_stands_in_the_way() -> None:
                .evidence[0].notes)  # fmt: skip
 
 
-def test_means_without_rows_are_evidence_of_decoding_alone() -> None:
+def only_means(tokens: float, **config: float) -> dict[str, Any]:
+    """G with means of both models: 350 ms with so many tokens, and 700 with 50."""
     value = made.wallclock()
+    value["config"] |= config
     value["stage_timing"] = {
-        "eventgpt": {"decode_ms": 350.0, "avg_tokens": 25.0},
+        "eventgpt": {"decode_ms": 350.0, "avg_tokens": tokens},
         "videollava": {"decode_ms": 700.0, "avg_tokens": 50.0},
     }
-    overall, decoding, loading = headlines([read(value)])
+    return value
+
+
+def test_means_without_rows_are_evidence_of_decoding_alone() -> None:
+    overall, decoding, loading = headlines([read(only_means(25.0))])
     (one,) = decoding.evidence
     assert one.recorded == 2.0 and one.samples == 0 and one.paired is None
     assert "2.00x the tokens at 1.00x the time per token" in one.notes
@@ -92,29 +100,23 @@ def test_a_file_without_a_waterfall_still_says_its_lengths() -> None:
 
 
 def test_means_at_the_limit_are_cut_answers() -> None:
-    value = made.wallclock()
-    value["config"]["max_new_tokens"] = 50
-    value["stage_timing"] = {
-        "eventgpt": {"decode_ms": 350.0, "avg_tokens": 50.0},
-        "videollava": {"decode_ms": 700.0, "avg_tokens": 50.0},
-    }
-    told = headlines([read(value)])[1].evidence[0].notes
+    told = headlines([read(only_means(50.0, max_new_tokens=50))])[1].evidence[0].notes
     assert "EventGPT: all answers stopped at 50 tokens" in told
     assert any("(baseline): all 4 answers stop at 50 tokens" in note for note in told)
-    value["stage_timing"]["eventgpt"]["avg_tokens"] = 34.0
-    told = headlines([read(value)])[1].evidence[0].notes
+    told = headlines([read(only_means(34.0, max_new_tokens=50))])[1].evidence[0].notes
     assert not any(note.startswith("EventGPT: ") for note in told)
-
-
-def test_nothing_is_said_of_nothing() -> None:
-    for headline in headlines([read(made.failed()), read(made.texts())]):
-        assert headline.evidence == () and "so there is no evidence" in headline.verdict
 
 
 @pytest.mark.parametrize("value", [made.flat(), made.legacy(), made.five(), made.parallel()])
 def test_a_waterfall_leaves_nothing_over(value: object) -> None:
-    fall = waterfall(read(value))
+    file = read(value)
+    fall = waterfall(file)
     assert fall is not None
+    shown = dict(zip(file.models, (fall.fast_ms, fall.slow_ms), strict=True))
+    for model, ms in shown.items():
+        stages = file_summary.models(file)[model]["stages"]
+        total = stages.get("time") or stages["total_time"]
+        assert ms == pytest.approx(1000 * total["corrected"]["mean"])
     parts = math.fsum(part.ms for part in fall.parts)
     assert parts == pytest.approx(fall.slow_ms - fall.fast_ms, rel=0.002)
 
@@ -195,24 +197,23 @@ def test_fewer_tokens_are_told_from_faster_tokens() -> None:
     assert waterfall(read(made.texts())) is None and waterfall(read(made.failed())) is None
 
 
-def test_recorded_values_give_recorded_verdicts() -> None:
+def test_recorded_values_keep_label_prompt_and_warm_up() -> None:
+    """As recorded the prompt counts as output: 617 tokens against 11."""
     file = read(made.legacy())
-    corrected, recorded = headlines([file])[0], headlines([file], corrected=False)[0]
-    assert corrected.evidence[0].ratio(True) == corrected.evidence[0].corrected
-    assert recorded.evidence[0].ratio(False) == recorded.evidence[0].recorded
-    assert corrected.evidence[0].corrected != recorded.evidence[0].recorded
-    assert corrected.verdict != recorded.verdict
-
-
-def test_a_recorded_waterfall_holds_the_warm_up_and_the_prompt() -> None:
-    file = read(made.legacy())
+    (overall, *_), (as_recorded, *_) = headlines([file]), headlines([file], corrected=False)
+    one = as_recorded.evidence[0]
+    assert one.ratio(True) == one.corrected != one.recorded == one.ratio(False)
+    assert overall.verdict != as_recorded.verdict
+    assert "is not plausible" in "; ".join(one.notes)
     recorded, corrected = waterfall(file, corrected=False), waterfall(file)
     assert recorded and corrected and recorded.tokens_ratio and corrected.tokens_ratio
+    labels = ("Video-LLaVA, label disputed", "LLaVA-1.5")
+    assert (one.other, overall.evidence[0].other) == labels == (recorded.slow, corrected.slow)
     assert recorded.tokens_ratio > 20 * corrected.tokens_ratio
-    assert recorded.fast_ms > corrected.fast_ms
-    for fall in (recorded, corrected):
-        saved = math.fsum(part.ms for part in fall.parts)
-        assert saved == pytest.approx(fall.slow_ms - fall.fast_ms)
+    assert recorded.fast_ms > corrected.fast_ms and corrected.nonsense == ""
+    assert "implausible parts" in recorded.nonsense and "fewer tokens" in recorded.nonsense
+    saved = math.fsum(part.ms for part in recorded.parts)
+    assert saved == pytest.approx(recorded.slow_ms - recorded.fast_ms)
 
 
 def reasons(headline: Headline) -> dict[str, str]:
@@ -261,14 +262,20 @@ def scaled(by: float, *keys: str) -> object:
 EVERY_TIME = ("time", "stage1_time", "stage2_time", "stage3_time")
 
 
-def test_a_file_whose_units_cannot_be_right_is_in_no_verdict() -> None:
-    good, bad = read(made.flat(), "good"), read(scaled(1000, *EVERY_TIME), "bad")
+@pytest.mark.parametrize("models", [("egpt",), ("egpt", "llava")])  # both: the ratio looks right
+def test_a_file_whose_units_cannot_be_right_is_in_no_verdict(models: tuple[str, ...]) -> None:
+    rows = made.flat()
+    for row in rows:
+        row |= {f"{model}_{key}": 1000 * row[f"{model}_{key}"] for model in models
+                for key in EVERY_TIME}  # fmt: skip
+    good, bad = read(made.flat(), "good"), read(rows, "bad")
     for headline in headlines([good, bad]):
         doubted = {one.file: one.doubted for one in headline.evidence}
         assert doubted == {"good": False, "bad": True}
         assert "1 file gives" in headline.verdict and "1 more not counted" in headline.verdict
         (noted,) = [one for one in headline.evidence if one.doubted]
         assert "units in doubt" in noted.notes[0]
+    assert "a token of egpt takes 90,909 ms" in headlines([bad])[0].evidence[0].notes[0]
     (alone, *_) = headlines([bad])
     assert "so there is no evidence" in alone.verdict and "not counted" in alone.verdict
 
@@ -290,6 +297,11 @@ def test_a_stage_far_faster_is_believed_where_it_adds_up() -> None:
     assert in_ms.doubted and headlines([read(scaled(1000, "stage1_time"))])[1].evidence[0].notes
 
 
+def test_a_repeated_sample_counts_once() -> None:
+    rows = made.flat()
+    assert headlines([read([*rows, rows[0], rows[0]])])[0].evidence[0].samples == len(rows)
+
+
 def test_questions_about_one_clip_are_one_piece_of_evidence() -> None:
     rows = [dict(row, event_data="one.npy") for row in made.flat()]
     (one, *_) = headlines([read(rows)])[0].evidence
@@ -298,27 +310,6 @@ def test_questions_about_one_clip_are_one_piece_of_evidence() -> None:
     assert few.amount == "5" and few.paired is None
     (other, *_) = headlines([read(made.flat(6))])[0].evidence
     assert other.amount == "6" and other.paired is not None
-
-
-def test_as_recorded_the_label_stands_with_its_mark() -> None:
-    file = read(made.legacy())
-    recorded, corrected = (headlines([file], one)[0].evidence[0].other for one in (False, True))
-    assert (recorded, corrected) == ("Video-LLaVA, label disputed", "LLaVA-1.5")
-    falls = [waterfall(file, one) for one in (False, True)]
-    assert [fall.slow for fall in falls if fall] == [recorded, corrected]
-
-
-def test_parts_that_are_more_than_all_the_time_are_nonsense() -> None:
-    """As recorded the prompt counts as output: 617 tokens against 11."""
-    file = read(made.legacy())
-    recorded, corrected = waterfall(file, corrected=False), waterfall(file)
-    assert (
-        recorded
-        and "implausible parts" in recorded.nonsense
-        and "fewer tokens" in recorded.nonsense
-    )
-    assert corrected and corrected.nonsense == ""
-    assert "is not plausible" in "; ".join(headlines([file], False)[0].evidence[0].notes)
 
 
 def test_claims_go_into_json() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from engine.published.audit import AuditFinding, audit
 from engine.published.read import ResultFile, read_bytes
 
 EOS = 2
@@ -22,6 +23,20 @@ def to_bytes(value: Any) -> bytes:
 
 def read(value: Any, name: str = "file.json") -> ResultFile:
     return read_bytes(name, to_bytes(value))
+
+
+def found(value: Any, rule: str) -> list[AuditFinding]:
+    return [finding for finding in audit(read(value)) if finding.rule == rule]
+
+
+def single(value: Any) -> Any:
+    """A copy with one row per list, as a script that was stopped early leaves it."""
+    value = json.loads(to_bytes(value))
+    for holder in (value, *(value.values() if isinstance(value, dict) else ())):
+        for rows in holder.values() if isinstance(holder, dict) else [holder]:
+            if isinstance(rows, list) and rows and isinstance(rows[0], dict):
+                del rows[1:]
+    return value
 
 
 def ids(seed: int, count: int, end: bool = True) -> list[int]:

@@ -6,16 +6,11 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import AuditFinding, audit
 from engine.published.read import corrected
 from tests.published.read import synthetic as made
-from tests.published.read.synthetic import read
+from tests.published.read.synthetic import found, read
 
 TEXT = " ".join(["There is a road with a car on it."] * 6)  # 54 words
-
-
-def found(value: Any, rule: str) -> list[AuditFinding]:
-    return [finding for finding in audit(read(value)) if finding.rule == rule]
 
 
 def tokens(value: Any, model: str) -> list[float | None]:

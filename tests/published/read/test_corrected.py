@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from engine.published.claims.waterfall import waterfall
 from engine.published.read import file_summary
 from engine.published.read.file_summary import frame
 from engine.published.read.record_types import ResultFile
@@ -47,14 +46,6 @@ def test_only_the_stage_that_shows_it_is_left_out() -> None:
     assert vision and vision["n"] == 3 and vision["mean_without_first"] == vision["mean"]
 
 
-def test_the_waterfall_is_of_the_same_means() -> None:
-    file = read(uneven())
-    fall = waterfall(file)
-    assert fall and fall.fast_ms == pytest.approx(1000 * means(file)["total_time"])
-    assert fall.slow_ms == pytest.approx(1000 * means(file, "videollava")["total_time"])
-    assert "unaccounted" not in [part.name for part in fall.parts]
-
-
 def test_the_time_to_the_end_of_the_prefill_loses_the_warm_up_too() -> None:
     value = made.five()
     for row in value["results"]:
@@ -66,15 +57,6 @@ def test_the_time_to_the_end_of_the_prefill_loses_the_warm_up_too() -> None:
     assert found["prefill_complete_time"] == pytest.approx(stages) == pytest.approx(0.104)
     recorded = file_summary.models(file)[file.models[0]]["stages"]["prefill_complete_time"]["mean"]
     assert recorded == pytest.approx(0.104 + (0.1 - 0.008) / 4)
-
-
-def test_what_is_recorded_keeps_the_warm_up() -> None:
-    file = read(uneven())
-    (mine, _) = file_summary.models(file).values()
-    assert mine["stages"]["stage3_time"]["mean"] == pytest.approx((0.1 + 3 * 0.005) / 4)
-    total = mine["stages"]["total_time"]["mean"]
-    assert total == pytest.approx(sum(r.times["total_time"] for r in file.of("eventgpt")) / 4)
-    assert total and total > means(file)["total_time"]
 
 
 def test_a_stage_that_stands_for_a_warm_up_is_marked() -> None:

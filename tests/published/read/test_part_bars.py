@@ -56,12 +56,6 @@ def test_a_placeholder_is_absent_once_corrected() -> None:
     assert "vision" not in other.parts and other.notes == ("not measured separately: vision",)
 
 
-def test_decode_is_made_of_prefill_and_steps() -> None:
-    record = read(made.five()).of("eventgpt", True)[1]
-    expected = 1000 * (record.times["stage4_time"] + record.times["stage5_time"])
-    assert bars(read(made.five()))[0].parts["decode"] == pytest.approx(expected)
-
-
 def test_what_was_timed_together_is_said() -> None:
     assert "both were timed together" in bars(read(made.frames()))[0].notes[0]
 

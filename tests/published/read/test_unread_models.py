@@ -131,14 +131,11 @@ def test_errors_of_samples_that_have_a_result_are_no_failures() -> None:
     assert "3 errors name 1 sample with a result" in one.message
     lost, kept = (f for f in audit(read(errors(7, 7, 8, 1))) if f.rule == "failures")
     assert lost.message.startswith("2 of 6 samples failed and are not in the means")
-    assert len(lost.paths) == 3 and kept.message.startswith("1 error names 1 sample")
-
-
-def test_errors_without_a_name_are_of_other_samples() -> None:
     value = errors()
-    value["errors"] = [{"error": "No memory"}] * 2
+    value["errors"] = [{"error": "No memory"}] * 2  # without a name: of other samples
     (one,) = [f for f in audit(read(value)) if f.rule == "failures"]
     assert one.message.startswith("2 of 6 samples failed")
+    assert len(lost.paths) == 3 and kept.message.startswith("1 error names 1 sample")
 
 
 def test_samples_of_either_model_are_counted() -> None:
