@@ -162,7 +162,7 @@ def first_frame_for_the_middle(patch: Patch) -> None:
 
 
 EVENT, LLAVA = (
-    "models/test_projection models/test_eventgpt models/test_equality",
+    "models/test_projection models/test_published models/test_equality",
     "models/test_equality",
 )
 FAULTS = (
