@@ -427,6 +427,7 @@ def test_an_impossible_sweep_is_refused(
     assert (code, found) == (2, None) and words in err
 
 
+@pytest.mark.slow
 def test_two_checkouts_take_turns(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
 ) -> None:

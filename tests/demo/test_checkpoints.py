@@ -17,6 +17,8 @@ from engine.media import dataset as readers
 from engine.types import Sample
 from tools.demo_training.train import CHECKPOINTS
 
+FIRST, *OTHERS = evaluate.DEMO_MODELS
+MODELS = [FIRST, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)]
 FOLDERS = ("eventgpt", "video_llava", "llava", "qwen2_5_vl")
 SCENES = 24
 HIDDEN = {  # what a model cannot see and must not claim
@@ -56,7 +58,7 @@ def test_folder_is_an_ordinary_checkpoint(folder: str) -> None:
         assert "/work" not in line.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("model", evaluate.DEMO_MODELS)
+@pytest.mark.parametrize("model", MODELS)
 def test_answers_about_unseen_scenes_are_right(model: str, samples: tuple[Sample, ...]) -> None:
     """Far above chance in every attribute the model can know (the commonest value has .3 to .6)."""
     claims = [read_attributes(evaluate.ask(model, s, DEFAULT_QUESTION)) for s in samples]
@@ -72,7 +74,7 @@ def test_answers_about_unseen_scenes_are_right(model: str, samples: tuple[Sample
             assert row["accuracy"] >= 0.8, f"{name}: {row}"
 
 
-@pytest.mark.parametrize("model", evaluate.DEMO_MODELS)
+@pytest.mark.parametrize("model", MODELS)
 def test_short_answers_agree_with_the_long_one(model: str, samples: tuple[Sample, ...]) -> None:
     agree = []
     for sample in samples[:6]:

@@ -46,6 +46,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "min_new_tokens": {"min_new_tokens": 7, "eos_token_id": [2, *range(20, 120)]},
 }
 FAMILIES = ("llava", "video_llava", "eventgpt")
+OTHERS = [pytest.param(one, marks=pytest.mark.slow) for one in FAMILIES[:-1]]
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def go(adapter: Adapter, sample: Sample, **more: Any) -> list[int]:
     return list(single_run.run(adapter, request, None).generation.token_ids)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*OTHERS, FAMILIES[-1]])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_eager_and_hooked_answers_are_the_models_own(
     name: str, family: str, model: Callable[..., Adapter], sample: Sample
@@ -99,13 +100,12 @@ def test_eager_and_hooked_answers_are_the_models_own(
 
 def test_the_settings_change_answers(model: Callable[..., Adapter], sample: Sample) -> None:
     """Control: or the equality above would prove nothing."""
-    before = {family: go(model(family, {}, "plain"), sample) for family in FAMILIES}
-    for name, settings in SETTINGS.items():
-        answers = {f: go(model(f, settings, name), sample) for f in FAMILIES}
-        assert answers != before or name == "forced_bos_token_id", name
+    before = go(model("eventgpt", {}, "plain"), sample)
+    changed = {n for n, s in SETTINGS.items() if go(model("eventgpt", s, n), sample) != before}
+    assert SETTINGS.keys() - changed <= {"forced_bos_token_id"}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*OTHERS, FAMILIES[-1]])
 def test_compiled_and_batched_answers_are_too(
     family: str,
     model: Callable[..., Adapter],
@@ -202,7 +202,7 @@ def verified(
     unload_all()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*OTHERS, FAMILIES[-1]])
 def test_verify_passes_with_the_settings_and_fails_where_they_are_dropped(
     family: str, verified: Verified, monkeypatch: pytest.MonkeyPatch
 ) -> None:

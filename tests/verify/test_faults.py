@@ -5,7 +5,9 @@ The faults are those of tests/faults, which the benchmark of planted faults runs
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,13 +19,18 @@ from tests.verify.conftest import FAMILIES, Verify
 ROOT = Path(__file__).resolve().parents[2]
 TIMED = {"accounted", "stage3", "observer"}  # a busy machine may leave these open, or worse
 UNSTEADY = TIMED | {"clock"}  # and a thread that waits between two clocks sets them apart
-CAUGHT = [name for name, fault in FAULTS.items() if fault.checks]
+CAUGHT = {name: fault.checks for name, fault in FAULTS.items() if fault.checks}
+FIRST = {check: name for name, checks in reversed(CAUGHT.items()) for check in checks}
 # Checks that need an answer's end, which random weights do not reach: tested by themselves.
 ALONE = {"ends"}
 
 
+def slow_unless(quick: Iterable[str], names: Iterable[str]) -> list[Any]:
+    return [one if one in quick else pytest.param(one, marks=pytest.mark.slow) for one in names]
+
+
 @pytest.mark.loads
-@pytest.mark.parametrize("name", CAUGHT)
+@pytest.mark.parametrize("name", slow_unless(FIRST.values(), CAUGHT))
 def test_a_planted_fault_fails_its_check(
     name: str, verify: Verify, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,9 +54,8 @@ def test_there_are_faults_of_every_kind_and_each_has_a_sentence_and_tests() -> N
         assert all((ROOT / file).is_file() for file in fault.tests), fault.tests
 
 
-@pytest.mark.parametrize(
-    "family", [FAMILIES[0], *(pytest.param(one, marks=pytest.mark.loads) for one in FAMILIES[1:])]
-)
+@pytest.mark.loads
+@pytest.mark.parametrize("family", slow_unless(FAMILIES[:1], FAMILIES))
 def test_a_clean_model_fails_no_check(family: str, verify: Verify) -> None:
     found = verify(family)
     assert set(found) == set(CHECKS)

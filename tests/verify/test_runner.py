@@ -192,7 +192,7 @@ def test_rounding_is_measured_on_plain_and_is_small_in_float32(
     assert 0 < noise < 1e-3
 
 
-@pytest.mark.loads
+@pytest.mark.slow
 def test_bfloat16_is_exact_or_tied(
     sample: Sample, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
