@@ -69,7 +69,6 @@ def app(
     def opened(page: str | None = None, **parameters: str | list[str]) -> AppTest:
         at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
         if page:
-            at.run()  # app.py comes first
             at.switch_page(page)
         prefix = Path(page).stem if page else "compare"
         for name, value in parameters.items():

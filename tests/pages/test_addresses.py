@@ -50,7 +50,6 @@ def busy(app: Open) -> Iterator[list[str]]:
 def visit(page: str) -> AppTest:
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
     if page != "compare":
-        at.run()
         at.switch_page(f"pages/{page}.py")
     return at
 
