@@ -155,6 +155,7 @@ def setup(work: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     feature_cache.shared().close()
 
 
+@pytest.mark.slow
 def test_what_is_prepared_is_not_made_again(work: Path) -> None:
     before = {file: file.stat().st_mtime_ns for file in work.rglob("*.safetensors")}
     prepare.checkpoints(work, torch.device("cpu"), 1, 64)

@@ -106,7 +106,14 @@ def verified(visitor: Visitor) -> Iterator[str]:
     yield page.url
 
 
-@pytest.mark.parametrize("pages", [empty, compared, benchmarked, verified])
+@pytest.mark.parametrize(
+    "pages",
+    [
+        empty,
+        compared,
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (benchmarked, verified)),
+    ],
+)
 def test_a_page_has_no_fault_at_any_width_and_in_any_theme(
     visitor: Visitor, pages: Callable[[Visitor], Iterator[str]]
 ) -> None:
@@ -118,6 +125,7 @@ def test_a_page_has_no_fault_at_any_width_and_in_any_theme(
     assert found == {} and visitor.outside == []
 
 
+@pytest.mark.slow
 def test_published_files_can_be_read(visitor: Visitor) -> None:
     page, found = visitor.page, dict[str, list[str]]()
     open_page(page, f"{visitor.server}results")

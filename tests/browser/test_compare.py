@@ -64,6 +64,7 @@ def shipped(tmp_path: Path) -> Iterator[str]:
     yield from serve(tmp_path, {})
 
 
+@pytest.mark.slow
 def test_a_fresh_clone_answers_about_the_scene(context: BrowserContext, shipped: str) -> None:
     """The verdict, the bars and the cards are on the first screen, in this order."""
     visitor = visit(context, shipped)

@@ -43,6 +43,7 @@ def finished(visitor: Visitor) -> str:
     return page.url.partition("results_runs=")[2].partition("&")[0]
 
 
+@pytest.mark.slow
 def test_a_run_is_left_cancelled_by_another_person_and_resumed_on_a_restarted_server(
     context: BrowserContext, other: Page, tiny_folder: Path, tmp_path: Path
 ) -> None:

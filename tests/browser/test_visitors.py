@@ -55,6 +55,7 @@ def fetched(address: str) -> bytes:
         return bytes(error.read())
 
 
+@pytest.mark.slow
 def test_an_upload_and_what_came_of_it_are_its_visitors_alone(
     context: BrowserContext, reachable: str, other: Page, tmp_path: Path
 ) -> None:

@@ -128,9 +128,6 @@ REFUSED = {
     "{{ 'x' * 10**10 }}": "more than (5 seconds or )?256 MB of memory",
     "{% for i in range(9999) %}{% for j in range(9999) %}{{ messages | tojson | upper | lower }}"
     "{% endfor %}{% endfor %}": "more than 5 seconds or 256 MB of memory",
-    "{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}": (
-        "more than 5 seconds or 256 MB of memory"
-    ),
     "{% set x = namespace(t='aaaaaaaaaa') %}{% for i in range(99) %}{% set x.t = x.t ~ x.t %}"
     "{% endfor %}": "more than (5 seconds or )?256 MB",
 }
@@ -151,15 +148,13 @@ def test_a_template_that_makes_no_prompt_is_refused(
     assert "tokenizer_config.json, or copy this file again." in str(error.value)
 
 
-@pytest.mark.parametrize("family", ["llava", "video_llava"])
 def test_an_endless_template_is_refused_without_limits_of_the_system(
-    family: str,
     folder: Callable[[str], Path],  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path = folder(family)
+    path = folder("llava")
     place(path, "chat_template.jinja", next(text for text in REFUSED if "tojson" in text))
     monkeypatch.setattr(templates, "_WALL_S", 2)
     with pytest.raises(ModelUnavailable, match=r"5 seconds or 256 MB of memory.*correct .*\.jinja"):
-        loaded(path, family)
-    assert registry.unavailable(entry_for(path, family)) is None  # nothing is rendered for a list
+        loaded(path, "llava")
+    assert registry.unavailable(entry_for(path, "llava")) is None  # nothing is rendered for a list

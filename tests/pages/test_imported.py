@@ -345,6 +345,7 @@ def test_own_runs_are_compared_as_drafts(app: Open) -> None:
     assert "the same" in texts(at)
 
 
+@pytest.mark.slow
 def test_the_published_files_are_read_from_their_folder(app: Open, recorded_root: Path) -> None:
     at = app(PAGE)
     at.text_input(key="results_import_folder").set_value(str(recorded_root))

@@ -101,6 +101,7 @@ def test_a_sweep_is_a_run_per_strength_and_its_results_open_together(app: Open) 
     assert not at.exception and [one.value for one in at.subheader][-1] == "Changed answers"
 
 
+@pytest.mark.slow
 def test_cancel_stops_the_whole_sweep(app: Open, held: Holding) -> None:
     at = start(app(BENCHMARK, **EVENTS, perturb="hot:0/0.3/0.6"))
     jobs = [one for one in queue.manager().all() if isinstance(one, BenchmarkJob)][-3:]

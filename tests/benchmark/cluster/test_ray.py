@@ -138,6 +138,7 @@ class Trouble(Watcher):
         return 0.0
 
 
+@pytest.mark.slow
 def test_an_actor_killed_and_a_node_that_leaves_cost_nothing(
     cluster: Cluster, root: Path, tmp_path: Path
 ) -> None:
