@@ -67,7 +67,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def forget(error: BaseException) -> None:
-    """Clears the local variables of all ended frames of the error and its causes."""
+    """Clears the local variables of all ended frames of the error and its causes, and drops their
+    tracebacks: a cleared frame still holds its function, which may close over a model."""
     seen: set[int] = set()
     todo: list[BaseException | None] = [error]
     while todo:
@@ -76,6 +77,7 @@ def forget(error: BaseException) -> None:
             continue
         seen.add(id(one))
         traceback.clear_frames(one.__traceback__)
+        one.__traceback__ = None
         todo += [one.__cause__, one.__context__]
 
 
