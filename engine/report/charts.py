@@ -292,13 +292,8 @@ def waterfall(steps: Sequence[Step]) -> alt.LayerChart:
 
     The values are labels of an axis on the right: there they are not cut off on a phone.
     """
-    table = pd.DataFrame(falls(steps))
-    order = alt.EncodingSortField("place", order="ascending")
-    short = alt.Axis(
-        labelExpr=f"split(datum.label, '{SEPARATOR}')[0]", labelLimit=320, labelOverlap=False
-    )
-    title = ["mean time (ms)", f"from {steps[0][0]}", f"to {steps[-1][0]}"]
-    x = alt.X("start:Q", title=title)
+    table, names = pd.DataFrame(falls(steps)), [name for name, _ in steps]
+    x = alt.X("start:Q", title="mean time (ms)")
     bars: Any = alt.Chart(table).mark_bar(height=18)
     # The expression contains numbers only, no words of users.
     words = f"{json.dumps(table['words'].tolist())}[datum.value]"
@@ -306,7 +301,7 @@ def waterfall(steps: Sequence[Step]) -> alt.LayerChart:
     points: Any = alt.Chart(table).mark_point(opacity=0)
     layers = [
         bars.encode(
-            y=alt.Y("name:N", sort=order, title=None, axis=short),
+            y=_rows("name", names),
             x=x,
             x2="end:Q",
             color=_colour("stage", {**STAGE_COLOURS, "total": NEUTRAL}),
@@ -314,7 +309,7 @@ def waterfall(steps: Sequence[Step]) -> alt.LayerChart:
         ),
         points.encode(y=alt.Y("place:O", title=None, axis=values)),
     ]
-    chart: Any = alt.LayerChart(layer=layers, height=_ROW * len(steps) + _AXIS + 2 * _LINE)
+    chart: Any = alt.LayerChart(layer=layers, height=_height(names))
     drawn: alt.LayerChart = chart.resolve_scale(y="independent")
     return drawn
 

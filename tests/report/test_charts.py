@@ -150,8 +150,12 @@ def test_a_waterfall_goes_from_one_total_to_the_other_in_the_colours_of_the_stag
     bars, points = charts.waterfall(STEPS).to_dict()["layer"]
     known = bars["encoding"]["color"]["scale"]["domain"]
     assert {line["stage"] for line in lines} <= set(known)
-    assert "(ms)" in bars["encoding"]["x"]["title"][0]
+    assert "(ms)" in bars["encoding"]["x"]["title"]
     assert points["encoding"]["y"]["axis"]["orient"] == "right"
+    alike = charts.waterfall([("A · eager", 9.0), ("load", -1.0), ("A · compiled", 8.0)]).to_dict()
+    axis = alike["layer"][0]["encoding"]["y"]
+    assert axis["scale"]["domain"] == ["A · eager", "load", "A · compiled"]
+    assert axis["axis"]["labelExpr"].startswith("split(")  # all parts, a line each
     words = charts.waterfall_words(STEPS)
     assert "From Slow <b>, 1,000 ms in the mean, to Fast, 830 ms: load" in words
 
