@@ -120,6 +120,7 @@ def test_a_long_value_is_not_repeated_whole(capsys: pytest.CaptureFixture[str]) 
         assert ended.value.code == 2 and len(said) < 600 and said.count("\n") == 1
 
 
+@pytest.mark.loads
 def test_compare_gives_one_object_per_model(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code, rows, err = compare(capsys, root, "--sample", "id-000000", "--models", ALL)
     assert code == 0 and [row["model"] for row in rows] == ALL.split(",")
@@ -152,6 +153,7 @@ def test_repeats_take_turns_and_end_with_medians(
     assert [summary["counted"] for summary in found["medians"]] == [3, 3]
 
 
+@pytest.mark.loads
 def test_repeats_that_fail_have_no_medians(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     fixed = ("--sample", "id-000000", "--repeat", 2)
     code, found, _ = compare(capsys, root, *fixed, "--models", "tiny-lava")
@@ -255,6 +257,7 @@ def test_a_terminal_without_the_letters_loses_no_result(
     assert json.loads(raw.getvalue())[0]["prompt"] == "Größe 🚗?"
 
 
+@pytest.mark.loads
 def test_a_limit_above_the_context_is_lowered_with_a_note(
     capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:

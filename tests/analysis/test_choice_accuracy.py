@@ -133,6 +133,7 @@ def test_other_results_have_no_accuracy(tmp_path: Path) -> None:
     assert accuracies(table(tmp_path / "c", warm)) == ()
 
 
+@pytest.mark.loads
 def test_two_models_on_the_same_questions(tmp_path: Path) -> None:
     (pair,) = compare_all(table(tmp_path, exam()))
     assert (pair.a, pair.b, pair.verdict) == ("ev", "vl", "above")

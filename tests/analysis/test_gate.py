@@ -79,6 +79,7 @@ def result(report: GateReport, metric: str) -> GateResult:
     return found
 
 
+@pytest.mark.loads
 def test_a_run_as_fast_is_no_worse(make: Make) -> None:
     report = gate(make(rows()), make(rows(seed=1)))
     assert report.verdict == "no worse"
@@ -108,6 +109,7 @@ def test_faster_is_no_worse_and_more_tokens_a_second_are_faster(make: Make) -> N
     assert result(report, "tokens_per_s").change == pytest.approx(1 / 1.5, rel=0.02)
 
 
+@pytest.mark.loads
 def test_noise_leaves_it_undecided_and_more_samples_decide(make: Make) -> None:
     for many, verdict in ((14, "undecided"), (200, "no worse")):
         base, new = make(rows(many, noise=0.1)), make(rows(many, seed=3, noise=0.1))
@@ -163,6 +165,7 @@ def test_a_lost_answer_is_worse(make: Make) -> None:
     assert none.verdict == "worse" and len(none.answers[0].lost) == 14 and not none.results
 
 
+@pytest.mark.loads
 def test_accuracy_of_choices(make: Make) -> None:
     base = make(fabricate.exam(wrong=1000, models=["ev"]))
     few, many = (make(fabricate.exam(wrong=wrong, models=["ev"])) for wrong in (12, 2))
@@ -175,6 +178,7 @@ def test_accuracy_of_choices(make: Make) -> None:
     assert result(gate(many, base, ["accuracy"]), "accuracy").verdict == "no worse"
 
 
+@pytest.mark.loads
 def test_equal_ids_prove_an_equal_accuracy_and_other_ids_do_not(make: Make) -> None:
     truth = {"curve": "left"}
     answer = {"truth": truth, "text": "The road curves to the left."}
@@ -210,6 +214,7 @@ def test_what_was_asked_for_and_not_compared_is_undecided(make: Make) -> None:
     assert report.verdict == "undecided" and "no metric has values" in gate_text.headline(report)
 
 
+@pytest.mark.loads
 @pytest.mark.parametrize(
     ("wrong_before", "wrong_now", "expected"),
     [(1000, 50, "no worse"), (1000, 4, "worse"), (4, 1000, "no worse")],
@@ -224,6 +229,7 @@ def test_the_margin_of_accuracy_is_on_the_side_of_fewer_right_answers(
     assert result(gate(base, new, ["accuracy"]), "accuracy").verdict == expected
 
 
+@pytest.mark.loads
 def test_a_change_of_tokens_in_either_direction_costs_twice_the_p(make: Make) -> None:
     """Six sequences that all agree have p = 1/64 in one direction: too much for two."""
     for many, verdict in ((6, "undecided"), (7, "changed")):
@@ -317,6 +323,7 @@ def test_times_that_do_not_compare_are_refused_and_answers_are_not(
     assert without.verdict == "no worse"
 
 
+@pytest.mark.loads
 def test_other_models_are_said_and_none_in_common_is_refused(make: Make) -> None:
     vl = [row | {"model": "vl"} for row in rows(seed=1)]
     report = gate(make(rows()), make([*rows(seed=1), *vl]))
@@ -343,6 +350,7 @@ def test_times_of_runs_that_were_measured_apart_are_undecided(make: Make, togeth
     assert gate(base, by_turns(make(other), together), ["answers", "total"]).verdict == "worse"
 
 
+@pytest.mark.loads
 def test_the_ratio_of_each_turn_counts(make: Make) -> None:
     """In some turns the machine is twice as slow for both sides, more often for some samples."""
     chance = np.random.default_rng(5)

@@ -52,6 +52,7 @@ def named(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STAGESCOPE_RUNS_DIR", str(runs))
 
 
+@pytest.mark.loads
 def test_exit_codes(capsys: Capture) -> None:
     assert main(["gate", "base", "alike"]) == 0
     assert "No worse: 4 tested metrics" in capsys.readouterr().out
@@ -67,6 +68,7 @@ def test_exit_codes(capsys: Capture) -> None:
     assert main(["gate", "base", "slow", "--margin", "0.3"]) == 0
 
 
+@pytest.mark.loads
 def test_times_need_turns(capsys: Capture) -> None:
     assert main(["gate", "base", "apart"]) == 3
     out = capsys.readouterr().out

@@ -10,6 +10,8 @@ import pytest
 from engine.__main__ import main
 from tests import fabricate
 
+pytestmark = pytest.mark.loads
+
 
 @pytest.fixture
 def runs(tmp_path: Path, cache_dir: Path) -> Path:

@@ -13,6 +13,8 @@ from engine.errors import ClusterError
 from tests import recordings
 from tests.benchmark.cluster.pools import HerePool, one_thread
 
+pytestmark = pytest.mark.loads
+
 __all__ = ["one_thread"]
 
 

@@ -260,6 +260,7 @@ def test_a_compiler_that_fails_costs_one_note_and_is_not_asked_again(
     assert len(asked) == 1
 
 
+@pytest.mark.loads
 def test_a_model_that_is_no_plain_llama_decodes_eagerly(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,6 +347,7 @@ def test_a_compiled_step_that_errs_fails_the_verification(
     assert outcomes["equal_decoupled"] == "failed" and outcomes["equal_hooked"] == "passed"
 
 
+@pytest.mark.loads
 def test_graphs_of_other_models_count_towards_no_limit(
     compilations: Compilations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,7 @@ def scores(decoder: Decoder, embeds: torch.Tensor, step: Any, cache: Any) -> tor
     return torch.cat(rows)
 
 
+@pytest.mark.loads
 @torch.inference_mode()
 def test_scores_are_equal_bit_for_bit(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch

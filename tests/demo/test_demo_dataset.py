@@ -41,6 +41,7 @@ def records(root: Path) -> list[dict[str, Any]]:
     return loaded
 
 
+@pytest.mark.loads
 def test_every_file_of_a_record_exists(root: Path, records: list[dict[str, Any]]) -> None:
     assert len(records) == len(FEW)
     for record in records:

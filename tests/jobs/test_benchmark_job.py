@@ -23,6 +23,8 @@ from engine.types import DecodeConfig, RunOptions, RunRequest
 from tests import recordings
 from tests.benchmark.cluster.pools import HerePool, one_thread
 
+pytestmark = pytest.mark.loads
+
 __all__ = ["one_thread"]
 
 

@@ -14,6 +14,8 @@ from engine.models import checkpoint_files, registry
 from engine.models.checkpoint import ModelEntry
 from engine.models.checkpoint_files import Step
 
+pytestmark = pytest.mark.loads
+
 Report = tuple[Step, int, int]
 
 

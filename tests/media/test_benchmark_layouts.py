@@ -375,6 +375,7 @@ def test_a_broken_line_of_json_lines_is_a_problem_of_its_own(tmp_path: Path) -> 
     assert second.problems[0].startswith("Record 2 is a text instead of an object")
 
 
+@pytest.mark.loads
 def test_no_list_is_too_late_to_be_read(tmp_path: Path) -> None:
     count = 1_001
     for number in range(count):

@@ -65,6 +65,7 @@ def test_other_kinds_of_pictures_are_not_opened() -> None:
             images.decode(encoded(Pillow.fromarray(noise()), kind), "a.png")
 
 
+@pytest.mark.loads
 @pytest.mark.parametrize("side", [8_000, 10_000, pytest.param(20_000, marks=pytest.mark.loads)])
 def test_pictures_that_would_fill_the_memory(side: int) -> None:
     data = encoded(Pillow.new("1", (side, side)))

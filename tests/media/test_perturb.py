@@ -231,6 +231,7 @@ def test_hot_pixels_of_a_long_stream_are_refused(monkeypatch: pytest.MonkeyPatch
         changed("hot:0.01")
 
 
+@pytest.mark.loads
 def test_hot_pixels_fit_into_memory() -> None:
     """At most about 1 GB is used while they are merged, at 66 bytes an event."""
     plain = replace(recording(), width=1280, height=720)

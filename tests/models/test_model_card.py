@@ -83,6 +83,7 @@ def test_loading_adds_what_is_extra(folder: Path) -> None:
     assert registry.card(item).extra is None
 
 
+@pytest.mark.loads
 def test_results_carry_the_card(tiny_models: Path, sample: Sample) -> None:
     side = {"image_size": tiny.SIZE, "patch_size": tiny.PATCH}
     for item in registry.entries():

@@ -80,6 +80,7 @@ def test_what_loading_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config["bnb_4bit_quant_type"] == "nf4"
 
 
+@pytest.mark.loads
 def test_what_is_left_alone_are_modules_of_the_models(tiny_models: Path) -> None:
     """Else a module under another name would be quantized in silence."""
     found: set[str] = set()

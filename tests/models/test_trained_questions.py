@@ -94,6 +94,7 @@ def write(folder: Path, content: object) -> None:
     (folder / model_card.TRAINED).write_text(json.dumps(content), encoding="utf-8")
 
 
+@pytest.mark.loads
 def test_the_checkpoint_decides_and_no_entry_and_no_name(
     declared: Path, tiny_models: Path, sample: Sample
 ) -> None:

@@ -16,6 +16,8 @@ from engine.types import DecodeConfig, RunOptions, RunResult, Sample
 from tests import tiny
 from tests.ui.verify import made
 
+pytestmark = pytest.mark.loads
+
 
 @pytest.fixture(autouse=True)
 def _nothing_loaded(tiny_models: Path) -> None:

@@ -268,6 +268,7 @@ def test_a_batch_that_is_cut_is_no_result(
         batch_run.run(one_adapter, requests(one_adapter, samples), None, watcher)
 
 
+@pytest.mark.loads
 def test_out_of_memory_frees_what_the_batch_held(
     one_adapter: Adapter, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -275,6 +275,7 @@ def test_the_probabilities_of_a_letters_tokens_are_added(
                                           "C": math.log(0.3)}, abs=1e-5)  # fmt: skip
 
 
+@pytest.mark.loads
 def test_scores_that_are_unknown_or_excluded_give_a_note(tiny_models: Path, tmp_path: Path) -> None:
     adapter = registry.load(registry.entry(TINY[1]))
     own = request(adapter, asked(tmp_path))

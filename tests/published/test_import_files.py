@@ -119,6 +119,7 @@ def test_an_empty_folder_is_one_sentence(
     assert code == 2 and found is None and "holds no .json file" in err
 
 
+@pytest.mark.loads
 def test_what_is_saved_can_be_loaded(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     (folder / "bad.json").write_text("no")
     code, _, err = call(capsys, folder, "--save", "original")

@@ -64,6 +64,7 @@ def test_what_was_not_measured_is_not_told_as_0() -> None:
     assert words.endswith("A: load 2.00 ms, decode 3.00 ms. B: vision 4.00 ms. C: not measured.")
 
 
+@pytest.mark.loads
 def test_no_model_is_an_empty_chart() -> None:
     assert "<svg" in charts.svgs([charts.stage_bars({})])[0]
 
@@ -79,6 +80,7 @@ def test_a_chart_that_ends_the_process_costs_no_other_and_is_told_in_words() -> 
     assert page.count("<svg") == 2 and "<p>Words 1.</p>" in page
 
 
+@pytest.mark.loads
 def test_the_device_at_the_end_of_a_long_name_is_not_cut_off() -> None:
     many = [LONG.replace("da4bb7", str(number)) for number in range(6)]
     drawn = charts.svgs([charts.stage_bars(dict.fromkeys(many, TWO["A"]))])[0]
@@ -89,6 +91,7 @@ def test_the_device_at_the_end_of_a_long_name_is_not_cut_off() -> None:
         assert ">Xeon Platinum 8480C, 16 threads, shared device<" in text and "…" not in text
 
 
+@pytest.mark.loads
 def test_a_file_has_the_colour_of_its_page_no_script_and_no_markup_of_others() -> None:
     drawn = charts.svgs([charts.stage_bars({"<script>x</script>": TWO["A"]})])[0]
     assert 'fill="currentColor"' in drawn and f'width="{charts.WIDTH}' in drawn
@@ -192,6 +195,7 @@ def test_the_timeline_is_a_chart_and_a_sentence() -> None:
     assert "3 tokens, the first after 32.0 ms" in charts.timeline_words([answer()])
 
 
+@pytest.mark.loads
 def test_intervals_have_a_row_each_marks_and_named_limits() -> None:
     rows = [
         {"name": "\x1fgroup"},

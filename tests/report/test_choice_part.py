@@ -14,6 +14,8 @@ from engine.report.report_figures import Findings
 from engine.storage.run_store import Run
 from tests import fabricate
 
+pytestmark = pytest.mark.loads
+
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:

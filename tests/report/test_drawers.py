@@ -52,6 +52,7 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> str:
     return "".join(export.write([run], "html"))
 
 
+@pytest.mark.loads
 def test_nothing_runs_and_nothing_is_fetched(html: str) -> None:
     found = read(html)
     assert not {"script", "img", "link", "iframe", "object", "embed"} & set(found.tags)

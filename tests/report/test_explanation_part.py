@@ -20,6 +20,8 @@ from engine.storage.run_store import Run
 from tests.attribution import made
 from tests.report.test_seen_part import recorded, words
 
+pytestmark = pytest.mark.loads
+
 MARKUP = "<script>alert(1)</script> a car"
 
 

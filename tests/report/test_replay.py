@@ -17,6 +17,8 @@ from tests import fabricate
 from tests.report.test_drawers import EVIL, read
 from tests.ui.answers import CACHED, result
 
+pytestmark = pytest.mark.loads
+
 AT = re.compile(r'class="at" style="--at:([0-9.]+)">([^<]*)<')
 
 

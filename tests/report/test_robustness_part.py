@@ -6,12 +6,16 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from engine.analysis import robustness
 from engine.report import drawers, export, robustness_part
 from engine.report.blocks import ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.charts import svgs
 from engine.report.report_figures import Findings
 from tests.analysis.test_robustness import run, sweep
+
+pytestmark = pytest.mark.loads
 
 
 def test_a_sweep_has_a_chart_and_a_table_per_measure(tmp_path: Path) -> None:

@@ -116,6 +116,7 @@ def test_the_digest_covers_all_that_a_row_is_made_by() -> None:
     assert all((provenance.ENGINE / part).exists() for part in provenance.ROWS)
 
 
+@pytest.mark.loads
 def test_a_certificates_digest_covers_all_that_answers_and_verifies() -> None:
     found = come_to("verify/runner.py", "pipeline/batch_run.py", "models/eventgpt.py")
     assert {"verify/checks.py", "models/adapter.py"} <= found

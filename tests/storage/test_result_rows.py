@@ -24,6 +24,8 @@ from engine.types import Batch, Span
 from tests import fabricate
 from tests.ui.answers import result
 
+pytestmark = pytest.mark.loads
+
 ROOT = Path(__file__).resolve().parents[2]
 # Two demo models and three samples: batches and single answers, warm-ups, features computed and
 # read from the cache, and a sample without its video.

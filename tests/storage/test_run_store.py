@@ -148,6 +148,7 @@ def test_rows_outside_the_plan_are_reported_and_left_out(tmp_path: Path) -> None
     assert (folder / run_store.RESULTS).read_bytes() == before  # they may be somebody's results
 
 
+@pytest.mark.loads
 def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     first = run_store.create(fabricate.header(), folder)
@@ -161,6 +162,7 @@ def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path) -> N
 _RESUMER = "import sys; from pathlib import Path; from engine.storage import run_store as store; store.reopen(Path(sys.argv[1]))"  # noqa: E501
 
 
+@pytest.mark.loads
 def test_another_process_is_refused_too(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with run_store.create(fabricate.header(), folder):
@@ -170,6 +172,7 @@ def test_another_process_is_refused_too(tmp_path: Path) -> None:
     assert done.returncode and "written by another process" in done.stderr
 
 
+@pytest.mark.loads
 def test_a_deleted_file_lets_no_second_process_double_rows(tmp_path: Path) -> None:
     """Whatever is deleted while a run is written, its rows stand in one file once."""
     row = ResultRow.parse(fabricate.row("ev", "s0"))
@@ -348,6 +351,7 @@ def test_what_is_no_run_of_the_folder_is_not_deleted(tmp_path: Path) -> None:
     assert (elsewhere / run_store.RESULTS).exists() and (base / "odd" / "run.json").exists()
 
 
+@pytest.mark.loads
 def test_a_run_at_work_is_not_deleted(tmp_path: Path) -> None:
     with run_store.create(fabricate.header(), tmp_path / "run") as writer:
         with pytest.raises(StoreError, match="being written"):

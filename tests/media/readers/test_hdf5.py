@@ -175,6 +175,7 @@ def test_a_stated_unit(tmp_path: Path, unit: str | bytes, factor: float) -> None
     assert same(events.read(path), true)
 
 
+@pytest.mark.loads
 def test_compound_arrays(tmp_path: Path) -> None:
     true = table(5000)
     array = np.zeros(5000, [("x", "<u2"), ("y", "<u2"), ("p", "<i2"), ("t", "<i8")])

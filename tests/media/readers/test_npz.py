@@ -156,6 +156,7 @@ def test_damage_is_one_sentence(tmp_path: Path) -> None:
     assert sentences_of_damage(tmp_path / "a.npz", true) > 150
 
 
+@pytest.mark.loads
 def test_a_bomb_of_operations_costs_its_declared_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,6 +79,7 @@ def test_words_decoded_in_pieces_give_the_same_events(form: str, seed: int) -> N
     assert state == after and len(whole.t) > 300
 
 
+@pytest.mark.loads
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_read_in_pieces_gives_the_same_events(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -89,6 +90,7 @@ def test_a_file_read_in_pieces_gives_the_same_events(
     assert_equal(read(path), expected)
 
 
+@pytest.mark.loads
 def test_a_row_lost_between_pieces_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of the test above."""
     path = written(tmp_path, "evt3", STREAM[:4000])

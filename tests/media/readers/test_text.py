@@ -210,6 +210,7 @@ def test_a_wrong_line_changes_no_type_of_the_others(tmp_path: Path) -> None:
     assert same(events.read(path), true)
 
 
+@pytest.mark.loads
 def test_pieces_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     true = table(4000)
     path = saved(tmp_path / "a.csv", true)

@@ -212,6 +212,7 @@ def test_negative_polarity_and_parts_in_another_order_are_noted(form: str, tmp_p
     assert same(part, {key: values[inside] for key, values in shown.items()})
 
 
+@pytest.mark.loads
 @pytest.mark.parametrize("form", FORMATS)
 def test_damage_is_one_sentence_or_other_events(form: str, tmp_path: Path) -> None:
     """An archive has checksums, so each damage of it is a sentence or changes nothing."""

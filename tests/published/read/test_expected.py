@@ -12,6 +12,8 @@ import pytest
 
 from engine.published.read import ResultFile, file_summary, find, read
 
+pytestmark = pytest.mark.loads
+
 RECORDED = Path(__file__).resolve().parents[4] / "shared" / "data" / "recorded"
 # their name for a model's figure -> ours; "" for what stands elsewhere
 RENAMED = {

@@ -220,6 +220,7 @@ def test_values_that_cannot_be_used_are_left_out_and_named() -> None:
     json.dumps(file_summary.as_dict(file), allow_nan=False)
 
 
+@pytest.mark.loads
 @pytest.mark.parametrize(
     "name",
     [pytest.param(one, marks=pytest.mark.loads) if one in LARGE else one for one in SHAPES],

@@ -14,6 +14,8 @@ from engine.media.video import choose, middle
 from tools.demo_training import corpus
 from tools.demo_training.corpus import MIRRORED, WIDE, Corpus, load_corpus, mirrored, truth_of
 
+pytestmark = pytest.mark.loads
+
 SEEDS = range(4_000_000, 4_000_002)
 
 

@@ -16,6 +16,8 @@ from tools.demo_training.networks import FAMILIES, Family, new_network, save_net
 from tools.demo_training.tokenizer import FRAMES, build_tokenizer
 from tools.demo_training.towers import normalise, tokens_of
 
+pytestmark = pytest.mark.loads
+
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:

@@ -60,6 +60,7 @@ def picture(height: int, width: int) -> Any:
     return np.random.default_rng(8).integers(0, 255, (height, width, 3), dtype=np.uint8)
 
 
+@pytest.mark.loads
 def test_pixels_are_the_processors(folder: Path) -> None:
     image = picture(120, 160)
     theirs = Qwen2VLImageProcessorPil.from_pretrained(folder)(image, return_tensors="pt")

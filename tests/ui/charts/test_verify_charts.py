@@ -12,6 +12,8 @@ from engine.types import STAGES
 from tests.ui.verify.made import evidence
 from ui.charts import verify_charts
 
+pytestmark = pytest.mark.loads
+
 KINDS: dict[str, Any] = evidence()["accounted"]["kinds"]
 INTERVAL = {"median": 1.0, "low": 0.98, "high": 1.05}
 DOTS, BOUND = verify_charts.ratio_charts(

@@ -17,6 +17,8 @@ from tests import fabricate
 from ui.results import gate_view
 from ui.results.result_sources import Source
 
+pytestmark = pytest.mark.loads
+
 
 def source(name: str, **more: Any) -> Source:
     given = {"state": "finished", "created": "2026-01-01T10:00:00+00:00", "models": ("ev",)} | more
