@@ -33,13 +33,11 @@ STANDS = """([selector, wanted]) => {
     && Object.values(rows).every(tops => new Set(tops).size === 1)
     && new Set(cards.map(card => getComputedStyle(card).borderTopColor)).size === cards.length
     && document.documentElement.scrollWidth <= window.innerWidth; }"""
-# What each frame shows: the verdict's head, the first total, the last row; and how far the end of
-# a growing answer that is higher than its box lies below the box.
+# What each frame shows: the verdict's head and the rows of bars; and how far the end of a growing
+# answer that is higher than its box lies below the box.
 WATCH = """() => { window.seen = []; window.below = []; const look = () => {
-  const rows = [...document.querySelectorAll('.run-row')];
   window.seen.push([document.querySelector('.verdict h2')?.innerText ?? '',
-    parseFloat(rows[0]?.querySelector('.run-total').innerText.replace(',', '') ?? 'NaN'),
-    rows[2]?.innerText ?? '']);
+    ...[...document.querySelectorAll('.run-row')].map(row => row.innerText)]);
   for (const box of document.querySelectorAll('[class*="st-key-stream_"]'))
     if (box.scrollHeight > box.clientHeight + 40) window.below.push(
       box.lastElementChild.getBoundingClientRect().bottom - box.getBoundingClientRect().bottom);
@@ -100,9 +98,10 @@ def test_bars_and_answers_grow_and_cancel_stops_all(visitor: Visitor) -> None:
     visitor.run()
     visitor.ready()
     seen, below = page.evaluate("[window.seen, window.below]")
-    running = [one for one in seen if one[0].startswith("Running: 0 of 3 models done")]
-    assert len({total for _, total, _ in running if total and total > 0}) > 3
-    assert any("queued" in row for *_, row in running)
+    running = [rows for head, *rows in seen if head.startswith("Running: ")]
+    # Any row: how long a random checkpoint answers differs from machine to machine.
+    assert len({row for rows in running for row in rows if re.search("run . of 3$", row)}) > 3
+    assert any("queued" in row for rows in running for row in rows)
     assert below and sum(abs(one) < 3 for one in below) > len(below) / 2
     expect(page.locator('[class*="st-key-answer_"]')).to_have_count(3)
     page.wait_for_function(BEGINNINGS)
