@@ -178,6 +178,7 @@ def test_the_models_load_answer_and_read_their_features(setup: app_path.Setup) -
     assert list(merged._unequal(found)) == []
 
 
+@pytest.mark.slow
 def test_a_section_that_fails_costs_no_other(
     setup: app_path.Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:

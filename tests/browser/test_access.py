@@ -74,8 +74,11 @@ def compared(visitor: Visitor) -> Iterator[str]:
     visitor.open("?compare_tokens=12")
     visitor.run()
     visitor.ready()
-    address = visitor.page.url
-    yield address
+    yield visitor.page.url
+
+
+def explained(visitor: Visitor) -> Iterator[str]:
+    address = next(compared(visitor))
     yield f"{address}&compare_words=true&compare_replay=true&compare_seen=true"
     visitor.page.goto(f"{address}&compare_explain=true")
     visitor.page.locator(BUTTON.format("compare_explain_run")).click()
@@ -111,7 +114,7 @@ def verified(visitor: Visitor) -> Iterator[str]:
     [
         empty,
         compared,
-        *(pytest.param(one, marks=pytest.mark.slow) for one in (benchmarked, verified)),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (explained, benchmarked, verified)),
     ],
 )
 def test_a_page_has_no_fault_at_any_width_and_in_any_theme(

@@ -263,6 +263,7 @@ def test_killed_with_9_it_goes_on_where_it_was(
     assert any(entry["event"] == "torn" for entry in run_store.read(folder).journal)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="SIGTERM is POSIX's")
 def test_ended_politely_it_says_how_to_go_on(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"

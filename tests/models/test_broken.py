@@ -25,7 +25,7 @@ from tests.models import published_folders
 from tests.models.conftest import CROPPED, OWN_FAMILIES, entry_for, loaded
 from tests.models.published_folders import change
 
-pytestmark = pytest.mark.usefixtures("cache_dir")
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
 Damage = Callable[[Path], object]
 Row = tuple[str, Damage, str]  # the folder, what happens to it, what is said of it
 POINTER = "version https://git-lfs.github.com/spec/v1\n"
@@ -459,7 +459,6 @@ def test_what_cannot_run_is_refused_in_the_list(
     assert "\n" not in str(caught.value) and str(caught.value).endswith(".")
 
 
-@pytest.mark.loads
 @pytest.mark.parametrize("name", ONLY_AT_LOAD)
 def test_what_only_loading_shows_is_refused_and_leaves_no_model_in_memory(
     name: str,
@@ -485,7 +484,6 @@ def models_in_memory() -> int:
     return sum(one.device.type != "meta" for one in found)
 
 
-@pytest.mark.loads
 def test_control_a_model_in_memory_is_counted(release: Path) -> None:
     gc.collect()
     before = models_in_memory()

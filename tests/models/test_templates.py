@@ -133,7 +133,16 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("template", "why"), REFUSED.items())
+ENDLESS = next(text for text in REFUSED if "tojson" in text)
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        pytest.param(*refused, marks=pytest.mark.slow if refused[0] is ENDLESS else ())
+        for refused in REFUSED.items()
+    ],
+)
 def test_a_template_that_makes_no_prompt_is_refused(
     template: str,
     why: str,
@@ -153,7 +162,7 @@ def test_an_endless_template_is_refused_without_limits_of_the_system(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path = folder("llava")
-    place(path, "chat_template.jinja", next(text for text in REFUSED if "tojson" in text))
+    place(path, "chat_template.jinja", ENDLESS)
     monkeypatch.setattr(templates, "_WALL_S", 2)
     with pytest.raises(ModelUnavailable, match=r"5 seconds or 256 MB of memory.*correct .*\.jinja"):
         loaded(path, "llava")

@@ -90,11 +90,11 @@ def test_an_end_while_the_page_is_drawn_leaves_verify_to_press(
 
 
 def test_every_row_opens_its_evidence_and_closes_it(app: Open) -> None:
-    at = press_verify(at_verify(app, **ONE))
-    for check in CHECKS:
-        row(at, "tiny-llava", check)
-        assert f"tiny-llava~{check}" in at.query_params["verify_open"]
-    sentences = [verdict.sentence for verdict in job(at).verdicts]
+    at = row(press_verify(at_verify(app, **ONE)), "tiny-llava", "accounted")
+    assert at.query_params["verify_open"] == "tiny-llava~accounted"
+    done = job(at)
+    at = at_verify(app, job=done.id, open=[f"tiny-llava~{check}" for check in CHECKS])
+    sentences = [verdict.sentence for verdict in done.verdicts]
     assert all(sentence in texts(at) for sentence in sentences)
     assert len(at.get("vega_lite_chart")) == len(verify_charts.PARTS) + 2 * 2
     assert "cannot draw" not in captions(at)

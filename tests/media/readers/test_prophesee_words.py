@@ -27,6 +27,7 @@ from engine.media_options import Window
 from tests.media import event_files
 from tests.media.event_files import assert_equal, read, written
 
+pytestmark = pytest.mark.loads
 FORMS = {"evt2": EVT2, "evt2.1": EVT21, "evt2.1 legacy": EVT21_LEGACY, "evt3": EVT3}
 STREAM = event_files.rows_of_events(40_000)
 
@@ -79,7 +80,6 @@ def test_words_decoded_in_pieces_give_the_same_events(form: str, seed: int) -> N
     assert state == after and len(whole.t) > 300
 
 
-@pytest.mark.loads
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_read_in_pieces_gives_the_same_events(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -90,7 +90,6 @@ def test_a_file_read_in_pieces_gives_the_same_events(
     assert_equal(read(path), expected)
 
 
-@pytest.mark.loads
 def test_a_row_lost_between_pieces_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of the test above."""
     path = written(tmp_path, "evt3", STREAM[:4000])
