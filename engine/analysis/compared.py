@@ -1,24 +1,25 @@
 """What Compare shows: each model's finished runs of one request with their spread, which model was
 fastest and why, or why this cannot be said.
 
-With one run, the median and both ends of the range are that run's value.  Only runs in one state
-are summarised together: a cold run, a cancelled run, and a run that computed what the others read
-from the cache are left out, and the reason is given.
+Of several runs, all figures are those of the middle run, whose total is the median: so parts add up
+to totals.  Only runs in one state are summarised together: a cold run, a cancelled run, and a run
+that computed what the others read from the cache are left out, and the reason is given.
 
-A winner is named only among complete runs under equal conditions; of repeated runs, only if their
-ranges do not overlap.
+A winner is named only among complete runs under equal conditions, if an exact rank-sum test shows
+that it was faster than each of the others.  All of these tests have to succeed, so none needs a
+correction for their number.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from statistics import fmean, median
 
 from engine.analysis import speedup
-from engine.analysis.speedup import SpeedupFactor
+from engine.analysis.speedup import Split
+from engine.analysis.statistics import FEWEST_REPEATS, shift_interval
 from engine.palette import UNACCOUNTED
 from engine.quoting import count, joined, ms
 from engine.types import STAGES, TITLES, RunResult, Span, StageName
@@ -31,15 +32,14 @@ PREFILL, STEPS, REST = "decode.prefill", "decode.steps", "decode.rest"
 _WHOLE: tuple[str, ...] = tuple(stage for stage in STAGES if stage != DECODE)
 RUN_PARTS: tuple[str, ...] = (*_WHOLE, PREFILL, STEPS, REST, UNACCOUNTED)
 StageTimes = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
-MATERIAL = 0.25  # of the difference: a loss of this size is part of the reason
-MAIN = 0.5  # of all that was saved: below it, the second saving is named too
+FROM_CACHE, REST_OF_RUN = "vision from cache", "the rest"  # parts of the difference
 
 
 @dataclass(frozen=True)
 class RunRange:
-    """The median and the range of `runs` values in milliseconds."""
+    """The middle run's value and the range of those of `runs` runs, in milliseconds."""
 
-    median: float
+    middle: float
     low: float
     high: float
     runs: int
@@ -69,6 +69,12 @@ class ComparedModel:
         """The runs in the state of the newest complete and warm run, if there is one."""
         newest = max(reversed(self.results), key=lambda one: (not cancelled(one), not one.cold))
         return tuple(one for one in self.results if _state(one) == _state(newest))
+
+    @cached_property
+    def middle(self) -> RunResult:
+        """The run that counts and has the median total; of an even number the quicker of two."""
+        ranked = sorted(self.counted, key=lambda result: result.total_ms)
+        return ranked[(len(ranked) - 1) // 2]
 
     @property
     def complete(self) -> bool:
@@ -108,19 +114,24 @@ class ComparedModel:
     def time(self, name: str) -> RunRange | None:
         """The spread of a time of TIMES or of a span ("vision", "decode.prefill", ...).
 
-        None if no run that counts has it; runs without it do not count.
+        None if the middle run does not have it; other runs without it do not count.
         """
-        if name in TIMES:
-            values = [getattr(result, f"{name}_ms") for result in self.counted]
-        else:
-            values = [span and span.ms for span in (one.span(name) for one in self.counted)]
-        known = [value for value in values if value is not None]
-        return RunRange(median(known), min(known), max(known), len(known)) if known else None
+        known = [value for one in self.counted if (value := _time_of(one, name)) is not None]
+        middle = _time_of(self.middle, name)
+        return None if middle is None else RunRange(middle, min(known), max(known), len(known))
 
     def times(self) -> dict[str, RunRange]:
         """The spread of each time that a run has: TIMES, the stages and the parts of decode."""
         names = (*TIMES, *STAGES, PREFILL, STEPS)
         return {name: spread for name in names if (spread := self.time(name)) is not None}
+
+
+def _time_of(result: RunResult, name: str) -> float | None:
+    if name in TIMES:
+        known: float | None = getattr(result, f"{name}_ms")
+        return known
+    span = result.span(name)
+    return span.ms if span else None
 
 
 def cancelled(result: RunResult) -> bool:
@@ -159,32 +170,28 @@ def segments(times: StageTimes, order: tuple[str, ...] = PARTS) -> list[BarSegme
 
 
 def run_times(model: ComparedModel) -> dict[str, float]:
-    """The median of each part of RUN_PARTS that was measured, in milliseconds.
+    """The middle run's time of each part of RUN_PARTS that was measured, in milliseconds.
 
     REST is what decode took apart from its prefill and its token steps.
     """
     names = (*_WHOLE, PREFILL, STEPS, UNACCOUNTED)
-    known = {name: found.median for name in names if (found := model.time(name))}
-    rests = []
-    for result in model.counted:
-        decode, *parts = (result.span(name) for name in (DECODE, PREFILL, STEPS))
-        if decode:
-            rests.append(max(0.0, decode.ms - sum(part.ms for part in parts if part)))
-    return known | ({REST: median(rests)} if rests else {})
+    known = {name: ms for name in names if (ms := _time_of(model.middle, name)) is not None}
+    decode = model.middle.span(DECODE)
+    if decode:
+        known[REST] = max(0.0, decode.ms - known.get(PREFILL, 0.0) - known.get(STEPS, 0.0))
+    return known
 
 
 def uncached_times(model: ComparedModel) -> dict[str, float] | None:
     """run_times() with each cached stage at the time of its computation; None if no stage was
     cached."""
-    if not model.last.cached:
-        return None
     cached = {span.name: span.original_ms or 0.0 for span in cached_spans(model)}
-    return run_times(model) | {name: ms for name, ms in cached.items() if name in RUN_PARTS}
+    return run_times(model) | cached if cached else None
 
 
 def cached_spans(model: ComparedModel) -> list[Span]:
-    """The spans that the newest run read from a cache; with repeats all that count read them."""
-    return [span for span in model.last.spans if span.source == "cached"]
+    """The stages that the middle run read from a cache; with repeats all that count read them."""
+    return [span for span in model.middle.spans if span.source == "cached"]
 
 
 # Which model was fastest.
@@ -192,9 +199,9 @@ def cached_spans(model: ComparedModel) -> list[Span]:
 class RunVerdict:
     """The comparison in figures and sentences.
 
-    `winner` is "" if none can be named; `mixed` says what prevents or limits it.  `models`: the
-    fastest first if the runs can be ranked (also on a busy machine, where none is the winner),
-    otherwise in the given order.
+    `winner` is "" if none can be named; `mixed` says what prevents or limits it.  `split` is the
+    difference between the totals of the first and the second model, in parts that add up to it.
+    `few`: more repeats can decide.  `models` keep the given order.
     """
 
     models: tuple[ComparedModel, ...]
@@ -203,6 +210,8 @@ class RunVerdict:
     reason: str = ""
     mixed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    split: Split | None = None
+    few: bool = False
 
 
 def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) -> RunVerdict:
@@ -217,44 +226,72 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
         tokens = count(high, "token") if low == high else "its answers"
         headline = f"{label} took {_time(models[0].total)} for {tokens}."
         return RunVerdict(models, headline, notes=notes)
-    busy = [
-        model.label
-        for model in models
-        if any(load.busy for one in model.counted if (load := one.machine_load))
-    ]
-    disturbed: tuple[str, ...] = ()
-    if busy:
-        slowed = f"Other work on this machine slowed {joined(busy)}"
-        disturbed = (f"{slowed}, so no model is called faster. Repeat on an idle machine.",)
-    differences = _differences(models)
+    busy = [model.label for model in models if _disturbed(model)]
+    slowed = f"Other work on this machine slowed {joined(busy)}" if busy else ""
     notes += _shared(models)
-    if differences:
+    if differences := _differences(models):
         headline = f"No winner: the runs differ in {joined(differences)}."
-        return RunVerdict(models, headline, mixed=(*differences.values(), *disturbed), notes=notes)
-    ranked = tuple(sorted(models, key=lambda model: model.total.median))
-    first, second, per_token = ranked[0], ranked[1], _per_token(models)
-    if close := [model for model in ranked[1:] if not _apart(first.total, [model.total])]:
-        listed = joined([model.label for model in (first, *close)])
-        headline = f"No winner: the times of {listed} overlap."
-        return RunVerdict(models, headline, reason=per_token, mixed=disturbed, notes=notes)
-    # Who was first is a fact; that the model is faster does not follow on a busy machine.
-    word = "first" if disturbed else "faster" if len(ranked) == 2 else "fastest"
-    less = ms(second.total.median - first.total.median)
-    headline = f"{first.label} was {word}: {ms(first.total.median)}, {less} less than "
-    headline += f"{second.label}{', but the machine was busy' if disturbed else ''}."
+        mixed = (*differences.values(), *([f"{slowed}."] if busy else []))
+        return RunVerdict(models, headline, mixed=mixed, notes=notes)
+    first, second, *others = sorted(models, key=lambda model: model.total.middle)
+    runs, per_token = min(len(model.counted) for model in models), _per_token(models)
+    few, turns = runs < FEWEST_REPEATS, not busy or _took_turns(models)
+    lead = _shift(first, second)
+    close = [
+        model.label
+        for model in (second, *others)
+        if (lead_of := _shift(first, model)) is None or lead_of[0] <= 0
+    ]
+    if ms(first.total.middle) == ms(second.total.middle) or (close and not few):
+        equal = joined([first.label, *(close or [second.label])])
+        mixed = (f"{slowed}.",) if busy else ()
+        headline = f"No difference shown between {equal}."
+        return RunVerdict(models, headline, "", per_token, mixed, notes, few=few)
+    # Who was first is a fact; that the model is faster is a conclusion.
+    decided, less = not few and turns, ms(second.total.middle - first.total.middle)
+    headline = f"{first.label} {'is' if decided else 'was'} "
+    headline += ("fastest" if others else "faster") if decided else "first"
+    headline += "" if decided else " in this run" if runs == 1 else f" in {runs} runs"
+    headline += f": {ms(first.total.middle)}, {less} less than {second.label}"
+    if decided and lead:
+        headline += f" (95 % interval {ms(lead[0])} to {ms(lead[1])})"
+    if not busy:
+        mixed = ()
+    elif decided:
+        mixed = (f"{slowed}: the models took turns, so the order holds, the times are longer.",)
+    else:
+        mixed = (f"{slowed}, so the order may be another one without it.",)
+    found = split(first, second)
     return RunVerdict(
-        models=ranked,
-        headline=headline,
-        winner="" if disturbed else first.label,
-        reason=f"{_reason(first, second)} {per_token}".strip(),
-        mixed=disturbed,
+        models=models,
+        headline=f"{headline}.",
+        winner=first.label if decided else "",
+        reason=f"{_largest(found)} {per_token}".strip(),
+        mixed=mixed,
         notes=notes,
+        split=found,
+        few=few,
     )
 
 
-def _apart(first: RunRange, others: Iterable[RunRange]) -> bool:
-    """Whether the whole range of `first` lies below those of the others, as they are shown."""
-    return all(first.high < other.low and ms(first.high) != ms(other.low) for other in others)
+def _disturbed(model: ComparedModel) -> bool:
+    return any(load.busy for one in model.counted if (load := one.machine_load))
+
+
+def _took_turns(models: Sequence[ComparedModel]) -> bool:
+    """Whether each model's runs began while those of every other one went on: other work then slows
+    all of them alike."""
+    began = [
+        [load.began_s for result in model.counted if (load := result.machine_load)]
+        for model in models
+    ]
+    return all(began) and max(map(min, began)) < min(map(max, began))
+
+
+def _shift(first: ComparedModel, second: ComparedModel) -> tuple[float, float] | None:
+    """The 95 % interval of what `second` takes longer, in ms; None for too few runs."""
+    totals = ([result.total_ms for result in model.counted] for model in (first, second))
+    return shift_interval(*totals)
 
 
 # Conditions under which times can be compared.
@@ -300,17 +337,20 @@ def _differences(models: Sequence[ComparedModel]) -> dict[str, str]:
 def _time(spread: RunRange) -> str:
     """One run's time, or the median of several with their range."""
     if spread.runs == 1:
-        return ms(spread.median)
-    return f"{ms(spread.median)} ({ms(spread.low)} to {ms(spread.high)})"
+        return ms(spread.middle)
+    return f"{ms(spread.middle)} ({ms(spread.low)} to {ms(spread.high)})"
 
 
 def _per_token(models: Sequence[ComparedModel]) -> str:
     """The model with the shortest time per token, if its range is apart from the others'."""
     known = [(spread, model.label) for model in models if (spread := model.per_token)]
-    known.sort(key=lambda pair: pair[0].median)
-    if len(known) < 2 or not _apart(known[0][0], [spread for spread, _ in known[1:]]):
+    known.sort(key=lambda pair: pair[0].middle)
+    if len(known) < 2 or ms(known[0][0].high) == ms(known[1][0].low):
         return ""
-    return f"Per token, {known[0][1]} took the least time: {ms(known[0][0].median)}."
+    least, label = known[0]
+    if not all(least.high < spread.low for spread, _ in known[1:]):
+        return ""
+    return f"Per token, {label} took the least time: {ms(least.middle)}."
 
 
 def _not_counted(
@@ -343,51 +383,43 @@ def _shared(models: Sequence[ComparedModel]) -> tuple[str, ...]:
         notes.append("One run of each model: other runs take other times.")
     else:
         ends = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
-        notes.append(f"Medians and ranges of {ends} runs of each model.")
+        notes.append(f"Times of the median run of {ends}, with the ranges of all.")
     return tuple(notes)
 
 
 # The reason.
-def _reason(first: ComparedModel, second: ComparedModel) -> str:
-    """What saved `first` the most time against `second`, and what it lost; "" if a part of a run's
-    time is not known.  The shares are those of the speed-up split and add up to the difference of
-    the mean totals."""
-    sides = [_means(model.counted) for model in (first, second)]
-    if not all(sides):
+def split(first: ComparedModel, second: ComparedModel) -> Split | None:
+    """The difference between the middle runs' totals in parts that add up to it: Shapley's shares,
+    with the time after the first token as tokens times TPOT.  None if a part was not measured."""
+    names = ("load", "preprocess", "vision", "decode", "decode.prefill", "ttft", "total")
+    sides = []
+    for model in (first, second):
+        times = [ms for name in names if (ms := _time_of(model.middle, name)) is not None]
+        if len(times) < len(names):
+            return None
+        *stages, ttft, total = times
+        sides.append(speedup.factors_of((*stages, total - ttft, total, model.middle.new_tokens)))
+    found = speedup.split_of(first.label, second.label, 1, *sides)
+    *parts, around, unaccounted = found.parts
+    rest = {key: getattr(around, key) + getattr(unaccounted, key) for key in ("a", "b", "ms")}
+    if any(span.name == "vision" for model in (first, second) for span in cached_spans(model)):
+        parts = [
+            replace(part, name=FROM_CACHE) if part.name == speedup.VISION else part
+            for part in parts
+        ]
+    return replace(found, parts=(*parts, replace(around, name=REST_OF_RUN, **rest)))
+
+
+def _largest(found: Split | None) -> str:
+    """The part that saved the most, and what the others did together; "" without parts."""
+    if found is None:
         return ""
-    parts = speedup.split_of("", "", 1, *map(speedup.factors_of, sides)).parts
-    saved = sorted((part for part in parts if part.ms > 0), key=lambda part: -part.ms)
-    lost = sorted((part for part in parts if part.ms < 0), key=lambda part: part.ms)
-    difference = sum(part.ms for part in parts)
-    if difference <= 0 or not saved:  # the means contradict the medians
-        return ""
-    main = saved[:1] if saved[0].ms >= MAIN * sum(part.ms for part in saved) else saved[:2]
-    vision = first.last.span("vision")
-    cached = vision is not None and vision.source == "cached"
-    gains = joined([f"{ms(part.ms)} with {_part(part, cached)}" for part in main])
-    losses = [part for part in lost[:1] if -part.ms >= MATERIAL * difference]
-    costs = "".join(f", but lost {ms(-part.ms)} with {_part(part, cached)}" for part in losses)
-    return f"Against {second.label} it saved {gains}{costs}."
-
-
-def _means(results: Sequence[RunResult]) -> list[float]:
-    """What speedup.factors_of() takes; empty if a run lacks a stage or its parts."""
-    names = ("load", "preprocess", "vision", "decode", "decode.prefill", "decode.steps")
-    spans = [[span for name in names if (span := result.span(name))] for result in results]
-    if any(len(known) < len(names) for known in spans):
-        return []
-    times = [fmean(span.ms for span in column) for column in zip(*spans, strict=True)]
-    total = fmean(result.total_ms for result in results)
-    return [*times, total, fmean(result.new_tokens for result in results)]
-
-
-def _part(part: SpeedupFactor, cached: bool) -> str:
-    """A factor in words, with its value in both models."""
-    if part.name == speedup.TOKENS:
-        counts = f"({part.a:,.0f} against {part.b:,.0f})"
-        return f"{'fewer' if part.ms > 0 else 'more'} tokens {counts}"
-    values = f"({ms(part.a)} against {ms(part.b)})"
-    if part.name == speedup.PER_TOKEN:
-        return f"{'faster' if part.ms > 0 else 'slower'} token steps {values}"
-    name = "reading of cached features" if cached and part.name == speedup.VISION else part.name
-    return f"{'shorter' if part.ms > 0 else 'longer'} {name} {values}"
+    part = max(found.parts, key=lambda part: part.ms)
+    tokens = part.name == speedup.TOKENS
+    values = [f"{value:,.0f}" if tokens else ms(value) for value in (part.a, part.b)]
+    others = found.b_ms - found.a_ms - part.ms
+    did = f"saved {ms(others)} more" if others >= 0 else f"cost {ms(-others)}"
+    return (
+        f"{'Fewer tokens' if tokens else f'Less time: {part.name}'} ({' against '.join(values)}) "
+        f"saved {ms(part.ms)}; everything else together {did}."
+    )

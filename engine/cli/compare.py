@@ -30,7 +30,7 @@ MAX_REPEATS = 100
 
 
 def add(commands: Any) -> None:
-    repeat = "runs of each model, in turn; more than one gives medians and ranges"
+    repeat = "runs of each model, in turn; more than one gives the median run and ranges"
     flags = {
         "--sample": flag(str, common.SAMPLE_HELP, required=True),
         **common.DATASET,
@@ -145,7 +145,7 @@ def _card(jobs: Sequence[RunJob], model: ComparedModel | None, asked: bool) -> I
         figures,
         " ".join(filter(None, [*answer_part.notes(model), stop])),
         stages,
-        f"medians: {medians}" if medians else "",
+        f"median run: {medians}" if medians else "",
         cpu,
         _verified(row),
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import median
 
 from engine.analysis.compared import ComparedModel, RunRange
 from engine.quoting import NONE, count, ms, rate
@@ -51,7 +50,7 @@ class AnswerFigure:
 def figure(name: str, spread: RunRange | None) -> AnswerFigure:
     if spread is None:
         return AnswerFigure(name)
-    low, middle, high = (_text(name, value) for value in (spread.low, spread.median, spread.high))
+    low, middle, high = (_text(name, value) for value in (spread.low, spread.middle, spread.high))
     return AnswerFigure(name, middle, (low, high) if spread.runs > 1 else None, spread.runs)
 
 
@@ -69,26 +68,27 @@ def figures(model: ComparedModel) -> tuple[AnswerFigure, ...]:
     """The figures of the model's runs, in the order of FORMULAS."""
     steps, speed = model.time("tpot"), None
     if steps is not None and steps.low:
-        speed = RunRange(1000 / steps.median, 1000 / steps.high, 1000 / steps.low, steps.runs)
+        speed = RunRange(1000 / steps.middle, 1000 / steps.high, 1000 / steps.low, steps.runs)
     spreads = {"Total": model.total, "TTFT": model.time("ttft"), "TPOT": steps, "tok/s": speed}
     numbers = {
         "New tokens": [result.new_tokens for result in model.counted],
         "Prompt tokens": [result.generation.prompt_tokens for result in model.counted],
     }
+    place = model.counted.index(model.middle)
     for name, values in numbers.items():  # a single value if all runs have the same
         runs = len(values) if min(values) < max(values) else 1
-        spreads[name] = RunRange(median(values), min(values), max(values), runs)
+        spreads[name] = RunRange(values[place], min(values), max(values), runs)
     return tuple(figure(name, spreads[name]) for name in FORMULAS)
 
 
 def notes(model: ComparedModel) -> list[str]:
     """The number of runs, those that do not count, and the total without cache."""
     runs = len(model.counted)
-    sentences = [f"Median and range of {count(runs, 'run')}."] if runs > 1 else []
+    sentences = [f"The median run of {runs:,}, with the range of all."] if runs > 1 else []
     sentences += [f"{count(n, 'run')} left out: {why}." for why, n in model.left_out.items()]
     if model.last.cached:
         whole = model.time("uncached_total")
-        sentences.append(f"Without cache: {ms(whole.median if whole else None)}.")
+        sentences.append(f"Without cache: {ms(whole.middle if whole else None)}.")
     return sentences
 
 

@@ -18,14 +18,22 @@ import altair as alt
 import pandas as pd
 
 from engine.analysis.choice_accuracy import ChoiceAccuracy
-from engine.analysis.compared import PARTS, StageTimes, segments
+from engine.analysis.compared import FROM_CACHE, PARTS, REST_OF_RUN, StageTimes, segments
 from engine.analysis.metrics import Metric
 from engine.analysis.results_table import SEPARATOR
 from engine.analysis.speedup import Split
 from engine.attribution import wording
 from engine.attribution.explained import nats_text
 from engine.media_options import Window, time_text
-from engine.palette import DASHES, HEAT_COLOURS, LIMIT, NEUTRAL, STAGE_COLOURS, family_colour
+from engine.palette import (
+    DASHES,
+    HEAT_COLOURS,
+    LIMIT,
+    NEUTRAL,
+    STAGE_COLOURS,
+    UNACCOUNTED,
+    family_colour,
+)
 from engine.quoting import count, ms, number, percent
 from engine.storage.explanations import MomentLoss
 from engine.types import STAGES
@@ -278,11 +286,13 @@ _STAGE_OF_PART = {  # where the name of a part is not that of its stage
     **dict.fromkeys(("prefill", "prefill + vision", "vision + decode"), "decode"),
     **dict.fromkeys(("prefill + decode", "number of tokens", "fewer tokens"), "decode"),
     **dict.fromkeys(("time per token", "decode outside its steps"), "decode"),
+    FROM_CACHE: "vision",
+    REST_OF_RUN: UNACCOUNTED,
 }
 
 
 def split_steps(split: Split) -> list[Step]:
-    """From the mean total of a to that of b."""
+    """From the total of a to that of b."""
     parts = ((part.name, part.ms) for part in split.parts)
     return [(split.a, split.a_ms), *parts, (split.b, split.b_ms)]
 
@@ -293,7 +303,7 @@ def waterfall(steps: Sequence[Step]) -> alt.LayerChart:
     The values are labels of an axis on the right: there they are not cut off on a phone.
     """
     table, names = pd.DataFrame(falls(steps)), [name for name, _ in steps]
-    x = alt.X("start:Q", title="mean time (ms)")
+    x = alt.X("start:Q", title="time (ms)")
     bars: Any = alt.Chart(table).mark_bar(height=18)
     # The expression contains numbers only, no words of users.
     words = f"{json.dumps(table['words'].tolist())}[datum.value]"
@@ -332,7 +342,7 @@ def falls(steps: Sequence[Step]) -> list[dict[str, Any]]:
 
 def waterfall_words(steps: Sequence[Step]) -> str:
     first, *parts, last = [f"{line['name']}, {line['words']}" for line in falls(steps)]
-    return f"From {first} in the mean, to {last}: {'; '.join(parts)}."
+    return f"From {first}, to {last}: {'; '.join(parts)}."
 
 
 @dataclass(frozen=True)

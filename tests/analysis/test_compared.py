@@ -20,11 +20,12 @@ def test_the_median_and_the_range_of_several_runs() -> None:
     assert model.last is runs[-1]
 
 
-def test_a_time_that_no_run_has_is_none_and_runs_without_it_do_not_count() -> None:
-    model = ComparedModel("One", "llava", (result(tokens=1), result(tokens=3)))
+def test_a_time_that_the_middle_run_lacks_is_none_and_runs_without_it_do_not_count() -> None:
+    lasting = result(vision=(90.0, "measured", None))
+    model = ComparedModel("One", "llava", (result(tokens=1), result(), lasting))
     tpot = model.time("tpot")
-    assert tpot is not None and tpot.runs == 1
-    assert ComparedModel("One", "llava", (result(tokens=1),)).time("tpot") is None
+    assert model.middle.new_tokens == 3 and tpot is not None and tpot.runs == 2
+    assert ComparedModel("One", "llava", (result(tokens=1), lasting)).time("tpot") is None
     assert model.time("absent") is None
 
 
@@ -86,17 +87,6 @@ def test_what_decode_took_besides_its_parts_is_a_part() -> None:
              for span in result().spans]  # fmt: skip
     times = compared.run_times(model(replace(result(), spans=tuple(spans))))
     assert times[compared.REST] == 50 and sum(times.values()) == pytest.approx(175)
-
-
-def test_the_rest_of_several_runs_is_taken_per_run() -> None:
-    """The medians of decode, prefill and steps come from different runs; their difference is none
-    of the rests."""
-    runs = []
-    for prefill, steps in ((30.0, 70.0), (20.0, 75.0), (60.0, 40.0)):
-        lengths = {"decode.prefill": prefill, "decode.steps": steps, "decode": prefill + steps}
-        spans = [replace(span, ms=lengths.get(span.name, span.ms)) for span in result().spans]
-        runs.append(replace(result(), spans=tuple(spans)))
-    assert compared.run_times(model(*runs))[compared.REST] == 0
 
 
 def test_a_part_that_was_not_measured_is_absent() -> None:

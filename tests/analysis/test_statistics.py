@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
+from scipy.stats import mannwhitneyu
 
 from benchmarks import intervals
 from engine.analysis import statistics
@@ -111,6 +112,22 @@ def test_control_a_narrower_interval_decides_too_much(monkeypatch: pytest.Monkey
     rank = statistics.interval_rank
     monkeypatch.setattr(statistics, "interval_rank", lambda count: rank(count) + 1)
     assert intervals.false_verdicts("normal", 7, trials=1_000, seed=3) > 0.08
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_shift_is_decided_as_by_scipys_exact_rank_sum_test(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes, shift = rng.integers(2, 9, 2), rng.uniform(-2, 2)
+    a, b = rng.normal(size=sizes[0]), rng.normal(size=sizes[1]) + shift
+    found = statistics.shift_interval(a, b)
+    decided = found is not None and not found[0] <= 0 <= found[1]
+    assert decided == (mannwhitneyu(a, b, method="exact").pvalue <= 0.05)
+
+
+def test_three_values_against_three_have_no_interval() -> None:
+    assert statistics.shift_interval([1, 2, 3], [7, 8, 9]) is None
+    fewest = [*range(statistics.FEWEST_REPEATS)]
+    assert statistics.shift_interval(fewest, [n + 10 for n in fewest]) == (7, 13)
 
 
 def test_many_values_are_no_burden() -> None:

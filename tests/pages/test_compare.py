@@ -701,7 +701,20 @@ def test_repeats_take_turns_and_every_model_gets_a_median(app: Open) -> None:
         assert model is not None and len(model.results) == 3 and not model.failures
         spread, counted = model.time("total"), 2 if model.results[0].cold else 3
         assert spread is not None and spread.runs == counted
-        assert spread.low <= spread.median <= spread.high
+        assert spread.low <= spread.middle <= spread.high
+
+
+def test_one_run_is_repeated_by_turns_and_its_difference_is_drawn(app: Open) -> None:
+    at = press_run(app(cache="Off", **SHORT))
+    at.button(key="compare_decide").click().run()
+    at.run()
+    done = results(at)
+    assert [view.model for view in done] == [view.model for view in done[:3]] * 5
+    keys = [button.key for button in at.button]
+    assert "compare_decide" not in keys and not at.exception  # five of each decide
+    at = press_run(app(models=["Tiny llava", "Tiny eventgpt"], why="true", **SHORT))
+    (chart,) = at.get("vega_lite_chart")
+    assert "number of tokens" in chart.proto.alt
 
 
 def test_a_link_with_too_many_repeats_runs_the_offered_number(app: Open) -> None:

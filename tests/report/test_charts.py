@@ -160,7 +160,7 @@ def test_a_waterfall_goes_from_one_total_to_the_other_in_the_colours_of_the_stag
     assert axis["scale"]["domain"] == ["A · eager", "load", "A · compiled"]
     assert axis["axis"]["labelExpr"].startswith("split(")  # all parts, a line each
     words = charts.waterfall_words(STEPS)
-    assert "From Slow <b>, 1,000 ms in the mean, to Fast, 830 ms: load" in words
+    assert "From Slow <b>, 1,000 ms, to Fast, 830 ms: load" in words
 
 
 def test_each_factor_of_a_speed_up_belongs_to_a_stage() -> None:

@@ -72,21 +72,21 @@ class RunBar:
 
 
 def finished(model: ComparedModel) -> RunBar:
-    """The row of a model's runs: medians if there are several."""
+    """The row of a model's runs: the parts of the middle one if there are several."""
     times, uncached = bars.run_times(model), bars.uncached_times(model)
     total, label = model.time("total"), model.label
     assert total is not None  # every result has one
     several = total.runs > 1
     details = ["cancelled"] if model.last.generation.stop == "cancelled" else []
-    details += [f"median of {total.runs:,}"] if several else []
+    details += [f"median run of {total.runs:,}"] if several else []
     if model.last.cached:
         whole = model.time("uncached_total")
-        details.append(f"{ms(whole.median if whole else None)} without cache")
+        details.append(f"{ms(whole.middle if whole else None)} without cache")
     return RunBar(
         label,
         model.family,
         tuple(bars.segments({label: times}, bars.RUN_PARTS)),
-        ms(total.median),
+        ms(total.middle),
         ", ".join(details),
         frozenset(span.name for span in bars.cached_spans(model)),
         tuple(bars.segments({label: uncached}, bars.RUN_PARTS)) if uncached else (),
@@ -234,12 +234,12 @@ def _time(spread: RunRange | None) -> str:
     if spread is None:
         return UNKNOWN
     if spread.runs == 1:
-        return ms(spread.median)
-    return f"{ms(spread.median)} ({ms(spread.low)} to {ms(spread.high)}, n = {spread.runs:,})"
+        return ms(spread.middle)
+    return f"{ms(spread.middle)} ({ms(spread.low)} to {ms(spread.high)}, n = {spread.runs:,})"
 
 
 def _cell(model: ComparedModel, name: str) -> str:
-    span, spread = model.last.span(name), model.time(name)
+    span, spread = model.middle.span(name), model.time(name)
     if span is None or spread is None:
         return MISSING
     words = f"{_time(spread)}, {SOURCE_WORDS[span.source]}"

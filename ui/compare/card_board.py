@@ -50,9 +50,11 @@ DEMO_NOTICE = (
     "Their answers to anything else are meaningless."
 )
 REPLAY_HELP = (
-    "Plays the newest run of each model at its recorded times: stages, tokens and totals appear "
-    "when they did, at full speed or slower."
+    "Plays each model's run, of several the median one, at its recorded times: stages, tokens and "
+    "totals appear when they did, at full speed or slower."
 )
+WHY = "compare_why"  # in the URL
+REPEATS = 5  # the fewest whose test can also decide if one run was disturbed
 PICTURES_S = 0.05  # time for pictures between two updates of the runs
 
 
@@ -67,7 +69,7 @@ class Overview:
     places: dict[str, DeltaGenerator] = field(default_factory=dict)
     shown: dict[str, str] = field(default_factory=dict)
 
-    def draw(self, views: Sequence[RunView]) -> None:
+    def draw(self, views: Sequence[RunView]) -> RunVerdict:
         compared = followed_runs.compared(self.entries)
         by_name = {entry.name: entry for entry in self.entries}
         ended = all(view.ended for view in views)
@@ -77,13 +79,13 @@ class Overview:
                 labels.pop(model.label, None)
             found = verdict(compared, labels)
         else:
-            done, repeats = sum(view.ended for view in views), views[0].repeats
-            of = f", {repeats:,} runs each" if repeats > 1 else ""
-            words = f"Running: {done:,} of {count(len(views), 'model')} done{of}."
+            done, every = followed_runs.done()
+            words = f"Running: {done:,} of {count(every, 'run')} done."
             found = RunVerdict(tuple(compared), words)
         rows = [_row(view, by_name[view.model], compared) for view in views]
         self._put("verdict", markup(found))
         self._put("stages", run_bars.html(rows))
+        return found
 
     def _put(self, name: str, html: str) -> None:
         if self.shown.get(name) == html:
@@ -99,19 +101,20 @@ class Overview:
 def begin(views: Sequence[RunView], entries: Sequence[ModelEntry]) -> Overview:
     """Draws verdict, bars and, when all runs have ended, their table; the same containers in the
     same order, also without runs."""
-    found = Overview(entries)
+    above = Overview(entries)
     if views:
-        found.draw(views)
+        found = above.draw(views)
     else:
         st.empty()
         st.empty()
     compared = followed_runs.compared(entries)
     if compared and all(view.ended for view in views):
         with st.container(key="compare_times"):
+            _why(found)
             _table(compared)
     else:
         st.empty()
-    return found
+    return above
 
 
 def _row(view: RunView, entry: ModelEntry, compared: Sequence[ComparedModel]) -> RunBar:
@@ -124,11 +127,35 @@ def _row(view: RunView, entry: ModelEntry, compared: Sequence[ComparedModel]) ->
     return run_bars.growing(entry.label, entry.colour, spans, state)
 
 
+def _why(found: RunVerdict) -> None:
+    """A button that repeats runs that are too few to decide, and the waterfall between the first
+    two models."""
+    if found.few:
+        st.button(
+            f"Repeat {REPEATS} times",
+            key="compare_decide",
+            help="Runs all models by turns, so that a test can tell which one is faster.",
+            on_click=followed_runs.repeat,
+            args=(REPEATS,),
+        )
+    split = found.split
+    if split is None:
+        return
+    difference = ms(split.b_ms - split.a_ms)
+    place = st.expander(f"Where the {difference} come from", key=WHY, bind="query-params")
+    if place.open:
+        from engine.report import charts  # slow to import
+
+        steps = charts.split_steps(split)
+        words = charts.waterfall_words(steps)
+        place.altair_chart(charts.waterfall(steps), alt=words, width="stretch")
+
+
 def _table(compared: Sequence[ComparedModel]) -> None:
     with st.expander("All times and their sources"):
         st.table(run_bars.table(compared), alt="Stage times and their sources.")
         meanings = "; ".join(f"{name}: {words}" for name, words in STAGE_MEANING.items())
-        st.caption(f"{meanings}. Medians of parts need not add up to the median of the total.")
+        st.caption(f"{meanings}. Of several runs: the times of the one with the median total.")
         # A span before it keeps it here, out of the place of dialogs (theme.py).
         st.html(f"<span></span><style>{run_bars.head_style(compared, TABLE_PLACE)}</style>")
 
@@ -150,14 +177,14 @@ def _model(one: ComparedModel) -> str:
     low, high = one.tokens
     figures = [count(high, "token") if low == high else f"{low:,} to {high:,} tokens"]
     if one.per_token is not None:
-        figures.append(f"{ms(one.per_token.median)} per token")
+        figures.append(f"{ms(one.per_token.middle)} per token")
     words, total = " · ".join(figures), one.total
-    ends = f"median of {total.runs:,}: {ms(total.low)} to {ms(total.high)}"
+    ends = f"median run of {total.runs:,}: {ms(total.low)} to {ms(total.high)}"
     ends = f"<span>{ends}</span>" if total.runs > 1 else ""
     return (
         f'<div class="verdict-model" role="listitem" '
         f'style="--model: {family_colour(one.family)}">{escape(one.label)}'
-        f"<b>{ms(one.total.median)}</b><span>{words}</span>{ends}</div>"
+        f"<b>{ms(one.total.middle)}</b><span>{words}</span>{ends}</div>"
     )
 
 
@@ -252,7 +279,7 @@ def _replay(compared: Sequence[ComparedModel], live: bool) -> None:
         return
     from engine.report import replay  # reports import much, which the first page does not need
 
-    lanes = [replay.lane(one.label, ResultRow.from_result(one.last)) for one in compared]
+    lanes = [replay.lane(one.label, ResultRow.from_result(one.middle)) for one in compared]
     found = [lane for lane in lanes if lane is not None]
     with cards.place(live or not found):
         if live or not found:

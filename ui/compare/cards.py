@@ -162,7 +162,7 @@ def _ended(slot: CardSlot, view: RunView) -> None:
 
 def _trust(slot: CardSlot, model: ComparedModel) -> None:
     """Badges on how far the figures can be trusted, and notes on the answer."""
-    result = model.last
+    result = model.middle
     with slot["trust"].container(horizontal=True, gap="xsmall"):
         loads = [one.machine_load for one in model.counted]
         row = ResultRow.from_result(result, certificates.certificate_status(result))

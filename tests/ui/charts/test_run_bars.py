@@ -43,11 +43,12 @@ def test_a_cached_stage_is_as_long_as_its_read_and_a_second_bar_shows_the_run_wi
     assert "repeating-linear-gradient" not in plain and "run-thin" not in plain
 
 
-def test_several_runs_are_medians_with_the_range_of_the_totals() -> None:
+def test_several_runs_are_the_median_one_with_the_range_of_the_totals() -> None:
     runs = [result(vision=(ms, "measured", None)) for ms in (40.0, 10.0, 90.0)]
     bar = run_bars.finished(model(*runs))
-    assert bar.total == "175 ms" and bar.detail == "median of 3"
+    assert bar.total == "175 ms" and bar.detail == "median run of 3"
     assert bar.ends == (145, 225) and bar.end_ms == 225
+    assert bar.parts[-1].end_ms == 175  # the bar ends where its label says
     drawn = run_bars.html([bar])
     place = "left: 48.333%; width: 26.667%"  # of an axis of 300 ms
     assert f'"run-range" style="{place}" title="total from 145 ms to 225 ms"' in drawn

@@ -20,17 +20,20 @@ def one(label: str, *runs: float) -> ComparedModel:
 
 def test_the_strip_has_a_heading_the_figures_and_the_reason() -> None:
     html = markup(verdict([one("Slow", 140.0), one("Fast", 40.0)], {"Third": "failed"}))
-    assert "<h2>Fast was faster: 175 ms, 100 ms less than Slow.</h2>" in html
-    assert html.index("Fast<b>175 ms</b>") < html.index("Slow<b>275 ms</b>")
+    assert "<h2>Fast was first in this run: 175 ms, 100 ms less than Slow.</h2>" in html
+    assert html.index("Slow<b>275 ms</b>") < html.index("Fast<b>175 ms</b>")
     assert "3 tokens · 37.5 ms per token" in html
-    assert "with shorter vision" in html and "Not counted: Third failed." in html
+    assert (
+        "Less time: vision (40.0 ms against 140 ms)" in html
+        and "Not counted: Third failed." in html
+    )
     assert "aria-live" not in html
 
 
 def test_repeats_show_the_median_and_the_range() -> None:
     html = markup(verdict([one("One", 40.0, 10.0, 90.0)], {}))
     assert "<b>175 ms</b><span>3 tokens · " in html
-    assert "<span>median of 3: 145 ms to 225 ms</span>" in html
+    assert "<span>median run of 3: 145 ms to 225 ms</span>" in html
 
 
 def test_what_is_mixed_is_said() -> None:
@@ -43,7 +46,7 @@ def test_what_is_mixed_is_said() -> None:
 def test_labels_are_escaped() -> None:
     html = markup(verdict([one("<b>A", 40.0), one("<i>B", 10.0)], {"<u>C": "failed"}))
     assert not any(tag in html for tag in ("<b>A", "<i>B", "<u>C"))
-    assert "&lt;i&gt;B was faster" in html
+    assert "&lt;i&gt;B was first" in html
 
 
 @pytest.mark.parametrize(

@@ -48,9 +48,9 @@ def test_several_runs_give_a_median_a_range_and_their_number() -> None:
     assert shown["New tokens"].ends is None  # the same in every run
     html = card_figures.markup(model(*runs))
     assert "<span>1,375</span>–<wbr><span>1,600</span>" in html
-    assert "Median and range of 3 runs." in html
+    assert "The median run of 3, with the range of all." in html
     single = card_figures.markup(model(runs[0]))  # control
-    assert "<wbr>" not in single and "Median" not in single
+    assert "<wbr>" not in single and "median run" not in single
 
 
 def test_a_figure_that_fewer_runs_have_says_its_number() -> None:
@@ -63,7 +63,7 @@ def test_a_figure_that_fewer_runs_have_says_its_number() -> None:
 def test_a_run_that_does_not_count_is_named() -> None:
     shown = model(result(cold=True, tokens=2), result(), result())
     assert answer_part.notes(shown) == [
-        "Median and range of 2 runs.",
+        "The median run of 2, with the range of all.",
         "1 run left out: cold, the first run after loading.",
     ]
     assert named(shown)["New tokens"].ends is None
