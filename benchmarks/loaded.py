@@ -1,10 +1,12 @@
-"""`verify` on correct code, on busy and idle machines: no check may fail.
+"""`verify` and verdicts on busy and idle machines: no check of correct code may fail, and no other
+work may decide a comparison.
 
 `python -m benchmarks.loaded` verifies the demo models in turn through the command line, under each
 of CONDITIONS: while other processes keep the cores busy, on an idle machine, with one and two
 threads, and with clocks that make the processor seem five times as fast or as slow.  `--conditions`
 picks some; the results of the others are kept.  `--quick` verifies one model under one idle
-condition.
+condition.  `--verdicts` compares instead: two columns of one demo model, and two models whose order
+is known, by turns of 4, 5 and 6, beside work that comes and goes.
 """
 
 from __future__ import annotations
@@ -23,10 +25,18 @@ from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.machine import RESULTS, keep, say
+from benchmarks.machine import QUESTION, RESULTS, demo_adapters, demo_samples, keep, say
 
 MODELS = ("eventgpt-demo", "video-llava-demo", "llava-demo")
 SPIN = "while True: pass"
+# Other work as it is: for some time it needs a core, then it sleeps.
+BURSTS = """import random, time
+while True:
+    end = time.monotonic() + random.uniform(0.05, 1.0)
+    while time.monotonic() < end: pass
+    time.sleep(random.uniform(0.05, 1.0))"""
+ONE, OTHER = "eventgpt", "video_llava"  # families; the demo model of the first says less
+TURNS = (4, 5, 6)
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=20, help="verifications per condition")
     parser.add_argument("--conditions", default=";".join(CONDITIONS), help="separated by ;")
+    parser.add_argument("--verdicts", type=int, metavar="N", help="N comparisons of one model")
     parser.add_argument("--quick", action="store_true", help="one run, keeps nothing")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -61,15 +72,18 @@ def main() -> None:
         if options.quick:
             failed = verifications("clock x 5", 1)["failed"]
             sys.exit("\n".join(failed) or None)
+        if options.verdicts:
+            return _keep("verdicts", {"bursts": verdicts(2, options.verdicts)})
         for name in options.conditions.split(";"):
-            _keep(name, verifications(name, options.runs))
+            _keep("conditions", {name: verifications(name, options.runs)})
 
 
-def _keep(name: str, found: dict[str, Any]) -> None:
+def _keep(part: str, found: dict[str, Any]) -> None:
     """Writes the results after every condition, so that a stopped run keeps them."""
     file = RESULTS / "loaded.json"
     kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    keep("loaded", {"conditions": kept.get("conditions", {}) | {name: found}})
+    parts = {name: kept[name] for name in ("conditions", "verdicts") if name in kept}
+    keep("loaded", parts | {part: parts.get(part, {}) | found})
 
 
 @contextmanager
@@ -101,14 +115,14 @@ def _under(condition: Condition) -> Iterator[None]:
             counters = load._counters
             patch.setattr(load, "_counters", lambda cpus: load._Counters(
                 *(None if ms is None else ms * slower for ms in counters(cpus))))  # fmt: skip
-        stack.enter_context(_busy(condition.busy))
+        stack.enter_context(_busy(condition.busy, SPIN))
         yield
 
 
 @contextmanager
-def _busy(number: int) -> Iterator[None]:
-    """Runs processes that only compute."""
-    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(number)]
+def _busy(number: int, code: str) -> Iterator[None]:
+    """Runs processes of this code."""
+    others = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(number)]
     try:
         yield
     finally:
@@ -141,6 +155,43 @@ def verifications(condition: str, runs: int) -> dict[str, Any]:
         "outcomes": dict(sorted(outcomes.items())),
         "failed": failed,
     }
+
+
+def verdicts(busy: int, number: int) -> dict[str, Any]:
+    """How often a comparison by turns names a winner beside `busy` processes of BURSTS: of two
+    columns of one model, where each is wrong, and of ONE against OTHER, a tenth as often."""
+    from engine.analysis.compared import ComparedModel, verdict
+    from engine.pipeline import feature_cache, single_run
+    from engine.types import RunOptions, RunRequest
+
+    sample, cache = demo_samples()[0], feature_cache.shared()
+    adapters = {adapter.info.family: adapter for adapter in demo_adapters((ONE, OTHER))}
+
+    def run(family: str) -> Any:
+        request = RunRequest(sample, adapters[family].info.name, QUESTION, RunOptions(cache="off"))
+        return single_run.run(adapters[family], request, cache)
+
+    for family in adapters:
+        run(family)  # the first one is cold
+    found: dict[str, Any] = {"processes": busy}
+    with _busy(busy, BURSTS):
+        for name, pair, times in (
+            ("one model", (ONE, ONE), number),
+            ("two models", (ONE, OTHER), max(1, number // 10)),
+        ):
+            winners = {turns: Counter[str]() for turns in TURNS}
+            for _ in range(times):
+                runs = [[run(family) for family in pair] for _ in range(TURNS[-1])]
+                for turns in TURNS:
+                    columns = zip(*runs[:turns], strict=True)
+                    models = [
+                        ComparedModel(label, "", tuple(column))
+                        for label, column in zip(("first", "second"), columns, strict=True)
+                    ]
+                    winners[turns][verdict(models, {}).winner or "none"] += 1
+            found[name] = {str(turns): dict(one) for turns, one in winners.items()}
+            say(f"{name}: {found[name]}")
+    return found
 
 
 if __name__ == "__main__":

@@ -45,6 +45,6 @@ def test_a_condition_that_is_measured_again_leaves_the_others(
     file = tmp_path / "loaded.json"
     monkeypatch.setattr(loaded, "keep", lambda _, found: file.write_text(json.dumps(found)))
     for name, runs in (("idle", 1), ("busy", 2), ("idle", 3)):
-        loaded._keep(name, {"runs": runs})
+        loaded._keep("conditions", {name: {"runs": runs}})
         kept = json.loads(file.read_text())["conditions"]
     assert kept == {"idle": {"runs": 3}, "busy": {"runs": 2}}
