@@ -22,7 +22,9 @@ COMMON_QUESTIONS = (
 MAX_QUESTION_CHARS = 4000  # of a question that somebody types
 MAX_ASKED_CHARS = 8000  # of a record's, with 26 options
 # Shown with an answer to a question on which a demo model was not trained.
-OFF_SCRIPT = "This demo model was not trained on this question. Its answer means nothing."
+OFF_SCRIPT = (
+    "This demo model was not trained on this question or on own files. Its answer means nothing."
+)
 # Tokens that a model family uses for pictures or for the start and end of text.
 MARKERS = (
     *("<image>", "<video>", "<event>", "<ev_patch>", "<ev_start>", "<ev_end>"),

@@ -118,7 +118,7 @@ def ms(value: float | None) -> str:
     """Milliseconds with three digits: 0.42, 8.15, 48.2, 1,204."""
     if value is None:
         return NONE
-    size = abs(value)
+    size = float(f"{abs(value):.3g}")  # 99.96 is 100, not 100.0
     digits = 2 if size < 10 else 1 if size < 100 else 0
     return f"{value:,.{digits}f} ms"
 

@@ -67,6 +67,7 @@ FRAME_RULES = tuple(FRAME_WORDS)
 CACHE_WORDS = {"use": "cache on", "refresh": "cache refreshed", "off": "cache off"}
 EXTENT_WORDS: Mapping[str, str] = {"slice": "sized by slice", "stream": "sized by stream"}
 WHOLE = "the sample's whole recording or window"
+OWN = "own files"  # the sequence of a sample of files that a user gave
 VARIANT_MARK = "@"  # between a model's name and the words of a variant, joined by "+"
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # lower values overflow the scores
@@ -716,7 +717,10 @@ class RunResult:
 
     @property
     def off_script(self) -> bool | None:
-        return self.model.off_script(self.request.prompt)
+        """Whether the model's checkpoint lists what it was trained on, and this is not: another
+        question, or a user's own files."""
+        asked = self.model.off_script(self.request.prompt)
+        return asked if asked is None else asked or self.request.sample.sequence == OWN
 
     @property
     def new_tokens(self) -> int:

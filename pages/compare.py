@@ -15,20 +15,13 @@ from engine.errors import StageScopeError
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunOptions, RunRequest, Sample
-from ui.compare import (
-    agreement_view,
-    card_board,
-    draft_panel,
-    explain_panel,
-    history,
-    recording_view,
-    shown_inputs,
-)
+from ui.compare import card_board, compare_tabs, history, shown_inputs
 from ui.widgets import dataset_picker, followed_runs, links, model_picker, notices, preparation
 from ui.widgets.followed_runs import MAX_MODELS
 from ui.widgets.model_picker import DEFAULT_MODELS, pick_loadable_models
 from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
 from ui.widgets.sample_picker import pick_sample
+from ui.widgets.text import escape
 
 QUESTION = "compare_question"
 RUN = "compare_run"
@@ -59,53 +52,64 @@ class CompareChoice:
         return [self.options.ask(self.sample, one.name, self.question) for one in self.models]
 
 
-def choose(entries: Sequence[ModelEntry]) -> CompareChoice:
-    """The sidebar, then the question above the answers."""
+def choose(entries: Sequence[ModelEntry]) -> tuple[CompareChoice, str, bool]:
+    """The sidebar, then the question with Run: the choice, what is wrong with it or "", and
+    whether models ran when Run was drawn."""
     with st.sidebar:
         sample = pick_sample(entries)
         missing = sample.missing if sample is not None else {}
         models = pick_loadable_models(entries, "compare", DEFAULT_MODELS, MAX_MODELS, missing)
-        repeats = pick_repeats()
-        options, problem = pick_run_options()
-    question, cut = ask(models, sample)
-    return CompareChoice(sample, models, question, options, cut, repeats, problem)
-
-
-def ask(models: Sequence[ModelEntry], sample: Sample | None) -> tuple[str, bool]:
-    """The question, from its field or the list of common ones, and whether it was cut."""
-    left, right = st.columns([3, 1.4], vertical_alignment="top")
-    offered = offer(models, sample)
-    with right:
-        st.selectbox(
-            "Common questions",
-            offered,
-            index=None,
-            key=COMMON,
-            placeholder=f"Pick one of {len(offered)}",
-            on_change=_use_common,
-        )
-    with left:
-        question = st.text_area(
-            "Question",
-            DEFAULT_QUESTION,
-            height=68,
-            key=QUESTION,
-            bind="query-params",
-            on_change=_cut,
-        )
-    if (length := st.session_state.pop(CUT, 0)) > 0:
+        with st.expander("Settings", key="compare_settings"):
+            repeats = pick_repeats()
+            options, problem = pick_run_options()
+    with st.container(horizontal=True, vertical_alignment="bottom", key="compare_ask"):
+        question, cut = ask()
+        choice = CompareChoice(sample, models, question, options, cut, repeats, problem)
+        with st.container(width=190, gap="xsmall", key="compare_buttons"):
+            wrong = start(choice)
+            common(models, sample)
+            live, ready = followed_runs.live(), choice.ready
+            run_and_cancel("compare", ("Run", RUN), live, ready, followed_runs.RUNS.cancel)
+    if cut:
         notices.notice(
-            f"The question had {length:,} characters and was cut to {MAX_QUESTION_CHARS:,}: "
-            "check its end, then press Run.",
+            f"The question was cut to {MAX_QUESTION_CHARS:,} characters: check its end, then "
+            "press Run.",
             "cut",
         )
-    return question or "", length > 0
+    if not choice.ready:
+        notices.small(_missing(choice), "run_needs")
+    return choice, wrong, live
+
+
+def ask() -> tuple[str, bool]:
+    """The question, and whether it was cut."""
+    question = st.text_area(
+        "Question", DEFAULT_QUESTION, height=72, key=QUESTION, bind="query-params", on_change=_cut
+    )
+    return question or "", bool(st.session_state.pop(CUT, False))
+
+
+def common(models: Sequence[ModelEntry], sample: Sample | None) -> None:
+    """A menu of questions, beside the field: a list in the field would lose its text when somebody
+    types."""
+
+    def use() -> None:
+        st.session_state[QUESTION] = st.session_state[COMMON]
+
+    st.menu_button(
+        "Common questions",
+        offer(models, sample),
+        key=COMMON,
+        format_func=escape,
+        on_click=use,
+        width="stretch",
+    )
 
 
 def _cut() -> None:
     """Cuts a question that is too long for the models, so that it also fits into a link."""
     if len(text := st.session_state[QUESTION]) > MAX_QUESTION_CHARS:
-        st.session_state[CUT] = len(text)
+        st.session_state[CUT] = True
         st.session_state[QUESTION] = text[:MAX_QUESTION_CHARS]
 
 
@@ -114,23 +118,6 @@ def offer(models: Sequence[ModelEntry], sample: Sample | None) -> list[str]:
     own = (sample.question,) if sample is not None and sample.question else ()
     known = QUESTIONS if any(model.demo for model in models) else ()
     return list(dict.fromkeys((*own, *known, *COMMON_QUESTIONS)))
-
-
-def _use_common() -> None:
-    if st.session_state[COMMON] is not None:
-        st.session_state[QUESTION] = st.session_state[COMMON]
-        st.session_state[COMMON] = None
-
-
-def buttons(choice: CompareChoice, live: bool) -> None:
-    """Run, Cancel, and the switch of the known answer."""
-    with st.container(horizontal=True, vertical_alignment="center", key="compare_buttons"):
-        run_and_cancel("compare", ("Run", RUN), live, choice.ready, followed_runs.RUNS.cancel)
-        views = followed_runs.views()  # the cards have the sample of the shown runs
-        sample = views[0].request.sample if views else choice.sample
-        agreement_view.known_answer(sample, live)
-    if not choice.ready:
-        notices.small(_missing(choice), "run_needs")
 
 
 def _missing(choice: CompareChoice) -> str:
@@ -175,27 +162,20 @@ def main() -> None:
     links.remember()
     st.title("Compare", anchor=False)
     spoken = card_board.Spoken()
-    choice = choose(entries)
-    problem = start(choice)
-    live = followed_runs.live()
-    buttons(choice, live)
+    choice, problem, live = choose(entries)
     if problem:
         notices.problem(problem, "run")
-    recording_view.rates(choice.sample, choice.models, choice.options)
     say_changes(choice)
-    how = choice.options
     names = [view.model for view in followed_runs.views()]
     entries = model_picker.on_page(entries, choice.models, names)
     named = {entry.name: entry for entry in entries}
     models = tuple(named[model.name] for model in choice.models)
     with st.container(key="compare_board"):
-        card_board.show(entries, choice.sample, models, how.media, spoken)
+        card_board.show(entries, choice.sample, models, spoken)
     if live and not followed_runs.live():  # ended before the board could follow: draw the buttons
         st.rerun()
-    explain_panel.section(entries)
+    compare_tabs.show(entries, choice.sample, models, choice.question, choice.options)
     history.section(entries)
-    asked = (choice.sample, models, choice.question)
-    draft_panel.section(*asked, how)
 
 
 preparation.through_app()

@@ -266,7 +266,7 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
         models=models,
         headline=f"{headline}.",
         winner=first.label if decided else "",
-        reason=f"{_largest(found)} {per_token}".strip(),
+        reason=f"{_largest(found)} {per_token if first.label not in per_token else ''}".strip(),
         mixed=mixed,
         notes=notes,
         split=found,
@@ -415,11 +415,14 @@ def _largest(found: Split | None) -> str:
     if found is None:
         return ""
     part = max(found.parts, key=lambda part: part.ms)
-    tokens = part.name == speedup.TOKENS
-    values = [f"{value:,.0f}" if tokens else ms(value) for value in (part.a, part.b)]
+    named = {speedup.TOKENS: "Fewer tokens", speedup.PER_TOKEN: "Less time per token"}
+    values = [
+        f"{value:,.0f}" if part.name == speedup.TOKENS else ms(value) for value in (part.a, part.b)
+    ]
     others = found.b_ms - found.a_ms - part.ms
     did = f"saved {ms(others)} more" if others >= 0 else f"cost {ms(-others)}"
+    rest = f"; everything else together {did}" if ms(abs(others)) != ms(0.0) else ""
     return (
-        f"{'Fewer tokens' if tokens else f'Less time: {part.name}'} ({' against '.join(values)}) "
-        f"saved {ms(part.ms)}; everything else together {did}."
+        f"{named.get(part.name, f'Less time for {part.name}')} ({' against '.join(values)}) saved "
+        f"{ms(part.ms)}{rest}."
     )

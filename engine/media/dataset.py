@@ -24,7 +24,6 @@ from engine.types import MediaKind, Sample
 
 STEM = "EventGPT_Instruction_Subset"
 MIN_PREFIX = 4
-OWN = "own files"  # the sequence of a sample of files that a user gave
 
 
 def read(root: Path) -> Dataset:

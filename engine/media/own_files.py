@@ -11,12 +11,11 @@ from pathlib import Path
 
 from engine.errors import BadInput, MediaError
 from engine.media import events, images, kinds, media_sources, readers, video
-from engine.media.dataset import OWN
 from engine.media.media_files import by_number, content, large
 from engine.media_options import Window
 from engine.plain_files import reason
 from engine.quoting import quoted
-from engine.types import FRAME_RULES, Sample
+from engine.types import FRAME_RULES, OWN, Sample
 
 CHECKED = Window(0, 1_000_000)  # of a recording that is longer
 OWN_KINDS = (

@@ -135,6 +135,12 @@ class Visitor:
         self.page.locator(self.button("run")).click()
         self.page.wait_for_function(f"before => ![before, ''].includes(({JOBS})())", arg=before)
 
+    def own_files(self) -> None:
+        """Chooses them as the input."""
+        self.page.locator(".st-key-compare_input button").first.click()
+        self.page.get_by_text("Own files", exact=True).click()
+        self.page.keyboard.press("Escape")
+
     def answers(self) -> list[str]:
         """The answers' texts, once all cards have ended."""
         self.ready()

@@ -79,8 +79,11 @@ def compared(visitor: Visitor) -> Iterator[str]:
 
 def explained(visitor: Visitor) -> Iterator[str]:
     address = next(compared(visitor))
-    yield f"{address}&compare_words=true&compare_replay=true&compare_seen=true"
-    visitor.page.goto(f"{address}&compare_explain=true")
+    yield f"{address}&compare_replay=true"
+    yield f"{address}&compare_words=true&compare_tab=Agreement"
+    yield f"{address}&compare_tab=What+each+model+saw"
+    yield f"{address}&compare_tab=Draft"
+    visitor.page.goto(f"{address}&compare_tab=Why+this+answer")
     visitor.page.locator(BUTTON.format("compare_explain_run")).click()
     visitor.page.locator(".heat-legend").wait_for()
     yield visitor.page.url

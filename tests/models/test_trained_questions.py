@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from engine.demo.wordings import ASKED
 from engine.errors import ModelUnavailable
 from engine.models import model_card, registry
 from engine.pipeline import batch_run, single_run
-from engine.prompts import COMMON_QUESTIONS, plain_question
+from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, plain_question
 from engine.storage.result_rows import ResultRow
-from engine.types import DecodeConfig, ModelInfo, RunOptions, RunRequest, Sample
+from engine.types import OWN, DecodeConfig, ModelInfo, RunOptions, RunRequest, Sample
 from tests.models.conftest import entry_for
+from tests.ui.answers import result
 
 TRAINED = [wording for kind in ASKED.values() for wording in kind]
 OFF_SCRIPT = ("What colour is the car?", "Why did the chicken cross the road?")
@@ -44,6 +46,14 @@ def card(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def test_a_question_that_was_not_trained_is_off_script(card: ModelInfo) -> None:
     assert [one for one in (*OFF_SCRIPT, *NEAR) if card.off_script(one) is not True] == []
+
+
+def test_own_files_are_nothing_that_was_trained(card: ModelInfo) -> None:
+    made = result()
+    trained = replace(made, model=card, request=replace(made.request, prompt=DEFAULT_QUESTION))
+    own = replace(trained.request, sample=replace(made.request.sample, sequence=OWN))
+    assert replace(trained, request=own).off_script is True
+    assert trained.off_script is False  # control
 
 
 def test_control_no_form_of_a_trained_question_is(card: ModelInfo) -> None:

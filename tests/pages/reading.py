@@ -26,6 +26,11 @@ def badges(at: AppTest) -> str:
     return " ".join(element.value for element in at.markdown if "badge[" in element.value)
 
 
+def keys(at: AppTest) -> list[str | None]:
+    """The keys of the page's buttons."""
+    return [button.key for button in at.button]
+
+
 def press_run(at: AppTest) -> AppTest:
     at.button(key="compare_run").click().run()
     assert not at.exception

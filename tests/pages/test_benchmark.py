@@ -20,7 +20,7 @@ from engine.storage.plan import Plan
 from engine.types import DecodeConfig
 from tests.benchmark.cluster.pools import HerePool, one_thread
 from tests.pages.conftest import Open
-from tests.pages.reading import texts
+from tests.pages.reading import keys, texts
 from ui.widgets import dataset_picker
 
 __all__ = ["one_thread"]
@@ -88,7 +88,7 @@ def test_an_end_while_the_page_is_drawn_leaves_start_to_press(
     ends_meanwhile(wait(job(at)))
     at.run()
     assert not at.button(key="benchmark_start").disabled
-    assert at.button(key="benchmark_cancel").disabled
+    assert "benchmark_cancel" not in keys(at)
 
 
 def start(at: AppTest) -> AppTest:
@@ -106,7 +106,7 @@ def test_the_page_says_what_to_do_and_how_much_it_would_be(app: Open) -> None:
     assert "Planned: 126 results: 3 models × 14 samples × 3 repeats" in texts(at)
     assert "press Start (Ctrl+Enter)" in texts(at)
     assert at.code[0].value.startswith("python -m engine bench")
-    assert at.button(key="benchmark_cancel").disabled
+    assert "benchmark_cancel" not in keys(at)
 
 
 def test_a_run_goes_from_start_to_its_results(app: Open) -> None:
@@ -183,7 +183,7 @@ def test_samples_by_id_and_an_id_that_is_not_there(app: Open) -> None:
 def test_a_run_that_waits_says_its_place_and_is_cancelled(app: Open, held: Holding) -> None:
     at = start(app(PAGE, **TWO))
     assert "Queued: 1 job ahead" in bar(at)
-    assert at.button(key="benchmark_start").disabled
+    assert "benchmark_start" not in keys(at)
     at.button(key="benchmark_cancel").click().run()
     assert job(at).state == "cancelled"
     assert "was cancelled before it started" in texts(at)

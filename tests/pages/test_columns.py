@@ -6,10 +6,8 @@ import json
 import time
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
@@ -76,24 +74,27 @@ def test_a_link_with_more_columns_says_how_many_are_shown(app: Open) -> None:
     at = app(models=[*SIX, "Tiny video_llava, shown image"])
     assert len(names(at)) == 6
     assert "The link names 7 columns; the first 6 are shown: a page has up to 6." in texts(at)
-    assert any(text.startswith("A page has up to 6 columns") for text in texts(at).splitlines())
+    assert "up to 6 columns: remove one" in at.menu_button(key="compare_add").help
+
+
+def offered(at: AppTest, page: str = "compare") -> list[str]:
+    return [text.replace("\\", "") for text in at.menu_button(key=f"{page}_add").options]
+
+
+def add(at: AppTest, name: str, page: str = "compare") -> AppTest:
+    menu = at.menu_button(key=f"{page}_add")
+    return menu.click_index(offered(at, page).index(name)).run()
 
 
 def test_a_column_is_added_and_removed(app: Open) -> None:
     at = app(models=["Tiny llava"], tokens="5")
-    assert not at.button(key="compare_add_it").disabled  # a control: another model as it is
-    at.selectbox(key="compare_add_model").select("tiny-llava").run()
-    assert at.button(key="compare_add_it").disabled
-    at.selectbox(key="compare_add_kind").select("events").run()
-    at.selectbox(key="compare_add_dtype").select("float16").run()
-    assert "Adds: Tiny llava, shown events, float16" in texts(at)
-    at.button(key="compare_add_it").click().run()
-    assert names(at) == ["tiny-llava", "tiny-llava@events+float16"]
-    assert heads(at)[:2] == [
-        "Tiny llava, shown image, float32",
-        "Tiny llava, shown events, float16",
-    ]
-    assert at.button(key="compare_add_it").disabled  # twice is refused
+    assert "Tiny llava" not in offered(at) and "Tiny eventgpt, shown video" not in offered(at)
+    add(at, "Tiny llava, shown events")
+    assert names(at) == ["tiny-llava", "tiny-llava@events"]
+    add(at, "Tiny llava, shown events, float16")
+    assert names(at) == ["tiny-llava", "tiny-llava@events", "tiny-llava@events+float16"]
+    assert heads(at)[-1] == "Tiny llava, shown events, float16"
+    assert "Tiny llava, shown events" not in offered(at)  # twice
     at.multiselect(key="compare_models").set_value(["tiny-llava@events+float16"]).run()
     assert heads(at)[:1] == ["Tiny llava, shown events, float16"]
     assert not at.exception
@@ -111,27 +112,11 @@ def test_any_order_of_choices_is_taken(
     monkeypatch.setenv("STAGESCOPE_MODELS", str(mixed))
     at, random = app(models=["Tiny llava"], tokens="5"), Random(seed)
     assert at.multiselect(key="compare_models").options == ["Tiny eventgpt", "Tiny llava"]
-    assert at.selectbox(key="compare_add_model").options == ["Tiny eventgpt", "Tiny llava"]
-    assert "1 model not installed" in [expander.label for expander in at.expander]
-    for _ in range(12):
-        field = at.selectbox(key=f"compare_add_{random.choice(('model', 'dtype', 'kind'))}")
-        field.select(random.choice(field.options)).run()
+    for _ in range(5):
+        menu = at.menu_button(key="compare_add")
+        menu.click_index(random.randrange(len(menu.options))).run()
         assert not at.exception, at.exception
-
-
-def test_a_label_that_another_model_left_in_a_field_is_the_usual_value(
-    app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A browser sends the label that is in the field, also one that is no longer offered."""
-    select = st.selectbox
-
-    def stale(label: str, *given: Any, **named: Any) -> Any:
-        return "bfloat16 (usual)" if label == "Dtype" else select(label, *given, **named)
-
-    monkeypatch.setattr(st, "selectbox", stale)
-    at = app(models=["Tiny eventgpt"])
-    at.selectbox(key="compare_add_model").select("tiny-llava").run()
-    assert "Adds: Tiny llava" in texts(at) and not at.exception
+    assert len({*names(at)}) == 6 and at.menu_button(key="compare_add").disabled
 
 
 def test_an_unknown_variant_in_a_link_is_named(app: Open) -> None:
@@ -168,7 +153,6 @@ def test_variants_are_benchmarked_and_named_in_results(app: Open) -> None:
 def test_variants_are_chosen_on_verify(app: Open) -> None:
     at = app("pages/verify.py", models=["Tiny llava, shown events"])
     assert names(at, "verify") == ["tiny-llava@events"]
-    at.selectbox(key="verify_add_kind").select("video").run()
-    at.button(key="verify_add_it").click().run()
-    assert names(at, "verify") == ["tiny-llava@events", "tiny-eventgpt@video"]
+    add(at, "Tiny llava, shown video", "verify")
+    assert names(at, "verify") == ["tiny-llava@events", "tiny-llava@video"]
     assert not at.exception

@@ -34,8 +34,9 @@ from engine.types import DecodeConfig, Doing, RunOptions, RunRequest, Sample
 from tests.conftest import picture
 from tests.media import clips
 from tests.pages.conftest import Open
-from tests.pages.reading import badges, captions, html, press_run, results, texts
+from tests.pages.reading import badges, captions, html, keys, press_run, results, texts
 from ui.compare import shown_inputs
+from ui.compare.compare_tabs import AGREEMENT, DRAFT, SEEN
 from ui.widgets import dataset_picker, followed_runs, preparation, uploads
 
 SHORT = {"tokens": "5"}
@@ -43,9 +44,14 @@ QUANTIZED = 'quantization = "4bit"'  # needs CUDA: installed, but cannot be load
 
 
 def figures(at: AppTest) -> list[str]:
-    """The row of figures of each card, as HTML."""
+    """The total and the number of tokens of each card, as HTML."""
     found = [element.proto.body for element in at.get("html")]
-    return [html for html in found if 'class="card-figures"' in html]
+    return [html for html in found if 'class="card-total"' in html]
+
+
+def questions(at: AppTest) -> list[str]:
+    """The common questions, as they are offered."""
+    return [text.replace("\\", "") for text in at.menu_button(key="compare_common").options]
 
 
 def test_an_end_while_the_page_is_drawn_leaves_run_to_press(
@@ -56,15 +62,14 @@ def test_an_end_while_the_page_is_drawn_leaves_run_to_press(
     assert isinstance(found, RunJob)
     ends_meanwhile(found)
     at.run()
-    assert not at.button(key="compare_run").disabled and at.button(key="compare_cancel").disabled
+    assert not at.button(key="compare_run").disabled and "compare_cancel" not in keys(at)
 
 
 def test_the_first_page_is_ready_to_run(app: Open) -> None:
     at = app()
     assert not at.button(key="compare_run").disabled
-    assert at.button(key="compare_cancel").disabled
+    assert "compare_cancel" not in keys(at)
     assert len(at.multiselect(key="compare_models").value) == 3
-    assert "Demo checkpoints" in captions(at)
     assert not at.table
 
 
@@ -74,14 +79,13 @@ def test_one_click_gives_three_answers_a_chart_and_a_table(app: Open) -> None:
     assert [view.state for view in done] == ["done"] * 3
     for view in done:
         assert view.text in texts(at)
-    assert captions(at).count("Done") == 3
     assert html(at).count('class="run-bar"') == 3
     assert at.table[0].value.shape[1] == 3
     shown = figures(at)
     assert len(shown) == 3
-    assert all("<dt>Tokens</dt><dd><b>5</b></dd>" in html for html in shown)
-    assert all(html.index("Total") < html.index("TTFT") for html in shown)
-    assert badges(at).count("unverified") == 3
+    assert all(" ms</b> <span>5 tokens</span>" in html for html in shown)
+    assert list(at.table[0].value.loc["New tokens"]) == ["5"] * 3
+    assert badges(at).count("unverified") + badges(at).count("busy machine") == 3
 
 
 def test_the_verdict_is_that_of_the_results(app: Open) -> None:
@@ -129,16 +133,17 @@ def test_a_newly_chosen_sample_is_previewed_beside_run(app: Open) -> None:
 
 def test_a_second_run_reads_the_cache_and_says_both_times(app: Open) -> None:
     at = press_run(app(**SHORT))
-    assert "from cache" not in badges(at)
+    assert "without cache" not in "".join(figures(at))
     at = press_run(at)
-    assert badges(at).count("from cache") == 3 and "computed in" in badges(at)
+    assert all(" ms without cache" in html for html in figures(at))
     assert at.table[0].value.loc["vision"].str.contains("(computing time", regex=False).all()
 
 
 def test_run_again_replaces_one_run_and_leaves_the_others(app: Open) -> None:
     at = press_run(app(**SHORT))
     before = results(at)
-    at.number_input(key="compare_tokens").set_value(7)
+    at.session_state[f"more_{before[1].model}"] = True
+    at.number_input(key="compare_tokens").set_value(7).run()
     at.button(key=f"compare_again_{before[1].model}").click().run()
     assert not at.exception
     after = results(at)
@@ -155,7 +160,9 @@ def test_a_card_offers_its_answer_for_copying_to_the_letter(
     answer = "\n\n  **Road**, <b>car</b>\n$x$  \n"
     monkeypatch.setattr(RunJob, "view", _answered(RunJob.view, answer))
     at = press_run(app(models=["Tiny llava"], **SHORT))
-    assert [element.value for element in at.code] == [answer]
+    assert not at.code  # nothing of a menu is drawn before it is opened
+    at.session_state["more_tiny-llava"] = True
+    assert [element.value for element in at.run().code] == [answer]
 
 
 def _answered(view: Callable[[RunJob], RunView], answer: str) -> Callable[[RunJob], RunView]:
@@ -192,8 +199,8 @@ def test_a_link_that_names_runs_twice_shows_each_model_once(app: Open) -> None:
     first = results(press_run(at))[0].id
     second = results(press_run(at))[0].id
     again = app(jobs=[first, first, second])
-    shown = [words for words in captions(again).splitlines() if "Done" in words]
-    assert len(shown) == 1 and shown[0].startswith("Run 2 of 2 · Done")
+    assert len(figures(again)) == 1
+    assert [runs.shown.repeats for runs in followed_runs.grouped(results(again))] == [2]
 
 
 def test_results_outlive_a_look_at_another_page(app: Open) -> None:
@@ -234,7 +241,7 @@ def test_a_question_of_100000_characters_is_cut_and_waits_for_a_second_look(app:
     at = app(**SHORT)
     at.text_area(key="compare_question").set_value("x" * 100_000)
     at = press_run(at)
-    assert "had 100,000 characters" in texts(at)
+    assert f"was cut to {MAX_QUESTION_CHARS:,} characters" in texts(at)
     assert at.text_area(key="compare_question").value == "x" * MAX_QUESTION_CHARS
     assert at.session_state["compare_jobs"] == []
     too_long = press_run(app(question="y" * 9000, **SHORT))
@@ -253,7 +260,6 @@ def test_a_failure_is_a_card_with_its_sentence_and_no_numbers(
     assert captions(at).count("Failed") == 3
     assert all(view.error in texts(at) for view in results(at))
     assert not at.table and not figures(at)
-    assert not at.code  # no answer to copy
 
 
 def test_one_failure_costs_the_others_nothing(app: Open, tiny_models: Path) -> None:
@@ -269,13 +275,13 @@ def test_one_failure_costs_the_others_nothing(app: Open, tiny_models: Path) -> N
         assert [view.state for view in results(at)] == ["done", "failed", "done"]
         assert at.table[0].value.shape[1] == 2
         assert "do not work here" in texts(at)
-        assert "Not counted: Tiny video_llava failed." in html(at)
+        assert "Not counted: Tiny video_llava failed." in texts(at)
 
 
 def test_what_is_known_is_shown_on_demand(app: Open) -> None:
     sample = read(settings.load().demo_dir).samples[0]
-    at = app()
-    assert sample.reference not in texts(at)
+    at = press_run(app(tab=AGREEMENT, **SHORT))
+    assert sample.reference not in texts(at) and "known content" not in html(at)
     at.toggle(key="compare_truth").set_value(True).run()
     assert sample.reference in texts(at)
     assert {metric.label for metric in at.metric} == set(sample.truth)
@@ -283,10 +289,9 @@ def test_what_is_known_is_shown_on_demand(app: Open) -> None:
 
 def test_a_common_question_fills_the_field(app: Open) -> None:
     at = app()
-    common = at.selectbox(key="compare_common")
-    common.set_value(common.options[5]).run()
-    assert at.text_area(key="compare_question").value == common.options[5]
-    assert at.selectbox(key="compare_common").value is None
+    common = at.menu_button(key="compare_common")
+    common.click_index(5).run()
+    assert at.text_area(key="compare_question").value == questions(at)[5]
 
 
 def test_no_models_is_a_hint(app: Open) -> None:
@@ -427,15 +432,16 @@ def test_a_models_file_that_cannot_be_read_is_a_sentence(
 
 
 def test_the_records_own_question_is_offered_and_named_beside_its_answer(
-    app: Open, tmp_path: Path
+    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "own"
+    monkeypatch.setenv("STAGESCOPE_DATASETS", str(root))
     picture(root / "event_image" / "seq" / "000000_0.png", 1)
     talk = [{"from": "human", "value": "<event>\nWho waves?"}, {"from": "gpt", "value": "Nobody."}]
     record = {"id": "one", "event_image": ["seq/000000_0.png"], "conversations": talk}
     (root / "EventGPT_Instruction_Subset.json").write_text(json.dumps([record]))
-    at = app(root=str(root), truth="true")
-    assert at.selectbox(key="compare_common").options[0] == "Who waves?"
+    at = press_run(app(root=str(root), models=["Tiny eventgpt"], truth="true", tab=AGREEMENT))
+    assert questions(at)[0] == "Who waves?"
     shown = texts(at)
     assert shown.index("Who waves?") < shown.index("Nobody.")
 
@@ -515,7 +521,7 @@ def drafting_of(at: AppTest) -> DraftJob:
 
 
 def test_a_draft_is_painted_with_measured_beside_predicted(app: Open) -> None:
-    at = app(**SHORT, draft_gamma="3", draft_runs="1")
+    at = app(**SHORT, draft_gamma="3", draft_runs="1", tab=DRAFT)
     at.button(key="compare_draft_run").click().run()
     assert not at.exception
     job = drafting_of(at)
@@ -531,7 +537,7 @@ def test_a_draft_is_painted_with_measured_beside_predicted(app: Open) -> None:
 
 
 def test_a_sampled_draft_is_refused_in_a_sentence(app: Open) -> None:
-    at = app(**SHORT, sample_tokens="true")
+    at = app(**SHORT, sample_tokens="true", tab=DRAFT)
     at.button(key="compare_draft_run").click().run()
     assert "Drafting is greedy, but temperature is 0.7" in texts(at)
     assert not at.exception
@@ -550,7 +556,7 @@ def test_an_answer_to_an_untrained_question_is_said_to_mean_nothing(app: Open) -
 
 @pytest.mark.usefixtures("declared_llava")
 def test_a_drafted_answer_to_an_untrained_question_too(app: Open) -> None:
-    at = app(draft_runs="1", draft_target="Tiny llava", question="Why?", **SHORT)
+    at = app(draft_runs="1", draft_target="Tiny llava", question="Why?", tab=DRAFT, **SHORT)
     at.button(key="compare_draft_run").click().run()
     assert drafting_of(at).report.off_script == ("tiny-llava",)
     at.run()
@@ -568,7 +574,7 @@ def test_the_extent_of_event_pictures_reaches_run_and_page(
     table |= {"p": np.arange(500) % 2, "t": np.arange(500)}
     np.save(tmp_path / "event_npy" / "a.npy", np.array(table, dtype=object), allow_pickle=True)
     (tmp_path / "EventGPT_Instruction_Subset.json").write_text('[{"event_data": "a.npy"}]')
-    link = {"root": str(tmp_path), "models": ["Tiny eventgpt"], **SHORT}
+    link = {"root": str(tmp_path), "models": ["Tiny eventgpt"], "tab": SEEN, **SHORT}
     for extent, words in ((None, "sized by slice"), ("Common", "sized by stream")):
         at = press_run(app(**link, **({"extent": extent} if extent else {})))
         (view,) = results(at)
@@ -695,7 +701,7 @@ def test_repeats_take_turns_and_every_model_gets_a_median(app: Open) -> None:
     at = press_run(app(repeat="3", cache="Off", **SHORT))
     done = results(at)
     assert [view.model for view in done] == [view.model for view in done[:3]] * 3
-    assert captions(at).count("Run 3 of 3 · Done") == 3
+    assert "".join(figures(at)).count("median of ") == 3
     for runs in followed_runs.grouped(done):
         model = runs.compared(registry.entry(runs.shown.model))
         assert model is not None and len(model.results) == 3 and not model.failures
@@ -712,7 +718,7 @@ def test_one_run_is_repeated_by_turns_and_its_difference_is_drawn(app: Open) -> 
     assert [view.model for view in done] == [view.model for view in done[:3]] * 5
     keys = [button.key for button in at.button]
     assert "compare_decide" not in keys and not at.exception  # five of each decide
-    at = press_run(app(models=["Tiny llava", "Tiny eventgpt"], why="true", **SHORT))
+    at = press_run(app(models=["Tiny llava", "Tiny eventgpt"], **SHORT))
     (chart,) = at.get("vega_lite_chart")
     assert "number of tokens" in chart.proto.alt
 

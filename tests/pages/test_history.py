@@ -48,6 +48,7 @@ def test_an_earlier_question_is_reopened_with_its_answers_and_inputs(app: Open) 
     at.number_input(key="compare_tokens").set_value(7)
     at = asked(at, "Is there a car?")
     assert opens(at) == ["Shown", "Reopen"] and "Is it dark?" in texts(at)
+    assert texts(at).count(" · Tiny llava ") == 2 and texts(at).count(" ms, 1 run each") == 2
     at.button(key="history_open_1").click().run()
     assert not at.exception and list(at.session_state["compare_jobs"]) == first
     assert at.query_params["compare_jobs"] == first[0]

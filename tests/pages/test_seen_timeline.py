@@ -1,4 +1,4 @@
-"""The section "What each model saw" on the Compare page."""
+"""The tab "What each model saw" on the Compare page."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from engine.viewing import event_times, playing, seen_times
 from tests.pages.conftest import Open
 from tests.pages.reading import texts
 from ui.compare import recording_view
+from ui.compare.compare_tabs import SEEN
 
 
 def markup(at: AppTest) -> str:
@@ -28,7 +29,7 @@ def windows(at: AppTest) -> list[str]:
     return [slider.label for slider in at.slider if slider.key == recording_view.MOMENT]
 
 
-def test_nothing_is_read_before_the_section_is_opened(
+def test_nothing_is_read_before_the_tab_is_opened(
     app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
@@ -40,13 +41,13 @@ def test_nothing_is_read_before_the_section_is_opened(
     monkeypatch.setattr(seen_times, "timeline", refuse)
     monkeypatch.setattr(playing, "playable", refuse)
     at = app()
-    assert "What each model saw" in [expander.label for expander in at.expander]
+    assert SEEN in [tab.label for tab in at.tabs]
     assert not markup(at) and not at.get("video") and not read
-    assert "Not now." in texts(app(seen="true")) and len(read) == 2  # control
+    assert "Not now." in texts(app(tab=SEEN)) and len(read) == 2  # control
 
 
 def test_the_time_line_the_clip_and_the_events(app: Open) -> None:
-    at = app(seen="true")
+    at = app(tab=SEEN)
     assert not at.exception
     text = markup(at)
     assert text.count('tabindex="0"') == 5 + 8 + 1
@@ -57,7 +58,7 @@ def test_the_time_line_the_clip_and_the_events(app: Open) -> None:
 
 
 def test_another_moment_and_length_draw_another_window(app: Open) -> None:
-    at = app(seen="true")
+    at = app(tab=SEEN)
     first = [words for words in captions(at) if "brighter (red)" in words]
     slider = at.slider(key=recording_view.MOMENT)
     slider.set_value(slider.max / 2).run()
@@ -75,7 +76,7 @@ def test_broken_files_are_sentences_and_the_page_goes_on(app: Open) -> None:
         for path in root.glob(pattern):
             path.unlink()
             path.write_bytes(b"odd" * 500)
-    at = app(seen="true")
+    at = app(tab=SEEN)
     assert not at.exception
     assert "odd" not in markup(at) and "Event image 1 of 5: time unknown" in markup(at)
     assert "000000.npy" in texts(at) and "000000.mp4" in texts(at)
@@ -84,7 +85,7 @@ def test_broken_files_are_sentences_and_the_page_goes_on(app: Open) -> None:
 
 
 def test_the_window_has_the_engines_picture(app: Open) -> None:
-    at = app(seen="true")
+    at = app(tab=SEEN)
     stream = next(iter(settings.load().demo_dir.glob("event_npy/*/*.npy")))
     picture, _, _ = event_times.window(seen_times.read_events(stream), 0, 20_000)
     assert picture.shape == (120, 160, 3) and np.unique(picture).tolist() == [0, 255]

@@ -15,6 +15,7 @@ from engine.media_options import Split, Window, perturbations
 from engine.viewing import event_times
 from tests.pages.conftest import Open
 from tests.pages.reading import badges, press_run, results, texts
+from ui.compare.compare_tabs import SEEN
 
 pytestmark = pytest.mark.loads
 SHORT = {"tokens": "5", "models": "Tiny eventgpt"}
@@ -33,8 +34,14 @@ def test_a_link_sets_window_split_and_perturbation_of_the_run(app: Open) -> None
     assert (request.window, request.split) == (Window(10_000, 40_000), Split("time", 3))
     assert (request.perturb, request.perturb_seed) == (perturbations("drop:0.3"), 7)
     assert "from 10ms on" in view.result.shown and "3 parts by equal times" in view.result.shown
+    assert "The window 10ms+40ms was drawn. Shown: " in texts(at)
     for words in ("window 10ms+40ms", "split into 3 parts by", "perturbed by drop:0.3 seed 7"):
         assert words in badges(at)
+
+
+def test_a_clip_says_that_the_window_does_not_cut_it(app: Open) -> None:
+    at = press_run(app(tokens="5", models="Tiny video_llava", part="10ms+40ms"))
+    assert "The window 10ms+40ms cuts raw events only. Shown: " in texts(at)
 
 
 def test_without_them_the_run_is_the_usual_one(app: Open) -> None:  # control
@@ -83,7 +90,7 @@ def recorded(folder: Path, seconds: float = 2) -> dict[str, str]:
     table |= {"t": times, "p": rng.integers(0, 2, 5_000)}
     np.save(folder / "event_npy" / "a.npy", np.array(table, dtype=object), allow_pickle=True)
     (folder / "EventGPT_Instruction_Subset.json").write_text('[{"event_data": "a.npy"}]')
-    return {"root": str(folder), **SHORT}
+    return {"root": str(folder), **SHORT, "tab": SEEN}
 
 
 def charts(at: AppTest) -> list[str]:
@@ -139,25 +146,25 @@ def test_a_short_recording_has_a_chart_only_with_a_window(
     assert "over the 50ms of the recording" in charts(app(**link, part="10ms+20ms"))[0]
 
 
-def test_a_sample_with_event_images_is_counted_when_the_section_is_opened(
+def test_a_sample_with_event_images_is_counted_when_the_tab_is_opened(
     app: Open, rates_read: list[Path]
 ) -> None:
     assert not charts(app(**SHORT)) and not rates_read
-    assert len(charts(app(**SHORT, rates="true"))) == 1 and len(rates_read) == 1
+    assert len(charts(app(**SHORT, tab=SEEN))) == 1 and len(rates_read) == 1
 
 
 def test_no_chart_without_a_model_that_is_shown_events(app: Open) -> None:
-    assert not charts(app(models="Tiny llava", rates="true"))
+    assert not charts(app(models="Tiny llava", tab=SEEN))
 
 
-def test_a_recording_that_cannot_be_read_is_one_sentence_on_its_card(
+def test_a_recording_that_cannot_be_read_is_a_sentence(
     app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STAGESCOPE_DATASETS", str(tmp_path))
     link = recorded(tmp_path)
     (tmp_path / "event_npy" / "a.npy").write_bytes(b"odd" * 500)
     at = app(**link)
-    assert not charts(at) and texts(at).count("a.npy") == 1
+    assert not charts(at) and "a.npy is refused" in texts(at)
 
 
 def test_a_samples_own_window_is_marked_and_a_typed_one_replaces_it(

@@ -17,6 +17,7 @@ from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.metrics import BY_NAME
 from engine.jobs.run_job import GENERATE
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS, UNACCOUNTED, family_colour
+from engine.report.answer_part import figures
 from engine.types import STAGES, Span
 from ui.widgets.text import escape as escaped
 from ui.widgets.text import ms
@@ -222,11 +223,11 @@ def _column(model: ComparedModel) -> dict[str, str]:
     for name, shown in DECODE_ROWS.items():
         cells[shown] = _cell(model, name)
     cells[UNACCOUNTED] = _time(model.time("unaccounted"))
-    cells[THIS_RUN] = _time(model.time("total"))
+    cells[THIS_RUN] = _time(model.total)
     cells[ORIGINAL] = "no cached stage"
     if model.last.cached:
         cells[ORIGINAL] = _time(model.time("uncached_total"))
-    return cells
+    return cells | {one.name: one.words for one in figures(model) if one.name != "Total"}
 
 
 def _time(spread: RunRange | None) -> str:

@@ -1,10 +1,10 @@
-"""The known answer of the sample on Compare, and whether the models' answers agree: contradictions,
-attributes, and their words.
+"""Whether the models' answers agree, in one line and in a tab: contradictions, attributes, words,
+and the known answer of the sample, which nothing tells before somebody asks for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
 import streamlit as st
@@ -16,6 +16,7 @@ from engine.analysis.compared import ComparedModel
 from engine.demo.wordings import attributes_asked
 from engine.palette import family_colour
 from engine.prompts import DEFAULT_QUESTION
+from engine.quoting import joined
 from engine.types import Sample
 from ui.widgets import choices, marked_text, notices
 from ui.widgets.text import count
@@ -38,24 +39,8 @@ NOT_LISTED = (
     "or wrong."
 )
 REPEATS = "Repeats of a model gave different answers: the newest complete one is compared."
+OFF_SCRIPT_WORDS = "was not trained on this: the answer means nothing."
 UNKNOWN = "The content of this sample is not known, so no statement is marked as right or wrong."
-
-
-def known_answer(sample: Sample | None, live: bool) -> None:
-    """live: models run.  Then a click redraws the page, because a fragment would wait for them."""
-    (_known_answer if live else st.fragment(_known_answer))(sample)
-
-
-def _known_answer(sample: Sample | None) -> None:
-    shown = st.toggle(
-        "Show the known answer",
-        key="compare_truth",
-        bind="query-params",
-        help="The dataset's reference answer and, for demo scenes, the scene's attributes.",
-    )
-    if shown and sample is not None:
-        with st.container(border=True, key="known_answer"):
-            _known(sample)
 
 
 def _known(sample: Sample) -> None:
@@ -72,11 +57,44 @@ def _known(sample: Sample) -> None:
                 st.metric(literal(name), literal(value), width="content")
 
 
-def section(compared: Sequence[ComparedModel]) -> None:
-    """The section; nothing for fewer than two answers."""
+def line(compared: Sequence[ComparedModel]) -> str:
+    """Whether the answers agree, in a sentence; "" for fewer than two answers."""
+    meaningless = [model.label for model in compared if model.last.off_script]
+    if meaningless:
+        return f"{joined(meaningless)} {OFF_SCRIPT_WORDS}"
     if len(compared) < 2:
-        return
-    st.subheader("Agreement", anchor=False)
+        return ""
+    rows = _rows(compared, {}, ())
+    if found := [row.attribute for row in rows if row.contradicted]:
+        return f"The answers contradict each other about {joined([f'the {one}' for one in found])}."
+    if stated := sum(_stated(row) > 1 for row in rows):
+        return f"The answers agree: no contradiction in {count(stated, 'attribute')}."
+    return "The answers state nothing that can be compared: read them."
+
+
+def _stated(row: AttributeRow) -> int:
+    """How many answers state one value."""
+    return sum(len(one.values) == 1 for one in row.statements)
+
+
+def _rows(
+    compared: Sequence[ComparedModel], truth: Mapping[str, str], asked: Collection[str]
+) -> Sequence[AttributeRow]:
+    answers = [model.last.generation.text for model in compared]
+    return agreement.compare(answers, truth, asked)
+
+
+def section(compared: Sequence[ComparedModel], sample: Sample) -> None:
+    """The known answer, if it is asked for, and what the answers state."""
+    known = st.toggle(
+        "Show the known answer",
+        key="compare_truth",
+        bind="query-params",
+        help="The dataset's reference answer and, for demo scenes, the scene's attributes.",
+    )
+    if known:
+        with st.container(border=True, key="known_answer"):
+            _known(sample)
     trained = [model for model in compared if not model.last.off_script]
     if len(trained) < len(compared):
         left = ", ".join(model.label for model in compared if model not in trained)
@@ -84,7 +102,7 @@ def section(compared: Sequence[ComparedModel]) -> None:
             f"Attributes are not compared for {left}: not trained on this question.",
             "agreement_untrained",
         )
-    _attributes(trained)
+    _attributes(trained, known)
     complete = (  # a cancelled answer is only shorter, so it is no other answer
         {one.generation.text for one in model.results if one.generation.stop != "cancelled"}
         for model in compared
@@ -101,20 +119,20 @@ def section(compared: Sequence[ComparedModel]) -> None:
         marked_text.difference(*pair, "agreement_words")
 
 
-def _attributes(compared: Sequence[ComparedModel]) -> None:
+def _attributes(compared: Sequence[ComparedModel], known: bool) -> None:
+    """What the answers state; right and wrong only if the answer may be `known`."""
     if len(compared) < 2:
         return
     request = compared[0].last.request
-    truth = request.sample.truth if is_scene(dict(request.sample.truth)) else {}
+    truth = dict(request.sample.truth) if known and is_scene(dict(request.sample.truth)) else {}
     asked = attributes_asked(request.prompt)
-    answers = [model.last.generation.text for model in compared]
-    rows = agreement.compare(answers, truth, asked or ())
+    rows = _rows(compared, truth, asked or ())
     labels = [model.label for model in compared]
     with st.container(key="agreement_contradictions"):
         _contradictions(rows, labels)
     if rows:
         st.html(table(rows, compared))
-        why = UNKNOWN if not truth else NOT_LISTED if asked is None else ""
+        why = "" if not known else UNKNOWN if not truth else NOT_LISTED if asked is None else ""
         notices.small(f"{READ} {why}".strip(), "agreement_read")
 
 
@@ -124,7 +142,7 @@ def _contradictions(rows: Sequence[AttributeRow], labels: Sequence[str]) -> None
         head = count(len(found), "contradiction")
         lines = "\n".join(f"• {contradiction(row, labels)}" for row in found)
         notices.notice(f"{head}:\n{lines}", "agreement")
-    elif any(sum(len(one.values) == 1 for one in row.statements) > 1 for row in rows):
+    elif any(_stated(row) > 1 for row in rows):
         st.text("The answers contradict each other in no attribute.")
     else:
         st.text("No attribute is stated by two answers, so no contradiction can be found.")

@@ -18,18 +18,22 @@ from engine.palette import TONES
 from engine.prompts import OFF_SCRIPT
 from engine.report.answer_part import STOPS
 from engine.storage.result_rows import ResultRow
+from engine.types import RunResult
 from engine.verify import certificates
-from ui.compare import card_figures, explain_panel, shown_inputs, trust_badges
+from ui.compare import explain_panel, shown_inputs, trust_badges
 from ui.widgets import followed_runs, notices
-from ui.widgets.contact_sheets import ContactSheet
 from ui.widgets.text import count, escape, ms, queued, rate
 
 DEMO_HELP = "A small checkpoint that ships with StageScope, trained on drawn scenes."
 # The containers of a card that are filled later: "stream" has the growing answer and keeps its end
 # in view, "answer" the whole one.
 CardSlot = dict[str, DeltaGenerator]
-PARTS = ("figures", "trust", "stream", "answer", "notes", "actions", "seen")
+PARTS = ("figures", "trust", "stream", "answer", "notes", "actions")
 AGAIN_HELP = "Asks this model the same question with the same settings; other cards stay."
+# An opened menu stands at the end of the document: Tab would not reach it.
+_FOCUS = """<script>
+document.querySelector('[class*="st-key-more_menu_"] button')?.focus();
+</script>"""
 # Steps of a cancelled run that cannot be interrupted.
 STOPPING = {
     "compile": "Cancelling: compiling cannot be interrupted. A new run waits until it ends.",
@@ -53,7 +57,7 @@ def card(entry: ModelEntry, column: DeltaGenerator, live: bool, chips: Sequence[
     slot: CardSlot = {}
     with column, frame(entry):
         with st.container(key=f"head_{entry.name}", gap="xsmall"):
-            heading(entry)
+            st.subheader(escape(entry.label), anchor=False)
             slot["status"] = place(live)
         for part in PARTS:
             beside = part == "trust"
@@ -82,29 +86,11 @@ def frame(entry: ModelEntry) -> DeltaGenerator:
 
 
 def heading(entry: ModelEntry) -> None:
+    """A model's name, and whether it is a demo; for pages whose models have no columns."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.subheader(escape(entry.label), anchor=False, width="content")
         if entry.demo:
             st.badge("demo", color="gray", help=DEMO_HELP)
-
-
-def show_pictures(
-    slot: CardSlot, entry: ModelEntry, seen: ContactSheet | str, repeated: bool
-) -> None:
-    """The model's pictures; `seen` is an error message if there are none.
-
-    Notes and errors are left out if they are `repeated` elsewhere on the card.
-    """
-    with slot["seen"].container():
-        if isinstance(seen, str):
-            notices.small("No pictures to show.", f"seen_{entry.name}")
-            notes: tuple[str, ...] = (seen,)
-        else:
-            st.image(seen.picture, width="stretch", alt=seen.alt)
-            notices.small(seen.caption, f"seen_{entry.name}")
-            notes = seen.notes
-        for number, note in enumerate(() if repeated else notes):
-            notices.notice(note, f"seen_{entry.name}_{number}")
 
 
 def idle(slot: CardSlot, entry: ModelEntry, reason: str | None) -> None:
@@ -122,14 +108,12 @@ def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
 
     At most once per script run for an ended run: its elements have keys, which must be unique.
     """
-    queue_time = f"Waited {ms(view.queued_ms)} in the queue." if view.result else None
-    slot["status"].caption(status(view), help=queue_time)
-    if model is not None:
-        slot["figures"].html(card_figures.markup(model))
-    elif view.ended:
-        slot["figures"].empty()
+    if view.state == "done":
+        slot["status"].empty()
     else:
-        slot["figures"].html(card_figures.waiting())
+        slot["status"].caption(status(view))
+    if model is not None:
+        slot["figures"].html(figures(model))
     if not view.ended:
         slot["stream"].text(view.text or " ")
         return
@@ -139,13 +123,29 @@ def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
         _trust(slot, model)
 
 
+def figures(model: ComparedModel) -> str:
+    """The total and the number of tokens, and what has to be known to read them, in HTML."""
+    total, (low, high) = model.total, model.tokens
+    tokens = count(high, "token") if low == high else f"{low:,} to {high:,} tokens"
+    notes = [f"median of {total.runs}: {ms(total.low)} to {ms(total.high)}"] * (total.runs > 1)
+    if model.middle.cached:
+        notes.append(f"{ms(model.middle.uncached_total_ms)} without cache")
+    return (
+        f'<p class="card-total"><b>{ms(total.middle)}</b> <span>{tokens}</span>'
+        f"<small>{'; '.join(notes)}</small></p>"
+    )
+
+
 def _ended(slot: CardSlot, view: RunView) -> None:
     with slot["answer"].container():
         if view.error:
             notices.ended(view.state, view.error, f"job_{view.id}")
         else:
             st.text(view.text or " ")
-    with slot["actions"].container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+    menu = slot["actions"].popover("More", key=f"more_{view.model}", on_change="rerun")
+    if not menu.open:
+        return
+    with menu, st.container(key=f"more_menu_{view.model}", gap="xsmall"):
         if view.text and not view.error:
             with st.container(key=f"copy_{view.model}", width="content"):
                 # st.code removes one newline at each end.
@@ -158,22 +158,34 @@ def _ended(slot: CardSlot, view: RunView) -> None:
             args=(view.model,),
         )
         explain_panel.menu(view)
+        st.html(f"<span></span>{_FOCUS}", unsafe_allow_javascript=True)
 
 
 def _trust(slot: CardSlot, model: ComparedModel) -> None:
-    """Badges on how far the figures can be trusted, and notes on the answer."""
+    """One badge on how far the figures can be trusted, which explains all, and notes on the
+    answer."""
     result = model.middle
-    with slot["trust"].container(horizontal=True, gap="xsmall"):
-        loads = [one.machine_load for one in model.counted]
-        row = ResultRow.from_result(result, certificates.certificate_status(result))
-        for words, colour, help_text in trust_badges.badges(row, loads):
-            st.badge(words.replace(" ms", "\u00a0ms"), color=colour, help=help_text)
+    loads = [one.machine_load for one in model.counted]
+    row = ResultRow.from_result(result, certificates.certificate_status(result))
+    badges = trust_badges.badges(row, loads)
+    words, colour, _ = next((one for one in badges if one[1] == "orange"), badges[0])
+    help_text = "\n\n".join(f"{words}: {why}" for words, _, why in badges)
+    slot["trust"].badge(words, color=colour, help=help_text)
     with slot["notes"].container():
         if result.off_script:
             notices.notice(OFF_SCRIPT, f"off_script_{result.model.name}")
-        found = (STOPS[result.generation.stop], *result.notes)
+        found = (STOPS[result.generation.stop], window_note(result), *result.notes)
         for number, note in enumerate(filter(None, found)):
             notices.small(note, f"note_{result.model.name}_{number}")
+
+
+def window_note(result: RunResult) -> str:
+    """What the chosen window did to the model's input."""
+    window = result.request.how.window
+    if window is None:
+        return ""
+    did = "was drawn" if result.extent else "cuts raw events only"
+    return f"The window {window} {did}. Shown: {result.shown}."
 
 
 def status(view: RunView) -> str:

@@ -49,39 +49,35 @@ FIGURES = {
 
 
 def section(
-    sample: Sample | None,
+    sample: Sample,
     models: Sequence[ModelEntry],
     question: str,
     options: RunOptions,
 ) -> None:
-    """The widgets, in a closed expander, and the result of the last drafting."""
+    """The widgets, and the result of the last drafting."""
     job = JOB.shown()
-    if sample is None or not models:
-        return
-    with st.expander("Draft", expanded=job is not None, key="compare_draft"):
-        notices.small(WHAT, "draft_what")
-        target, draft, gamma, runs = _choose(models)
-        live = job is not None and not job.ended
-        with st.container(horizontal=True):
-            pressed = st.button("Draft", key="compare_draft_run", disabled=live)
-            st.button("Cancel", key="compare_draft_cancel", on_click=JOB.cancel, disabled=not live)
-        if pressed:
-            what = (target, draft, gamma, question, options.decode, runs)
-            try:
-                request = DraftRequest((sample,), *what, **vars(options.media))
-            except StageScopeError as error:
-                notices.problem(str(error), "draft")
-            else:
-                JOB.start(DraftJob(request=request, owner=uploads.owner(sample)))
-                st.rerun()
-        if JOB.lost():
-            notices.notice(
-                "The drafting in this link is no longer in memory: press Draft.", "draft_lost"
-            )
-        if live:
-            JOB.bar(LOOK_S, _progress)
-        elif job is not None:
-            _ended(job.view())
+    notices.small(WHAT, "draft_what")
+    target, draft, gamma, runs = _choose(models)
+    live = job is not None and not job.ended
+    if live:
+        st.button("Cancel", key="compare_draft_cancel", on_click=JOB.cancel)
+    elif st.button("Draft", key="compare_draft_run"):
+        what = (target, draft, gamma, question, options.decode, runs)
+        try:
+            request = DraftRequest((sample,), *what, **vars(options.media))
+        except StageScopeError as error:
+            notices.problem(str(error), "draft")
+        else:
+            JOB.start(DraftJob(request=request, owner=uploads.owner(sample)))
+            st.rerun()
+    if JOB.lost():
+        notices.notice(
+            "The drafting in this link is no longer in memory: press Draft.", "draft_lost"
+        )
+    if live:
+        JOB.bar(LOOK_S, _progress)
+    elif job is not None:
+        _ended(job.view())
 
 
 def _choose(models: Sequence[ModelEntry]) -> tuple[str, str, int, int]:

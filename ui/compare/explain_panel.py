@@ -26,12 +26,12 @@ from ui.widgets.followed_runs import EXPLAINED as JOB
 from ui.widgets.followed_runs import explains
 from ui.widgets.text import escape, name_of
 
-TITLE = "What the answer rests on"
-OPEN = "compare_explain"  # in the URL, like the settings
+TAB = ("compare_tab", "Why this answer")  # the key of the row of tabs, and its label there
 MODEL, SENTENCE, OWN = "compare_explain_model", "compare_explain_sentence", "compare_explain_words"
 GRID, SIDE, FILL = "compare_explain_grid", "compare_explain_side", "compare_explain_fill"
 REFINED, TIME = "compare_explain_refined", "compare_explain_time"
 TROUBLE, SCROLL = "compare_explain_trouble", "compare_explain_scroll"
+NOTHING = "Nothing has answered yet: press Run."
 GRIDS = (4, 8, 16, 32)
 WHOLE = 16  # of 16 coarse cells: the whole map is fine
 FILL_WORDS: dict[Fill, str] = {"blur": "A blur", "neutral": "The mean colour"}
@@ -48,55 +48,45 @@ OTHER = (
     "is: {}"
 )
 GONE = "The explanation in this link is no longer in memory: choose the words again."
-# An opened menu stands at the end of the document: Tab would not reach it.
-_FOCUS = """<script>
-document.querySelector('[class*="st-key-explain_menu_"] button')?.focus();
-</script>"""
 
 
 def menu(view: RunView) -> None:
-    """In a card: a menu with the sentences of its answer; a click explains one."""
+    """In a card's menu: the sentences of its answer; a click explains one."""
     if view.result is None or not wording.sentences(view.text):
         return
-    place = st.popover("Explain", key=f"explain_{view.model}", on_change="rerun")
-    if not place.open:
-        return
-    with place, st.container(key=f"explain_menu_{view.model}", gap="xsmall"):
-        entry = registry.find(view.model)
-        why = None if entry is None else _refusal(entry)
-        st.markdown("**What does this rest on?** Choose a sentence.")
-        notices.small(why or _cost(view), f"explain_{view.id}")
-        for number, text in enumerate(wording.sentences(view.text)[:MOST_SENTENCES]):
-            st.button(
-                escape(text),
-                key=f"explain_menu_{view.model}_{number}",
-                on_click=_clicked,
-                args=(view, text),
-                disabled=bool(why),
-                width="stretch",
-            )
-        st.html(f"<span></span>{_FOCUS}", unsafe_allow_javascript=True)
+    entry = registry.find(view.model)
+    why = None if entry is None else _refusal(entry)
+    st.markdown("**What does this rest on?** Choose a sentence.")
+    notices.small(why or _cost(view), f"explain_{view.id}")
+    for number, text in enumerate(wording.sentences(view.text)[:MOST_SENTENCES]):
+        st.button(
+            escape(text),
+            key=f"explain_menu_{view.model}_{number}",
+            on_click=_clicked,
+            args=(view, text),
+            disabled=bool(why),
+            width="stretch",
+        )
 
 
 def _clicked(view: RunView, text: str) -> None:
-    st.session_state[OPEN] = st.session_state[SCROLL] = True
+    st.session_state[TAB[0]] = TAB[1]
+    st.session_state[SCROLL] = True
     st.session_state[MODEL], st.session_state[SENTENCE] = view.model, text
-    st.session_state[f"explain_{view.model}"] = False
+    st.session_state[f"more_{view.model}"] = False
     _start(view, text)
 
 
 def section(entries: Sequence[ModelEntry]) -> None:
-    """The section below the cards, closed; nothing before the first answer."""
+    """The tab's content; nothing before the first answer."""
     views = [view for view in followed_runs.views() if view.result and view.text.strip()]
     job = JOB.linked()
     if not (views or job or JOB.lost()):
+        st.caption(NOTHING)
         return
-    place = st.expander(TITLE, key=OPEN, bind="query-params")
-    if not place.open:
-        return
-    with place:
-        labels = {entry.name: entry.label for entry in entries}
-        live = job is not None and not job.ended
+    labels = {entry.name: entry.label for entry in entries}
+    live = job is not None and not job.ended
+    with st.container(key="compare_explain"):
         if views:
             _choose(views, labels, live)
         if trouble := st.session_state.pop(TROUBLE, ""):
@@ -124,8 +114,9 @@ def _choose(views: Sequence[RunView], labels: dict[str, str], live: bool) -> Non
     words = _words(view, right)
     why = _refusal(registry.find(view.model))
     with st.container(horizontal=True, vertical_alignment="center"):
-        pressed = st.button("Explain", key="compare_explain_run", disabled=live or bool(why))
-        st.button("Cancel", key="compare_explain_cancel", on_click=JOB.cancel, disabled=not live)
+        if live:
+            st.button("Cancel", key="compare_explain_cancel", on_click=JOB.cancel)
+        pressed = not live and st.button("Explain", key="compare_explain_run", disabled=bool(why))
         with st.popover("Settings", key="compare_explain_settings"):
             _settings()
         notices.small(why or _cost(view), "explain_cost")

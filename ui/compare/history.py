@@ -6,8 +6,9 @@ A comparison of a visitor's own files becomes a run of this visit only.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from engine.types import OFFERED, RunResult, Sample
 from ui.widgets import dataset_picker, followed_runs, notices, uploads
-from ui.widgets.followed_runs import RUNS, ModelRuns
+from ui.widgets.followed_runs import RUNS, ModelRuns, grouped
 from ui.widgets.run_settings import link_of
-from ui.widgets.text import count, escape, name_of
+from ui.widgets.text import count, escape, ms, name_of
 
 HISTORY, SAVED, TROUBLE = "history_runs", "history_saved", "history_trouble"
 MOST = 20
@@ -42,13 +43,14 @@ WAIT = "Models are still running: wait until they end, or press Cancel, then reo
 
 @dataclass(frozen=True)
 class Asked:
-    """One comparison of this visit: its jobs, what was asked, and the inputs of the page."""
+    """One comparison of this visit: its jobs, when and what was asked, and the page's inputs."""
 
     ids: tuple[str, ...]
     question: str
     sample: str
     models: tuple[str, ...]
     inputs: dict[str, Any]
+    when: str = field(default_factory=lambda: time.strftime("%H:%M"))
 
 
 def section(entries: Sequence[ModelEntry]) -> None:
@@ -63,7 +65,7 @@ def section(entries: Sequence[ModelEntry]) -> None:
         words = count(len(asked), "comparison")
         with st.expander(f"History of this visit ({words})", key="history_box"):
             for number, one in enumerate(asked):
-                _line(number, one, one.ids == tuple(RUNS.ids()))
+                _line(number, one, one.ids == tuple(RUNS.ids()), entries)
 
 
 def _asked() -> list[Asked]:
@@ -89,8 +91,13 @@ def _remember(shown: Sequence[ModelRuns], labels: dict[str, str]) -> None:
     st.session_state[HISTORY] = [entry, *kept][:MOST]
 
 
-def _line(number: int, one: Asked, current: bool) -> None:
-    gone = len(RUNS.known(one.ids)) < len(one.ids)
+def _line(number: int, one: Asked, current: bool, entries: Sequence[ModelEntry]) -> None:
+    views = [job.view() for job in RUNS.known(one.ids)]
+    gone = len(views) < len(one.ids)
+    by_name = {entry.name: entry for entry in entries}
+    compared = [runs.compared(by_name.get(runs.shown.model)) for runs in grouped(views)]
+    totals = [f"{model.label} {ms(model.total.middle)}" for model in compared if model]
+    repeats = f", {count(len(one.ids) // len(one.models), 'run')} each"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
             "Shown" if current else "Reopen",
@@ -102,7 +109,10 @@ def _line(number: int, one: Asked, current: bool) -> None:
         with st.container():
             st.text(one.question)
             state = "\nThe results are no longer in memory: reopen it, then press Run." * gone
-            notices.small(f"{one.sample} · {', '.join(one.models)}{state}", f"history_{number}")
+            models = ", ".join(one.models if gone or not totals else totals)
+            notices.small(
+                f"{one.when} · {one.sample} · {models}{repeats}{state}", f"history_{number}"
+            )
 
 
 def _reopen(one: Asked) -> None:

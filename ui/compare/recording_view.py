@@ -24,14 +24,14 @@ from engine.viewing import event_times, playing, seen_markup, seen_times
 from engine.viewing.event_times import EventRates
 from engine.viewing.playing import PlayableClip
 from engine.viewing.seen_markup import RowHead
-from ui.widgets import notices
+from ui.widgets import contact_sheets, notices
 from ui.widgets.run_settings import link_of
-from ui.widgets.text import count
+from ui.widgets.text import count, escape
 
 RATES, RESET, ENDS = "compare_rates", "compare_rates_whole", "compare_rates_ends"
 SHORT_US = 200_000  # a shorter recording of raw events is shown as a whole
 STEPS = 500  # of the slider, at most
-SEEN, LENGTH, MOMENT = "compare_seen", "compare_window", "compare_moment"
+LENGTH, MOMENT = "compare_window", "compare_moment"
 LENGTHS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 DEFAULT_MS = 20
 SLIDER_STEPS = 200  # positions of the slider, at most
@@ -39,26 +39,15 @@ WIDTH = 640  # pixels on the page
 KEPT_S = 600  # an event stream leaves the memory when nobody has used it for so long
 
 
-def rates(sample: Sample | None, models: Sequence[ModelEntry], options: MediaOptions) -> None:
-    """The chart, if a model can be shown event images drawn from the sample's recording.
-
-    A sample with prepared event images has it in a closed section, which reads nothing.
-    """
+def rates(sample: Sample, models: Sequence[ModelEntry], options: MediaOptions) -> None:
+    """The chart, if a model can be shown event images drawn from the sample's recording."""
     events = any(model.kind == "events" for model in models)
-    if sample is None or sample.events is None or not events:
+    if sample.events is None or not events:
         return
-    window = options.window_of(sample)
-    if not sample.event_images:
-        found = _read(sample)
-        if found and (found.duration_us >= SHORT_US or window):
-            with st.container(key=f"{RATES}_raw"):
-                _rate_chart(sample, found, options)
-        return
-    place = st.expander("Events over time", key=RATES, bind="query-params")
-    if place.open:
-        with place:
-            if found := _read(sample):
-                _rate_chart(sample, found, options)
+    found = _read(sample)
+    if found and (found.duration_us >= SHORT_US or options.window_of(sample)):
+        with st.container(key=RATES):
+            _rate_chart(sample, found, options)
 
 
 def _read(sample: Sample) -> EventRates | None:
@@ -99,7 +88,7 @@ def _rate_chart(sample: Sample, rates: EventRates, options: MediaOptions) -> Non
         st.session_state[ENDS] = tuple(end / length for end in ends)
     title = f"Part that is drawn as event images ({unit})"
     step = step_us(rates.duration_us) / length
-    st.slider(title, 0.0, last / length, step=step, format="plain", key=ENDS,
+    st.slider(title, 0.0, last / length, step=step, format="%.7g", key=ENDS,
               on_change=_moved, args=(rates, sample.window))  # fmt: skip
 
 
@@ -120,17 +109,29 @@ def step_us(duration_us: int) -> int:
 
 
 def seen(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -> None:
-    """The section below the cards; `entries` are the models whose pictures are shown."""
-    place = st.expander("What each model saw", key=SEEN, bind="query-params")
-    if not place.open:
+    """The pictures of each model, their places in time, the clip, and any moment's events."""
+    for entry, place in zip(entries, st.columns(max(2, len(entries))), strict=False):
+        with place:
+            _pictures(sample, entry, options)
+    _timeline(sample, entries, options)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _clip(sample)
+    with right:
+        _scrubber(sample, options.window_of(sample))
+
+
+def _pictures(sample: Sample, entry: ModelEntry, options: MediaOptions) -> None:
+    st.markdown(f"**{escape(entry.label)}**")
+    try:
+        found = contact_sheets.seen(sample, entry.kind, options)
+    except MediaError as error:
+        notices.notice(str(error), f"seen_{entry.name}")
         return
-    with place:
-        _timeline(sample, entries, options)
-        left, right = st.columns(2, gap="medium")
-        with left:
-            _clip(sample)
-        with right:
-            _scrubber(sample, options.window_of(sample))
+    st.image(found.picture, width="stretch", alt=found.alt)
+    notices.small(found.caption, f"seen_{entry.name}")
+    for number, note in enumerate(found.notes):
+        notices.small(note, f"seen_{entry.name}_{number}")
 
 
 def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from engine.report.answer_part import FORMULAS
 from engine.types import OPTIONS, TITLES, RunOptions, RunRequest, Sample, value_of
-from ui.widgets import contact_sheets
+from ui.widgets import contact_sheets, notices
 from ui.widgets.text import name_of
 
 RUN = "compare_run_changed"
@@ -44,9 +44,10 @@ def own(requests: Sequence[RunRequest], model: str) -> list[str]:
     return [words for words in changed(found) if words not in common]
 
 
-def row(requests: Sequence[RunRequest]) -> None:
-    """The chips of all runs, and a button that shows every setting and every formula."""
+def row(subject: str, requests: Sequence[RunRequest]) -> None:
+    """What was asked, the chips of all runs, and a button that shows every setting and formula."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="settings"):
+        notices.small(subject, "subject")
         chips(shared(requests) or ("default settings",))
         with st.popover("All settings"):
             lines = "".join(

@@ -96,9 +96,6 @@ def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Bad
         if span is not None and span.source == "cached":
             words = f"{name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"
             found.append((words, "green", CACHE_HELP))
-    busy_ones = [load for load in loads or (row.machine_load,) if load is not None and load.busy]
-    if busy_ones:
-        found.append(("busy machine", "orange", busy(busy_ones[-1])))
     marks: dict[Badge, bool] = {
         COLD: bool(row.cold),
         PAUSED: bool(row.paused_ms),
@@ -107,4 +104,8 @@ def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Bad
         HOOKED: row.mode == "hooked",
         (f"perturbed by {escape(row.perturb)}", "violet", PERTURB_HELP): bool(row.perturb),
     }
-    return found + [badge for badge, holds in marks.items() if holds]
+    found += [badge for badge, holds in marks.items() if holds]
+    busy_ones = [load for load in loads or (row.machine_load,) if load is not None and load.busy]
+    if busy_ones:
+        found.append(("busy machine", "orange", busy(busy_ones[-1])))
+    return found

@@ -15,9 +15,8 @@ import streamlit as st
 
 from engine import media, settings
 from engine.media import thumbnails
-from engine.media.dataset import OWN
 from engine.media.thumbnails import stamp_of
-from engine.types import EXTENT_WORDS, FRAME_WORDS, Image, MediaKind, MediaOptions, Sample
+from engine.types import EXTENT_WORDS, FRAME_WORDS, OWN, Image, MediaKind, MediaOptions, Sample
 from engine.viewing import picture_sheet
 from ui.widgets.text import count
 

@@ -6,6 +6,7 @@ import concurrent.futures
 import ipaddress
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -20,13 +21,14 @@ DEMO = "demo"
 GLANCE_S = 0.3  # wait this long before showing a notice: the scenes may exist already
 
 
-def pick(key: str) -> Path:
-    """The chosen root; a path that is not in the settings is accepted on localhost only."""
+def pick(key: str, place: Any = st) -> Path:
+    """The root chosen in `place`; a path that is not in the settings is accepted on localhost
+    only."""
     current = settings.load()
     known = [DEMO, *(str(path) for path in current.datasets)]
     if not on_loopback():
         links.say_unknown(key, ["Demo scenes", *known], "dataset")
-    chosen = st.selectbox(
+    chosen = place.selectbox(
         "Dataset",
         known,
         format_func=lambda name: "Demo scenes" if name == DEMO else name,

@@ -16,12 +16,10 @@ from engine.errors import ModelUnavailable, StageScopeError
 from engine.models import checkpoint, quantization, registry, variants
 from engine.models.checkpoint import ModelEntry
 from ui.widgets import links, notices
-from ui.widgets.text import count
+from ui.widgets.text import count, escape
 
 DEFAULT_MODELS = 3
 NOTHING: Mapping[str, str] = {}
-OWN = ""  # the value of the entry
-INPUTS = {"events": "Event images", "video": "8 frames", "image": "One picture"}
 NAMES = {"compare": "column", "benchmark": "variant", "verify": "variant"}
 HELP = (
     "The same model again with another input, dtype or quantization, or another model shown "
@@ -69,16 +67,15 @@ def pick_loadable_models(
         bind="query-params",
         placeholder="Choose models",
     )
-    _adding(page, [entry for entry in entries if entry.name in labels], chosen, most)
+    _adding(page, shown, chosen, most)
     left_out = [entry for entry in shown if entry.name in chosen and entry.kind in missing]
     for entry in left_out:
         notices.notice(f"{entry.label} is left out. {missing[entry.kind]}", f"left_{entry.name}")
     others = [entry for entry in shown if entry not in left_out]
     why_not = {one: why for one in others if (why := missing.get(one.kind) or reasons[one])}
-    if why_not:
-        state = "cannot run" if any(map(installed, why_not)) else "not installed"
-        with st.expander(f"{count(len(why_not), 'model')} {state}", key=f"{page}_why_not"):
-            for entry, reason in why_not.items():
+    if here := {one: why for one, why in why_not.items() if installed(one) or not labels}:
+        with st.expander(f"{count(len(here), 'model')} cannot run", key=f"{page}_why_not"):
+            for entry, reason in here.items():
                 st.text(entry.label)
                 notices.small(reason, f"why_{entry.name}")
     return tuple(entry for entry in others if entry.name in chosen)
@@ -105,70 +102,45 @@ def _variants(page: str, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
 
 
 def _adding(
-    page: str, entries: Sequence[ModelEntry], chosen: Sequence[str], most: int | None
+    page: str, shown: Sequence[ModelEntry], chosen: Sequence[str], most: int | None
 ) -> None:
+    """A menu of the variants of the chosen models that can run, each with one setting changed."""
     what = NAMES[page]
-    if not entries:
-        return
-    full = most is not None and len(chosen) >= most
-    with st.popover(f"Add a {what}", help=HELP, width="stretch", disabled=full, key=f"{page}_add"):
-        _settings(page, entries, chosen, what)
-    if full:
-        notices.small(f"A page has up to {most} columns: remove one to add another.", "full")
-
-
-def _settings(page: str, entries: Sequence[ModelEntry], chosen: Sequence[str], what: str) -> None:
-    by_name = {entry.name: entry for entry in entries}
-    name = st.selectbox(
-        "Model",
-        list(by_name),
-        format_func=lambda one: by_name[one].label if one in by_name else one,
-        key=f"{page}_add_model",
-    )
-    base = by_name.get(str(name), entries[0])
-    inputs = {OWN: f"{INPUTS[base.kind]} (usual)"} | INPUTS
-    del inputs[base.kind]
-    values = {
-        "kind": _one_of("Shown", f"{page}_add_kind", inputs),
-        "dtype": _one_of(
-            "Dtype", f"{page}_add_dtype", _values(base.dtype, variants.WORDS["dtype"])
-        ),
-        "quantization": _quantization(page, base),
+    offered = {
+        variant.name: variant.label
+        for entry in shown
+        if entry.name in chosen
+        for variant in _changed(entry)
+        if variant.name not in chosen and registry.unavailable(variant) is None
     }
-    found = variants.derived(base, {field: value for field, value in values.items() if value})
-    here = found.name in chosen
-    reason = f"{found.label} is in the list already: change a setting." if here else ""
-    reason = reason or registry.unavailable(found) or ""
-    notices.small(reason or f"Adds: {found.label}", f"{page}_add")
-    st.button(
-        f"Add {what}",
-        key=f"{page}_add_it",
-        on_click=_add,
-        args=(page, found.name, list(chosen)),
-        disabled=bool(reason),
+
+    def add() -> None:
+        st.session_state[f"{page}_models"] = [*chosen, st.session_state[f"{page}_add"]]
+
+    full = most is not None and len(chosen) >= most
+    st.menu_button(
+        f"Add a {what}",
+        list(offered) or [what],  # a menu needs an entry
+        key=f"{page}_add",
+        help=f"A page has up to {most} columns: remove one to add another." if full else HELP,
+        format_func=lambda name: escape(offered.get(name, name)),
+        on_click=add,
+        disabled=full or not offered,
         width="stretch",
     )
 
 
-def _add(page: str, name: str, chosen: list[str]) -> None:
-    st.session_state[f"{page}_models"] = [*chosen, name]
-
-
-def _values(own: str, values: Sequence[str]) -> Mapping[str, str]:
-    return {OWN: f"{own} (usual)"} | {value: value for value in values if value != own}
-
-
-def _quantization(page: str, base: ModelEntry) -> str:
-    """The quantization; without CUDA there is no choice."""
-    offered = quantization.offered()
-    if not offered or base.quantization:
-        return ""
-    return _one_of("Quantization", f"{page}_add_quantization", _values("none", offered))
-
-
-def _one_of(label: str, key: str, words: Mapping[str, str]) -> str:
-    found = st.selectbox(label, list(words), format_func=lambda one: words.get(one, one), key=key)
-    return found if found in words else OWN  # another model's choice may still be in the field
+def _changed(entry: ModelEntry) -> list[ModelEntry]:
+    """Its variants with one more setting changed: what it is shown, dtype, quantization."""
+    base, own = entry.of or entry, {name: getattr(entry, name) for name in variants.WORDS}
+    offered = () if base.quantization else quantization.offered()
+    values = {**variants.WORDS, "quantization": offered}
+    return [
+        variants.derived(base, own | {name: value})
+        for name, several in values.items()
+        for value in several
+        if value != own[name]
+    ]
 
 
 def columns(items: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:

@@ -39,9 +39,9 @@ REPEATS_HELP = (
 def pick_run_options() -> tuple[RunOptions, str]:
     """Draw the widgets of the Compare page; the options, and what is wrong with a text, or ""."""
     values, problem = dict[str, Any](), ""
-    for box in BOXES:
-        with open_box("compare", box):
-            found, wrong = pick_box("compare", box)
+    for box, title in BOXES.items():
+        st.markdown(f"**{title}**")
+        found, wrong = pick_box("compare", box)
         values, problem = values | found, problem or wrong
     return RunOptions(**arranged(values)), problem
 
@@ -133,9 +133,10 @@ def _split(label: str, key: str, help_text: str | None) -> Split:
 def run_and_cancel(
     page: str, run: tuple[str, str], live: bool, ready: bool, cancel: Callable[[], None]
 ) -> bool:
-    """The start button (label and key in `run`) and Cancel; whether start was pressed."""
+    """The start button (label and key in `run`), or Cancel while something runs; whether start was
+    pressed."""
     label, key = run
-    disabled = live or not ready
-    pressed = st.button(label, type="primary", key=key, shortcut="Ctrl+Enter", disabled=disabled)
-    st.button("Cancel", key=f"{page}_cancel", on_click=cancel, disabled=not live)
-    return pressed
+    if live:
+        st.button("Cancel", key=f"{page}_cancel", on_click=cancel)
+        return False
+    return st.button(label, type="primary", key=key, shortcut="Ctrl+Enter", disabled=not ready)

@@ -6,6 +6,7 @@ All widgets except the files are in the URL under their keys.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -35,9 +36,14 @@ USABLE, PAGE = "compare_gallery_usable", "compare_gallery_page"
 
 def pick_sample(entries: Sequence[ModelEntry]) -> Sample | None:
     """The sample chosen in the sidebar; None, with a message, if there is none."""
-    source = choices.buttons("Input", SOURCES, "compare_source", width="stretch")
+    with st.popover("Dataset or own files", key="compare_input", width="stretch"):
+        source = choices.buttons("Input", SOURCES, "compare_source", width="stretch")
+        chosen = st.container()
     try:
-        sample = _own() if source == "files" else _from_dataset(entries)
+        if source == "files":
+            sample = _own()
+        else:
+            sample = _from_dataset(dataset_picker.pick("compare_root", chosen), entries)
     except BadInput as error:
         notices.problem(str(error), "sample")
         return None
@@ -51,8 +57,8 @@ def pick_sample(entries: Sequence[ModelEntry]) -> Sample | None:
     return sample
 
 
-def _from_dataset(entries: Sequence[ModelEntry]) -> Sample | None:
-    found = dataset_picker.read(dataset_picker.pick("compare_root"))
+def _from_dataset(root: Path, entries: Sequence[ModelEntry]) -> Sample | None:
+    found = dataset_picker.read(root)
     if found is None:
         return None
     by_id = {sample.id: sample for sample in found.samples}

@@ -27,10 +27,9 @@ from engine.jobs.explain_job import ExplainJob
 from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob
 from engine.media import kinds
-from engine.media.dataset import OWN
 from engine.plain_files import advice, reason
 from engine.quoting import listed, quoted, shown
-from engine.types import Sample
+from engine.types import OWN, Sample
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile

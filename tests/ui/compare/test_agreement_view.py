@@ -42,16 +42,19 @@ def model(
     return ComparedModel(label, "llava", (run,))
 
 
-def page(compared: object) -> None:
+def page(compared: object, sample: object) -> None:
     from typing import Any, cast
 
     from ui.compare import agreement_view
 
-    agreement_view.section(cast(Any, compared))
+    agreement_view.section(cast(Any, compared), cast(Any, sample))
 
 
-def shown(*compared: ComparedModel) -> AppTest:
-    at = AppTest.from_function(page, args=(list(compared),)).run()
+def shown(*compared: ComparedModel, known: bool = True) -> AppTest:
+    """The tab; with the known answer, if it is asked for."""
+    at = AppTest.from_function(page, args=(list(compared), compared[0].last.request.sample))
+    at.session_state["compare_truth"] = known
+    at.run()
     assert not at.exception
     return at
 
@@ -71,6 +74,26 @@ def test_a_contradiction_is_listed_first_and_each_statement_is_judged() -> None:
     assert found.index("lead vehicle") < found.index("curve")
     assert 'aria-label="car: correct"' in found and 'aria-label="none: incorrect"' in found
     assert found.count("✓") == 3 and found.count("✕") == 1
+
+
+def test_nothing_tells_the_known_answer_before_it_is_asked_for() -> None:
+    at = shown(model("One", CAR), model("Two", NONE), known=False)
+    assert "lead vehicle: car / none" in words(at)
+    assert not {"✓", "✕"} & set(html(at)) and "known content" not in html(at)
+    assert agreement_view.line([model("One", CAR, truth={"curve": "none"}), model("Two", CAR)]) == (
+        "The answers agree: no contradiction in 2 attributes."
+    )
+
+
+def test_one_line_says_whether_the_answers_agree() -> None:
+    line = agreement_view.line
+    assert line([model("One", CAR), model("Two", NONE)]) == (
+        "The answers contradict each other about the lead vehicle."
+    )
+    assert line([model("One", "Trees."), model("Two", "A sky.")]).endswith(": read them.")
+    assert line([model("One", CAR)]) == ""
+    untrained = line([model("One", CAR), model("Two", NONE, trained=False)])
+    assert untrained == "Two was not trained on this: the answer means nothing."
 
 
 def test_control_equal_answers_contradict_nobody() -> None:
@@ -117,8 +140,7 @@ def test_word_differences_are_shown_on_demand_for_a_chosen_pair() -> None:
     assert "<ins>Trees.</ins>" in html(at) and "only in Three" in words(at)
 
 
-def test_one_answer_has_no_section_and_texts_are_no_html() -> None:
-    assert not shown(model("One", CAR)).subheader
+def test_texts_are_no_html() -> None:
     at = shown(model("<b>One</b>", CAR + " <img src=x>"), model("Two", NONE))
     at.toggle(key=agreement_view.WORDS).set_value(True).run()
     assert "<img" not in html(at) and "<b>" not in html(at)

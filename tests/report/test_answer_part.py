@@ -9,7 +9,6 @@ from engine.report import answer_part
 from engine.report.answer_part import AnswerFigure
 from engine.types import RunResult
 from tests.ui.answers import CACHED, result
-from ui.compare import card_figures
 
 
 def model(*results: RunResult) -> ComparedModel:
@@ -46,18 +45,13 @@ def test_several_runs_give_a_median_a_range_and_their_number() -> None:
     assert shown["TPOT"].ends == ("638", "750")
     assert shown["tok/s"].ends == ("1.3", "1.6")
     assert shown["New tokens"].ends is None  # the same in every run
-    html = card_figures.markup(model(*runs))
-    assert "<span>1,375</span>–<wbr><span>1,600</span>" in html
-    assert "The median run of 3, with the range of all." in html
-    single = card_figures.markup(model(runs[0]))  # control
-    assert "<wbr>" not in single and "median run" not in single
+    assert answer_part.notes(model(*runs)) == ["The median run of 3, with the range of all."]
+    assert answer_part.notes(model(runs[0])) == []  # control
 
 
 def test_a_figure_that_fewer_runs_have_says_its_number() -> None:
-    runs = (result(), result(), result(tokens=1))
-    html = card_figures.markup(model(*runs))
-    assert html.count("<span>n = 2</span>") == 2  # TPOT and tok/s
-    assert named(model(*runs))["New tokens"].ends == ("1", "3")
+    shown = named(model(result(), result(), result(tokens=1)))
+    assert (shown["TPOT"].runs, shown["New tokens"].ends) == (2, ("1", "3"))
 
 
 def test_a_run_that_does_not_count_is_named() -> None:
@@ -72,9 +66,3 @@ def test_a_run_that_does_not_count_is_named() -> None:
 def test_a_cached_total_stands_beside_the_total_without_cache() -> None:
     assert answer_part.notes(model(result(vision=CACHED))) == ["Without cache: 175 ms."]
     assert answer_part.notes(model(result())) == []  # control
-
-
-def test_a_card_without_figures_keeps_its_row() -> None:
-    html = card_figures.waiting()
-    assert "<dt>Total <small>(ms)</small></dt>" in html and "<dt>tok/s</dt>" in html
-    assert html.count("<dt>") == len(answer_part.FORMULAS) == html.count("<b>–</b>")

@@ -1,0 +1,93 @@
+"""What Compare folds away below the answers: a row of tabs, of which only the open one is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from engine.analysis.compared import ComparedModel
+from engine.analysis.metrics import STAGE_MEANING
+from engine.models.checkpoint import ModelEntry
+from engine.storage.result_rows import ResultRow
+from engine.types import RunOptions, Sample
+from ui.charts import run_bars
+from ui.compare import agreement_view, card_board, draft_panel, explain_panel, recording_view
+from ui.widgets import followed_runs, notices
+from ui.widgets.text import ms
+
+KEY, WHY = explain_panel.TAB
+TIMES, AGREEMENT, SEEN, DRAFT = "Times and replay", "Agreement", "What each model saw", "Draft"
+TABS = (TIMES, AGREEMENT, SEEN, WHY, DRAFT)
+TABLE_PLACE = ".st-key-compare_times"
+REPLAY_HELP = (
+    "Plays each model's run, of several the median one, at its recorded times: stages, tokens and "
+    "totals appear when they did, at full speed or slower."
+)
+
+
+def show(
+    entries: Sequence[ModelEntry],
+    sample: Sample | None,
+    chosen: Sequence[ModelEntry],
+    question: str,
+    options: RunOptions,
+) -> None:
+    """The tabs of the shown runs; without runs those of what is chosen."""
+    if sample is None or not chosen:
+        return
+    views = [view for view in followed_runs.views() if view.model in {e.name for e in entries}]
+    compared = followed_runs.compared(entries)
+    by_name = {entry.name: entry for entry in entries}
+    # The cards have the sample of the shown runs; the window and the draft follow the sidebar.
+    shown = views[0].request.sample if views else sample
+    models = [by_name[view.model] for view in views] or chosen
+    how = views[0].request.how.media if views else options.media
+    for name, place in zip(TABS, st.tabs(TABS, key=KEY, bind="query-params"), strict=True):
+        if not place.open:
+            continue
+        with place:
+            if name == SEEN:
+                recording_view.rates(sample, chosen, options)
+                recording_view.seen(shown, models, how)
+            elif name == DRAFT:
+                draft_panel.section(sample, chosen, question, options)
+            elif name == WHY:
+                explain_panel.section(entries)
+            elif not compared:
+                st.caption(explain_panel.NOTHING)
+            elif name == AGREEMENT:
+                agreement_view.section(compared, shown)
+            else:
+                _times(compared, entries)
+
+
+def _times(compared: Sequence[ComparedModel], entries: Sequence[ModelEntry]) -> None:
+    """Notes on the verdict, the waterfall between the first two models, the replay, all times."""
+    found = card_board.found_verdict(followed_runs.views(), entries)
+    for number, line in enumerate((*found.mixed, *found.notes)):
+        notices.small(line, f"verdict_{number}")
+    if found.split is not None:
+        st.subheader(f"Where the {ms(found.split.b_ms - found.split.a_ms)} come from", anchor=False)
+        from engine.report import charts  # slow to import
+
+        steps = charts.split_steps(found.split)
+        words = charts.waterfall_words(steps)
+        st.altair_chart(charts.waterfall(steps), alt=words, width="stretch")
+    _replay(compared)
+    with st.container(key="compare_times"):
+        st.table(run_bars.table(compared), alt="Stage times and their sources.")
+        meanings = "; ".join(f"{name}: {words}" for name, words in STAGE_MEANING.items())
+        st.caption(f"{meanings}. Of several runs: the times of the one with the median total.")
+        # A span before it keeps it here, out of the place of dialogs (theme.py).
+        st.html(f"<span></span><style>{run_bars.head_style(compared, TABLE_PLACE)}</style>")
+
+
+def _replay(compared: Sequence[ComparedModel]) -> None:
+    """A switch that opens the replay of the runs, in HTML without scripts."""
+    from engine.report import replay  # reports import much, which the first page does not need
+
+    lanes = [replay.lane(one.label, ResultRow.from_result(one.middle)) for one in compared]
+    found = [lane for lane in lanes if lane is not None]
+    if found and st.toggle("Replay", key="compare_replay", bind="query-params", help=REPLAY_HELP):
+        st.html(replay.section(found))
