@@ -97,8 +97,9 @@ def paired_table(a: str, b: str, compared: Iterable[Comparison]) -> ReportTable:
     columns = ("metric", "n", "sequences", f"{a}, median", f"{b}, median", "difference",
                "95 % interval", "ratio", "95 % interval")  # fmt: skip
     caption = (
-        f"{a} minus {b} and {a} divided by {b}: the median of each sequence's samples, then the "
-        "median over sequences with its exact interval (sign test)."
+        f"Of the samples that both answered. {a} minus {b} and {a} divided by {b}: the median of "
+        "each sequence's samples, then the median over sequences with its exact interval (sign "
+        "test)."
     )
     rows = []
     for one in compared:

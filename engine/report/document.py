@@ -76,9 +76,11 @@ def first_page(found: Findings) -> Iterator[Block]:
     yield Heading(2, "Findings")
     longest = []
     for name, parts in medians.items():
-        if whole := sum(parts.values()):
+        whole = find(found.figures, name, "total")
+        if parts and whole:
             stage = max(parts, key=lambda part: parts[part])
-            longest.append(f"{name}: {stage}, {parts[stage] / whole:.0%}")
+            share = f"{number(parts[stage])} of {number(whole.median)} ms"
+            longest.append(f"{name}: {stage}, {share} ({parts[stage] / whole.median:.0%})")
     lengths = []  # because a shorter answer takes less time
     for name in names:
         both = (find(found.figures, name, metric) for metric in ("new_tokens", "tpot"))
@@ -88,7 +90,7 @@ def first_page(found: Findings) -> Iterator[Block]:
     states = [(one.state, n) for kinds in found.verified.values() for one, n in kinds.items()]
     uncovered = sum(n for state, n in states if state != "verified")
     yield Bullets((
-        f"The longest stage and its share: {'; '.join(longest) or 'not measured'}.",
+        f"The longest stage, of the median total: {'; '.join(longest) or 'not measured'}.",
         f"Lengths of the answers (medians): {'; '.join(lengths) or 'not measured'}.",
         *finding(found),
         f"{failed:,} of {total:,} results failed; no certificate covers {uncovered:,} of "

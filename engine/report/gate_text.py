@@ -159,7 +159,8 @@ def method(report: GateReport) -> str:
             "intervals are not adjusted."
         )
     return (
-        f"Each sequence counts once, by the median of its samples' ratios NEW / BASE. The margin "
+        "Each sequence counts once, by the median of its samples' ratios NEW / BASE. A change is "
+        "the centre of these ratios (Hodges and Lehmann), not the ratio of both medians. The margin "
         f"is {margin}{f', of accuracy {points}' if points else ''}. {tests}"
     )
 

@@ -340,7 +340,7 @@ def test_the_first_page_names_the_fastest_only_if_the_intervals_do(tmp_path: Pat
     first = told[: told.index("- [Results](#results)")]
     assert "What ran: 24 results of ev, vl on 12 samples." in first
     assert "Verdict: ev was fastest; the paired intervals exclude equality." in first
-    assert "The longest stage and its share: ev: decode, " in first
+    assert "The longest stage, of the median total: ev: decode, " in first
     assert "new tokens" in first and "0 of 24 results failed" in first
     assert "answers, warm-up included." in first  # unlike the results
     few = text(tmp_path / "b", fabricate.pair(3))

@@ -28,7 +28,7 @@ DEMO_HELP = "A small checkpoint that ships with StageScope, trained on drawn sce
 # The containers of a card that are filled later: "stream" has the growing answer and keeps its end
 # in view, "answer" the whole one.
 CardSlot = dict[str, DeltaGenerator]
-PARTS = ("figures", "trust", "stream", "answer", "notes", "actions")
+PARTS = ("figures", "trust", "stream", "answer", "notes")
 AGAIN_HELP = "Asks this model the same question with the same settings; other cards stay."
 # An opened menu stands at the end of the document: Tab would not reach it.
 _FOCUS = """<script>
@@ -67,6 +67,8 @@ def card(entry: ModelEntry, column: DeltaGenerator, live: bool, chips: Sequence[
                 if beside:
                     shown_inputs.chips(chips)
                 slot[part] = place(live)
+                if beside:
+                    slot["actions"] = place(live)
     return slot
 
 

@@ -174,5 +174,5 @@ def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> ReportTable:
         )
         for metric, source in sorted(cells, key=lambda key: (order.index(key[0]), key[1]))
     )
-    caption = "Medians with their spread; times from different sources are never mixed."
+    caption = "Medians of all results of a model; times from different sources are never mixed."
     return ReportTable(caption, ("metric", "source", *labels), rows, 2)
