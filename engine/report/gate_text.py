@@ -160,8 +160,8 @@ def method(report: GateReport) -> str:
         )
     return (
         "Each sequence counts once, by the median of its samples' ratios NEW / BASE. A change is "
-        "the centre of these ratios (Hodges and Lehmann), not the ratio of both medians. The margin "
-        f"is {margin}{f', of accuracy {points}' if points else ''}. {tests}"
+        "the centre of these ratios (Hodges and Lehmann), not the ratio of both medians. "
+        f"The margin is {margin}{f', of accuracy {points}' if points else ''}. {tests}"
     )
 
 

@@ -94,7 +94,7 @@ def benchmarked(visitor: Visitor) -> Iterator[str]:
     page.goto(f"{visitor.server}benchmark?benchmark_tokens=8")
     page.locator(BUTTON.format("benchmark_start")).click()
     page.get_by_role("link", name="Open the results").click()
-    page.get_by_text("Medians with their spread").wait_for()
+    page.get_by_text("Medians of all results").wait_for()
     address = page.url
     yield address
     for view in ("Comparison", "Samples", "Deck", "What ran", "Reports"):  # as in the URL

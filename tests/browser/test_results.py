@@ -39,7 +39,7 @@ def finished(visitor: Visitor) -> str:
     """Makes a run of the 14 demo scenes and opens its results; the run's name."""
     page = start(visitor, SHORT)
     page.get_by_role("link", name="Open the results").click()
-    page.get_by_text("Medians with their spread").wait_for()
+    page.get_by_text("Medians of all results").wait_for()
     return page.url.partition("results_runs=")[2].partition("&")[0]
 
 

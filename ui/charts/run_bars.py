@@ -160,7 +160,8 @@ def _row(row: RunBar, end: float) -> str:
         f'<div class="run-row" style="--model: {family_colour(row.family)}">'
         f'<div class="run-name">{escape(row.label)}</div>'
         f'<div class="run-track"><div class="run-bar">{bar}</div>{second}</div>'
-        f'<div class="run-total">{escape(row.total)}<small>{escape(row.detail)}</small></div></div>'
+        f'<div class="run-total"><span data-figure="total, {escape(row.label)}">'
+        f"{escape(row.total)}</span><small>{escape(row.detail)}</small></div></div>"
     )
 
 

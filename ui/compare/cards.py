@@ -6,6 +6,7 @@ literally; st.markdown gets constants and escaped text.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Sequence
 
 import streamlit as st
@@ -127,13 +128,14 @@ def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
 
 def figures(model: ComparedModel) -> str:
     """The total and the number of tokens, and what has to be known to read them, in HTML."""
-    total, (low, high) = model.total, model.tokens
+    total, (low, high), label = model.total, model.tokens, html.escape(model.label)
     tokens = count(high, "token") if low == high else f"{low:,} to {high:,} tokens"
     notes = [f"median of {total.runs}: {ms(total.low)} to {ms(total.high)}"] * (total.runs > 1)
     if model.middle.cached:
         notes.append(f"{ms(model.middle.uncached_total_ms)} without cache")
     return (
-        f'<p class="card-total"><b>{ms(total.middle)}</b> <span>{tokens}</span>'
+        f'<p class="card-total"><b data-figure="total, {label}">{ms(total.middle)}</b> '
+        f'<span data-figure="New tokens, {label}">{tokens}</span>'
         f"<small>{'; '.join(notes)}</small></p>"
     )
 
