@@ -39,7 +39,6 @@ NOT_LISTED = (
     "or wrong."
 )
 REPEATS = "Repeats of a model gave different answers: the newest complete one is compared."
-OFF_SCRIPT_WORDS = "was not trained on this: the answer means nothing."
 UNKNOWN = "The content of this sample is not known, so no statement is marked as right or wrong."
 
 
@@ -58,11 +57,9 @@ def _known(sample: Sample) -> None:
 
 
 def line(compared: Sequence[ComparedModel]) -> str:
-    """Whether the answers agree, in a sentence; "" for fewer than two answers."""
-    meaningless = [model.label for model in compared if model.last.off_script]
-    if meaningless:
-        return f"{joined(meaningless)} {OFF_SCRIPT_WORDS}"
-    if len(compared) < 2:
+    """Whether the answers agree, in a sentence; "" for fewer than two answers, and where one means
+    nothing."""
+    if len(compared) < 2 or meaningless(compared):
         return ""
     rows = _rows(compared, {}, ())
     if found := [row.attribute for row in rows if row.contradicted]:
@@ -70,6 +67,15 @@ def line(compared: Sequence[ComparedModel]) -> str:
     if stated := sum(_stated(row) > 1 for row in rows):
         return f"The answers agree: no contradiction in {count(stated, 'attribute')}."
     return "The answers state nothing that can be compared: read them."
+
+
+def meaningless(compared: Sequence[ComparedModel]) -> str:
+    """Whose answers mean nothing, in a sentence; "" for none."""
+    found = [model.label for model in compared if model.last.off_script]
+    if not found:
+        return ""
+    was, answer = ("was", "its answer means") if len(found) == 1 else ("were", "their answers mean")
+    return f"{joined(found)} {was} not trained on this: {answer} nothing."
 
 
 def _stated(row: AttributeRow) -> int:

@@ -45,10 +45,13 @@ def found_verdict(views: Sequence[RunView], entries: Sequence[ModelEntry]) -> Ru
     return verdict(compared, labels)
 
 
-def markup(found: RunVerdict, agreement: str) -> str:
-    """Who was first and why, and whether the answers agree.  It is no live region."""
-    lines = "".join(f"<p>{escape(line)}</p>" for line in (found.reason, agreement) if line)
-    return f'<div class="verdict"><h2>{escape(found.headline)}</h2>{lines}</div>'
+def markup(found: RunVerdict, compared: Sequence[ComparedModel] = ()) -> str:
+    """Which answers mean nothing, who was first and why, and whether the answers agree.  It is no
+    live region."""
+    lines = (agreement_view.meaningless(compared), found.reason, agreement_view.line(compared))
+    above, *below = (f"<p>{escape(line)}</p>" if line else "" for line in lines)
+    head = f"<h2>{escape(found.headline)}</h2>"
+    return f'<div class="verdict">{above}{head}{"".join(below)}</div>'
 
 
 def _row(view: RunView, entry: ModelEntry, compared: Sequence[ComparedModel]) -> RunBar:
@@ -164,11 +167,11 @@ def _follow(
                 drawn[view.model] = view
         spoken.say(now, labels)
         if all(view.ended for view in now):
-            words = markup(found_verdict(now, entries), agreement_view.line(compared))
+            words = markup(found_verdict(now, entries), compared)
         else:
             done, every = followed_runs.done()
             running = f"Running: {done:,} of {count(every, 'run')} done."
-            words = markup(RunVerdict((), running), "")
+            words = markup(RunVerdict((), running))
         put(head, words)
         put(bars, run_bars.html([_row(view, by_name[view.model], compared) for view in now]))
 

@@ -84,10 +84,12 @@ def _times(compared: Sequence[ComparedModel], entries: Sequence[ModelEntry]) -> 
 
 
 def _replay(compared: Sequence[ComparedModel]) -> None:
-    """A switch that opens the replay of the runs, in HTML without scripts."""
+    """A switch that plays the runs at their recorded times, in HTML without scripts."""
     from engine.report import replay  # reports import much, which the first page does not need
 
     lanes = [replay.lane(one.label, ResultRow.from_result(one.middle)) for one in compared]
     found = [lane for lane in lanes if lane is not None]
-    if found and st.toggle("Replay", key="compare_replay", bind="query-params", help=REPLAY_HELP):
+    repeated = any(len(one.counted) > 1 for one in compared)
+    title = f"Play {'the median run' if repeated else 'the run'} of each model"
+    if found and st.toggle(title, key="compare_replay", bind="query-params", help=REPLAY_HELP):
         st.html(replay.section(found))

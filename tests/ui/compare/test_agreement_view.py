@@ -92,8 +92,11 @@ def test_one_line_says_whether_the_answers_agree() -> None:
     )
     assert line([model("One", "Trees."), model("Two", "A sky.")]).endswith(": read them.")
     assert line([model("One", CAR)]) == ""
-    untrained = line([model("One", CAR), model("Two", NONE, trained=False)])
-    assert untrained == "Two was not trained on this: the answer means nothing."
+    untrained = [model("One", CAR), model("Two", NONE, trained=False)]
+    assert line(untrained) == ""  # nothing is counted
+    said = "Two was not trained on this: its answer means nothing."
+    assert agreement_view.meaningless(untrained) == said
+    assert agreement_view.meaningless(untrained[:1]) == ""  # control
 
 
 def test_control_equal_answers_contradict_nobody() -> None:
