@@ -17,7 +17,7 @@ from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.metrics import BY_NAME
 from engine.jobs.run_job import GENERATE
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS, UNACCOUNTED, family_colour
-from engine.report.answer_part import figures
+from engine.report.answer_part import figure, figures
 from engine.types import STAGES, Span
 from ui.widgets.text import escape as escaped
 from ui.widgets.text import ms
@@ -232,12 +232,7 @@ def _column(model: ComparedModel) -> dict[str, str]:
 
 
 def _time(spread: RunRange | None) -> str:
-    """A time, or the median of several with their range; "unknown" without any."""
-    if spread is None:
-        return UNKNOWN
-    if spread.runs == 1:
-        return ms(spread.middle)
-    return f"{ms(spread.middle)} ({ms(spread.low)} to {ms(spread.high)}, n = {spread.runs:,})"
+    return figure("", spread).words if spread else UNKNOWN
 
 
 def _cell(model: ComparedModel, name: str) -> str:

@@ -134,24 +134,13 @@ def _attributes(compared: Sequence[ComparedModel], known: bool) -> None:
     asked = attributes_asked(request.prompt)
     rows = _rows(compared, truth, asked or ())
     labels = [model.label for model in compared]
-    with st.container(key="agreement_contradictions"):
-        _contradictions(rows, labels)
+    if contradicted := [row for row in rows if row.contradicted]:
+        lines = "\n".join(f"• {contradiction(row, labels)}" for row in contradicted)
+        notices.notice(f"{count(len(contradicted), 'contradiction')}:\n{lines}", "agreement")
     if rows:
         st.html(table(rows, compared))
         why = "" if not known else UNKNOWN if not truth else NOT_LISTED if asked is None else ""
         notices.small(f"{READ} {why}".strip(), "agreement_read")
-
-
-def _contradictions(rows: Sequence[AttributeRow], labels: Sequence[str]) -> None:
-    found = [row for row in rows if row.contradicted]
-    if found:
-        head = count(len(found), "contradiction")
-        lines = "\n".join(f"• {contradiction(row, labels)}" for row in found)
-        notices.notice(f"{head}:\n{lines}", "agreement")
-    elif any(_stated(row) > 1 for row in rows):
-        st.text("The answers contradict each other in no attribute.")
-    else:
-        st.text("No attribute is stated by two answers, so no contradiction can be found.")
 
 
 def contradiction(row: AttributeRow, labels: Sequence[str]) -> str:

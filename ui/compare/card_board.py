@@ -132,8 +132,8 @@ def show(
             key="compare_decide",
             help="Runs all models by turns, so that a test can tell which one is faster.",
             width=140,
-            on_click=followed_runs.repeat,
-            args=(REPEATS,),
+            on_click=followed_runs.start,
+            args=(requests, REPEATS),
         )
     shown_inputs.row(f"{name_of(sample)}: {requests[0].prompt}", requests)
 
@@ -169,8 +169,8 @@ def _follow(
         if all(view.ended for view in now):
             words = markup(found_verdict(now, entries), compared)
         else:
-            done, every = followed_runs.done()
-            running = f"Running: {done:,} of {count(every, 'run')} done."
+            ended = [one.ended for runs in followed_runs.model_runs() for one in runs.views]
+            running = f"Running: {sum(ended):,} of {count(len(ended), 'run')} done."
             words = markup(RunVerdict((), running))
         put(head, words)
         put(bars, run_bars.html([_row(view, by_name[view.model], compared) for view in now]))

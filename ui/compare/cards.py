@@ -1,4 +1,4 @@
-"""One model's card: its name, its figures, its growing answer or its error, its pictures.
+"""One model's card: its name, its total, its growing answer or its error, and its menu.
 
 Model output, errors and file names go through st.text and st.code, which show every character
 literally; st.markdown gets constants and escaped text.
@@ -29,7 +29,7 @@ DEMO_HELP = "A small checkpoint that ships with StageScope, trained on drawn sce
 # The containers of a card that are filled later: "stream" has the growing answer and keeps its end
 # in view, "answer" the whole one.
 CardSlot = dict[str, DeltaGenerator]
-PARTS = ("figures", "trust", "stream", "answer", "notes")
+PARTS = ("head", "figures", "trust", "stream", "answer", "notes")
 AGAIN_HELP = "Asks this model the same question with the same settings; other cards stay."
 # An opened menu stands at the end of the document: Tab would not reach it.
 _FOCUS = """<script>
@@ -48,29 +48,22 @@ def row(
     """Empty cards side by side, in rows of up to three; `chips` gives the settings that only one
     card has."""
     with st.container(key="compare_cards"):
-        columns = st.columns(max(2, len(entries)))[: len(entries)]
-    pairs = zip(entries, columns, strict=True)
-    return [card(entry, column, live, chips(entry)) for entry, column in pairs]
-
-
-def card(entry: ModelEntry, column: DeltaGenerator, live: bool, chips: Sequence[str]) -> CardSlot:
-    """A card with its name and empty containers, which theme.py aligns between the cards."""
-    slot: CardSlot = {}
-    with column, frame(entry):
-        with st.container(key=f"head_{entry.name}", gap="xsmall"):
-            st.subheader(escape(entry.label), anchor=False)
-            slot["status"] = place(live)
-        for part in PARTS:
-            beside = part == "trust"
-            with st.container(
-                key=f"{part}_{entry.name}", horizontal=beside, gap="xsmall" if beside else "small"
-            ):
-                if beside:
-                    shown_inputs.chips(chips)
-                slot[part] = place(live)
-                if beside:
-                    slot["actions"] = place(live)
-    return slot
+        columns = st.columns(max(2, len(entries)))
+    found = []
+    for entry, column in zip(entries, columns, strict=False):
+        slot: CardSlot = {}
+        with column, frame(entry):
+            for part in PARTS:  # which style.css aligns between the cards
+                with st.container(key=f"{part}_{entry.name}", horizontal=part == "trust"):
+                    if part == "head":
+                        st.subheader(escape(entry.label), anchor=False)
+                    if part == "trust":
+                        shown_inputs.chips(chips(entry))
+                    slot[part] = place(live)
+                    if part == "trust":
+                        slot["actions"] = place(live)
+        found.append(slot)
+    return found
 
 
 def place(live: bool) -> DeltaGenerator:
@@ -98,7 +91,6 @@ def heading(entry: ModelEntry) -> None:
 
 def idle(slot: CardSlot, entry: ModelEntry, reason: str | None) -> None:
     """A card before any run; `reason` says why the model cannot run."""
-    slot["status"].caption("Cannot run" if reason else "Not run yet")
     with slot["answer"].container():
         if reason:
             notices.notice(reason, f"idle_{entry.name}")
@@ -112,9 +104,9 @@ def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
     At most once per script run for an ended run: its elements have keys, which must be unique.
     """
     if view.state == "done":
-        slot["status"].empty()
+        slot["head"].empty()
     else:
-        slot["status"].caption(status(view))
+        slot["head"].caption(status(view))
     if model is not None:
         slot["figures"].html(figures(model))
     if not view.ended:

@@ -44,18 +44,13 @@ def rates(sample: Sample, models: Sequence[ModelEntry], options: MediaOptions) -
     events = any(model.kind == "events" for model in models)
     if sample.events is None or not events:
         return
-    found = _read(sample)
-    if found and (found.duration_us >= SHORT_US or options.window_of(sample)):
+    try:
+        found = _rates(sample, stamp_of(sample))
+    except MediaError:  # the pictures say why
+        return
+    if found.duration_us >= SHORT_US or options.window_of(sample):
         with st.container(key=RATES):
             _rate_chart(sample, found, options)
-
-
-def _read(sample: Sample) -> EventRates | None:
-    """None for a recording that cannot be read: the cards say why."""
-    try:
-        return _rates(sample, stamp_of(sample))
-    except MediaError:
-        return None
 
 
 @st.cache_data(max_entries=64, show_spinner="Reading the recording …")

@@ -112,10 +112,8 @@ def banner(found: Sequence[str], sample: Sample | None, ready: bool) -> None:
         picture = contact_sheets.preview(sample) if sample and "sample" in found else None
         if picture is not None and sample is not None:
             st.image(picture, width=96, alt=f"Preview of the newly chosen {name_of(sample)}.")
-        st.text(sentence(found, sample))
+        new = f" The new sample is {name_of(sample)}." if sample and "sample" in found else ""
+        st.text(
+            f"Changed since these runs: {', '.join(found)}.{new} Press Run to update the answers."
+        )
         st.button("Run", key=RUN, type="primary", disabled=not ready)
-
-
-def sentence(found: Sequence[str], sample: Sample | None) -> str:
-    new = f" The new sample is {name_of(sample)}." if sample and "sample" in found else ""
-    return f"Changed since these runs: {', '.join(found)}.{new} Press Run to update the answers."

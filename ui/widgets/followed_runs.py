@@ -174,11 +174,6 @@ def start(requests: Sequence[RunRequest], repeats: int = 1) -> None:
     RUNS.put([_submit(request) for _ in range(min(repeats, MAX_REPEATS)) for request in requests])
 
 
-def repeat(times: int) -> None:
-    """Ask all shown models the same again, `times` times each."""
-    start([runs.shown.request for runs in model_runs()], times)
-
-
 def again(model: str) -> None:
     """Replace the runs of one shown model by new runs of the same request, as many as before."""
     ids, new = RUNS.ids(), []
@@ -232,12 +227,6 @@ def compared(entries: Sequence[ModelEntry]) -> list[ComparedModel]:
     by_name = {entry.name: entry for entry in entries}
     found = (runs.compared(by_name.get(runs.shown.model)) for runs in model_runs())
     return [model for model in found if model is not None]
-
-
-def done() -> tuple[int, int]:
-    """How many of the shown runs have ended, and how many there are."""
-    ended = [view.ended for runs in model_runs() for view in runs.views]
-    return sum(ended), len(ended)
 
 
 def live() -> bool:

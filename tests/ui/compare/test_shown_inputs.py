@@ -9,7 +9,7 @@ from engine.media_options import perturbations, split, window
 from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
 from tests.ui.answers import SAMPLE
 from ui.compare import shown_inputs
-from ui.compare.shown_inputs import changes, sentence
+from ui.compare.shown_inputs import changes
 
 USUAL = RunRequest(SAMPLE, "one", "Why?")
 SAMPLE, OTHER = Sample("one", "drive"), Sample("two", "drive")
@@ -82,11 +82,3 @@ def test_each_setting_is_named_once() -> None:
     decode = DecodeConfig(max_new_tokens=9, temperature=0.5)
     chosen = [replace(one, how=RunOptions(frames="spread", decode=decode)) for one in SHOWN]
     assert changes(SHOWN, SAMPLE, chosen) == ("max new tokens", "temperature", "frames")
-
-
-def test_the_sentence_names_a_new_sample() -> None:
-    assert sentence(("sample", "mode"), OTHER) == (
-        "Changed since these runs: sample, mode. The new sample is drive · two. "
-        "Press Run to update the answers."
-    )
-    assert "new sample" not in sentence(("mode",), OTHER)
