@@ -1,9 +1,9 @@
 """Whether the tests of a module notice a changed line of it: 40 mutants, spread over engine/.
 
-`python -m benchmarks.mutants [--as NAME]` plants each mutant of results/mutants.json in turn in this
-checkout (a clone of its own: the files are changed and put back) and runs its tests without the
-slow ones.  The first failing test is kept under NAME, such as "before" and "after"; "" if none
-fails, "gone" if the line is no longer there.
+`python -m benchmarks.mutants [--as NAME]` plants each mutant of results/mutants.json in turn and
+runs its tests without the slow ones.  It changes files of this checkout and puts them back: use a
+clone.  The first failing test is kept under NAME, such as "before" and "after"; "" if none fails,
+"gone" if the line is no longer there.
 """
 
 from __future__ import annotations
