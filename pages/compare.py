@@ -170,11 +170,15 @@ def main() -> None:
     entries = model_picker.on_page(entries, choice.models, names)
     named = {entry.name: entry for entry in entries}
     models = tuple(named[model.name] for model in choice.models)
+
+    def below(running: bool) -> None:
+        asked = (choice.sample, models, choice.question, choice.options)
+        compare_tabs.show(entries, *asked, running)
+
     with st.container(key="compare_board"):
-        card_board.show(entries, choice.sample, models, spoken)
+        card_board.show(entries, choice.sample, models, spoken, below)
     if live and not followed_runs.live():  # ended before the board could follow: draw the buttons
         st.rerun()
-    compare_tabs.show(entries, choice.sample, models, choice.question, choice.options)
     history.section(entries)
 
 

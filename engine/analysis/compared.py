@@ -32,6 +32,7 @@ PREFILL, STEPS, REST = "decode.prefill", "decode.steps", "decode.rest"
 _WHOLE: tuple[str, ...] = tuple(stage for stage in STAGES if stage != DECODE)
 RUN_PARTS: tuple[str, ...] = (*_WHOLE, PREFILL, STEPS, REST, UNACCOUNTED)
 StageTimes = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
+REPEATS, MOST_REPEATS = 5, 10  # of each model; 5 decide even if one of them was disturbed
 FROM_CACHE, REST_OF_RUN = "vision from cache", "the rest"  # parts of the difference
 
 
@@ -201,7 +202,8 @@ class RunVerdict:
 
     `winner` is "" if none can be named; `mixed` says what prevents or limits it.  `split` is the
     difference between the totals of the first and the second model, in parts that add up to it.
-    `few`: more repeats can decide.  `models` keep the given order.
+    `repeats`: how many runs of each can decide; 0 if no number can, or if it is decided.  `models`
+    keep the given order.
     """
 
     models: tuple[ComparedModel, ...]
@@ -211,66 +213,79 @@ class RunVerdict:
     mixed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     split: Split | None = None
-    few: bool = False
+    repeats: int = 0
 
 
 def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) -> RunVerdict:
     """The verdict on the models with complete runs; `unfinished` gives the state of the others
     ("failed", "cancelled") by label."""
     models = tuple(model for model in compared if model.complete)
-    notes = _not_counted(compared, unfinished)
+    missing, notes = _not_counted(compared, unfinished)
+    again = REPEATS if any("cancelled" in one for one in missing) else 0
     if not models:
-        return RunVerdict((), "No model has finished.", notes=notes)
+        return RunVerdict((), "No model has finished.", notes=notes, mixed=missing, repeats=again)
     if len(models) < 2:
         label, (low, high) = models[0].label, models[0].tokens
         tokens = count(high, "token") if low == high else "its answers"
         headline = f"{label} took {_time(models[0].total)} for {tokens}."
-        return RunVerdict(models, headline, notes=notes)
+        return RunVerdict(models, headline, mixed=missing, notes=notes, repeats=again)
     busy = [model.label for model in models if _disturbed(model)]
-    slowed = f"Other work on this machine slowed {joined(busy)}" if busy else ""
+    who = "all models" if len(busy) == len(models) else joined(busy) if busy else ""
+    slowed = f"Other work on this machine slowed {who}"
     notes += _shared(models)
     if differences := _differences(models):
         headline = f"No winner: the runs differ in {joined(differences)}."
-        mixed = (*differences.values(), *([f"{slowed}."] if busy else []))
-        return RunVerdict(models, headline, mixed=mixed, notes=notes)
+        mixed = (*differences.values(), *([f"{slowed}."] if busy else []), *missing)
+        again = REPEATS if differences.keys() <= {"cache", "warm-up"} else 0  # they pass
+        return RunVerdict(models, headline, mixed=mixed, notes=notes, repeats=again)
     first, second, *others = sorted(models, key=lambda model: model.total.middle)
-    runs, per_token = min(len(model.counted) for model in models), _per_token(models)
-    few, turns = runs < FEWEST_REPEATS, not busy or _took_turns(models)
-    lead = _shift(first, second)
-    close = [
-        model.label
-        for model in (second, *others)
-        if (lead_of := _shift(first, model)) is None or lead_of[0] <= 0
-    ]
-    if ms(first.total.middle) == ms(second.total.middle) or (close and not few):
-        equal = joined([first.label, *(close or [second.label])])
-        mixed = (f"{slowed}.",) if busy else ()
-        headline = f"No difference shown between {equal}."
-        return RunVerdict(models, headline, "", per_token, mixed, notes, few=few)
+    counts = sorted({len(model.counted) for model in models})
+    few, turns = counts[0] < FEWEST_REPEATS, not busy or _took_turns(models)
+    again = REPEATS if few else MOST_REPEATS if counts[0] < MOST_REPEATS else 0
+    per_token = _per_token(models)
+    close = [] if few else [one for one in (second, *others) if _shift(first, one)[0] <= 0]
+    if close or ms(first.total.middle) == ms(second.total.middle):
+        equal = joined([one.label for one in (first, *(close or [second]))])
+        return RunVerdict(
+            models=models,
+            headline=f"No difference shown between {equal}.",
+            reason=f"{_undecided(first, close[0])} {per_token}".strip() if close else per_token,
+            mixed=(*([f"{slowed}."] if busy else []), *missing),
+            notes=notes,
+            split=split(first, close[0]) if close else None,
+            repeats=again,
+        )
     # Who was first is a fact; that the model is faster is a conclusion.
     decided, less = not few and turns, ms(second.total.middle - first.total.middle)
-    headline = f"{first.label} {'is' if decided else 'was'} "
-    headline += ("fastest" if others else "faster") if decided else "first"
-    headline += "" if decided else " in this run" if runs == 1 else f" in {runs} runs"
-    headline += f": {ms(first.total.middle)}, {less} less than {second.label}"
-    if decided and lead:
-        headline += f" (95 % interval {ms(lead[0])} to {ms(lead[1])})"
-    if not busy:
-        mixed = ()
-    elif decided:
-        mixed = (f"{slowed}: the models took turns, so the order holds, the times are longer.",)
+    if decided:
+        did = f"is {'fastest' if others else 'faster'}"
+        interval = f" (95 % interval {' to '.join(map(ms, _shift(first, second)))})"
     else:
-        mixed = (f"{slowed}, so the order may be another one without it.",)
+        runs = " to ".join(map(str, (counts[0], counts[-1])[: len(counts)]))
+        did = "was first " + ("in this run" if runs == "1" else f"by the medians of {runs} runs")
+        interval = ""
+    effect = "so the order may be another one without it"
+    if decided:
+        effect = "and they took turns: the order holds, the times are longer"
     found = split(first, second)
     return RunVerdict(
         models=models,
-        headline=f"{headline}.",
+        headline=f"{first.label} {did}: {ms(first.total.middle)}, {less} less than "
+        f"{second.label}{interval}.",
         winner=first.label if decided else "",
         reason=f"{_largest(found)} {per_token if first.label not in per_token else ''}".strip(),
-        mixed=mixed,
+        mixed=(*([f"{slowed}, {effect}."] if busy else []), *missing),
         notes=notes,
         split=found,
-        few=few,
+        repeats=0 if decided else again,
+    )
+
+
+def _undecided(first: ComparedModel, second: ComparedModel) -> str:
+    return (
+        f"{first.label} took {ms(first.total.middle)} and {second.label} "
+        f"{ms(second.total.middle)}, but the 95 % interval of the difference, "
+        f"{' to '.join(map(ms, _shift(first, second)))}, includes 0."
     )
 
 
@@ -288,10 +303,12 @@ def _took_turns(models: Sequence[ComparedModel]) -> bool:
     return all(began) and max(map(min, began)) < min(map(max, began))
 
 
-def _shift(first: ComparedModel, second: ComparedModel) -> tuple[float, float] | None:
-    """The 95 % interval of what `second` takes longer, in ms; None for too few runs."""
+def _shift(first: ComparedModel, second: ComparedModel) -> tuple[float, float]:
+    """The 95 % interval of what `second` takes longer, in ms; of enough runs."""
     totals = ([result.total_ms for result in model.counted] for model in (first, second))
-    return shift_interval(*totals)
+    interval = shift_interval(*totals)
+    assert interval is not None
+    return interval
 
 
 # Conditions under which times can be compared.
@@ -355,15 +372,20 @@ def _per_token(models: Sequence[ComparedModel]) -> str:
 
 def _not_counted(
     compared: Sequence[ComparedModel], unfinished: Mapping[str, str]
-) -> tuple[str, ...]:
-    parts = [f"{label} {state}" for label, state in unfinished.items()]
-    for model in compared:
-        if not model.complete:
-            parts.append(f"{model.label} cancelled")
-            continue
-        for reason, runs in model.left_out.items():
-            parts.append(f"{count(runs, 'run')} of {model.label} ({reason})")
-    return (f"Not counted: {'; '.join(parts)}.",) if parts else ()
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A sentence on the models that have no complete run, and one on single runs."""
+    whole = [f"{label} {state}" for label, state in unfinished.items()]
+    whole += [f"{model.label} cancelled" for model in compared if not model.complete]
+    runs = [
+        f"{count(number, 'run')} of {model.label} ({reason})"
+        for model in compared
+        if model.complete
+        for reason, number in model.left_out.items()
+    ]
+    missing, notes = (
+        (f"Not counted: {'; '.join(parts)}.",) if parts else () for parts in (whole, runs)
+    )
+    return missing, notes
 
 
 def _shared(models: Sequence[ComparedModel]) -> tuple[str, ...]:

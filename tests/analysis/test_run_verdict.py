@@ -67,7 +67,7 @@ def judged(*results: RunResult) -> RunVerdict:
 def test_who_was_first_in_one_run_is_no_conclusion() -> None:
     found = judged(run(prefill=140.0), run())
     assert found.headline == "Two was first in this run: 205 ms, 110 ms less than One."
-    assert found.winner == "" and found.few and not found.mixed
+    assert found.winner == "" and found.repeats == 5 and not found.mixed
     assert [one.label for one in found.models] == ["One", "Two"]  # the order of the columns
     assert found.reason == "Less time for prefill (30.0 ms against 140 ms) saved 110 ms."
     assert found.notes == ("One run of each model: other runs take other times.",)
@@ -162,10 +162,11 @@ CASES: dict[str, tuple[RunResult, str]] = {
 def test_no_winner_where_a_condition_differs(name: str) -> None:
     changed, words = CASES[name]
     found = judged(run(prefill=500.0), changed)
-    assert found.reason == "" and found.split is None and not found.few
+    assert found.reason == "" and found.split is None
+    assert found.repeats == (5 if name in ("cache", "warm-up") else 0)  # these pass
     assert found.headline == f"No winner: the runs differ in {name}."
     assert words in found.mixed[0]
-    assert judged(run(prefill=500.0), run()).few  # control
+    assert judged(run(prefill=500.0), run()).split  # control
 
 
 def test_several_differences_are_all_named() -> None:
@@ -198,7 +199,7 @@ FAST, SLOW = (30.0, 20.0, 40.0, 35.0, 33.0), (130.0, 140.0, 150.0, 145.0, 120.0)
 
 def test_repeats_name_a_winner_by_an_exact_test() -> None:
     found = verdict([repeated("Slow", *SLOW), repeated("Fast", *FAST)], {})
-    assert found.winner == "Fast" and not found.few
+    assert found.winner == "Fast" and not found.repeats
     assert found.headline == (
         "Fast is faster: 208 ms, 107 ms less than Slow (95 % interval 87.0 ms to 120 ms)."
     )
@@ -213,12 +214,19 @@ def test_repeats_that_a_test_does_not_tell_apart_show_no_difference() -> None:
     wide = repeated("Fast", 30.0, 20.0, 160.0, 155.0, 33.0)
     found = verdict([repeated("Slow", *SLOW), wide], {})
     assert found.headline == "No difference shown between Fast and Slow."
-    assert (found.winner, found.split, found.few) == ("", None, False)
+    assert (found.winner, found.repeats) == ("", 10)
+    assert found.reason == (
+        "Fast took 208 ms and Slow 315 ms, but the 95 % interval of the difference, -30.0 ms to "
+        "120 ms, includes 0."
+    )
 
 
 def test_three_repeats_are_too_few_to_decide_and_four_are_not() -> None:
     found = verdict([repeated("Slow", *SLOW[:3]), repeated("Fast", *FAST[:3])], {})
-    assert found.headline.startswith("Fast was first in 3 runs: ") and found.few
+    assert (
+        found.headline.startswith("Fast was first by the medians of 3 runs: ")
+        and found.repeats == 5
+    )
     found = verdict([repeated("Slow", *SLOW[:4]), repeated("Fast", *FAST[:4])], {})
     assert found.winner == "Fast"
 
@@ -228,12 +236,14 @@ def test_other_work_is_a_note_if_the_models_took_turns() -> None:
     found = verdict([slow, fast], {})
     assert found.winner == "Fast"
     assert found.mixed == (
-        "Other work on this machine slowed Slow and Fast: the models took turns, so the order "
-        "holds, the times are longer.",
+        "Other work on this machine slowed all models, and they took turns: the order holds, the "
+        "times are longer.",
     )
     later = repeated("Slow", *SLOW, load=LOADED, after=5.0)
     apart = verdict([later, fast], {})
-    assert apart.winner == "" and apart.headline.startswith("Fast was first in 5 runs: ")
+    assert apart.winner == "" and apart.headline.startswith(
+        "Fast was first by the medians of 5 runs: "
+    )
     assert "so the order may be another one without it." in apart.mixed[0]
     single = judged(run(prefill=500.0, machine_load=QUIET), run(machine_load=LOADED))
     assert single.headline == "Two was first in this run: 205 ms, 470 ms less than One."
@@ -254,9 +264,8 @@ def test_cancelled_and_failed_runs_are_named_and_not_counted() -> None:
     found = verdict([model("One", whole, cut), model("Two", cut)], {"Three": "failed"})
     assert found.headline == "One took 205 ms for 11 tokens." and found.winner == ""
     assert [one.label for one in found.models] == ["One"]
-    assert found.notes == (
-        "Not counted: Three failed; 1 run of One (cancelled before the end); Two cancelled.",
-    )
+    assert found.mixed == ("Not counted: Three failed; Two cancelled.",) and found.repeats == 5
+    assert found.notes == ("Not counted: 1 run of One (cancelled before the end).",)
     assert verdict([], {"One": "failed"}).headline == "No model has finished."
 
 

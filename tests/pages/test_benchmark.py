@@ -158,7 +158,7 @@ def test_the_widgets_make_the_plan(app: Open) -> None:
     at.text_area(key="benchmark_question").set_value("Is **this** plain?").run()
     plan = wait(job(start(at))).plan
     assert plan == Plan(
-        models=("tiny-eventgpt", "tiny-llava"),
+        models=("tiny-llava", "tiny-eventgpt"),
         samples=plan.samples,
         prompt="Is **this** plain?",
         repeat=2,

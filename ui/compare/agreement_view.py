@@ -59,6 +59,7 @@ def _known(sample: Sample) -> None:
 def line(compared: Sequence[ComparedModel]) -> str:
     """Whether the answers agree, in a sentence; "" for fewer than two answers, and where one means
     nothing."""
+    compared = [model for model in compared if model.complete]
     if len(compared) < 2 or meaningless(compared):
         return ""
     rows = _rows(compared, {}, ())

@@ -8,7 +8,7 @@ key in the document, and a constant script makes it the live region; sentences g
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 import streamlit as st
@@ -32,7 +32,6 @@ for (const region of document.querySelectorAll('[class*="st-key-spoken"]')) {
   region.setAttribute("aria-live", "polite");
 }
 </script>"""
-REPEATS = 5  # the fewest whose test can also decide if one run was disturbed
 
 
 def found_verdict(views: Sequence[RunView], entries: Sequence[ModelEntry]) -> RunVerdict:
@@ -50,6 +49,7 @@ def markup(found: RunVerdict, compared: Sequence[ComparedModel] = ()) -> str:
     live region."""
     lines = (agreement_view.meaningless(compared), found.reason, agreement_view.line(compared))
     above, *below = (f"<p>{escape(line)}</p>" if line else "" for line in lines)
+    below += [f'<p class="verdict-note">{escape(line)}</p>' for line in found.mixed]
     head = f"<h2>{escape(found.headline)}</h2>"
     return f'<div class="verdict">{above}{head}{"".join(below)}</div>'
 
@@ -94,9 +94,11 @@ def show(
     sample: Sample | None,
     chosen: Sequence[ModelEntry],
     spoken: Spoken,
+    below: Callable[[bool], None],
 ) -> None:
     """Everything between the question and the tabs, in fixed places: Streamlit removes old elements
-    only when the script ends, and a streaming run delays that."""
+    only when the script ends, and a streaming run delays that.  `below` draws what stands below,
+    before runs are followed; it is told whether there are any."""
     by_name = {entry.name: entry for entry in entries}
     views = [view for view in followed_runs.views() if view.model in by_name]
     if followed_runs.RUNS.lost():
@@ -109,7 +111,7 @@ def show(
     elif sample is None or not chosen:
         missing = "a sample, or drop your own files," if sample is None else "one to six models"
         notices.hint(f"Choose {missing} in the sidebar, then press Run.")
-        return
+        return below(False)
     live = any(not view.ended for view in views)
     with st.container(key="compare_verdict", horizontal=True, vertical_alignment="top"):
         head = st.html("<div></div>")
@@ -120,22 +122,24 @@ def show(
     if not views:
         for slot, entry in zip(slots, chosen, strict=True):
             cards.idle(slot, entry, registry.cannot_run(entry, sample))
-        return
-    _follow(
-        dict(zip((entry.name for entry in chosen), slots, strict=True)), head, bars, entries, spoken
-    )
+        return below(False)
+    if live:
+        below(True)
+    by_model = dict(zip((view.model for view in views), slots, strict=True))
+    _follow(by_model, head, bars, entries, spoken)
     if live:
         st.rerun()
-    if found_verdict(views, entries).few:
+    if repeats := found_verdict(views, entries).repeats:
         decide.button(
-            f"Repeat {REPEATS} times",
+            f"Repeat {repeats} times",
             key="compare_decide",
             help="Runs all models by turns, so that a test can tell which one is faster.",
             width=140,
             on_click=followed_runs.start,
-            args=(requests, REPEATS),
+            args=(requests, repeats),
         )
     shown_inputs.row(f"{name_of(sample)}: {requests[0].prompt}", requests)
+    below(False)
 
 
 def _follow(

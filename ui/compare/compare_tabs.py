@@ -32,6 +32,7 @@ def show(
     chosen: Sequence[ModelEntry],
     question: str,
     options: RunOptions,
+    running: bool,
 ) -> None:
     """The tabs of the shown runs; without runs those of what is chosen."""
     if sample is None or not chosen:
@@ -50,6 +51,8 @@ def show(
             if name == SEEN:
                 recording_view.rates(sample, chosen, options)
                 recording_view.seen(shown, models, how)
+            elif running:
+                st.caption("Models are running: this opens when all have ended.")
             elif name == DRAFT:
                 draft_panel.section(sample, chosen, question, options)
             elif name == WHY:
@@ -65,7 +68,7 @@ def show(
 def _times(compared: Sequence[ComparedModel], entries: Sequence[ModelEntry]) -> None:
     """Notes on the verdict, the waterfall between the first two models, the replay, all times."""
     found = card_board.found_verdict(followed_runs.views(), entries)
-    for number, line in enumerate((*found.mixed, *found.notes)):
+    for number, line in enumerate(found.notes):
         notices.small(line, f"verdict_{number}")
     if found.split is not None:
         st.subheader(f"Where the {ms(found.split.b_ms - found.split.a_ms)} come from", anchor=False)

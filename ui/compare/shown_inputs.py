@@ -46,8 +46,8 @@ def own(requests: Sequence[RunRequest], model: str) -> list[str]:
 
 def row(subject: str, requests: Sequence[RunRequest]) -> None:
     """What was asked, the chips of all runs, and a button that shows every setting and formula."""
+    notices.small(subject, "subject")
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="settings"):
-        notices.small(subject, "subject")
         chips(shared(requests) or ("default settings",))
         with st.popover("All settings"):
             lines = "".join(

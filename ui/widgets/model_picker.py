@@ -78,7 +78,8 @@ def pick_loadable_models(
             for entry, reason in here.items():
                 st.text(entry.label)
                 notices.small(reason, f"why_{entry.name}")
-    return tuple(entry for entry in others if entry.name in chosen)
+    able_ones = [entry for entry in others if entry.name in chosen]
+    return tuple(sorted(able_ones, key=lambda entry: chosen.index(entry.name)))
 
 
 def installed(entry: ModelEntry) -> bool:
