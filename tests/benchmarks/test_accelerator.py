@@ -272,6 +272,7 @@ def test_control_a_run_that_fits_after_all_is_named(
     assert list(merged._unequal(found)) == ["refused"]
 
 
+@pytest.mark.slow
 def test_a_clock_that_does_not_wait_is_noticed(
     card: app_path.Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:

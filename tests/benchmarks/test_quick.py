@@ -28,7 +28,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("benchmarks")
 
 
-NO_BENCHMARK = {"__main__", "table", "full_size", "paced"}
+NO_BENCHMARK = {"__main__", "table", "full_size", "paced", "mutants"}
 
 
 def test_every_benchmark_is_in_the_list() -> None:
