@@ -221,7 +221,7 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
     ("failed", "cancelled") by label."""
     models = tuple(model for model in compared if model.complete)
     missing, notes = _not_counted(compared, unfinished)
-    again = REPEATS if any("cancelled" in one for one in missing) else 0
+    again = REPEATS if any("cancelled" in sentence for sentence in missing) else 0
     if not models:
         return RunVerdict((), "No model has finished.", notes=notes, mixed=missing, repeats=again)
     if len(models) < 2:
@@ -229,64 +229,83 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
         tokens = count(high, "token") if low == high else "its answers"
         headline = f"{label} took {_time(models[0].total)} for {tokens}."
         return RunVerdict(models, headline, mixed=missing, notes=notes, repeats=again)
-    busy = [model.label for model in models if _disturbed(model)]
-    who = "all models" if len(busy) == len(models) else joined(busy) if busy else ""
-    slowed = f"Other work on this machine slowed {who}"
     notes += _shared(models)
     if differences := _differences(models):
         headline = f"No winner: the runs differ in {joined(differences)}."
-        mixed = (*differences.values(), *([f"{slowed}."] if busy else []), *missing)
+        mixed = (*differences.values(), *_slowed(models, ""), *missing)
         again = REPEATS if differences.keys() <= {"cache", "warm-up"} else 0  # they pass
         return RunVerdict(models, headline, mixed=mixed, notes=notes, repeats=again)
+    found = _undecided(models) or _first(models)
+    return replace(found, mixed=(*found.mixed, *missing), notes=notes)
+
+
+def _again(models: Sequence[ComparedModel]) -> int:
+    """How many runs of each can decide what these do not; 0 if they are as many as are offered."""
+    runs = min(len(model.counted) for model in models)
+    return REPEATS if runs < FEWEST_REPEATS else MOST_REPEATS if runs < MOST_REPEATS else 0
+
+
+def _undecided(models: tuple[ComparedModel, ...]) -> RunVerdict | None:
+    """No difference between the model with the least median and others; None if there is one, or
+    if there are too few runs for the test and the times differ."""
+    first, second, *others = sorted(models, key=lambda model: model.total.middle)
+    few = min(len(model.counted) for model in models) < FEWEST_REPEATS
+    close = [] if few else [one for one in (second, *others) if _shift(first, one)[0] <= 0]
+    if not close and ms(first.total.middle) != ms(second.total.middle):
+        return None
+    reason = _per_token(models)
+    if close:
+        reason = (
+            f"{first.label} took {ms(first.total.middle)} and {close[0].label} "
+            f"{ms(close[0].total.middle)}, but the 95 % interval of the difference, "
+            f"{' to '.join(map(ms, _shift(first, close[0])))}, includes 0 or less. {reason}"
+        ).strip()
+    return RunVerdict(
+        models=models,
+        headline=f"No difference shown between "
+        f"{joined([one.label for one in (first, *(close or [second]))])}.",
+        reason=reason,
+        mixed=_slowed(models, ""),
+        split=split(first, (close or [second])[0]),
+        repeats=_again(models),
+    )
+
+
+def _first(models: tuple[ComparedModel, ...]) -> RunVerdict:
+    """Who was first, which is a fact, and whether it is faster, which is a conclusion."""
     first, second, *others = sorted(models, key=lambda model: model.total.middle)
     counts = sorted({len(model.counted) for model in models})
-    few, turns = counts[0] < FEWEST_REPEATS, not busy or _took_turns(models)
-    again = REPEATS if few else MOST_REPEATS if counts[0] < MOST_REPEATS else 0
-    per_token = _per_token(models)
-    close = [] if few else [one for one in (second, *others) if _shift(first, one)[0] <= 0]
-    if close or ms(first.total.middle) == ms(second.total.middle):
-        equal = joined([one.label for one in (first, *(close or [second]))])
-        return RunVerdict(
-            models=models,
-            headline=f"No difference shown between {equal}.",
-            reason=f"{_undecided(first, close[0])} {per_token}".strip() if close else per_token,
-            mixed=(*([f"{slowed}."] if busy else []), *missing),
-            notes=notes,
-            split=split(first, close[0]) if close else None,
-            repeats=again,
-        )
-    # Who was first is a fact; that the model is faster is a conclusion.
-    decided, less = not few and turns, ms(second.total.middle - first.total.middle)
+    decided = counts[0] >= FEWEST_REPEATS and (
+        not any(map(_disturbed, models)) or _took_turns(models)
+    )
+    less = f"{ms(second.total.middle - first.total.middle)} less than {second.label}"
     if decided:
         did = f"is {'fastest' if others else 'faster'}"
-        interval = f" (95 % interval {' to '.join(map(ms, _shift(first, second)))})"
+        less += f" (95 % interval {' to '.join(map(ms, _shift(first, second)))})"
+        effect = ", and they took turns: the order holds, the times are longer"
     else:
         runs = " to ".join(map(str, (counts[0], counts[-1])[: len(counts)]))
         did = "was first " + ("in this run" if runs == "1" else f"by the medians of {runs} runs")
-        interval = ""
-    effect = "so the order may be another one without it"
-    if decided:
-        effect = "and they took turns: the order holds, the times are longer"
-    found = split(first, second)
+        effect = ", so the order may be another one without it"
+    found, per_token = split(first, second), _per_token(models)
     return RunVerdict(
         models=models,
-        headline=f"{first.label} {did}: {ms(first.total.middle)}, {less} less than "
-        f"{second.label}{interval}.",
+        headline=f"{first.label} {did}: {ms(first.total.middle)}, {less}.",
         winner=first.label if decided else "",
         reason=f"{_largest(found)} {per_token if first.label not in per_token else ''}".strip(),
-        mixed=(*([f"{slowed}, {effect}."] if busy else []), *missing),
-        notes=notes,
+        mixed=_slowed(models, effect),
         split=found,
-        repeats=0 if decided else again,
+        repeats=0 if decided else _again(models),
     )
 
 
-def _undecided(first: ComparedModel, second: ComparedModel) -> str:
-    return (
-        f"{first.label} took {ms(first.total.middle)} and {second.label} "
-        f"{ms(second.total.middle)}, but the 95 % interval of the difference, "
-        f"{' to '.join(map(ms, _shift(first, second)))}, includes 0."
-    )
+def _slowed(models: Sequence[ComparedModel], effect: str) -> tuple[str, ...]:
+    """Which models other work slowed, with its effect; nothing if it slowed none."""
+    busy = [model.label for model in models if _disturbed(model)]
+    if not busy:
+        return ()
+    who = "all models" if len(busy) == len(models) else joined(busy)
+    return (f"Other work on this machine slowed {who}{effect}.",)
 
 
 def _disturbed(model: ComparedModel) -> bool:

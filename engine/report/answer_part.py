@@ -38,7 +38,6 @@ class AnswerFigure:
     name: str
     value: str = NONE
     ends: tuple[str, str] | None = None
-    runs: int = 0
 
     @property
     def words(self) -> str:
@@ -51,7 +50,7 @@ def figure(name: str, spread: RunRange | None) -> AnswerFigure:
     if spread is None:
         return AnswerFigure(name)
     low, middle, high = (_text(name, value) for value in (spread.low, spread.middle, spread.high))
-    return AnswerFigure(name, middle, (low, high) if spread.runs > 1 else None, spread.runs)
+    return AnswerFigure(name, middle, (low, high) if spread.runs > 1 else None)
 
 
 def _plain(name: str) -> bool:

@@ -324,6 +324,14 @@ def test_a_common_question_fills_the_field(app: Open) -> None:
     assert at.text_area(key="compare_question").value == questions(at)[5]
 
 
+def test_answers_keep_their_tabs_when_no_model_is_chosen_any_more(app: Open) -> None:
+    at = press_run(app(**SHORT))
+    at.multiselect(key="compare_models").set_value([]).run()
+    assert len(at.table) == 1 and len(at.tabs) == 5 and not at.exception
+    at.session_state["compare_tab"] = DRAFT
+    assert "A draft needs a sample and a model" in captions(at.run())
+
+
 def test_no_models_is_a_hint(app: Open) -> None:
     at = app()
     at.multiselect(key="compare_models").set_value([]).run()

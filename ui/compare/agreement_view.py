@@ -102,14 +102,7 @@ def section(compared: Sequence[ComparedModel], sample: Sample) -> None:
     if known:
         with st.container(border=True, key="known_answer"):
             _known(sample)
-    trained = [model for model in compared if not model.last.off_script]
-    if len(trained) < len(compared):
-        left = ", ".join(model.label for model in compared if model not in trained)
-        notices.small(
-            f"Attributes are not compared for {left}: not trained on this question.",
-            "agreement_untrained",
-        )
-    _attributes(trained, known)
+    _attributes([model for model in compared if not model.last.off_script], known)
     complete = (  # a cancelled answer is only shorter, so it is no other answer
         {one.generation.text for one in model.results if one.generation.stop != "cancelled"}
         for model in compared

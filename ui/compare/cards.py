@@ -160,13 +160,14 @@ def _ended(slot: CardSlot, view: RunView) -> None:
 def _trust(slot: CardSlot, model: ComparedModel) -> None:
     """One badge on how far the figures can be trusted, which explains all, and notes on the
     answer."""
-    result = model.middle
+    result = model.middle  # whose times the card shows
     loads = [one.machine_load for one in model.counted]
     row = ResultRow.from_result(result, certificates.certificate_status(result))
     badges = trust_badges.badges(row, loads)
     words, colour, _ = next((one for one in badges if one[1] == "orange"), badges[0])
     help_text = "\n\n".join(f"{words}: {why}" for words, _, why in badges)
     slot["trust"].badge(words, color=colour, help=help_text)
+    result = model.last  # whose answer it shows
     with slot["notes"].container():
         if result.off_script:
             notices.notice(OFF_SCRIPT, f"off_script_{result.model.name}")

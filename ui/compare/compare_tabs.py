@@ -19,7 +19,6 @@ from ui.widgets.text import ms
 KEY, WHY = explain_panel.TAB
 TIMES, AGREEMENT, SEEN, DRAFT = "Times and replay", "Agreement", "What each model saw", "Draft"
 TABS = (TIMES, AGREEMENT, SEEN, WHY, DRAFT)
-TABLE_PLACE = ".st-key-compare_times"
 REPLAY_HELP = (
     "Plays each model's run, of several the median one, at its recorded times: stages, tokens and "
     "totals appear when they did, at full speed or slower."
@@ -35,11 +34,11 @@ def show(
     running: bool,
 ) -> None:
     """The tabs of the shown runs; without runs those of what is chosen."""
-    if sample is None or not chosen:
-        return
     views = [view for view in followed_runs.views() if view.model in {e.name for e in entries}]
     compared = followed_runs.compared(entries)
     by_name = {entry.name: entry for entry in entries}
+    if not views and (sample is None or not chosen):
+        return
     # The cards have the sample of the shown runs; the window and the draft follow the sidebar.
     shown = views[0].request.sample if views else sample
     models = [by_name[view.model] for view in views] or chosen
@@ -48,19 +47,22 @@ def show(
         if not place.open:
             continue
         with place:
-            if name == SEEN:
+            if name == SEEN and shown is not None:
                 recording_view.rates(sample, chosen, options)
                 recording_view.seen(shown, models, how)
             elif running:
                 st.caption("Models are running: this opens when all have ended.")
             elif name == DRAFT:
-                draft_panel.section(sample, chosen, question, options)
+                if sample is None or not chosen:
+                    st.caption("A draft needs a sample and a model: choose them in the sidebar.")
+                else:
+                    draft_panel.section(sample, chosen, question, options)
             elif name == WHY:
                 explain_panel.section(entries)
             elif not compared:
                 st.caption(explain_panel.NOTHING)
             elif name == AGREEMENT:
-                agreement_view.section(compared, shown)
+                agreement_view.section(compared, compared[0].last.request.sample)
             else:
                 _times(compared, entries)
 
@@ -75,15 +77,16 @@ def _times(compared: Sequence[ComparedModel], entries: Sequence[ModelEntry]) -> 
         from engine.report import charts  # slow to import
 
         steps = charts.split_steps(found.split)
-        words = charts.waterfall_words(steps)
-        st.altair_chart(charts.waterfall(steps), alt=words, width="stretch")
+        alt = charts.waterfall_words(steps)
+        st.altair_chart(charts.waterfall(steps), alt=alt, width="stretch")
     _replay(compared)
     with st.container(key="compare_times"):
         st.table(run_bars.table(compared), alt="Stage times and their sources.")
         meanings = "; ".join(f"{name}: {words}" for name, words in STAGE_MEANING.items())
         st.caption(f"{meanings}. Of several runs: the times of the one with the median total.")
         # A span before it keeps it here, out of the place of dialogs (theme.py).
-        st.html(f"<span></span><style>{run_bars.head_style(compared, TABLE_PLACE)}</style>")
+        style = run_bars.head_style(compared, ".st-key-compare_times")
+        st.html(f"<span></span><style>{style}</style>")
 
 
 def _replay(compared: Sequence[ComparedModel]) -> None:

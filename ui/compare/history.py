@@ -97,7 +97,6 @@ def _line(number: int, one: Asked, current: bool, entries: Sequence[ModelEntry])
     by_name = {entry.name: entry for entry in entries}
     compared = [runs.compared(by_name.get(runs.shown.model)) for runs in grouped(views)]
     totals = [f"{model.label} {ms(model.total.middle)}" for model in compared if model]
-    repeats = f", {count(len(one.ids) // len(one.models), 'run')} each"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
             "Shown" if current else "Reopen",
@@ -110,9 +109,9 @@ def _line(number: int, one: Asked, current: bool, entries: Sequence[ModelEntry])
             st.text(one.question)
             state = "\nThe results are no longer in memory: reopen it, then press Run." * gone
             models = ", ".join(one.models if gone or not totals else totals)
-            notices.small(
-                f"{one.when} · {one.sample} · {models}{repeats}{state}", f"history_{number}"
-            )
+            each = count(len(one.ids) // len(one.models), "run")
+            words = f"{one.when} · {one.sample} · {models}, {each} each{state}"
+            notices.small(words, f"history_{number}")
 
 
 def _reopen(one: Asked) -> None:

@@ -39,10 +39,10 @@ WIDTH = 640  # pixels on the page
 KEPT_S = 600  # an event stream leaves the memory when nobody has used it for so long
 
 
-def rates(sample: Sample, models: Sequence[ModelEntry], options: MediaOptions) -> None:
+def rates(sample: Sample | None, models: Sequence[ModelEntry], options: MediaOptions) -> None:
     """The chart, if a model can be shown event images drawn from the sample's recording."""
     events = any(model.kind == "events" for model in models)
-    if sample.events is None or not events:
+    if sample is None or sample.events is None or not events:
         return
     try:
         found = _rates(sample, stamp_of(sample))
