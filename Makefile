@@ -3,6 +3,9 @@
 # make unit: the quick tests: none that loads, no pages, browser, benchmarks or checkpoints
 PYTHON ?= python3
 BIN := .venv/bin
+# Bytecode is kept, even where the environment forbids it: without it every worker, server and
+# command of the tests compiles all modules again, 9 s each for the tests alone.
+export PYTHONDONTWRITEBYTECODE :=
 # Two workers that take work from each other; torch has one thread in each, or they fight for cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 .PHONY: run test test-slow unit lint types bench checkpoints clean
