@@ -6,21 +6,22 @@ BIN := .venv/bin
 # Bytecode is kept, even where the environment forbids it: without it every worker, server and
 # command of the tests compiles all modules again, 9 s each for the tests alone.
 export PYTHONDONTWRITEBYTECODE :=
-# Two workers that take work from each other; torch has one thread in each, or they fight for cores.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+# Workers take work from each other; torch has one thread in each, or they fight for cores.  Three
+# on two cores, because browser tests wait for a fifth of their time.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal
 .PHONY: run test test-slow unit lint types bench checkpoints clean
 
 run: .venv/run.stamp
 	$(BIN)/streamlit run app.py
 
 test: lint types
-	$(PYTEST) -m "not slow and not compiles"
+	$(PYTEST) -n 3 -m "not slow and not compiles"
 
 test-slow: .venv/dev.stamp
-	$(PYTEST) -m "slow or compiles"
+	$(PYTEST) -n 3 -m "slow or compiles"
 
 unit: .venv/dev.stamp
-	$(PYTEST) --ignore tests/browser --ignore tests/pages --ignore tests/benchmarks \
+	$(PYTEST) -n 2 --ignore tests/browser --ignore tests/pages --ignore tests/benchmarks \
 		--ignore tests/demo/test_checkpoints.py -m "not loads and not slow and not compiles"
 
 lint: .venv/dev.stamp

@@ -67,7 +67,7 @@ def every_look(page: Page) -> dict[str, list[str]]:
 
 
 def empty(visitor: Visitor) -> Iterator[str]:
-    yield from (visitor.server + name for name in ("", "verify", "benchmark", "models"))
+    yield from (visitor.server + name for name in ("", "models"))
 
 
 def compared(visitor: Visitor) -> Iterator[str]:
@@ -91,6 +91,7 @@ def explained(visitor: Visitor) -> Iterator[str]:
 
 def benchmarked(visitor: Visitor) -> Iterator[str]:
     page = visitor.page
+    yield f"{visitor.server}benchmark"
     page.goto(f"{visitor.server}benchmark?benchmark_tokens=8")
     page.locator(BUTTON.format("benchmark_start")).click()
     page.get_by_role("link", name="Open the results").click()
@@ -103,6 +104,7 @@ def benchmarked(visitor: Visitor) -> Iterator[str]:
 
 def verified(visitor: Visitor) -> Iterator[str]:
     page = visitor.page
+    yield f"{visitor.server}verify"
     page.goto(
         f"{visitor.server}verify?verify_samples=1&verify_runs=3&verify_tokens=8"
         "&verify_models=Tiny+llava"

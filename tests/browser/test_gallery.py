@@ -42,6 +42,7 @@ def open_gallery(page: Page) -> None:
     page.wait_for_function(LOADED, arg=1)
 
 
+@pytest.mark.slow
 def test_search_click_and_keys_lead_to_one_of_many_samples(visitor: Visitor, many: str) -> None:
     page = visitor.open(many).page
     dialog = page.locator("[role=dialog]")

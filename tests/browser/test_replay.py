@@ -64,6 +64,7 @@ def late(page: Page, speed: int, slower: int) -> list[tuple[float, float]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_replay_draws_each_event_in_time_and_pauses_by_keyboard(visitor: Visitor) -> None:
     page = visitor.open("?compare_tokens=12&compare_replay=true").page
     visitor.run()

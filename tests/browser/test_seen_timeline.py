@@ -12,6 +12,7 @@ from tests.browser.conftest import Visitor
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.slow
 def test_marks_show_their_picture_the_clip_plays_and_a_run_keeps_the_moment(
     visitor: Visitor,
 ) -> None:

@@ -290,7 +290,10 @@ def test_the_graph_goes_with_the_model(adapter: Adapter, sample: Sample) -> None
 
 
 @pytest.mark.loads
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family",
+    [FAMILIES[0], *(pytest.param(one, marks=pytest.mark.slow) for one in FAMILIES[1:])],
+)
 def test_the_verifier_sees_the_compiled_steps_and_their_certificate_is_their_own(
     tiny_models: Path, sample: Sample, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

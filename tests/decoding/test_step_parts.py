@@ -99,7 +99,7 @@ def test_what_waits_for_the_device_is_refused(monkeypatch: pytest.MonkeyPatch) -
         run(1, monkeypatch)
 
 
-@pytest.mark.loads
+@pytest.mark.slow
 def test_the_models_and_buckets_of_a_process_do_not_count_towards_one_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 
+from engine import settings
 from engine.analysis.answer_reading import read_attributes, score
 from engine.demo import evaluate
 from engine.demo.demo_dataset import HELD_OUT, write_dataset
@@ -55,10 +56,11 @@ def test_folder_is_an_ordinary_checkpoint(folder: str) -> None:
     text = config.get("text_config", config)
     assert text["max_position_embeddings"] == 2048
     for line in place.glob("*.json"):
-        assert "/work" not in line.read_text(encoding="utf-8")
+        assert str(settings.PROJECT.parent) not in line.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.slow
+@pytest.mark.parametrize("model", evaluate.DEMO_MODELS)
 def test_answers_about_unseen_scenes_are_right(model: str, samples: tuple[Sample, ...]) -> None:
     """Far above chance in every attribute the model can know (the commonest value has .3 to .6)."""
     claims = [read_attributes(evaluate.ask(model, s, DEFAULT_QUESTION)) for s in samples]

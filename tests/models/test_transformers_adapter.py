@@ -186,7 +186,10 @@ def test_too_many_pictures_for_the_context_are_one_sentence(
     assert said.endswith(": show it fewer pictures, such as one image, or shorten the question.")
 
 
-@pytest.mark.parametrize("family", ["blip-2", "instructblip", "git"])
+@pytest.mark.parametrize(
+    "family",
+    ["blip-2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("instructblip", "git"))],
+)
 def test_models_that_take_one_picture_say_so(family: str, load: Load, sample: Sample) -> None:
     with pytest.raises(BadInput) as caught:
         run(load(family), sample)

@@ -66,6 +66,7 @@ def test_nothing_runs_and_nothing_is_fetched(html: str) -> None:
     assert set(re.findall(r"https?://[^\s\"'<]+", html)) <= namespaces
 
 
+@pytest.mark.loads
 def test_what_a_model_says_is_shown_as_text(html: str) -> None:
     assert any("<script>alert(1)</script>" in words for words in read(html).words)
 

@@ -264,7 +264,11 @@ def test_features_are_encoded_once_and_then_read(
 
 @pytest.mark.parametrize(
     ("family", "refused"),
-    [("qwen2_5_vl", {"batch"}), ("paligemma", {"batch"}), ("mllama", {"batch", "decoupled"})],
+    [
+        pytest.param("qwen2_5_vl", {"batch"}, marks=pytest.mark.slow),
+        pytest.param("paligemma", {"batch"}, marks=pytest.mark.slow),
+        ("mllama", {"batch", "decoupled"}),
+    ],
 )
 def test_a_whole_verification_finds_no_fault(
     family: str,

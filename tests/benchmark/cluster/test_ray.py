@@ -207,6 +207,7 @@ def test_more_workers_than_devices(
     assert code == 2 and "2 workers are more than the 1 devices of the cluster" in err
 
 
+@pytest.mark.slow
 def test_a_driver_killed_with_9_goes_on_there_and_here(
     cluster: Cluster, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
