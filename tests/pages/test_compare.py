@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 import re
@@ -788,5 +789,10 @@ def test_the_replay_shows_recorded_times_and_says_what_was_cached(app: Open) -> 
         for time_ms in view.result.generation.token_ms[:1]:
             assert f'style="--at:{time_ms:.3f}"' in shown.proto.body
     assert shown.proto.body.count("read from the cache; when computed") == 3
+    assert at.download_button(key="compare_webp").label == "Save the replay (WebP)"
+    at.button(key="compare_picture").click().run()
+    (copied,) = [html for html in at.get("html") if "ClipboardItem" in html.proto.body]
+    png = re.findall('data:image/png;base64,([^"]+)', copied.proto.body)[0]
+    assert base64.b64decode(png)[1:4] == b"PNG" and not at.exception
     at.toggle(key="compare_replay").set_value(False).run()
     assert not any('class="replay"' in html.proto.body for html in at.get("html"))

@@ -119,7 +119,6 @@ def test_a_long_recording_has_a_chart_of_its_events_and_is_counted_once(
     (words,) = charts(at)
     assert "over the 2s of the recording" in words and "no window is chosen" in words
     assert "5,000 events in 2s; all of them are shown." in texts(at)
-    assert at.button(key="compare_rates_whole").disabled
     at.text_input(key="compare_part").set_value("500ms+250ms").run()
     (words,) = charts(at)
     assert "the window 500ms+250ms is marked" in words and len(rates_read) == 1
@@ -130,9 +129,6 @@ def test_a_long_recording_has_a_chart_of_its_events_and_is_counted_once(
     at.slider(key="compare_rates_ends").set_value((2000.0, 2000.0)).run()  # both at the end
     assert at.text_input(key="compare_part").value == "1.998s+2ms"
     at.slider(key="compare_rates_ends").set_value((0.0, 2000.0)).run()
-    assert at.text_input(key="compare_part").value == "" and "no window" in charts(at)[0]
-    at.text_input(key="compare_part").set_value("500ms+250ms").run()
-    at.button(key="compare_rates_whole").click().run()
     assert at.text_input(key="compare_part").value == "" and "no window" in charts(at)[0]
     assert not at.exception
 
@@ -181,9 +177,8 @@ def test_a_samples_own_window_is_marked_and_a_typed_one_replaces_it(
     monkeypatch.setattr(dataset, "read", windowed)
     at = app(**link)
     assert "the window 0s+300ms is marked" in charts(at)[0]
-    assert at.button(key="compare_rates_whole").label == "The sample's window"
     assert any("raw events" in one and "from 0s on" in one for one in texts(at).splitlines())
     at.text_input(key="compare_part").set_value("1s+200ms").run()
     assert "the window 1s+200ms is marked" in charts(at)[0]
-    at.button(key="compare_rates_whole").click().run()
+    at.text_input(key="compare_part").set_value("").run()
     assert "the window 0s+300ms is marked" in charts(at)[0]

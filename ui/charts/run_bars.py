@@ -34,7 +34,6 @@ NAMES = {
 COLOURS = {**STAGE_COLOURS, **DECODE_COLOURS, GENERATE: STAGE_COLOURS[UNACCOUNTED]}
 ORDER = (*bars.RUN_PARTS, GENERATE)
 STEPS = (1, 2, 2.5, 5, 10)  # times a power of ten: the distance of two ticks
-ENDS = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)  # times a power of ten: the end of the axis
 MOST_TICKS = 6
 LEAST_SHARE = 0.002  # of the axis: a shorter part is not visible and has no entry in the legend
 SOURCE_WORDS = {
@@ -68,8 +67,8 @@ class RunBar:
 
     @property
     def end_ms(self) -> float:
-        shown = (*self.parts, *self.uncached)
-        return max((*(part.end_ms for part in shown), *(self.ends or ())), default=0.0)
+        ends = [part.end_ms for part in (*self.parts, *self.uncached)]
+        return max((*ends, *(self.ends or ())), default=0.0)
 
 
 def finished(model: ComparedModel) -> RunBar:
@@ -103,7 +102,8 @@ def growing(label: str, family: str, progress: Sequence[Span], state: str) -> Ru
 
 def html(rows: Sequence[RunBar]) -> str:
     longest = max((row.end_ms for row in rows), default=0.0)
-    end = axis_end(longest)
+    places = ticks(longest)
+    end = places[-1]
     parts = [part for row in rows for part in (*row.parts, *row.uncached)]
     drawn = {part.part for part in parts if part.ms / end > LEAST_SHARE}
     keys = "".join(
@@ -113,7 +113,7 @@ def html(rows: Sequence[RunBar]) -> str:
     )
     if any(row.cached for row in rows):
         keys += '<span class="run-key">striped: read from the cache; thin bar: without cache</span>'
-    inside = "".join(_row(row, end) for row in rows) + _axis(ticks(end) if longest else (), end)
+    inside = "".join(_row(row, end) for row in rows) + _axis(places if longest else (), end)
     return (
         f'<div class="run-bars" role="img" aria-label="{escape(words(rows), quote=True)}">'
         f'<div class="run-keys">{keys}</div>{inside}</div>'
@@ -134,17 +134,12 @@ def name(part: str) -> str:
     return NAMES.get(part, part)
 
 
-def axis_end(longest: float) -> float:
-    """The end of the axis (ms): the next round number, so that growing bars rarely rescale it."""
-    power = 10.0 ** math.floor(math.log10(max(longest, 1.0)))
-    return next(end * power for end in ENDS if end * power >= max(longest, 1.0))
-
-
-def ticks(end: float) -> list[float]:
-    """Round places from 0 to `end`, MOST_TICKS at most."""
-    power = 10.0 ** math.floor(math.log10(end / MOST_TICKS))
-    step = next(step * power for step in STEPS if end / (step * power) <= MOST_TICKS - 1)
-    return [step * place for place in range(math.floor(end / step + 1e-9) + 1)]
+def ticks(longest: float) -> list[float]:
+    """Round places from 0 to the end of the axis, which is at least 1 ms; MOST_TICKS at most."""
+    longest = max(longest, 1.0)
+    power = 10.0 ** math.floor(math.log10(longest / (MOST_TICKS - 1)))
+    step = next(step * power for step in STEPS if longest / (step * power) <= MOST_TICKS - 1)
+    return [step * place for place in range(math.ceil(longest / step - 1e-9) + 1)]
 
 
 def _row(row: RunBar, end: float) -> str:
@@ -175,8 +170,8 @@ def _part(part: bars.BarSegment, end: float, cached: bool, labelled: bool) -> st
         f"background: {fill if cached else colour}; color: {ink(colour)}"
     )
     words = f"{name(part.part)} {ms(part.ms)}"
-    text = f"<span><em>{name(part.part)} </em>{ms(part.ms)}</span>"
-    inside = text if labelled and not cached else ""
+    shown = labelled and not cached
+    inside = f"<span><em>{name(part.part)} </em>{ms(part.ms)}</span>" * shown
     return f'<div class="run-part" style="{style}" title="{escape(words)}">{inside}</div>'
 
 

@@ -65,7 +65,7 @@ def line(compared: Sequence[ComparedModel]) -> str:
     rows = _rows(compared, {}, ())
     if found := [row.attribute for row in rows if row.contradicted]:
         return f"The answers contradict each other about {joined([f'the {one}' for one in found])}."
-    if stated := sum(_stated(row) > 1 for row in rows):
+    if stated := sum(sum(len(one.values) == 1 for one in row.statements) > 1 for row in rows):
         return f"The answers agree: no contradiction in {count(stated, 'attribute')}."
     return "The answers state nothing that can be compared: read them."
 
@@ -77,11 +77,6 @@ def meaningless(compared: Sequence[ComparedModel]) -> str:
         return ""
     was, answer = ("was", "its answer means") if len(found) == 1 else ("were", "their answers mean")
     return f"{joined(found)} {was} not trained on this: {answer} nothing."
-
-
-def _stated(row: AttributeRow) -> int:
-    """How many answers state one value."""
-    return sum(len(one.values) == 1 for one in row.statements)
 
 
 def _rows(

@@ -25,12 +25,10 @@ from ui.compare import explain_panel, shown_inputs, trust_badges
 from ui.widgets import followed_runs, notices
 from ui.widgets.text import count, escape, ms, queued, rate
 
-DEMO_HELP = "A small checkpoint that ships with StageScope, trained on drawn scenes."
 # The containers of a card that are filled later: "stream" has the growing answer and keeps its end
 # in view, "answer" the whole one.
 CardSlot = dict[str, DeltaGenerator]
 PARTS = ("head", "figures", "trust", "stream", "answer", "notes")
-AGAIN_HELP = "Asks this model the same question with the same settings; other cards stay."
 # An opened menu stands at the end of the document: Tab would not reach it.
 _FOCUS = """<script>
 document.querySelector('[class*="st-key-more_menu_"] button')?.focus();
@@ -86,7 +84,8 @@ def heading(entry: ModelEntry) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.subheader(escape(entry.label), anchor=False, width="content")
         if entry.demo:
-            st.badge("demo", color="gray", help=DEMO_HELP)
+            help_ = "A small checkpoint that ships with StageScope, trained on drawn scenes."
+            st.badge("demo", color="gray", help=help_)
 
 
 def idle(slot: CardSlot, entry: ModelEntry, reason: str | None) -> None:
@@ -149,7 +148,7 @@ def _ended(slot: CardSlot, view: RunView) -> None:
         st.button(
             "Run again",
             key=f"compare_again_{view.model}",
-            help=AGAIN_HELP,
+            help="Asks this model the same question with the same settings; other cards stay.",
             on_click=followed_runs.again,
             args=(view.model,),
         )

@@ -8,6 +8,7 @@ import streamlit as st
 
 from engine.analysis.compared import ComparedModel
 from engine.analysis.metrics import STAGE_MEANING
+from engine.errors import StageScopeError
 from engine.models.checkpoint import ModelEntry
 from engine.storage.result_rows import ResultRow
 from engine.types import RunOptions, Sample
@@ -23,6 +24,7 @@ REPLAY_HELP = (
     "Plays each model's run, of several the median one, at its recorded times: stages, tokens and "
     "totals appear when they did, at full speed or slower."
 )
+PICTURE_HELP = "Verdict, answers and bars as a PNG; a file where the browser allows no copy."
 
 
 def show(
@@ -79,7 +81,7 @@ def _times(compared: Sequence[ComparedModel], entries: Sequence[ModelEntry]) -> 
         steps = charts.split_steps(found.split)
         alt = charts.waterfall_words(steps)
         st.altair_chart(charts.waterfall(steps), alt=alt, width="stretch")
-    _replay(compared)
+    _replay(compared, card_board.sentences(found, compared))
     with st.container(key="compare_times"):
         st.table(run_bars.table(compared), alt="Stage times and their sources.")
         meanings = "; ".join(f"{name}: {words}" for name, words in STAGE_MEANING.items())
@@ -89,13 +91,31 @@ def _times(compared: Sequence[ComparedModel], entries: Sequence[ModelEntry]) -> 
         st.html(f"<span></span><style>{style}</style>")
 
 
-def _replay(compared: Sequence[ComparedModel]) -> None:
-    """A switch that plays the runs at their recorded times, in HTML without scripts."""
-    from engine.report import replay  # reports import much, which the first page does not need
+def _replay(compared: Sequence[ComparedModel], said: Sequence[str]) -> None:
+    """A switch that plays the runs at their recorded times, in HTML without scripts; the replay and
+    the comparison as files."""
+    from engine.report import replay, replay_picture  # import much, which the first page lacks
 
-    lanes = [replay.lane(one.label, ResultRow.from_result(one.middle)) for one in compared]
-    found = [lane for lane in lanes if lane is not None]
+    rows = [(one.label, ResultRow.from_result(one.middle)) for one in compared]
+    found = [lane for each in rows if (lane := replay.lane(*each)) is not None]
+    if not found:
+        return
     repeated = any(len(one.counted) > 1 for one in compared)
     title = f"Play {'the median run' if repeated else 'the run'} of each model"
-    if found and st.toggle(title, key="compare_replay", bind="query-params", help=REPLAY_HELP):
+    with st.container(horizontal=True, vertical_alignment="center"):
+        play = st.toggle(title, key="compare_replay", bind="query-params", help=REPLAY_HELP)
+        st.download_button(
+            "Save the replay (WebP)",
+            lambda: replay_picture.animation(found, said),
+            "replay.webp",
+            "image/webp",
+            key="compare_webp",
+            on_click="ignore",
+        )
+        if st.button("Copy a picture", key="compare_picture", help=PICTURE_HELP):
+            try:
+                notices.copied(replay_picture.picture(found, said), "comparison.png")
+            except StageScopeError as error:
+                notices.problem(str(error), "picture")
+    if play:
         st.html(replay.section(found))

@@ -28,7 +28,7 @@ from ui.widgets import contact_sheets, notices
 from ui.widgets.run_settings import link_of
 from ui.widgets.text import count, escape
 
-RATES, RESET, ENDS = "compare_rates", "compare_rates_whole", "compare_rates_ends"
+RATES, ENDS = "compare_rates", "compare_rates_ends"
 SHORT_US = 200_000  # a shorter recording of raw events is shown as a whole
 STEPS = 500  # of the slider, at most
 LENGTH, MOMENT = "compare_window", "compare_moment"
@@ -61,18 +61,10 @@ def _rates(_sample: Sample, stamp: str) -> EventRates:
 
 def _rate_chart(sample: Sample, rates: EventRates, options: MediaOptions) -> None:
     window = options.window_of(sample)
-    with st.container(horizontal=True, vertical_alignment="center", key="compare_rates_head"):
-        st.button(
-            "The sample's window" if sample.window else "Whole recording",
-            key=RESET,
-            on_click=st.session_state.update,
-            args=({link_of("compare", "window"): ""},),
-            disabled=options.window is None,
-        )
-        held = count(int(rates.counts.sum()), "event")
-        shown = "its event images are shown" if sample.event_images else "all of them are shown"
-        part = f"the window {window} is shown" if window else shown
-        notices.small(f"{held} in {rates.lasts}; {part}.", "rates")
+    held = count(int(rates.counts.sum()), "event")
+    shown = "its event images are shown" if sample.event_images else "all of them are shown"
+    part = f"the window {window} is shown" if window else shown
+    notices.small(f"{held} in {rates.lasts}; {part}.", "rates")
     alt = charts.event_rates_words(rates, window)
     st.altair_chart(charts.event_rates(rates, window), width="stretch", alt=alt)
     unit, length = rates.unit

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import streamlit as st
 
 
@@ -42,3 +44,16 @@ def scroll_to(key: str) -> None:
       section?.querySelector("summary, button")?.focus({{preventScroll: true}});
     }}, delay);"""
     st.html(f"<span></span><script>{script}</script>", unsafe_allow_javascript=True)
+
+
+def copied(png: bytes, name: str) -> None:
+    """Puts a picture into the clipboard; where the browser refuses, saves it as the file `name`."""
+    link = f"data:image/png;base64,{b64encode(png).decode()}"
+    script = f"""const say = text => document.querySelector(".copied").textContent = text;
+const picture = fetch("{link}").then(answer => answer.blob());
+picture.then(blob => navigator.clipboard.write([new ClipboardItem({{"image/png": blob}})]))
+  .then(() => say("Copied."), () => {{
+    Object.assign(document.createElement("a"), {{href: "{link}", download: "{name}"}}).click();
+    say("Saved as {name}: this browser allows no copy."); }});"""
+    said = '<span class="copied" role="status"></span>'
+    st.html(f"{said}<script>{script}</script>", unsafe_allow_javascript=True)

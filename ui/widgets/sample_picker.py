@@ -15,14 +15,7 @@ from engine.errors import BadInput
 from engine.media.dataset import Dataset, search
 from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
-from ui.widgets import (
-    choices,
-    contact_sheets,
-    dataset_picker,
-    links,
-    notices,
-    uploads,
-)
+from ui.widgets import choices, contact_sheets, dataset_picker, links, notices, uploads
 from ui.widgets.text import count, escape, names_of
 
 SOURCES = {"dataset": "Dataset", "files": "Own files"}
@@ -134,7 +127,11 @@ def _gallery(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelE
         notices.hint("No sample matches: shorten the search or remove a filter.")
         return
     pages = -(-len(shown) // PER_PAGE)
-    page = _page(len(shown), len(found.samples), pages)
+    st.session_state[PAGE] = min(st.session_state.get(PAGE, 1), pages)
+    with st.container(horizontal=True, vertical_alignment="center", key="gallery_pages"):
+        every = f" of {len(found.samples):,}" * (len(shown) < len(found.samples))
+        st.caption(f"{count(len(shown), 'sample')}{every}", width="content")
+        page = st.pagination(pages, key=PAGE)
     part = shown[(page - 1) * PER_PAGE : page * PER_PAGE]
     with st.container(horizontal=True, gap="small", key="gallery_grid"):
         places = [_cell(number, sample, labels[sample.id]) for number, sample in enumerate(part)]
@@ -172,19 +169,6 @@ def _filtered(found: Dataset, entries: Sequence[ModelEntry]) -> list[Sample]:
     )
     needed = [kinds[name] for name in usable if name in kinds]
     return search(found.samples, words or "", sequence or "", needed)
-
-
-def _page(shown: int, every: int, pages: int) -> int:
-    """The number of the page on show, from 1."""
-    st.session_state[PAGE] = min(max(st.session_state.get(PAGE, 1), 1), pages)
-    with st.container(horizontal=True, vertical_alignment="center", key="gallery_pages"):
-        matching = "" if shown == every else f" of {every:,}"
-        st.caption(f"{count(shown, 'sample')}{matching}, page", width="content")
-        page = st.number_input(
-            "Page", 1, pages, key=PAGE, label_visibility="collapsed", width=130, disabled=pages == 1
-        )
-        st.caption(f"of {pages:,}", width="content")
-    return int(page)
 
 
 def _cell(number: int, sample: Sample, label: str) -> DeltaGenerator:
