@@ -27,7 +27,16 @@ pytestmark = pytest.mark.loads
 FAMILIES = ("eventgpt", "video_llava", "llava")
 SOURCES = ("tiny", "demo")
 DTYPES = ("float32", "bfloat16")
-ALL = [(source, family, dtype) for source in SOURCES for dtype in DTYPES for family in FAMILIES]
+ALL = [
+    pytest.param(
+        (source, family, dtype),
+        marks=pytest.mark.slow if (source, dtype) == ("demo", "bfloat16") else (),
+        id=f"{source}-{family}-{dtype}",
+    )
+    for source in SOURCES
+    for dtype in DTYPES
+    for family in FAMILIES
+]
 QUESTION = "What are the key elements in this scene?"
 CONFIGS = {
     "greedy": DecodeConfig(max_new_tokens=40),
@@ -46,7 +55,7 @@ def entry_of(source: str, family: str, dtype: str, tiny_folder: Path) -> ModelEn
     return ModelEntry(name, name, family, kind, str(folder), folder, None, dtype, True)
 
 
-@pytest.fixture(params=ALL, ids="-".join)
+@pytest.fixture(params=ALL)
 def adapter(request: pytest.FixtureRequest, tiny_folder: Path, cache_dir: Path) -> Adapter:
     return registry.load(entry_of(*request.param, tiny_folder))
 

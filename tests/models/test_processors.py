@@ -133,7 +133,9 @@ def always_clip(info: Any, folder: Path, unnamed: Any = None) -> Any:
     ("place", "name", "planted"),
     [
         (auto_processor, "load_image", always_clip),  # and it is compared with itself
-        (pixels, "_INERT", pixels._INERT | {"do_pad"}),  # admitted and not followed
+        pytest.param(  # admitted and not followed
+            pixels, "_INERT", pixels._INERT | {"do_pad"}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_verify_passes_with_the_named_processor_and_fails_with_another(

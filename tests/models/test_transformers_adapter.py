@@ -91,8 +91,10 @@ def run(
     ("family", "names"),
     [
         ("qwen3_vl", {"pooler_output.2", "deepstack_features.1.2"}),  # lists within a list
-        ("llava_next", {"pooler_output.0", "pooler_output.2"}),  # one tensor per picture
-        ("gemma3", {"pooler_output"}),
+        pytest.param(  # one tensor per picture
+            "llava_next", {"pooler_output.0", "pooler_output.2"}, marks=pytest.mark.slow
+        ),
+        pytest.param("gemma3", {"pooler_output"}, marks=pytest.mark.slow),
     ],
 )
 def test_features_come_back_from_the_cache_bit_for_bit(
