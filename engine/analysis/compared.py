@@ -260,6 +260,8 @@ def _undecided(models: tuple[ComparedModel, ...]) -> RunVerdict | None:
             f"{ms(close[0].total.middle)}, but the 95 % interval of the difference, "
             f"{' to '.join(map(ms, _shift(first, close[0])))}, includes 0 or less. {reason}"
         ).strip()
+        if slower := [one.label for one in (second, *others) if one not in close]:
+            reason += f" {first.label} is faster than {joined(slower)}."
     return RunVerdict(
         models=models,
         headline=f"No difference shown between "

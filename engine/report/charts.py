@@ -27,6 +27,7 @@ from engine.attribution.explained import nats_text
 from engine.media_options import Window, time_text
 from engine.palette import (
     DASHES,
+    DECODE_COLOURS,
     HEAT_COLOURS,
     LIMIT,
     NEUTRAL,
@@ -283,9 +284,10 @@ _STAGE_OF_PART = {  # where the name of a part is not that of its stage
     "loading": "load",
     "load+preprocess": "load",
     "preprocessing": "preprocess",
-    **dict.fromkeys(("prefill", "prefill + vision", "vision + decode"), "decode"),
-    **dict.fromkeys(("prefill + decode", "number of tokens", "fewer tokens"), "decode"),
-    **dict.fromkeys(("time per token", "decode outside its steps"), "decode"),
+    "prefill": "decode.prefill",
+    **dict.fromkeys(("number of tokens", "fewer tokens", "time per token"), "decode.steps"),
+    **dict.fromkeys(("prefill + vision", "vision + decode", "prefill + decode"), "decode"),
+    "decode outside its steps": "decode",
     FROM_CACHE: "vision",
     REST_OF_RUN: UNACCOUNTED,
 }
@@ -314,7 +316,7 @@ def waterfall(steps: Sequence[Step]) -> alt.LayerChart:
             y=_rows("name", names),
             x=x,
             x2="end:Q",
-            color=_colour("stage", {**STAGE_COLOURS, "total": NEUTRAL}),
+            color=_colour("stage", {**STAGE_COLOURS, **DECODE_COLOURS, "total": NEUTRAL}),
             tooltip=_tips({"name:N": "Part", "ms:Q": "ms"}),
         ),
         points.encode(y=alt.Y("place:O", title=None, axis=values)),

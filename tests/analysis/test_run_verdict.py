@@ -219,6 +219,10 @@ def test_repeats_that_a_test_does_not_tell_apart_show_no_difference() -> None:
         "Fast took 208 ms and Slow 315 ms, but the 95 % interval of the difference, -30.0 ms to "
         "120 ms, includes 0 or less."
     )
+    third = repeated("Third", *(ms + 300 for ms in SLOW))
+    among = verdict([repeated("Slow", *SLOW), third, wide], {})
+    assert among.headline == found.headline
+    assert among.reason == f"{found.reason} Fast is faster than Third."
 
 
 def test_three_repeats_are_too_few_to_decide_and_four_are_not() -> None:

@@ -44,7 +44,6 @@ SOURCE_WORDS = {
 }
 DECODE_ROWS = {f"decode.{name}": BY_NAME[name].label for name in ("prefill", "steps")}
 MISSING = "not measured"
-UNKNOWN = "unknown"
 THIS_RUN, ORIGINAL = BY_NAME["total"].label, BY_NAME["uncached_total"].label
 
 
@@ -227,7 +226,7 @@ def _column(model: ComparedModel) -> dict[str, str]:
 
 
 def _time(spread: RunRange | None) -> str:
-    return figure("", spread).words if spread else UNKNOWN
+    return figure("", spread).words if spread else "unknown"
 
 
 def _cell(model: ComparedModel, name: str) -> str:
