@@ -193,7 +193,7 @@ def status(view: RunView) -> str:
     elif view.state == "loading":
         state = "Loading the model …"
     elif view.state != "running":
-        state = view.state.capitalize()
+        return view.state.capitalize()  # of all repeats: no number
     elif not view.new_tokens:
         state = f"Running: {view.stage or 'starting'} …"
     else:

@@ -38,7 +38,7 @@ def test_the_bars_of_a_file_meet_at_the_fast_total() -> None:
     block = published_charts.difference(found)
     bars = {line["name"]: line for line in lines(block)}
     assert bars["load, timed for one model only"]["stage"] == "load"
-    assert bars["decode: number of tokens"]["stage"] == "decode"
+    assert bars["decode: number of tokens"]["stage"] == "decode.steps"
     *_, last, total = bars.values()
     assert last["end"] == pytest.approx(total["end"]) == pytest.approx(found.fast_ms)
 

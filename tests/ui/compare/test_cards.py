@@ -50,7 +50,7 @@ def view(**changes: Any) -> RunView:
         ({"state": "running", "stage": "decode", "stopping": True}, "Cancelling …"),
         ({"state": "done", "result": result()}, "Done"),
         ({"state": "failed"}, "Failed"),
-        ({"state": "cancelled"}, "Cancelled"),
+        ({"state": "cancelled", "repeat": 5, "repeats": 5}, "Cancelled"),
     ],
 )
 def test_the_status_says_where_a_job_is(changes: dict[str, Any], words: str) -> None:
