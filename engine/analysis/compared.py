@@ -45,6 +45,12 @@ class RunRange:
     high: float
     runs: int
 
+    @property
+    def words(self) -> str:
+        """Of which run the value is, with the range; "" for one run."""
+        several = f"median run of {self.runs:,}: {ms(self.low)} to {ms(self.high)}"
+        return several if self.runs > 1 else ""
+
 
 @dataclass(frozen=True)
 class ComparedModel:
@@ -257,8 +263,9 @@ def _undecided(models: tuple[ComparedModel, ...]) -> RunVerdict | None:
     if close:
         reason = (
             f"{first.label} took {ms(first.total.middle)} and {close[0].label} "
-            f"{ms(close[0].total.middle)}, but the 95 % interval of the difference, "
-            f"{' to '.join(map(ms, _shift(first, close[0])))}, includes 0 or less. {reason}"
+            f"{ms(close[0].total.middle)}, but these runs do not decide: the 95 % interval of the "
+            f"difference, {' to '.join(map(ms, _shift(first, close[0])))}, includes 0 or less. "
+            f"{reason}"
         ).strip()
         if slower := [one.label for one in (second, *others) if one not in close]:
             reason += f" {first.label} is faster than {joined(slower)}."
@@ -281,13 +288,15 @@ def _first(models: tuple[ComparedModel, ...]) -> RunVerdict:
         not any(map(_disturbed, models)) or _took_turns(models)
     )
     less = f"{ms(second.total.middle - first.total.middle)} less than {second.label}"
+    apart = () if decided else _apart(models)
     if decided:
         did = f"is {'fastest' if others else 'faster'}"
         less += f" (95 % interval {' to '.join(map(ms, _shift(first, second)))})"
         effect = ", and they took turns: the order holds, the times are longer"
     else:
         runs = " to ".join(map(str, (counts[0], counts[-1])[: len(counts)]))
-        did = "was first " + ("in this run" if runs == "1" else f"by the medians of {runs} runs")
+        once = "in runs made apart" if apart else "in this run"
+        did = "was first " + (once if runs == "1" else f"by the medians of {runs} runs")
         effect = ", so the order may be another one without it"
     found, per_token = split(first, second), _per_token(models)
     return RunVerdict(
@@ -295,9 +304,9 @@ def _first(models: tuple[ComparedModel, ...]) -> RunVerdict:
         headline=f"{first.label} {did}: {ms(first.total.middle)}, {less}.",
         winner=first.label if decided else "",
         reason=f"{_largest(found)} {per_token if first.label not in per_token else ''}".strip(),
-        mixed=_slowed(models, effect),
+        mixed=(*_slowed(models, effect), *apart),
         split=found,
-        repeats=0 if decided else _again(models),
+        repeats=0 if decided else _again(models) or MOST_REPEATS * len(apart),
     )
 
 
@@ -314,14 +323,30 @@ def _disturbed(model: ComparedModel) -> bool:
     return any(load.busy for one in model.counted if (load := one.machine_load))
 
 
-def _took_turns(models: Sequence[ComparedModel]) -> bool:
-    """Whether each model's runs began while those of every other one went on: other work then slows
-    all of them alike."""
-    began = [
+def _began_s(models: Sequence[ComparedModel]) -> list[list[float]]:
+    """When each model's runs began, as far as it is known."""
+    return [
         [load.began_s for result in model.counted if (load := result.machine_load)]
         for model in models
     ]
+
+
+def _took_turns(models: Sequence[ComparedModel]) -> bool:
+    """Whether each model's runs began while those of every other one went on: other work then slows
+    all of them alike."""
+    began = _began_s(models)
     return all(began) and max(map(min, began)) < min(map(max, began))
+
+
+def _apart(models: Sequence[ComparedModel]) -> tuple[str, ...]:
+    """A sentence if one model ran again alone: single runs then began in another order than that of
+    the columns, several took no turns."""
+    began = _began_s(models)
+    firsts = [each[0] for each in began if each]
+    several = all(len(each) > 1 for each in began)
+    if not all(began) or (_took_turns(models) if several else firsts == sorted(firsts)):
+        return ()
+    return ("These runs were made apart from each other: repeat all, so that they take turns.",)
 
 
 def _shift(first: ComparedModel, second: ComparedModel) -> tuple[float, float]:

@@ -51,14 +51,14 @@ class ReplayLane:
     notes: tuple[str, ...] = ()
 
 
-def lane(label: str, row: ResultRow) -> ReplayLane | None:
-    """The run of a row; None without times of its own: a failure, or a sample of a batch."""
+def lane(label: str, row: ResultRow, note: str = "") -> ReplayLane | None:
+    """The run of a row, with a note; None without times of its own: of a failure or a batch."""
     times = row.token_ms or ()
     if row.error or row.total_ms is None or not times:
         return None
     names = PARTS if row.prefill and row.steps else STAGES
     stages = tuple((name, span) for name in names if (span := row.spans[name]) is not None)
-    notes = (COLD,) if row.cold else ()
+    notes = tuple(filter(None, (note, COLD if row.cold else "")))
     text, ends = printable(row.text or ""), row.text_ends or ()
     if len(ends) == len(times):
         bounds = accumulate((0, *ends[:-1], len(text)), max)

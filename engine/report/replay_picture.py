@@ -49,12 +49,13 @@ class _Line:
     y: float
 
 
-def picture(lanes: Sequence[ReplayLane], heads: Sequence[str]) -> bytes:
-    """A PNG of the ended runs below the sentences `heads`; BadInput if it cannot be drawn."""
-    return next(_drawn([_svg(lanes, heads, max(lane.total_ms for lane in lanes), "")]))
+def picture(lanes: Sequence[ReplayLane], asked: str, said: Sequence[str]) -> bytes:
+    """A PNG of the ended runs below what was `asked` and what is `said` of them; BadInput if it
+    cannot be drawn."""
+    return next(_drawn([_svg(lanes, asked, said, max(lane.total_ms for lane in lanes), "")]))
 
 
-def animation(lanes: Sequence[ReplayLane], heads: Sequence[str]) -> bytes:
+def animation(lanes: Sequence[ReplayLane], asked: str, said: Sequence[str]) -> bytes:
     """An animated WebP that plays once: at full speed, or slower where that is over too soon to be
     seen.  The last frame is that of picture().  BadInput if it cannot be drawn."""
     longest = max(lane.total_ms for lane in lanes)
@@ -62,8 +63,8 @@ def animation(lanes: Sequence[ReplayLane], heads: Sequence[str]) -> bytes:
     name, slow = min(speeds, key=lambda one: one[1], default=list(SPEEDS.items())[-1])
     step = max(FRAME_MS, ceil(longest * slow / MOST_FRAMES))
     times = [number * step / slow for number in range(ceil(longest * slow / step))]
-    svgs = [_svg(lanes, heads, at, f"{ms(at)} at {name}") for at in times]
-    svgs.append(_svg(lanes, heads, longest, f"{ms(longest)} at {name}"))
+    svgs = [_svg(lanes, asked, said, at, f"{ms(at)} at {name}") for at in times]
+    svgs.append(_svg(lanes, asked, said, longest, f"{ms(longest)} at {name}"))
     first, *others = (Image.open(BytesIO(png)).convert("RGB") for png in _drawn(svgs))
     out = BytesIO()
     durations = [step] * len(others) + [LAST_MS]
@@ -82,15 +83,19 @@ def _drawn(svgs: Sequence[str]) -> Iterator[bytes]:
     yield from map(base64.b64decode, done.stdout.split())
 
 
-def _svg(lanes: Sequence[ReplayLane], heads: Sequence[str], at: float, clock: str) -> str:
+def _svg(
+    lanes: Sequence[ReplayLane], asked: str, said: Sequence[str], at: float, clock: str
+) -> str:
     """What is known `at` ms after the start."""
     longest = max(lane.total_ms for lane in lanes)
     y, body = float(MARGIN), list[str]()
-    for number, head in enumerate(heads):
-        style = "small" if number else "head"
-        for line in _wrap(head, style, y, MARGIN):
+    told = [(asked, "small"), *zip(said, ("head", *["small"] * len(said)), strict=False)]
+    for number, (words, style) in enumerate(told):
+        for line in _wrap(words, style, y, MARGIN):
             y = line.y
-            body.append(_text(line.text, MARGIN, y, style, "bold" if not number else "normal"))
+            if number == 0 or at >= longest:  # who was first is not told before the end
+                weight = "bold" if style == "head" else "normal"
+                body.append(_text(line.text, MARGIN, y, style, weight))
         y += 4
     if clock:
         body.append(_text(clock, WIDTH - MARGIN, MARGIN - 6, "small", anchor="end"))
@@ -114,8 +119,8 @@ def _svg(lanes: Sequence[ReplayLane], heads: Sequence[str], at: float, clock: st
             y = line.y
             body.append(_text(line.text[: max(0, known - line.start)], inner, y, "text"))
         # A time that was not measured here never looks as if it were.
-        told = [(WORDS.get(name, name), span) for name, span in lane.stages]
-        notes = [stage_words(name, span) for name, span in told if span.source != "measured"]
+        others = [stage for stage in lane.stages if stage[1].source != "measured"]
+        notes = [stage_words(WORDS.get(name, name), span) for name, span in others]
         for note in (*notes, *lane.notes):
             for line in _wrap(note, "small", y, inner):
                 y = line.y

@@ -216,8 +216,8 @@ def test_repeats_that_a_test_does_not_tell_apart_show_no_difference() -> None:
     assert found.headline == "No difference shown between Fast and Slow."
     assert (found.winner, found.repeats) == ("", 10)
     assert found.reason == (
-        "Fast took 208 ms and Slow 315 ms, but the 95 % interval of the difference, -30.0 ms to "
-        "120 ms, includes 0 or less."
+        "Fast took 208 ms and Slow 315 ms, but these runs do not decide: the 95 % interval of the "
+        "difference, -30.0 ms to 120 ms, includes 0 or less."
     )
     third = repeated("Third", *(ms + 300 for ms in SLOW))
     among = verdict([repeated("Slow", *SLOW), third, wide], {})
@@ -249,9 +249,21 @@ def test_other_work_is_a_note_if_the_models_took_turns() -> None:
         "Fast was first by the medians of 5 runs: "
     )
     assert "so the order may be another one without it." in apart.mixed[0]
+    assert apart.mixed[1].startswith("These runs were made apart") and apart.repeats == 10
     single = judged(run(prefill=500.0, machine_load=QUIET), run(machine_load=LOADED))
     assert single.headline == "Two was first in this run: 205 ms, 470 ms less than One."
     assert single.mixed[0].startswith("Other work on this machine slowed Two, so ")
+
+
+def test_a_model_that_ran_again_alone_was_made_apart() -> None:
+    early, late = (dataclasses.replace(QUIET, began_s=at) for at in (1.0, 9.0))
+    again = judged(run(machine_load=late), run(prefill=500.0, machine_load=early))
+    assert again.headline.startswith("One was first in runs made apart: ")
+    assert again.mixed == (
+        "These runs were made apart from each other: repeat all, so that they take turns.",
+    )
+    in_turn = judged(run(machine_load=early), run(prefill=500.0, machine_load=late))  # control
+    assert in_turn.headline.startswith("One was first in this run: ") and not in_turn.mixed
 
 
 def test_a_cold_run_among_warm_ones_of_a_model_is_named_and_not_counted() -> None:

@@ -66,6 +66,8 @@ def test_a_row_without_the_text_of_its_tokens_shows_it_with_the_last_one() -> No
         assert found.pieces == ((120.0, "Because."),) and found.notes == (replay.NO_TEXT_TIMES,)
     for ends in ((9, 99, 3), (5, 2, 8)):  # of a damaged row
         assert "".join(text for _, text in lane(text_ends=ends).pieces) == "Because."
+    noted = replay.lane("One", row(), "median run of 5")
+    assert noted is not None and noted.notes == ("median run of 5",)
     cold = replay.lane("One", ResultRow.from_result(result(cold=True)))
     assert cold is not None and replay.COLD in cold.notes
 

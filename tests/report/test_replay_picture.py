@@ -21,11 +21,11 @@ from tests.report.test_replay import lane
 from tests.ui.answers import CACHED, result
 
 pytestmark = pytest.mark.loads
-HEADS = ["One was first", "12 ms less"]
+ASKED, SAID = "Scene 1: What happens?", ["One was first", "12 ms less"]
 
 
 def drawn(lanes: list[ReplayLane], at: float) -> ElementTree.Element:
-    return ElementTree.fromstring(_svg(lanes, HEADS, at, ""))
+    return ElementTree.fromstring(_svg(lanes, ASKED, SAID, at, ""))
 
 
 def words(lanes: list[ReplayLane], at: float) -> list[str]:
@@ -41,10 +41,11 @@ def widths(lanes: list[ReplayLane], at: float) -> list[float]:
 
 def test_at_its_end_a_run_has_its_total_and_its_whole_answer() -> None:
     said = words([lane(), replace(lane(), label="Two", total_ms=350.0)], 350.0)
-    assert said[:2] == HEADS and said.count("Because.") == 2
+    assert said[:3] == [ASKED, *SAID] and said.count("Because.") == 2
     assert "175 ms, 3 tokens" in said and "350 ms, 3 tokens" in said
     before = words([lane(), replace(lane(), label="Two", total_ms=350.0)], 349.0)  # the control
     assert "175 ms, 3 tokens" in before and "350 ms, 3 tokens" not in before
+    assert before[0] == ASKED and SAID[0] not in before
 
 
 def test_stages_and_words_are_those_of_the_moment() -> None:
@@ -83,7 +84,7 @@ def test_a_text_without_end_is_cut_and_says_so() -> None:
 
 def test_the_animation_ends_with_the_picture_and_lasts_as_long_as_the_runs() -> None:
     lanes = [replace(lane(), total_ms=4000.0)]
-    moving: Any = Image.open(BytesIO(replay_picture.animation(lanes, HEADS)))
+    moving: Any = Image.open(BytesIO(replay_picture.animation(lanes, ASKED, SAID)))
     assert moving.format == "WEBP" and 3 < moving.n_frames <= MOST_FRAMES + 1
     times = []
     for number in range(moving.n_frames):
@@ -91,23 +92,23 @@ def test_the_animation_ends_with_the_picture_and_lasts_as_long_as_the_runs() -> 
         moving.load()
         times.append(moving.info["timestamp"] + moving.info["duration"])
     assert times[-1] == 4000 + LAST_MS
-    still = Image.open(BytesIO(replay_picture.picture(lanes, HEADS)))
+    still = Image.open(BytesIO(replay_picture.picture(lanes, ASKED, SAID)))
     assert still.format == "PNG" and still.width == moving.width == WIDTH
 
 
 def test_a_short_run_is_slowed_down_and_says_by_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
     clocks = []
 
-    def svg(lanes: list[ReplayLane], heads: list[str], at: float, clock: str) -> str:
-        clocks.append(clock)
-        return _svg(lanes, heads, at, clock)
+    def svg(*given: Any) -> str:
+        clocks.append(given[-1])
+        return _svg(*given)
 
     monkeypatch.setattr(replay_picture, "_svg", svg)
-    replay_picture.animation([lane()], HEADS)
+    replay_picture.animation([lane()], ASKED, SAID)
     assert clocks[-1] == "175 ms at 0.1x" and "0.1x" in replay.SPEEDS
 
 
 def test_a_picture_that_cannot_be_drawn_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_picture, "_DRAW", "raise ValueError('no letters')")
     with pytest.raises(BadInput, match=r"^The picture cannot be drawn \(ValueError: no letters\)"):
-        replay_picture.picture([lane()], HEADS)
+        replay_picture.picture([lane()], ASKED, SAID)

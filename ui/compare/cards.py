@@ -121,7 +121,7 @@ def figures(model: ComparedModel) -> str:
     """The total and the number of tokens, and what has to be known to read them, in HTML."""
     total, (low, high), label = model.total, model.tokens, html.escape(model.label)
     tokens = count(high, "token") if low == high else f"{low:,} to {high:,} tokens"
-    notes = [f"median run of {total.runs}: {ms(total.low)} to {ms(total.high)}"] * (total.runs > 1)
+    notes = [total.words] if total.words else []
     if model.middle.cached:
         notes.append(f"{ms(model.middle.uncached_total_ms)} without cache")
     return (

@@ -15,15 +15,12 @@ from engine.types import RunOptions, Sample
 from ui.charts import run_bars
 from ui.compare import agreement_view, card_board, draft_panel, explain_panel, recording_view
 from ui.widgets import followed_runs, notices
-from ui.widgets.text import ms
+from ui.widgets.text import ms, name_of
 
 KEY, WHY = explain_panel.TAB
 TIMES, AGREEMENT, SEEN, DRAFT = "Times and replay", "Agreement", "What each model saw", "Draft"
 TABS = (TIMES, AGREEMENT, SEEN, WHY, DRAFT)
-REPLAY_HELP = (
-    "Plays each model's run, of several the median one, at its recorded times: stages, tokens and "
-    "totals appear when they did, at full speed or slower."
-)
+REPLAY_HELP = "At the recorded times: stages, tokens and totals appear when they did, or slower."
 PICTURE_HELP = "Verdict, answers and bars as a PNG; a file where the browser allows no copy."
 
 
@@ -81,7 +78,7 @@ def _times(compared: Sequence[ComparedModel], entries: Sequence[ModelEntry]) -> 
         steps = charts.split_steps(found.split)
         alt = charts.waterfall_words(steps)
         st.altair_chart(charts.waterfall(steps), alt=alt, width="stretch")
-    _replay(compared, card_board.sentences(found, compared))
+    _replay(compared, (*card_board.sentences(found, compared), *found.mixed))
     with st.container(key="compare_times"):
         st.table(run_bars.table(compared), alt="Stage times and their sources.")
         meanings = "; ".join(f"{name}: {words}" for name, words in STAGE_MEANING.items())
@@ -96,8 +93,10 @@ def _replay(compared: Sequence[ComparedModel], said: Sequence[str]) -> None:
     the comparison as files."""
     from engine.report import replay, replay_picture  # import much, which the first page lacks
 
-    rows = [(one.label, ResultRow.from_result(one.middle)) for one in compared]
+    rows = [(one.label, ResultRow.from_result(one.middle), one.total.words) for one in compared]
     found = [lane for each in rows if (lane := replay.lane(*each)) is not None]
+    request = compared[0].last.request
+    asked = f"{name_of(request.sample)}: {request.prompt}"
     if not found:
         return
     repeated = any(len(one.counted) > 1 for one in compared)
@@ -106,7 +105,7 @@ def _replay(compared: Sequence[ComparedModel], said: Sequence[str]) -> None:
         play = st.toggle(title, key="compare_replay", bind="query-params", help=REPLAY_HELP)
         st.download_button(
             "Save the replay (WebP)",
-            lambda: replay_picture.animation(found, said),
+            lambda: replay_picture.animation(found, asked, said),
             "replay.webp",
             "image/webp",
             key="compare_webp",
@@ -114,7 +113,7 @@ def _replay(compared: Sequence[ComparedModel], said: Sequence[str]) -> None:
         )
         if st.button("Copy a picture", key="compare_picture", help=PICTURE_HELP):
             try:
-                notices.copied(replay_picture.picture(found, said), "comparison.png")
+                notices.copied(replay_picture.picture(found, asked, said), "comparison.png")
             except StageScopeError as error:
                 notices.problem(str(error), "picture")
     if play:
