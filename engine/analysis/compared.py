@@ -32,7 +32,7 @@ PREFILL, STEPS, REST = "decode.prefill", "decode.steps", "decode.rest"
 _WHOLE: tuple[str, ...] = tuple(stage for stage in STAGES if stage != DECODE)
 RUN_PARTS: tuple[str, ...] = (*_WHOLE, PREFILL, STEPS, REST, UNACCOUNTED)
 StageTimes = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
-REPEATS, MOST_REPEATS = 5, 10  # of each model; 5 decide even if one of them was disturbed
+REPEATS = 10  # of each model: beside a browser that draws, 5 often decide nothing
 FROM_CACHE, REST_OF_RUN = "vision from cache", "the rest"  # parts of the difference
 
 
@@ -248,7 +248,7 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
 def _again(models: Sequence[ComparedModel]) -> int:
     """How many runs of each can decide what these do not; 0 if they are as many as are offered."""
     runs = min(len(model.counted) for model in models)
-    return REPEATS if runs < FEWEST_REPEATS else MOST_REPEATS if runs < MOST_REPEATS else 0
+    return REPEATS if runs < REPEATS else 0
 
 
 def _undecided(models: tuple[ComparedModel, ...]) -> RunVerdict | None:
@@ -306,7 +306,7 @@ def _first(models: tuple[ComparedModel, ...]) -> RunVerdict:
         reason=f"{_largest(found)} {per_token if first.label not in per_token else ''}".strip(),
         mixed=(*_slowed(models, effect), *apart),
         split=found,
-        repeats=0 if decided else _again(models) or MOST_REPEATS * len(apart),
+        repeats=0 if decided else _again(models) or REPEATS * len(apart),
     )
 
 

@@ -67,7 +67,7 @@ def judged(*results: RunResult) -> RunVerdict:
 def test_who_was_first_in_one_run_is_no_conclusion() -> None:
     found = judged(run(prefill=140.0), run())
     assert found.headline == "Two was first in this run: 205 ms, 110 ms less than One."
-    assert found.winner == "" and found.repeats == 5 and not found.mixed
+    assert found.winner == "" and found.repeats == 10 and not found.mixed
     assert [one.label for one in found.models] == ["One", "Two"]  # the order of the columns
     assert found.reason == "Less time for prefill (30.0 ms against 140 ms) saved 110 ms."
     assert found.notes == ("One run of each model: other runs take other times.",)
@@ -163,7 +163,7 @@ def test_no_winner_where_a_condition_differs(name: str) -> None:
     changed, words = CASES[name]
     found = judged(run(prefill=500.0), changed)
     assert found.reason == "" and found.split is None
-    assert found.repeats == (5 if name in ("cache", "warm-up") else 0)  # these pass
+    assert found.repeats == (10 if name in ("cache", "warm-up") else 0)  # these pass
     assert found.headline == f"No winner: the runs differ in {name}."
     assert words in found.mixed[0]
     assert judged(run(prefill=500.0), run()).split  # control
@@ -229,7 +229,7 @@ def test_three_repeats_are_too_few_to_decide_and_four_are_not() -> None:
     found = verdict([repeated("Slow", *SLOW[:3]), repeated("Fast", *FAST[:3])], {})
     assert (
         found.headline.startswith("Fast was first by the medians of 3 runs: ")
-        and found.repeats == 5
+        and found.repeats == 10
     )
     found = verdict([repeated("Slow", *SLOW[:4]), repeated("Fast", *FAST[:4])], {})
     assert found.winner == "Fast"
@@ -280,7 +280,7 @@ def test_cancelled_and_failed_runs_are_named_and_not_counted() -> None:
     found = verdict([model("One", whole, cut), model("Two", cut)], {"Three": "failed"})
     assert found.headline == "One took 205 ms for 11 tokens." and found.winner == ""
     assert [one.label for one in found.models] == ["One"]
-    assert found.mixed == ("Not counted: Three failed; Two cancelled.",) and found.repeats == 5
+    assert found.mixed == ("Not counted: Three failed; Two cancelled.",) and found.repeats == 10
     assert found.notes == ("Not counted: 1 run of One (cancelled before the end).",)
     assert verdict([], {"One": "failed"}).headline == "No model has finished."
 
