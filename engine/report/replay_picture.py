@@ -26,7 +26,7 @@ from engine.report.answer_part import stage_words
 from engine.report.replay import COLOURS, SPEEDS, WORDS, ReplayLane
 
 WIDTH, MARGIN, INDENT = 960, 24, 16  # pixels
-FRAME_MS, MOST_FRAMES = 50, 240
+FRAME_MS, MOST_FRAMES = 100, 80  # a frame takes about 70 ms to draw
 SHORTEST_MS, LAST_MS = 3000, 3000  # of an animation; its last frame stays
 MOST_LINES = 40  # of one answer
 _SIZES = {"head": 24, "label": 18, "text": 17, "small": 13}  # of letters, in pixels
@@ -42,7 +42,7 @@ for line in sys.stdin:
 
 @dataclass(frozen=True)
 class _Line:
-    """A line of text: its place in the answer, which words appear when, and its pixel row."""
+    """A line of a text, the place of its first letter in the text, and its baseline in pixels."""
 
     text: str
     start: int
