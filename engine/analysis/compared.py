@@ -242,7 +242,15 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
         again = REPEATS if differences.keys() <= {"cache", "warm-up"} else 0  # they pass
         return RunVerdict(models, headline, mixed=mixed, notes=notes, repeats=again)
     found = _undecided(models) or _first(models)
-    return replace(found, mixed=(*found.mixed, *missing), notes=notes)
+    return replace(found, mixed=(*_cached(models), *found.mixed, *missing), notes=notes)
+
+
+def _cached(models: Sequence[ComparedModel]) -> tuple[str, ...]:
+    """That the totals lack what came from the cache, and the totals with it; () if nothing did."""
+    if not any(model.middle.cached for model in models):
+        return ()
+    totals = [f"{ms(model.middle.uncached_total_ms)} for {model.label}" for model in models]
+    return (f"Vision was read from the cache; with its computing time: {joined(totals)}.",)
 
 
 def _again(models: Sequence[ComparedModel]) -> int:

@@ -255,6 +255,16 @@ def test_other_work_is_a_note_if_the_models_took_turns() -> None:
     assert single.mixed[0].startswith("Other work on this machine slowed Two, so ")
 
 
+def test_totals_that_lack_what_the_cache_gave_say_so_beside_those_with_it() -> None:
+    found = judged(run(vision=CACHED), run(vision=CACHED, prefill=90.0))
+    assert found.headline.startswith("One was first in this run: 167 ms, 60.0 ms less than Two")
+    assert found.mixed == (
+        "Vision was read from the cache; with its computing time: 205 ms for One and 265 ms for "
+        "Two.",
+    )
+    assert judged(run(), run(prefill=90.0)).mixed == ()  # the control
+
+
 def test_a_model_that_ran_again_alone_was_made_apart() -> None:
     early, late = (dataclasses.replace(QUIET, began_s=at) for at in (1.0, 9.0))
     again = judged(run(machine_load=late), run(prefill=500.0, machine_load=early))

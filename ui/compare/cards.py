@@ -146,7 +146,7 @@ def _ended(slot: CardSlot, view: RunView) -> None:
                 # st.code removes one newline at each end.
                 st.code(f"\n{view.text}\n", language=None, width="content")
         st.button(
-            "Run again",
+            "Run again" if view.repeats == 1 else f"Run {view.repeats} times again",
             key=f"compare_again_{view.model}",
             help="Asks this model the same question with the same settings; other cards stay.",
             on_click=followed_runs.again,
