@@ -18,7 +18,7 @@ test: lint types
 	$(PYTEST) -n 3 -m "not slow and not compiles"
 
 test-slow: .venv/dev.stamp
-	$(PYTEST) -n 3 -m "slow or compiles"
+	$(PYTEST) -n 2 -m "slow or compiles"
 
 unit: .venv/dev.stamp
 	$(PYTEST) -n 2 --ignore tests/browser --ignore tests/pages --ignore tests/benchmarks \
