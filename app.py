@@ -14,6 +14,7 @@ net_util._external_ip = "127.0.0.1"
 st.set_page_config("StageScope", theme.ICON, layout="wide", initial_sidebar_state="auto")
 st.logo(theme.LOGO, size="large")
 theme.apply()
+st.session_state[preparation.APP] = True
 page = st.navigation(
     [
         st.Page("pages/compare.py", title="Compare", default=True),

@@ -17,22 +17,24 @@ from typing import TypeVar
 
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from engine import settings
 from engine.errors import StageScopeError
 from engine.jobs import queue
 
 T = TypeVar("T")
+APP = "through_app"  # in the session, once app.py has run
 HEAD_START_S = 0.8  # the browser draws the first page before imports use the CPU
 
 
 def through_app() -> None:
-    """Reruns through app.py, which sets style and navigation, if it has not run yet.
-
-    Until app.py has called st.navigation, Streamlit treats the folder "pages" as an old-style app
-    and runs a linked page without app.py.
-    """
-    if PagesManager.uses_pages_directory:
+    """Reruns through app.py if it has not run in this session: until it has called st.navigation,
+    Streamlit takes "pages" for an old-style app and runs a linked page without it, in each of the
+    sessions that begin meanwhile."""
+    context = get_script_run_ctx()
+    begun = context is None or Path(context.pages_manager.main_script_path).name != "app.py"
+    if not begun and APP not in st.session_state:
         PagesManager.uses_pages_directory = False  # st.navigation does the same
         st.rerun()
 
