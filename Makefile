@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Bytecode is kept, even where the environment forbids it: without it every worker, server and
-# command of the tests compiles all modules again, 9 s each for the tests alone.
+# command of the tests compiles all modules again: 4 s of each worker for the tests alone.
 export PYTHONDONTWRITEBYTECODE :=
 # Workers take work from each other; torch has one thread in each, or they fight for cores.  Three
 # on two cores, because browser tests wait for a fifth of their time.

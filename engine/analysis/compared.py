@@ -331,28 +331,27 @@ def _disturbed(model: ComparedModel) -> bool:
     return any(load.busy for one in model.counted if (load := one.machine_load))
 
 
-def _began_s(models: Sequence[ComparedModel]) -> list[list[float]]:
-    """When each model's runs began, as far as it is known."""
-    return [
-        [load.began_s for result in model.counted if (load := result.machine_load)]
-        for model in models
-    ]
-
-
 def _took_turns(models: Sequence[ComparedModel]) -> bool:
     """Whether each model's runs began while those of every other one went on: other work then slows
     all of them alike."""
-    began = _began_s(models)
-    return all(began) and max(map(min, began)) < min(map(max, began))
+    began = [[load.began_s for run in one.counted if (load := run.machine_load)] for one in models]
+    return all(began) and _turns(began)
+
+
+def _turns(began: Sequence[Sequence[float]]) -> bool:
+    return max(map(min, began)) < min(map(max, began))
 
 
 def _apart(models: Sequence[ComparedModel]) -> tuple[str, ...]:
     """A sentence if one model ran again alone: single runs then began in another order than that of
     the columns, several took no turns."""
-    began = _began_s(models)
-    firsts = [each[0] for each in began if each]
-    several = all(len(each) > 1 for each in began)
-    if not all(began) or (_took_turns(models) if several else firsts == sorted(firsts)):
+    # Of all runs, also of those that do not count: a cold one took its turn.
+    began = [[load.began_s for run in one.results if (load := run.machine_load)] for one in models]
+    if {len(each) for each in began} == {1}:
+        apart = began != sorted(began)
+    else:  # of one run beside several nothing is known
+        apart = all(len(each) > 1 for each in began) and not _turns(began)
+    if not apart:
         return ()
     return ("These runs were made apart from each other: repeat all, so that they take turns.",)
 

@@ -274,6 +274,11 @@ def test_a_model_that_ran_again_alone_was_made_apart() -> None:
     )
     in_turn = judged(run(machine_load=early), run(prefill=500.0, machine_load=late))  # control
     assert in_turn.headline.startswith("One was first in this run: ") and not in_turn.mixed
+    cold = run(cold=True, machine_load=early)  # does not count, but it took its turn
+    loads = [dataclasses.replace(QUIET, began_s=at) for at in (2.0, 3.0, 4.0)]
+    ours = model("One", cold, run(machine_load=loads[1]))
+    theirs = model("Two", *(run(prefill=500.0, machine_load=loads[at]) for at in (0, 2)))
+    assert not any("apart" in line for line in verdict([ours, theirs], {}).mixed)
 
 
 def test_a_cold_run_among_warm_ones_of_a_model_is_named_and_not_counted() -> None:

@@ -32,9 +32,9 @@ def through_app() -> None:
     """Reruns through app.py if it has not run in this session: until it has called st.navigation,
     Streamlit takes "pages" for an old-style app and runs a linked page without it, in each of the
     sessions that begin meanwhile."""
-    context = get_script_run_ctx()
-    begun = context is None or Path(context.pages_manager.main_script_path).name != "app.py"
-    if not begun and APP not in st.session_state:
+    run = get_script_run_ctx()
+    main = Path(run.pages_manager.main_script_path).name if run else ""
+    if main == "app.py" and APP not in st.session_state:
         PagesManager.uses_pages_directory = False  # st.navigation does the same
         st.rerun()
 
