@@ -15,7 +15,7 @@ from engine.errors import StageScopeError
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunOptions, RunRequest, Sample
-from ui.compare import card_board, compare_tabs, history, shown_inputs
+from ui.compare import blind_vote, card_board, compare_tabs, history, shown_inputs
 from ui.widgets import dataset_picker, followed_runs, links, model_picker, notices, preparation
 from ui.widgets.followed_runs import MAX_MODELS
 from ui.widgets.model_picker import DEFAULT_MODELS, pick_loadable_models
@@ -61,6 +61,7 @@ def choose(entries: Sequence[ModelEntry]) -> tuple[CompareChoice, str, bool]:
         models = pick_loadable_models(entries, "compare", DEFAULT_MODELS, MAX_MODELS, missing)
         with st.expander("Settings", key="compare_settings"):
             repeats = pick_repeats()
+            blind_vote.toggle()
             options, problem = pick_run_options()
     with st.container(horizontal=True, vertical_alignment="bottom", key="compare_ask"):
         question, cut = ask()
@@ -152,6 +153,7 @@ def start(choice: CompareChoice) -> str:
     links.forget()
     try:
         followed_runs.start(choice.requests(), choice.repeats)
+        blind_vote.begin()
     except StageScopeError as error:
         return str(error)
     return ""
@@ -179,7 +181,8 @@ def main() -> None:
         card_board.show(entries, choice.sample, models, spoken, below)
     if live and not followed_runs.live():  # ended before the board could follow: draw the buttons
         st.rerun()
-    history.section(entries)
+    if not blind_vote.hiding():
+        history.section(entries)
 
 
 preparation.through_app()

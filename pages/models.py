@@ -24,7 +24,7 @@ from ui.compare import cards, trust_badges
 from ui.models import cache_view, memory_bars, model_actions
 from ui.models.memory_bars import facts
 from ui.verify import kept_certificates
-from ui.widgets import followed_runs, notices, preparation
+from ui.widgets import answers, followed_runs, notices, preparation
 from ui.widgets.model_picker import entries_or_stop, installed
 
 COLUMNS = 3
@@ -38,7 +38,7 @@ _COMMAND = re.compile(r"`([^`]+)`")  # how the engine's messages quote a command
 def show(entry: ModelEntry) -> None:
     """One entry: its state, its actions and its details."""
     reason = registry.unavailable(entry)
-    with cards.frame(entry):
+    with answers.frame(entry.colour, entry.name):
         cards.heading(entry)
         proof = certificates.covering(entry) if reason is None else None
         badges(entry, reason, proof)
@@ -86,7 +86,7 @@ def badges(entry: ModelEntry, reason: str | None, proof: Standing | None) -> Non
 def show_absent(entry: ModelEntry) -> None:
     """One entry whose files are not here: the command that fetches them, or what else to do."""
     reason = registry.unavailable(entry) or ""
-    with cards.frame(entry):
+    with answers.frame(entry.colour, entry.name):
         cards.heading(entry)
         st.badge("not installed", color="orange")
         commands = _COMMAND.findall(reason)

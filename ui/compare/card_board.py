@@ -21,10 +21,10 @@ from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
 from ui.charts import run_bars
 from ui.charts.run_bars import RunBar
-from ui.compare import agreement_view, cards, shown_inputs
+from ui.compare import agreement_view, blind_vote, cards, shown_inputs
 from ui.widgets import followed_runs, notices
 from ui.widgets.followed_runs import MAX_MODELS
-from ui.widgets.text import count, ms, name_of
+from ui.widgets.text import ms, name_of
 
 _POLITE = """<span></span><script>
 for (const region of document.querySelectorAll('[class*="st-key-spoken"]')) {
@@ -118,10 +118,14 @@ def show(
         missing = "a sample, or drop your own files," if sample is None else "one to six models"
         notices.hint(f"Choose {missing} in the sidebar, then press Run.")
         return below(False)
+    if views and blind_vote.hiding():
+        return blind_vote.show(views)
     live = any(not view.ended for view in views)
     with st.container(key="compare_verdict", horizontal=True, vertical_alignment="top"):
         head = st.html("<div></div>")
         decide = cards.place(live)
+    if vote := blind_vote.words({name: entry.label for name, entry in by_name.items()}):
+        notices.small(vote, "vote")
     slots = cards.row(chosen, live, lambda entry: shown_inputs.own(requests, entry.name))
     with st.container(key="compare_stages"):
         bars = st.html("<div></div>")
@@ -179,9 +183,7 @@ def _follow(
         if all(view.ended for view in now):
             words = markup(found_verdict(now, entries), compared)
         else:
-            ended = [one.ended for runs in followed_runs.model_runs() for one in runs.views]
-            running = f"Running: {sum(ended):,} of {count(len(ended), 'run')} done."
-            words = markup(RunVerdict((), running))
+            words = markup(RunVerdict((), followed_runs.progress()))
         put(head, words)
         put(bars, run_bars.html([_row(view, by_name[view.model], compared) for view in now]))
 

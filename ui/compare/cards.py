@@ -15,14 +15,11 @@ from streamlit.delta_generator import DeltaGenerator
 from engine.analysis.compared import ComparedModel
 from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
-from engine.palette import TONES
-from engine.prompts import OFF_SCRIPT
-from engine.report.answer_part import STOPS
 from engine.storage.result_rows import ResultRow
 from engine.types import RunResult
 from engine.verify import certificates
 from ui.compare import explain_panel, shown_inputs, trust_badges
-from ui.widgets import followed_runs, notices
+from ui.widgets import answers, followed_runs, notices
 from ui.widgets.text import count, escape, ms, queued, rate
 
 # The containers of a card that are filled later: "stream" has the growing answer and keeps its end
@@ -50,7 +47,7 @@ def row(
     found = []
     for entry, column in zip(entries, columns, strict=False):
         slot: CardSlot = {}
-        with column, frame(entry):
+        with column, answers.frame(entry.colour, entry.name):
             for part in PARTS:  # which style.css aligns between the cards
                 with st.container(key=f"{part}_{entry.name}", horizontal=part == "trust"):
                     if part == "head":
@@ -71,12 +68,6 @@ def place(live: bool) -> DeltaGenerator:
     container keeps them until the same is drawn there.
     """
     return st.empty() if live else st.container()
-
-
-def frame(entry: ModelEntry) -> DeltaGenerator:
-    """A bordered box with the column's colour at its upper edge."""
-    tone = entry.colour if entry.colour in TONES else "other"
-    return st.container(border=True, key=f"card_{tone}_{entry.name}")
 
 
 def heading(entry: ModelEntry) -> None:
@@ -168,11 +159,8 @@ def _trust(slot: CardSlot, model: ComparedModel) -> None:
     slot["trust"].badge(words, color=colour, help=help_text)
     result = model.last  # whose answer it shows
     with slot["notes"].container():
-        if result.off_script:
-            notices.notice(OFF_SCRIPT, f"off_script_{result.model.name}")
-        found = (STOPS[result.generation.stop], window_note(result), *result.notes)
-        for number, note in enumerate(filter(None, found)):
-            notices.small(note, f"note_{result.model.name}_{number}")
+        more = (window_note(result), *result.notes)
+        answers.remarks(result.generation.stop, result.off_script, result.model.name, more)
 
 
 def window_note(result: RunResult) -> str:

@@ -19,7 +19,10 @@ from engine.attribution.explained import Explanation
 from engine.errors import BadInput, DatasetError, StageScopeError
 from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
+from engine.storage import annotations as feedback
+from engine.storage.schemas import VotedAnswer
 from engine.types import OFFERED, RunResult, Sample
+from ui.compare import blind_vote
 from ui.widgets import dataset_picker, followed_runs, notices, uploads
 from ui.widgets.followed_runs import RUNS, ModelRuns, grouped
 from ui.widgets.run_settings import link_of
@@ -151,12 +154,12 @@ def _saving(shown: Sequence[ModelRuns]) -> None:
 
 def _save(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> None:
     try:
-        st.session_state[SAVED][ids] = _saved(shown)
+        st.session_state[SAVED][ids] = _saved(ids, shown)
     except StageScopeError as error:
         st.session_state[TROUBLE] = str(error)
 
 
-def _saved(shown: Sequence[ModelRuns]) -> Path:
+def _saved(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> Path:
     """The folder of the new run; BadInput or StoreError if it cannot be saved."""
     from engine.benchmark import saved_comparison  # slow to import
 
@@ -173,9 +176,19 @@ def _saved(shown: Sequence[ModelRuns]) -> Path:
         raise BadInput("There is no answer to save: wait until a model has answered.")
     sample = answers[0].request.sample
     if uploads.owner(sample):
-        runs = uploads.runs_of_visit().root
-        return saved_comparison.save(answers, uploads.visit().root, runs)
-    return saved_comparison.save(answers, _root_of(sample), settings.load().runs_dir)
+        root, base = uploads.visit().root, uploads.runs_of_visit().root
+    else:
+        root, base = _root_of(sample), settings.load().runs_dir
+    folder = saved_comparison.save(answers, root, base)
+    answered = []  # the answers on the cards, which were voted on
+    for runs in shown:
+        saved = [view.id for view in runs.views if _outcome(view)]
+        if runs.shown.state == "done":
+            repeat = saved.index(runs.shown.id)
+            answered.append(VotedAnswer(folder.name, runs.shown.model, repeat))
+    for vote in blind_vote.votes(ids, sample.id, answered):
+        feedback.put_vote(folder, vote)
+    return folder
 
 
 def _explanations(views: Sequence[RunView]) -> Iterator[tuple[int, Explanation]]:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from engine.analysis.compared import RunRange
 from engine.report import answer_part
-from engine.report.answer_part import FORMULAS, STOPS
+from engine.report.answer_part import FORMULAS
 from engine.storage.result_rows import ResultRow
 from ui.compare import trust_badges
 from ui.compare.trust_badges import BATCH_HELP
@@ -36,11 +36,8 @@ def draw(label: str, row: ResultRow) -> None:
         for name, (text, formula) in shown.items():
             st.metric(name, text, help=formula, width="content")
     stages = answer_part.stages(row.batch_spans if batch else row.spans) or "no stage was recorded"
-    head, stop = "Whole batch: " if batch else "", STOPS.get(str(row.stop), "")
-    notices.small(f"{head}{stages}. {stop}".strip(), f"result_stages_{label}")
+    notices.small(f"{'Whole batch: ' if batch else ''}{stages}.", f"result_stages_{label}")
     if row.where is not None and row.where.node:  # a result of a cluster
         host = f"{row.where.host}, " if row.where.host else ""
         where = f"Ran on {host}node {row.where.node}, worker {row.where.actor}: {row.device}."
         notices.small(where, f"result_place_{label}")
-    for number, note in enumerate(row.notes):
-        notices.small(note, f"result_note_{label}_{number}")

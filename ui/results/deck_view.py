@@ -8,7 +8,6 @@ attributes are shown after the vote, blind or open.
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,14 +20,13 @@ from engine.analysis import agreement
 from engine.analysis.agreement import DeckCard
 from engine.errors import StageScopeError, StoreError
 from engine.models import registry
-from engine.prompts import OFF_SCRIPT
-from engine.report.answer_part import STOPS
 from engine.storage import annotations as feedback
 from engine.storage.schemas import Choice, Vote, VotedAnswer
+from ui.compare import blind_vote
 from ui.results import comparison_view, opened_runs, sample_view
 from ui.results.opened_runs import OpenedRuns
 from ui.results.sample_view import Result
-from ui.widgets import choices, notices
+from ui.widgets import answers, choices, notices
 from ui.widgets.stored_runs import Stamp, stamp_of
 from ui.widgets.text import count
 from ui.widgets.text import escape as literal
@@ -50,8 +48,8 @@ MEANING = (
     "about other samples."
 )
 PICTURES = "The pictures that the models were given; their order does not follow the answers."
-# In the session: its number, the pairs whose names were seen, why a vote was not stored.
-VISIT, NAMED, PROBLEM = "results_deck_visit", "results_deck_seen", "results_deck_problem"
+# In the session: the pairs whose names were seen, why a vote was not stored.
+NAMED, PROBLEM = "results_deck_seen", "results_deck_problem"
 BUTTONS: dict[Choice, tuple[str, str]] = {  # by side: label, key
     "first": ("A better", "1"),
     "second": ("B better", "2"),
@@ -128,23 +126,23 @@ def _pager(names: Sequence[str]) -> int:
 
 def _draw(card: DeckCard, pair: Sequence[Result], votes: Sequence[Vote], blind: bool) -> bool:
     """The card as this visit may see it.  Returns whether the names are shown."""
-    visit = st.session_state.setdefault(VISIT, secrets.randbelow(2**32))
+    visit = blind_vote.visit()
     keys = [voted_answer(side.line) for side in pair]
     turned = blind and turned_by_chance(visit, card.sample, keys[0], keys[1])
     sides = pair[::-1] if turned else pair
-    answers = min(keys), max(keys)
+    voted_on = min(keys), max(keys)
     mine = {
         vote.blind: vote.choice
         for vote in votes
-        if (vote.visit, vote.sample, vote.answers) == (visit, card.sample, answers)
+        if (vote.visit, vote.sample, vote.answers) == (visit, card.sample, voted_on)
     }
     seen: set[tuple[str, tuple[VotedAnswer, ...]]] = st.session_state.setdefault(NAMED, set())
     voted_blind = blind and True in mine
-    hidden = blind and not voted_blind and (card.sample, answers) not in seen
+    hidden = blind and not voted_blind and (card.sample, voted_on) not in seen
     if not hidden:
-        seen.add((card.sample, answers))
+        seen.add((card.sample, voted_on))
     st.subheader(literal(card.sample), anchor=False)
-    vote = Vote(card.sample, answers, "both", hidden or voted_blind, visit)
+    vote = Vote(card.sample, voted_on, "both", hidden or voted_blind, visit)
     voted = vote.blind in mine
     sample_view.asked(sides, known=voted)
     if voted:
@@ -187,17 +185,12 @@ def differences(card: DeckCard, turned: bool) -> str:
 
 def _side(answer: Result, letter: str, hidden: bool) -> None:
     """One answer; nothing here may tell the model while the names are hidden."""
-    line, name, tone = answer.line, f"Answer {letter}", "other"
-    if not hidden:
-        name, tone = f"{letter}: {answer.label}", answer.card_tone
-    with st.container(border=True, key=f"card_{tone}_deck_{letter}"):
+    line, key = answer.line, f"deck_{letter}"
+    name = f"Answer {letter}" if hidden else f"{letter}: {answer.label}"
+    with answers.frame("" if hidden else answer.tone, key):
         st.markdown(f"**{literal(name)}**")
-        with st.container(key=f"answer_deck_{letter}"):
-            st.text(line["text"] or " ")
-        if stop := STOPS.get(str(line["stop"]), ""):
-            notices.small(stop, f"deck_stop_{letter}")
-        if line["off_script"] and not hidden:
-            notices.notice(OFF_SCRIPT, f"off_script_deck_{letter}")
+        answers.text(line["text"], key)
+        answers.remarks(line["stop"], line["off_script"] and not hidden, key)
 
 
 def _ballot(vote: Vote, chosen: Choice | None, sides: Sequence[Result]) -> None:

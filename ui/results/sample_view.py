@@ -20,8 +20,6 @@ from engine.attribution.explained import Explanation
 from engine.errors import DatasetError, MediaError, StageScopeError
 from engine.media.thumbnails import stamp_of
 from engine.models import registry
-from engine.palette import TONES
-from engine.prompts import OFF_SCRIPT
 from engine.report import charts
 from engine.storage import annotations as feedback
 from engine.storage.annotations import MAX_NOTE_CHARS, Feedback, Thumb
@@ -35,7 +33,7 @@ from ui.compare import explanation_view
 from ui.results import answer_figures, sample_list
 from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import Source
-from ui.widgets import choices, contact_sheets, dataset_picker, marked_text, notices
+from ui.widgets import answers, choices, contact_sheets, dataset_picker, marked_text, notices
 from ui.widgets.text import escape as literal
 
 PER_ROW = 3
@@ -62,10 +60,6 @@ class Result:
         line = self.line
         model, sample = str(line["model"]), str(line["sample"])
         return Task(model, sample, int(line["repeat"]), line["phase"])
-
-    @property
-    def card_tone(self) -> str:
-        return self.tone if self.tone in TONES else "other"
 
     @property
     def sample(self) -> Sample:
@@ -143,16 +137,16 @@ def asked(results: Sequence[Result], known: bool = True) -> None:
 
 
 def _card(result: Result, mark: Feedback) -> None:
-    with st.container(border=True, key=f"card_{result.card_tone}_result_{result.label}"):
+    with answers.frame(result.tone, f"result_{result.label}"):
         st.markdown(f"**{literal(result.label)}**")
         pictures(result, f"result_{result.label}")
         if result.line["error"]:
             notices.problem(str(result.line["error"]), f"result_{result.label}")
         else:
-            with st.container(height=180, border=False, key=f"answer_result_{result.label}"):
-                st.text(result.line["text"] or " ")
-            if result.line["off_script"]:
-                notices.notice(OFF_SCRIPT, f"off_script_result_{result.label}")
+            key, line = f"result_{result.label}", result.line
+            answers.text(line["text"], key)
+            notes = result.whole.notes if result.whole is not None else ()
+            answers.remarks(line["stop"], line["off_script"], key, notes)
             if result.whole is not None:
                 answer_figures.draw(result.label, result.whole)
         _mark(result, mark)

@@ -22,7 +22,7 @@ from engine.jobs.run_job import RunJob, RunView
 from engine.models.checkpoint import ModelEntry
 from engine.types import RunRequest
 from ui.widgets import uploads
-from ui.widgets.text import queued
+from ui.widgets.text import count, queued
 
 J = TypeVar("J", bound=Job)
 GRACE_S = 0.5  # wait for the end: the page is then drawn once instead of twice
@@ -218,6 +218,12 @@ def grouped(views: Sequence[RunView]) -> list[ModelRuns]:
     return [ModelRuns(tuple(known.values())) for known in by_model.values() if known]
 
 
+def progress() -> str:
+    """How many of the shown runs have ended, in words."""
+    ended = [view.ended for runs in model_runs() for view in runs.views]
+    return f"Running: {sum(ended):,} of {count(len(ended), 'run')} done."
+
+
 def views() -> list[RunView]:
     """The view for each model's card."""
     return [runs.shown for runs in model_runs()]
@@ -255,7 +261,7 @@ def explanations(views: Sequence[RunView]) -> dict[str, list[Explanation]]:
     return {name: list(one.values()) for name, one in found.items()}
 
 
-def follow(draw: Callable[[list[RunView]], None]) -> None:
+def follow(draw: Callable[[list[RunView]], object]) -> None:
     """Redraw ten times a second until all runs have ended.
 
     Streamlit may end this loop at any call to draw (a click, a closed tab): the runs continue.
