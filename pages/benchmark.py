@@ -202,7 +202,6 @@ def show(
 def main() -> None:
     followed_runs.keep_alive()
     entries = model_picker.entries_or_stop()
-    links.remember()
     with st.sidebar:
         choice = choose(entries)
     st.title("Benchmark", anchor=False)

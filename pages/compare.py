@@ -161,7 +161,6 @@ def start(choice: CompareChoice) -> str:
 
 def main() -> None:
     entries = model_picker.entries_or_stop()
-    links.remember()
     st.title("Compare", anchor=False)
     spoken = card_board.Spoken()
     choice, problem, live = choose(entries)

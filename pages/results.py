@@ -28,7 +28,7 @@ from ui.results import (
 )
 from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import Source
-from ui.widgets import choices, followed_runs, links, notices, preparation
+from ui.widgets import choices, followed_runs, notices, preparation
 
 NONE_YET = (
     "There is no run yet. Start one on the Benchmark page or from a terminal. It appears here at "
@@ -120,7 +120,6 @@ def example() -> str:
 
 def main() -> None:
     followed_runs.keep_alive()
-    links.remember()
     with st.sidebar:
         picked = run_list.choose()
     st.title("Results", anchor=False)

@@ -138,7 +138,6 @@ def _doing(view: VerifyView, labels: Mapping[str, str]) -> str:
 def main() -> None:
     followed_runs.keep_alive()
     entries = entries_or_stop()
-    links.remember()
     with st.sidebar:
         choice = choose_all(entries)
     st.title("Verify", anchor=False)

@@ -14,7 +14,7 @@ from engine.media.dataset import Dataset
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
-from ui.widgets import dataset_picker
+from ui.widgets import choices, dataset_picker
 from ui.widgets.model_picker import pick_loadable_models
 from ui.widgets.run_settings import pick
 
@@ -52,24 +52,17 @@ def choose_all(entries: Sequence[ModelEntry]) -> VerifyChoice:
     else:
         most = len(dataset.samples)
         label, usual = f"Samples (of {most:,})", min(SAMPLES, most)
-        samples = _number("samples", label, 1, most, usual, SAMPLES_HELP)
-    runs = _number("runs", "Warm runs", 1, MAX_RUNS, VerifyRequest.runs, RUNS_HELP)
+        samples = int(choices.number(label, "verify_samples", 1, most, usual, SAMPLES_HELP))
+    usual = VerifyRequest.runs
+    runs = int(choices.number("Warm runs", "verify_runs", 1, MAX_RUNS, usual, RUNS_HELP))
     with st.expander("Question, length, pictures", key="verify_question_box"):
         key = "verify_question"
         question = st.text_area("Question", DEFAULT_QUESTION, max_chars=MAX_QUESTION_CHARS, key=key,
                                 bind="query-params")  # fmt: skip
         usual = VerifyRequest.max_new_tokens
-        label = "Max new tokens"
-        tokens = _number("tokens", label, MIN_TOKENS, MAX_TOKENS, usual, TOKENS_HELP, 16)
+        title, key = "Max new tokens", "verify_tokens"
+        ends = MIN_TOKENS, MAX_TOKENS
+        tokens = int(choices.number(title, key, *ends, usual, TOKENS_HELP, step=16))
         extent = pick("verify", "extent", VerifyRequest.extent)
     asked = {"prompt": question or "", "max_new_tokens": tokens, "runs": runs, "extent": extent}
     return VerifyChoice(dataset, models, samples, asked)
-
-
-def _number(
-    name: str, label: str, least: int, most: int, usual: int, help_: str, step: int = 1
-) -> int:
-    key = f"verify_{name}"
-    value = st.number_input(label, least, most, usual, step, key=key, help=help_,
-                            bind="query-params")  # fmt: skip
-    return int(value)

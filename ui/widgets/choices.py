@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
+from ui.widgets import links
+
 Name = TypeVar("Name", bound=str)
 
 
@@ -87,6 +89,7 @@ def number(
     **more: Any,
 ) -> Any:
     """A number; `more`: as st.number_input takes it."""
+    links.check_number(key)
     more |= {"key": key, "bind": "query-params", "help": help_}
     return place.number_input(title, low, high, value, **more)
 

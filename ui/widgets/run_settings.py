@@ -14,7 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 from engine.errors import BadInput
 from engine.media_options import MAX_PARTS, Box, Option, Split, SplitRule
 from engine.types import OFFERED, OPTIONS, RunOptions, arranged, value_of
-from ui.widgets import choices, notices
+from ui.widgets import choices, links, notices
 
 BOXES: dict[Box, str] = {
     "decoding": "Decoding",
@@ -116,6 +116,7 @@ def pick(
         )
         return one.read(text) if text and text.strip() else None
     if one.slider:
+        links.check_number(key)
         return st.slider(
             label, *one.slider, one.step, key=key, bind="query-params", disabled=not active
         )
