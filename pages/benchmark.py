@@ -6,7 +6,7 @@ browser.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
 from engine.media.dataset import Dataset
-from engine.models.checkpoint import ModelEntry
 from engine.quoting import listed
 from engine.storage.run_header import HEADER
 from ui.benchmark import (
@@ -144,7 +143,7 @@ def resume(folder: Path, force: bool, cluster: ClusterOptions | None) -> None:
     RUN.start(BenchmarkJob(resume=folder, force=force, cluster=cluster))
 
 
-def board(job: BenchmarkJob, live: bool, labels: Mapping[str, str]) -> None:
+def board(job: BenchmarkJob, live: bool) -> None:
     """The shown run, refreshed until it ends.  live: what the buttons show."""
     known = job.folder is not None
 
@@ -153,7 +152,7 @@ def board(job: BenchmarkJob, live: bool, labels: Mapping[str, str]) -> None:
         view = job.view()
         if live and (view.ended or (view.folder is not None) != known):
             st.rerun()
-        run_progress_view.draw(view, labels)
+        run_progress_view.draw(view)
 
     st.subheader(escape(job.title), anchor=False)
     look()
@@ -173,13 +172,10 @@ def board(job: BenchmarkJob, live: bool, labels: Mapping[str, str]) -> None:
         )
 
 
-def show(
-    shown: BenchmarkJob | None, live: bool, entries: Sequence[ModelEntry], choice: RunChoice
-) -> None:
+def show(shown: BenchmarkJob | None, live: bool, choice: RunChoice) -> None:
     """The shown run or a hint, then the other runs and the unfinished ones."""
-    labels = model_picker.Labels(entries)
     if shown is not None:
-        board(shown, live, labels)
+        board(shown, live)
     else:
         if RUN.lost():
             notices.notice(
@@ -196,7 +192,7 @@ def show(
     others(shown)
     busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}
     again = partial(resume, cluster=choice.cluster)
-    run_progress_view.unfinished(busy, again, not choice.blocked, labels)
+    run_progress_view.unfinished(busy, again, not choice.blocked)
 
 
 def main() -> None:
@@ -209,7 +205,7 @@ def main() -> None:
     shown = followed()
     live = shown is not None and not shown.ended
     buttons(choice, shown, live)
-    show(shown, live, entries, choice)
+    show(shown, live, choice)
 
 
 preparation.through_app()

@@ -6,13 +6,14 @@ A verification is a job in the engine's queue, so a redraw of the page loses not
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from engine.errors import StageScopeError
 from engine.jobs.verify_job import VerifyJob, VerifyView
+from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.verify import certificates, report
 from ui.verify import kept_certificates
@@ -20,7 +21,7 @@ from ui.verify.verdict_board import Board, short_names
 from ui.verify.verify_choice import VerifyChoice, choose_all
 from ui.widgets import followed_runs, links, notices, preparation
 from ui.widgets.followed_runs import Followed
-from ui.widgets.model_picker import Labels, entries_or_stop
+from ui.widgets.model_picker import entries_or_stop
 from ui.widgets.run_settings import run_and_cancel
 from ui.widgets.text import count, escape, queued
 
@@ -91,11 +92,11 @@ def show_job(shown: VerifyJob | None, live: bool, entries: Sequence[ModelEntry])
         notices.hint(EMPTY)
         kept_certificates.listed(entries)
         return
-    state, view, labels = st.empty(), shown.view(), Labels(entries)
+    state, view = st.empty(), shown.view()
     board = Board(view.report, entries)
     kept_certificates.listed(entries)
     while True:
-        _status(view, state, labels)
+        _status(view, state)
         board.draw(view.report)
         if view.ended:
             break
@@ -105,12 +106,12 @@ def show_job(shown: VerifyJob | None, live: bool, entries: Sequence[ModelEntry])
         st.rerun()
 
 
-def _status(view: VerifyView, place: DeltaGenerator, labels: Mapping[str, str]) -> None:
+def _status(view: VerifyView, place: DeltaGenerator) -> None:
     found = view.report
     done, total = found.progress
     seconds = f"{view.elapsed_s:,.0f} s"
     if not view.ended:
-        words = f"{_doing(view, labels)} · {done} of {total} checks · {seconds}"
+        words = f"{_doing(view)} · {done} of {total} checks · {seconds}"
         place.progress(min(1.0, done / total) if total else 0.0, text=escape(words))
         return
     with place.container():
@@ -126,13 +127,13 @@ def _status(view: VerifyView, place: DeltaGenerator, labels: Mapping[str, str]) 
             notices.notice(view.unkept, "unkept")
 
 
-def _doing(view: VerifyView, labels: Mapping[str, str]) -> str:
+def _doing(view: VerifyView) -> str:
     model, sample, what = view.doing
     if view.state == "queued" or not model:
         return queued(view.position) if view.position else "Starting"
     names = short_names([sample.id for sample in view.request.samples])
     where = f", sample {names.get(sample, sample)}" if sample else ""
-    return f"{labels.get(model, model)}{where}: {what}"
+    return f"{registry.label(model)}{where}: {what}"
 
 
 def main() -> None:

@@ -78,6 +78,12 @@ def find(name: str) -> ModelEntry | None:
     return variants.named(name, {item.name: item for item in entries()})
 
 
+def label(name: str) -> str:
+    """The label of the entry or variant with this name; the name itself if there is none."""
+    found = find(name)
+    return found.label if found else name
+
+
 def distinct(names: Iterable[str]) -> list[str]:
     """The names with a variant's words in their usual form; unknown names are left as they are."""
     found: list[str] = []

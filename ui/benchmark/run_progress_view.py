@@ -19,6 +19,7 @@ from engine.analysis.metrics import BY_NAME
 from engine.benchmark.run_progress import RATED, ModelProgress, Progress, WorkerView
 from engine.errors import StoreError
 from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkView
+from engine.models import registry
 from engine.storage import run_store
 from engine.storage.run_store import RunInfo
 from engine.types import STAGES
@@ -63,20 +64,20 @@ FORCE_HELP = (
 )
 
 
-def draw(view: BenchmarkView, labels: Mapping[str, str]) -> None:
-    """The whole view; `labels` gives a model's label by its name."""
+def draw(view: BenchmarkView) -> None:
+    """The whole view."""
     _status(view)
     if view.error:
         notices.ended(view.state, view.error, "benchmark_job")
     if view.progress is None:
         return
     workers(view.progress, view.ended)
-    _models(view.progress, labels, view.ended)
+    _models(view.progress, view.ended)
     if failures := view.progress.failures:
         failed = view.progress.failed
         st.subheader(f"Failures ({failed:,})", anchor=False)
         for place, one in enumerate(reversed(failures[-FEW:])):
-            words = f"{labels.get(one.model, one.model)}, sample {one.sample}: {one.error}"
+            words = f"{registry.label(one.model)}, sample {one.sample}: {one.error}"
             notices.notice(words, f"failure_{place}")
         if failed > FEW:
             st.caption(f"The last {FEW} failures. The Results page shows all.")
@@ -133,15 +134,13 @@ def numbers(view: BenchmarkView) -> list[tuple[str, str, str]]:
     return shown
 
 
-def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
+def _models(found: Progress, ended: bool) -> None:
     import pandas as pd
 
     from engine.report import charts  # altair and pandas are slow to import
 
     medians: StageTimes = {
-        _name(live, labels): {
-            str(name): live.medians[name] for name in STAGES if name in live.medians
-        }
+        _name(live): {str(name): live.medians[name] for name in STAGES if name in live.medians}
         for live in found.models
     }
     st.subheader("Medians" if ended else "Medians so far", anchor=False, help=MEDIANS_HELP)
@@ -149,20 +148,20 @@ def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
         st.altair_chart(
             charts.stage_bars(medians), alt=charts.stage_words(medians), width="stretch"
         )
-    if together := batches(found, labels):
+    if together := batches(found):
         notices.small(model_summary.APART, "benchmark_batches")
         st.table(pd.DataFrame(together).set_index("model"), alt="Medians of batches per model.")
     if any(medians.values()) or not together:
-        st.table(pd.DataFrame(table(found, labels)).set_index("model"), alt="Medians per model.")
+        st.table(pd.DataFrame(table(found)).set_index("model"), alt="Medians per model.")
     for live in found.models:
         if live.given_up:
-            label = labels.get(live.model, live.model)
+            label = registry.label(live.model)
             notices.problem(f"{label} was given up: {live.given_up}", f"given_up_{live.model}")
 
 
-def _name(live: ModelProgress, labels: Mapping[str, str]) -> str:
+def _name(live: ModelProgress) -> str:
     """The model's label, with the device where device types or backends differ."""
-    label = labels.get(live.model, live.model)
+    label = registry.label(live.model)
     return f"{label} · {live.device}" if live.device else label
 
 
@@ -173,30 +172,29 @@ MEDIANS_HELP = (
 )
 
 
-def table(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
-    return [_line(live, labels, SHOWN) for live in found.models]
+def table(found: Progress) -> list[dict[str, str]]:
+    return [_line(live, SHOWN) for live in found.models]
 
 
 def _line(
     live: ModelProgress,
-    labels: Mapping[str, str],
     heads: Mapping[str, str],
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """The label is escaped, because st.table renders Markdown."""
-    counts = {"model": escape(_name(live, labels)), "done": f"{live.done:,}"}
+    counts = {"model": escape(_name(live)), "done": f"{live.done:,}"}
     medians = {head: number(live.medians.get(name)) for name, head in heads.items()}
     return {**counts, "failed": f"{live.failed:,}", **more, **medians}
 
 
-def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
+def batches(found: Progress) -> list[dict[str, str]]:
     """A row per model if the run has batches, otherwise nothing."""
     if found.batch == 1 and not any("batch" in live.medians for live in found.models):
         return []
     sizes = (live.medians.get("batch") for live in found.models)
     at_once = ({"samples at once": f"{size:,.0f}" if size else "–"} for size in sizes)
     pairs = zip(found.models, at_once, strict=True)
-    return [_line(live, labels, OF_BATCHES, more) for live, more in pairs]
+    return [_line(live, OF_BATCHES, more) for live, more in pairs]
 
 
 def _notes(found: Progress) -> None:
@@ -257,7 +255,6 @@ def unfinished(
     busy: set[Path],
     resume: Callable[[Path, bool], None],
     able: bool,
-    labels: Mapping[str, str],
 ) -> None:
     """The list without `busy` folders, whose runs are live.  `able`: a run may be resumed now."""
     try:
@@ -275,7 +272,7 @@ def unfinished(
     for info in found if st.session_state.get("benchmark_all") else found[:FEW_RUNS]:
         name = info.folder.name  # a copied run has the same id
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            notices.small(_unfinished(info, labels), f"run_{name}")
+            notices.small(_unfinished(info), f"run_{name}")
             st.button(
                 "Resume",
                 key=f"benchmark_resume_{name}",
@@ -289,8 +286,8 @@ def unfinished(
         st.toggle(f"Show all {len(found):,}", key="benchmark_all")
 
 
-def _unfinished(info: RunInfo, labels: Mapping[str, str]) -> str:
-    models = ", ".join(labels.get(name, name) for name in info.models)
+def _unfinished(info: RunInfo) -> str:
+    models = ", ".join(map(registry.label, info.models))
     try:
         lacking = info.planned - _done(info.folder, stamp_of(info.folder, (run_store.RESULTS,)))
         rest = f"{count(lacking, 'result')} of {info.planned:,} left"

@@ -16,7 +16,7 @@ from engine.pipeline.drafts import LOOKUP, MAX_GAMMA, DraftRequest, SampleTrial
 from engine.prompts import OFF_SCRIPT
 from engine.quoting import NONE, times
 from engine.types import RunOptions, Sample
-from ui.widgets import choices, marked_text, model_picker, notices, uploads
+from ui.widgets import choices, marked_text, notices, uploads
 from ui.widgets.followed_runs import Followed
 from ui.widgets.text import escape, name_of
 
@@ -102,10 +102,8 @@ def _progress(view: DraftView) -> tuple[float, str]:
 
 def _ended(view: DraftView) -> None:
     request = view.request
-    named = model_picker.Labels(registry.entries())
-    labels = {name: named.get(name, name) for name in (request.target, request.draft)}
-    labels |= {LOOKUP: LOOKUP_WORDS}
-    target, draft = labels[request.target], labels[request.draft]
+    target = registry.label(request.target)
+    draft = LOOKUP_WORDS if request.draft == LOOKUP else registry.label(request.draft)
     subject = f"{name_of(request.samples[0])}: {request.prompt}"
     how = f"{target}, drafted by {draft}, up to {request.gamma} tokens at once"
     notices.small(f"{subject}\n{how}; {request.how}", "draft_subject")
@@ -116,7 +114,7 @@ def _ended(view: DraftView) -> None:
         drafting.sentence(view.report), "draft_outcome"
     )
     for name in view.report.off_script:
-        notices.notice(f"{labels.get(name, name)}: {OFF_SCRIPT}", f"draft_off_script_{name}")
+        notices.notice(f"{registry.label(name)}: {OFF_SCRIPT}", f"draft_off_script_{name}")
     with st.container(horizontal=True, gap="small"):
         for name, value in figures(view.report).items():
             st.metric(name, escape(value), help=FIGURES[name], width="content")

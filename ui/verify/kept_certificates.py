@@ -9,12 +9,12 @@ from typing import Any
 
 import streamlit as st
 
+from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import count, cut
 from engine.verify import certificates
 from ui.verify import evidence, verdict_markup
 from ui.widgets import blocks, notices
-from ui.widgets.model_picker import Labels
 
 HASH = "verify_certificate"  # in the URL
 SCROLL = "verify_scroll"  # a certificate was opened in the list, far below its place
@@ -92,12 +92,12 @@ def listed(entries: Sequence[ModelEntry]) -> None:
 
 
 def _line(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
-    models, labels = certificate["models"], Labels(entries)
+    models = certificate["models"]
     reason = certificates.why_stale(certificate, entries)
     good = sum(model["verified"] for model in models)
     words = (
         _made(certificate),
-        ", ".join(labels.get(model["name"], model["name"]) for model in models),
+        ", ".join(registry.label(model["name"]) for model in models),
         f"{'✓' if good == len(models) else '✕'} {good} of {count(len(models), 'model')}",
         f"stale: {reason}" if reason else "valid",
         certificate["hash"][: certificates.SHOWN],

@@ -6,7 +6,7 @@ or quantization.  The labels of columns say what differs, and each has a colour 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -161,22 +161,3 @@ def on_page(
     names = {item.name for item in beside}
     rest = {item.name: item for item in (*chosen, *entries) if item.name not in names}
     return (*beside, *rest.values())
-
-
-class Labels(Mapping[str, str]):
-    """Labels by name, also of variants; other names are not in it."""
-
-    def __init__(self, entries: Sequence[ModelEntry]) -> None:
-        self._entries = {entry.name: entry for entry in entries}
-
-    def __getitem__(self, name: str) -> str:
-        found = variants.named(name, self._entries)
-        if found is None:
-            raise KeyError(name)
-        return found.label
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)

@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine.benchmark.run_progress import ModelProgress, Progress, WorkerView
 from engine.jobs.benchmark_job import BenchmarkView
+from engine.models import registry
 from ui.benchmark import run_progress_view
 
 
@@ -72,8 +73,9 @@ def test_a_pause_is_said_when_there_was_one() -> None:
     assert ("Paused", "1 min 1 s") in [(name, value) for name, value, _ in paused]
 
 
-def test_a_model_without_results_has_no_figure() -> None:
-    first, second = run_progress_view.table(progress(), {"a": "**A**"})
+def test_a_model_without_results_has_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "label", {"a": "**A**", "b": "b"}.__getitem__)
+    first, second = run_progress_view.table(progress())
     assert first["model"] == r"\*\*A\*\*" and first["load (ms)"] == "1.23"
     assert second["model"] == "b" and second["total (ms)"] == "–"
 
@@ -81,16 +83,14 @@ def test_a_model_without_results_has_no_figure() -> None:
 def test_batches_have_a_table_of_their_own() -> None:
     medians = {"batch": 4, "batch_ms": 120.0, "batch_tokens_per_s": 66.6, "new_tokens": 2}
     models = (ModelProgress("a", 4, 0, medians), ModelProgress("b", 0, 0, {}))
-    first, second = run_progress_view.batches(progress(models=models), {})
+    first, second = run_progress_view.batches(progress(models=models))
     assert first["samples at once"] == "4" and first["new tokens/s"] == "66.6"
     assert first["samples/s"] == second["time of a batch (ms)"] == "–"
-    assert run_progress_view.batches(progress(), {}) == []
+    assert run_progress_view.batches(progress()) == []
 
 
 def test_a_batched_run_has_its_columns_before_its_first_batch() -> None:
-    (first,) = run_progress_view.batches(
-        progress(models=(ModelProgress("a", 0, 0, {}),), batch=4), {}
-    )
+    (first,) = run_progress_view.batches(progress(models=(ModelProgress("a", 0, 0, {}),), batch=4))
     assert first["samples at once"] == first["time of a batch (ms)"] == "–"
     assert "TTFT (ms)" not in first
 
