@@ -139,9 +139,8 @@ def test_answers_are_copied_and_dim_when_inputs_change(visitor: Visitor) -> None
         shown = (page.locator(f".st-key-answer_{name}").text_content() or "").strip()
         assert shown
         page.locator(f".st-key-more_{name} button").first.click()
-        page.locator(f".st-key-copy_{name} button").click()
+        page.get_by_role("menuitem", name="Copy the answer").click()
         page.wait_for_function(COPIED, arg=shown)
-        page.keyboard.press("Escape")
 
     board, said = page.locator(".st-key-compare_board"), page.get_by_text("Changed since these")
     expect(board).to_have_css("opacity", "1")  # control

@@ -60,6 +60,13 @@ def verdict_of(at: AppTest) -> RunVerdict:
     return verdict([model for model in models if model], {})
 
 
+def more(at: AppTest, model: str, entry: str) -> None:
+    """Chooses an entry of a card's menu."""
+    menu = at.menu_button(key=f"more_{model}")
+    menu.click_index(menu.options.index(entry)).run()
+    assert not at.exception
+
+
 def questions(at: AppTest) -> list[str]:
     """The common questions, as they are offered."""
     return [text.replace("\\", "") for text in at.menu_button(key="compare_common").options]
@@ -173,9 +180,8 @@ def test_a_second_run_reads_the_cache_and_says_both_times(app: Open) -> None:
 def test_run_again_replaces_one_run_and_leaves_the_others(app: Open) -> None:
     at = press_run(app(**SHORT))
     before = results(at)
-    at.session_state[f"more_{before[1].model}"] = True
     at.number_input(key="compare_tokens").set_value(7).run()
-    at.button(key=f"compare_again_{before[1].model}").click().run()
+    more(at, before[1].model, "Run again")
     assert not at.exception
     after = results(at)
     assert [view.state for view in after] == ["done"] * 3
@@ -191,9 +197,10 @@ def test_a_card_offers_its_answer_for_copying_to_the_letter(
     answer = "\n\n  **Road**, <b>car</b>\n$x$  \n"
     monkeypatch.setattr(RunJob, "view", _answered(RunJob.view, answer))
     at = press_run(app(models=["Tiny llava"], **SHORT))
-    assert not at.code  # nothing of a menu is drawn before it is opened
-    at.session_state["more_tiny-llava"] = True
-    assert [element.value for element in at.run().code] == [answer]
+    assert "ClipboardItem" not in html(at)  # control
+    more(at, "tiny-llava", cards.COPY)
+    (copied,) = set(re.findall('data:text/plain;base64,([^"]+)', html(at)))
+    assert base64.b64decode(copied).decode() == answer
 
 
 def _answered(view: Callable[[RunJob], RunView], answer: str) -> Callable[[RunJob], RunView]:

@@ -26,10 +26,7 @@ from ui.widgets.text import count, escape, ms, queued, rate
 # in view, "answer" the whole one.
 CardSlot = dict[str, DeltaGenerator]
 PARTS = ("head", "figures", "trust", "stream", "answer", "notes")
-# An opened menu stands at the end of the document: Tab would not reach it.
-_FOCUS = """<script>
-document.querySelector('[class*="st-key-more_menu_"] button')?.focus();
-</script>"""
+COPY = "Copy the answer"
 # Steps of a cancelled run that cannot be interrupted.
 STOPPING = {
     "compile": "Cancelling: compiling cannot be interrupted. A new run waits until it ends.",
@@ -123,28 +120,24 @@ def figures(model: ComparedModel) -> str:
 
 
 def _ended(slot: CardSlot, view: RunView) -> None:
+    repeat = "Run again" if view.repeats == 1 else f"Run {view.repeats} times again"
+    key, why = f"more_{view.model}", explain_panel.TAB[1]
+
+    def act() -> None:
+        if st.session_state[key] == repeat:
+            followed_runs.again(view.model)
+        elif st.session_state[key] == why:
+            explain_panel.open_for(view.model)
+
+    entries = [repeat, COPY, why] if view.text.strip() and not view.error else [repeat]
+    chosen = slot["actions"].menu_button("More", entries, key=key, on_click=act)
     with slot["answer"].container():
         if view.error:
             notices.ended(view.state, view.error, f"job_{view.id}")
         else:
             st.text(view.text or " ")
-    menu = slot["actions"].popover("More", key=f"more_{view.model}", on_change="rerun")
-    if not menu.open:
-        return
-    with menu, st.container(key=f"more_menu_{view.model}", gap="xsmall"):
-        if view.text and not view.error:
-            with st.container(key=f"copy_{view.model}", width="content"):
-                # st.code removes one newline at each end.
-                st.code(f"\n{view.text}\n", language=None, width="content")
-        st.button(
-            "Run again" if view.repeats == 1 else f"Run {view.repeats} times again",
-            key=f"compare_again_{view.model}",
-            help="Asks this model the same question with the same settings; other cards stay.",
-            on_click=followed_runs.again,
-            args=(view.model,),
-        )
-        explain_panel.menu(view)
-        st.html(f"<span></span>{_FOCUS}", unsafe_allow_javascript=True)
+        if chosen == COPY:
+            notices.copied(view.text.encode(), "text/plain", "answer.txt")
 
 
 def _trust(slot: CardSlot, model: ComparedModel) -> None:

@@ -113,7 +113,8 @@ def _replay(compared: Sequence[ComparedModel], said: Sequence[str]) -> None:
         )
         if st.button("Copy a picture", key="compare_picture", help=PICTURE_HELP):
             try:
-                notices.copied(replay_picture.picture(found, asked, said), "comparison.png")
+                picture = replay_picture.picture(found, asked, said)
+                notices.copied(picture, "image/png", "comparison.png")
             except StageScopeError as error:
                 notices.problem(str(error), "picture")
     if play:

@@ -1,7 +1,6 @@
 """What the answer rests on: a sentence of an answer is chosen, and its explanation is followed.
 
-A card offers its sentences in a menu, and a click on one starts.  Sentences are a model's text:
-buttons get them escaped.
+A card's menu leads here.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ui.compare import explanation_view
 from ui.widgets import choices, followed_runs, notices, uploads
 from ui.widgets.followed_runs import EXPLAINED as JOB
 from ui.widgets.followed_runs import explains
-from ui.widgets.text import escape, name_of
+from ui.widgets.text import name_of
 
 TAB = ("compare_tab", "Why this answer")  # the key of the row of tabs, and its label there
 MODEL, SENTENCE, OWN = "compare_explain_model", "compare_explain_sentence", "compare_explain_words"
@@ -50,31 +49,9 @@ OTHER = (
 GONE = "The explanation in this link is no longer in memory: choose the words again."
 
 
-def menu(view: RunView) -> None:
-    """In a card's menu: the sentences of its answer; a click explains one."""
-    if view.result is None or not wording.sentences(view.text):
-        return
-    entry = registry.find(view.model)
-    why = None if entry is None else _refusal(entry)
-    st.markdown("**What does this rest on?** Choose a sentence.")
-    notices.small(why or _cost(view), f"explain_{view.id}")
-    for number, text in enumerate(wording.sentences(view.text)[:MOST_SENTENCES]):
-        st.button(
-            escape(text),
-            key=f"explain_menu_{view.model}_{number}",
-            on_click=_clicked,
-            args=(view, text),
-            disabled=bool(why),
-            width="stretch",
-        )
-
-
-def _clicked(view: RunView, text: str) -> None:
-    st.session_state[TAB[0]] = TAB[1]
-    st.session_state[SCROLL] = True
-    st.session_state[MODEL], st.session_state[SENTENCE] = view.model, text
-    st.session_state[f"more_{view.model}"] = False
-    _start(view, text)
+def open_for(model: str) -> None:
+    """Opens the tab for this model's answer."""
+    st.session_state.update({TAB[0]: TAB[1], SCROLL: True, MODEL: model})
 
 
 def section(entries: Sequence[ModelEntry]) -> None:

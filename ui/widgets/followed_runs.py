@@ -177,7 +177,6 @@ def start(requests: Sequence[RunRequest], repeats: int = 1) -> None:
 def again(model: str) -> None:
     """Replace the runs of one shown model by new runs of the same request, as many as before."""
     ids, new = RUNS.ids(), []
-    st.session_state[f"more_{model}"] = False  # its menu closes
     for runs in model_runs():
         if runs.shown.model == model:
             old = {view.id for view in runs.views}

@@ -46,12 +46,13 @@ def scroll_to(key: str) -> None:
     st.html(f"<span></span><script>{script}</script>", unsafe_allow_javascript=True)
 
 
-def copied(png: bytes, name: str) -> None:
-    """Puts a picture into the clipboard; where the browser refuses, saves it as the file `name`."""
-    link = f"data:image/png;base64,{b64encode(png).decode()}"
+def copied(data: bytes, kind: str, name: str) -> None:
+    """Puts data of this media type into the clipboard; where the browser refuses, saves it as the
+    file `name`."""
+    link = f"data:{kind};base64,{b64encode(data).decode()}"
     script = f"""const say = text => document.querySelector(".copied").textContent = text;
-const picture = fetch("{link}").then(answer => answer.blob());
-picture.then(blob => navigator.clipboard.write([new ClipboardItem({{"image/png": blob}})]))
+fetch("{link}").then(answer => answer.blob())
+  .then(blob => navigator.clipboard.write([new ClipboardItem({{"{kind}": blob}})]))
   .then(() => say("Copied."), () => {{
     Object.assign(document.createElement("a"), {{href: "{link}", download: "{name}"}}).click();
     say("Saved as {name}: this browser allows no copy."); }});"""
