@@ -682,6 +682,9 @@ class Batch:
         return 1000 * self.size / self.total_ms
 
 
+COLD_VISION = "Vision was computed in a cold run."  # a note about cached features
+
+
 @dataclass(frozen=True)
 class RunResult:
     """The result of one run.

@@ -235,7 +235,7 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
         tokens = count(high, "token") if low == high else "its answers"
         headline = f"{label} took {_time(models[0].total)} for {tokens}."
         return RunVerdict(models, headline, mixed=missing, notes=notes, repeats=again)
-    notes += _shared(models)
+    notes += (*_per_token(models), *_shared(models))
     if differences := _differences(models):
         headline = f"No winner: the runs differ in {joined(differences)}."
         mixed = (*differences.values(), *_slowed(models, ""), *missing)
@@ -246,11 +246,12 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
 
 
 def _cached(models: Sequence[ComparedModel]) -> tuple[str, ...]:
-    """That the totals lack what came from the cache, and the totals with it; () if nothing did."""
+    """That totals lack what came from the cache, and who is first with it; () if nothing did."""
     if not any(model.middle.cached for model in models):
         return ()
-    totals = [f"{ms(model.middle.uncached_total_ms)} for {model.label}" for model in models]
-    return (f"Vision was read from the cache; with its computing time: {joined(totals)}.",)
+    least, label = min((model.middle.uncached_total_ms, model.label) for model in models)
+    words = f"with its computing time, {label} took the least: {ms(least)}."
+    return (f"Vision was read from the cache; {words}",)
 
 
 def _again(models: Sequence[ComparedModel]) -> int:
@@ -267,14 +268,13 @@ def _undecided(models: tuple[ComparedModel, ...]) -> RunVerdict | None:
     close = [] if few else [one for one in (second, *others) if _shift(first, one)[0] <= 0]
     if not close and ms(first.total.middle) != ms(second.total.middle):
         return None
-    reason = _per_token(models)
+    reason = ""
     if close:
         reason = (
             f"{first.label} took {ms(first.total.middle)} and {close[0].label} "
             f"{ms(close[0].total.middle)}, but these runs do not decide: the 95 % interval of the "
-            f"difference, {' to '.join(map(ms, _shift(first, close[0])))}, includes 0 or less. "
-            f"{reason}"
-        ).strip()
+            f"difference, {' to '.join(map(ms, _shift(first, close[0])))}, includes 0 or less."
+        )
         if slower := [one.label for one in (second, *others) if one not in close]:
             reason += f" {first.label} is faster than {joined(slower)}."
     return RunVerdict(
@@ -306,12 +306,12 @@ def _first(models: tuple[ComparedModel, ...]) -> RunVerdict:
         once = "in runs made apart" if apart else "in this run"
         did = "was first " + (once if runs == "1" else f"by the medians of {runs} runs")
         effect = ", so the order may be another one without it"
-    found, per_token = split(first, second), _per_token(models)
+    found = split(first, second)
     return RunVerdict(
         models=models,
         headline=f"{first.label} {did}: {ms(first.total.middle)}, {less}.",
         winner=first.label if decided else "",
-        reason=f"{_largest(found)} {per_token if first.label not in per_token else ''}".strip(),
+        reason=_largest(found),
         mixed=(*_slowed(models, effect), *apart),
         split=found,
         repeats=0 if decided else _again(models) or REPEATS * len(apart),
@@ -411,16 +411,16 @@ def _time(spread: RunRange) -> str:
     return f"{ms(spread.middle)} ({ms(spread.low)} to {ms(spread.high)})"
 
 
-def _per_token(models: Sequence[ComparedModel]) -> str:
+def _per_token(models: Sequence[ComparedModel]) -> tuple[str, ...]:
     """The model with the shortest time per token, if its range is apart from the others'."""
     known = [(spread, model.label) for model in models if (spread := model.per_token)]
     known.sort(key=lambda pair: pair[0].middle)
     if len(known) < 2 or ms(known[0][0].high) == ms(known[1][0].low):
-        return ""
+        return ()
     least, label = known[0]
     if not all(least.high < spread.low for spread, _ in known[1:]):
-        return ""
-    return f"Per token, {label} took the least time: {ms(least.middle)}."
+        return ()
+    return (f"Per token, {label} took the least time: {ms(least.middle)}.",)
 
 
 def _not_counted(

@@ -28,7 +28,17 @@ from engine.pipeline.run_stages import Asked, StagedRun, feature_specs
 from engine.pipeline.text_ends import text_ends
 from engine.pipeline.watcher import Watcher
 from engine.timing import UNKNOWN, Usage, VisionProbe, profiler_range, total
-from engine.types import Features, Generation, Media, Prepared, Ran, RunRequest, RunResult, Stop
+from engine.types import (
+    COLD_VISION,
+    Features,
+    Generation,
+    Media,
+    Prepared,
+    Ran,
+    RunRequest,
+    RunResult,
+    Stop,
+)
 
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import FeatureCache
@@ -160,9 +170,7 @@ class _Run(StagedRun):
         used = after.since(before)
         self.timeline.add("vision", start, end - start, "cached", stored.encode_ms, used)
         if stored.cold:
-            self.asked.notes.append(
-                "The cached features were computed in a model's first (cold) run."
-            )
+            self.asked.notes.append(COLD_VISION)
         return stored.features
 
     # stage 4

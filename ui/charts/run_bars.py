@@ -111,7 +111,7 @@ def html(rows: Sequence[RunBar]) -> str:
         if part in drawn
     )
     if any(row.cached for row in rows):
-        keys += '<span class="run-key">striped: read from the cache; thin bar: without cache</span>'
+        keys += '<span class="run-key">striped: from the cache; thin: without it</span>'
     inside = "".join(_row(row, end) for row in rows) + _axis(places if longest else (), end)
     return (
         f'<div class="run-bars" role="img" aria-label="{escape(words(rows), quote=True)}">'

@@ -25,6 +25,7 @@ HELP = (
     "Results keeps the vote."
 )
 ASK = "Which answer is best? Names and times appear after your vote."
+HEAD = '<div class="verdict"><h2>{}</h2></div>'
 ALL: dict[Choice, tuple[str, str]] = {  # of all answers: the button, and the vote in words
     "both": ("All good", "all answers are good"),
     "neither": ("None", "no answer is good"),
@@ -72,13 +73,14 @@ def show(views: Sequence[RunView]) -> None:
     """The answers of all runs, once all have ended, under letters; then the vote."""
     ballot, by_model = _ballots()[tuple(RUNS.ids())], {view.model: view for view in views}
     live = any(not view.ended for view in views)
-    head = st.html(f"<h2>{ASK}</h2>")
+    head = st.html(HEAD.format(ASK))
     with st.container(key="compare_cards"):
         columns = st.columns(max(2, len(views)))
     for letter, name, column in zip(ascii_uppercase, ballot.order, columns, strict=False):
         view = by_model[name]
         with column, answers.frame("", f"blind_{letter}"):
-            st.subheader(letter, anchor=False)
+            with st.container(key=f"head_blind_{letter}"):
+                st.subheader(letter, anchor=False)
             if live:
                 st.caption("The answers appear when all models have answered.")
             elif view.state == "done":
@@ -86,7 +88,7 @@ def show(views: Sequence[RunView]) -> None:
             else:  # an error may name its model
                 st.caption("No answer.")
     if live:
-        followed_runs.follow(lambda _: head.html(f"<h2>{followed_runs.progress()}</h2>"))
+        followed_runs.follow(lambda _: head.html(HEAD.format(followed_runs.progress())))
         st.rerun()
     done = [name for name in ballot.order if by_model[name].state == "done"]
     labels = {name: f"{ascii_uppercase[ballot.order.index(name)]} best" for name in done}

@@ -16,7 +16,7 @@ from engine.analysis.compared import ComparedModel
 from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from engine.storage.result_rows import ResultRow
-from engine.types import RunResult
+from engine.types import COLD_VISION, RunResult
 from engine.verify import certificates
 from ui.compare import explain_panel, shown_inputs, trust_badges
 from ui.widgets import answers, followed_runs, notices
@@ -152,7 +152,8 @@ def _trust(slot: CardSlot, model: ComparedModel) -> None:
     slot["trust"].badge(words, color=colour, help=help_text)
     result = model.last  # whose answer it shows
     with slot["notes"].container():
-        more = (window_note(result), *result.notes)
+        # The badge explains what was computed in a cold run.
+        more = (window_note(result), *(note for note in result.notes if note != COLD_VISION))
         answers.remarks(result.generation.stop, result.off_script, result.model.name, more)
 
 

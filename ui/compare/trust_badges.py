@@ -9,6 +9,7 @@ from engine.machine.load import MachineLoad
 from engine.machine.load import words as load_words
 from engine.storage.result_rows import ResultRow
 from engine.storage.schemas import Standing
+from engine.types import COLD_VISION
 from engine.verify import certificates
 from ui.widgets.text import escape, ms
 
@@ -95,7 +96,8 @@ def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Bad
     for name, span in (row.batch_spans if row.batch > 1 else row.spans).items():
         if span is not None and span.source == "cached":
             words = f"{name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"
-            found.append((words, "green", CACHE_HELP))
+            cold = f" {COLD_VISION}" * (COLD_VISION in row.notes)
+            found.append((words, "green", CACHE_HELP + cold))
     marks: dict[Badge, bool] = {
         COLD: bool(row.cold),
         PAUSED: bool(row.paused_ms),
