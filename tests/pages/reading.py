@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 
 from streamlit.testing.v1 import AppTest
@@ -20,6 +21,12 @@ def captions(at: AppTest) -> str:
 
 def html(at: AppTest) -> str:
     return unescape("\n".join(element.proto.body for element in at.get("html")))
+
+
+def told(at: AppTest) -> list[tuple[str, str]]:
+    """The name and the value of each marked figure, without its range."""
+    found = re.findall(r'data-figure="([^"]+)">([^<]+)<', html(at))
+    return [(name, value.removesuffix(" tokens").partition(" (")[0]) for name, value in found]
 
 
 def badges(at: AppTest) -> str:

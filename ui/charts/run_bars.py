@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from engine.analysis import compared as bars
 from engine.analysis.compared import ComparedModel, RunRange
@@ -18,12 +19,9 @@ from engine.analysis.metrics import BY_NAME
 from engine.jobs.run_job import GENERATE
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS, UNACCOUNTED, family_colour
 from engine.report.answer_part import figure, figures
+from engine.report.blocks import ReportTable
 from engine.types import STAGES, Span
-from ui.widgets.text import escape as escaped
-from ui.widgets.text import ms
-
-if TYPE_CHECKING:
-    import pandas as pd
+from ui.widgets.text import marked, ms
 
 NAMES = {
     bars.PREFILL: "prefill",
@@ -154,8 +152,8 @@ def _row(row: RunBar, end: float) -> str:
         f'<div class="run-row" style="--model: {family_colour(row.family)}">'
         f'<div class="run-name">{escape(row.label)}</div>'
         f'<div class="run-track"><div class="run-bar">{bar}</div>{second}</div>'
-        f'<div class="run-total"><span data-figure="total, {escape(row.label)}">'
-        f"{escape(row.total)}</span><small>{escape(row.detail)}</small></div></div>"
+        f'<div class="run-total">{marked("total", row.label, row.total)}'
+        f"<small>{escape(row.detail)}</small></div></div>"
     )
 
 
@@ -194,23 +192,17 @@ def ink(colour: str) -> str:
     return "#000000" if (light + 0.05) ** 2 > 0.05 * 1.05 else "#FFFFFF"
 
 
-def table(models: Sequence[ComparedModel]) -> pd.DataFrame:
-    """The numbers of the bars and their sources: one row per stage, one column per model.
-
-    Labels are escaped, because st.table reads Markdown.
-    """
-    import pandas as pd  # slow to import
-
-    return pd.DataFrame({escaped(model.label): _column(model) for model in models})
+def table(models: Sequence[ComparedModel]) -> ReportTable:
+    """The numbers of the bars and their sources: one row per stage, one column per model."""
+    columns = [_column(model) for model in models]
+    rows = tuple((name, *(cells[name] for cells in columns)) for name in columns[0])
+    return ReportTable("", ("", *(head(model, model.label) for model in models)), rows)
 
 
-def head_style(models: Sequence[ComparedModel], place: str) -> str:
-    """CSS that gives each column head of the table in `place` the colour of its model."""
-    return "".join(
-        f"{place} thead th:nth-child({number}) "
-        f"{{ border-bottom: 3px solid {family_colour(model.family)}; }}\n"
-        for number, model in enumerate(models, 2)
-    )
+def head(model: ComparedModel, words: str) -> Markup:
+    """The head of a model's column, over its family's colour."""
+    mark = Markup('<span class="model-head" style="border-color: {}">{}</span>')
+    return mark.format(family_colour(model.family), words)
 
 
 def _column(model: ComparedModel) -> dict[str, str]:
@@ -218,11 +210,12 @@ def _column(model: ComparedModel) -> dict[str, str]:
     for name, shown in DECODE_ROWS.items():
         cells[shown] = _cell(model, name)
     cells[UNACCOUNTED] = _time(model.time("unaccounted"))
-    cells[THIS_RUN] = _time(model.total)
+    cells[THIS_RUN] = marked("total", model.label, _time(model.total))
     cells[ORIGINAL] = "no cached stage"
     if model.last.cached:
         cells[ORIGINAL] = _time(model.time("uncached_total"))
-    return cells | {one.name: one.words for one in figures(model) if one.name != "Total"}
+    told = {one.name: marked(one.name, model.label, one.words) for one in figures(model)}
+    return cells | {name: words for name, words in told.items() if name != "Total"}
 
 
 def _time(spread: RunRange | None) -> str:

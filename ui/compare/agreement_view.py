@@ -5,19 +5,20 @@ and the known answer of the sample, which nothing tells before somebody asks for
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from html import escape
 
 import streamlit as st
+from markupsafe import Markup
 
 from engine.analysis import agreement
 from engine.analysis.agreement import AttributeRow, Statement
 from engine.analysis.answer_reading import is_scene
 from engine.analysis.compared import ComparedModel
 from engine.demo.wordings import attributes_asked
-from engine.palette import family_colour
 from engine.prompts import DEFAULT_QUESTION
 from engine.quoting import joined
+from engine.report.blocks import ReportTable
 from engine.types import Sample
+from ui.charts import run_bars
 from ui.widgets import choices, marked_text, notices
 from ui.widgets.text import count
 from ui.widgets.text import escape as literal
@@ -127,7 +128,9 @@ def _attributes(compared: Sequence[ComparedModel], known: bool) -> None:
         lines = "\n".join(f"• {contradiction(row, labels)}" for row in contradicted)
         notices.notice(f"{count(len(contradicted), 'contradiction')}:\n{lines}", "agreement")
     if rows:
-        st.html(table(rows, compared))
+        from ui.widgets import blocks  # reports import much
+
+        blocks.draw((table(rows, compared),), "agreement")
         why = "" if not known else UNKNOWN if not truth else NOT_LISTED if asked is None else ""
         notices.small(f"{READ} {why}".strip(), "agreement_read")
 
@@ -143,42 +146,26 @@ def contradiction(row: AttributeRow, labels: Sequence[str]) -> str:
     return f"{row.attribute}: {' / '.join(values)} ({' / '.join(who)})"
 
 
-def table(rows: Sequence[AttributeRow], compared: Sequence[ComparedModel]) -> str:
-    """HTML: a row per attribute, a column per model; escaped."""
+def table(rows: Sequence[AttributeRow], compared: Sequence[ComparedModel]) -> ReportTable:
+    """A row per attribute, a column per model; what is known only where it may be told."""
     known = any(row.truth is not None for row in rows)
-    columns = ["<th scope='col'>attribute</th>"]
-    columns += ["<th scope='col'>known content</th>"] if known else []
-    columns += [_head(model) for model in compared]
-    lines = "".join(_line(row, known) for row in rows)
-    return (
-        '<div class="figures-wide"><table class="figures agreement"><caption>What each answer '
-        f"states</caption><thead><tr>{''.join(columns)}</tr></thead><tbody>{lines}</tbody></table>"
-        "</div>"
+    columns = ["attribute", *["known content"] * known]
+    for model in compared:
+        cut = CUT.get(model.last.generation.stop, "")
+        columns.append(run_bars.head(model, f"{model.label} ({cut})" if cut else model.label))
+    lines = tuple(
+        (row.attribute, *[row.truth or "–"] * known, *map(statement, row.statements))
+        for row in rows
     )
-
-
-def _head(model: ComparedModel) -> str:
-    """The model's name over its family's colour, and whether its answer was cut."""
-    cut = CUT.get(model.last.generation.stop, "")
-    words = f"{model.label} ({cut})" if cut else model.label
-    style = f"border-bottom: 3px solid {family_colour(model.family)}"
-    return f'<th scope="col" style="{style}">{escape(words)}</th>'
-
-
-def _line(row: AttributeRow, known: bool) -> str:
-    cells = [f"<th scope='row'>{escape(row.attribute)}</th>"]
-    cells += [f"<td>{escape(row.truth or '–')}</td>"] if known else []
-    cells += [f"<td>{statement(one)}</td>" for one in row.statements]
-    return f"<tr>{''.join(cells)}</tr>"
+    return ReportTable("What each answer states", tuple(columns), lines, len(columns))
 
 
 def statement(one: Statement) -> str:
     """A value with a tick or a cross, or why there is none."""
     symbol, style, word = MARKS[one.verdict]
-    value = escape(" and ".join(one.values) or one.verdict)
-    if not symbol:
-        return value
-    return (
-        f'<span class="proof-mark proof-{style}" role="img" aria-label="{value}: {word}" '
-        f'title="{word}"><span class="proof-symbol">{symbol}</span>{value}</span>'
+    value = " and ".join(one.values) or one.verdict
+    mark = Markup(
+        '<span class="proof-mark proof-{style}" role="img" aria-label="{value}: {word}" '
+        'title="{word}"><span class="proof-symbol">{symbol}</span>{value}</span>'
     )
+    return mark.format(symbol=symbol, style=style, word=word, value=value) if symbol else value

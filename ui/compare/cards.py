@@ -6,7 +6,6 @@ literally; st.markdown gets constants and escaped text.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Sequence
 
 import streamlit as st
@@ -20,7 +19,7 @@ from engine.types import COLD_VISION, RunResult
 from engine.verify import certificates
 from ui.compare import explain_panel, shown_inputs, trust_badges
 from ui.widgets import answers, followed_runs, notices
-from ui.widgets.text import count, escape, ms, queued, rate
+from ui.widgets.text import count, escape, marked, ms, queued, rate
 
 # The containers of a card that are filled later: "stream" has the growing answer and keeps its end
 # in view, "answer" the whole one.
@@ -107,15 +106,14 @@ def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
 
 def figures(model: ComparedModel) -> str:
     """The total and the number of tokens, and what has to be known to read them, in HTML."""
-    total, (low, high), label = model.total, model.tokens, html.escape(model.label)
+    total, (low, high) = model.total, model.tokens
     tokens = count(high, "token") if low == high else f"{low:,} to {high:,} tokens"
     notes = [total.words] if total.words else []
     if model.middle.cached:
         notes.append(f"{ms(model.middle.uncached_total_ms)} without cache")
     return (
-        f'<p class="card-total"><b data-figure="total, {label}">{ms(total.middle)}</b> '
-        f'<span data-figure="New tokens, {label}">{tokens}</span>'
-        f"<small>{'; '.join(notes)}</small></p>"
+        f'<p class="card-total"><b>{marked("total", model.label, ms(total.middle))}</b> '
+        f"{marked('New tokens', model.label, tokens)}<small>{'; '.join(notes)}</small></p>"
     )
 
 

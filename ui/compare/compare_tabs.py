@@ -68,24 +68,21 @@ def show(
 
 def _times(compared: Sequence[ComparedModel], entries: Sequence[ModelEntry]) -> None:
     """Notes on the verdict, the waterfall between the first two models, the replay, all times."""
+    from engine.report import charts  # slow to import, as the other modules of reports
+    from ui.widgets import blocks
+
     found = card_board.found_verdict(followed_runs.views(), entries)
     for number, line in enumerate(found.notes):
         notices.small(line, f"verdict_{number}")
     if found.split is not None:
         st.subheader(f"Where the {ms(found.split.b_ms - found.split.a_ms)} come from", anchor=False)
-        from engine.report import charts  # slow to import
-
         steps = charts.split_steps(found.split)
         alt = charts.waterfall_words(steps)
         st.altair_chart(charts.waterfall(steps), alt=alt, width="stretch")
     _replay(compared, (*card_board.sentences(found, compared), *found.mixed))
-    with st.container(key="compare_times"):
-        st.table(run_bars.table(compared), alt="Stage times and their sources.")
-        meanings = "; ".join(f"{name}: {words}" for name, words in STAGE_MEANING.items())
-        st.caption(f"{meanings}. Of several runs: the times of the one with the median total.")
-        # A span before it keeps it here, out of the place of dialogs (theme.py).
-        style = run_bars.head_style(compared, ".st-key-compare_times")
-        st.html(f"<span></span><style>{style}</style>")
+    blocks.draw((run_bars.table(compared),), "compare_times")
+    meanings = "; ".join(f"{name}: {words}" for name, words in STAGE_MEANING.items())
+    st.caption(f"{meanings}. Of several runs: the times of the one with the median total.")
 
 
 def _replay(compared: Sequence[ComparedModel], said: Sequence[str]) -> None:

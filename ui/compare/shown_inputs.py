@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 import streamlit as st
+from markupsafe import Markup
 
 from engine.report.answer_part import FORMULAS
+from engine.report.blocks import Bullets, ReportTable
 from engine.types import OPTIONS, TITLES, RunOptions, RunRequest, Sample, value_of
 from ui.widgets import contact_sheets, notices
 from ui.widgets.text import name_of
@@ -49,11 +50,12 @@ def row(subject: str, requests: Sequence[RunRequest]) -> None:
     notices.small(subject, "subject")
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="settings"):
         chips(shared(requests) or ("default settings",))
-        with st.popover("All settings"):
-            lines = "".join(
-                f"<li><b>{escape(n)}</b>: {escape(f)}</li>" for n, f in FORMULAS.items()
-            )
-            st.html(f'{table(requests)}<ul class="card-formulas">{lines}</ul>')
+        with st.popover("All settings", key="compare_all_settings", on_change="rerun") as menu:
+            if menu.open:
+                from ui.widgets import blocks  # reports import much
+
+                meanings = tuple(f"{name}: {words}" for name, words in FORMULAS.items())
+                blocks.draw((table(requests), Bullets(meanings)), "settings")
 
 
 def chips(words: Sequence[str]) -> None:
@@ -61,17 +63,14 @@ def chips(words: Sequence[str]) -> None:
         st.badge(one, color="gray")
 
 
-def table(requests: Sequence[RunRequest]) -> str:
+def table(requests: Sequence[RunRequest]) -> ReportTable:
     """One row per setting: its value, a line per value if the runs differ, and the default."""
     found = [settings(request.how) for request in requests]
-    rows = "".join(
-        f'<tr><th class="figures-word" scope="row">{escape(name)}</th>'
-        f"<td>{'<br>'.join(escape(one) for one in dict.fromkeys(s[name] for s in found))}</td>"
-        f"<td>{escape(default)}</td></tr>"
+    rows = tuple(
+        (name, Markup("<br>").join(dict.fromkeys(one[name] for one in found)), default)
         for name, default in DEFAULTS.items()
     )
-    heads = "".join(f'<th scope="col">{name}</th>' for name in ("Setting", "These runs", "Default"))
-    return f'<table class="figures"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
+    return ReportTable("", ("Setting", "These runs", "Default"), rows, 3)
 
 
 def changes(
