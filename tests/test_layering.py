@@ -29,7 +29,7 @@ ROOMS = (
 PUBLISHED = ("read", "audit", "claims")
 MAX_LOOSE = 11  # modules directly in engine/
 # Pages build on pages' parts: each folder of ui/ may import those before it.
-UI_ROOMS = ("widgets", "charts", "compare", "benchmark", "results", "published", "models", "verify")
+UI_ROOMS = ("widgets", "compare", "benchmark", "results", "published", "models", "verify")
 
 
 @cache

@@ -20,8 +20,7 @@ from tests.conftest import make_sample
 from tests.pages.conftest import Open
 from tests.pages.reading import captions, html, keys, texts
 from tests.ui.verify.made import A, certificate, verdicts
-from ui.charts import verify_charts
-from ui.verify import evidence
+from ui.verify import evidence, verify_charts
 
 PAGE = "pages/verify.py"
 ONE = {"models": ["Tiny llava"], "samples": "1", "runs": "1", "tokens": "8"}

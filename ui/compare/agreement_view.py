@@ -18,7 +18,7 @@ from engine.prompts import DEFAULT_QUESTION
 from engine.quoting import joined
 from engine.report.blocks import ReportTable
 from engine.types import Sample
-from ui.charts import run_bars
+from ui.compare import run_bars
 from ui.widgets import choices, marked_text, notices
 from ui.widgets.text import count
 from ui.widgets.text import escape as literal

@@ -19,9 +19,8 @@ from engine.jobs.run_job import RunView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
-from ui.charts import run_bars
-from ui.charts.run_bars import RunBar
-from ui.compare import agreement_view, blind_vote, cards, shown_inputs
+from ui.compare import agreement_view, blind_vote, cards, run_bars, shown_inputs
+from ui.compare.run_bars import RunBar
 from ui.widgets import followed_runs, notices
 from ui.widgets.followed_runs import MAX_MODELS
 from ui.widgets.text import ms, name_of

@@ -12,8 +12,14 @@ from engine.errors import StageScopeError
 from engine.models.checkpoint import ModelEntry
 from engine.storage.result_rows import ResultRow
 from engine.types import RunOptions, Sample
-from ui.charts import run_bars
-from ui.compare import agreement_view, card_board, draft_panel, explain_panel, recording_view
+from ui.compare import (
+    agreement_view,
+    card_board,
+    draft_panel,
+    explain_panel,
+    recording_view,
+    run_bars,
+)
 from ui.widgets import followed_runs, notices
 from ui.widgets.text import ms, name_of
 

@@ -11,7 +11,7 @@ from engine.published.claims import published_report
 from engine.published.claims.published_report import comparison_name
 from engine.published.read import answer_pairs
 from engine.report.blocks import Block
-from ui.charts import published_charts
+from ui.published import published_charts
 from ui.published.opened_sets import OpenedSets, kept
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import blocks, notices

@@ -9,7 +9,7 @@ from engine.published.claims.waterfall import named, waterfall
 from engine.published.read import ResultFile, file_summary
 from engine.report import charts
 from engine.report.blocks import Block, ChartBlock, Heading, Paragraph
-from ui.charts import published_charts
+from ui.published import published_charts
 from ui.published.audit_view import grid
 from ui.published.opened_sets import OpenedSets
 from ui.widgets import blocks, notices

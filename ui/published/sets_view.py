@@ -11,8 +11,7 @@ import streamlit as st
 
 from engine.errors import StageScopeError
 from engine.published.claims import published_report
-from ui.charts import published_charts
-from ui.published import adding, audit_view, draft_view, file_figures, opened_sets
+from ui.published import adding, audit_view, draft_view, file_figures, opened_sets, published_charts
 from ui.published.opened_sets import OpenedSets
 from ui.results.result_sources import ELSEWHERE_WORDS, Source
 from ui.widgets import blocks, choices, notices

@@ -15,8 +15,7 @@ from engine.report import charts, document
 from engine.report.blocks import ReportTable
 from engine.report.report_figures import Findings
 from engine.types import STAGES
-from ui.charts import run_bars
-from ui.compare import trust_badges
+from ui.compare import run_bars, trust_badges
 from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import blocks, choices, notices

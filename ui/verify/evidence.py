@@ -142,7 +142,7 @@ def _compared(row: Verdict) -> Iterator[Block]:
 
 def _accounted(row: Verdict) -> Iterator[Block]:
     """A small chart per stage, then all figures."""
-    from ui.charts import verify_charts  # altair and pandas: imported when the first chart is drawn
+    from ui.verify import verify_charts  # altair and pandas: imported when the first chart is drawn
 
     kinds = row.evidence["kinds"]
     st.caption(
@@ -186,7 +186,7 @@ def _observer(row: Verdict) -> Iterator[Block]:
 def _ratios(
     row: Verdict, ratios: list[float], edges: tuple[float, ...], title: str
 ) -> Iterator[Block]:
-    from ui.charts import verify_charts
+    from ui.verify import verify_charts
 
     dots, bound = verify_charts.ratio_charts(ratios, row.evidence, edges, title)
     yield Paragraph("One mark per pair; the two runs of a pair follow each other.")

@@ -7,6 +7,7 @@
     followed_runs                   jobs of the engine's queue that a visitor watches
     uploads, contact_sheets         a visitor's files; pictures as the browser shows them
     stored_runs                     stamps of run folders, for caches
+    answers                         one answer in its card
     marked_text                     tokens of a draft and differences of answers as HTML
     notices, text, theme            messages, number formats, colours and CSS
     preparation                     background work of a fresh server

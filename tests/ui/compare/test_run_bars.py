@@ -15,7 +15,7 @@ from engine.palette import FAMILY_COLOURS, UNACCOUNTED
 from engine.types import RunResult, Span
 from tests.ui.answers import CACHED, result
 from tests.ui.widgets.test_theme import config, contrast
-from ui.charts import run_bars
+from ui.compare import run_bars
 
 
 def model(*results: RunResult, label: str = "One") -> ComparedModel:

@@ -10,7 +10,7 @@ from engine.palette import STAGE_COLOURS
 from engine.report.charts import svgs
 from engine.types import STAGES
 from tests.ui.verify.made import evidence
-from ui.charts import verify_charts
+from ui.verify import verify_charts
 
 pytestmark = pytest.mark.loads
 

@@ -14,7 +14,7 @@ from engine.published.read import answer_pairs
 from engine.report.blocks import ChartBlock
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
-from ui.charts import published_charts
+from ui.published import published_charts
 
 
 def spec(block: ChartBlock) -> str:
