@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 from engine.analysis import machine_loads, metrics, statistics
 from engine.analysis.metrics import BY_NAME, PAIRED, Metric
 from engine.analysis.model_summary import batched
@@ -42,8 +40,6 @@ class Comparison:
     b: str
     n: int
     sequences: int
-    median_a: float | None
-    median_b: float | None
     difference: Interval | None
     ratio: Interval | None
     verdict: Verdict
@@ -76,8 +72,6 @@ def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
         b=b,
         n=len(both),
         sequences=len(set(sequences)),
-        median_a=float(np.median(first)) if len(both) else None,
-        median_b=float(np.median(second)) if len(both) else None,
         difference=difference,
         ratio=ratio,
         verdict=verdict,

@@ -94,8 +94,7 @@ def speedup_parts(split: Split, decided: bool) -> Iterator[Block]:
 
 def paired_table(a: str, b: str, compared: Iterable[Comparison]) -> ReportTable:
     """One row per metric of two labels."""
-    columns = ("metric", "n", "sequences", f"{a}, median", f"{b}, median", "difference",
-               "95 % interval", "ratio", "95 % interval")  # fmt: skip
+    columns = ("metric", "n", "sequences", "difference", "95 % interval", "ratio", "95 % interval")
     caption = (
         f"Of the samples that both answered. {a} minus {b} and {a} divided by {b}: the median of "
         "each sequence's samples, then the median over sequences with its exact interval (sign "
@@ -106,9 +105,8 @@ def paired_table(a: str, b: str, compared: Iterable[Comparison]) -> ReportTable:
         ratio = NONE if one.ratio is None else f"{one.ratio.median:.3g}"
         difference = number(one.difference.median) if one.difference else NONE
         rows.append((
-            BY_NAME[one.metric].title, f"{one.n:,}", f"{one.sequences:,}", number(one.median_a),
-            number(one.median_b), difference, _interval(one.difference), ratio,
-            _interval(one.ratio),
+            BY_NAME[one.metric].title, f"{one.n:,}", f"{one.sequences:,}", difference,
+            _interval(one.difference), ratio, _interval(one.ratio),
         ))  # fmt: skip
     return ReportTable(caption, columns, tuple(rows))
 
@@ -117,11 +115,7 @@ def sentence(one: Comparison) -> str:
     """A comparison in words."""
     name = BY_NAME[one.metric].label
     if one.verdict == "unknown":
-        text = f"{name}: no conclusion, because {one.reason}."
-        if one.median_a is not None:
-            medians = f"{number(one.median_a)} and {number(one.median_b)} {one.unit}"
-            text += f" The medians are {medians}."
-        return text
+        return f"{name}: no conclusion, because {one.reason}."
     if one.ratio is not None:
         figure = f"{one.a} has {one.ratio.median:.3g}x that of {one.b}"
     else:

@@ -50,7 +50,7 @@ def test_blocks_at_different_loads_get_no_verdict_and_the_figures_say_why(tmp_pa
     assert found.verdict == "unknown" and found.ratio is None and found.difference is None
     assert "ev ran while others used 1.4 of 2 cores" in found.reason
     assert "vl while others used 0.1 of 2 cores" in found.reason
-    assert "no conclusion" in sentence(found) and found.median_a is not None
+    assert "no conclusion" in sentence(found)
     assert pairs.compare(lines, "ev", "vl", "new_tokens").verdict == "equal"  # no time
     split = speedup.split(lines, "ev", "vl")
     assert split is not None and not speedup.supported(split, found.verdict)
