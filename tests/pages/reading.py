@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 
+from markupsafe import Markup
 from streamlit.testing.v1 import AppTest
 
 from engine.jobs import queue
@@ -27,6 +28,16 @@ def told(at: AppTest) -> list[tuple[str, str]]:
     """The name and the value of each marked figure, without its range."""
     found = re.findall(r'data-figure="([^"]+)">([^<]+)<', html(at))
     return [(name, value.removesuffix(" tokens").partition(" (")[0]) for name, value in found]
+
+
+def tables(at: AppTest) -> list[list[list[str]]]:
+    """The tables in HTML: rows of cells, the heads first."""
+    found = re.findall(r"<table.*?</table>", html(at), re.DOTALL)
+    rows = [re.findall(r"<tr.*?</tr>", one, re.DOTALL) for one in found]
+    cell = re.compile(r"<t[hd][^>]*>(.*?)</t[hd]>", re.DOTALL)
+    return [
+        [[Markup(text).striptags() for text in cell.findall(row)] for row in one] for one in rows
+    ]
 
 
 def badges(at: AppTest) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +24,8 @@ from engine.storage.run_store import Run
 from engine.types import DecodeConfig
 from tests import fabricate
 from tests.pages.conftest import Open
-from tests.pages.reading import captions, html, texts
+from tests.pages.reading import captions, html, tables, texts
+from ui.results import overview
 
 PAGE = "pages/results.py"
 Make = Callable[..., Run]
@@ -564,3 +566,36 @@ def test_accuracy_without_a_known_answer_says_so(app: Open, make: Make) -> None:
     make("open", [fabricate.question(n, "A", right_letter=None) for n in range(8)])
     at = app(PAGE, runs=["open"], view="Accuracy")
     assert "No answer can be judged yet" in texts(at) and not at.get("vega_lite_chart")
+
+
+def medians(at: AppTest) -> dict[tuple[str, str], set[str]]:
+    """What the overview tells of each label and metric: in two tables and beside two charts."""
+    found: dict[tuple[str, str], set[str]] = {}
+    beside, *each = [rows for rows in tables(at) if rows[0][:2] == ["metric", "source"]]
+    told = [
+        (label, metric, words.partition(" (")[0])
+        for metric, _, *cells in beside[1:]
+        for label, words in zip(beside[0][2:], cells, strict=True)
+    ]
+    told += [(label, row[0], row[3]) for label, rows in zip(beside[0][2:], each, strict=True)
+             for row in rows[1:]]  # fmt: skip
+    stages, spread = [chart.proto.alt for chart in at.get("vega_lite_chart")]
+    for label, parts in re.findall(r"(\w+): (load [^.]*[^:]*?)\.(?= |$)", stages):
+        told += [(label, f"{name} (ms)", value) for name, value in
+                 re.findall(r"(\w+) ([\d.,]+) ms", parts)]  # fmt: skip
+    told += [(label, "total (ms)", value) for label, value in
+             re.findall(r"(\w+): median ([\d.,]*\d)", spread)]  # fmt: skip
+    for label, metric, value in told:
+        found.setdefault((label, metric), set()).add(f"{float(value.replace(',', '')):g}")
+    return found
+
+
+def test_a_median_that_is_told_in_four_places_is_the_same(
+    make: Make, app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make("one", fabricate.pair(8))
+    found = medians(app(PAGE, runs="one"))
+    assert {("ev", "total (ms)"), ("vl", "vision (ms)")} <= set(found)
+    assert {len(values) for values in found.values()} == {1}
+    monkeypatch.setattr(overview, "number", lambda value: f"{value + 1:.3f}")  # a planted one
+    assert {len(values) for values in medians(app(PAGE, runs="one")).values()} == {2}
