@@ -36,7 +36,17 @@ from engine.types import DecodeConfig, Doing, RunOptions, RunRequest, Sample
 from tests.conftest import picture
 from tests.media import clips
 from tests.pages.conftest import Open
-from tests.pages.reading import badges, captions, html, keys, press_run, results, texts, told
+from tests.pages.reading import (
+    badges,
+    captions,
+    html,
+    keys,
+    press_run,
+    results,
+    tables,
+    texts,
+    told,
+)
 from ui.compare import cards, shown_inputs
 from ui.compare.compare_tabs import AGREEMENT, DRAFT, SEEN
 from ui.widgets import dataset_picker, followed_runs, preparation, uploads
@@ -49,11 +59,6 @@ def figures(at: AppTest) -> list[str]:
     """The total and the number of tokens of each card, as HTML."""
     found = [element.proto.body for element in at.get("html")]
     return [html for html in found if 'class="card-total"' in html]
-
-
-def tables(at: AppTest) -> int:
-    """How many tables of times there are: at most one."""
-    return html(at).count('<table class="figures">')
 
 
 def verdict_of(at: AppTest) -> RunVerdict:
@@ -153,7 +158,7 @@ def test_changed_inputs_dim_the_answers_and_offer_run(app: Open) -> None:
     before = results(at)
     at.number_input(key="compare_tokens").set_value(7).run()
     assert "Changed since these runs: max new tokens." in texts(at)
-    assert results(at) == before and tables(at) == 1
+    assert results(at) == before and len(tables(at)) == 1
     at.button(key=shown_inputs.RUN).click().run()
     assert [view.new_tokens for view in results(at)] == [7, 7, 7]
     assert "Changed since these runs" not in texts(at)
@@ -216,7 +221,7 @@ def test_a_link_reopens_the_choice_and_the_runs(app: Open) -> None:
     assert view.request.how.mode == "hooked" and view.request.how.decode.max_new_tokens == 4
     assert view.request.how.decode.backend == "auto"
     again = app(jobs=[view.id])
-    assert view.text in texts(again) and tables(again) == 1
+    assert view.text in texts(again) and len(tables(again)) == 1
 
 
 def test_sampling_takes_its_values_from_the_link(app: Open) -> None:
@@ -247,7 +252,7 @@ def test_results_outlive_a_look_at_another_page(app: Open) -> None:
     at.switch_page("pages/models.py").run()
     assert not tables(at)
     at.switch_page("pages/compare.py").run()
-    assert tables(at) == 1 and at.query_params["compare_jobs"]
+    assert len(tables(at)) == 1 and at.query_params["compare_jobs"]
 
 
 def test_a_link_to_runs_of_another_server_says_so(app: Open) -> None:
@@ -336,7 +341,7 @@ def test_a_common_question_fills_the_field(app: Open) -> None:
 def test_answers_keep_their_tabs_when_no_model_is_chosen_any_more(app: Open) -> None:
     at = press_run(app(**SHORT))
     at.multiselect(key="compare_models").set_value([]).run()
-    assert tables(at) == 1 and len(at.tabs) == 5 and not at.exception
+    assert len(tables(at)) == 1 and len(at.tabs) == 5 and not at.exception
     at.session_state["compare_tab"] = DRAFT
     assert "A draft needs a sample and a model" in captions(at.run())
 
@@ -727,7 +732,7 @@ def test_runs_of_another_visits_files_are_shown_to_nobody_else(app: Open, tmp_pa
     assert "secret.png" not in texts(at) and not tables(at)
     assert "drafted by" not in texts(at)
     at = app(jobs=[shared.id])  # control
-    assert "secret.png" in texts(at) and tables(at) == 1
+    assert "secret.png" in texts(at) and len(tables(at)) == 1
     drafting_.cancel()
 
 
