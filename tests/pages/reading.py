@@ -40,6 +40,12 @@ def tables(at: AppTest) -> list[list[list[str]]]:
     ]
 
 
+def column(at: AppTest, name: str) -> list[str]:
+    """A column of the first table that has it."""
+    heads, *rows = next(rows for rows in tables(at) if name in rows[0])
+    return [row[heads.index(name)] for row in rows]
+
+
 def badges(at: AppTest) -> str:
     return " ".join(element.value for element in at.markdown if "badge[" in element.value)
 

@@ -20,7 +20,7 @@ from engine.storage.plan import Plan
 from engine.types import DecodeConfig
 from tests.benchmark.cluster.pools import HerePool, one_thread
 from tests.pages.conftest import Open
-from tests.pages.reading import keys, texts
+from tests.pages.reading import column, keys, tables, texts
 from ui.widgets import dataset_picker
 
 __all__ = ["one_thread"]
@@ -116,7 +116,7 @@ def test_a_run_goes_from_start_to_its_results(app: Open) -> None:
     assert found.state == "done" and "2 of 2 results · Finished" in bar(at)
     assert metrics(at)["Results"] == "2 / 2" and metrics(at)["Failed"] == "0"
     assert metrics(at)["Time left"] == "–"
-    assert at.table[0].value["done"].tolist() == ["2"]
+    assert column(at, "done") == ["2"]
     assert at.get("vega_lite_chart")
     links = [link.proto for link in at.get("page_link")]
     assert found.folder is not None and found.folder.name in links[0].query_string
@@ -142,7 +142,7 @@ def test_samples_at_once(app: Open) -> None:
     found = wait(job(start(at)))
     at.run()
     assert found.plan is not None and found.plan.batch == 2 and found.state == "done"
-    assert at.table[0].value["samples at once"].tolist() == ["2"]
+    assert column(at, "samples at once") == ["2"]
     assert "are not timed separately" in texts(at)
     at = app(PAGE, **TWO, batch="2", mode="Hooked")
     assert "mode is 'hooked' and batch is 2" in texts(at)
@@ -256,7 +256,7 @@ def test_failures_come_with_their_reasons_as_plain_text(app: Open) -> None:
     found = wait(job(start(at)))
     at.run()
     assert found.view().progress.failed == 2 and metrics(at)["Failed"] == "2"
-    assert at.table[0].value["total (ms)"].tolist() == ["–"]
+    assert column(at, "total (ms)") == ["–"]
     reasons = [text.value for text in at.text if text.value.startswith("Tiny llava, sample")]
     assert len(reasons) == 2
 
@@ -303,9 +303,9 @@ def test_the_address_in_the_settings_is_all_a_cluster_needs(
     assert found.error == "" and found.state == "done" and on_workers.closed
     assert "2 workers on 2 nodes took part" in [one.value for one in at.subheader]
     assert "Medians" in [one.value for one in at.subheader]
-    table = at.table[0].value
-    assert table["results"].astype(int).sum() == 2 and set(table.index) == {"x", "y"}
-    assert "shared" not in table and "rate (/s)" not in table
+    assert sum(map(int, column(at, "results"))) == 2 and set(column(at, "worker")) == {"x", "y"}
+    heads = [head for rows in tables(at) for head in rows[0]]
+    assert "worker" in heads and not {"shared", "rate (/s)"} & set(heads)
 
 
 def test_a_cluster_that_cannot_be_reached_is_the_runs_sentence(

@@ -20,6 +20,7 @@ from engine.benchmark.run_progress import RATED, ModelProgress, Progress, Worker
 from engine.errors import StoreError
 from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkView
 from engine.models import registry
+from engine.report.blocks import ReportTable
 from engine.storage import run_store
 from engine.storage.run_store import RunInfo
 from engine.types import STAGES
@@ -135,8 +136,6 @@ def numbers(view: BenchmarkView) -> list[tuple[str, str, str]]:
 
 
 def _models(found: Progress, ended: bool) -> None:
-    import pandas as pd
-
     from engine.report import charts  # altair and pandas are slow to import
 
     medians: StageTimes = {
@@ -150,9 +149,9 @@ def _models(found: Progress, ended: bool) -> None:
         )
     if together := batches(found):
         notices.small(model_summary.APART, "benchmark_batches")
-        st.table(pd.DataFrame(together).set_index("model"), alt="Medians of batches per model.")
+        _draw("Medians of batches.", together)
     if any(medians.values()) or not together:
-        st.table(pd.DataFrame(table(found)).set_index("model"), alt="Medians per model.")
+        _draw("", table(found))
     for live in found.models:
         if live.given_up:
             label = registry.label(live.model)
@@ -172,6 +171,13 @@ MEDIANS_HELP = (
 )
 
 
+def _draw(caption: str, rows: Sequence[Mapping[str, str]], words: int = 1) -> None:
+    from ui.widgets import blocks  # reports are slow to import
+
+    cells = tuple(tuple(row.values()) for row in rows)
+    blocks.draw((ReportTable(caption, tuple(rows[0]), cells, words),), "benchmark_table")
+
+
 def table(found: Progress) -> list[dict[str, str]]:
     return [_line(live, SHOWN) for live in found.models]
 
@@ -181,8 +187,7 @@ def _line(
     heads: Mapping[str, str],
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """The label is escaped, because st.table renders Markdown."""
-    counts = {"model": escape(_name(live)), "done": f"{live.done:,}"}
+    counts = {"model": _name(live), "done": f"{live.done:,}"}
     medians = {head: number(live.medians.get(name)) for name, head in heads.items()}
     return {**counts, "failed": f"{live.failed:,}", **more, **medians}
 
@@ -210,16 +215,12 @@ def workers(found: Progress, run_ended: bool) -> None:
     """A row per worker; one that has ended stays, with the reason."""
     if not found.workers:
         return
-    import pandas as pd
-
     ended = run_ended or all(worker.ended for worker in found.workers)
     st.subheader(
         heading(found.workers, ended), anchor=False, help=ENDED_HELP if ended else WORKERS_HELP
     )
     rows = [row(w, ended) for w in sorted(found.workers, key=lambda worker: worker.ended)]
-    what = "device, state and results" if ended else "device, state and rate"
-    with st.container(key="worded_workers"):
-        st.table(pd.DataFrame(rows).set_index("worker"), alt=f"Workers with {what}.")
+    _draw("", rows, len(rows[0]))
 
 
 def heading(workers: Sequence[WorkerView], ended: bool) -> str:
@@ -231,14 +232,13 @@ def heading(workers: Sequence[WorkerView], ended: bool) -> str:
 
 
 def row(worker: WorkerView, ended: bool) -> dict[str, str]:
-    """Cells as text, escaped, because st.table renders Markdown."""
     device = f"{worker.type}, {worker.device}" if worker.device else "–"
     cells = {
         "worker": worker.id,
-        "node": escape(worker.node),
-        "device": escape(device),
+        "node": worker.node,
+        "device": device,
         "shared": " and ".join(worker.shares) or "–",
-        "state": escape(worker.state),
+        "state": worker.state,
         "results": f"{worker.done:,}",
         "rate (/s)": "–" if worker.per_s is None else f"{worker.per_s:.3g}",
     }
