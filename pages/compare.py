@@ -78,7 +78,7 @@ def choose(entries: Sequence[ModelEntry]) -> tuple[CompareChoice, str, bool]:
             "cut",
         )
     if not choice.ready:
-        notices.small(_missing(choice), "run_needs")
+        notices.hint(_missing(choice))
     return choice, wrong, live
 
 
@@ -125,13 +125,17 @@ def _missing(choice: CompareChoice) -> str:
     """Why Run cannot be pressed."""
     if choice.problem:
         return choice.problem
+    if choice.sample is not None and not st.session_state.get("compare_models"):
+        return "Run needs a model: choose one to six in the sidebar."
     if choice.sample is not None:
         return "Run needs a model that can use this input: the sidebar says which can."
     if st.session_state.get("compare_source") == "files":
+        if not st.session_state.get("compare_files"):
+            return "Run needs a file: drop your own files in the sidebar."
         return "Run needs a file that can be used: the sidebar says what is wrong with yours."
     if dataset_picker.making():
         return "The demo scenes are being made: Run is ready in a few seconds."
-    return "Run needs a sample: choose one in the sidebar."
+    return "Run needs a sample: choose one in the sidebar, or drop your own files there."
 
 
 def say_changes(choice: CompareChoice) -> None:

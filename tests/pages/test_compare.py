@@ -349,7 +349,7 @@ def test_answers_keep_their_tabs_when_no_model_is_chosen_any_more(app: Open) -> 
 def test_no_models_is_a_hint(app: Open) -> None:
     at = app()
     at.multiselect(key="compare_models").set_value([]).run()
-    assert "Choose one to six models" in texts(at)
+    assert "choose one to six in the sidebar" in texts(at)
     assert at.button(key="compare_run").disabled
 
 

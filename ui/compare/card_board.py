@@ -113,9 +113,7 @@ def show(
     requests = [view.request for view in views]
     if views:
         chosen, sample = [by_name[view.model] for view in views], requests[0].sample
-    elif sample is None or not chosen:
-        missing = "a sample, or drop your own files," if sample is None else "one to six models"
-        notices.hint(f"Choose {missing} in the sidebar, then press Run.")
+    elif sample is None or not chosen:  # the page says what is missing
         return below(False)
     if views and blind_vote.hiding():
         return blind_vote.show(views)
