@@ -6,8 +6,9 @@ import json
 import random
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -19,7 +20,12 @@ from engine.plain_files import read_limited, reason
 from engine.prompts import WORDS
 from engine.quoting import shown
 
-VERSION = "2"  # raise it when scenes, simulator or layout change: the dataset is then made anew
+# Raise it when scenes, simulator or layout change (then run python -m tools.first_scenes): datasets
+# are made anew.
+VERSION = "2"
+BEGUN = f"{VERSION}, first scenes"
+FIRST = Path(__file__).with_name("first_scenes.zip")
+SHIPPED = 2  # of SEEDS, in FIRST
 MARKER = "demo-version.txt"
 MAX_MARKER = 100  # bytes
 INDEX = "EventGPT_Instruction_Subset.json"
@@ -44,13 +50,51 @@ QUESTION_ABOUT: Mapping[str, str] = {
 }
 
 
-def ensure_dataset(root: Path) -> Path:
+def ensure_dataset(root: Path, before_each: Callable[[], None] = lambda: None) -> Path:
     """The demo dataset at root, made if it is not there or of another version; returns root.
+
+    before_each: called before each scene that is made.  DatasetError if the folder cannot be
+    written.
+    """
+    if version(first_scenes(root)) != VERSION:
+        with _writing(root) as fresh:
+            _complete(root, fresh, before_each)
+    return root
+
+
+def first_scenes(root: Path) -> Path:
+    """At least the first scenes at root, which ship ready-made; ensure_dataset() makes the others.
 
     DatasetError if the folder cannot be written.
     """
+    if version(root) not in (VERSION, BEGUN):
+        with _writing(root) as fresh:
+            with zipfile.ZipFile(FIRST) as ready:
+                ready.extractall(fresh)
+            (fresh / MARKER).write_text(BEGUN, encoding="utf-8")
+            stale = fresh.with_name(fresh.name + "-old")
+            try:
+                if root.exists():
+                    root.rename(stale)
+                fresh.rename(root)
+            except OSError:
+                if not version(root):  # another process may be faster
+                    raise
+            finally:
+                shutil.rmtree(stale, ignore_errors=True)
+    return root
+
+
+@contextmanager
+def _writing(root: Path) -> Iterator[Path]:
+    """A folder beside root, removed at the end if it is still there."""
     try:
-        return root if _current(root) else _make(root)
+        root.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{root.name}-", dir=root.parent))
+        try:
+            yield fresh
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
     except OSError as error:
         raise DatasetError(
             f"The demo dataset cannot be made in {shown(root)} ({reason(error)}): set "
@@ -58,25 +102,18 @@ def ensure_dataset(root: Path) -> Path:
         ) from error
 
 
-def _make(root: Path) -> Path:
-    """Makes the dataset beside its place and renames it; another process may be faster."""
-    root.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{root.name}-", dir=root.parent))
-    stale = fresh.with_name(fresh.name + "-old")
-    try:
-        write_dataset(fresh, SEEDS)
-        (fresh / MARKER).write_text(VERSION, encoding="utf-8")
-        try:
-            if root.exists():
-                root.rename(stale)
-            fresh.rename(root)
-        except OSError:
-            if not _current(root):
-                raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.rmtree(stale, ignore_errors=True)
-    return root
+def _complete(root: Path, fresh: Path, before_each: Callable[[], None]) -> None:
+    """Adds the scenes that do not ship, whole folders first, then the index and the marker; those
+    that are there stay as they are, and another process may do the same."""
+    first = json.loads((root / INDEX).read_text(encoding="utf-8"))[:SHIPPED]
+    _write_index(fresh, [*first, *_scenes(fresh, SEEDS[SHIPPED:], before_each)])
+    (fresh / MARKER).write_text(VERSION, encoding="utf-8")
+    for folder in fresh.glob("*/*"):
+        if not (place := root / folder.relative_to(fresh)).exists():
+            with suppress(FileExistsError):
+                folder.rename(place)
+    for name in (INDEX, MARKER):
+        (fresh / name).replace(root / name)
 
 
 def write_dataset(root: Path, seeds: Iterable[int]) -> Path:
@@ -85,13 +122,17 @@ def write_dataset(root: Path, seeds: Iterable[int]) -> Path:
     return root
 
 
-def _scenes(root: Path, seeds: Iterable[int]) -> Iterator[dict[str, Any]]:
+def _scenes(
+    root: Path, seeds: Iterable[int], before_each: Callable[[], None] = lambda: None
+) -> Iterator[dict[str, Any]]:
     """The record of each scene, whose files are written below root."""
     from engine.demo.scenes import render  # needed once: scenes that are there import nothing
     from engine.demo.writing import write_scene
 
     root.mkdir(parents=True, exist_ok=True)
-    return (write_scene(root, render(seed)) for seed in seeds)
+    for seed in seeds:
+        before_each()
+        yield write_scene(root, render(seed))
 
 
 def _write_index(root: Path, records: list[dict[str, Any]]) -> None:
@@ -99,11 +140,12 @@ def _write_index(root: Path, records: list[dict[str, Any]]) -> None:
     (root / INDEX).write_text(text + "\n", encoding="utf-8")
 
 
-def _current(root: Path) -> bool:
+def version(root: Path) -> str:
+    """That of the demo dataset at root; BEGUN if it has the first scenes only, "" for none."""
     with suppress(OSError):  # what is no regular file, or too large, is no marker
-        found = read_limited(root / MARKER, MAX_MARKER)
-        return found == VERSION.encode() and (root / INDEX).is_file()
-    return False
+        if (root / INDEX).is_file():
+            return read_limited(root / MARKER, MAX_MARKER).decode(errors="replace")
+    return ""
 
 
 def write_choices(root: Path, seeds: Iterable[int], order_seed: int = 0) -> int:

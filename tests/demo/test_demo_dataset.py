@@ -92,25 +92,48 @@ def test_the_engine_reads_it_without_a_complaint(root: Path) -> None:
         assert sample.truth
 
 
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != demo_dataset.MARKER
+    }
+
+
 @pytest.mark.loads
 def test_bytes_are_the_same_each_time(root: Path, tmp_path: Path) -> None:
-    again = demo_dataset.write_dataset(tmp_path / "again", FEW)
+    assert digests(demo_dataset.write_dataset(tmp_path / "again", FEW)) == digests(root)
 
-    def digests(folder: Path) -> dict[str, str]:
-        files = [path for path in folder.rglob("*") if path.is_file()]
-        return {
-            str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in files
-        }
 
-    assert digests(again) == digests(root)
+def test_the_scenes_that_ship_are_those_that_would_be_made(root: Path, tmp_path: Path) -> None:
+    assert digests(demo_dataset.first_scenes(tmp_path / "demo")) == digests(root)
+    assert demo_dataset.FIRST.stat().st_size < 3e6
+
+
+@pytest.mark.loads
+def test_the_first_scenes_stay_as_they_are_while_the_others_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo_dataset, "SEEDS", (*FEW, 200_015))
+    place = demo_dataset.first_scenes(tmp_path / "demo")
+    seen = [len(readers.read(place).samples)]
+    before = {path: path.stat().st_mtime_ns for path in place.glob("*/scene*/**/*.*")}
+    assert before and demo_dataset.version(place) == demo_dataset.BEGUN
+    demo_dataset.ensure_dataset(place, lambda: seen.append(len(readers.read(place).samples)))
+    assert seen == [2, 2] and len(readers.read(place).samples) == 3  # one was made
+    assert before.items() <= {path: path.stat().st_mtime_ns for path in before}.items()
+    assert demo_dataset.version(place) == demo_dataset.VERSION
+    assert digests(place) == digests(
+        demo_dataset.write_dataset(tmp_path / "whole", demo_dataset.SEEDS)
+    )
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 @pytest.mark.loads
 def test_made_once_and_remade_for_a_new_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo_dataset, "SEEDS", FEW[:1])
+    monkeypatch.setattr(demo_dataset, "SEEDS", FEW)
     place = tmp_path / "data" / "demo"
     assert demo_dataset.ensure_dataset(place) == place
     stamp = (place / demo_dataset.INDEX).stat().st_mtime_ns
@@ -126,10 +149,10 @@ def test_made_once_and_remade_for_a_new_version(
 def test_two_at_once_leave_one_whole_dataset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo_dataset, "SEEDS", FEW[:1])
+    monkeypatch.setattr(demo_dataset, "SEEDS", (*FEW, 200_015))
     with ThreadPoolExecutor(2) as pool:
         made = list(pool.map(demo_dataset.ensure_dataset, [tmp_path / "demo"] * 2))
-    assert len(readers.read(made[0]).samples) == 1
+    assert len(readers.read(made[0]).samples) == 3
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
 
 

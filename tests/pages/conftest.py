@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,9 @@ def app(
     The demo scenes are hard links: a test that changes one removes it first.
     """
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(preparation, "warm_up", lambda: None)
+    done: Future[None] = Future()
+    done.set_result(None)
+    monkeypatch.setattr(preparation, "warm_up", lambda: done)
     shutil.copytree(demo_scenes, settings.load().demo_dir, copy_function=os.link)
     st.cache_resource.clear()
     st.cache_data.clear()

@@ -353,18 +353,36 @@ def test_no_models_is_a_hint(app: Open) -> None:
     assert at.button(key="compare_run").disabled
 
 
-def test_demo_scenes_that_cannot_be_made_are_a_sentence(
-    app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(root: Path) -> Path:
+def emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty cache folder, in which no demo scene can be made."""
+
+    def full(*arguments: object) -> Path:
         raise OSError("No space left on device")
 
     monkeypatch.setattr("engine.demo.demo_dataset.ensure_dataset", full)
     st.cache_resource.clear()
+    shutil.rmtree(settings.load().demo_dir)
     preparation.demo_scenes(settings.load().demo_dir).exception()
+
+
+def test_the_scenes_that_ship_can_be_asked_about_before_others_are_made(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emptied(monkeypatch)
+    at = app()
+    assert at.selectbox(key="compare_sample").label == "Sample (2)"
+    assert "No space left on device" in texts(at)
+    assert not at.button(key="compare_run").disabled
+
+
+def test_demo_scenes_that_cannot_be_made_are_a_sentence(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emptied(monkeypatch)
+    monkeypatch.setattr("engine.demo.demo_dataset.FIRST", Path("/nowhere.zip"))
     at = app()
     assert at.button(key="compare_run").disabled
-    assert "No space left on device" in texts(at)
+    assert "The demo dataset cannot be made in" in texts(at)
 
 
 @pytest.mark.parametrize("root", ["/nowhere/at/all", __file__])

@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from engine import settings
+from engine.demo import demo_dataset
 from engine.errors import BadInput, DatasetError
 from engine.media import dataset
 from engine.media.dataset import Dataset
@@ -65,19 +66,11 @@ def on_loopback() -> bool:
         return False
 
 
-def read(root: Path) -> Dataset | None:
-    """The dataset of a root, with notices of its problems; None while demo scenes are made."""
-    if root == settings.load().demo_dir:
-        making = demo_scenes(root)
-        if making.done() and not (root / f"{dataset.STEM}.json").is_file():
-            demo_scenes.clear()  # the cache folder was emptied
-            making = demo_scenes(root)
-        if not concurrent.futures.wait([making], GLANCE_S).done:
-            _wait(making)
-            return None
-        if (error := making.exception()) is not None:
-            demo_scenes.clear()
-            raise DatasetError(f"The demo scenes could not be made in {root} ({error}).")
+def read(root: Path, first: bool = False) -> Dataset | None:
+    """The dataset of a root, with notices of its problems; None while demo scenes are made, or, for
+    the `first` scenes, those that ship."""
+    if root == settings.load().demo_dir and making() and not _made(root, first):
+        return None
     found = _read_once(root, _stamp(root))
     for number, sentence in enumerate(found.problems[:3]):
         notices.notice(sentence, f"dataset_{number}")
@@ -87,7 +80,29 @@ def read(root: Path) -> Dataset | None:
 
 
 def making() -> bool:
-    return not demo_scenes(settings.load().demo_dir).done()
+    """Whether demo scenes are still to be made."""
+    return demo_dataset.version(settings.load().demo_dir) != demo_dataset.VERSION
+
+
+def _made(root: Path, first: bool) -> bool:
+    """Whether those that are asked for are there, with a notice while others are made; DatasetError
+    if they cannot be made."""
+    if first:
+        demo_dataset.first_scenes(root)
+    work = demo_scenes(root)
+    if not first:
+        concurrent.futures.wait([work], GLANCE_S)
+    if not work.done():
+        _wait(work, "More demo scenes" if first else "The demo scenes")
+        return first
+    demo_scenes.clear()  # for the next try: it failed, or the cache folder was emptied
+    if (error := work.exception()) is None:
+        return not making() or _made(root, first)
+    sentence = f"The demo scenes could not be made in {root} ({error})."
+    if not first:
+        raise DatasetError(sentence)
+    notices.notice(sentence, "demo_scenes")
+    return True
 
 
 def read_quietly(root: Path) -> Dataset:
@@ -96,10 +111,10 @@ def read_quietly(root: Path) -> Dataset:
 
 
 @st.fragment(run_every=0.4)
-def _wait(making: Future[Path]) -> None:
-    if making.done():
+def _wait(work: Future[Path], what: str) -> None:
+    if work.done():
         st.rerun()
-    st.caption("Making the demo scenes (once, a few seconds) …")
+    st.caption(f"{what} are being made (once, a few seconds) …")
 
 
 @st.cache_resource(show_spinner="Reading the dataset …", max_entries=8)

@@ -1,4 +1,4 @@
-"""Background work of a fresh server: demo scenes, then demo models, then chart libraries.
+"""Background work of a fresh server: demo models, then chart libraries, then demo scenes.
 
 They run one after another, because each keeps the CPU busy; pages only check whether they are done.
 """
@@ -19,12 +19,12 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from engine import settings
 from engine.errors import StageScopeError
 from engine.jobs import queue
 
 T = TypeVar("T")
 APP = "through_app"  # in the session, once app.py has run
+LOOK_S = 0.2
 HEAD_START_S = 0.8  # the browser draws the first page before imports use the CPU
 
 
@@ -41,14 +41,21 @@ def through_app() -> None:
 
 @st.cache_resource(show_spinner=False)
 def demo_scenes(root: Path) -> Future[Path]:
-    """The demo dataset; the first call starts making it."""
+    """The whole demo dataset; the first call starts making it, after the models are loaded and
+    while no job runs, whose times it would lengthen."""
 
     def make() -> Path:
         from engine.demo.demo_dataset import ensure_dataset  # the page does not wait for it
 
-        return ensure_dataset(root)
+        warm_up().exception()
+        return ensure_dataset(root, _until_no_job_runs)
 
     return _in_background("demo-scenes", make)
+
+
+def _until_no_job_runs() -> None:
+    while any(not job.ended for job in queue.manager().all()):
+        time.sleep(LOOK_S)
 
 
 @st.cache_resource(show_spinner=False)
@@ -60,12 +67,11 @@ def cache_code() -> Future[ModuleType]:
 
 @st.cache_resource(show_spinner=False)
 def warm_up() -> Future[None]:
-    """Load the demo models and import the replay and chart libraries once the scenes exist."""
+    """Load the demo models and import the replay and chart libraries."""
 
     def prepare() -> None:
         time.sleep(HEAD_START_S)
         with contextlib.suppress(StageScopeError):  # the page shows the same message
-            demo_scenes(settings.load().demo_dir).exception()
             queue.manager().warm_up()
         for name in ("engine.report.replay", "engine.report.charts"):
             importlib.import_module(name)

@@ -51,11 +51,13 @@ def pick_sample(entries: Sequence[ModelEntry]) -> Sample | None:
 
 
 def _from_dataset(root: Path, entries: Sequence[ModelEntry]) -> Sample | None:
-    found = dataset_picker.read(root)
+    found = dataset_picker.read(root, first=True)
     if found is None:
         return None
     by_id = {sample.id: sample for sample in found.samples}
     labels = names_of(found.samples)
+    if st.query_params.get(SAMPLE) not in (None, *labels.values()) and dataset_picker.making():
+        return None  # a link may name one that is still to be made
     links.say_unknown("compare_sample", labels.values(), "sample")
     names = {name: labels.get(name, name) for name in by_id}
     chosen = choices.listed(f"Sample ({len(by_id):,})", names, SAMPLE)
