@@ -195,12 +195,23 @@ def test_only_one_place_knows_a_library_or_reads_lines_as_dicts() -> None:
     ],
 )
 def test_importing_loads_neither_torch_nor_streamlit(module: str) -> None:
+    assert loaded_by(module) == "[]"
+
+
+@LOADS
+def test_the_first_page_is_drawn_without_charts_and_models() -> None:
+    parts = "ui.compare.compare_tabs, ui.compare.history, ui.widgets.sample_picker"
+    assert loaded_by(parts) == "['streamlit']"
+
+
+def loaded_by(modules: str) -> str:
+    """Which slow libraries importing these modules loads, in a process of its own."""
     heavy = ("torch", "streamlit", "pandas", "altair", "ray")
-    code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, {modules}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "[]"
+    return done.stdout.strip()
 
 
 NOT_FOR_A_LIST = (

@@ -168,6 +168,7 @@ class Jobs:
         self._waiting: deque[Job] = deque()
         self._warm: deque[str] = deque()
         self._busy: Job | None = None
+        self._idle = True  # neither a job nor a load
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
 
@@ -194,6 +195,11 @@ class Jobs:
         with self._change:
             self._warm.extend(item.name for item in registry.entries() if item.demo)
             self._start()
+
+    def wait_until_idle(self) -> None:
+        """Returns when nothing runs, waits or is loaded, which work beside it would slow down."""
+        with self._change:
+            self._change.wait_for(lambda: self._idle and not (self._waiting or self._warm))
 
     def position(self, job: Job) -> int:
         with self._change:
@@ -225,7 +231,7 @@ class Jobs:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="stagescope", daemon=True)
             self._thread.start()
-        self._change.notify()
+        self._change.notify_all()
 
     def _work(self) -> None:
         while True:
@@ -233,6 +239,7 @@ class Jobs:
                 self._change.wait_for(lambda: self._waiting or self._warm)
                 job = self._busy = self._waiting.popleft() if self._waiting else None
                 name = "" if job else self._warm.popleft()
+                self._idle = False
             if job:
                 job.work()
             else:  # a failure is reported when a run needs the model
@@ -242,7 +249,8 @@ class Jobs:
                     gc.collect()
                     gc.freeze()
             with self._change:
-                self._busy = None
+                self._busy, self._idle = None, True
+                self._change.notify_all()
 
 
 @lru_cache(maxsize=1)

@@ -18,7 +18,6 @@ from engine.media.thumbnails import stamp_of
 from engine.media_options import Window
 from engine.models.checkpoint import ModelEntry
 from engine.palette import family_colour
-from engine.report import charts
 from engine.types import Events, MediaKind, MediaOptions, Sample
 from engine.viewing import event_times, playing, seen_markup, seen_times
 from engine.viewing.event_times import EventRates
@@ -60,6 +59,8 @@ def _rates(_sample: Sample, stamp: str) -> EventRates:
 
 
 def _rate_chart(sample: Sample, rates: EventRates, options: MediaOptions) -> None:
+    from engine.report import charts  # slow to import: the first page does without
+
     window = options.window_of(sample)
     held = count(int(rates.counts.sum()), "event")
     shown = "its event images are shown" if sample.event_images else "all of them are shown"

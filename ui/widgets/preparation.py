@@ -24,8 +24,7 @@ from engine.jobs import queue
 
 T = TypeVar("T")
 APP = "through_app"  # in the session, once app.py has run
-LOOK_S = 0.2
-HEAD_START_S = 0.8  # the browser draws the first page before imports use the CPU
+HEAD_START_S = 0.3  # the browser draws the first page before imports use the CPU
 
 
 def through_app() -> None:
@@ -48,14 +47,9 @@ def demo_scenes(root: Path) -> Future[Path]:
         from engine.demo.demo_dataset import ensure_dataset  # the page does not wait for it
 
         warm_up().exception()
-        return ensure_dataset(root, _until_no_job_runs)
+        return ensure_dataset(root, queue.manager().wait_until_idle)
 
     return _in_background("demo-scenes", make)
-
-
-def _until_no_job_runs() -> None:
-    while any(not job.ended for job in queue.manager().all()):
-        time.sleep(LOOK_S)
 
 
 @st.cache_resource(show_spinner=False)
@@ -73,6 +67,7 @@ def warm_up() -> Future[None]:
         time.sleep(HEAD_START_S)
         with contextlib.suppress(StageScopeError):  # the page shows the same message
             queue.manager().warm_up()
+        queue.manager().wait_until_idle()
         for name in ("engine.report.replay", "engine.report.charts"):
             importlib.import_module(name)
 
