@@ -250,7 +250,7 @@ def _cached(models: Sequence[ComparedModel]) -> tuple[str, ...]:
     if not any(model.middle.cached for model in models):
         return ()
     least, label = min((model.middle.uncached_total_ms, model.label) for model in models)
-    words = f"with its computing time, {label} took the least: {ms(least)}."
+    words = f"with its computing time, measured once, {label} took the least: {ms(least)}."
     return (f"Vision was read from the cache; {words}",)
 
 
@@ -298,7 +298,7 @@ def _first(models: tuple[ComparedModel, ...]) -> RunVerdict:
     less = f"{ms(second.total.middle - first.total.middle)} less than {second.label}"
     apart = () if decided else _apart(models)
     if decided:
-        did = f"is {'fastest' if others else 'faster'}"
+        did = f"is {'fastest' if others else 'faster'} on this sample"
         less += f" (95 % interval {' to '.join(map(ms, _shift(first, second)))})"
         effect = ", and they took turns: the order holds, the times are longer"
     else:

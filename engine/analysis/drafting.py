@@ -20,6 +20,7 @@ from typing import Any
 
 from engine.analysis import acceptance, statistics
 from engine.analysis.acceptance import Acceptance, Pair
+from engine.models import registry
 from engine.pipeline.drafts import LOOKUP, DraftRequest, SampleTrial
 
 FEWEST = statistics.MIN_CLUSTERS  # sequences (or pairs of one sample) for a conclusion
@@ -139,8 +140,10 @@ def sentence(report: DraftReport) -> str:
     if samples > 1 and found.clusters != samples:
         what, number = "sequences", found.clusters
         basis = f"{samples} samples of {number} sequences, {found.n} pairs"
-    draft = "prompt lookup" if report.request.draft == LOOKUP else report.request.draft
-    start, median = f"Drafted by {draft}, {report.request.target}", f"{found.median:.2f}x"
+    draft = report.request.draft
+    draft = "prompt lookup" if draft == LOOKUP else registry.label(draft)
+    start = f"Drafted by {draft}, {registry.label(report.request.target)}"
+    median = f"{found.median:.2f}x"
     if found.clusters < FEWEST:
         few = f"too few {what} for a conclusion ({number}; {FEWEST} or more are needed)"
         return f"{start} runs at {median} its speed alone; {few}."

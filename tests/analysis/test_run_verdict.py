@@ -201,13 +201,14 @@ def test_repeats_name_a_winner_by_an_exact_test() -> None:
     found = verdict([repeated("Slow", *SLOW), repeated("Fast", *FAST)], {})
     assert found.winner == "Fast" and not found.repeats
     assert found.headline == (
-        "Fast is faster: 208 ms, 107 ms less than Slow (95 % interval 87.0 ms to 120 ms)."
+        "Fast is faster on this sample: 208 ms, 107 ms less than Slow (95 % interval 87.0 ms to "
+        "120 ms)."
     )
     assert found.notes == ("Times of the median run of 5, with the ranges of all.",)
     third = repeated("Third", *(ms + 300 for ms in SLOW))
     assert verdict(
         [repeated("Slow", *SLOW), third, repeated("Fast", *FAST)], {}
-    ).headline.startswith("Fast is fastest: ")
+    ).headline.startswith("Fast is fastest on this sample: ")
 
 
 def test_repeats_that_a_test_does_not_tell_apart_show_no_difference() -> None:
@@ -259,7 +260,8 @@ def test_totals_that_lack_what_the_cache_gave_say_so_beside_those_with_it() -> N
     found = judged(run(vision=CACHED), run(vision=CACHED, prefill=90.0))
     assert found.headline.startswith("One was first in this run: 167 ms, 60.0 ms less than Two")
     assert found.mixed == (
-        "Vision was read from the cache; with its computing time, One took the least: 205 ms.",
+        "Vision was read from the cache; with its computing time, measured once, One took the "
+        "least: 205 ms.",
     )
     assert judged(run(), run(prefill=90.0)).mixed == ()  # the control
 

@@ -66,8 +66,11 @@ def line(compared: Sequence[ComparedModel]) -> str:
     rows = _rows(compared, {}, ())
     if found := [row.attribute for row in rows if row.contradicted]:
         return f"The answers contradict each other about {joined([f'the {one}' for one in found])}."
-    if stated := sum(sum(len(one.values) == 1 for one in row.statements) > 1 for row in rows):
-        return f"The answers agree: no contradiction in {count(stated, 'attribute')}."
+    states = [sum(len(one.values) == 1 for one in row.statements) for row in rows]
+    if stated := sum(number > 1 for number in states):
+        whole = states.count(len(compared))
+        of_all = "" if whole == stated else f", {whole} of which all of them state"
+        return f"The answers agree: no contradiction in {count(stated, 'attribute')}{of_all}."
     return "The answers state nothing that can be compared: read them."
 
 

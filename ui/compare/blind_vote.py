@@ -106,7 +106,9 @@ def words(labels: Mapping[str, str]) -> str:
         return ""
     said: dict[str, str] = {choice: of_all for choice, (_, of_all) in ALL.items()}
     best = f"{labels.get(ballot.choice, ballot.choice)} answered best"
-    return f"Your blind vote: {said.get(ballot.choice, best)}."
+    was = (f"{letter} was {labels.get(name, name)}"
+           for letter, name in zip(ascii_uppercase, ballot.order, strict=False))  # fmt: skip
+    return f"Your blind vote: {said.get(ballot.choice, best)}. {', '.join(was)}."
 
 
 def votes(ids: tuple[str, ...], sample: str, answered: Sequence[VotedAnswer]) -> Iterator[Vote]:

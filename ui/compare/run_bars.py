@@ -153,7 +153,7 @@ def _row(row: RunBar, end: float) -> str:
         f'<div class="run-name">{escape(row.label)}</div>'
         f'<div class="run-track"><div class="run-bar">{bar}</div>{second}</div>'
         f'<div class="run-total">{marked("total", row.label, row.total)}'
-        f"<small>{escape(row.detail)}</small></div></div>"
+        f"<small>{escape(row.detail).replace(', ', '<br>')}</small></div></div>"
     )
 
 
@@ -196,7 +196,8 @@ def table(models: Sequence[ComparedModel]) -> ReportTable:
     """The numbers of the bars and their sources: one row per stage, one column per model."""
     columns = [_column(model) for model in models]
     rows = tuple((name, *(cells[name] for cells in columns)) for name in columns[0])
-    return ReportTable("", ("", *(head(model, model.label) for model in models)), rows)
+    heads = ("", *(head(model, model.label) for model in models))
+    return ReportTable("", heads, rows, len(heads))
 
 
 def head(model: ComparedModel, words: str) -> Markup:
