@@ -825,5 +825,5 @@ def test_the_replay_shows_recorded_times_and_says_what_was_cached(app: Open) -> 
     (copied,) = [html for html in at.get("html") if "ClipboardItem" in html.proto.body]
     png = re.findall('data:image/png;base64,([^"]+)', copied.proto.body)[0]
     assert base64.b64decode(png)[1:4] == b"PNG" and not at.exception
-    at.toggle(key="compare_replay").set_value(False).run()
+    at.button(key="compare_play").click().run()
     assert not any('class="replay"' in html.proto.body for html in at.get("html"))

@@ -69,7 +69,7 @@ def line(compared: Sequence[ComparedModel]) -> str:
     states = [sum(len(one.values) == 1 for one in row.statements) for row in rows]
     if stated := sum(number > 1 for number in states):
         whole = states.count(len(compared))
-        of_all = "" if whole == stated else f", {whole} of which all of them state"
+        of_all = "" if whole == stated else f", {whole} of them stated by all"
         return f"The answers agree: no contradiction in {count(stated, 'attribute')}{of_all}."
     return "The answers state nothing that can be compared: read them."
 

@@ -26,6 +26,7 @@ from ui.widgets.text import ms, name_of
 KEY, WHY = explain_panel.TAB
 TIMES, AGREEMENT, SEEN, DRAFT = "Times and replay", "Agreement", "What each model saw", "Draft"
 TABS = (TIMES, AGREEMENT, SEEN, WHY, DRAFT)
+REPLAY = "compare_replay"  # in the URL
 REPLAY_HELP = "At the recorded times: stages, tokens and totals appear when they did, or slower."
 PICTURE_HELP = "Verdict, answers and bars as a PNG; a file where the browser allows no copy."
 
@@ -92,7 +93,7 @@ def _times(compared: Sequence[ComparedModel], entries: Sequence[ModelEntry]) -> 
 
 
 def _replay(compared: Sequence[ComparedModel], said: Sequence[str]) -> None:
-    """A switch that plays the runs at their recorded times, in HTML without scripts; the replay and
+    """A button that plays the runs at their recorded times, in HTML without scripts; the replay and
     the comparison as files."""
     from engine.report import replay, replay_picture  # import much, which the first page lacks
 
@@ -103,9 +104,18 @@ def _replay(compared: Sequence[ComparedModel], said: Sequence[str]) -> None:
     if not found:
         return
     repeated = any(len(one.counted) > 1 for one in compared)
+    playing = st.query_params.get(REPLAY) == "true"
     title = f"Play {'the median run' if repeated else 'the run'} of each model"
+    st.button(
+        "Close the replay" if playing else title,
+        key="compare_play",
+        type="primary",
+        width="stretch",
+        help=REPLAY_HELP,
+        on_click=st.query_params.update,
+        args=({REPLAY: str(not playing).lower()},),
+    )
     with st.container(horizontal=True, vertical_alignment="center"):
-        play = st.toggle(title, key="compare_replay", bind="query-params", help=REPLAY_HELP)
         st.download_button(
             "Save the replay (WebP)",
             lambda: replay_picture.animation(found, asked, said),
@@ -120,5 +130,5 @@ def _replay(compared: Sequence[ComparedModel], said: Sequence[str]) -> None:
                 notices.copied(picture, "image/png", "comparison.png")
             except StageScopeError as error:
                 notices.problem(str(error), "picture")
-    if play:
+    if playing:
         st.html(replay.section(found))
