@@ -34,7 +34,8 @@ LOST = (
     "Verify to repeat it."
 )
 EMPTY = (
-    "Press Verify (Ctrl+Enter). Each chosen model then answers the same question in four ways: its "
+    "Verify checks that StageScope runs and times the model's own inference on this machine. Press "
+    "Verify (Ctrl+Enter). Each chosen model then answers the same question in four ways: its "
     "own generate() on pixels; the same with the probe; decoupled (features encoded once, saved to "
     "disk, read back); and from given features. Every check shows its result and its evidence. A "
     "result that cannot be told apart from noise stays open. The outcome is saved as a certificate."
@@ -142,10 +143,6 @@ def main() -> None:
     with st.sidebar:
         choice = choose_all(entries)
     st.title("Verify", anchor=False)
-    st.caption(
-        "Checks that StageScope runs and times the model's own inference, on this machine, for the "
-        "chosen models and samples."
-    )
     shown = JOB.shown()
     live = shown is not None and not shown.ended
     buttons(choice, shown, live)

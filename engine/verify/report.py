@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from engine.quoting import count
+from engine.quoting import count, joined
 from engine.storage.schemas import PASSED
 from engine.verify import certificates, coverage
 from engine.verify.verdict import CHECKS, ONCE, Verdict, VerifyRequest, verified
@@ -178,6 +178,38 @@ def summary(report: Report, model: Model) -> Summary:
     every = coverage.unproved(rows, samples) if over else coverage.gaps(rows, samples)
     limits = filter(None, (limit, model.coverage))
     return Summary(state, headline, tuple(proved), (*every, *limits))
+
+
+def tally(report: Report, model: str) -> str:
+    """A model's checks by their worst outcome on any sample: how many passed, which did not."""
+    rows = sorted(report.of(model), key=lambda row: WORST_FIRST.index(row.outcome), reverse=True)
+    worst = {row.check: row.outcome for row in rows}
+    parts = [f"{sum(outcome in PASSED for outcome in worst.values())} passed"]
+    for outcome, word in {"failed": "failed", "unresolved": "open"}.items():
+        titles = [report.title(check)[0] for check, one in worst.items() if one == outcome]
+        if titles:
+            parts.append(f"{len(titles)} {word}: {joined(titles)}")
+    outcomes = list(worst.values())
+    others = {
+        "not offered": outcomes.count("refused"),
+        "cannot run": outcomes.count("skipped"),
+        "not done": len(report.checks) - len(worst),
+    }
+    parts += [f"{number} {word}" for word, number in others.items() if number]
+    return f"{'; '.join(parts)}."
+
+
+def passed_by_all(report: Report) -> list[str]:
+    """The checks that need no look, once all are over: each model passed them on each sample."""
+    if not report.ended:
+        return []
+    done = {check: [row for row in report.rows if row.check == check] for check in report.checks}
+    names = {model.name for model in report.models}
+    return [
+        check
+        for check, rows in done.items()
+        if all(row.outcome in PASSED for row in rows) and {row.model for row in rows} == names
+    ]
 
 
 def _state(

@@ -94,7 +94,7 @@ CHECKS: dict[str, Check] = {
         "Do TTFT, TPOT, totals and token times follow from the raw spans?"),
     "clock": Check("Clock", "Does time only go forward, and do two clocks agree?"),
     "accounted": Check("Stages add up", "Do the four stages cover the whole run?"),
-    "stage3": Check("Stage 3, two ways",
+    "stage3": Check("Stage 3 timed two ways",
         "Does the probe measure the time that stage 3 takes alone?",
         needs="decoupled", may_stay_open=True),
     "observer": Check("Cost of the probe", "Is generate() as fast with the probe as without?",

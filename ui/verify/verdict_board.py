@@ -1,4 +1,4 @@
-"""A report on the page: a summary card and a table of verdicts per model.
+"""A report on the page: a sentence per model, one table of checks and models, what is not proved.
 
 It redraws only what has changed, while a verification runs.  The open rows are in the URL.
 """
@@ -13,16 +13,15 @@ from streamlit.delta_generator import DeltaGenerator
 
 from engine.models import variants
 from engine.models.checkpoint import ModelEntry
-from engine.verify.report import WORST_FIRST, Model, Report, summary
+from engine.palette import NEUTRAL, family_colour
+from engine.quoting import joined
+from engine.verify.report import WORST_FIRST, Model, Report, passed_by_all, summary, tally
 from engine.verify.verdict import CHECKS, ONCE
-from ui.compare import cards
 from ui.verify import evidence, verdict_markup
 from ui.widgets.model_picker import columns
-from ui.widgets.text import escape
+from ui.widgets.text import count, escape
 
-OPEN = "verify_open"  # model~check, in the URL
-COLUMNS = 5  # more samples than this share one column
-CARDS = 3  # per row
+OPEN = "verify_open"  # checks, in the URL
 MAX_OPEN = 48
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME_CHARS = 14
@@ -35,29 +34,35 @@ class Board:
         known = {entry.name: entry for entry in entries}
         named = (variants.named(model.name, known) for model in report.models)
         self._entries = {entry.name: entry for entry in columns([one for one in named if one])}
-        self._places: dict[tuple[str, str], DeltaGenerator] = {}  # (model, check); "" is its card
-        self._evidence: dict[tuple[str, str], tuple[str, DeltaGenerator]] = {}
+        self._places: dict[tuple[str, str], DeltaGenerator] = {}  # (model, "") or ("", check)
+        self._evidence: dict[str, tuple[str, str, DeltaGenerator]] = {}  # check -> model, sample
         self._drawn: dict[DeltaGenerator, object] = {}
-        for start in range(0, len(report.models), CARDS):
-            row = report.models[start : start + CARDS]
-            for model, column in zip(row, st.columns(min(CARDS, len(report.models))), strict=False):
-                with column, st.container(border=True, key=f"proof_card_{start}_{model.name}"):
-                    if model.name in self._entries:
-                        cards.heading(self._entries[model.name])
-                    else:
-                        st.markdown(f"**{escape(model.name)}**")
-                    self._places[model.name, ""] = st.empty()
-        for model in report.models:
-            self._lay_out_table(report, model)
+        with st.container(gap="xsmall"):
+            for model in report.models:
+                self._places[model.name, ""] = st.empty()
+        folded = passed_by_all(report)
+        with st.container(border=True, key="proof_table", gap="xsmall"):
+            labels = [(self._label(model.name), model.name) for model in report.models]
+            _columns(report)[1].html(verdict_markup.names(labels))
+            for check in report.checks:
+                if check not in folded:
+                    self._lay_out_row(report, check)
+            if folded:
+                with st.expander(f"{count(len(folded), 'check')} passed", key="verify_passed"):
+                    for check in folded:
+                        self._lay_out_row(report, check)
+        if report.ended:
+            self._limits(report)
         self.draw(report)
 
     def draw(self, report: Report) -> None:
         for model in report.models:
-            self._draw((model.name, ""), _card(report, model))
-            for check in report.checks:
-                self._draw((model.name, check), _marks(report, model.name, check))
-        for (name, check), (sample, place) in self._evidence.items():
-            rows = report.found(name, check, sample)
+            self._draw((model.name, ""), self._sentence(report, model))
+        for check in report.checks:
+            marks = [_mark(report, model, check) for model in report.models]
+            self._draw(("", check), verdict_markup.cells(marks))
+        for check, (model_name, sample, place) in self._evidence.items():
+            rows = report.found(model_name, check, sample)
             if self._drawn.get(place) == len(rows):
                 continue
             self._drawn[place] = len(rows)
@@ -65,7 +70,7 @@ class Board:
                 if not rows:
                     st.caption("There is no evidence for this check yet.")
                 for number, row in enumerate(rows):
-                    evidence.show(row, f"proof_{name}_{check}_{number}")
+                    evidence.show(row, f"proof_{check}_{number}")
 
     def _draw(self, where: tuple[str, str], html: str) -> None:
         place = self._places.get(where)
@@ -73,61 +78,80 @@ class Board:
             self._drawn[place] = html
             place.html(html)
 
-    def _lay_out_table(self, report: Report, model: Model) -> None:
-        with st.container(border=True, key=f"proof_table_{model.name}", gap="xsmall"):
-            label = self._entries[model.name].label if model.name in self._entries else model.name
-            st.markdown(f"#### {escape(label)}", help="Click a check to open its evidence.")
-            _columns(report)[2].html(_heads(report))
-            for check in report.checks:
-                self._lay_out_row(report, model.name, check)
+    def _label(self, name: str) -> str:
+        return self._entries[name].label if name in self._entries else name
 
-    def _lay_out_row(self, report: Report, model: str, check: str) -> None:
+    def _sentence(self, report: Report, model: Model) -> str:
+        said, entry = summary(report, model), self._entries.get(model.name)
+        counted = said.state in ("verified", "refused")
+        words = tally(report, model.name) if counted else said.headline
+        colour = family_colour(entry.colour) if entry else NEUTRAL
+        return verdict_markup.sentence(
+            said.state, said.words, self._label(model.name), words, colour
+        )
+
+    def _lay_out_row(self, report: Report, check: str) -> None:
         title, question = report.title(check)
-        key = f"{model}~{check}"
-        is_open = key in st.query_params.get_all(OPEN)
-        left, middle, right = _columns(report)
-        label = f"{'▾' if is_open else '▸'} {escape(title)}"
-        button = f"verify_row_{key}"
-        left.button(label, key=button, type="tertiary", on_click=_toggle, args=(key,))
+        is_open = check in st.query_params.get_all(OPEN)
+        left, right = _columns(report)
         if check in CHECKS and CHECKS[check].may_stay_open:
             question += " This check may stay open."
-        middle.html(verdict_markup.line(question, "question"))
-        self._places[model, check] = right.empty()
+        left.button(
+            f"{'▾' if is_open else '▸'} {escape(title)}",
+            key=f"verify_row_{check}",
+            type="tertiary",
+            help=question,
+            on_click=_toggle,
+            args=(check,),
+        )
+        self._places["", check] = right.empty()
         if is_open:
-            with st.container(border=True, key=f"proof_evidence_{model}_{check}"):
-                self._evidence[model, check] = (_which_sample(report, model, check), st.empty())
+            with st.container(border=True, key=f"proof_evidence_{check}"):
+                self._evidence[check] = (*self._which(report, check), st.empty())
         else:
             st.empty()  # each row keeps two elements, so opening one does not shift the others
 
+    def _which(self, report: Report, check: str) -> tuple[str, str]:
+        """The model and the sample whose evidence is shown; the worst outcome comes first."""
+        rows = [row for row in report.rows if row.check == check]
+        rows.sort(key=lambda row: WORST_FIRST.index(row.outcome))
+        offered = list(dict.fromkeys((row.model, row.sample) for row in rows))
+        if len(offered) < 2:
+            return offered[0] if offered else (report.models[0].name, "")
+        names = short_names(report.samples)
+        chosen = st.selectbox(
+            "Evidence of",
+            offered,
+            format_func=lambda pair: f"{self._label(pair[0])}, {names.get(pair[1], 'all samples')}",
+            key=f"verify_evidence_{check}",
+        )
+        return chosen
+
+    def _limits(self, report: Report) -> None:
+        """What is proved and what is not, each sentence once."""
+        labels = {self._label(model.name): summary(report, model) for model in report.models}
+        with st.expander("What this proves, and what not", key="verify_limits"):
+            for head, name in {"Proved": "proved", "Not proved": "not_proved"}.items():
+                who: dict[str, list[str]] = {}
+                for label, said in labels.items():
+                    for line in getattr(said, name):
+                        who.setdefault(line, []).append(label)
+                lines = [
+                    line if len(some) == len(labels) else f"{joined(some)}: {line}"
+                    for line, some in who.items()
+                ]
+                st.html(verdict_markup.bullets(head, lines) or "<span></span>")
+
 
 def _columns(report: Report) -> list[DeltaGenerator]:
-    width = 0.85 * min(COLUMNS, max(1.6, len(report.samples)))
-    return st.columns([1.7, 3.4, width], gap="small", vertical_alignment="center")
+    width = min(6.0, 1.2 * len(report.models))
+    return st.columns([2.0, width], gap="small", vertical_alignment="center")
 
 
-def _toggle(key: str) -> None:
+def _toggle(check: str) -> None:
     opened = st.query_params.get_all(OPEN)[:MAX_OPEN]
-    others = [name for name in opened if name != key]
-    st.query_params[OPEN] = others if key in opened else [*others, key]
-
-
-def _which_sample(report: Report, model: str, check: str) -> str:
-    """The sample whose evidence is shown; the default has the worst outcome."""
-    rows = sorted(report.of(model, check), key=lambda row: WORST_FIRST.index(row.outcome))
-    where = [row.sample for row in rows] or ([""] if check in ONCE else list(report.samples))
-    offered = [sample for sample in ("", *report.samples) if sample in where]
-    if len(offered) < 2:
-        return where[0]
-    names = short_names(report.samples)
-    chosen = st.segmented_control(
-        "Evidence on sample",
-        offered,
-        default=where[0],
-        required=True,
-        format_func=lambda sample: names.get(sample, "all samples"),
-        key=f"verify_sample_{model}_{check}",
-    )
-    return str(chosen)
+    others = [name for name in opened if name != check]
+    st.query_params[OPEN] = others if check in opened else [*others, check]
 
 
 def short_names(samples: Sequence[str]) -> dict[str, str]:
@@ -141,35 +165,15 @@ def short_names(samples: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def _card(report: Report, model: Model) -> str:
-    said = summary(report, model)
-    return (
-        verdict_markup.line(said.words, f"state proof-{said.state}")
-        + verdict_markup.line(said.headline, "headline")
-        + verdict_markup.bullets("Proved", said.proved)
-        + verdict_markup.bullets("Not proved", said.not_proved)
-    )
-
-
-def _heads(report: Report) -> str:
-    if len(report.samples) > COLUMNS:
-        return verdict_markup.names([(f"{len(report.samples)} samples", "")])
-    names = short_names(report.samples)
-    return verdict_markup.names([(name, f"sample {sample}") for sample, name in names.items()])
-
-
-def _marks(report: Report, model: str, check: str) -> str:
-    """The outcomes on all samples; one mark if the check is about all of them."""
-    whole = report.found(model, check, "")
-    where = ("",) if whole or check in ONCE else report.samples
-    absent = ("" if report.passed_by(model) else "pending", "")
-    worst = [(row[0].outcome, row[0].sentence) if row else absent
-             for row in (report.found(model, check, sample) for sample in where)]  # fmt: skip
-    marks = [verdict_markup.mark(*pair) for pair in worst]
-    if len(worst) > COLUMNS:
-        outcomes = [outcome for outcome, _ in worst]
-        kinds = [name for name in verdict_markup.MARKS if name in outcomes]
-        marks = [" ".join(verdict_markup.mark(one, "", outcomes.count(one)) for one in kinds)]
-    elif where == ("",) and len(report.samples) > 1:
-        marks[0] += verdict_markup.about("all samples")
-    return verdict_markup.cells(marks)
+def _mark(report: Report, model: Model, check: str) -> str:
+    """The worst outcome on the samples, and on how many of them it is."""
+    rows = report.of(model.name, check)
+    if not rows:
+        return verdict_markup.mark("" if report.passed_by(model.name) else "pending")
+    rows.sort(key=lambda row: WORST_FIRST.index(row.outcome))
+    worst = [row for row in rows if row.outcome == rows[0].outcome]
+    some = verdict_markup.about(f"{len(worst)} of {len(rows)}") if len(worst) < len(rows) else ""
+    due = 1 if check in ONCE or rows[0].sample == "" else len(report.taken(model.name))
+    if not report.passed_by(model.name) and len(rows) < due:
+        some = verdict_markup.about(f"{len(rows)} of {due}")
+    return verdict_markup.mark(rows[0].outcome, rows[0].sentence) + some

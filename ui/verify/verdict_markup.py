@@ -49,6 +49,15 @@ def names(words: Iterable[tuple[str, str]]) -> str:
     )
 
 
+def sentence(state: str, outcome: str, label: str, words: str, colour: str) -> str:
+    """A model's outcome: its state, its name beside its colour, what was found."""
+    dot = f'<span class="model-dot" style="background: {colour}"></span>'
+    return (
+        f'<div class="proof-headline"><span class="proof-state proof-{state}">{escape(outcome)}'
+        f"</span> {dot}{escape(label)}: {escape(words)}</div>"
+    )
+
+
 def bullets(head: str, sentences: Sequence[str]) -> str:
     if not sentences:
         return ""
