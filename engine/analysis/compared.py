@@ -300,12 +300,12 @@ def _first(models: tuple[ComparedModel, ...]) -> RunVerdict:
     if decided:
         did = f"is {'fastest' if others else 'faster'} on this sample"
         less += f" (95 % interval {' to '.join(map(ms, _shift(first, second)))})"
-        effect = ", and they took turns: the order holds, the times are longer"
+        effect = "; they took turns, so the order holds"
     else:
         runs = " to ".join(map(str, (counts[0], counts[-1])[: len(counts)]))
         once = "in runs made apart" if apart else "in this run"
         did = "was first " + (once if runs == "1" else f"by the medians of {runs} runs")
-        effect = ", so the order may be another one without it"
+        effect = "; the order may be another one without it"
     found = split(first, second)
     return RunVerdict(
         models=models,
@@ -324,7 +324,7 @@ def _slowed(models: Sequence[ComparedModel], effect: str) -> tuple[str, ...]:
     if not busy:
         return ()
     who = "all models" if len(busy) == len(models) else joined(busy)
-    return (f"Other work on this machine slowed {who}{effect}.",)
+    return (f"Other work slowed {who}{effect}.",)
 
 
 def _disturbed(model: ComparedModel) -> bool:

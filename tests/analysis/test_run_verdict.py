@@ -172,7 +172,7 @@ def test_no_winner_where_a_condition_differs(name: str) -> None:
 def test_several_differences_are_all_named() -> None:
     found = judged(run(), run(vision=CACHED, cold=True, machine_load=LOADED))
     assert found.headline == "No winner: the runs differ in cache and warm-up."
-    assert len(found.mixed) == 3 and found.mixed[-1] == "Other work on this machine slowed Two."
+    assert len(found.mixed) == 3 and found.mixed[-1] == "Other work slowed Two."
 
 
 def test_equal_conditions_are_compared_and_what_limits_all_times_is_said() -> None:
@@ -240,20 +240,17 @@ def test_other_work_is_a_note_if_the_models_took_turns() -> None:
     fast, slow = repeated("Fast", *FAST, load=LOADED), repeated("Slow", *SLOW, load=LOADED)
     found = verdict([slow, fast], {})
     assert found.winner == "Fast"
-    assert found.mixed == (
-        "Other work on this machine slowed all models, and they took turns: the order holds, the "
-        "times are longer.",
-    )
+    assert found.mixed == ("Other work slowed all models; they took turns, so the order holds.",)
     later = repeated("Slow", *SLOW, load=LOADED, after=5.0)
     apart = verdict([later, fast], {})
     assert apart.winner == "" and apart.headline.startswith(
         "Fast was first by the medians of 5 runs: "
     )
-    assert "so the order may be another one without it." in apart.mixed[0]
+    assert "; the order may be another one without it." in apart.mixed[0]
     assert apart.mixed[1].startswith("These runs were made apart") and apart.repeats == 10
     single = judged(run(prefill=500.0, machine_load=QUIET), run(machine_load=LOADED))
     assert single.headline == "Two was first in this run: 205 ms, 470 ms less than One."
-    assert single.mixed[0].startswith("Other work on this machine slowed Two, so ")
+    assert single.mixed[0].startswith("Other work slowed Two; ")
 
 
 def test_totals_that_lack_what_the_cache_gave_say_so_beside_those_with_it() -> None:

@@ -76,9 +76,6 @@ def finished(model: ComparedModel) -> RunBar:
     several = total.runs > 1
     details = ["cancelled"] if model.last.generation.stop == "cancelled" else []
     details += [f"median run of {total.runs:,}"] if several else []
-    if model.last.cached:
-        whole = model.time("uncached_total")
-        details.append(f"{ms(whole.middle if whole else None)} without cache")
     return RunBar(
         label,
         model.family,
@@ -109,7 +106,7 @@ def html(rows: Sequence[RunBar]) -> str:
         if part in drawn
     )
     if any(row.cached for row in rows):
-        keys += '<span class="run-key">striped: from the cache; thin: without it</span>'
+        keys += '<span class="run-key">striped: cached; thin: without cache</span>'
     inside = "".join(_row(row, end) for row in rows) + _axis(places if longest else (), end)
     return (
         f'<div class="run-bars" role="img" aria-label="{escape(words(rows), quote=True)}">'
