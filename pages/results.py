@@ -13,6 +13,7 @@ import streamlit as st
 from engine import settings
 from engine.errors import StageScopeError
 from engine.models import registry
+from engine.storage.plan_words import COMPARISON
 from ui.published import adding, draft_view
 from ui.published import sets_view as recorded
 from ui.results import (
@@ -47,7 +48,7 @@ def show_samples(opened: OpenedRuns) -> None:
         sample_view.show(opened, name)
 
 
-VIEW = "results_view"
+VIEW, VIEWED = "results_view", "results_viewed"  # in the URL; in the session: the runs shown before
 VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "overview": ("Overview", overview.show),
     "accuracy": ("Accuracy", document_views.accuracy),
@@ -74,6 +75,12 @@ def view(opened: OpenedRuns) -> None:
     offered = [name for name in VIEWS if name not in ONLY_IF or ONLY_IF[name](opened)]
     if st.session_state.get(VIEW) not in (None, *offered):  # a link from other runs
         st.session_state[VIEW] = "overview"
+    before, plan = st.session_state.get(VIEWED), opened.runs[0].header.plan
+    st.session_state[VIEWED] = opened.key
+    kept = len(opened.runs) == 1 and plan.order_why == COMPARISON
+    if kept and before != opened.key and not (before is None and VIEW in st.query_params):
+        st.session_state[VIEW] = "samples"  # of a comparison that was saved the answers come first
+        st.query_params[sample_list.SAMPLE] = plan.samples[0]
     name = choices.buttons("View", {name: VIEWS[name][0] for name in offered}, VIEW, hidden=True)
     with st.spinner("Computing figures …"):  # it appears after half a second
         VIEWS[name][1](opened)

@@ -38,6 +38,7 @@ _SOURCES = {
     "derived": "derived: total minus the hook's time",
     "not measured": "not measured",
 }
+FEWEST = 3  # values that have a spread
 _FIGURE_COLUMNS = ("n", "median", "MAD", "mean", "sd", "p90", "p99", "min", "max")
 
 
@@ -163,12 +164,13 @@ def _text_line(figure: Figure) -> str:
 
 def results(found: Findings) -> Iterator[Block]:
     yield Heading(2, "Results")
-    names = {"model": "label", "results": "results", "answered": "answered", "failed": "failed",
-             "cold": "cold", "warm-up": "warm_up", "after a pause": "after_pause",
-             "cached": "cached", "stopped at the limit": "capped",
-             "different answers": "texts"}  # fmt: skip
-    if found.throughputs:  # otherwise the column would be empty
-        names["in a batch"] = "batched"
+    always = {"model": "label", "results": "results", "answered": "answered", "failed": "failed"}
+    some = {"cold": "cold", "warm-up": "warm_up", "after a pause": "after_pause",
+            "cached": "cached", "stopped at the limit": "capped", "different answers": "texts",
+            "in a batch": "batched"}  # fmt: skip
+    names = always | {
+        head: name for head, name in some.items() if any(getattr(one, name) for one in found.counts)
+    }
     values = ([getattr(one, name) for name in names.values()] for one in found.counts)
     rows = tuple(
         (label, *(NONE if n is None else f"{n:,}" for n in numbers)) for label, *numbers in values
@@ -254,7 +256,8 @@ def figure_table(label: str, figures: Iterable[Figure]) -> ReportTable:
 def _figure_row(figure: Figure) -> tuple[str, ...]:
     kind, source = BY_NAME[figure.metric], _SOURCES.get(figure.source, figure.source)
     names = ("median", "mad", "mean", "sd", "p90", "p99", "low", "high")
-    cells = (number(getattr(figure, name)) for name in names)
+    few = ("mad", "sd") if figure.n < FEWEST else ()  # two values have no spread to speak of
+    cells = (NONE if name in few else number(getattr(figure, name)) for name in names)
     return (f"{kind.label} ({figure.unit})", source, f"{figure.n:,}", *cells)
 
 

@@ -162,7 +162,8 @@ def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> ReportTable:
     """A row per metric and source, a column per label: median, MAD and n."""
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for one in figures:
-        words = f"{number(one.median)} (MAD {number(one.mad)}, n {one.n:,})"
+        spread = f"MAD {number(one.mad)}, " if one.n >= document.FEWEST else ""
+        words = f"{number(one.median)} ({spread}n {one.n:,})"
         cells.setdefault((one.metric, one.source), {})[one.label] = words
     order = [metric.name for metric in METRICS]
     rows = tuple(
