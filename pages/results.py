@@ -42,8 +42,15 @@ CHOOSE = "Choose one or more runs or sets of published files on the left."
 SIDES = {"recorded": "Recorded elsewhere", "runs": "Own runs"}
 
 
+def kept_comparison(opened: OpenedRuns) -> bool:
+    """Whether only a comparison is shown that was saved on the Compare page: it has one sample."""
+    plans = [run.header.plan for run in opened.runs]
+    return len(plans) == 1 and plans[0].order_why == COMPARISON
+
+
 def show_samples(opened: OpenedRuns) -> None:
-    name = sample_list.choose(opened)
+    kept = kept_comparison(opened)
+    name = opened.runs[0].header.plan.samples[0] if kept else sample_list.choose(opened)
     if name is not None:
         sample_view.show(opened, name)
 
@@ -75,12 +82,10 @@ def view(opened: OpenedRuns) -> None:
     offered = [name for name in VIEWS if name not in ONLY_IF or ONLY_IF[name](opened)]
     if st.session_state.get(VIEW) not in (None, *offered):  # a link from other runs
         st.session_state[VIEW] = "overview"
-    before, plan = st.session_state.get(VIEWED), opened.runs[0].header.plan
-    st.session_state[VIEWED] = opened.key
-    kept = len(opened.runs) == 1 and plan.order_why == COMPARISON
-    if kept and before != opened.key and not (before is None and VIEW in st.query_params):
-        st.session_state[VIEW] = "samples"  # of a comparison that was saved the answers come first
-        st.query_params[sample_list.SAMPLE] = plan.samples[0]
+    before, st.session_state[VIEWED] = st.session_state.get(VIEWED), opened.key
+    asked = before is None and VIEW in st.query_params
+    if kept_comparison(opened) and before != opened.key and not asked:
+        st.session_state[VIEW] = "samples"  # its answers come first
     name = choices.buttons("View", {name: VIEWS[name][0] for name in offered}, VIEW, hidden=True)
     with st.spinner("Computing figures …"):  # it appears after half a second
         VIEWS[name][1](opened)
