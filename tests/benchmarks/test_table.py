@@ -69,7 +69,7 @@ def test_the_apps_figures_stand_beside_their_limits_and_the_other_checkouts() ->
     ours = {name: [50.0, 60.0] for name in app.LIMITS}
     theirs = ours | {app.CLICK: [100.0, 120.0], app.GAP: []}
     found = {(row["what"], "ratio" in row): row for row in app._rows([ours, theirs])}
-    assert found[app.CLICK, False]["limit"] == 100 and found[app.CLICK, True]["ratio"] == 2.0
+    assert found[app.CLICK, False]["limit"] == 120 and found[app.CLICK, True]["ratio"] == 2.0
     assert (app.GAP, True) not in found
 
 

@@ -177,7 +177,7 @@ def test_own_files_run_bad_ones_are_named_and_none_is_in_the_link(
 ) -> None:
     page = visitor.open("?compare_tokens=5").page
     visitor.own_files()
-    expect(page.get_by_text("Run needs a file that can be used")).to_be_visible()
+    expect(page.get_by_text("Run needs a file: drop your own files")).to_be_visible()
     bad = tmp_path / "<img src=x onerror=alert(1)> **b** $x$.png"
     bad.write_bytes(b"no picture")
     upload = page.locator(".st-key-compare_files input[type=file]")
