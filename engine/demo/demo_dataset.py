@@ -72,13 +72,15 @@ def first_scenes(root: Path) -> Path:
             with zipfile.ZipFile(FIRST) as ready:
                 ready.extractall(fresh)
             (fresh / MARKER).write_text(BEGUN, encoding="utf-8")
+            if version(root) in (VERSION, BEGUN):  # another process was faster
+                return root
             stale = fresh.with_name(fresh.name + "-old")
             try:
                 if root.exists():
                     root.rename(stale)
                 fresh.rename(root)
             except OSError:
-                if not version(root):  # another process may be faster
+                if not version(root):
                     raise
             finally:
                 shutil.rmtree(stale, ignore_errors=True)
@@ -110,8 +112,11 @@ def _complete(root: Path, fresh: Path, before_each: Callable[[], None]) -> None:
     (fresh / MARKER).write_text(VERSION, encoding="utf-8")
     for folder in fresh.glob("*/*"):
         if not (place := root / folder.relative_to(fresh)).exists():
-            with suppress(FileExistsError):
+            try:
                 folder.rename(place)
+            except OSError:
+                if not place.exists():  # the other process was faster
+                    raise
     for name in (INDEX, MARKER):
         (fresh / name).replace(root / name)
 

@@ -72,11 +72,13 @@ def hiding() -> bool:
 def show(views: Sequence[RunView]) -> None:
     """The answers of all runs, once all have ended, under letters; then the vote."""
     ballot, by_model = _ballots()[tuple(RUNS.ids())], {view.model: view for view in views}
+    letters = dict(zip(ballot.order, ascii_uppercase, strict=False))
+    letters = {name: letter for name, letter in letters.items() if name in by_model}
     live = any(not view.ended for view in views)
     head = st.html(HEAD.format(ASK))
     with st.container(key="compare_cards"):
         columns = st.columns(max(2, len(views)))
-    for letter, name, column in zip(ascii_uppercase, ballot.order, columns, strict=False):
+    for (name, letter), column in zip(letters.items(), columns, strict=False):
         view = by_model[name]
         with column, answers.frame("", f"blind_{letter}"):
             with st.container(key=f"head_blind_{letter}"):
@@ -90,8 +92,8 @@ def show(views: Sequence[RunView]) -> None:
     if live:
         followed_runs.follow(lambda _: head.html(HEAD.format(followed_runs.progress())))
         st.rerun()
-    done = [name for name in ballot.order if by_model[name].state == "done"]
-    labels = {name: f"{ascii_uppercase[ballot.order.index(name)]} best" for name in done}
+    done = [name for name in letters if by_model[name].state == "done"]
+    labels = {name: f"{letters[name]} best" for name in done}
     labels |= {choice: label for choice, (label, _) in ALL.items()}
     with st.container(horizontal=True, key="compare_vote"):
         for number, (choice, label) in enumerate(labels.items(), 1):
