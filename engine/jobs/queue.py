@@ -196,10 +196,13 @@ class Jobs:
             self._warm.extend(item.name for item in registry.entries() if item.demo)
             self._start()
 
-    def wait_until_idle(self) -> None:
-        """Returns when nothing runs, waits or is loaded, which work beside it would slow down."""
+    def wait_until_idle(self, seconds: float | None = None) -> bool:
+        """Whether nothing runs, waits or is loaded, which work beside it would slow down; returns
+        as soon as that is so, at the latest after these seconds."""
         with self._change:
-            self._change.wait_for(lambda: self._idle and not (self._waiting or self._warm))
+            return self._change.wait_for(
+                lambda: self._idle and not (self._waiting or self._warm), seconds
+            )
 
     def position(self, job: Job) -> int:
         with self._change:

@@ -28,6 +28,7 @@ def test_verdicts_fill_in_open_their_evidence_and_stay_when_cancelled(visitor: V
     page.get_by_role("link", name="Verify", exact=True).click()
     page.get_by_text(re.compile("^Ended after")).wait_for()
     page.get_by_text(re.compile(r"Tiny llava: \d+ passed")).first.wait_for()
+    page.locator(".st-key-verify_limits").wait_for()  # the table is drawn a last time before it
     page.locator(".st-key-verify_passed summary").click()
     page.get_by_role("button", name="Stages add up").click()
     charts = page.locator('[class*="st-key-proof_evidence"] [data-testid="stVegaLiteChart"] svg')

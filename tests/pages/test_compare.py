@@ -9,6 +9,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -356,7 +357,7 @@ def test_no_models_is_a_hint(app: Open) -> None:
 def emptied(monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty cache folder, in which no demo scene can be made."""
 
-    def full(*arguments: object) -> Path:
+    def full(*arguments: object, **named: object) -> Path:
         raise OSError("No space left on device")
 
     monkeypatch.setattr("engine.demo.demo_dataset.ensure_dataset", full)
@@ -571,6 +572,26 @@ def test_an_emptied_cache_folder_gets_its_scenes_again(app: Open) -> None:
     preparation.demo_scenes(settings.load().demo_dir).result()
     at.run()
     assert not at.button(key="compare_run").disabled
+
+
+def test_a_link_to_a_scene_that_does_not_ship_does_not_wait_for_the_models(
+    app: Open, demo_scenes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def copied(root: Path, before_each: Callable[[], None]) -> Path:
+        before_each()
+        return shutil.copytree(demo_scenes, root, dirs_exist_ok=True)
+
+    monkeypatch.setattr("engine.demo.demo_dataset.ensure_dataset", copied)
+    monkeypatch.setattr(preparation, "warm_up", Future)  # still at work
+    preparation.SCENES_NOW.clear()
+    preparation.demo_scenes.clear()
+    shutil.rmtree(settings.load().demo_dir)
+    app()
+    making = preparation.demo_scenes(settings.load().demo_dir)
+    with pytest.raises(TimeoutError):
+        making.result(2 * preparation.LOOK_S)
+    app(sample="junction-4")
+    making.result(60)
 
 
 def test_runs_that_nobody_looks_at_say_why_they_stopped(app: Open) -> None:

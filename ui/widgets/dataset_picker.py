@@ -16,7 +16,7 @@ from engine.errors import BadInput, DatasetError
 from engine.media import dataset
 from engine.media.dataset import Dataset
 from ui.widgets import links, notices
-from ui.widgets.preparation import demo_scenes
+from ui.widgets.preparation import SCENES_NOW, demo_scenes
 
 DEMO = "demo"
 GLANCE_S = 0.3  # wait this long before showing a notice: the scenes may exist already
@@ -91,6 +91,7 @@ def _made(root: Path, first: bool) -> bool:
         demo_dataset.first_scenes(root)
     work = demo_scenes(root)
     if not first:
+        SCENES_NOW.set()
         concurrent.futures.wait([work], GLANCE_S)
     if not work.done():
         _wait(work, "More demo scenes" if first else "The demo scenes")

@@ -25,6 +25,8 @@ from engine.jobs import queue
 T = TypeVar("T")
 APP = "through_app"  # in the session, once app.py has run
 HEAD_START_S = 0.3  # the browser draws the first page before imports use the CPU
+SCENES_NOW = threading.Event()  # a page waits for the demo scenes: nothing else comes before them
+LOOK_S = 0.2
 
 
 def through_app() -> None:
@@ -41,13 +43,18 @@ def through_app() -> None:
 @st.cache_resource(show_spinner=False)
 def demo_scenes(root: Path) -> Future[Path]:
     """The whole demo dataset; the first call starts making it, after the models are loaded and
-    while no job runs, whose times it would lengthen."""
+    while no job runs, whose times it would lengthen, or at once when SCENES_NOW is set."""
 
     def make() -> Path:
         from engine.demo.demo_dataset import ensure_dataset  # the page does not wait for it
 
-        warm_up().exception()
-        return ensure_dataset(root, queue.manager().wait_until_idle)
+        while not (warm_up().done() or SCENES_NOW.wait(LOOK_S)):
+            pass
+        return ensure_dataset(root, before_each=let_jobs_go_first)
+
+    def let_jobs_go_first() -> None:
+        while not (SCENES_NOW.is_set() or queue.manager().wait_until_idle(LOOK_S)):
+            pass
 
     return _in_background("demo-scenes", make)
 

@@ -16,6 +16,7 @@ from engine.media.dataset import Dataset, search
 from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
 from ui.widgets import choices, contact_sheets, dataset_picker, links, notices, uploads
+from ui.widgets.preparation import SCENES_NOW
 from ui.widgets.text import count, escape, names_of
 
 SOURCES = {"dataset": "Dataset", "files": "Own files"}
@@ -57,7 +58,8 @@ def _from_dataset(root: Path, entries: Sequence[ModelEntry]) -> Sample | None:
     by_id = {sample.id: sample for sample in found.samples}
     labels = names_of(found.samples)
     if st.query_params.get(SAMPLE) not in (None, *labels.values()) and dataset_picker.making():
-        return None  # a link may name one that is still to be made
+        SCENES_NOW.set()  # a link may name one that is still to be made
+        return None
     links.say_unknown("compare_sample", labels.values(), "sample")
     names = {name: labels.get(name, name) for name in by_id}
     chosen = choices.listed(f"Sample ({len(by_id):,})", names, SAMPLE)
