@@ -250,8 +250,8 @@ def _cached(models: Sequence[ComparedModel]) -> tuple[str, ...]:
     if not any(model.middle.cached for model in models):
         return ()
     least, label = min((model.middle.uncached_total_ms, model.label) for model in models)
-    words = f"with its computing time, measured once, {label} took the least: {ms(least)}."
-    return (f"Vision was read from the cache; {words}",)
+    words = f"with its own time, measured once, {label} took the least: {ms(least)}."
+    return (f"Vision came from the cache; {words}",)
 
 
 def _again(models: Sequence[ComparedModel]) -> int:
@@ -305,7 +305,7 @@ def _first(models: tuple[ComparedModel, ...]) -> RunVerdict:
         runs = " to ".join(map(str, (counts[0], counts[-1])[: len(counts)]))
         once = "in runs made apart" if apart else "in this run"
         did = "was first " + (once if runs == "1" else f"by the medians of {runs} runs")
-        effect = "; the order may be another one without it"
+        effect = "; without it the order may differ"
     found = split(first, second)
     return RunVerdict(
         models=models,

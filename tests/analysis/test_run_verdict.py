@@ -246,7 +246,7 @@ def test_other_work_is_a_note_if_the_models_took_turns() -> None:
     assert apart.winner == "" and apart.headline.startswith(
         "Fast was first by the medians of 5 runs: "
     )
-    assert "; the order may be another one without it." in apart.mixed[0]
+    assert "; without it the order may differ." in apart.mixed[0]
     assert apart.mixed[1].startswith("These runs were made apart") and apart.repeats == 10
     single = judged(run(prefill=500.0, machine_load=QUIET), run(machine_load=LOADED))
     assert single.headline == "Two was first in this run: 205 ms, 470 ms less than One."
@@ -257,8 +257,7 @@ def test_totals_that_lack_what_the_cache_gave_say_so_beside_those_with_it() -> N
     found = judged(run(vision=CACHED), run(vision=CACHED, prefill=90.0))
     assert found.headline.startswith("One was first in this run: 167 ms, 60.0 ms less than Two")
     assert found.mixed == (
-        "Vision was read from the cache; with its computing time, measured once, One took the "
-        "least: 205 ms.",
+        "Vision came from the cache; with its own time, measured once, One took the least: 205 ms.",
     )
     assert judged(run(), run(prefill=90.0)).mixed == ()  # the control
 
