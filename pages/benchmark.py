@@ -168,7 +168,7 @@ def board(job: BenchmarkJob, live: bool) -> None:
         st.page_link(
             "pages/results.py",
             label=f"Open the sweep: {len(begun)} of {len(job.sweep)} runs",
-            query_params={"results_runs": begun, "results_view": "Robustness"},
+            query_params={"results_runs": begun, "results_view": "Quality"},
         )
 
 

@@ -30,6 +30,7 @@ from ui.results import (
 from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import Source
 from ui.widgets import choices, followed_runs, notices, preparation
+from ui.widgets.text import escape
 
 NONE_YET = (
     "There is no run yet. Start one on the Benchmark page or from a terminal. It appears here at "
@@ -48,47 +49,64 @@ def kept_comparison(opened: OpenedRuns) -> bool:
     return len(plans) == 1 and plans[0].order_why == COMPARISON
 
 
-def show_samples(opened: OpenedRuns) -> None:
-    kept = kept_comparison(opened)
-    name = opened.runs[0].header.plan.samples[0] if kept else sample_list.choose(opened)
-    if name is not None:
+def comparison(opened: OpenedRuns) -> None:
+    comparison_view.show(opened)
+    if len(opened.sources) == 2:
+        st.subheader("Gate: is the newer run worse?", anchor=False)
+        gate_view.show(opened)
+
+
+def samples(opened: OpenedRuns) -> None:
+    if kept_comparison(opened):
+        (run,) = opened.runs
+        for event in run.journal:
+            if event["event"] == "verdict":
+                st.subheader(escape(event["text"]), anchor=False)
+        sample_view.show(opened, run.header.plan.samples[0])
+    elif len(opened.labels) > 1 and st.toggle(BLIND, key=VOTE, bind="query-params"):
+        deck_view.show(opened)
+    elif (name := sample_list.choose(opened)) is not None:
         sample_view.show(opened, name)
 
 
-VIEW, VIEWED = "results_view", "results_viewed"  # in the URL; in the session: the runs shown before
-VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
-    "overview": ("Overview", overview.show),
-    "accuracy": ("Accuracy", document_views.accuracy),
-    "robustness": ("Robustness", document_views.robustness),
-    "compare": ("Comparison", comparison_view.show),
-    "gate": ("Compare with baseline", gate_view.show),
-    "samples": ("Samples", show_samples),
-    "deck": ("Deck", deck_view.show),
-    "drafts": ("Acceptance", draft_view.show_own),
-    "agreement": ("Agreement with references", document_views.references),
-    "origin": ("What ran", document_views.what_ran),
-    "reports": ("Reports", document_views.reports),
-}
+def quality(opened: OpenedRuns) -> None:
+    """Whether the answers are right, as far as these runs can tell."""
+    if document_views.has_choices(opened):
+        st.subheader("Accuracy", anchor=False)
+        document_views.accuracy(opened)
+    document_views.references(opened)
+    if document_views.is_perturbed(opened):
+        document_views.robustness(opened)
+    if len(opened.labels) > 1 and st.toggle(DRAFTS, key="results_acceptance", bind="query-params"):
+        draft_view.show_own(opened)
 
-# Views that need a kind of result.
-ONLY_IF: dict[str, Callable[[OpenedRuns], bool]] = {
-    "accuracy": document_views.has_choices,
-    "robustness": document_views.is_perturbed,
+
+def export(opened: OpenedRuns) -> None:
+    document_views.reports(opened)
+    document_views.what_ran(opened)
+
+
+BLIND, VOTE = "Vote without names", "results_vote"
+DRAFTS = "One model's answers as drafts of another"
+VIEW, VIEWED = "results_view", "results_viewed"  # in the URL; in the session: the runs shown before
+VIEWS: dict[str, Callable[[OpenedRuns], None]] = {
+    "Overview": overview.show,
+    "Comparison": comparison,
+    "Samples": samples,
+    "Quality": quality,
+    "Export": export,
 }
 
 
 def view(opened: OpenedRuns) -> None:
-    """The chosen view; the others are not computed.  Views without content are not offered."""
-    offered = [name for name in VIEWS if name not in ONLY_IF or ONLY_IF[name](opened)]
-    if st.session_state.get(VIEW) not in (None, *offered):  # a link from other runs
-        st.session_state[VIEW] = "overview"
+    """The chosen view; the others are not computed."""
     before, st.session_state[VIEWED] = st.session_state.get(VIEWED), opened.key
     asked = before is None and VIEW in st.query_params
     if kept_comparison(opened) and before != opened.key and not asked:
-        st.session_state[VIEW] = "samples"  # its answers come first
-    name = choices.buttons("View", {name: VIEWS[name][0] for name in offered}, VIEW, hidden=True)
+        st.session_state[VIEW] = "Samples"  # its answers come first
+    name = choices.buttons("View", dict(zip(VIEWS, VIEWS, strict=True)), VIEW, hidden=True)
     with st.spinner("Computing figures …"):  # it appears after half a second
-        VIEWS[name][1](opened)
+        VIEWS[name](opened)
 
 
 def show(picked: Sequence[Source]) -> None:

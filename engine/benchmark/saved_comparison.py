@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
+from engine.analysis.compared import ComparedModel, verdict
 from engine.attribution import kept
 from engine.attribution.explained import Explanation
 from engine.benchmark import execute, prepare
@@ -62,7 +63,24 @@ def save(answers: Sequence[ModelAnswers], root: Path, base: Path) -> Path:
         failed = sum(1 for row in rows if row.error)
         writer.finish(execute.summary(writer, plan.planned, len(rows), failed, {}))
         writer.note("finished")
+        writer.note("verdict", _verdict(answers))
     return writer.folder
+
+
+def _verdict(answers: Sequence[ModelAnswers]) -> str:
+    """What these results decide, in the words of the Compare page: the rows have too little of the
+    machine's load to decide it again."""
+    compared, failed = [], {}
+    for model in answers:
+        entry = registry.entry(model.request.model)
+        results = tuple(one for one in model.outcomes if isinstance(one, RunResult))
+        errors = tuple(one for one in model.outcomes if isinstance(one, str))
+        if results:
+            compared.append(ComparedModel(entry.label, entry.colour, results, errors))
+        else:
+            failed[entry.label] = "failed"
+    found = verdict(compared, failed)
+    return " ".join(filter(None, (found.headline, found.reason, *found.mixed)))
 
 
 def _plan(answers: Sequence[ModelAnswers]) -> Plan:

@@ -136,6 +136,22 @@ def sentence(one: Comparison) -> str:
     )
 
 
+def headline(one: Comparison) -> str:
+    """Which of two was faster, by how much, with the interval; or why none can be named."""
+    both = f"{one.a} and {one.b}"
+    if one.verdict == "unknown" or one.ratio is None:
+        return f"No conclusion on {both}: {one.reason or 'their totals have no ratio'}."
+    size = (
+        f"{one.a} took {one.ratio.median:.3g} times as long as {one.b} (95 % interval "
+        f"{_interval(one.ratio)}; {one.n:,} samples of {one.sequences:,} sequences)"
+    )
+    if one.verdict in ("less", "more"):
+        fast, slow = (one.a, one.b) if one.verdict == "less" else (one.b, one.a)
+        return f"{fast} was faster than {slow}: {size}."
+    equal = "are equally fast" if one.verdict == "equal" else "show no difference"
+    return f"{both} {equal}: {size}."
+
+
 def _interval(interval: Interval | None) -> str:
     if interval is None:
         return NONE

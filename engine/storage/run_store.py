@@ -2,7 +2,7 @@
 
     run.json         plan, dataset, models, code and machine: written once (Header)
     results.jsonl    one object per sample, model and repeat, locked by the process that appends
-    journal.jsonl    events: started, resumed, paused, given up, stopped, finished
+    journal.jsonl    events: started, resumed, paused, given up, stopped, finished, verdict
     summary.json     figures, written when the run is finished
     marks.jsonl      users' notes and thumbs (annotations.py)
     explanations.jsonl  which parts of the input answers rest on (explanations.py)

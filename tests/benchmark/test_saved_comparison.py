@@ -49,6 +49,7 @@ def test_a_saved_comparison_has_the_figures_of_its_results(
     run = run_store.read(folder)
     assert run.state == "finished" and folder.parent == tmp_path / "runs"
     assert run.header.plan.order_why == plan_words.COMPARISON and run.header.plan.repeat == 3
+    assert run.journal[-1]["event"] == "verdict" and " was first " in run.journal[-1]["text"]
     rows = [row for _, row in run.results()]
     assert [row.model for row in rows] == [*MODELS] * 3
     for model in every:

@@ -98,7 +98,7 @@ def benchmarked(visitor: Visitor) -> Iterator[str]:
     page.get_by_text("Medians of all results").wait_for()
     address = page.url
     yield address
-    for view in ("Comparison", "Samples", "Deck", "What ran", "Reports"):  # as in the URL
+    for view in ("Comparison", "Samples", "Samples&results_vote=true", "Quality", "Export"):
         yield f"{address}&results_view={view}"
 
 

@@ -81,7 +81,7 @@ def test_a_finished_run_is_read_down_to_one_answer_and_downloaded(
 ) -> None:
     finished(visitor)
     page = visitor.page
-    expect(page.locator(MARKS)).to_have_count(2)
+    expect(page.locator(MARKS)).to_have_count(3)
     page.get_by_text("Samples", exact=True).click()
     page.get_by_text("1 to 14 of 14 samples").wait_for()
     page.wait_for_function(WHOLE)
@@ -125,7 +125,7 @@ def test_a_finished_run_is_read_down_to_one_answer_and_downloaded(
 def test_the_deck_hides_the_names_until_a_blind_vote_and_keys_drive_it(visitor: Visitor) -> None:
     finished(visitor)
     page = visitor.page
-    page.goto(f"{page.url}&results_view=Deck")
+    page.goto(f"{page.url}&results_view=Samples&results_vote=true")
     page.get_by_text("Answer A", exact=True).wait_for()
     main = page.get_by_test_id("stMain")
     words = page.locator('[class*="st-key-small_run"]').first.inner_text()  # in the list of runs
@@ -158,8 +158,7 @@ def test_the_gate_draws_a_run_against_the_baseline(visitor: Visitor) -> None:
     old, new, page = finished(visitor), finished(visitor), visitor.page
     page.locator(SETTLED).wait_for()
     page.goto(
-        f"{visitor.server}results?results_runs={old}&results_runs={new}"
-        "&results_view=Compare+with+baseline"
+        f"{visitor.server}results?results_runs={old}&results_runs={new}&results_view=Comparison"
     )
     page.get_by_text("BASE: ").first.wait_for()
     expect(page.locator(MARKS).first).to_be_visible()

@@ -42,7 +42,7 @@ def made(app: Open) -> Run:
 
 @pytest.fixture
 def deck(app: Open, made: Run) -> Deck:
-    return lambda **more: app(PAGE, runs="one", view="Deck", **more)
+    return lambda **more: app(PAGE, runs="one", view="Samples", vote="true", **more)
 
 
 def press(at: AppTest, name: str) -> AppTest:
@@ -160,9 +160,10 @@ def test_a_vote_that_cannot_be_stored_is_told(deck: Deck, made: Run) -> None:
 def test_one_model_or_no_shared_question_says_what_to_do(app: Open) -> None:
     runs = settings.load().runs_dir
     fabricate.run(runs / "alone", [fabricate.row()])
-    assert "needs two models" in words(app(PAGE, runs="alone", view="Deck"))
+    at = app(PAGE, runs="alone", view="Samples", vote="true")
+    assert not [one for one in at.segmented_control if one.key == "results_names"]
     fabricate.run(runs / "asked", [fabricate.row(), fabricate.row("vl", prompt="Why?")])
-    at = app(PAGE, runs="asked", view="Deck")
+    at = app(PAGE, runs="asked", view="Samples", vote="true")
     assert "answered no sample with the same question" in words(at)
 
 
@@ -170,7 +171,7 @@ def test_two_runs_of_a_model_and_a_choice_among_three(app: Open) -> None:
     runs = settings.load().runs_dir
     fabricate.run(runs / "one", rows())
     fabricate.run(runs / "two", [fabricate.row("ev", "clash", text="A truck is ahead.")])
-    at = app(PAGE, runs=["one", "two"], view="Deck", names="Shown")
+    at = app(PAGE, runs=["one", "two"], view="Samples", vote="true", names="Shown")
     labels = list(at.selectbox(key="results_a").options)
     first, second = (label for label in labels if label.startswith("ev"))
     assert len(labels) == 3

@@ -94,9 +94,9 @@ def test_a_saved_comparison_shows_the_figures_of_the_cards(app: Open) -> None:
     at.query_params["results_runs"] = info.folder.name
     at.run()
     assert not at.exception and "comparison" in " ".join(one.value for one in at.markdown)
-    assert at.segmented_control(key="results_view").value == "samples"
+    assert at.segmented_control(key="results_view").value == "Samples"
     assert all(job.result and job.result.generation.text in texts(at) for job in _jobs(at)[:2])
-    at.segmented_control(key="results_view").set_value("overview").run()
+    at.segmented_control(key="results_view").set_value("Overview").run()
     for name in ("tiny-llava", "tiny-eventgpt"):
         warm = sorted(one.total_ms for one, model in found if model == name and not one.cold)
         total = model_summary.find(figures, name, "total")

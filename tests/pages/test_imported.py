@@ -339,7 +339,8 @@ def test_sets_are_found_by_the_filters_of_runs(app: Open) -> None:
 def test_own_runs_are_compared_as_drafts(app: Open) -> None:
     fabricate.run(settings.load().runs_dir / "one", fabricate.pair(3))
     at = app(PAGE, runs="one")
-    at.segmented_control(key="results_view").set_value("drafts").run()
+    at.segmented_control(key="results_view").set_value("Quality").run()
+    at.toggle(key="results_acceptance").set_value(True).run()
     assert "position match" in html(at) and not at.exception
     at.selectbox(key="results_target").set_value("ev").run()
     assert "the same" in texts(at)

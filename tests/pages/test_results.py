@@ -98,7 +98,7 @@ def test_the_overview_keeps_apart_what_must_not_be_mixed(app: Open, make: Make) 
     assert "It **broke** <b>here</b>." in found
     assert "It **broke** &lt;b&gt;here" in "".join(e.proto.body for e in at.get("html"))
     assert "warm-up" in found and "read from the cache" in found
-    assert len(at.get("vega_lite_chart")) == 2
+    assert len(at.get("vega_lite_chart")) == 3
     assert "unverified" in " ".join(element.value for element in at.markdown)
 
 
@@ -300,9 +300,9 @@ def test_repeats_can_be_looked_at_one_by_one(app: Open, make: Make) -> None:
 
 def test_what_ran_and_the_reports_are_there(app: Open, make: Make) -> None:
     run = make("one", fabricate.pair(2))
-    at = app(PAGE, runs="one", view="What ran")
+    at = app(PAGE, runs="one", view="Export")
     assert "digest-of-data" in html(at) and "preprocess -> vision" in html(at)
-    at = view(at, "reports")
+    at = view(at, "Export")
     assert len(at.get("download_button")) == 4
     assert (
         at.code[0].value
@@ -313,8 +313,8 @@ def test_what_ran_and_the_reports_are_there(app: Open, make: Make) -> None:
 def test_agreement_needs_something_to_agree_with(app: Open, make: Make) -> None:
     make("one", [fabricate.row()])
     make("two", [fabricate.row(reference="A road.")])
-    assert "no reference answers" in texts(app(PAGE, runs="one", view="Agreement with references"))
-    assert "Word F1" in html(app(PAGE, runs="two", view="Agreement with references"))
+    assert "no reference answers" in texts(app(PAGE, runs="one", view="Quality"))
+    assert "Word F1" in html(app(PAGE, runs="two", view="Quality"))
 
 
 def test_a_broken_line_is_said_and_the_rest_shown(app: Open, make: Make) -> None:
@@ -391,9 +391,10 @@ def test_a_run_of_batches_beside_a_single_one(app: Open, make: Make) -> None:
     bars, spread = (one.proto.alt for one in at.get("vega_lite_chart"))
     assert f"ev · {single.id}: median" in spread and batches.id not in spread
     assert f"ev · {batches.id}: not measured." in bars
-    view(at, "compare")
+    view(at, "Comparison")
     assert f"ev · {batches.id}: Samples that were answered in a batch are not" in texts(at)
-    assert not at.get("vega_lite_chart") and "no conclusion" not in texts(at)
+    assert "no conclusion" not in texts(at)
+    assert [one.key for one in at.get("vega_lite_chart")] == [None]  # only the gate's
 
 
 def test_batches_alone_have_no_figures_but_their_throughput(app: Open, make: Make) -> None:
@@ -479,7 +480,7 @@ def test_the_baseline_comes_first_and_is_the_reference(app: Open, make: Make) ->
     at.button(key="results_beside_baseline").click().run()
     assert at.query_params["results_runs"] == ["old", "new"]
     assert at.button(key="results_beside_baseline").disabled
-    view(at, "compare")
+    view(at, "Comparison")
     names = at.selectbox(key="results_a").value, at.selectbox(key="results_b").value
     assert names[0].startswith("ev · ") and names[1].endswith(" (baseline)")
     assert "(baseline)" not in names[0]
@@ -548,23 +549,20 @@ def test_different_length_rules_begin_with_equal_lengths(app: Open, make: Make) 
     assert "choose First min(N) tokens" in texts(at)
 
 
-def test_accuracy_is_a_view_of_runs_with_choices_only(app: Open, make: Make) -> None:
+def test_accuracy_is_shown_of_runs_with_choices_only(app: Open, make: Make) -> None:
     make("exam", fabricate.exam(32))
-    at = app(PAGE, runs=["exam"], view="Accuracy")  # as a link has it
-    assert at.segmented_control(key="results_view").value == "accuracy"
+    at = app(PAGE, runs=["exam"], view="Quality")  # as a link has it
     assert "vl: 25.0% right on 32 questions of 8 sequences" in texts(at)
     chart = at.get("vega_lite_chart")[0].proto
     assert "95 % intervals" in chart.alt
     make("plain", fabricate.pair(3))
-    at = app(PAGE, runs=["plain"], view="Accuracy")
-    offered = at.segmented_control(key="results_view").options
-    assert "Overview" in offered and "Accuracy" not in offered
-    assert at.segmented_control(key="results_view").value == "overview"
+    at = app(PAGE, runs=["plain"], view="Quality")
+    assert not at.exception and not at.get("vega_lite_chart")
 
 
 def test_accuracy_without_a_known_answer_says_so(app: Open, make: Make) -> None:
     make("open", [fabricate.question(n, "A", right_letter=None) for n in range(8)])
-    at = app(PAGE, runs=["open"], view="Accuracy")
+    at = app(PAGE, runs=["open"], view="Quality")
     assert "No answer can be judged yet" in texts(at) and not at.get("vega_lite_chart")
 
 
@@ -579,7 +577,7 @@ def medians(at: AppTest) -> dict[tuple[str, str], set[str]]:
     ]
     told += [(label, row[0], row[3]) for label, rows in zip(beside[0][2:], each, strict=True)
              for row in rows[1:]]  # fmt: skip
-    stages, spread = [chart.proto.alt for chart in at.get("vega_lite_chart")]
+    _, stages, spread = [chart.proto.alt for chart in at.get("vega_lite_chart")]
     for label, parts in re.findall(r"(\w+): (load [^.]*[^:]*?)\.(?= |$)", stages):
         told += [(label, f"{name} (ms)", value) for name, value in
                  re.findall(r"(\w+) ([\d.,]+) ms", parts)]  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from engine import settings
 from engine.jobs import queue
@@ -37,10 +36,6 @@ def runs(folder: Path, *texts: str) -> list[str]:
     base = settings.load().runs_dir
     base.mkdir(parents=True, exist_ok=True)
     return [run(base, text, changed(n)).folder.name for n, text in enumerate(texts)]
-
-
-def views(at: AppTest) -> list[str]:
-    return list(at.segmented_control(key="results_view").options)
 
 
 def test_a_link_sets_window_split_changes_and_seed(app: Open) -> None:
@@ -97,8 +92,10 @@ def test_a_sweep_is_a_run_per_strength_and_its_results_open_together(app: Open) 
     assert all(name in links["Open the sweep: 2 of 2 runs"] for name in names)
     tags = {run_details.read(settings.load().runs_dir / name)[0].tags for name in names}
     assert tags == {("sweep hot",)}
-    at = app(RESULTS, runs=names, view="Robustness")
-    assert not at.exception and [one.value for one in at.subheader][-1] == "Changed answers"
+    at = app(RESULTS, runs=names, view="Quality")
+    assert not at.exception and [one.value for one in at.subheader][-1].startswith(
+        "Changed answers"
+    )
 
 
 @pytest.mark.slow
@@ -122,9 +119,10 @@ def test_cancel_stops_the_whole_sweep(app: Open, held: Holding) -> None:
 
 def test_curves_are_drawn_for_a_sweep(app: Open, tmp_path: Path) -> None:
     names = runs(tmp_path, "drop:0", "drop:0.1", "drop:0.2")
-    at = app(RESULTS, runs=names, view="Robustness")
+    at = app(RESULTS, runs=names, view="Quality")
     assert not at.exception and len(at.get("vega_lite_chart")) == 2
-    assert [one.value for one in at.subheader] == ["Attribute accuracy", "Changed answers"]
+    heads = [one.value for one in at.subheader if one.value.endswith(" by strength of the change")]
+    assert [one.partition(" by ")[0] for one in heads] == ["Attribute accuracy", "Changed answers"]
     assert "each event is lost with this probability. Seed 7." in texts(at)
     tables = "".join(one.proto.body for one in at.get("html"))
     assert "drop:0.2" in tables and "95 % interval" in tables
@@ -132,23 +130,19 @@ def test_curves_are_drawn_for_a_sweep(app: Open, tmp_path: Path) -> None:
 
 def test_a_missing_reference_is_a_sentence(app: Open, tmp_path: Path) -> None:
     names = runs(tmp_path, "drop:0.1", "drop:0.2")
-    at = app(RESULTS, runs=names, view="Robustness")
+    at = app(RESULTS, runs=names, view="Quality")
     assert "The run with drop:0 is missing" in texts(at) and not at.get("vega_lite_chart")
 
 
-def test_the_view_is_offered_for_perturbed_runs_only(app: Open, tmp_path: Path) -> None:
+def test_curves_are_shown_of_perturbed_runs_only(app: Open, tmp_path: Path) -> None:
     plain, perturbed = runs(tmp_path, "", "drop:0.1")
-    at = app(RESULTS, runs=[plain, perturbed])
-    assert "Robustness" in views(at)
-    at.segmented_control(key="results_view").set_value("robustness").run()
+    at = app(RESULTS, runs=[plain, perturbed], view="Quality")
+    assert at.get("vega_lite_chart")
     at.checkbox(key=f"results_pick_{perturbed}").uncheck().run()
-    assert not at.exception and "Robustness" not in views(at)
-    assert at.segmented_control(key="results_view").value == "overview"
-    at = app(RESULTS, runs=plain, view="Robustness")  # an old link
-    assert not at.exception and at.segmented_control(key="results_view").value == "overview"
+    assert not at.exception and not at.get("vega_lite_chart")
 
 
 def test_the_runs_of_a_sweep_can_be_chosen_together(app: Open, tmp_path: Path) -> None:
     strengths = [f"drop:0.{n}" for n in range(1, run_list.MOST)]
-    at = app(RESULTS, runs=runs(tmp_path, "drop:0", *strengths), view="Robustness")
+    at = app(RESULTS, runs=runs(tmp_path, "drop:0", *strengths), view="Quality")
     assert len(at.get("vega_lite_chart")) == 2

@@ -143,7 +143,7 @@ def _open_point() -> None:
 
 def open_sample(sample: str) -> None:
     """For callbacks: switch to the sample's view."""
-    st.session_state["results_view"] = "samples"
+    st.session_state["results_view"] = "Samples"
     st.query_params["results_sample"] = sample
 
 

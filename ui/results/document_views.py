@@ -74,7 +74,7 @@ def robustness(opened: OpenedRuns) -> None:
         return
     for measure in found.measures:
         key = f"results_robustness_{measure}"
-        st.subheader(curves.NAMES[measure], anchor=False)
+        st.subheader(f"{curves.NAMES[measure]} by strength of the change", anchor=False)
         words = curves.words(found, measure)
         st.altair_chart(curves.chart(found, measure), alt=words, width="stretch")
         with st.expander("Table", key=key):
@@ -94,7 +94,8 @@ def references(opened: OpenedRuns) -> None:
     """Attribute accuracy of demo scenes, overlap with reference answers."""
     found = opened_runs.findings(opened)
     blocks.draw(agreement(found), "results_agreement")
-    if not found.attributes and not found.overlaps:
+    others = has_choices(opened) or is_perturbed(opened)
+    if not (found.attributes or found.overlaps or others):
         notices.hint(NO_REFERENCE)
 
 

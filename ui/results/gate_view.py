@@ -1,4 +1,4 @@
-"""Compare with baseline: a gate's verdicts on the newer of two chosen runs."""
+"""The end of Comparison: a gate's verdicts on the newer of two chosen runs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,6 @@ from ui.widgets import blocks, choices, notices
 from ui.widgets.text import escape, when
 
 MARGIN, METRICS = "results_gate_margin", "results_gate_metrics"  # in the URL
-TWO = (
-    "Choose two runs of the same samples on the left. BASE is the one that is pinned as the "
-    "baseline (Edit, above), otherwise the older one; the other is NEW."
-)
 MARGIN_HELP = "What counts as equal, in percent; of accuracy in percentage points."
 METRICS_HELP = (
     "answers: a changed token id is worse. All metrics of all models form one family of tests, so "
@@ -32,9 +28,7 @@ Sides = tuple[Source, Source]  # BASE and NEW
 
 
 def show(opened: OpenedRuns) -> None:
-    if len(opened.sources) != 2:
-        notices.hint(TWO)
-        return
+    """Of two runs."""
     base, new = sides = base_and_new(opened.sources)
     notices.small(f"BASE: {_named(base)}\nNEW: {_named(new)}", "results_gate_sides")
     margin, metrics = _how()

@@ -13,6 +13,7 @@ from engine.analysis.results_table import LensName
 from engine.quoting import number
 from engine.report import charts, document
 from engine.report.blocks import ReportTable
+from engine.report.comparison_part import headline
 from engine.report.report_figures import Findings
 from engine.types import STAGES
 from ui.compare import run_bars, trust_badges
@@ -71,6 +72,7 @@ def metric_of(names: Sequence[str], key: str) -> Metric:
 
 def show(found: OpenedRuns) -> None:
     whole = opened_runs.findings(found)
+    _first_line(found, whole)
     _badges(whole)
     blocks.draw(list(document.results(whole))[1:], "results_counts")
     blocks.draw(document.together(whole), "results_together")
@@ -101,6 +103,21 @@ BATCHES_ONLY = (
     "All answers were given in batches: no sample was timed alone, so there are no figures "
     "besides the throughput above. Start a run with 1 sample at once for those."
 )
+
+
+def _first_line(found: OpenedRuns, whole: Findings) -> None:
+    """Who was faster and by how much, then the parts of the difference, where they are known."""
+    if len(found.labels) < 2:
+        return
+    name = opened_runs.default_lens(found)[0]
+    a, b = opened_runs.sides(found)
+    words = document.verdict(whole, found.labels).removeprefix("Verdict: ")
+    if len(found.labels) == 2:
+        words = headline(opened_runs.comparison(found, name, a, b, "total"))
+    st.subheader(escape(words), anchor=False)
+    if split := opened_runs.split(found, name, a, b):
+        steps = charts.split_steps(split)
+        st.altair_chart(charts.waterfall(steps), alt=charts.waterfall_words(steps))
 
 
 def _badges(whole: Findings) -> None:
