@@ -113,7 +113,7 @@ def test_a_finished_run_is_read_down_to_one_answer_and_downloaded(
     expect(notes.first).to_have_value("an **odd** one")
     expect(other.get_by_role("radio", name="Thumbs up").first).to_be_checked()
 
-    page.get_by_text("Reports", exact=True).click()
+    page.get_by_text("Export", exact=True).click()
     with page.expect_download() as found:
         page.get_by_role("button", name="Report, one HTML file").click()
     found.value.save_as(tmp_path / "report.html")
