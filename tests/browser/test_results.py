@@ -157,6 +157,7 @@ def test_the_deck_hides_the_names_until_a_blind_vote_and_keys_drive_it(
     page = visitor.page
     page.goto(f"{visitor.server}results?results_runs={copied()}&results_view=Deck")
     page.get_by_text("Answer A", exact=True).wait_for()
+    page.locator(SETTLED).wait_for()
     main = page.get_by_test_id("stMain")
     words = page.locator('[class*="st-key-small_run"]').first.inner_text()  # in the list of runs
     labels = [name for name in re.split(r"\s*[\n,]\s*", words) if name.startswith("Tiny")]
