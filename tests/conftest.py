@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import gc
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -14,8 +15,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
+from filelock import FileLock
 from PIL import Image
 
+from engine.demo.demo_dataset import ensure_dataset
 from engine.machine import memory
 from engine.types import Sample
 
@@ -62,6 +65,16 @@ def _libraries_stay_frozen() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "gc", collects)
         yield
+
+
+@pytest.fixture(scope="session")
+def demo_scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole demo dataset, made once for all workers: it takes 6 s and is the same each time."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with FileLock(folder / "demo.lock"):
+        return ensure_dataset(folder / "demo" / "demo-dataset")
 
 
 @pytest.fixture(scope="session")

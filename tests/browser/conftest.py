@@ -66,10 +66,18 @@ def _chromium(playwright: Playwright) -> str:
 
 
 @pytest.fixture(scope="session")
-def server(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The app over tiny checkpoints with a cache folder of its own; its address."""
+def served(demo_scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache folder of the server.  It has the demo scenes, as after the first start; the
+    server of test_visitors.py makes them while its pages are open."""
     cache = tmp_path_factory.mktemp("served")
-    yield from serve(cache, {"STAGESCOPE_MODELS": str(tiny_folder / "models.toml")})
+    shutil.copytree(demo_scenes, cache / demo_scenes.name, copy_function=os.link)
+    return cache
+
+
+@pytest.fixture(scope="session")
+def server(tiny_folder: Path, served: Path) -> Iterator[str]:
+    """The app over tiny checkpoints; its address."""
+    yield from serve(served, {"STAGESCOPE_MODELS": str(tiny_folder / "models.toml")})
 
 
 def free_port() -> int:

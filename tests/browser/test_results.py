@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from engine.report import drawers
 from engine.report.blocks import Bullets, Contents, Heading, Paragraph, ReportTable
+from engine.storage import annotations, run_store
+from engine.storage.run_header import HEADER, new_id
 from tests.browser.conftest import SETTLED, Visitor, free_port, serve, visit
 
 pytestmark = pytest.mark.browser
@@ -41,6 +45,31 @@ def finished(visitor: Visitor) -> str:
     page.get_by_role("link", name="Open the results").click()
     page.get_by_text("Medians of all results").wait_for()
     return page.url.partition("results_runs=")[2].partition("&")[0]
+
+
+@pytest.fixture(scope="module")
+def made() -> list[str]:
+    """The names of finished runs."""
+    return []
+
+
+@pytest.fixture
+def copied(visitor: Visitor, served: Path, made: list[str]) -> Callable[[], str]:
+    """Copies a finished run as another one that nobody has marked; the copy's name."""
+
+    def copy() -> str:
+        if not made:
+            made.append(finished(visitor))
+        folder, name = served / "runs" / made[0], new_id()
+        marks = shutil.ignore_patterns(annotations.MARKS, annotations.VOTES)
+        other = shutil.copytree(folder, folder.with_name(name), ignore=marks)
+        for file in (other / HEADER, other / run_store.SUMMARY):
+            text = file.read_text(encoding="utf-8")
+            assert made[0] in text
+            file.write_text(text.replace(made[0], name), encoding="utf-8")
+        return name
+
+    return copy
 
 
 @pytest.mark.slow
@@ -77,9 +106,9 @@ def test_a_run_is_left_cancelled_by_another_person_and_resumed_on_a_restarted_se
 
 
 def test_a_finished_run_is_read_down_to_one_answer_and_downloaded(
-    visitor: Visitor, other: Page, tmp_path: Path
+    visitor: Visitor, other: Page, made: list[str], tmp_path: Path
 ) -> None:
-    finished(visitor)
+    made.append(finished(visitor))
     page = visitor.page
     expect(page.locator(MARKS)).to_have_count(3)
     page.get_by_text("Samples", exact=True).click()
@@ -122,11 +151,15 @@ def test_a_finished_run_is_read_down_to_one_answer_and_downloaded(
     assert visitor.outside == []
 
 
-def test_the_deck_hides_the_names_until_a_blind_vote_and_keys_drive_it(visitor: Visitor) -> None:
-    finished(visitor)
+def test_the_deck_hides_the_names_until_a_blind_vote_and_keys_drive_it(
+    visitor: Visitor, copied: Callable[[], str]
+) -> None:
     page = visitor.page
-    page.goto(f"{page.url}&results_view=Samples&results_vote=true")
+    page.goto(
+        f"{visitor.server}results?results_runs={copied()}&results_view=Samples&results_vote=true"
+    )
     page.get_by_text("Answer A", exact=True).wait_for()
+    page.locator(SETTLED).wait_for()
     main = page.get_by_test_id("stMain")
     words = page.locator('[class*="st-key-small_run"]').first.inner_text()  # in the list of runs
     labels = [name for name in re.split(r"\s*[\n,]\s*", words) if name.startswith("Tiny")]
@@ -154,9 +187,10 @@ def test_the_deck_hides_the_names_until_a_blind_vote_and_keys_drive_it(visitor: 
     assert visitor.outside == []
 
 
-def test_the_gate_draws_a_run_against_the_baseline(visitor: Visitor) -> None:
-    old, new, page = finished(visitor), finished(visitor), visitor.page
-    page.locator(SETTLED).wait_for()
+def test_the_gate_draws_a_run_against_the_baseline(
+    visitor: Visitor, copied: Callable[[], str]
+) -> None:
+    old, new, page = copied(), copied(), visitor.page
     page.goto(
         f"{visitor.server}results?results_runs={old}&results_runs={new}&results_view=Comparison"
     )

@@ -17,7 +17,6 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.demo.demo_dataset import ensure_dataset
 from engine.jobs.queue import Job
 from ui.widgets import preparation, run_settings
 
@@ -33,11 +32,6 @@ def _packages_looked_through_once() -> Iterator[None]:
         looked = cache(manifest_scanner.scan_component_manifests)
         patch.setattr(manifest_scanner, "scan_component_manifests", looked)
         yield
-
-
-@pytest.fixture(scope="session")
-def demo_scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return ensure_dataset(tmp_path_factory.mktemp("demo") / "demo-dataset")
 
 
 @pytest.fixture

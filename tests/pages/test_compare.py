@@ -564,24 +564,34 @@ def test_a_restored_file_is_seen(app: Open, tmp_path: Path) -> None:
     assert "does not exist" not in texts(at)
 
 
-def test_an_emptied_cache_folder_gets_its_scenes_again(app: Open) -> None:
+def made_of(demo_scenes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other scenes are copied, which takes no time; tests/demo makes them."""
+
+    def copied(root: Path, before_each: Callable[[], None]) -> Path:
+        before_each()
+        return shutil.copytree(demo_scenes, root, dirs_exist_ok=True)
+
+    monkeypatch.setattr("engine.demo.demo_dataset.ensure_dataset", copied)
+
+
+def test_an_emptied_cache_folder_gets_its_scenes_again(
+    app: Open, demo_scenes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_of(demo_scenes, monkeypatch)
     at = app()
     shutil.rmtree(settings.load().demo_dir)
     preparation.demo_scenes.clear()
     at.run()
     preparation.demo_scenes(settings.load().demo_dir).result()
     at.run()
+    assert at.selectbox(key="compare_sample").label == "Sample (14)"
     assert not at.button(key="compare_run").disabled
 
 
 def test_a_link_to_a_scene_that_does_not_ship_does_not_wait_for_the_models(
     app: Open, demo_scenes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def copied(root: Path, before_each: Callable[[], None]) -> Path:
-        before_each()
-        return shutil.copytree(demo_scenes, root, dirs_exist_ok=True)
-
-    monkeypatch.setattr("engine.demo.demo_dataset.ensure_dataset", copied)
+    made_of(demo_scenes, monkeypatch)
     monkeypatch.setattr(preparation, "warm_up", Future)  # still at work
     preparation.SCENES_NOW.clear()
     preparation.demo_scenes.clear()
