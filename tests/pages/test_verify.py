@@ -58,6 +58,22 @@ def kept(app: Open) -> str:
     return str(found["hash"])
 
 
+@pytest.fixture(scope="module")
+def ended() -> list[str]:
+    """The ids of verifications that have ended; the queue of the process knows them."""
+    return []
+
+
+@pytest.fixture
+def verified(app: Open, ended: list[str]) -> AppTest:
+    """The page of a finished verification, for tests that only read it."""
+    if ended and queue.manager().get(ended[-1]):
+        return at_verify(app, job=ended[-1], **ONE)
+    at = press_verify(at_verify(app, **ONE))
+    ended.append(job(at).id)
+    return at
+
+
 def test_the_first_visit_says_what_to_do(app: Open) -> None:
     at = at_verify(app)
     assert "Press Verify" in texts(at) and "None yet" in captions(at)
@@ -67,9 +83,12 @@ def test_the_first_visit_says_what_to_do(app: Open) -> None:
     assert len(at.multiselect(key="verify_models").value) == 3
 
 
-def test_a_verification_fills_a_row_per_check_and_leaves_a_certificate(app: Open) -> None:
+def test_a_verification_fills_a_row_per_check_and_is_found_again_after_another_page(
+    app: Open, ended: list[str]
+) -> None:
     at = press_verify(at_verify(app, **ONE))
     done = job(at)
+    ended.append(done.id)
     assert done.state == "done" and done.certificate is not None
     assert done.request.models == ("tiny-llava",) and done.request.runs == 1
     assert {verdict.check for verdict in done.verdicts} == set(CHECKS)
@@ -80,19 +99,24 @@ def test_a_verification_fills_a_row_per_check_and_leaves_a_certificate(app: Open
     assert re.search(r"Tiny llava: \d+ passed", shown)
     assert done.certificate["hash"][:12] in captions(at)
     assert at.button(key=f"verify_open_{done.certificate['hash']}")
+    at.switch_page("pages/models.py").run()
+    assert "Ended after" not in captions(at)
+    at.switch_page(PAGE).run()
+    assert at.query_params["verify_job"] == job(at).id == done.id
+    assert "Ended after" in captions(at)
 
 
 def test_an_end_while_the_page_is_drawn_leaves_verify_to_press(
-    app: Open, ends_meanwhile: Callable[[Job], None]
+    verified: AppTest, ends_meanwhile: Callable[[Job], None]
 ) -> None:
-    at = press_verify(at_verify(app, **ONE))
+    at = verified
     ends_meanwhile(job(at))
     at.run()
     assert not at.button(key="verify_run").disabled and "verify_cancel" not in keys(at)
 
 
-def test_every_row_opens_its_evidence_and_closes_it(app: Open) -> None:
-    at = row(press_verify(at_verify(app, **ONE)), "accounted")
+def test_every_row_opens_its_evidence_and_closes_it(app: Open, verified: AppTest) -> None:
+    at = row(verified, "accounted")
     assert at.query_params["verify_open"] == "accounted"
     done = job(at)
     at = at_verify(app, job=done.id, open=list(CHECKS))
@@ -102,14 +126,6 @@ def test_every_row_opens_its_evidence_and_closes_it(app: Open) -> None:
     assert "cannot draw" not in captions(at)
     row(at, "accounted")
     assert len(at.get("vega_lite_chart")) == 2 * 2
-
-
-def test_the_result_is_found_again_after_a_look_at_another_page(app: Open) -> None:
-    at = press_verify(at_verify(app, **ONE))
-    at.switch_page("pages/models.py").run()
-    at.switch_page(PAGE).run()
-    assert at.query_params["verify_job"] == job(at).id
-    assert "Ended after" in captions(at)
 
 
 def test_a_running_verification_is_found_by_another_session(
