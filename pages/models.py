@@ -54,7 +54,7 @@ def show(entry: ModelEntry) -> None:
                 st.badge(words, color=colour, help=help_text)
         if reason is not None:
             notices.notice(reason, f"reason_{entry.name}")
-        card, need, modes = None, None, ""
+        card = need = modes = None
         with contextlib.suppress(ModelUnavailable):  # `reason` already says why
             card = registry.card(entry)
             modes = registry.hooked_only(entry)
