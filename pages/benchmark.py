@@ -30,10 +30,10 @@ WHAT = (
 )
 RAY = ". With Ray, on several devices at once"
 EMPTY = (
-    "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). Each result is saved "
-    "as soon as it is measured: a run can be cancelled, interrupted and resumed at any time, and "
-    "it continues when this page is closed. A run started on the Compare page meanwhile gets the "
-    "device between two samples. From a terminal:"
+    "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). A run can be "
+    "cancelled, interrupted and resumed at any time, and it continues when this page is closed. "
+    "A run started on the Compare page meanwhile gets the device between two samples. "
+    "From a terminal:"
 )
 EXAMPLE = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20"
 
@@ -45,9 +45,8 @@ def buttons(choice: RunChoice, live: bool) -> None:
         button = ("Start", "benchmark_start")
         pressed = run_and_cancel("benchmark", button, live, plan is not None, cancel)
         if not live:
-            planned = labelled(choice.problem)
-            if plan is not None:
-                planned = f"Planned: {words(plan, max(1, len(choice.sweep)))}"
+            many = max(1, len(choice.sweep))
+            planned = f"Planned: {words(plan, many)}" if plan else choice.problem
             notices.small(planned, "benchmark_planned")
     if pressed and plan is not None and dataset is not None:
         links.forget()

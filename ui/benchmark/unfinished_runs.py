@@ -49,7 +49,7 @@ def show(
     if not names:
         return
     st.subheader("Not finished", anchor=False, help="Runs that were cancelled or interrupted.")
-    folder = (shown.folder or shown.resume) if shown and not left else None
+    folder = shown.folder or shown.resume if shown and not left else None
     name = st.selectbox(
         "Run to resume",
         names,
@@ -80,8 +80,11 @@ def show(
         st.button("Resume", key="benchmark_resume", on_click=resume, disabled=blocked)
         if name in stopped:
             notices.small(_lacking(stopped[name]), "benchmark_left")
-            query = {"results_runs": name}
-            st.page_link("pages/results.py", label="Results so far", query_params=query)
+            if (
+                shown is None or shown.folder != stopped[name].folder
+            ):  # the shown run has its own link
+                query = {"results_runs": name}
+                st.page_link("pages/results.py", label="Results so far", query_params=query)
         else:
             strengths = listed(",".join(map(str, job.plan.perturb)) for job in left if job.plan)
             notices.small(f"Not finished in this sweep: {strengths}.", "benchmark_left")
