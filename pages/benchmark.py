@@ -7,22 +7,16 @@ browser.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 
 import streamlit as st
 
-from engine.benchmark.cluster.cluster_options import ClusterOptions
+from engine import settings
 from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
-from engine.media.dataset import Dataset
-from engine.quoting import listed
 from engine.storage.run_header import HEADER
-from ui.benchmark import (
-    planning_view,
-    run_progress_view,
-)
-from ui.benchmark.run_choice import RunChoice, choose, configured, words
+from ui.benchmark import planning_view, run_progress_view, unfinished_runs
+from ui.benchmark.model_names import labelled
+from ui.benchmark.run_choice import RunChoice, choose, words
 from ui.widgets import followed_runs, links, model_picker, notices, preparation
 from ui.widgets.followed_runs import Followed
 from ui.widgets.run_settings import run_and_cancel
@@ -36,73 +30,40 @@ WHAT = (
 )
 RAY = ". With Ray, on several devices at once"
 EMPTY = (
-    "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). Each result is saved "
-    "as soon as it is measured: a run can be cancelled, interrupted and resumed at any time, and "
-    "it continues when this page is closed. A run started on the Compare page meanwhile gets the "
-    "device between two samples. From a terminal:"
+    "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). A run can be "
+    "cancelled, interrupted and resumed at any time, and it continues when this page is closed. "
+    "A run started on the Compare page meanwhile gets the device between two samples. "
+    "From a terminal:"
 )
 EXAMPLE = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20"
 
 
-def buttons(choice: RunChoice, shown: BenchmarkJob | None, live: bool) -> None:
-    """Start and Cancel, and the other runs of this server."""
+def buttons(choice: RunChoice, live: bool) -> None:
+    """Start and Cancel, with what would start."""
+    plan, dataset = choice.plan, choice.dataset
     with st.container(horizontal=True, vertical_alignment="center"):
-        start = ("Start", "benchmark_start")
-        pressed = run_and_cancel("benchmark", start, live, choice.plan is not None, cancel)
-        if shown is not None and shown.state in ("cancelled", "failed"):
-            go_on(shown, choice)
+        button = ("Start", "benchmark_start")
+        pressed = run_and_cancel("benchmark", button, live, plan is not None, cancel)
         if not live:
             many = max(1, len(choice.sweep))
-            planned = f"Planned: {words(choice.plan, many)}" if choice.plan else choice.problem
+            planned = f"Planned: {words(plan, many)}" if plan else choice.problem
             notices.small(planned, "benchmark_planned")
-    if pressed and choice.plan is not None and choice.dataset is not None:
+    if pressed and plan is not None and dataset is not None:
         links.forget()
-        submit(choice, choice.dataset)
+        if len(choice.sweep) > 1:
+            start(sweep_jobs(choice.sweep, dataset.root))
+        else:
+            start([BenchmarkJob(plan=plan, root=dataset.root, cluster=choice.cluster)])
         st.rerun()
     if not live:
         planning_view.line(choice)
 
 
-def go_on(shown: BenchmarkJob, choice: RunChoice) -> None:
-    """Resume, for the shown run or for all runs of its sweep that are not done."""
-    # The last job of each strength that has ended without all results.
-    last = {job.place: job for job in RUN.all() if shown.sweep and job.sweep == shown.sweep}
-    left = [job for _, job in sorted(last.items()) if job.ended and job.state != "done"]
-    if left:
-        st.button("Resume", key="benchmark_go_on", on_click=resume_sweep, args=(left,))
-        strengths = listed(",".join(map(str, job.plan.perturb)) for job in left if job.plan)
-        notices.small(f"Not finished in this sweep: {strengths}.", "benchmark_sweep_left")
-    elif shown.folder:
-        st.button(
-            "Resume",
-            key="benchmark_go_on",
-            on_click=partial(resume, cluster=choice.cluster),
-            args=(shown.folder, False),
-            disabled=choice.blocked,
-        )
-
-
-def resume_sweep(jobs: Sequence[BenchmarkJob]) -> None:
-    """Continues each run in its folder, or starts it."""
-    again = [
-        BenchmarkJob(plan=j.plan, root=j.root, sweep=j.sweep, place=j.place, swept=j.swept)
-        for j in jobs
-    ]
-    start(again)
-
-
 def start(jobs: Sequence[BenchmarkJob]) -> None:
+    """Queues the jobs, several of a sweep, and shows the first."""
     RUN.start(jobs[0])
     for job in jobs[1:]:
         queue.manager().submit(job)
-
-
-def submit(choice: RunChoice, dataset: Dataset) -> None:
-    """Queues a job per plan of a sweep, and shows the first."""
-    if len(choice.sweep) > 1:
-        start(sweep_jobs(choice.sweep, dataset.root))
-    else:
-        start([BenchmarkJob(plan=choice.plan, root=dataset.root, cluster=choice.cluster)])
 
 
 def cancel() -> None:
@@ -129,20 +90,6 @@ def followed() -> BenchmarkJob | None:
     return shown
 
 
-def others(shown: BenchmarkJob | None) -> None:
-    for job in RUN.live():
-        if job is shown:
-            continue
-        view = job.view()
-        with st.container(horizontal=True, vertical_alignment="center"):
-            notices.small(f"{view.title}: {run_progress_view.doing(view)}", f"other_{job.id}")
-            st.button("Show", key=f"benchmark_show_{job.id}", on_click=RUN.show, args=(job,))
-
-
-def resume(folder: Path, force: bool, cluster: ClusterOptions | None) -> None:
-    RUN.start(BenchmarkJob(resume=folder, force=force, cluster=cluster))
-
-
 def board(job: BenchmarkJob, live: bool) -> None:
     """The shown run, refreshed until it ends.  live: what the buttons show."""
     known = job.folder is not None
@@ -154,7 +101,7 @@ def board(job: BenchmarkJob, live: bool) -> None:
             st.rerun()
         run_progress_view.draw(view)
 
-    st.subheader(escape(job.title), anchor=False)
+    st.subheader(escape(title(job)), anchor=False)
     look()
     if job.folder is not None:
         notices.small(f"Saved in {job.folder}", "benchmark_folder")
@@ -172,27 +119,34 @@ def board(job: BenchmarkJob, live: bool) -> None:
         )
 
 
-def show(shown: BenchmarkJob | None, live: bool, choice: RunChoice) -> None:
-    """The shown run or a hint, then the other runs and the unfinished ones."""
-    if shown is not None:
-        board(shown, live)
-    else:
-        if RUN.lost():
-            notices.notice(
-                "The run in this link is no longer active on this server: open its results, or "
-                "resume it below if it is unfinished.",
-                "lost",
-            )
-        notices.hint(EMPTY)
-        plan, dataset = choice.plan, choice.dataset
-        known = EXAMPLE
-        if plan and dataset:
-            known = planning_view.command(plan, dataset, choice.cluster, choice.sweep)
-        st.code(known, language=None)
-    others(shown)
-    busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}
-    again = partial(resume, cluster=choice.cluster)
-    run_progress_view.unfinished(busy, again, not choice.blocked)
+def others(shown: BenchmarkJob | None) -> None:
+    """The other live runs of this server."""
+    for job in RUN.live():
+        if job is shown:
+            continue
+        said = f"{title(job)}: {run_progress_view.doing(job.view())}"
+        with st.container(horizontal=True, vertical_alignment="center"):
+            notices.small(said, f"other_{job.id}")
+            st.button("Show", key=f"benchmark_show_{job.id}", on_click=RUN.show, args=(job,))
+
+
+def title(job: BenchmarkJob) -> str:
+    return labelled(job.title, job.plan.models if job.plan else ())
+
+
+def hint(choice: RunChoice) -> None:
+    """What to do while no run is shown, and the command that does it."""
+    if RUN.lost():
+        notices.notice(
+            "The run in this link is no longer active on this server: open its results, or "
+            "resume it below if it is unfinished.",
+            "lost",
+        )
+    notices.hint(EMPTY)
+    plan, dataset, command = choice.plan, choice.dataset, EXAMPLE
+    if plan and dataset:
+        command = planning_view.command(plan, dataset, choice.cluster, choice.sweep)
+    st.code(command, language=None)
 
 
 def main() -> None:
@@ -201,11 +155,20 @@ def main() -> None:
     with st.sidebar:
         choice = choose(entries)
     st.title("Benchmark", anchor=False)
-    st.caption(f"{WHAT}{RAY if configured() else ''}.")
+    st.caption(f"{WHAT}{RAY if settings.load().ray_address else ''}.")
     shown = followed()
     live = shown is not None and not shown.ended
-    buttons(choice, shown, live)
-    show(shown, live, choice)
+    buttons(choice, live)
+    stopped = shown is not None and shown.state in ("cancelled", "failed")
+    if stopped:  # Resume is beside Start, not below all that the run has measured
+        unfinished_runs.show(shown, RUN.all(), choice, start)
+    if shown is not None:
+        board(shown, live)
+    else:
+        hint(choice)
+    others(shown)
+    if not stopped:
+        unfinished_runs.show(shown, RUN.all(), choice, start)
 
 
 preparation.through_app()

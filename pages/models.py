@@ -16,9 +16,9 @@ from engine import settings
 from engine.errors import ModelUnavailable
 from engine.models import checkpoint, registry
 from engine.models.checkpoint import ModelEntry
+from engine.quoting import gib
 from engine.report import card_rows
-from engine.storage.schemas import UNVERIFIED, Standing
-from engine.types import ModelInfo
+from engine.storage.schemas import UNVERIFIED
 from engine.verify import certificates
 from ui.compare import cards, trust_badges
 from ui.models import cache_view, memory_bars, model_actions
@@ -28,6 +28,7 @@ from ui.widgets import answers, followed_runs, notices, preparation
 from ui.widgets.model_picker import entries_or_stop, installed
 
 COLUMNS = 3
+AT_A_GLANCE = ("Parameters", "Runs in")  # the other rows of a card are folded
 ABSENT = (
     "Their files are not on this machine. Run the command once in a terminal, or set the "
     "checkpoint in models.toml to a folder. `python -m engine models add HUB_NAME` adds others."
@@ -36,51 +37,47 @@ _COMMAND = re.compile(r"`([^`]+)`")  # how the engine's messages quote a command
 
 
 def show(entry: ModelEntry) -> None:
-    """One entry: its state, its actions and its details."""
+    """One entry: its state, its actions, what decides whether it fits, and the rest folded."""
     reason = registry.unavailable(entry)
+    proof = certificates.covering(entry) if reason is None else None
     with answers.frame(entry.colour, entry.name):
         cards.heading(entry)
-        proof = certificates.covering(entry) if reason is None else None
-        badges(entry, reason, proof)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            if entry in registry.resident():
+                st.badge(f"loaded on {registry.card(entry).device}", color="green")
+            elif reason is None:
+                st.badge("ready to load", color="gray")
+            else:
+                st.badge("cannot be loaded", color="orange")
+            if entry in registry.resident() or reason is None:
+                words, colour, help_text = trust_badges.certificate_badge(proof or UNVERIFIED)
+                st.badge(words, color=colour, help=help_text)
         if reason is not None:
             notices.notice(reason, f"reason_{entry.name}")
-        card = card_of(entry)
+        card = need = modes = None
+        with contextlib.suppress(ModelUnavailable):  # `reason` already says why
+            card = registry.card(entry)
+            modes = registry.hooked_only(entry)
+            need = registry.needed(entry)
         hashable = card is not None and not card.digest
         model_actions.show(entry, loadable=reason is None, hashable=hashable)
         rows = card_rows.rows(entry, card)
-        with contextlib.suppress(ModelUnavailable):  # `reason` already says why
-            if only := registry.hooked_only(entry):
-                rows.append(("Modes", only))
-            rows.append(("Memory needed", str(registry.needed(entry))))
-        st.html(facts(rows, entry.label))
+        glance = [row for row in rows if row[0] in AT_A_GLANCE]
+        rest = [row for row in rows if row[0] not in AT_A_GLANCE]
+        if modes:
+            glance.append(("Modes", modes))
+        if need:
+            glance.append(("Memory needed", gib(need.total)))
+            rest.append(("Memory needed", str(need)))
+        st.html(facts(glance, entry.label))
+        with st.expander("Files and details", key=f"models_files_{entry.name}"):
+            st.html(facts(rest, "Files and details"))
         if reason is None:
             query = {"verify_models": entry.label}
             if proof and proof.certificate:
                 query = {kept_certificates.HASH: proof.certificate}
             label = "Show the certificate →" if proof else "Verify this model →"
             st.page_link("pages/verify.py", label=label, query_params=query)
-
-
-def card_of(entry: ModelEntry) -> ModelInfo | None:
-    """Its card, even if it is too large to load; None if its files are missing or damaged."""
-    try:
-        return registry.card(entry)
-    except ModelUnavailable:
-        return None
-
-
-def badges(entry: ModelEntry, reason: str | None, proof: Standing | None) -> None:
-    """Whether it is loaded or can be, and whether a certificate covers its default settings."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if entry in registry.resident():
-            st.badge(f"loaded on {registry.card(entry).device}", color="green")
-        elif reason is None:
-            st.badge("ready to load", color="gray")
-        else:
-            st.badge("cannot be loaded", color="orange")
-            return
-        words, colour, help_text = trust_badges.certificate_badge(proof or UNVERIFIED)
-        st.badge(words, color=colour, help=help_text)
 
 
 def show_absent(entry: ModelEntry) -> None:
@@ -114,18 +111,17 @@ def main() -> None:
         f"All entries of {settings.load().models_file}. The app downloads nothing.",
         "models_file",
     )
-    st.subheader("Memory", anchor=False)
-    memory_bars.show(entries)
-    st.subheader("Checkpoints", anchor=False)
     here = [entry for entry in entries if installed(entry)]
     # Such as in float16.  A model whose entry has changed since has the card of its entry.
     names = {entry.name for entry in entries}
     loaded = [item for item in registry.resident() if item.name not in names]
     show_all([*here, *loaded], show)
     if absent := [entry for entry in entries if entry not in here]:
-        st.subheader("Not installed", anchor=False)
-        notices.small(ABSENT, "not_installed")
-        show_all(absent, show_absent)
+        with st.expander(f"Not installed ({len(absent)})", key="models_absent"):
+            notices.small(ABSENT, "not_installed")
+            show_all(absent, show_absent)
+    st.subheader("Memory", anchor=False)
+    memory_bars.show(entries)
     cache_view.show(entries)
 
 

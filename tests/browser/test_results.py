@@ -92,16 +92,16 @@ def test_a_run_is_left_cancelled_by_another_person_and_resumed_on_a_restarted_se
         other.locator(BUTTON.format("cancel")).click()
         for one in (other, page):
             one.get_by_text(re.compile("results · Cancelled")).wait_for()
-        page.locator(BUTTON.format("go_on")).click()
+        page.locator(BUTTON.format("resume")).click()
         page.locator(BUTTON.format("cancel")).wait_for()
     with serving(tmp_path, variables, port):  # the open page finds the new server by itself
         page.locator(".st-key-benchmark_force").wait_for()
         expect(page.get_by_role("link", name="Compare", exact=True)).to_be_visible()
         expect(page.get_by_role("link", name="app", exact=True)).to_have_count(0)
-        page.locator('[class*="st-key-benchmark_resume_"] button:not([disabled])').click()
+        page.locator(BUTTON.format("resume")).click()
         page.get_by_text(some).wait_for()
         page.locator(BUTTON.format("cancel")).click()
-        page.locator(BUTTON.format("go_on")).wait_for()
+        page.locator(BUTTON.format("resume")).wait_for()
     assert visitor.outside == []
 
 

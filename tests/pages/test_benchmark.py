@@ -223,14 +223,55 @@ def stopped_run(app: Open) -> str:
 
 
 def test_a_run_that_was_interrupted_is_offered_and_resumed(app: Open) -> None:
-    name = stopped_run(app)
+    stopped_run(app)
     at = app(PAGE)
     assert "1 result of 2 left" in texts(at)
-    at.button(key=f"benchmark_resume_{name}").click().run()
+    at.button(key="benchmark_resume").click().run()
     found = wait(job(at))
     at.run()
     assert found.state == "done" and metrics(at)["Results"] == "2 / 2"
     assert "left" not in texts(at)
+
+
+def resumes(at: AppTest) -> list[str]:
+    return [str(button.key) for button in at.button if button.label == "Resume"]
+
+
+def test_one_resume_whatever_is_unfinished(app: Open, held: Holding) -> None:
+    assert resumes(app(PAGE)) == []
+    held.going.set()
+    names = [stopped_run(app), stopped_run(app)]
+    at = app(PAGE)
+    assert resumes(at) == ["benchmark_resume"]
+    box = next(one for one in at.selectbox if str(one.key).startswith("benchmark_unfinished"))
+    assert sorted(box.options) != [] and len(box.options) == 2
+    box.set_value(names[0]).run()
+    at.button(key="benchmark_resume").click().run()
+    found = wait(job(at))
+    at.run()
+    assert found.state == "done" and found.resume is not None and found.resume.name == names[0]
+    assert resumes(at) == ["benchmark_resume"]  # of the other one
+    again = Holding()
+    queue.manager().submit(again)
+    at = start(app(PAGE, **TWO))
+    at.button(key="benchmark_cancel").click().run()
+    again.going.set()
+    assert resumes(at) == ["benchmark_resume"] and "Not finished" in [h.value for h in at.subheader]
+
+
+def test_models_are_named_by_their_labels(app: Open, held: Holding) -> None:
+    at = start(app(PAGE, **{**TWO, "models": ["Tiny llava", "Tiny eventgpt"]}))
+    other = BenchmarkJob(plan=job(at).plan, root=job(at).root)
+    queue.manager().submit(other)
+    at.run()
+    assert "The run of Tiny llava, Tiny eventgpt: Queued" in texts(at)
+    assert at.subheader[0].value.replace("\\", "") == "The run of Tiny llava, Tiny eventgpt"
+    held.going.set()
+    for one in (job(at), other):
+        wait(one)
+    at.run()
+    seen = [texts(at), bar(at), *(one.value for one in [*at.caption, *at.subheader, *at.markdown])]
+    assert "Tiny llava" in column(at, "model") and not any("tiny-" in text for text in seen)
 
 
 def test_a_changed_run_is_refused_unless_told(app: Open) -> None:
@@ -238,12 +279,12 @@ def test_a_changed_run_is_refused_unless_told(app: Open) -> None:
     header = settings.load().runs_dir / name / "run.json"
     header.write_text(header.read_text().replace('"code": "', '"code": "0'))
     at = app(PAGE)
-    at.button(key=f"benchmark_resume_{name}").click().run()
+    at.button(key="benchmark_resume").click().run()
     wait(job(at))
     at.run()
     assert job(at).state == "failed" and "cannot be resumed" in texts(at)
     at.toggle(key="benchmark_force").set_value(True).run()
-    at.button(key=f"benchmark_resume_{name}").click().run()
+    at.button(key="benchmark_resume").click().run()
     assert wait(job(at)).state == "done"
 
 
@@ -379,10 +420,10 @@ def test_how_many_workers_and_what_each_takes(app: Open, on_workers: HerePool) -
 def test_workers_that_cannot_be_are_the_engines_sentence_and_cost_nothing_else(
     app: Open, on_workers: HerePool, name: str, value: str, sentence: str
 ) -> None:
-    stopped = stopped_run(app)
+    stopped_run(app)
     at = app(PAGE, **TWO, **{name: value}, repeat="3")
     assert sentence in texts(at) and at.button(key="benchmark_start").disabled
-    assert at.button(key=f"benchmark_resume_{stopped}").disabled  # it would run elsewhere
+    assert at.button(key="benchmark_resume").disabled  # it would run elsewhere
     at.number_input(key=f"benchmark_{name}").set_value(1).run()
     assert "Planned: 6 results: 1 model × 2 samples × 3 repeats" in texts(at)
 

@@ -88,6 +88,28 @@ def test_every_entry_says_who_it_is(app: Open) -> None:
     assert "system memory" in " ".join(caption.value for caption in at.caption)
 
 
+def test_files_hashes_and_models_that_are_not_installed_are_in_closed_expanders(
+    app: Open, tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [row("gone", "./gone"), row(NAME, (tiny_models / "llava").as_posix())]
+    plant(tmp_path, monkeypatch, "\n".join(rows))
+    at = opened(app)
+    entry = registry.entry(NAME)
+    digest = registry.full_digest(entry)
+    at.run()
+    boxes = {box.label: box for box in at.expander}
+    assert list(boxes) == ["Files and details", "Not installed (1)"]  # the installed ones first
+    assert not any(box.proto.expanded for box in boxes.values())
+    details = "".join(one.proto.body for one in boxes["Files and details"].get("html"))
+    assert all(words in details for words in (digest, "<dt>Digest", "<dt>From", "KV cache"))
+    assert html(at).count(digest) == 1 and html(at).count("<dt>Digest") == 1
+    glance = next(one.proto.body for one in at.get("html") if "<dt>Runs in" in one.proto.body)
+    assert "<dt>Parameters" in glance and "<dt>Memory needed" in glance and "<dt>From" not in glance
+    assert "gone is not on this machine" in " ".join(
+        one.value for one in boxes["Not installed (1)"].text
+    )
+
+
 def test_a_certificate_is_named_where_it_covers_a_model_now(app: Open) -> None:
     at = opened(app)
     entry = registry.entry(NAME)

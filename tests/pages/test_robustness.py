@@ -108,7 +108,7 @@ def test_cancel_stops_the_whole_sweep(app: Open, held: Holding) -> None:
     at.run()
     assert "Not finished in this sweep: hot:0, hot:0.3, hot:0.6." in texts(at)
     held.going.set()
-    at.button(key="benchmark_go_on").click().run()  # strengths that had not begun are run too
+    at.button(key="benchmark_resume").click().run()  # strengths that had not begun are run too
     again = [one for one in queue.manager().all() if isinstance(one, BenchmarkJob)][-3:]
     assert not set(again) & set(jobs)
     folders = [wait(one).folder for one in again]

@@ -5,7 +5,6 @@ A cache key contains the sizes and times of change of the runs' files.
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ import streamlit as st
 
 from engine import settings
 from engine.analysis import run_planning
-from engine.analysis.run_planning import EarlierRun, RunForecast
+from engine.analysis.run_planning import EarlierRun
 from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.errors import StoreError
 from engine.media.dataset import Dataset
@@ -23,56 +22,38 @@ from engine.media_options import sweep_text
 from engine.report import planning_words
 from engine.storage import run_store
 from engine.storage.plan import Plan
-from engine.storage.run_store import RunInfo
+from engine.storage.run_store import RESULTS, RunInfo
 from engine.types import OFFERED, value_of
+from ui.benchmark.model_names import labelled
 from ui.benchmark.run_choice import RunChoice
 from ui.widgets import notices
 from ui.widgets.stored_runs import Stamp, stamp_of, stamps
 
 MOST_AT_ONCE = 8 * 2**20  # bytes of results that are read without a click
-Found = tuple[RunForecast, EarlierRun]
 IDS = "ids.txt"
 
 
 def line(choice: RunChoice) -> None:
     """The forecast in one line, if an earlier run allows one and is read quickly."""
+    plan, dataset = choice.plan, choice.dataset
+    if plan is None or dataset is None:
+        return
+    base = settings.load().runs_dir
     try:
-        found = _forecast(choice, MOST_AT_ONCE)
+        info = run_planning.newest(plan, dataset.root, _listing(base, stamps(base)))
+        if info is None:
+            return
+        stamp = stamp_of(info.folder)
+        if sum(size for name, size, _ in stamp if name.endswith(RESULTS)) > MOST_AT_ONCE:
+            return
+        earlier = _measured(info.folder, stamp, plan.models)
     except StoreError as error:
         notices.small(str(error), "benchmark_forecast")
         return
-    if found is not None:
-        notices.small(planning_words.short(*found), "benchmark_forecast")
-
-
-def _forecast(choice: RunChoice, most: float = math.inf) -> Found | None:
-    """The forecast and its source; None without a plan or an earlier run of at most this size."""
-    plan, dataset = choice.plan, choice.dataset
-    if plan is None or dataset is None:
-        return None
-    base = settings.load().runs_dir
-    info = run_planning.newest(plan, dataset.root, _listing(base, stamps(base)))
-    if info is None:
-        return None
-    stamp = stamp_of(info.folder)
-    if sum(size for name, size, _ in stamp if name.endswith(run_store.RESULTS)) > most:
-        return None
-    place = str(dataset.root), len(dataset.samples), max(1, len(choice.sweep))
-    return _computed(info.folder, stamp, hash(plan), place, plan, dataset)
-
-
-@st.cache_resource(max_entries=64, show_spinner="Reading the earlier run …")
-def _computed(
-    folder: Path,
-    stamp: Stamp,
-    plan: int,
-    place: tuple[str, int, int],
-    _plan: Plan,
-    _dataset: Dataset,
-) -> Found:
-    earlier = _measured(folder, stamp, _plan.models)
-    sequences = {sample.id: sample.sequence for sample in _dataset.samples}
-    return run_planning.forecast(_plan, sequences, earlier, runs=place[2]), earlier
+    sequences = {sample.id: sample.sequence for sample in dataset.samples}
+    forecast = run_planning.forecast(plan, sequences, earlier, max(1, len(choice.sweep)))
+    words = labelled(planning_words.short(forecast, earlier), plan.models)
+    notices.small(words, "benchmark_forecast")
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

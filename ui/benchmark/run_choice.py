@@ -5,9 +5,8 @@ Each widget's option label is in the URL under its key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -22,6 +21,7 @@ from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan
 from engine.types import MAX_NEW_TOKENS, OPTIONS, DecodeConfig
+from ui.benchmark.model_names import labelled
 from ui.widgets import choices, dataset_picker, notices
 from ui.widgets.model_picker import pick_loadable_models
 from ui.widgets.run_settings import open_box, pick_box
@@ -32,8 +32,6 @@ WHERE_HELP = (
     "Ray: one worker per device of the cluster, each with one model at a time; results of "
     "different device types are kept apart. This process: one run after another, on this machine."
 )
-WORKERS_HELP = "At most one per device. Empty: one per device."
-CORES_HELP = "The number of threads of each worker."
 GPUS_HELP = (
     "Empty: 1 if the cluster has GPUs, otherwise 0. A fraction such as 0.5 lets several workers "
     "share a GPU; their results say so."
@@ -45,12 +43,12 @@ ORDER_LABELS: dict[Order, str] = {
     "sequential": "Model by model",
     "interleaved": "By turns",
 }
+DEFAULT_ORDERS = ("auto", "sequential", "Automatic", "Model by model")
 LENGTHS = {"natural": "Natural", "forced": "Forced"}
 SAMPLES_HELP = (
     "In dataset order. Neighbouring samples overlap in time: confidence intervals need several "
     "sequences."
 )
-REPEAT_HELP = "Runs of each sample by each model."
 WARMUP_HELP = "Runs of each model before the first sample. They are saved, but not in the figures."
 ORDER_HELP = (
     "By turns: all models answer a sample before the next one, so changes of the machine's load "
@@ -66,7 +64,6 @@ BATCH_HELP = (
     "samples together, for throughput. In float32 the answers equal those of single runs; in other "
     "dtypes they may differ. A batch that does not fit in memory is halved; its results say so."
 )
-OWN_HELP = f"Records without a question get: {DEFAULT_QUESTION}"
 # As on the Compare page, with what only concerns a dataset run.
 CHANGED = {
     "cache": replace(
@@ -83,7 +80,6 @@ CHANGED = {
         example="drop:0/0.3/0.6",
     ),
 }
-ON_RAY = "With Ray: model by model, one sample at a time."
 SOME = 20  # default number of samples if not all are chosen
 
 
@@ -105,86 +101,91 @@ class RunChoice:
 
 
 def choose(entries: Sequence[ModelEntry]) -> RunChoice:
+    """Draws all widgets, since one that is not drawn loses its value; then makes the plan."""
     found = dataset_picker.choose("benchmark")
     models = tuple(entry.name for entry in pick_loadable_models(entries, "benchmark", 3))
-    place = _place()
-    samples = _samples(found)
-    prompt = _prompt()
-    left, right = st.columns(2)
-    repeat, warmup = (
-        int(choices.number(title, key, low, high, 1, help_, place))
-        for title, key, low, high, help_, place in (
-            ("Repeats", "benchmark_repeat", 1, MAX_REPEAT, REPEAT_HELP, left),
-            ("Warm-up", "benchmark_warmup", 0, MAX_WARMUP, WARMUP_HELP, right),
+    workers = _workers()
+    ids, lines = _samples(found)
+    prompt = None
+    own = f"Records without a question get: {DEFAULT_QUESTION}"
+    if choices.buttons("Question", ASKS, "benchmark_asks", help_=own) == "one":
+        text = st.text_area(
+            "Question for all",
+            DEFAULT_QUESTION,
+            max_chars=MAX_QUESTION_CHARS,
+            key="benchmark_question",
+            bind="query-params",
+            label_visibility="collapsed",
         )
-    )
-    order, batch = _order(place is not None), _batch(place is not None)
-    decode = _length()
+        prompt = text or ""
+    left, right = st.columns(2)
+    repeat_help = "Runs of each sample by each model."
+    repeat = choices.number("Repeats", "benchmark_repeat", 1, MAX_REPEAT, 1, repeat_help, left)
+    warmup = choices.number("Warm-up", "benchmark_warmup", 0, MAX_WARMUP, 1, WARMUP_HELP, right)
+    order, batch = _order_and_batch(on_ray=workers is not None)
+    forced = choices.buttons("Length of answers", LENGTHS, "benchmark_length", help_=LENGTH_HELP)
+    title = "New tokens each" if forced == "forced" else "Max new tokens"
+    first = DecodeConfig.max_new_tokens
+    tokens = int(choices.number(title, "benchmark_tokens", 1, MAX_NEW_TOKENS, first, step=16))
     options, problem = dict[str, Any](), ""
     for box in ("pipeline", "recording"):
         with open_box("benchmark", box):
-            found_options, wrong = pick_box("benchmark", box, Plan, CHANGED)
-        options, problem = options | found_options, problem or wrong
+            more, wrong = pick_box("benchmark", box, Plan, CHANGED)
+        options, problem = options | more, problem or wrong
     runs = options.pop("perturb", ((),))
 
     try:
-        cluster = place() if place else None
+        cluster = ClusterOptions(*workers) if workers else None
     except BadInput as error:
         return RunChoice(found, None, str(error), blocked=True)
     try:
-        ids = samples()
+        if found is not None and lines:
+            ids = tuple(dict.fromkeys(dataset.find_all(found, lines)))
         if found is None or not models or not ids:
             missing = "a dataset" if found is None else "samples" if models else "models"
-            return RunChoice(found, None, f"Choose {missing} in the sidebar.", cluster)
+            raise BadInput(f"Choose {missing} in the sidebar.")
         if problem:
-            return RunChoice(found, None, problem, cluster)
+            raise BadInput(problem)
+        decode = DecodeConfig(tokens, min_new_tokens=tokens if forced == "forced" else 0)
         plan = Plan(
-            models, ids, prompt, repeat, warmup, order, batch=batch, decode=decode, **options
-        )
+            models, ids, prompt, int(repeat), int(warmup), order,
+            batch=batch, decode=decode, **options,
+        )  # fmt: skip
         plans = sweep.plans(plan, runs)
         if cluster is not None:
             cluster.check(plan)
             if len(plans) > 1:
                 sweep.refuse_elsewhere(len(plans))
     except BadInput as error:
-        return RunChoice(found, None, str(error), cluster)
+        return RunChoice(found, None, labelled(str(error), models), cluster)
     return RunChoice(found, plans[0], cluster=cluster, sweep=plans)
 
 
-def configured() -> bool:
-    """Whether the settings name a cluster."""
-    return bool(settings.load().ray_address)
+def _workers() -> tuple[str, int | None, int, float | None] | None:
+    """The cluster's address, the workers, cores and GPUs of each; None: this process.
 
-
-def _place() -> Callable[[], ClusterOptions] | None:
-    """A function that returns the options, or raises BadInput; None: this process.
-
-    Call it after the last widget is drawn, because a widget that is not drawn loses its value.
+    The engine checks the bounds and words the errors.
     """
     address = settings.load().ray_address
-    if (
-        not address
-        or choices.buttons("Runs on", PLACES, "benchmark_where", help_=WHERE_HELP) != "ray"
-    ):
+    if not address:
         return None
-    place = st.container()
+    if choices.buttons("Runs on", PLACES, "benchmark_where", help_=WHERE_HELP) != "ray":
+        return None
     with st.expander("Workers", key="benchmark_crew"):
-        # The engine checks the bounds and words the errors.
         workers: int | None = choices.number(
-            "Workers", "benchmark_workers", value=None, help_=WORKERS_HELP, step=1,
-            placeholder="One per device",
+            "Workers", "benchmark_workers", value=None, step=1, placeholder="One per device",
+            help_="At most one per device. Empty: one per device.",
         )  # fmt: skip
         cpus: int = choices.number(
-            "Cores per worker", "benchmark_cpus", value=ClusterOptions.cpus, help_=CORES_HELP,
-            step=1,
+            "Cores per worker", "benchmark_cpus", value=ClusterOptions.cpus, step=1,
+            help_="The number of threads of each worker.",
         )  # fmt: skip
         gpus: float | None = choices.number(
-            "GPUs per worker", "benchmark_gpus", value=None, help_=GPUS_HELP, step=1.0, format="%g",
-            placeholder="1 if there are any",
+            "GPUs per worker", "benchmark_gpus", value=None, step=1.0, format="%g",
+            placeholder="1 if there are any", help_=GPUS_HELP,
         )  # fmt: skip
-    with place:
-        notices.small(cluster_words(address, workers, cpus, gpus), "benchmark_address")
-    return partial(ClusterOptions, address, workers, cpus, gpus)
+    notices.small(cluster_words(address, workers, cpus, gpus), "benchmark_address")
+    return address, workers, cpus, gpus
 
 
 def cluster_words(address: str, workers: int | None, cpus: int, gpus: float | None) -> str:
@@ -199,8 +200,8 @@ def cluster_words(address: str, workers: int | None, cpus: int, gpus: float | No
     return f"{place}: {number}{', each with ' if each else ''}{' and '.join(each)}"
 
 
-def _samples(found: Dataset | None) -> Callable[[], tuple[str, ...]]:
-    """A function that returns the chosen ids; it raises BadInput for unknown ones."""
+def _samples(found: Dataset | None) -> tuple[tuple[str, ...], list[str]]:
+    """The ids of the chosen samples, or the lines that name them."""
     held = found.samples if found else ()
     label = f"Samples (of {len(held):,})" if found else "Samples"
     which = choices.buttons(label, WHICH, "benchmark_which")
@@ -211,64 +212,34 @@ def _samples(found: Dataset | None) -> Callable[[], tuple[str, ...]]:
             bind="query-params",
             help="Full ids, the start of an id, or sequence/number.",
         )
-        lines = (text or "").splitlines()
-        return lambda: tuple(dict.fromkeys(dataset.find_all(found, lines))) if found else ()
+        return (), (text or "").splitlines()
     if which == "first" and found is not None:  # keeps a link's number while the scenes are made
         most = max(1, len(held))
         some = min(SOME, most)
         number = choices.number("How many", "benchmark_samples", 1, most, some, SAMPLES_HELP)
         held = held[: int(number)]
-    ids = tuple(sample.id for sample in held)
-    return lambda: ids
+    return tuple(sample.id for sample in held), []
 
 
-def _prompt() -> str | None:
-    """The question for all samples; None: each record's own."""
-    if choices.buttons("Question", ASKS, "benchmark_asks", help_=OWN_HELP) != "one":
-        return None
-    text = st.text_area(
-        "Question for all",
-        DEFAULT_QUESTION,
-        max_chars=MAX_QUESTION_CHARS,
-        key="benchmark_question",
-        bind="query-params",
-        label_visibility="collapsed",
-    )
-    return text or ""
-
-
-def _order(on_ray: bool) -> Order:
-    """The order; on a cluster the widget is shown only if its value has to be changed back."""
-    defaults = [word for name in ("auto", "sequential") for word in (name, ORDER_LABELS[name])]
-    if on_ray and not _changed("benchmark_order", *defaults):
-        notices.small(ON_RAY, "benchmark_on_ray")
-        return "sequential"
-    return choices.buttons("Order", ORDER_LABELS, "benchmark_order", help_=ORDER_HELP)
-
-
-def _batch(on_ray: bool) -> int:
-    """The batch size; shown on a cluster as in _order()."""
-    if on_ray and not _changed("benchmark_batch", "1"):
-        return 1
-    title, key = "Samples at once", "benchmark_batch"
-    batch = int(choices.number(title, key, 1, MAX_BATCH, help_=BATCH_HELP))
+def _order_and_batch(on_ray: bool) -> tuple[Order, int]:
+    """On a cluster a widget is drawn only if its value has to be changed back."""
+    order: Order = "sequential"
+    batch, batch_key = 1, "benchmark_batch"
+    if not on_ray or _value("benchmark_order") not in (None, *DEFAULT_ORDERS):
+        order = choices.buttons("Order", ORDER_LABELS, "benchmark_order", help_=ORDER_HELP)
+    else:
+        notices.small("With Ray: model by model, one sample at a time.", "benchmark_on_ray")
+    if not on_ray or _value(batch_key) not in (None, "1"):
+        batch = int(choices.number("Samples at once", batch_key, 1, MAX_BATCH, help_=BATCH_HELP))
     if batch > 1:
         st.caption("Only whole batches are timed: a sample has no stage times, TTFT or TPOT.")
-    return batch
+    return order, batch
 
 
-def _changed(key: str, *defaults: str) -> bool:
-    """Whether this visit or its link has a value under the key that is not a default."""
+def _value(key: str) -> str | None:
+    """What this visit or its link has under the key."""
     value = st.session_state.get(key, st.query_params.get(key))
-    return value is not None and str(value) not in defaults
-
-
-def _length() -> DecodeConfig:
-    length = choices.buttons("Length of answers", LENGTHS, "benchmark_length", help_=LENGTH_HELP)
-    forced = length == "forced"
-    title, first = "New tokens each" if forced else "Max new tokens", DecodeConfig.max_new_tokens
-    tokens = int(choices.number(title, "benchmark_tokens", 1, MAX_NEW_TOKENS, first, step=16))
-    return DecodeConfig(max_new_tokens=tokens, min_new_tokens=tokens if forced else 0)
+    return None if value is None else str(value)
 
 
 def words(plan: Plan, strengths: int = 1) -> str:

@@ -6,7 +6,7 @@ Clearing is fast, so it is no job.  The cache imports torch: a background thread
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -28,14 +28,6 @@ UNKNOWN = "a checkpoint that is not in models.toml"
 INDEX = "index"
 
 
-class Share(NamedTuple):
-    """The cache entries of one checkpoint, which several models may share."""
-
-    label: str
-    colour: str
-    size: int
-
-
 def show(entries: Sequence[ModelEntry]) -> None:
     """The section, once the cache is imported."""
     st.subheader("Feature cache", anchor=False)
@@ -47,7 +39,6 @@ def show(entries: Sequence[ModelEntry]) -> None:
     except CacheError as error:
         notices.problem(str(error), "features")
         return
-    found = shares(state, entries)
     size = f"{gib(state.bytes)} of {gib(state.limit_bytes)}; then the oldest entries are removed"
     rows = [
         ("Location", str(state.folder)),
@@ -57,7 +48,7 @@ def show(entries: Sequence[ModelEntry]) -> None:
     ]
     st.html(facts(rows, "Feature cache"))
     with st.container(key="features_bar"):
-        st.html(bar("Feature cache on disk", parts(state, found)))
+        st.html(bar("Feature cache on disk", parts(state, entries)))
     _clearing(state)
 
 
@@ -74,8 +65,9 @@ def hit_rate(state: CacheState) -> str:
     return f"{state.hit_rate:.0%} ({state.hits:,} of {reads} since this server started)"
 
 
-def shares(state: CacheState, entries: Sequence[ModelEntry]) -> list[Share]:
-    """Entries per checkpoint: those of models.toml in its order, then the others."""
+def parts(state: CacheState, entries: Sequence[ModelEntry]) -> list[BarPart]:
+    """The bar: the entries of each checkpoint, which several models may share, those of models.toml
+    in its order and then the others; the cache's index; the free rest."""
     names: dict[str, tuple[str, str]] = {}
     for entry in entries:
         digest = certificates.digest_now(entry) or ""
@@ -84,13 +76,11 @@ def shares(state: CacheState, entries: Sequence[ModelEntry]) -> list[Share]:
             names[digest] = (before + entry.label, family_colour(entry.family))
     for digest in sorted(set(state.checkpoints) - set(names)):
         names[digest] = (f"{UNKNOWN} ({digest[:12]})", NEUTRAL)
-    return [Share(*name, state.checkpoints[digest][1]) for digest, name in names.items()]
-
-
-def parts(state: CacheState, found: Sequence[Share]) -> list[BarPart]:
-    """The bar: each checkpoint's entries, the cache's index, and the free rest."""
-    held = [BarPart(share.label, share.size, share.colour) for share in found]
-    index = max(0, state.bytes - sum(share.size for share in found))
+    held = [
+        BarPart(name, state.checkpoints[digest][1], colour)
+        for digest, (name, colour) in names.items()
+    ]
+    index = max(0, state.bytes - sum(part.size for part in held))
     free = max(0, state.limit_bytes - state.bytes)
     return [*held, BarPart(INDEX, index, NEUTRAL), BarPart(FREE, free, None)]
 

@@ -54,22 +54,19 @@ def test_what_is_done_now(found: BenchmarkView, words: str) -> None:
 
 
 def test_the_numbers_have_units_and_no_time_left_is_made_up() -> None:
-    shown = {name: value for name, value, _ in run_progress_view.numbers(view())}
+    shown = {name: value for name, value, _ in run_progress_view.numbers(progress(), False)}
     assert shown == {
         "Results": "2 / 10", "Rate": "0.5 /s", "Time left": "2 min 10 s", "Failed": "1",
     }  # fmt: skip
-    none = {
-        n: v
-        for n, v, _ in run_progress_view.numbers(view(progress=progress(per_s=None, left_s=None)))
-    }
+    none = {n: v for n, v, _ in run_progress_view.numbers(progress(per_s=None, left_s=None), False)}
     assert none["Rate"] == none["Time left"] == "–"
-    ended = {n: v for n, v, _ in run_progress_view.numbers(view(state="cancelled"))}
+    ended = {n: v for n, v, _ in run_progress_view.numbers(progress(), True)}
     assert ended["Time left"] == "–"
     assert ended["Rate at the end"] == "0.5 /s" and "Rate" not in ended
 
 
 def test_a_pause_is_said_when_there_was_one() -> None:
-    paused = run_progress_view.numbers(view(progress=progress(paused_ms=61_000.0)))
+    paused = run_progress_view.numbers(progress(paused_ms=61_000.0), False)
     assert ("Paused", "1 min 1 s") in [(name, value) for name, value, _ in paused]
 
 
@@ -102,7 +99,7 @@ def test_many_notes_wait_until_they_are_asked_for(many: int, boxes: int) -> None
     def page(found: object) -> None:
         from ui.benchmark import run_progress_view
 
-        run_progress_view._notes(found)  # type: ignore[arg-type]
+        run_progress_view._notes(found, ())  # type: ignore[arg-type]
 
     notes = (*(f"note {number}" for number in range(many)), "note 0")
     at = AppTest.from_function(page, args=(progress(notes=notes),)).run()

@@ -36,23 +36,23 @@ def state(checkpoints: Mapping[str, tuple[int, int]], hits: int = 0, misses: int
 
 def test_checkpoints_in_the_files_order_then_those_it_does_not_name() -> None:
     held = {"zz9": (1, 10), "bb": (2, 20), "aa": (1200, 2**20)}
-    found = cache_view.shares(state(held), [FIRST, TWIN, LAST])
-    assert [share.label for share in found[:2]] == ["One, Two", "Last"]
-    assert found[2].label == f"{cache_view.UNKNOWN} (zz9)" and found[2].colour == NEUTRAL
-    assert [share.size for share in found] == [2**20, 20, 10]
+    found = cache_view.parts(state(held), [FIRST, TWIN, LAST])
+    assert [part.name for part in found[:2]] == ["One, Two", "Last"]
+    assert found[2].name == f"{cache_view.UNKNOWN} (zz9)" and found[2].colour == NEUTRAL
+    assert [part.size for part in found[:3]] == [2**20, 20, 10]
     assert found[1].colour == FAMILY_COLOURS["eventgpt"]
 
 
 def test_the_bar_ends_at_the_limit() -> None:
     now = state({"bb": (1, 1000)})
-    found = cache_view.parts(now, cache_view.shares(now, [LAST]))
+    found = cache_view.parts(now, [LAST])
     assert [(part.name, part.size) for part in found] == [
         ("Last", 1000),
         (cache_view.INDEX, 1024),
         ("free", 2**20 - 2024),
     ]
     over = state({"bb": (1, 2**21)})
-    assert cache_view.parts(over, cache_view.shares(over, [LAST]))[-1].size == 0
+    assert cache_view.parts(over, [LAST])[-1].size == 0
 
 
 def test_the_hit_rate_says_of_how_many_reads_and_is_no_number_without_any() -> None:

@@ -1,0 +1,117 @@
+"""The one place of the Benchmark page from which an unfinished run is resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
+
+import streamlit as st
+
+from engine import settings
+from engine.errors import StoreError
+from engine.jobs.benchmark_job import BenchmarkJob
+from engine.models import registry
+from engine.quoting import listed
+from engine.storage import run_store
+from engine.storage.run_store import RunInfo
+from ui.benchmark.run_choice import RunChoice
+from ui.widgets import notices
+from ui.widgets.stored_runs import Stamp, stamp_of
+from ui.widgets.text import count, when
+
+SWEEP = "The rest of this sweep"
+FORCE_HELP = (
+    "A run resumes only with the same samples, code and checkpoints. "
+    "With this switch it resumes anyway, and its journal says so."
+)
+
+
+def show(
+    shown: BenchmarkJob | None,
+    jobs: Sequence[BenchmarkJob],
+    choice: RunChoice,
+    start: Callable[[Sequence[BenchmarkJob]], None],
+) -> None:
+    """A list of the runs that are not finished and not live; at first, `shown` is chosen.
+
+    `jobs`: all of this server.
+    """
+    live = [job for job in jobs if not job.ended]
+    busy = {path for job in live for path in (job.folder, job.resume) if path is not None}
+    stopped, left = dict[str, RunInfo](), _left(shown, jobs)
+    try:
+        for info in run_store.listing(settings.load().runs_dir):
+            if info.state == "stopped" and info.folder not in busy:
+                stopped[info.folder.name] = info  # a copied run has the same id
+    except StoreError as error:
+        notices.problem(str(error), "benchmark_runs")
+    names = [SWEEP, *stopped] if left else list(stopped)
+    if not names:
+        return
+    st.subheader("Not finished", anchor=False, help="Runs that were cancelled or interrupted.")
+    folder = shown.folder or shown.resume if shown and not left else None
+    name = st.selectbox(
+        "Run to resume",
+        names,
+        names.index(folder.name) if folder and folder.name in stopped else 0,
+        format_func=lambda name: _words(stopped[name]) if name in stopped else name,
+        key=f"benchmark_unfinished_{shown.id if shown else ''}",
+        label_visibility="collapsed",
+    )
+    force = name in stopped and st.toggle(
+        "Resume although something has changed", key="benchmark_force", help=FORCE_HELP
+    )
+
+    def resume() -> None:
+        if name in stopped:
+            run = stopped[name].folder
+            start([BenchmarkJob(resume=run, force=force, cluster=choice.cluster)])
+            return
+        again = [  # each run continues in its folder, or begins
+            BenchmarkJob(
+                plan=job.plan, root=job.root, sweep=job.sweep, place=job.place, swept=job.swept
+            )
+            for job in left
+        ]
+        start(again)
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        blocked = choice.blocked and name in stopped
+        st.button("Resume", key="benchmark_resume", on_click=resume, disabled=blocked)
+        if name in stopped:
+            notices.small(_lacking(stopped[name]), "benchmark_left")
+            if (
+                shown is None or shown.folder != stopped[name].folder
+            ):  # the shown run has its own link
+                query = {"results_runs": name}
+                st.page_link("pages/results.py", label="Results so far", query_params=query)
+        else:
+            strengths = listed(",".join(map(str, job.plan.perturb)) for job in left if job.plan)
+            notices.small(f"Not finished in this sweep: {strengths}.", "benchmark_left")
+
+
+def _left(shown: BenchmarkJob | None, jobs: Sequence[BenchmarkJob]) -> list[BenchmarkJob]:
+    """The last job of each strength of the shown sweep, if it has ended without all results."""
+    if shown is None or not shown.sweep or shown.state not in ("cancelled", "failed"):
+        return []
+    last = {job.place: job for job in jobs if job.sweep == shown.sweep}
+    return [job for _, job in sorted(last.items()) if job.ended and job.state != "done"]
+
+
+def _words(info: RunInfo) -> str:
+    models = ", ".join(map(registry.label, info.models))
+    return f"{when(info.created)} · {models} · {PurePath(info.dataset).name} · {info.id}"
+
+
+def _lacking(info: RunInfo) -> str:
+    try:
+        lacking = info.planned - _done(info.folder, stamp_of(info.folder, (run_store.RESULTS,)))
+    except StoreError as error:
+        return str(error)
+    return f"{count(lacking, 'result')} of {info.planned:,} left"
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _done(folder: Path, stamp: Stamp) -> int:
+    rows = (row for _, row in run_store.read(folder).results())
+    return len({row.task for row in rows if row.phase == "measured"})
