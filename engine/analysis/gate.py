@@ -225,9 +225,9 @@ def metric_names(text: str) -> tuple[str, ...]:
 
 
 # The values of a run that are compared.
-def values_of(run: Run) -> RunValues:
-    """All values of all models of a run."""
-    table = frame([run])
+def values_of(run: Run, titled: bool = False) -> RunValues:
+    """All values of all models of a run; `titled` as in results_table.join()."""
+    table = frame([run], titled=titled)
     ids = {offset: row.token_ids for offset, row in run.results()}
     turns = bool(run.header.together)
     models = tuple(

@@ -36,7 +36,10 @@ def show(opened: OpenedRuns) -> None:
         notices.hint("Choose at least one metric.")
         return
     try:
-        (old_key, old), (new_key, fresh) = map(_of, sides)
+        titles = [{one.name: one.label for one in side.header.models} for side in opened.runs]
+        both = titles[0].keys() & titles[1].keys()
+        same = all(titles[0][name] == titles[1][name] for name in both)
+        (old_key, old), (new_key, fresh) = (_of(side, titled=same) for side in sides)
         report = _gated(old_key, new_key, metrics, margin, old, fresh)
     except StageScopeError as error:
         notices.notice(str(error), "results_gate_refused")
@@ -68,15 +71,15 @@ def _how() -> tuple[float, tuple[str, ...]]:
     return float(margin) / 100, tuple(metrics)
 
 
-def _of(side: Source) -> tuple[Key, RunValues]:
-    """A cache key and the values."""
+def _of(side: Source, titled: bool) -> tuple[Key, RunValues]:
+    """A cache key and the values, of models by their titles or, where these changed, by names."""
     opened = opened_runs.open_((side,))
-    return opened.key, _values(opened.key, opened.runs[0])
+    return opened.key, _values(opened.key, titled, opened.runs[0])
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the runs …")
-def _values(key: Key, _run: Run) -> RunValues:
-    return gate.values_of(_run)
+def _values(key: Key, titled: bool, _run: Run) -> RunValues:
+    return gate.values_of(_run, titled)
 
 
 @st.cache_resource(max_entries=32, show_spinner="Comparing …")

@@ -20,7 +20,7 @@ from ui.compare import run_bars, trust_badges
 from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import blocks, choices, notices
-from ui.widgets.text import escape
+from ui.widgets.text import count, escape
 
 LENS_WORDS: dict[LensName, str] = {
     "natural": "Natural",
@@ -118,6 +118,8 @@ def _first_line(found: OpenedRuns, whole: Findings) -> None:
     if split := opened_runs.split(found, name, a, b):
         steps = charts.split_steps(split)
         st.altair_chart(charts.waterfall(steps), alt=charts.waterfall_words(steps))
+        shared = count(split.n, "sample")
+        st.caption(f"From one mean total to the other, over {shared} that both answered.")
 
 
 def _badges(whole: Findings) -> None:
