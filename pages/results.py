@@ -63,7 +63,7 @@ def samples(opened: OpenedRuns) -> None:
             if event["event"] == "verdict":
                 st.subheader(escape(event["text"]), anchor=False)
         sample_view.show(opened, run.header.plan.samples[0])
-    elif len(opened.labels) > 1 and st.toggle(BLIND, key=VOTE, bind="query-params"):
+    elif len(opened.labels) > 1 and st.toggle(VOTING, key=VOTE, bind="query-params"):
         deck_view.show(opened)
     elif (name := sample_list.choose(opened)) is not None:
         sample_view.show(opened, name)
@@ -86,7 +86,7 @@ def export(opened: OpenedRuns) -> None:
     document_views.what_ran(opened)
 
 
-BLIND, VOTE = "Vote without names", "results_vote"
+VOTING, VOTE = "Vote, one sample at a time", "results_vote"
 DRAFTS = "One model's answers as drafts of another"
 VIEW, VIEWED = "results_view", "results_viewed"  # in the URL; in the session: the runs shown before
 VIEWS: dict[str, Callable[[OpenedRuns], None]] = {
