@@ -61,7 +61,9 @@ def samples(opened: OpenedRuns) -> None:
         (run,) = opened.runs
         for event in run.journal:
             if event["event"] == "verdict":
-                st.subheader(escape(event["text"]), anchor=False)
+                head, _, rest = str(event["text"]).partition("\n")
+                st.subheader(escape(head), anchor=False)
+                notices.small(rest, "results_verdict")
         sample_view.show(opened, run.header.plan.samples[0])
     elif len(opened.labels) > 1 and st.toggle(VOTING, key=VOTE, bind="query-params"):
         deck_view.show(opened)

@@ -80,7 +80,7 @@ def _verdict(answers: Sequence[ModelAnswers]) -> str:
         else:
             failed[entry.label] = "failed"
     found = verdict(compared, failed)
-    return " ".join(filter(None, (found.headline, found.reason, *found.mixed)))
+    return "\n".join(filter(None, (found.headline, found.reason, *found.mixed)))
 
 
 def _plan(answers: Sequence[ModelAnswers]) -> Plan:
