@@ -57,17 +57,18 @@ def comparison(opened: OpenedRuns) -> None:
 
 
 def samples(opened: OpenedRuns) -> None:
-    if kept_comparison(opened):
-        (run,) = opened.runs
-        for event in run.journal:
-            if event["event"] == "verdict":
-                head, _, rest = str(event["text"]).partition("\n")
-                st.subheader(escape(head), anchor=False)
-                notices.small(rest, "results_verdict")
-        sample_view.show(opened, run.header.plan.samples[0])
-    elif len(opened.labels) > 1 and st.toggle(VOTING, key=VOTE, bind="query-params"):
+    kept = kept_comparison(opened)
+    journal = opened.runs[0].journal
+    told = [str(entry.get("text")) for entry in journal if entry.get("event") == "verdict"]
+    if kept and told:
+        head, _, rest = told[-1].partition("\n")
+        st.subheader(escape(head), anchor=False)
+        notices.small(rest, "results_verdict")
+    if len(opened.labels) > 1 and st.toggle(VOTING, key=VOTE, bind="query-params"):
         deck_view.show(opened)
-    elif (name := sample_list.choose(opened)) is not None:
+        return
+    name = opened.runs[0].header.plan.samples[0] if kept else sample_list.choose(opened)
+    if name is not None:
         sample_view.show(opened, name)
 
 
@@ -106,7 +107,7 @@ def view(opened: OpenedRuns) -> None:
     asked = before is None and VIEW in st.query_params
     if kept_comparison(opened) and before != opened.key and not asked:
         st.session_state[VIEW] = "Samples"  # its answers come first
-    name = choices.buttons("View", dict(zip(VIEWS, VIEWS, strict=True)), VIEW, hidden=True)
+    name = choices.buttons("View", {name: name for name in VIEWS}, VIEW, hidden=True)
     with st.spinner("Computing figures …"):  # it appears after half a second
         VIEWS[name](opened)
 

@@ -68,8 +68,8 @@ def save(answers: Sequence[ModelAnswers], root: Path, base: Path) -> Path:
 
 
 def _verdict(answers: Sequence[ModelAnswers]) -> str:
-    """What these results decide, in the words of the Compare page: the rows have too little of the
-    machine's load to decide it again."""
+    """What these results decide, in the words of the Compare page: it compares results, and a row
+    cannot be turned back into one."""
     compared, failed = [], {}
     for model in answers:
         entry = registry.entry(model.request.model)

@@ -1,10 +1,13 @@
-"""Compare with baseline on the Results page, through AppTest, over run folders made by hand."""
+"""The gate on the Results page, through AppTest, over run folders made by hand."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
@@ -19,12 +22,14 @@ from tests.ui.results.test_gate_view import rows
 GATE = "Comparison"
 
 
-def kept(name: str, slow: float = 1.0, ids: tuple[int, ...] = ()) -> Run:
-    """A run in the runs folder; `ids` replace those of the first sample's answer by ev."""
+def kept(name: str, slow: float = 1.0, ids: tuple[int, ...] = (), vl: str = "vl") -> Run:
+    """A run in the runs folder; `ids` replace those of the first sample's answer by ev; `vl`: the
+    label of this model."""
     made: list[dict[str, Any]] = rows(slow, 14)
     if ids:
         made[0]["token_ids"] = list(ids)
-    return fabricate.run(settings.load().runs_dir / name, made, together="one")
+    folder = settings.load().runs_dir / name
+    return fabricate.run(folder, made, titles={"vl": vl}, together="one")
 
 
 def opened(app: Open, *runs: str, **more: str | list[str]) -> AppTest:
@@ -52,6 +57,26 @@ def test_a_slower_run_is_worse_than_the_pinned_baseline(app: Open) -> None:
     assert "results_sample=s0" in link.query_string and "results_runs=old" in link.query_string
     assert "python -m engine gate old new" in [code.value for code in at.code]
     assert len(at.get("download_button")) == 2
+
+
+@pytest.mark.parametrize(("label", "told"), [("Vicuna", "Vicuna"), ("Another", "vl")])
+def test_models_have_their_labels_unless_these_changed_and_programs_get_names(
+    app: Open, monkeypatch: pytest.MonkeyPatch, label: str, told: str
+) -> None:
+    written: dict[str, Callable[[], str]] = {}
+
+    def keep(title: str, data: Callable[[], str], *arguments: object, **named: object) -> bool:
+        written[title] = data
+        return False
+
+    monkeypatch.setattr(st, "download_button", keep)
+    kept("old", vl="Vicuna")
+    kept("new", 1.3, vl=label)
+    run_details.pin(settings.load().runs_dir, "old")
+    at = opened(app, "new", "old")
+    assert f"total of {told} +30.0 %" in texts(at)
+    results = json.loads(written["JSON"]())["results"]
+    assert {one["label"] for one in results} == {"ev", "vl"}
 
 
 def test_a_link_reopens_the_same_comparison(app: Open) -> None:

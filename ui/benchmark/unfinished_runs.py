@@ -80,9 +80,8 @@ def show(
         st.button("Resume", key="benchmark_resume", on_click=resume, disabled=blocked)
         if name in stopped:
             notices.small(_lacking(stopped[name]), "benchmark_left")
-            if (
-                shown is None or shown.folder != stopped[name].folder
-            ):  # the shown run has its own link
+            # The shown run has its own link.
+            if shown is None or shown.folder != stopped[name].folder:
                 query = {"results_runs": name}
                 st.page_link("pages/results.py", label="Results so far", query_params=query)
         else:

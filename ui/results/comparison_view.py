@@ -8,7 +8,7 @@ from engine.analysis import model_summary, speedup
 from engine.analysis.metrics import BY_NAME, PAIRED
 from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import LensName
-from engine.report import charts, device_notes, document
+from engine.report import charts, document
 from engine.report.comparison_part import IN_WORDS, paired_table, sentence, speedup_parts
 from ui.results import opened_runs, overview
 from ui.results.opened_runs import OpenedRuns
@@ -65,10 +65,7 @@ def pair(opened: OpenedRuns) -> tuple[str, str]:
         )
     )
     chosen = a or sides[0], b or sides[1]
-    if note := device_notes.couple(opened.table, *chosen):
-        notices.notice(note, "results_devices")
-    if note := opened_runs.load_note(opened, *chosen):
-        notices.notice(note, "results_loads")
+    overview.say_apart(opened, *chosen)
     return chosen
 
 

@@ -36,15 +36,15 @@ def show(opened: OpenedRuns) -> None:
         notices.hint("Choose at least one metric.")
         return
     try:
-        titles = [{one.name: one.label for one in side.header.models} for side in opened.runs]
+        titles = [{one.name: one.label for one in run.header.models} for run in opened.runs]
         both = titles[0].keys() & titles[1].keys()
         same = all(titles[0][name] == titles[1][name] for name in both)
-        (old_key, old), (new_key, fresh) = (_of(side, titled=same) for side in sides)
-        report = _gated(old_key, new_key, metrics, margin, old, fresh)
+        report = _gated(sides, metrics, margin, titled=same)
     except StageScopeError as error:
         notices.notice(str(error), "results_gate_refused")
     else:
         _report(report, sides)
+        _downloads(report, lambda: _gated(sides, metrics, margin, titled=False))
     if not any(side.private for side in sides):
         st.caption("From a terminal, with an exit code for CI:")
         st.code(command(sides, metrics, margin), language=None)
@@ -71,10 +71,11 @@ def _how() -> tuple[float, tuple[str, ...]]:
     return float(margin) / 100, tuple(metrics)
 
 
-def _of(side: Source, titled: bool) -> tuple[Key, RunValues]:
-    """A cache key and the values, of models by their titles or, where these changed, by names."""
-    opened = opened_runs.open_((side,))
-    return opened.key, _values(opened.key, titled, opened.runs[0])
+def _gated(sides: Sides, metrics: tuple[str, ...], margin: float, titled: bool) -> GateReport:
+    """`titled`: models by their labels, which programs and runs with other labels do not know."""
+    base, new = (opened_runs.open_((side,)) for side in sides)
+    values = (_values(one.key, titled, one.runs[0]) for one in (base, new))
+    return _decided(base.key, new.key, titled, metrics, margin, *values)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the runs …")
@@ -83,9 +84,10 @@ def _values(key: Key, titled: bool, _run: Run) -> RunValues:
 
 
 @st.cache_resource(max_entries=32, show_spinner="Comparing …")
-def _gated(
+def _decided(
     base: Key,
     new: Key,
+    titled: bool,
     metrics: tuple[str, ...],
     margin: float,
     _base: RunValues,
@@ -102,15 +104,15 @@ def _report(report: GateReport, sides: Sides) -> None:
                      "results_sample": change.sample}  # fmt: skip
             name = f"{change.sample}, {one.label}"
             st.page_link("pages/results.py", label=escape(name), query_params=query)
-    _downloads(report)
 
 
-def _downloads(report: GateReport) -> None:
+def _downloads(report: GateReport, named: Callable[[], GateReport]) -> None:
+    """`named`: the report with the models' names, for programs."""
     name = f"stagescope-gate-{report.base.id}-{report.new.id}"
     files: list[tuple[str, str, str, Callable[[], str]]] = [
         ("Markdown, for a pull request", "md", "text/markdown",
          lambda: drawers.markdown(gate_text.blocks(report))),
-        ("JSON", "json", "application/json", lambda: drawers.as_json(gate_text.as_json(report))),
+        ("JSON", "json", "application/json", lambda: drawers.as_json(gate_text.as_json(named()))),
     ]  # fmt: skip
     with st.container(horizontal=True):
         for title, end, mime, written in files:

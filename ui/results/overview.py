@@ -11,7 +11,7 @@ from engine.analysis.metrics import BY_NAME, METRICS, Metric
 from engine.analysis.model_summary import Figure
 from engine.analysis.results_table import LensName
 from engine.quoting import number
-from engine.report import charts, document
+from engine.report import charts, device_notes, document
 from engine.report.blocks import ReportTable
 from engine.report.comparison_part import headline
 from engine.report.report_figures import Findings
@@ -115,11 +115,20 @@ def _first_line(found: OpenedRuns, whole: Findings) -> None:
     if len(found.labels) == 2:
         words = headline(opened_runs.comparison(found, name, a, b, "total"))
     st.subheader(escape(words), anchor=False)
+    say_apart(found, a, b)
     if split := opened_runs.split(found, name, a, b):
         steps = charts.split_steps(split)
         st.altair_chart(charts.waterfall(steps), alt=charts.waterfall_words(steps))
         shared = count(split.n, "sample")
         st.caption(f"From one mean total to the other, over {shared} that both answered.")
+
+
+def say_apart(found: OpenedRuns, a: str, b: str) -> None:
+    """Notices of what makes the times of two labels differ beside the models: device and load."""
+    if note := device_notes.couple(found.table, a, b):
+        notices.notice(note, "results_devices")
+    if note := opened_runs.load_note(found, a, b):
+        notices.notice(note, "results_loads")
 
 
 def _badges(whole: Findings) -> None:
