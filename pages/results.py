@@ -57,6 +57,9 @@ def comparison(opened: OpenedRuns) -> None:
 
 
 def samples(opened: OpenedRuns) -> None:
+    if len(opened.labels) > 1 and st.toggle(VOTING, key=VOTE, bind="query-params"):
+        deck_view.show(opened)  # without the verdict, whose token counts would tell the models
+        return
     kept = kept_comparison(opened)
     journal = opened.runs[0].journal
     told = [str(entry.get("text")) for entry in journal if entry.get("event") == "verdict"]
@@ -64,9 +67,6 @@ def samples(opened: OpenedRuns) -> None:
         head, _, rest = told[-1].partition("\n")
         st.subheader(escape(head), anchor=False)
         notices.small(rest, "results_verdict")
-    if len(opened.labels) > 1 and st.toggle(VOTING, key=VOTE, bind="query-params"):
-        deck_view.show(opened)
-        return
     name = opened.runs[0].header.plan.samples[0] if kept else sample_list.choose(opened)
     if name is not None:
         sample_view.show(opened, name)

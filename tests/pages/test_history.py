@@ -98,7 +98,9 @@ def test_a_saved_comparison_shows_the_figures_of_the_cards(app: Open) -> None:
     head, _, rest = run.journal[-1]["text"].partition("\n")
     assert head in [one.value.replace("\\", "") for one in at.subheader] and rest in texts(at)
     assert all(job.result and job.result.generation.text in texts(at) for job in _jobs(at)[:2])
-    assert at.toggle(key="results_vote")  # votes of the Compare page are counted there
+    at.toggle(key="results_vote").set_value(True).run()  # counts votes of the Compare page too
+    assert not at.exception and rest not in texts(at)  # its token counts tell the models
+    at.toggle(key="results_vote").set_value(False).run()
     at.segmented_control(key="results_view").set_value("Overview").run()
     for name in ("tiny-llava", "tiny-eventgpt"):
         warm = sorted(one.total_ms for one, model in found if model == name and not one.cold)

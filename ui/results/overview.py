@@ -111,7 +111,7 @@ def _first_line(found: OpenedRuns, whole: Findings) -> None:
         return
     name = opened_runs.default_lens(found)[0]
     a, b = opened_runs.sides(found)
-    words = document.verdict(whole, found.labels).removeprefix("Verdict: ")
+    words = document.verdict(whole, found.labels)
     if len(found.labels) == 2:
         words = headline(opened_runs.comparison(found, name, a, b, "total"))
     st.subheader(escape(words), anchor=False)
