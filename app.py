@@ -21,6 +21,7 @@ page = st.navigation(
         st.Page("pages/verify.py", title="Verify"),
         st.Page("pages/benchmark.py", title="Benchmark"),
         st.Page("pages/results.py", title="Results"),
+        st.Page("pages/published.py", title="Published files"),
         st.Page("pages/models.py", title="Models"),
     ],
     position="top",

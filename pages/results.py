@@ -1,4 +1,4 @@
-"""Results: saved runs, alone and compared, down to single answers, and published result files.
+"""Results: saved runs, alone and compared, down to single answers.
 
 The choice is in the URL; a view is computed when it is opened.
 """
@@ -14,8 +14,7 @@ from engine import settings
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.storage.plan_words import COMPARISON
-from ui.published import adding, draft_view
-from ui.published import sets_view as recorded
+from ui.published import draft_view
 from ui.results import (
     comparison_view,
     deck_view,
@@ -36,11 +35,8 @@ NONE_YET = (
     "There is no run yet. Start one on the Benchmark page or from a terminal. It appears here at "
     "once, and each result is saved as soon as it is measured:"
 )
-FILES = (
-    "You can also import published result files of the original benchmark above. That needs no GPU."
-)
-CHOOSE = "Choose one or more runs or sets of published files on the left."
-SIDES = {"recorded": "Recorded elsewhere", "runs": "Own runs"}
+CHOOSE = "Choose one or more runs on the left."
+FILES = "Result files of others need no GPU: import them on the page Published files."
 
 
 def kept_comparison(opened: OpenedRuns) -> bool:
@@ -129,18 +125,6 @@ def show(picked: Sequence[Source]) -> None:
     view(opened)
 
 
-def show_imported(picked: Sequence[Source], mine: Sequence[Source]) -> None:
-    """Published files, or the own runs that were chosen with them."""
-    opened = recorded.open_(picked)
-    if opened is None:
-        return
-    recorded.head(opened)
-    if mine and choices.buttons("Show", SIDES, "results_side") == "runs":
-        show(mine)
-    else:
-        recorded.show(recorded.values(opened))
-
-
 def example() -> str:
     """A command that makes a run here: the models that can run, on the demo scenes."""
     try:
@@ -157,9 +141,6 @@ def main() -> None:
         picked = run_list.choose()
     st.title("Results", anchor=False)
     run_list.say_gone(picked)
-    adding.panel(expanded=not picked)
-    mine = [source for source in picked or () if source.kind == "run"]
-    files = [source for source in picked or () if source.kind != "run"]
     if picked is None:
         run_list.said()
         notices.hint(NONE_YET)
@@ -169,10 +150,8 @@ def main() -> None:
     elif not picked:
         run_list.said()
         notices.hint(CHOOSE)
-    elif files:
-        show_imported(files, mine)
     else:
-        show(mine)
+        show(picked)
 
 
 preparation.through_app()

@@ -13,8 +13,9 @@ from engine.types import OFFERED
 from ui.widgets.run_settings import link_of
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("compare", "benchmark", "verify", "results", "models")
-_PARAMETER = re.compile(rf"({'|'.join(PAGES)})_[a-z_]+")
+PAGES = ("compare", "benchmark", "verify", "results", "published", "models")
+SHARED = {"results": "drafts_", "published": "drafts_"}  # of a part that both pages have
+_PARAMETER = re.compile(rf"({'|'.join(PAGES)}|drafts)_[a-z_]+")
 ODD = (
     *("", " ", "0", "1", "-1", "1.5", "999999999999", "1" * 400, "1e400", "nan", "inf", "0x10"),
     *("1_0", "+5", "true", "True", "None", "null", "[]", "{}", "\x00", "a\x00b", "\n", "%", "%zz"),
@@ -37,7 +38,8 @@ def parameters(page: str) -> list[str]:
     for path in [*(ROOT / "ui").rglob("*.py"), *(ROOT / "pages").glob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             text = node.value if isinstance(node, ast.Constant) else None
-            if isinstance(text, str) and _PARAMETER.fullmatch(text) and text.startswith(page):
+            own = (page, SHARED.get(page, page))
+            if isinstance(text, str) and _PARAMETER.fullmatch(text) and text.startswith(own):
                 found.add(text)
     return sorted(found)
 

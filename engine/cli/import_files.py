@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     flags = {
         "paths": flag(Path, form="FILE|FOLDER", nargs="+"),
         **JSON,
-        "--save": flag(str, "keep the set for the Results page", form="NAME"),
+        "--save": flag(str, "keep the set for the page Published files", form="NAME"),
         "--gamma": flag(int, f"draft length for acceptance (default {GAMMA})", GAMMA),
     }
     command(commands, "import", _run, "published result files, read and audited", flags)

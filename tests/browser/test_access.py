@@ -136,11 +136,11 @@ def test_a_page_has_no_fault_at_any_width_and_in_any_theme(
 @pytest.mark.slow
 def test_published_files_can_be_read(visitor: Visitor) -> None:
     page, found = visitor.page, dict[str, list[str]]()
-    open_page(page, f"{visitor.server}results")
+    open_page(page, f"{visitor.server}published")
     drop(page)
     for view in ("Files and findings", "Figures", "Acceptance", "Claims"):
         page.set_viewport_size({"width": 1400, "height": 900})
-        page.locator(".st-key-results_recorded_view").get_by_text(view, exact=True).click()
+        page.locator(".st-key-published_view").get_by_text(view, exact=True).click()
         at_rest(page)
         found |= {f"{view}, {where}": what for where, what in every_look(page).items()}
     assert found == {}

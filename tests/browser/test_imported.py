@@ -11,7 +11,7 @@ from tests.browser.conftest import SETTLED, Visitor
 from tests.published.read import synthetic as made
 
 pytestmark = pytest.mark.browser
-IMPORT = ".st-key-results_import"
+IMPORT = ".st-key-published_import"
 MARKS = "svg.marks, canvas.marks"
 SIGN = '<img src="http://elsewhere.example/x.png"> ![x](http://elsewhere.example/y.png)'
 
@@ -29,28 +29,24 @@ def dropped() -> list[dict[str, object]]:
 
 
 def drop(page: Page) -> None:
-    """Without a chosen run: the page begins with one if an earlier test left any."""
-    page.locator(f"{IMPORT}, {IMPORT}_more").wait_for()
-    if page.locator(f"{IMPORT}_more").count():
-        page.locator(".st-key-results_list label:has(input:checked)").first.click()
     page.locator(f'{IMPORT} input[type="file"]').set_input_files(dropped())
     page.get_by_text("3 files: 2 with results, 1 that cannot be used").wait_for()
 
 
-def switch(page: Page, name: str, control: str = "recorded_view") -> None:
-    page.locator(f".st-key-results_{control}").get_by_text(name, exact=True).click()
+def switch(page: Page, name: str, control: str = "view") -> None:
+    page.locator(f".st-key-published_{control}").get_by_text(name, exact=True).click()
 
 
 def test_files_are_dropped_judged_kept_and_ask_for_nothing(visitor: Visitor, other: Page) -> None:
     page = visitor.page
-    page.goto(visitor.server + "results")
+    page.goto(visitor.server + "published")
     drop(page)
     expect(page.get_by_text("torn.json is not JSON")).to_be_visible()
     page.get_by_text("The prompt is counted as output.").click()
-    page.locator('[class*="st-key-results_show_"] label').first.click()
+    page.locator('[class*="st-key-published_show_"] label').first.click()
     page.get_by_text("tokens_recorded").wait_for()
     expect(page.locator('[data-testid="stDataFrame"]')).to_be_visible()
-    assert "results_show" not in page.url and "results_runs" not in page.url  # no link reopens it
+    assert "published_" not in page.url  # no link reopens it
 
     switch(page, "Figures")
     table = page.locator("table.figures").nth(1)
@@ -63,10 +59,11 @@ def test_files_are_dropped_judged_kept_and_ask_for_nothing(visitor: Visitor, oth
         page.get_by_text(words).first.wait_for()
         page.locator(SETTLED).wait_for()
         expect(page.locator('img[src*="elsewhere"]')).to_have_count(0)
-    page.get_by_label("Name of the set").fill("from a browser")
     page.get_by_role("button", name="Keep as a set").click()
+    page.get_by_label("Name of the set").fill("from a browser")
+    page.get_by_role("button", name="Keep", exact=True).click()
     page.get_by_role("button", name="Remove this set").wait_for()
-    assert re.search(r"results_runs=set(:|%3A)from", page.url)
+    assert re.search(r"published_sets=from", page.url)
     other.goto(page.url)
     other.get_by_text("Acceptance by token ids").first.wait_for()
     expect(other.get_by_text("As recorded", exact=True)).to_be_visible()

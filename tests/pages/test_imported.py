@@ -1,4 +1,4 @@
-"""Published files on the Results page, through AppTest: brought, judged, corrected, kept."""
+"""The page of published files, through AppTest: brought, judged, corrected, kept."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine import settings
 from engine.published.read import imported_sets
-from tests import fabricate
 from tests.pages.conftest import Open
 from tests.pages.reading import html, texts
 from tests.published.read import synthetic as made
 from ui.published import adding
 
-PAGE = "pages/results.py"
+PAGE = "pages/published.py"
 JSON = "application/json"
 SIGN = "<img src=x onerror=alert(1)> **bold** [x](http://e)"
 
@@ -31,13 +29,13 @@ def drop(at: AppTest, *files: tuple[str, bytes]) -> AppTest:
 
 
 def view(at: AppTest, name: str) -> AppTest:
-    at.segmented_control(key="results_recorded_view").set_value(name).run()
+    at.segmented_control(key="published_view").set_value(name).run()
     assert not at.exception
     return at
 
 
 def values(at: AppTest, name: str) -> AppTest:
-    at.segmented_control(key="results_values").set_value(name).run()
+    at.segmented_control(key="published_values").set_value(name).run()
     assert not at.exception
     return at
 
@@ -51,14 +49,14 @@ def keep(name: str = "original") -> None:
 def opened(app: Open) -> AppTest:
     """The kept set of one file of every group, opened by its link."""
     keep()
-    return app(PAGE, runs="set:original")
+    return app(PAGE, sets="original")
 
 
 def test_without_anything_the_page_says_what_to_import_and_how_much(app: Open) -> None:
     at = app(PAGE)
     assert "no GPU" in texts(at) and "this visit only" in texts(at)
     assert "at most 64 MB each" in at.file_uploader[0].label
-    assert at.text_input(key="results_import_folder").placeholder
+    assert at.text_input(key="published_import_folder").placeholder
 
 
 def test_dropped_files_are_listed_and_judged(app: Open) -> None:
@@ -68,8 +66,7 @@ def test_dropped_files_are_listed_and_judged(app: Open) -> None:
         ("bad.json", b'{"results": ['),
         ("other.json", b'{"a": 1}'),
     )
-    assert at.checkbox(key="results_pick_visit").value
-    assert "recorded elsewhere · 3 files" in texts(at)
+    assert "Files of this visit: 3 files, without a link." in texts(at)
     assert "1 file read into this visit." in texts(at)
     assert "2 files cannot be used: bad.json, other.json. See Files and" in texts(at)
     page = html(at)
@@ -89,37 +86,35 @@ def test_a_file_that_cannot_be_read_is_not_said_to_be(app: Open) -> None:
 
 def test_what_no_link_can_reopen_is_not_in_the_url(app: Open) -> None:
     at = drop(app(PAGE), ("b.json", made.to_bytes(made.legacy())))
-    assert "results_runs" not in at.query_params
-    at.segmented_control(key="results_values").set_value("corrected").run()
-    at.session_state["results_rule_prompt_counted"] = True
+    assert "published_sets" not in at.query_params
+    at.segmented_control(key="published_values").set_value("corrected").run()
+    at.session_state["published_rule_prompt_counted"] = True
     at.run()
-    at.toggle(key="results_show_0.1").set_value(True).run()
-    assert "tokens_recorded" in html(at) and "results_show_0.1" not in at.query_params
-    at.toggle(key="results_show_0.1").set_value(False).run()
+    at.toggle(key="published_show_0.1").set_value(True).run()
+    assert "tokens_recorded" in html(at) and "published_show_0.1" not in at.query_params
+    at.toggle(key="published_show_0.1").set_value(False).run()
     assert "tokens_recorded" not in html(at) and not at.exception
     view(at, "figures")
-    at.selectbox(key="results_file").set_value("b.json").run()
-    assert at.checkbox(key="results_pick_visit").value
-    assert not {"results_runs", "results_show_0.1", "results_file"} & set(at.query_params)
+    at.selectbox(key="published_file").set_value("b.json").run()
+    assert not {"published_sets", "published_show_0.1", "published_file"} & set(at.query_params)
 
 
 def test_a_kept_set_beside_files_of_the_visit_has_a_link(app: Open) -> None:
     keep()
-    at = drop(app(PAGE, runs="set:original"), ("b.json", made.to_bytes(made.legacy())))
-    assert at.query_params["results_runs"] == "set:original"
-    assert at.checkbox(key="results_pick_visit").value
-    assert at.checkbox(key="results_pick_set:original").value
+    at = drop(app(PAGE, sets="original"), ("b.json", made.to_bytes(made.legacy())))
+    assert at.query_params["published_sets"] == "original"
+    assert "1 file, without a link" in texts(at) and "b.json" in html(at)
 
 
 def test_a_finding_opens_its_records(opened: AppTest) -> None:
     at = opened
-    at.query_params["results_show_1.1"] = "true"
+    at.query_params["published_show_1.1"] = "true"
     at.run()
     assert "the prompt is counted as output" in texts(at) and "Correction: " in texts(at)
     assert "tokens_recorded" in html(at)
     table = at.dataframe[0].value
     assert list(table["tokens, recorded"]) == [617] * 4 and "where" in table
-    at.toggle(key="results_show_1.1").set_value(False).run()
+    at.toggle(key="published_show_1.1").set_value(False).run()
     assert len(at.dataframe) == 0
 
 
@@ -127,16 +122,16 @@ def test_findings_are_filtered_by_severity_and_file(opened: AppTest) -> None:
     at = opened
     every = [one.label for one in at.expander if "finding" in one.label]
     assert "Error" in every[0] and "Note" in every[-1]
-    at.pills(key="results_severity").set_value(["note"]).run()
+    at.pills(key="published_severity").set_value(["note"]).run()
     some = [one.label for one in at.expander if "finding" in one.label]
     assert 0 < len(some) < len(every) and all("Note" in label for label in some)
-    at.selectbox(key="results_findings_of").set_value("Z.json").run()
+    at.selectbox(key="published_findings_of").set_value("Z.json").run()
     assert [one.label for one in at.expander if "finding" in one.label] == some[:1]
 
 
 def test_the_switch_changes_tables_and_charts(opened: AppTest) -> None:
     at = view(opened, "figures")
-    at.selectbox(key="results_file").set_value("B.json").run()
+    at.selectbox(key="published_file").set_value("B.json").run()
     corrected, charts = html(at), [one.proto.spec for one in at.get("vega_lite_chart")]
     assert "LLaVA-1.5 (videollava)" in corrected and ">617<" in corrected and ">20<" in corrected
     assert "contradicts the label" in corrected and len(charts) == 2
@@ -150,19 +145,19 @@ def test_the_switch_changes_tables_and_charts(opened: AppTest) -> None:
 def test_every_record_is_there_on_request(opened: AppTest) -> None:
     at = view(opened, "figures")
     assert len(at.dataframe) == 0
-    at.toggle(key="results_records").set_value(True).run()
+    at.toggle(key="published_records").set_value(True).run()
     assert len(at.dataframe[0].value) == 8
 
 
 def test_acceptance_stands_beside_chance_and_the_files_own_figure(opened: AppTest) -> None:
     at = view(opened, "drafts")
-    at.selectbox(key="results_drafts_of").set_value("D.json").run()
-    options = at.selectbox(key="results_variant").options
+    at.selectbox(key="drafts_of").set_value("D.json").run()
+    options = at.selectbox(key="drafts_variant").options
     assert "draft for target, as it is" in options  # no other file's names
     for column in ("position match", "shuffled", "W at g = 5", "ceiling", "predicted speed-up"):
         assert column in html(at)
     assert "stated" in html(at)
-    at.slider(key="results_gamma").set_value(3).run()
+    at.slider(key="drafts_length").set_value(3).run()
     assert "W at g = 3" in html(at) and not at.exception
 
 
@@ -181,12 +176,12 @@ def test_the_switch_reaches_the_files_own_figures(app: Open) -> None:
 
 def test_what_is_recorded_compares_with_the_prompt(opened: AppTest) -> None:
     at = view(opened, "drafts")
-    at.selectbox(key="results_drafts_of").set_value("B.json").run()
-    assert len(at.selectbox(key="results_variant").options) == 2
+    at.selectbox(key="drafts_of").set_value("B.json").run()
+    assert len(at.selectbox(key="drafts_variant").options) == 2
     before = html(at).split("Acceptance by token ids", 1)[1]
     values(at, "recorded")
     assert html(at).split("Acceptance by token ids", 1)[1] != before
-    assert len(at.selectbox(key="results_variant").options) == 1
+    assert len(at.selectbox(key="drafts_variant").options) == 1
 
 
 def test_the_three_claims_stand_beside_what_the_records_say(opened: AppTest) -> None:
@@ -220,16 +215,16 @@ def test_texts_of_a_file_are_shown_and_never_obeyed(app: Open) -> None:
 
 def test_files_of_a_visit_are_kept_as_a_set_and_forgotten(app: Open) -> None:
     at = drop(app(PAGE), ("a.json", made.to_bytes(made.flat())), ("bad.json", b"no"))
-    assert "this visit only and have no link" in texts(at)
-    at.text_input(key="results_import_name").set_value("../x")
-    at.button(key="results_keep").click().run()
+    assert "2 files, without a link" in texts(at)
+    at.text_input(key="published_import_name").set_value("../x")
+    at.button(key="published_keep").click().run()
     assert "cannot name a set" in texts(at) and imported_sets.names() == ()
-    at.text_input(key="results_import_name").set_value("mine")
-    at.button(key="results_keep").click().run()
-    assert imported_sets.names() == ("mine",) and at.query_params["results_runs"] == "set:mine"
+    at.text_input(key="published_import_name").set_value("mine")
+    at.button(key="published_keep").click().run()
+    assert imported_sets.names() == ("mine",) and at.query_params["published_sets"] == "mine"
     assert [file.name for file in imported_sets.load("mine")] == ["a.json"]
-    assert "results_pick_visit" not in [box.key for box in at.checkbox]
-    at.button(key="results_delete_set:mine").click().run()
+    assert "Files of this visit" not in texts(at)
+    at.button(key="published_delete_mine").click().run()
     assert imported_sets.names() == () and not at.exception
 
 
@@ -238,14 +233,14 @@ def test_a_folder_is_read_and_a_wrong_one_is_one_sentence(app: Open, tmp_path: P
     folder.mkdir()
     at = app(PAGE)
     for path, told in ((folder, "holds no .json file"), (tmp_path / "none", "No such file")):
-        at.text_input(key="results_import_folder").set_value(str(path))
-        at.button(key="results_import_read").click().run()
+        at.text_input(key="published_import_folder").set_value(str(path))
+        at.button(key="published_import_read").click().run()
         assert told in texts(at) and not at.exception
     (folder / "a.json").write_bytes(made.to_bytes(made.flat()))
     (folder / "b.json").write_text("no")
-    at.text_input(key="results_import_folder").set_value(str(folder))
-    at.button(key="results_import_read").click().run()
-    assert "recorded elsewhere · 2 files" in texts(at) and "b.json is not JSON" in texts(at)
+    at.text_input(key="published_import_folder").set_value(str(folder))
+    at.button(key="published_import_read").click().run()
+    assert "2 files, without a link" in texts(at) and "b.json is not JSON" in texts(at)
 
 
 def test_no_folder_is_asked_for_beyond_this_machine(
@@ -253,7 +248,7 @@ def test_no_folder_is_asked_for_beyond_this_machine(
 ) -> None:
     monkeypatch.setattr(adding, "on_loopback", lambda: False)
     at = app(PAGE)
-    assert not any(one.key == "results_import_folder" for one in at.text_input)
+    assert not any(one.key == "published_import_folder" for one in at.text_input)
     assert len(at.file_uploader) == 1
 
 
@@ -262,36 +257,21 @@ def test_a_link_to_a_set_that_is_gone_or_damaged_says_so(app: Open) -> None:
     kept = imported_sets.path_of("damaged")
     kept.rename(kept.with_name("elsewhere"))
     kept.with_name("damaged.zip").write_text("[]")
-    at = app(PAGE, runs=["set:damaged", "set:gone"])
-    assert "is a ZIP file of an earlier version" in texts(
-        at
-    ) and "published files 'gone' in the link was not found" in texts(at)
-    assert at.checkbox(key="results_pick_set:damaged").disabled
+    at = app(PAGE, sets=["damaged", "gone"])
+    assert "is a ZIP file of an earlier version" in texts(at)
+    assert "set of published files 'gone' in the link is not available here" in texts(at)
+    assert at.multiselect(key="published_sets").options == ["elsewhere"]
+    assert "'../../etc' in the link" in texts(app(PAGE, sets="../../etc"))
 
 
-@pytest.mark.parametrize(
-    ("key", "told"),
-    [
-        ("set:gone", "import its files again"),
-        ("set:../../etc", "import its files again"),
-        ("visit", "import them again"),
-        ("20260101-000000-none", "choose another one on the left"),
-    ],
-)
-def test_a_link_to_what_is_not_here_says_what_to_do_on_the_page(
-    app: Open, key: str, told: str
-) -> None:
-    for _ in ("nothing kept", "another set kept"):
-        at = app(PAGE, runs=key)
-        assert any(told in one.value for one in at.main.text) and not at.exception
-        if not imported_sets.names():
-            keep()
-    assert not any(told in one.value for one in app(PAGE, runs="set:original").main.text)
+def test_a_set_that_another_visitor_deletes_is_no_longer_open(opened: AppTest) -> None:
+    imported_sets.delete("original")
+    assert "Import result files" in texts(opened.run()) and not opened.exception
 
 
 def test_as_recorded_means_the_label_and_says_that_it_is_disputed(opened: AppTest) -> None:
     at = values(view(opened, "figures"), "recorded")
-    at.selectbox(key="results_file").set_value("B.json").run()
+    at.selectbox(key="published_file").set_value("B.json").run()
     assert "Video-LLaVA (videollava), label disputed" in html(at)
     assert "LLaVA-1.5 (videollava)" not in html(at)
     charts = [one.proto.spec for one in at.get("vega_lite_chart")]
@@ -311,81 +291,7 @@ def test_a_claim_lists_the_files_that_say_nothing(opened: AppTest) -> None:
 
 def test_records_of_one_clip_are_said_to_be(opened: AppTest) -> None:
     at = view(opened, "figures")
-    at.selectbox(key="results_file").set_value("G.json").run()
+    at.selectbox(key="published_file").set_value("G.json").run()
     assert "4 records of 1 clip" in texts(at)
-    at.selectbox(key="results_file").set_value("D.json").run()
+    at.selectbox(key="published_file").set_value("D.json").run()
     assert "4 samples" in texts(at)
-
-
-def test_own_runs_and_files_are_chosen_together_and_shown_in_turn(app: Open) -> None:
-    keep()
-    fabricate.run(settings.load().runs_dir / "one", fabricate.pair(3))
-    at = app(PAGE, runs=["one", "set:original"])
-    assert "B 4stage" in html(at)
-    at.segmented_control(key="results_side").set_value("runs").run()
-    assert at.segmented_control(key="results_view") and "B 4stage" not in html(at)
-    assert not at.exception
-
-
-def test_sets_are_found_by_the_filters_of_runs(app: Open) -> None:
-    keep()
-    fabricate.run(settings.load().runs_dir / "one", fabricate.pair(1))
-    at = app(PAGE)
-    at.selectbox(key="results_find_state").set_value("elsewhere").run()
-    boxes = [box.key for box in at.checkbox if str(box.key).startswith("results_pick_")]
-    assert boxes == ["results_pick_set:original"]
-
-
-def test_own_runs_are_compared_as_drafts(app: Open) -> None:
-    fabricate.run(settings.load().runs_dir / "one", fabricate.pair(3))
-    at = app(PAGE, runs="one")
-    at.segmented_control(key="results_view").set_value("Quality").run()
-    at.toggle(key="results_acceptance").set_value(True).run()
-    assert "position match" in html(at) and not at.exception
-    at.selectbox(key="results_target").set_value("ev").run()
-    assert "the same" in texts(at)
-
-
-@pytest.mark.slow
-def test_the_published_files_are_read_from_their_folder(app: Open, recorded_root: Path) -> None:
-    at = app(PAGE)
-    at.text_input(key="results_import_folder").set_value(str(recorded_root))
-    at.button(key="results_import_read").click().run()
-    assert "16 with results, 1 of a failed run, 1 that cannot be used" in texts(at)
-    for name in ("figures", "drafts", "claims", "report", "findings"):
-        view(at, name)
-        view(values(at, "recorded"), name)
-        values(at, "corrected")
-    view(at, "figures")
-    for name in at.selectbox(key="results_file").options:
-        at.selectbox(key="results_file").set_value(name).run()
-        assert not at.exception, name
-    view(at, "drafts")
-    for name in at.selectbox(key="results_drafts_of").options:
-        at.selectbox(key="results_drafts_of").set_value(name).run()
-        assert not at.exception, name
-
-
-@pytest.mark.loads
-def test_odd_files_cost_only_themselves(app: Open) -> None:
-    """Values that no script writes, and the flat form of H, in every view of the page."""
-    odd = made.metrics()
-    odd["results"][1] |= {"vl_prefill_time": 10**400, "speedup": float("nan"), "new_key": [[]]}
-    odd["config"]["max_new_tokens"] = 10**400
-    lost = made.speculation()
-    for row in lost["results"]:
-        row["sd_output_text"] = " ".join(["word"] * 90)  # no count can be corrected
-    one_sided = made.flat()
-    for row in one_sided:
-        del row["llava_stage1_time"]
-    at = drop(
-        app(PAGE),
-        ("h.json", made.to_bytes(made.metrics())),
-        ("odd.json", made.to_bytes(odd)),
-        ("lost.json", made.to_bytes(lost)),
-        ("one.json", made.to_bytes(one_sided)),
-    )
-    for name in ("figures", "drafts", "claims", "report", "findings"):
-        view(at, name)
-        view(values(at, "recorded"), name)
-        values(at, "corrected")

@@ -10,31 +10,36 @@ import streamlit as st
 from engine import settings
 from engine.errors import BadInput
 from engine.published.read import RecordsError, imported_sets, read_bytes, read_files
-from ui.results import result_sources, run_list
-from ui.results.result_sources import Source
+from ui.published import opened_sets
+from ui.published.opened_sets import VISIT
 from ui.widgets import notices
 from ui.widgets.dataset_picker import on_loopback
-from ui.widgets.text import count
+from ui.widgets.text import count, when
 
 WHAT = (
     "JSON result files of the original benchmark, one or several. Dropped files stay in memory for "
     "this visit only; a kept set is stored and has a link."
 )
-_ROUND, _PROBLEM, _DONE = "results_import_round", "results_import_problem", "results_import_done"
+SETS = "published_sets"  # the names of the chosen sets, in the URL
+_ROUND, _PROBLEM, _DONE = (
+    "published_import_round",
+    "published_import_problem",
+    "published_import_done",
+)
 NAMED = 3  # at most so many unusable files are named
 TOLD = 5  # at most so many reasons
 
 
 def panel(expanded: bool) -> None:
     """Where files are added; open if there is nothing else to show."""
-    key = "results_import" if expanded else "results_import_more"
+    key = "published_import" if expanded else "published_import_more"
     with st.expander("Import published result files", expanded=expanded, key=key):
         notices.small(WHAT, "imported_what")
         left, right = st.columns(2) if on_loopback() else (st.container(), None)
-        uploader = f"results_import_files_{st.session_state.get(_ROUND, 0)}"  # empty after a drop
+        uploader = f"published_import_files_{st.session_state.get(_ROUND, 0)}"  # empty after a drop
         left.file_uploader(
-            f"Drop JSON files here (at most {result_sources.MAX_MB} MB each, "
-            f"{result_sources.TOTAL_MB} MB in all)",
+            f"Drop JSON files here (at most {opened_sets.MAX_MB} MB each, "
+            f"{opened_sets.TOTAL_MB} MB in all)",
             type="json",
             accept_multiple_files=True,
             key=uploader,
@@ -42,12 +47,12 @@ def panel(expanded: bool) -> None:
             args=(uploader,),
         )
         if right is not None:
-            with right.form("results_import_form", border=False):
+            with right.form("published_import_form", border=False):
                 title = "Or a folder or file on this machine"
                 path = st.text_input(
-                    title, key="results_import_folder", placeholder="/data/results"
+                    title, key="published_import_folder", placeholder="/data/results"
                 )
-                asked = st.form_submit_button("Read it", key="results_import_read")
+                asked = st.form_submit_button("Read it", key="published_import_read")
             if asked and path.strip():
                 with st.spinner("Reading"):
                     _read(path.strip())
@@ -81,12 +86,11 @@ def _read(typed: str) -> None:
 
 def _bring(named: list[tuple[str, bytes]]) -> None:
     try:
-        added = result_sources.drop(named)
+        added = opened_sets.drop(named)
     except BadInput as error:
         st.session_state[_PROBLEM] = str(error)
         return
     st.session_state[_DONE] = [read_bytes(one.name, one.data) for one in added]
-    run_list.add(result_sources.VISIT)
 
 
 def say_added() -> None:
@@ -105,28 +109,27 @@ def say_added() -> None:
         )
 
 
-def keep(one: Source) -> None:
+def visit() -> None:
     """Offers to keep the visit's files as a set."""
-    if one.kind != "visit":
+    if not opened_sets.dropped():
         return
-    notices.small(
-        "These files are kept for this visit only and have no link. Keep them as a set to open "
-        "them again later.",
-        "imported_visit",
-    )
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        key = "results_import_name"
-        st.text_input("Name of the set", key=key, placeholder="original", width=260)
-        st.button("Keep as a set", key="results_keep", on_click=_save, args=(one,))
-        st.button("Forget these files", key="results_forget", on_click=_forget)
+    held = count(len(opened_sets.dropped()), "file")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        words = f"{VISIT}: {held}, without a link. Keep them as a set to open them again later."
+        notices.small(words, "imported_visit")
+        with st.popover("Keep as a set", key="published_keep_more"):
+            key = "published_import_name"
+            st.text_input("Name of the set", key=key, placeholder="original")
+            st.button("Keep", key="published_keep", on_click=_save)
+        st.button("Forget these files", key="published_forget", on_click=opened_sets.forget)
 
 
-def _save(one: Source) -> None:
+def _save() -> None:
     """Keeps the readable files as a set and opens it instead of the visit's files."""
-    name = str(st.session_state.get("results_import_name", "")).strip()
+    name = str(st.session_state.get("published_import_name", "")).strip()
     usable = [
         (file.name, file.data)
-        for file in one.dropped
+        for file in opened_sets.dropped()
         if read_bytes(file.name, file.data).status != "unknown"
     ]
     try:
@@ -136,23 +139,19 @@ def _save(one: Source) -> None:
     except RecordsError as error:
         st.session_state[_PROBLEM] = str(error)
         return
-    _forget()
-    run_list.add(result_sources.SET + name)
+    opened_sets.forget()
+    st.session_state[SETS] = [*st.session_state.get(SETS, ()), name]
 
 
-def _forget() -> None:
-    result_sources.forget()
-    run_list.drop(result_sources.VISIT)
-
-
-def remove(one: Source) -> None:
-    """Offers to delete a kept set."""
-    if one.kind != "set":
-        return
-    with st.popover("Remove this set", key=f"results_remove_{one.key}", type="tertiary"):
-        st.text("This deletes its files from this machine. Your own runs are kept.")
-        key = f"results_delete_{one.key}"
-        st.button("Delete it", key=key, type="primary", on_click=_delete, args=(one.name,))
+def head(one: imported_sets.Kept) -> None:
+    """A kept set in a line; offers to delete it."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        words = f"{one.name} · imported {when(one.imported)} · {count(one.files, 'file')}"
+        notices.small(words, f"imported_head_{one.name}")
+        with st.popover("Remove this set", key=f"published_remove_{one.name}", type="tertiary"):
+            st.text("This deletes its files from this machine. Your own runs are kept.")
+            key = f"published_delete_{one.name}"
+            st.button("Delete it", key=key, type="primary", on_click=_delete, args=(one.name,))
 
 
 def _delete(name: str) -> None:
@@ -160,4 +159,4 @@ def _delete(name: str) -> None:
         imported_sets.delete(name)
     except RecordsError as error:
         st.session_state[_PROBLEM] = str(error)
-    run_list.drop(result_sources.SET + name)
+    st.session_state[SETS] = [one for one in st.session_state[SETS] if one != name]

@@ -56,13 +56,13 @@ def _chosen(found: OpenedSets) -> list[Entry]:
         selection_mode="multi",
         default=SEVERITIES,
         format_func=lambda one: f"{MARKS[one][0]} {one.capitalize()}s",
-        key="results_severity",
+        key="published_severity",
         bind="query-params",
     )
     names = [item.file.name for item in found.items if item.findings]
-    chosen = right.selectbox("File", [ALL, *names], key="results_findings_of", bind=found.bind)
+    chosen = right.selectbox("File", [ALL, *names], key="published_findings_of", bind=found.bind)
     return [
-        (f"results_show_{place}.{index}", file, finding)
+        (f"published_show_{place}.{index}", file, finding)
         for place, (file, findings) in enumerate(found.items)
         for index, finding in enumerate(findings)
         if finding.severity in severities and chosen in (ALL, None, file.name)
@@ -78,7 +78,9 @@ def _rule(rule: Rule, entries: Sequence[Entry], found: OpenedSets) -> None:
         f":gray[{count(len(entries), 'finding')} in {held}]"
     )
     linked = any(key in st.query_params for key, _, _ in entries)
-    panel = st.expander(label, expanded=linked, key=f"results_rule_{rule.name}", on_change="rerun")
+    panel = st.expander(
+        label, expanded=linked, key=f"published_rule_{rule.name}", on_change="rerun"
+    )
     with panel:
         for key, file, finding in entries if panel.open or linked else ():
             with st.container(border=True, key=f"imported_{key}"):

@@ -28,7 +28,7 @@ def show(found: OpenedSets) -> None:
     if not usable:
         notices.hint(NONE)
         return
-    file = found.choose(usable, "results_drafts_of")
+    file = found.choose(usable, "drafts_of")
 
     def of(gamma: int) -> dict[str, Acceptance]:
         return answer_pairs.variants(file, gamma, found.corrected)
@@ -41,14 +41,14 @@ def _draw(of: Of, draft: str, target: str, stated: Iterable[Block] = ()) -> None
     """Draft length, comparison, figures; `of`: every comparison by name for a draft length."""
     left, right = st.columns(2)
     gamma: int = right.slider(
-        "Draft length g (tokens)", 1, LONGEST, GAMMA, key="results_gamma", bind="query-params"
+        "Draft length g (tokens)", 1, LONGEST, GAMMA, key="drafts_length", bind="query-params"
     )
     kinds = of(gamma)
     kind = left.selectbox(
         "Comparison",
         list(kinds),
         format_func=lambda kind: comparison_name("draft", "target", kind),
-        key="results_variant",
+        key="drafts_variant",
         bind="query-params",
     )
     kind = kind if kind in kinds else next(iter(kinds))
@@ -102,8 +102,8 @@ def show_own(runs: OpenedRuns) -> None:
         notices.hint(TWO)
         return
     left, right = st.columns(2)
-    draft = left.selectbox("Draft", models, 0, key="results_draft", bind="query-params")
-    target = right.selectbox("Target", models, 1, key="results_target", bind="query-params")
+    draft = left.selectbox("Draft", models, 0, key="drafts_draft", bind="query-params")
+    target = right.selectbox("Target", models, 1, key="drafts_target", bind="query-params")
     if draft == target:
         notices.notice("Draft and target are the same model: choose another one.", "imported_same")
         return
@@ -112,7 +112,7 @@ def show_own(runs: OpenedRuns) -> None:
     if not found:
         notices.hint(NONE)
         return
-    name = st.selectbox("Run", list(found), key="results_drafts_of", bind="query-params")
+    name = st.selectbox("Run", list(found), key="drafts_of", bind="query-params")
     pairs = found.get(name or "") or next(iter(found.values()))
 
     def of(gamma: int) -> dict[str, Acceptance]:

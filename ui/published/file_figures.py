@@ -19,13 +19,13 @@ def show(found: OpenedSets) -> None:
     if not found.usable:
         notices.hint("No file of this set has results, so there are no figures.")
         return
-    file, corrected = found.choose(found.usable, "results_file"), found.corrected
+    file, corrected = found.choose(found.usable, "published_file"), found.corrected
     figures = published_report.figure_blocks(file, corrected)
     difference = published_report.difference_blocks([file], corrected)
     fall = waterfall(file, corrected)
     chart = [published_charts.difference(fall)] if fall and not fall.nonsense else []
     blocks.draw([*figures, *_bars(file, corrected), *difference, *chart], "imported_figures")
-    if st.toggle("Every record", key="results_records", bind="query-params"):
+    if st.toggle("Every record", key="published_records", bind="query-params"):
         mode = "corrected" if corrected else "as recorded"
         every = file_summary.frame(file, corrected)
         grid(every, "imported_every", f"Every record of {file.name}, {mode}")

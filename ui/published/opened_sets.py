@@ -1,36 +1,80 @@
-"""The chosen sets, read and audited once for all visitors, and what was computed from them.
+"""The visit's files and the chosen sets, read and audited once for all visitors, and what was
+computed from them.
 
 Kept by the files' contents (saved sets: by their sizes and times).  Kept values are never changed.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
+from engine.errors import BadInput
 from engine.published.audit import Audited, audited
 from engine.published.claims.headlines import Headline, headlines
-from engine.published.read import ResultFile
-from ui.results.result_sources import Source
+from engine.published.read import ResultFile, imported_sets, read_bytes, read_files
 from ui.widgets.stored_runs import Stamp
 
 KEPT = 12  # results kept at a time, over all visitors
+VISIT = "Files of this visit"
+MEGABYTE = 2**20
+MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
+TOTAL_MB = 256
+MAX_FILES = 1_000
+INSTEAD = "save them as a set with `python -m engine import FOLDER --save NAME`."
+_DROPPED = "published_visit"
 Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True)
+class DroppedFile:
+    """A published file of this visit, in memory only: its printable name, bytes, and digest."""
+
+    name: str
+    data: bytes
+    digest: str
+
+
+def dropped() -> tuple[DroppedFile, ...]:
+    """The files of this visit, in the order they were added."""
+    files: tuple[DroppedFile, ...] = st.session_state.get(_DROPPED, ())
+    return files
+
+
+def drop(named: Iterable[tuple[str, bytes]]) -> tuple[DroppedFile, ...]:
+    """Adds files to the visit, each content once; returns the given ones.  BadInput if they are
+    too many."""
+    new = [
+        DroppedFile(read_files.shown(name), data, hashlib.sha256(data).hexdigest())
+        for name, data in named
+    ]
+    every = tuple(dict.fromkeys((*dropped(), *new)))
+    size = sum(len(file.data) for file in every) / MEGABYTE
+    if len(every) > MAX_FILES:
+        raise BadInput(f"{len(every):,} files are more than {MAX_FILES:,} per visit: {INSTEAD}")
+    if size > TOTAL_MB:
+        raise BadInput(f"{size:,.0f} MB are more than {TOTAL_MB} MB per visit: {INSTEAD}")
+    st.session_state[_DROPPED] = every
+    return tuple(dict.fromkeys(new))
+
+
+def forget() -> None:
+    st.session_state.pop(_DROPPED, None)
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedSets:
-    """The open sets and their files, which have unique names.
+    """The open files, which have unique names.
 
     corrected: show corrected values, otherwise recorded ones.
     """
 
     key: tuple[tuple[str, Stamp], ...]
-    sources: tuple[Source, ...]
     items: tuple[Audited, ...]
     corrected: bool = True
 
@@ -41,8 +85,7 @@ class OpenedSets:
     @property
     def bind(self) -> Literal["query-params"] | None:
         """Where widgets store a choice of files: files of a visit have no link."""
-        visit = any(one.kind == "visit" for one in self.sources)
-        return None if visit else "query-params"
+        return None if dropped() else "query-params"
 
     @property
     def files(self) -> tuple[ResultFile, ...]:
@@ -72,15 +115,17 @@ def kept(key: Hashable, make: Callable[[], Kept]) -> Kept:
     return value
 
 
-def open_(chosen: Sequence[Source]) -> OpenedSets:
-    """The chosen sets, at least one; RecordsError if one is gone or damaged."""
-    key = tuple((one.key, one.stamp()) for one in chosen)
-    return OpenedSets(key, tuple(chosen), kept(key, lambda: _read(chosen)))
+def open_(names: Sequence[str], corrected: bool) -> OpenedSets:
+    """The files of the visit and of these sets; RecordsError if one is gone or damaged."""
+    visit = tuple((f"{one.name}/{one.digest}", len(one.data), 0) for one in dropped())
+    key = ((VISIT, visit), *((name, imported_sets.stamp(name)) for name in names))
+    return OpenedSets(key, kept(key, lambda: _read(names)), corrected)
 
 
-def _read(chosen: Sequence[Source]) -> tuple[Audited, ...]:
+def _read(names: Sequence[str]) -> tuple[Audited, ...]:
     """Equal names are made unique by their sets, otherwise by numbers."""
-    read = [(one.name, file) for one in chosen for file in one.published()]
+    read = [(VISIT, read_bytes(file.name, file.data)) for file in dropped()]
+    read += [(name, file) for name in names for file in imported_sets.load(name)]
     taken, seen = Counter(file.name for _, file in read), Counter[str]()
     items = []
     for of, file in read:

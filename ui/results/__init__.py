@@ -1,6 +1,6 @@
 """The parts of the Results page.
 
-    result_sources             what can be opened: own runs; published files
+    result_sources             the runs that can be opened
     run_list                   the sidebar: list, filters, the choice; heads of the chosen runs
     opened_runs                tables of the chosen runs and cached figures
     overview                   counts, stage bars, distributions, figures, failures

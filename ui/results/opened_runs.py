@@ -119,7 +119,7 @@ def read_again() -> None:
 
 def _stamp(source: Source) -> Stamp:
     """A live run is shown as it was when opened, until the visitor reloads it."""
-    if source.state != "running":
+    if source.info.state != "running":
         _kept().pop(source.key, None)
         return source.stamp()
     return _kept().setdefault(source.key, source.stamp())

@@ -1,5 +1,5 @@
-"""The own runs and published files on Results: the list in the sidebar with its filters, and the
-chosen runs above the figures (settings, problems; name, tags, baseline, deletion).
+"""The runs on Results: the list in the sidebar with its filters, and the chosen runs above the
+figures (settings, problems; name, tags, baseline, deletion).
 
 The choice is in the URL and in the session.
 """
@@ -17,12 +17,11 @@ from engine.storage import plan_words, run_details, run_store
 from engine.storage.run_details import MAX_NAME_CHARS, MAX_TAGS
 from ui.results import result_sources
 from ui.results.opened_runs import OpenedRuns
-from ui.results.result_sources import ELSEWHERE, ELSEWHERE_WORDS, SET, VISIT, Source
-from ui.widgets import choices, dataset_picker, notices
+from ui.results.result_sources import Source
+from ui.widgets import choices, dataset_picker, links, notices
 from ui.widgets.text import count, escape, when
 
 KEYS = "results_runs"  # in the session and in the URL
-LANDED = "results_landed"  # the run that was chosen for the visitor
 MOST = 8  # chosen at once: the runs of a sweep
 FEW = 12  # listed before "Show all"
 STATES = {
@@ -31,16 +30,7 @@ STATES = {
     "running": "Running",
     "stopped": "Not finished",
     "unreadable": "Unreadable",
-    ELSEWHERE: ELSEWHERE_WORDS,
 }
-VISIT_GONE = (
-    "The files in this link belonged to an earlier visit and are gone: import them again, and save "
-    "them as a set to get a lasting link."
-)
-SET_GONE = (
-    "The set of published files {!r} in the link was not found: import its files again, or choose "
-    "another one on the left."
-)
 RUN_GONE = (
     "The run {!r} in the link was not found: choose another one on the left, or put its folder "
     "back into the runs folder."
@@ -61,15 +51,14 @@ NOT_HERE = (
 def choose() -> tuple[Source, ...] | None:
     """Draw the list; returns the chosen ones in its order, None if there is no run at all."""
     try:
-        found = result_sources.listing()
+        found = result_sources.runs()
     except StoreError as error:
         notices.problem(str(error), "results_runs")
         return ()
     newest = newest_finished(found)
     if newest and KEYS not in st.session_state and not st.query_params.get_all(KEYS):
         # A visit without a choice begins with the newest run.
-        st.session_state[KEYS], st.session_state[LANDED] = [newest.key], newest.key
-        st.query_params[KEYS] = [newest.key]
+        links.put(KEYS, [newest.key])
     chosen = keys()
     if problem := run_details.baseline(settings.load().runs_dir)[1]:
         notices.notice(problem, "results_baseline")
@@ -92,28 +81,15 @@ def choose() -> tuple[Source, ...] | None:
 
 def newest_finished(found: Sequence[Source]) -> Source | None:
     """The newest finished run; the baseline only if there is no other."""
-    finished = [one for one in found if one.state == "finished"]
+    finished = [one for one in found if one.info.state == "finished"]
     return max(
         finished, key=lambda run: (not run.baseline, run.info.created, run.info.id), default=None
     )
 
 
 def keys() -> list[str]:
-    """The chosen keys, from the link or the session.  The visit's own files are in no link,
-    because no other visit can open them."""
-    if KEYS not in st.session_state:
-        st.session_state[KEYS] = st.query_params.get_all(KEYS)[:MOST]
-    found: list[str] = st.session_state[KEYS]
-    linked = st.query_params.get_all(KEYS)[:MOST]
-    if _linkable(found) and not linked:
-        st.query_params[KEYS] = _linkable(found)  # another page has cleared the URL
-    elif linked not in (found, _linkable(found)):
-        st.session_state[KEYS] = found = linked  # Back, Forward, a link from another page
-    return found
-
-
-def _linkable(found: Sequence[str]) -> list[str]:
-    return [key for key in found if key != VISIT]
+    """The chosen keys, from the link or the session."""
+    return links.ids(KEYS, MOST)
 
 
 def say_gone(picked: Sequence[Source] | None) -> None:
@@ -121,21 +97,12 @@ def say_gone(picked: Sequence[Source] | None) -> None:
     sidebar may be closed.  None for an entry, or a whole list, whose problem the list reports."""
     unknown = set(keys()) - {source.key for source in picked or ()}
     try:
-        found = result_sources.listing() if unknown else ()
+        found = result_sources.runs() if unknown else ()
     except StoreError:
         return
     unknown -= {source.key for source in found if source.info.problem}
     if missing := [key for key in keys() if key in unknown]:
-        notices.notice(gone(missing[0]), "results_unknown")
-
-
-def gone(key: str) -> str:
-    """What happened to an entry in a link, and what to do."""
-    if key == VISIT:
-        return VISIT_GONE
-    if key.startswith(SET):
-        return SET_GONE.format(key.removeprefix(SET)[:80])
-    return RUN_GONE.format(key[:80])
+        notices.notice(RUN_GONE.format(missing[0][:80]), "results_unknown")
 
 
 def _filtered(found: Sequence[Source]) -> list[Source]:
@@ -167,7 +134,7 @@ def fits(
     return (
         all(word in searched for word in text.lower().split())
         and (model is None or model in info.models)
-        and state in (None, "all", source.state)
+        and state in (None, "all", source.info.state)
         and (tag is None or tag in tags)
     )
 
@@ -198,7 +165,7 @@ def words(source: Source) -> str:
     info, details = source.info, source.details
     lines = (
         when(info.created) if details.name else "",
-        f"{STATES.get(source.state, source.state).lower()} · {source.amount}",
+        f"{STATES.get(source.info.state, source.info.state).lower()} · {source.amount}",
         ", ".join(info.labels or info.models),
         f"tags: {', '.join(details.tags)}" if details.tags else "",
         "of your own files: for this visit only" if source.private else "",
@@ -209,8 +176,6 @@ def words(source: Source) -> str:
 def add(key: str) -> None:
     """For callbacks: choose a run too; if there are too many, the first one is dropped."""
     others = [other for other in keys() if other != key]
-    if key == VISIT or key.startswith(SET):
-        others = [other for other in others if other != st.session_state.get(LANDED)]
     _put([*others[max(0, len(others) - MOST + 1) :], key])
 
 
@@ -221,9 +186,7 @@ def drop(key: str) -> None:
 
 def _put(found: list[str]) -> None:
     """Choose these; the open sample is closed."""
-    st.session_state[KEYS] = found
-    st.session_state.pop(LANDED, None)
-    st.query_params[KEYS] = _linkable(found)
+    links.put(KEYS, found)
     for name in ("results_sample", "results_page"):
         st.query_params.pop(name, None)
 
@@ -235,7 +198,7 @@ def head(opened: OpenedRuns) -> None:
         created, key = when(source.info.created), source.key
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             named = source.title if source.title != created else ""
-            state = STATES.get(source.state, source.state)
+            state = STATES.get(source.info.state, source.info.state)
             words = (named, created, source.dataset, state, *source.details.tags)
             notices.small(" · ".join(filter(None, words)), f"head_{key}")
             for chip in found:
@@ -320,7 +283,7 @@ def _deletion(source: Source) -> None:
     if not (source.private or dataset_picker.on_loopback()):
         notices.small(NOT_HERE, f"delete_{key}")
     elif st.session_state.get(ASKED) != key:
-        running = source.state == "running"
+        running = source.info.state == "running"
         more, name = "Delete …", f"results_delete_{key}"
         st.button(more, key=name, on_click=ask, args=({ASKED: key},), disabled=running)
     else:

@@ -21,7 +21,7 @@ from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob, RunView
 from engine.models.checkpoint import ModelEntry
 from engine.types import RunRequest
-from ui.widgets import uploads
+from ui.widgets import links, uploads
 from ui.widgets.text import count, queued
 
 J = TypeVar("J", bound=Job)
@@ -61,7 +61,7 @@ class Followed(Generic[J]):
 
     def put(self, ids: list[str]) -> None:
         """Show the jobs with these ids from now on."""
-        st.session_state[self.key] = st.query_params[self.key] = ids
+        links.put(self.key, ids)
 
     def cancel(self) -> None:
         """Cancel the shown jobs and wait briefly for their end."""
@@ -117,15 +117,7 @@ class Followed(Generic[J]):
         return len(self.jobs()) < len(self.ids())
 
     def ids(self) -> list[str]:
-        if self.key not in st.session_state:
-            st.session_state[self.key] = st.query_params.get_all(self.key)[: self.most]
-        found: list[str] = st.session_state[self.key]
-        linked = st.query_params.get_all(self.key)[: self.most]
-        if found and not linked:
-            st.query_params[self.key] = found  # another page has cleared the URL
-        elif linked != found:
-            st.session_state[self.key] = found = linked  # Back or Forward
-        return found
+        return links.ids(self.key, self.most)
 
 
 RUNS = Followed("compare_jobs", RunJob, MAX_RUNS)

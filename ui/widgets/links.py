@@ -1,4 +1,4 @@
-"""Invalid values in a link: numbers are dropped, unknown names are reported.
+"""What a link names: ids that a page keeps; invalid numbers are dropped, unknown names reported.
 
 Streamlit silently drops a value that is not an option, and fails on text in place of a number.
 """
@@ -15,6 +15,24 @@ from ui.widgets import notices
 
 _NUMBER = re.compile(r"-?\d{1,10}(\.\d{1,6})?")
 _LINK = "named_in_link"  # in the session: names by widget, as the link had them at first
+
+
+def ids(key: str, most: int) -> list[str]:
+    """The first `most` ids of the link, otherwise of the session."""
+    if key not in st.session_state:
+        st.session_state[key] = st.query_params.get_all(key)[:most]
+    kept: list[str] = st.session_state[key]
+    linked = st.query_params.get_all(key)[:most]
+    if kept and not linked:
+        st.query_params[key] = kept  # another page has cleared the URL
+    elif linked != kept:
+        st.session_state[key] = kept = linked  # Back, Forward, a link from another page
+    return kept
+
+
+def put(key: str, chosen: list[str]) -> None:
+    """These ids from now on, in the session and in the link."""
+    st.session_state[key] = st.query_params[key] = chosen
 
 
 def check_number(key: str) -> None:

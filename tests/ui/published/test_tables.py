@@ -17,7 +17,7 @@ from ui.published.opened_sets import OpenedSets
 
 
 def look(*found: ResultFile, corrected: bool = True) -> OpenedSets:
-    return OpenedSets((), (), tuple(audited(file) for file in found), corrected)
+    return OpenedSets((), tuple(audited(file) for file in found), corrected)
 
 
 def tables(file: ResultFile, corrected: bool = True) -> list[ReportTable]:

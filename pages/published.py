@@ -1,22 +1,27 @@
-"""Chosen sets of published files: the head, the two switches, one view at a time."""
+"""Published files: result files of others, checked, corrected and compared with their claims.
+
+The kept sets that are open are in the URL; files of a visit have no link.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 import streamlit as st
 
 from engine.errors import StageScopeError
 from engine.published.claims import published_report
+from engine.published.read import imported_sets
 from ui.published import adding, audit_view, draft_view, file_figures, opened_sets, published_charts
 from ui.published.opened_sets import OpenedSets
-from ui.results.result_sources import ELSEWHERE_WORDS, Source
-from ui.widgets import blocks, choices, notices
+from ui.widgets import blocks, choices, followed_runs, links, notices, preparation
 from ui.widgets.text import escape
 
+MOST = 8  # sets open at once
+CHOOSE = "Choose a kept set, or import files. That needs no GPU."
+NONE_YET = "Import result files of the original benchmark. That needs no GPU."
 VALUES = {"corrected": "Corrected", "recorded": "As recorded"}
 VALUES_HELP = (
     "As recorded: ratios, charts and names as in the files. Corrected: missing tokens are added, "
@@ -30,60 +35,52 @@ REPORTS = {
 }
 
 
-def open_(picked: Sequence[Source]) -> OpenedSets | None:
-    """The chosen sets; None with a message if one is gone."""
-    try:
-        return opened_sets.open_(picked)
-    except StageScopeError as error:
-        notices.problem(str(error), "imported_open")
-        return None
+def chosen(kept: Sequence[imported_sets.Kept]) -> list[str]:
+    """The names of the open sets; damaged ones are reported and not offered."""
+    links.say_unknown(adding.SETS, [one.name for one in kept], "set of published files")
+    for one in kept:
+        if one.problem:
+            notices.notice(one.problem, f"imported_damaged_{one.name}")
+    names = [one.name for one in kept if not one.problem]
+    return st.multiselect(
+        "Kept sets",
+        names,
+        key=adding.SETS,
+        bind="query-params",
+        max_selections=MOST,
+        placeholder="Choose a set of files" if names else "None yet",
+        disabled=not names,
+    )
 
 
-def head(found: OpenedSets) -> None:
-    """What was just added, the open sets, and their actions."""
-    adding.say_added()
-    for one in found.sources:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            parts = (ELSEWHERE_WORDS, one.name, one.dataset, one.amount)
-            notices.small(" · ".join(filter(None, parts)), f"imported_head_{one.key}")
-            adding.remove(one)
-        adding.keep(one)
-
-
-def values(found: OpenedSets) -> OpenedSets:
-    """The switch between recorded and corrected."""
-    chosen = choices.buttons("Values", VALUES, "results_values", help_=VALUES_HELP)
-    return replace(found, corrected=chosen != "recorded")
-
-
-def show(found: OpenedSets) -> None:
+def show(opened: OpenedSets) -> None:
     """A line per claim, then the chosen view."""
-    notices.small(published_report.summary(found.files), "imported_summary")
-    for claim in found.claims:
+    notices.small(published_report.summary(opened.files), "imported_summary")
+    for claim in opened.claims:
         with st.container(key=f"claim_{claim.outcome.replace(' ', '_')}_{claim.name}"):
             st.text(claim.line)
     titles = {name: title for name, (title, _) in VIEWS.items()}
-    name = choices.buttons("View of recorded files", titles, "results_recorded_view", hidden=True)
-    VIEWS[name][1](found)
+    name = choices.buttons("View", titles, "published_view", hidden=True)
+    VIEWS[name][1](opened)
 
 
-def claims(found: OpenedSets) -> None:
+def claims(opened: OpenedSets) -> None:
     """The three claims of the benchmark's design documents beside the files' evidence."""
-    shown = "corrected values" if found.corrected else "values as recorded"
+    shown = "corrected values" if opened.corrected else "values as recorded"
     notices.small(
         "Claims about EventGPT in the benchmark's design documents, and the ratios in these files: "
         f"the other model's time divided by EventGPT's. Charts, medians and notes: {shown}. A "
         f"ratio within 10 % of a claim supports it. {published_report.PER_TOKEN}",
         "imported_claims",
     )
-    for headline in found.claims:
+    for headline in opened.claims:
         st.subheader(escape(headline.claim), anchor=False)
-        chart = published_charts.claim(headline, found.corrected)
+        chart = published_charts.claim(headline, opened.corrected)
         parts = [*chart, *published_report.claim_blocks(headline)]
         blocks.draw(parts, f"imported_claim_{headline.name}")
 
 
-def report(found: OpenedSets) -> None:
+def report(opened: OpenedSets) -> None:
     """The report of the chosen files as a download."""
     notices.small(
         "What was claimed, what the files show, what cannot be known. The report has recorded and "
@@ -95,7 +92,7 @@ def report(found: OpenedSets) -> None:
             write = published_report.page if form == "html" else published_report.markdown
             st.download_button(
                 title,
-                partial(write, found.files),
+                partial(write, opened.files),
                 f"stagescope-published.{form}",
                 mime,
                 key=f"imported_report_{form}",
@@ -105,8 +102,8 @@ def report(found: OpenedSets) -> None:
             st.caption(what)
     st.caption("From a terminal:")
     # kept sets by name; the page does not know the paths of a visit's files
-    kept = [shlex.quote(one.name) for one in found.sources if one.kind == "set"]
-    names = " ".join([*kept, *["FOLDER"] * (len(kept) < len(found.sources))])
+    kept = map(shlex.quote, st.session_state.get(adding.SETS, ()))
+    names = " ".join([*kept, *["FOLDER"] * bool(opened_sets.dropped())])
     command = f"python -m engine report --imported {names} --format html --out report.html"
     st.code(command, language=None)
 
@@ -118,3 +115,31 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedSets], None]]] = {
     "claims": ("Claims", claims),
     "report": ("Report", report),
 }
+
+
+def main() -> None:
+    followed_runs.keep_alive()
+    st.title("Published files", anchor=False)
+    kept = imported_sets.listing()
+    names = chosen(kept)
+    anything = bool(names or opened_sets.dropped())
+    adding.panel(expanded=not anything)
+    if not anything:
+        notices.hint(CHOOSE if kept else NONE_YET)
+        return
+    adding.say_added()
+    for one in kept:
+        if one.name in names:
+            adding.head(one)
+    adding.visit()
+    values = choices.buttons("Values", VALUES, "published_values", help_=VALUES_HELP)
+    try:
+        opened = opened_sets.open_(names, corrected=values == "corrected")
+    except StageScopeError as error:
+        notices.problem(str(error), "imported_open")
+    else:
+        show(opened)
+
+
+preparation.through_app()
+main()
