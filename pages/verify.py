@@ -15,7 +15,6 @@ from engine.errors import StageScopeError
 from engine.jobs.verify_job import VerifyJob, VerifyView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.verify import certificates, report
 from ui.verify import kept_certificates
 from ui.verify.verdict_board import Board, short_names
 from ui.verify.verify_choice import VerifyChoice, choose_all
@@ -26,9 +25,7 @@ from ui.widgets.run_settings import run_and_cancel
 from ui.widgets.text import count, escape, queued
 
 JOB = Followed("verify_job", VerifyJob)  # in the session and in the URL
-FRESH = "verify_fresh"
 REDRAW_S = 0.2  # each update uses the CPU that is being timed
-AGAIN_S = 0.1
 LOST = (
     "The verification in this link is no longer in memory: open its certificate below, or press "
     "Verify to repeat it."
@@ -50,7 +47,7 @@ def buttons(choice: VerifyChoice, shown: VerifyJob | None, live: bool) -> None:
         pressed = run_and_cancel("verify", run, live, choice.ready, JOB.cancel)
         if running and running[-1] is not shown:
             label, other = "Show the running verification", running[-1]
-            st.button(label, key="verify_other", on_click=show, args=(other,))
+            st.button(label, key="verify_other", on_click=JOB.show, args=(other,))
     if not pressed:
         return
     links.forget()
@@ -60,42 +57,26 @@ def buttons(choice: VerifyChoice, shown: VerifyJob | None, live: bool) -> None:
     except StageScopeError as error:
         notices.problem(str(error), "verify")
         return
-    st.session_state[FRESH] = True
     JOB.start(job)
-    kept_certificates.close()
     st.rerun()
 
 
-def show(job: VerifyJob) -> None:
-    st.session_state[FRESH] = True
-    JOB.show(job)
-
-
-@st.fragment(run_every=AGAIN_S)
-def draw_again() -> None:
-    """Streamlit removes old elements only when a script ends, and following a job delays that: a
-    page whose verification has just changed ends at once and is drawn again right away."""
-    if st.session_state.get(FRESH) is None:
-        st.session_state[FRESH] = False
-    else:
-        st.rerun()
-
-
 def show_job(shown: VerifyJob | None, live: bool, entries: Sequence[ModelEntry]) -> None:
-    """The shown verification, followed to its end, above the earlier certificates.
+    """The shown verification, followed to its end, above the certificates.
 
     live: what the buttons show; they are drawn again once it has ended.  Streamlit may end this
     loop at any call to draw (a click, a closed tab): the job continues.
     """
     if shown is None:
-        if JOB.lost():
-            notices.notice(LOST, "lost")
-        notices.hint(EMPTY)
+        with st.container():
+            if JOB.lost():
+                notices.notice(LOST, "lost")
+            notices.hint(EMPTY)
         kept_certificates.listed(entries)
         return
     state, view = st.empty(), shown.view()
-    board = Board(view.report, entries)
-    kept_certificates.listed(entries)
+    board = Board(view.report, entries, "verify")
+    kept_certificates.listed(entries, view.certificate["hash"] if view.certificate else "")
     while True:
         _status(view, state)
         board.draw(view.report)
@@ -121,8 +102,6 @@ def _status(view: VerifyView, place: DeltaGenerator) -> None:
         subject = f"{count(len(found.samples), 'sample')}, {count(found.runs, 'warm run')}"
         ended = {"done": "Ended", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
         words = f"{ended} after {seconds} · {count(done, 'check')} · {subject}"
-        if view.certificate is not None:
-            words += f" · certificate {view.certificate['hash'][: certificates.SHOWN]}"
         st.caption(words)
         if view.unkept:
             notices.notice(view.unkept, "unkept")
@@ -145,14 +124,9 @@ def main() -> None:
     st.title("Verify", anchor=False)
     shown = JOB.shown()
     live = shown is not None and not shown.ended
-    buttons(choice, shown, live)
-    if st.session_state.pop(FRESH, False):
-        draw_again()
-    elif certificate := kept_certificates.opened(entries):
-        Board(report.of_certificate(certificate), entries)
-        kept_certificates.listed(entries)
-    else:
-        show_job(shown, live, entries)
+    with st.container():
+        buttons(choice, shown, live)
+    show_job(shown, live, entries)
 
 
 preparation.through_app()

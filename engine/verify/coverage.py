@@ -21,12 +21,10 @@ NAMED = 5  # missing checks that are listed by name
 
 # Not checked, because all ways share it or because it lies outside this run.
 ALWAYS = (
-    "The wording and token ids of the prompt: all ways use the same prompt.",
-    "Vision tower and language model: all ways run the same network (for EventGPT, StageScope's "
-    "implementation); only projector, adaptor and pooling are recomputed, in float64.",
-    "Decoding files into pictures and drawing events: only the choice of frames is computed a "
-    "second time.",
-    "Answers for other samples and questions, on other devices or with other libraries.",
+    "What all ways share: the prompt; files into pictures (the choice of frames is recomputed); "
+    "vision tower and language model (for EventGPT, StageScope's implementation; projector, "
+    "adaptor and pooling are recomputed).",
+    "Answers for other samples, questions, dtypes, devices or libraries.",
     "Times and speeds in general: they hold for this machine at the time of each run.",
 )
 

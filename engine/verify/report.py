@@ -154,7 +154,6 @@ class Summary(NamedTuple):
     state: State
     headline: str
     proved: tuple[str, ...]
-    not_proved: tuple[str, ...]
 
     @property
     def words(self) -> str:
@@ -162,35 +161,50 @@ class Summary(NamedTuple):
 
 
 def summary(report: Report, model: Model) -> Summary:
-    rows, samples = report.of(model.name), report.samples
-    left = coverage.undone(rows, samples)
+    rows = report.of(model.name)
+    left = coverage.undone(rows, report.samples)
     state, headline = _state(report, model, rows, left)
     open_ = {row.check for row in rows if row.outcome not in (*PASSED, "skipped")} | set(left)
     over = report.passed_by(model.name)
     proved = [claim for checks, claim in CLAIMS.items() if over and not open_ & set(checks)]
-    if state in ("waiting", "checking"):
-        return Summary(state, headline, tuple(proved), tuple(coverage.gaps(rows, samples)))
-    number = len(report.taken(model.name))
-    these = "this sample" if number == 1 else f"these {number} samples"
-    place = f" on {model.place}" if model.place else ""
-    machine = f"{model.dtype}{place}" if model.dtype else "this dtype and machine"
-    limit = f"Nothing is proved beyond {these}, this question and {machine}."
-    every = coverage.unproved(rows, samples) if over else coverage.gaps(rows, samples)
-    limits = filter(None, (limit, model.coverage))
-    return Summary(state, headline, tuple(proved), (*every, *limits))
+    return Summary(state, headline, tuple(proved))
+
+
+def not_proved(report: Report, labels: Mapping[str, str]) -> list[str]:
+    """What a report does not prove: each reason once, with its checks and their models if it is not
+    all of them.  `labels`: by the models' names."""
+    order = [coverage.OUTCOMES[one] for one in WORST_FIRST if one not in PASSED]
+    order.append("Not done on every sample")
+    reasons: dict[str, dict[str, dict[str, None]]] = {reason: {} for reason in order}
+    for model in report.models:
+        rows = report.of(model.name)
+        cells = [(coverage.OUTCOMES[row.outcome], row.title) for row in rows]
+        undone = coverage.undone(rows, report.samples)
+        cells += [(order[-1], CHECKS[check].title) for check in undone]
+        for reason, title in cells:
+            if reason in reasons:
+                reasons[reason].setdefault(title, {})[labels[model.name]] = None
+    sentences = []
+    for reason, checks in reasons.items():
+        parts = [
+            title if len(some) == len(labels) else f"{title} for {joined(list(some))}"
+            for title, some in checks.items()
+        ]
+        if len(parts) > coverage.NAMED:
+            parts = [count(len(parts), "check")]
+        sentences += [f"{reason}: {'; '.join(parts)}."] if parts else []
+    return [*sentences, *coverage.ALWAYS]
 
 
 def tally(report: Report, model: str) -> str:
-    """A model's checks by their worst outcome on any sample: how many passed, which did not."""
+    """A model's checks by their worst outcome on any sample: how many passed, how many did not."""
     rows = sorted(report.of(model), key=lambda row: WORST_FIRST.index(row.outcome), reverse=True)
     worst = {row.check: row.outcome for row in rows}
     parts = [f"{sum(outcome in PASSED for outcome in worst.values())} passed"]
-    for outcome, word in {"failed": "failed", "unresolved": "open"}.items():
-        titles = [report.title(check)[0] for check, one in worst.items() if one == outcome]
-        if titles:
-            parts.append(f"{len(titles)} {word}: {joined(titles)}")
     outcomes = list(worst.values())
     others = {
+        "failed": outcomes.count("failed"),
+        "open": outcomes.count("unresolved"),
         "not offered": outcomes.count("refused"),
         "cannot run": outcomes.count("skipped"),
         "not done": len(report.checks) - len(worst),

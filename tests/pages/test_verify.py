@@ -21,7 +21,7 @@ from tests.conftest import make_sample
 from tests.pages.conftest import Open
 from tests.pages.reading import captions, html, keys, texts
 from tests.ui.verify.made import A, certificate, verdicts
-from ui.verify import evidence, verify_charts
+from ui.verify import evidence, kept_certificates, verify_charts
 
 PAGE = "pages/verify.py"
 ONE = {"models": ["Tiny llava"], "samples": "1", "runs": "1", "tokens": "8"}
@@ -33,7 +33,6 @@ def at_verify(app: Open, **parameters: str | list[str]) -> AppTest:
 
 def press_verify(at: AppTest) -> AppTest:
     at.button(key="verify_run").click().run()
-    at.run()  # a browser comes back by itself
     assert not at.exception
     return at
 
@@ -97,8 +96,9 @@ def test_a_verification_fills_a_row_per_check_and_is_found_again_after_another_p
     shown = html(at)
     assert shown.count("proof-passed") >= 9  # what is proved does not depend on the machine's load
     assert re.search(r"Tiny llava: \d+ passed", shown)
-    assert done.certificate["hash"][:12] in captions(at)
-    assert at.button(key=f"verify_open_{done.certificate['hash']}")
+    name = done.certificate["hash"]
+    assert any(name[:12] in row.label for row in at.expander)
+    assert captions(at_verify(app, job=done.id, certificate=name)).count("shown above") == 1
     at.switch_page("pages/models.py").run()
     assert "Ended after" not in captions(at)
     at.switch_page(PAGE).run()
@@ -198,20 +198,50 @@ def test_a_root_without_a_dataset_is_a_sentence(app: Open) -> None:
 
 @pytest.mark.parametrize("length", [12, 64])
 def test_a_certificate_opens_by_its_link(app: Open, kept: str, length: int) -> None:
-    at = at_verify(app, certificate=kept[:length], open=["equal_decoupled"])
+    at = at_verify(app, certificate=kept[:length], kept_open=["equal_decoupled"])
     assert f"SHA-256 {kept}" in texts(at) and "no longer in models.toml" in texts(at)
-    assert f"{len(CHECKS) - 1} passed; 1 failed: Decoupled = plain." in html(at)
+    assert f"{len(CHECKS) - 1} passed; 1 failed." in html(at)
     assert "equal_decoupled says so." in texts(at)
-    at.button(key="verify_close").click().run()
-    assert "Press Verify" in texts(at)
 
 
-def test_the_list_says_what_stands_and_opens_one(app: Open, kept: str) -> None:
-    at = at_verify(app)
-    assert kept[:12] in html(at) and "0 of 1 model" in html(at) and "stale: one is" in html(at)
-    at.button(key=f"verify_open_{kept}").click().run()
-    assert at.query_params["verify_certificate"] == kept
-    assert f"SHA-256 {kept}" in texts(at)
+def test_a_certificate_opens_in_its_row_below_the_verification(
+    app: Open, verified: AppTest, kept: str
+) -> None:
+    at = verified.run()  # the certificate has been stored since
+    row = next(row for row in at.expander if kept[:12] in row.label)
+    assert row.label.startswith("✕ 0 of 1 model · one · ") and "stale" in row.label
+    assert not row.proto.expanded and not row.children
+    at.query_params["verify_certificate"] = kept
+    at.run()
+    assert not at.exception and "Ended after" in captions(at)
+    row = next(row for row in at.expander if kept[:12] in row.label)
+    assert row.proto.expanded and [text.value for text in row.text][-1] == f"SHA-256 {kept}"
+    assert "1 failed." in row.get("html")[0].proto.body
+    row.button(key="verify_kept_row_equal_decoupled").click()
+    at.run()
+    assert "equal_decoupled says so." in texts(at)
+    assert at.query_params["verify_kept_open"] == "equal_decoupled"
+    assert "verify_open" not in at.query_params
+    del at.query_params["verify_certificate"]
+    at.run()
+    assert "SHA-256" not in texts(at) and "Ended after" in captions(at)
+
+
+def test_what_is_not_proved_is_one_short_list(app: Open, verified: AppTest) -> None:
+    folded = next(one for one in verified.expander if one.label == "What this does not prove")
+    (limits,) = [element.proto.body for element in folded.get("html")]
+    assert 3 <= limits.count("<li>") <= 3 + 4 and limits.count("Answers for other samples") == 1
+    assert html(verified).count("Answers for other samples") == 1
+
+
+def test_a_link_opens_a_certificate_that_is_not_among_the_newest(app: Open, kept: str) -> None:
+    for number in range(kept_certificates.FEW):
+        newer = certificate(name=f"model{number}")
+        newer["made"] = f"2099-01-01T00:00:0{number}+00:00"
+        newer["hash"] = certificates.content_hash(newer)
+        certificates.store(newer)
+    assert not any(kept[:12] in row.label for row in at_verify(app).expander)
+    assert f"SHA-256 {kept}" in texts(at_verify(app, certificate=kept))
 
 
 @pytest.mark.parametrize("name", ["0" * 64, "../../etc/passwd", "abc", "%2e%2e%2f" * 9])
@@ -230,7 +260,7 @@ def test_a_certificate_that_is_none_is_a_notice_and_the_others_are_listed(
     certificates.store(odd)
     at = at_verify(app)
     assert f"{odd['hash']}.json is not used: Invalid enum value 'odd'" in texts(at)
-    assert kept[:12] in html(at)
+    assert any(kept[:12] in row.label for row in at.expander)
     assert "was not found: choose" in texts(at_verify(app, certificate=odd["hash"]))
 
 
@@ -242,7 +272,7 @@ def test_evidence_of_an_odd_certificate_is_shown_as_it_came(app: Open) -> None:
     found["models"][0]["coverage"] = json.loads(json.dumps(covered))
     found["hash"] = certificates.content_hash(found)
     certificates.store(found)
-    at = at_verify(app, certificate=found["hash"], open=list(CHECKS))
+    at = at_verify(app, certificate=found["hash"], kept_open=list(CHECKS))
     assert captions(at).count("cannot draw") == len(evidence.DRAWN)
     assert all("<b>odd</b>" in code.value for code in at.code)
     assert not any("<b>odd</b>" in element.proto.body for element in at.get("html"))

@@ -1,4 +1,4 @@
-"""Earlier certificates: a list, and one of them opened by a link."""
+"""The list of certificates; each opens in place, one at a time, by its row or by a link."""
 
 from __future__ import annotations
 
@@ -12,98 +12,94 @@ import streamlit as st
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import count, cut
-from engine.verify import certificates
-from ui.verify import evidence, verdict_markup
+from engine.verify import certificates, report
+from ui.verify import evidence
+from ui.verify.verdict_board import Board
 from ui.widgets import blocks, notices
+from ui.widgets.text import escape
 
 HASH = "verify_certificate"  # in the URL
-SCROLL = "verify_scroll"  # a certificate was opened in the list, far below its place
 FEW = 8
-_COLUMNS = {"Made": 1.5, "Models": 2.1, "Verdict": 1.1, "Status": 2.3, "Hash": 1.2, "": 1.1}
 
 
-def asked() -> str:
-    """The hash in the link, or ""."""
-    return str(st.query_params.get(HASH, ""))[:64]
-
-
-def close() -> None:
-    st.query_params.pop(HASH, None)
-
-
-def open_(name: str) -> None:
-    st.query_params[HASH] = name
-    st.session_state[SCROLL] = True
-
-
-def opened(entries: Sequence[ModelEntry]) -> Mapping[str, Any] | None:
-    """The certificate of the hash (or its beginning) in the link, under its heading; else None."""
-    wanted = asked()
-    kept = certificates.stored_certificates() if len(wanted) >= certificates.SHOWN else []
-    found = next((one for one in kept if one["hash"].startswith(wanted)), None)
-    if found is not None:
-        _head(found, entries)
-    elif wanted:
+def _linked(kept: Sequence[Mapping[str, Any]]) -> str:
+    """The hash of the certificate that the link names by its hash or the beginning, or ""."""
+    wanted = str(st.query_params.get(HASH, ""))[:64]
+    if len(wanted) >= certificates.SHOWN:
+        for certificate in kept:
+            if certificate["hash"].startswith(wanted):
+                return str(certificate["hash"])
+    if wanted:
         name = f"Certificate {wanted[: certificates.SHOWN]!r}"
         notices.notice(f"{name} was not found: choose one of those below.", "no_certificate")
-    return found
+    return ""
 
 
-def _head(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
+def _toggled(name: str) -> None:
+    if st.session_state[_key(name)]:
+        st.query_params[HASH] = name
+    else:
+        st.query_params.pop(HASH, None)
+
+
+def _key(name: str) -> str:
+    return f"verify_kept_{name}"
+
+
+def listed(entries: Sequence[ModelEntry], above: str = "") -> None:
+    """The certificates, the newest first.  `above`: the hash of the one whose checks the page shows
+    already."""
+    kept = certificates.stored_certificates()
+    with st.container(key="verify_certificates", gap="xsmall"):
+        st.subheader("Certificates", anchor=False, help="One JSON file per finished verification.")
+        for number, file in enumerate(certificates.unusable_files()[:FEW]):
+            text = f"{cut(file.name)} is not used: {file.reason}. Remove it, or verify again."
+            notices.notice(text, f"unused_{number}")
+        linked = _linked(kept)
+        if not kept:
+            st.caption("None yet. Each finished verification saves one.")
+        if len(kept) > FEW and not st.toggle(f"Show all {len(kept):,}", key="verify_all"):
+            kept = kept[:FEW] + [one for one in kept[FEW:] if one["hash"] == linked]
+        for certificate in kept:
+            name = certificate["hash"]
+            st.session_state[_key(name)] = name == linked
+            label = _label(certificate, entries)
+            row = st.expander(label, key=_key(name), on_change=_toggled, args=(name,))
+            if name == linked:
+                with row:
+                    _opened(certificate, entries, name == above)
+
+
+def _label(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> str:
+    models = certificate["models"]
+    good = sum(model["verified"] for model in models)
+    words = (
+        f"{'✓' if good == len(models) else '✕'} {good} of {count(len(models), 'model')}",
+        ", ".join(registry.label(model["name"]) for model in models),
+        _made(certificate),
+        "stale" if certificates.why_stale(certificate, entries) else "valid",
+        certificate["hash"][: certificates.SHOWN],
+    )
+    return escape(" · ".join(words))
+
+
+def _opened(certificate: Mapping[str, Any], entries: Sequence[ModelEntry], above: bool) -> None:
     name, text = certificate["hash"], json.dumps(certificate, indent=1)
-    short = name[: certificates.SHOWN]
-    with st.container(horizontal=True, vertical_alignment="center", key="verify_opened"):
-        st.subheader(f"Certificate {short}", anchor=False, width="content")
-        st.button("Close", key="verify_close", on_click=close)
-        file = (f"certificate-{short}.json", "application/json")
-        st.download_button("Download JSON", text, *file, "verify_json", on_click="ignore")
-    if st.session_state.pop(SCROLL, False):
-        notices.scroll_to("verify_opened")
-    notices.small(f"Made {_made(certificate)} · SHA-256 {name}", "certificate")
     if reason := certificates.why_stale(certificate, entries):
         notices.notice(f"Stale: {reason} Verify again to prove what runs now.", "stale")
+    if above:
+        st.caption("Its checks are shown above.")
+    else:
+        Board(report.of_certificate(certificate), entries, "verify_kept")
     with st.expander("What exactly was verified", key="verify_how"):
         made = {name: certificate[name] for name in ("engine", "libraries")}
         for part in (certificate["request"] | made, *certificate["models"]):
             blocks.draw(evidence.tables(part), f"verify_how_{part.get('name', '')}")
+    notices.small(f"SHA-256 {name}", "certificate")
+    file = (f"certificate-{name[: certificates.SHOWN]}.json", "application/json")
+    st.download_button("Download JSON", text, *file, "verify_json", on_click="ignore")
 
 
 def _made(certificate: Mapping[str, Any]) -> str:
     moment = datetime.fromisoformat(certificate["made"])
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def listed(entries: Sequence[ModelEntry]) -> None:
-    kept = certificates.stored_certificates()
-    st.subheader("Certificates", anchor=False, help="One JSON file per finished verification.")
-    for number, file in enumerate(certificates.unusable_files()[:FEW]):
-        text = f"{cut(file.name)} is not used: {file.reason}. Remove it, or verify again."
-        notices.notice(text, f"unused_{number}")
-    if not kept:
-        st.caption("None yet. Each finished verification saves one.")
-        return
-    if len(kept) > FEW and not st.toggle(f"Show all {len(kept):,}", key="verify_all"):
-        kept = kept[:FEW]
-    with st.container(key="proof_certificates", gap="xsmall"):
-        for name, column in zip(_COLUMNS, st.columns([*_COLUMNS.values()]), strict=True):
-            column.caption(name)
-        for certificate in kept:
-            _line(certificate, entries)
-
-
-def _line(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
-    models = certificate["models"]
-    reason = certificates.why_stale(certificate, entries)
-    good = sum(model["verified"] for model in models)
-    words = (
-        _made(certificate),
-        ", ".join(registry.label(model["name"]) for model in models),
-        f"{'✓' if good == len(models) else '✕'} {good} of {count(len(models), 'model')}",
-        f"stale: {reason}" if reason else "valid",
-        certificate["hash"][: certificates.SHOWN],
-    )
-    *columns, last = st.columns([*_COLUMNS.values()], vertical_alignment="center")
-    for text, column in zip(words, columns, strict=True):
-        column.html(verdict_markup.line(text, "cell"))
-    name = certificate["hash"]
-    last.button("Open", key=f"verify_open_{name}", on_click=open_, args=(name,))

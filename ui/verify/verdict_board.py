@@ -15,52 +15,64 @@ from engine.models import variants
 from engine.models.checkpoint import ModelEntry
 from engine.palette import NEUTRAL, family_colour
 from engine.quoting import joined
-from engine.verify.report import WORST_FIRST, Model, Report, passed_by_all, summary, tally
+from engine.verify.report import (
+    WORST_FIRST,
+    Model,
+    Report,
+    not_proved,
+    passed_by_all,
+    summary,
+    tally,
+)
 from engine.verify.verdict import CHECKS, ONCE
 from ui.verify import evidence, verdict_markup
 from ui.widgets.model_picker import columns
 from ui.widgets.text import count, escape
 
-OPEN = "verify_open"  # checks, in the URL
 MAX_OPEN = 48
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME_CHARS = 14
 
 
 class Board:
-    """The containers of a report on the page, and their content."""
+    """The containers of a report on the page, and their content.
 
-    def __init__(self, report: Report, entries: Sequence[ModelEntry]) -> None:
+    Each report has the same elements, whatever has ended or is open: Streamlit removes old elements
+    only when a script ends, so an extra one of an earlier report would stay below a running one.
+    """
+
+    def __init__(self, report: Report, entries: Sequence[ModelEntry], name: str) -> None:
+        self._name = name  # begins the keys, and the name of the open checks in the URL
         known = {entry.name: entry for entry in entries}
         named = (variants.named(model.name, known) for model in report.models)
         self._entries = {entry.name: entry for entry in columns([one for one in named if one])}
-        self._places: dict[tuple[str, str], DeltaGenerator] = {}  # (model, "") or ("", check)
+        self._places: dict[str, DeltaGenerator] = {}  # by check
         self._evidence: dict[str, tuple[str, str, DeltaGenerator]] = {}  # check -> model, sample
         self._drawn: dict[DeltaGenerator, object] = {}
-        with st.container(gap="xsmall"):
-            for model in report.models:
-                self._places[model.name, ""] = st.empty()
+        self._sentences = st.empty()
         folded = passed_by_all(report)
-        with st.container(border=True, key="proof_table", gap="xsmall"):
+        with st.container(border=True, key=f"proof_table_{name}", gap="xsmall"):
             labels = [(self._label(model.name), model.name) for model in report.models]
             _columns(report)[1].html(verdict_markup.names(labels))
             for check in report.checks:
                 if check not in folded:
                     self._lay_out_row(report, check)
             if folded:
-                with st.expander(f"{count(len(folded), 'check')} passed", key="verify_passed"):
+                with st.expander(f"{count(len(folded), 'check')} passed", key=f"{name}_passed"):
                     for check in folded:
                         self._lay_out_row(report, check)
+        limits = st.empty()
         if report.ended:
-            self._limits(report)
+            with limits.container(gap="xsmall"):
+                self._limits(report)
         self.draw(report)
 
     def draw(self, report: Report) -> None:
-        for model in report.models:
-            self._draw((model.name, ""), self._sentence(report, model))
+        sentences = (self._sentence(report, model) for model in report.models)
+        self._draw(self._sentences, "".join(sentences))
         for check in report.checks:
             marks = [_mark(report, model, check) for model in report.models]
-            self._draw(("", check), verdict_markup.cells(marks))
+            self._draw(self._places[check], verdict_markup.cells(marks))
         for check, (model_name, sample, place) in self._evidence.items():
             rows = report.found(model_name, check, sample)
             if self._drawn.get(place) == len(rows):
@@ -70,11 +82,10 @@ class Board:
                 if not rows:
                     st.caption("There is no evidence for this check yet.")
                 for number, row in enumerate(rows):
-                    evidence.show(row, f"proof_{check}_{number}")
+                    evidence.show(row, f"proof_{self._name}_{check}_{number}")
 
-    def _draw(self, where: tuple[str, str], html: str) -> None:
-        place = self._places.get(where)
-        if place is not None and self._drawn.get(place) != html:
+    def _draw(self, place: DeltaGenerator, html: str) -> None:
+        if self._drawn.get(place) != html:
             self._drawn[place] = html
             place.html(html)
 
@@ -92,24 +103,24 @@ class Board:
 
     def _lay_out_row(self, report: Report, check: str) -> None:
         title, question = report.title(check)
-        is_open = check in st.query_params.get_all(OPEN)
+        is_open = check in st.query_params.get_all(f"{self._name}_open")
         left, right = _columns(report)
         if check in CHECKS and CHECKS[check].may_stay_open:
             question += " This check may stay open."
         left.button(
             f"{'▾' if is_open else '▸'} {escape(title)}",
-            key=f"verify_row_{check}",
+            key=f"{self._name}_row_{check}",
             type="tertiary",
             help=question,
             on_click=_toggle,
-            args=(check,),
+            args=(f"{self._name}_open", check),
         )
-        self._places["", check] = right.empty()
+        self._places[check] = right.empty()
         if is_open:
-            with st.container(border=True, key=f"proof_evidence_{check}"):
+            with st.container(border=True, key=f"proof_evidence_{self._name}_{check}"):
                 self._evidence[check] = (*self._which(report, check), st.empty())
         else:
-            st.empty()  # each row keeps two elements, so opening one does not shift the others
+            st.empty()  # each row has two elements
 
     def _which(self, report: Report, check: str) -> tuple[str, str]:
         """The model and the sample whose evidence is shown; the worst outcome comes first."""
@@ -117,30 +128,38 @@ class Board:
         rows.sort(key=lambda row: WORST_FIRST.index(row.outcome))
         offered = list(dict.fromkeys((row.model, row.sample) for row in rows))
         if len(offered) < 2:
+            st.empty()
             return offered[0] if offered else (report.models[0].name, "")
         names = short_names(report.samples)
         chosen = st.selectbox(
             "Evidence of",
             offered,
             format_func=lambda pair: f"{self._label(pair[0])}, {names.get(pair[1], 'all samples')}",
-            key=f"verify_evidence_{check}",
+            key=f"{self._name}_evidence_{check}",
         )
         return chosen
 
     def _limits(self, report: Report) -> None:
-        """What is proved and what is not, each sentence once."""
-        labels = {self._label(model.name): summary(report, model) for model in report.models}
-        with st.expander("What this proves, and what not", key="verify_limits"):
-            for head, name in {"Proved": "proved", "Not proved": "not_proved"}.items():
-                who: dict[str, list[str]] = {}
-                for label, said in labels.items():
-                    for line in getattr(said, name):
-                        who.setdefault(line, []).append(label)
-                lines = [
-                    line if len(some) == len(labels) else f"{joined(some)}: {line}"
-                    for line, some in who.items()
-                ]
-                st.html(verdict_markup.bullets(head, lines) or "<span></span>")
+        """What is not proved and what is, each sentence once."""
+        labels = {model.name: self._label(model.name) for model in report.models}
+        with st.expander("What this does not prove", key=f"{self._name}_limits"):
+            st.html(verdict_markup.bullets(not_proved(report, labels)))
+        who: dict[str, list[str]] = {}
+        for model in report.models:
+            for claim in summary(report, model).proved:
+                who.setdefault(claim, []).append(labels[model.name])
+        lines = [
+            claim if len(some) == len(labels) else f"{joined(some)}: {claim}"
+            for claim, some in who.items()
+        ]
+        lines += [
+            f"{labels[model.name]}, {model.dtype} on {model.place}: {model.coverage}"
+            for model in report.models
+            if model.dtype
+        ]
+        if lines:
+            with st.expander("What this proves", key=f"{self._name}_proved"):
+                st.html(verdict_markup.bullets(lines))
 
 
 def _columns(report: Report) -> list[DeltaGenerator]:
@@ -148,10 +167,10 @@ def _columns(report: Report) -> list[DeltaGenerator]:
     return st.columns([2.0, width], gap="small", vertical_alignment="center")
 
 
-def _toggle(check: str) -> None:
-    opened = st.query_params.get_all(OPEN)[:MAX_OPEN]
+def _toggle(key: str, check: str) -> None:
+    opened = st.query_params.get_all(key)[:MAX_OPEN]
     others = [name for name in opened if name != check]
-    st.query_params[OPEN] = others if check in opened else [*others, check]
+    st.query_params[key] = others if check in opened else [*others, check]
 
 
 def short_names(samples: Sequence[str]) -> dict[str, str]:

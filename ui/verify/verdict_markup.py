@@ -58,16 +58,9 @@ def sentence(state: str, outcome: str, label: str, words: str, colour: str) -> s
     )
 
 
-def bullets(head: str, sentences: Sequence[str]) -> str:
-    if not sentences:
-        return ""
+def bullets(sentences: Sequence[str]) -> str:
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-    return f'<div class="proof-head">{escape(head)}</div><ul class="proof-list">{items}</ul>'
-
-
-def line(text: str, kind: str) -> str:
-    """One paragraph of class proof-`kind`."""
-    return f'<div class="proof-{kind}">{escape(text)}</div>'
+    return f'<ul class="proof-list">{items}</ul>'
 
 
 def about(text: str) -> str:

@@ -34,8 +34,7 @@ class Tags(HTMLParser):
     [
         verdict_markup.mark("failed", EVIL),
         verdict_markup.names([(EVIL, EVIL)]),
-        verdict_markup.bullets(EVIL, [EVIL]),
-        verdict_markup.line(EVIL, "head"),
+        verdict_markup.bullets([EVIL]),
         verdict_markup.about(EVIL),
         verdict_markup.tokens(EVIL, [EVIL, EVIL], [1, 2], 1),
     ],
@@ -79,7 +78,3 @@ def test_a_long_equal_beginning_is_left_out_and_counted() -> None:
 def test_white_space_is_seen() -> None:
     assert verdict_markup.visible(" a\n") == "␣a⏎" and verdict_markup.visible("") == "(empty)"
     assert "⏎" in verdict_markup.tokens("plain", ["\n"], [1], None)
-
-
-def test_bullets_without_sentences_are_nothing() -> None:
-    assert verdict_markup.bullets("Proved", []) == ""
