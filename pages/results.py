@@ -35,7 +35,7 @@ NONE_YET = (
     "There is no run yet. Start one on the Benchmark page or from a terminal. It appears here at "
     "once, and each result is saved as soon as it is measured:"
 )
-CHOOSE = "Choose one or more runs on the left."
+CHOOSE = "Choose one or more runs above."
 FILES = "Result files of others need no GPU: import them on the page Published files."
 
 
@@ -137,10 +137,8 @@ def example() -> str:
 
 def main() -> None:
     followed_runs.keep_alive()
-    with st.sidebar:
-        picked = run_list.choose()
     st.title("Results", anchor=False)
-    run_list.say_gone(picked)
+    picked = run_list.choose()
     if picked is None:
         run_list.said()
         notices.hint(NONE_YET)

@@ -197,14 +197,16 @@ def not_proved(report: Report, labels: Mapping[str, str]) -> list[str]:
 
 
 def tally(report: Report, model: str) -> str:
-    """A model's checks by their worst outcome on any sample: how many passed, how many did not."""
+    """A model's checks by their worst outcome on any sample: how many passed, which did not."""
     rows = sorted(report.of(model), key=lambda row: WORST_FIRST.index(row.outcome), reverse=True)
     worst = {row.check: row.outcome for row in rows}
     parts = [f"{sum(outcome in PASSED for outcome in worst.values())} passed"]
+    for outcome, word in {"failed": "failed", "unresolved": "open"}.items():
+        titles = [report.title(check)[0] for check, one in worst.items() if one == outcome]
+        if titles:
+            parts.append(f"{len(titles)} {word}: {joined(titles)}")
     outcomes = list(worst.values())
     others = {
-        "failed": outcomes.count("failed"),
-        "open": outcomes.count("unresolved"),
         "not offered": outcomes.count("refused"),
         "cannot run": outcomes.count("skipped"),
         "not done": len(report.checks) - len(worst),

@@ -140,7 +140,8 @@ def test_a_comparison_of_own_files_is_saved_for_this_visit_only(app: Open, tmp_p
     at.switch_page("pages/results.py")
     at.query_params["results_runs"] = name
     at.run()
-    assert "for this visit only" in texts(at) and not at.exception
+    (words,) = at.multiselect(key="results_pick").options
+    assert words.endswith("for this visit only") and not at.exception
     assert "was not found" not in texts(at)
     other = app("pages/results.py", runs=name)
     assert "was not found" in texts(other)

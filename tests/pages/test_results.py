@@ -48,7 +48,13 @@ def view(at: AppTest, name: str) -> AppTest:
 
 
 def listed(at: AppTest) -> list[str]:
-    return [box.key.removeprefix("results_pick_") for box in at.checkbox]
+    """The chosen runs, in the order of the list."""
+    return [one.key.removeprefix("results_edit_") for one in at.get("popover")]
+
+
+def pick(at: AppTest, *runs: str) -> None:
+    at.multiselect(key="results_pick").set_value(list(runs)).run()
+    assert not at.exception
 
 
 def shown(at: AppTest) -> list[str]:
@@ -64,27 +70,32 @@ def test_without_runs_the_page_says_how_to_make_one(app: Open) -> None:
     assert [link.proto.label for link in at.get("page_link")] == ["Go to Benchmark"]
 
 
-def test_runs_are_listed_and_filtered_and_chosen(app: Open, make: Make) -> None:
+def test_runs_are_listed_and_chosen(app: Open, make: Make) -> None:
     make("one", fabricate.pair(2))
     make("two", [fabricate.row("im")], finished=False)
     (settings.load().runs_dir / "bad").mkdir()
     (settings.load().runs_dir / "bad" / "run.json").write_text("[]")
     at = app(PAGE)
-    assert set(listed(at)) == {"one", "two", "bad"}
+    field = at.multiselect(key="results_pick")
+    assert {words.partition(" · ")[2] for words in field.options} == {
+        "dataset run · one · ev, vl · 4 results",
+        "dataset run · one · not finished · im · 1 row, including warm-up, 1 result planned",
+    }
     assert at.query_params["results_runs"] == "one"  # the only finished one
-    assert at.checkbox(key="results_pick_bad").disabled and "cannot be used" in texts(at)
-    at.selectbox(key="results_find_model").set_value("im").run()
-    assert listed(at) == ["two"]
-    at.selectbox(key="results_find_model").set_value(None).run()
-    at.selectbox(key="results_find_state").set_value("finished").run()
-    assert listed(at) == ["one"]
-    at.text_input(key="results_find").set_value("nowhere").run()
-    assert listed(at) == [] and "No run matches" in captions(at)
-    at.text_input(key="results_find").set_value("").run()
-    at.checkbox(key="results_pick_one").uncheck().run()
+    assert "Unreadable: 1 run" in [one.label for one in at.expander]
+    assert "cannot be used" in texts(at)
+    pick(at)
     assert "Choose one or more runs" in texts(at) and "results_runs" not in at.query_params
-    at.checkbox(key="results_pick_one").check().run()
-    assert at.query_params["results_runs"] == "one" and not at.exception
+    pick(at, "two")
+    assert at.query_params["results_runs"] == "two"
+
+
+def test_runs_that_look_alike_are_told_apart(app: Open, make: Make) -> None:
+    for name in ("one", "two"):
+        created(make(name, fabricate.pair(1)), "2026-01-01T00:00:00+00:00")
+    at = app(PAGE, runs="two")
+    options = at.multiselect(key="results_pick").options
+    assert {words.rpartition(" · ")[2] for words in options} == {"one", "two"}
 
 
 def test_the_overview_keeps_apart_what_must_not_be_mixed(app: Open, make: Make) -> None:
@@ -440,14 +451,10 @@ def test_a_run_gets_a_name_and_tags_and_is_found_by_them(app: Open, make: Make) 
     at.text_input(key="results_name_one").set_value("  Night **drive** ").run()
     at.multiselect(key="results_tags_one").set_value(["rain"]).run()
     assert run_details.read(run.folder)[0] == RunDetails("Night **drive**", ("rain",))
-    assert at.checkbox(key="results_pick_one").label == "Night \\*\\*drive\\*\\*"
-    assert "tags: rain" in texts(at) and "ev · Night **drive**" in html(at)
+    (label,) = [one for one in at.multiselect(key="results_pick").options if "Night" in one]
+    assert label.startswith("Night **drive** · ") and label.endswith(" · rain")
+    assert "ev · Night **drive**" in html(at)
     assert f"ev · {other.id}" in html(at)
-    at.text_input(key="results_find").set_value("drive").run()
-    assert listed(at) == ["one"]
-    at.text_input(key="results_find").set_value("").run()
-    at.selectbox(key="results_find_tag").set_value("rain").run()
-    assert listed(at) == ["one"] and not at.exception
 
 
 def test_a_tag_that_is_too_long_is_refused_in_its_box_and_taken_back(app: Open, make: Make) -> None:
@@ -473,10 +480,10 @@ def test_damaged_details_are_said_and_ignored(app: Open, make: Make) -> None:
 def test_the_baseline_comes_first_and_is_the_reference(app: Open, make: Make) -> None:
     created(make("old", fabricate.pair(2)), "2026-01-01T00:00:00+00:00")
     created(make("new", fabricate.pair(2)), "2026-01-03T00:00:00+00:00")
+    created(make("other", [fabricate.row("im")]), "2026-01-04T00:00:00+00:00")
     at = app(PAGE, runs="old")
-    assert listed(at) == ["new", "old"]
     at.button(key="results_pin_old").click().run()
-    assert listed(at) == ["old", "new"] and at.checkbox[0].label.startswith("Baseline")
+    assert at.multiselect(key="results_pick").options[0].startswith("Baseline")
     at.button(key="results_beside_baseline").click().run()
     assert at.query_params["results_runs"] == ["old", "new"]
     assert at.button(key="results_beside_baseline").disabled
@@ -540,9 +547,9 @@ def test_different_length_rules_begin_with_equal_lengths(app: Open, make: Make) 
     at = app(PAGE, runs=["free", "forced"])
     assert at.segmented_control(key="results_lens").value == "first"
     assert "different length rules (" in texts(at) and "forced 3 tokens" in texts(at)
-    at.checkbox(key="results_pick_forced").uncheck().run()
+    pick(at, "free")
     assert at.segmented_control(key="results_lens").value == "natural"  # the default again
-    at.checkbox(key="results_pick_forced").check().run()
+    pick(at, "free", "forced")
     assert at.segmented_control(key="results_lens").value == "first"
     at = app(PAGE, runs=["free", "forced"], lens="Natural")
     assert at.segmented_control(key="results_lens").value == "natural"  # a link decides

@@ -200,7 +200,7 @@ def test_a_root_without_a_dataset_is_a_sentence(app: Open) -> None:
 def test_a_certificate_opens_by_its_link(app: Open, kept: str, length: int) -> None:
     at = at_verify(app, certificate=kept[:length], kept_open=["equal_decoupled"])
     assert f"SHA-256 {kept}" in texts(at) and "no longer in models.toml" in texts(at)
-    assert f"{len(CHECKS) - 1} passed; 1 failed." in html(at)
+    assert f"{len(CHECKS) - 1} passed; 1 failed: Decoupled = plain." in html(at)
     assert "equal_decoupled says so." in texts(at)
 
 
@@ -216,7 +216,7 @@ def test_a_certificate_opens_in_its_row_below_the_verification(
     assert not at.exception and "Ended after" in captions(at)
     row = next(row for row in at.expander if kept[:12] in row.label)
     assert row.proto.expanded and [text.value for text in row.text][-1] == f"SHA-256 {kept}"
-    assert "1 failed." in row.get("html")[0].proto.body
+    assert "1 failed: Decoupled = plain." in row.get("html")[0].proto.body
     row.button(key="verify_kept_row_equal_decoupled").click()
     at.run()
     assert "equal_decoupled says so." in texts(at)

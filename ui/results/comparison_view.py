@@ -16,7 +16,7 @@ from ui.widgets import blocks, notices
 from ui.widgets.text import count
 
 ONE = (
-    "A comparison needs two models or two runs: choose another run on the left, or start one with "
+    "A comparison needs two models or two runs: choose another run above, or start one with "
     "two models on the Benchmark page."
 )
 

@@ -54,8 +54,9 @@ class Source:
         """The number of results, in words."""
         kept, planned = self.info.results, self.info.planned
         if self.info.state != "finished":
-            return f"{kept:,} rows, including warm-up, {planned:,} results planned"
-        return count(kept, "result") if kept == planned else f"{kept:,} rows, including warm-up"
+            return f"{count(kept, 'row')}, including warm-up, {count(planned, 'result')} planned"
+        rows = f"{count(kept, 'row')}, including warm-up"
+        return count(kept, "result") if kept == planned else rows
 
     def stamp(self) -> Stamp:
         """Changes whenever the results change."""

@@ -1,12 +1,13 @@
-"""The runs on Results: the list in the sidebar with its filters, and the chosen runs above the
-figures (settings, problems; name, tags, baseline, deletion).
+"""The runs on Results: the field where they are chosen, and a line for each chosen one (settings,
+problems; name, tags, baseline, deletion).
 
-The choice is in the URL and in the session.
+The choice is in the URL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import streamlit as st
@@ -18,23 +19,16 @@ from engine.storage.run_details import MAX_NAME_CHARS, MAX_TAGS
 from ui.results import result_sources
 from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import Source
-from ui.widgets import choices, dataset_picker, links, notices
+from ui.widgets import dataset_picker, links, notices
 from ui.widgets.text import count, escape, when
 
-KEYS = "results_runs"  # in the session and in the URL
+KEYS, FIELD = "results_runs", "results_pick"  # in the URL, and the field
 MOST = 8  # chosen at once: the runs of a sweep
-FEW = 12  # listed before "Show all"
-STATES = {
-    "all": "Any state",
-    "finished": "Finished",
-    "running": "Running",
-    "stopped": "Not finished",
-    "unreadable": "Unreadable",
-}
 RUN_GONE = (
-    "The run {!r} in the link was not found: choose another one on the left, or put its folder "
-    "back into the runs folder."
+    "The run {!r} in the link was not found: choose another one, or put its folder back into the "
+    "runs folder."
 )
+STATES = {"running": "running", "stopped": "not finished"}
 ASKED, SAID = "results_delete_asked", "results_edit_said"
 DIFFERS_HELP = "The chosen runs differ in this setting."
 CHANGED_HELP = "This setting is not the default."
@@ -48,145 +42,100 @@ NOT_HERE = (
 )
 
 
-def choose() -> tuple[Source, ...] | None:
-    """Draw the list; returns the chosen ones in its order, None if there is no run at all."""
+def choose() -> list[Source] | None:
+    """Draw the field; returns the chosen runs, the baseline and newer ones first; None if there is
+    no run at all."""
     try:
-        found = result_sources.runs()
+        runs = result_sources.runs()
     except StoreError as error:
         notices.problem(str(error), "results_runs")
-        return ()
-    newest = newest_finished(found)
-    if newest and KEYS not in st.session_state and not st.query_params.get_all(KEYS):
-        # A visit without a choice begins with the newest run.
-        links.put(KEYS, [newest.key])
-    chosen = keys()
+        return []
     if problem := run_details.baseline(settings.load().runs_dir)[1]:
         notices.notice(problem, "results_baseline")
-    if not found:
-        return None
-    listed = _filtered(found)
-    pinned = next((one for one in found if one.baseline and not one.info.problem), None)
-    if pinned and newest and newest.key != pinned.key:  # the most frequent choice in one click
-        st.button(
-            "Newest beside the baseline",
-            key="results_beside_baseline",
-            on_click=_put,
-            args=([pinned.key, newest.key],),
-            width="stretch",
-            disabled=set(chosen) == {pinned.key, newest.key},
+    readable = {one.key: one for one in runs if not one.info.problem}
+    newest = newest_finished(runs)
+    if newest and KEYS not in st.session_state and KEYS not in st.query_params:
+        links.put(KEYS, [newest.key])  # a visit without a choice begins with the newest run
+    asked = links.ids(KEYS, MOST)
+    for key in asked:
+        if key not in {one.key for one in runs}:
+            notices.notice(RUN_GONE.format(key[:80]), f"results_unknown_{asked.index(key)}")
+    chosen = [key for key in asked if key in readable]
+    if readable:
+        _field(readable, chosen)
+    if len(readable) < len(runs):
+        with st.expander(f"Unreadable: {count(len(runs) - len(readable), 'run')}"):
+            for one in runs:
+                if one.info.problem:
+                    notices.small(one.info.problem, f"run_{one.key}")
+    return [one for key, one in readable.items() if key in chosen] if runs else None
+
+
+def _field(readable: Mapping[str, Source], chosen: list[str]) -> None:
+    st.session_state[FIELD] = chosen
+    alike = Counter(map(words, readable.values()))  # the field tells options apart by their words
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.multiselect(
+            "Runs",
+            list(readable),
+            format_func=lambda key: (
+                f"{said} · {key}" if alike[said := words(readable[key])] > 1 else said
+            ),
+            key=FIELD,
+            max_selections=MOST,
+            select_all=False,
+            wrap=True,
+            placeholder="Choose runs: type a name, date, dataset, model or tag",
+            label_visibility="collapsed",
+            on_change=lambda: _put(st.session_state[FIELD]),
         )
-    _list(listed, chosen)
-    return tuple(one for one in found if one.key in chosen and not one.info.problem)
+        pinned = next((one for one in readable.values() if one.baseline), None)
+        like = [one for one in readable.values() if pinned and comparable(pinned, one)]
+        if pinned and (newest := newest_finished(like)):
+            st.button(
+                "Newest beside the baseline",
+                key="results_beside_baseline",
+                on_click=_put,
+                args=([pinned.key, newest.key],),
+                disabled=set(chosen) == {pinned.key, newest.key},
+            )
 
 
-def newest_finished(found: Sequence[Source]) -> Source | None:
+def newest_finished(runs: Sequence[Source]) -> Source | None:
     """The newest finished run; the baseline only if there is no other."""
-    finished = [one for one in found if one.info.state == "finished"]
+    finished = [one for one in runs if one.info.state == "finished"]
     return max(
         finished, key=lambda run: (not run.baseline, run.info.created, run.info.id), default=None
     )
 
 
-def keys() -> list[str]:
-    """The chosen keys, from the link or the session."""
-    return links.ids(KEYS, MOST)
-
-
-def say_gone(picked: Sequence[Source] | None) -> None:
-    """A notice for the first key in the link that is not in the list; on the page, because the
-    sidebar may be closed.  None for an entry, or a whole list, whose problem the list reports."""
-    unknown = set(keys()) - {source.key for source in picked or ()}
-    try:
-        found = result_sources.runs() if unknown else ()
-    except StoreError:
-        return
-    unknown -= {source.key for source in found if source.info.problem}
-    if missing := [key for key in keys() if key in unknown]:
-        notices.notice(RUN_GONE.format(missing[0][:80]), "results_unknown")
-
-
-def _filtered(found: Sequence[Source]) -> list[Source]:
-    text = st.text_input(
-        "Runs",
-        key="results_find",
-        bind="query-params",
-        placeholder="Find by name, date, dataset, model",
-        live=True,
-    )
-    left, right = st.columns(2)
-    models = {model for one in found for model in one.info.models}
-    model = choices.any_of("Model", models, "results_find_model", left, hidden=True)
-    state = choices.listed("State", STATES, "results_find_state", right, hidden=True)
-    tags = {tag for one in found for tag in one.details.tags}
-    tag = choices.any_of("Tag", tags, "results_find_tag", hidden=True) if tags else None
-    return [source for source in found if fits(source, text or "", model, state, tag)]
-
-
-def fits(
-    source: Source, text: str, model: str | None, state: str | None, tag: str | None = None
-) -> bool:
-    """Whether a source passes the filters; it must contain every word of the text."""
-    info, tags = source.info, source.details.tags
-    searched = " ".join(
-        (source.title, source.name, source.key, when(info.created), source.dataset, info.id,
-         *info.models, *info.labels, *info.settings.values(), *tags)
-    ).lower()  # fmt: skip
-    return (
-        all(word in searched for word in text.lower().split())
-        and (model is None or model in info.models)
-        and state in (None, "all", source.info.state)
-        and (tag is None or tag in tags)
-    )
-
-
-def _list(found: Sequence[Source], chosen: Sequence[str]) -> None:
-    if not found:
-        st.caption("No run matches these filters.")
-    full = len(chosen) >= MOST
-    with st.container(key="results_list", gap="xsmall"):
-        for source in found if st.session_state.get("results_all") else found[:FEW]:
-            key, picked = f"results_pick_{source.key}", source.key in chosen
-            st.session_state[key] = picked
-            st.checkbox(
-                escape(source.title),
-                key=key,
-                on_change=drop if picked else add,
-                args=(source.key,),
-                disabled=bool(source.info.problem) or (full and not picked),
-            )
-            notices.small(source.info.problem or words(source), f"run_{source.key}")
-    if len(found) > FEW:
-        st.toggle(f"Show all {len(found):,}", key="results_all")
-    if full:
-        st.caption(f"At most {count(MOST, 'run')}: deselect one to choose another.")
+def comparable(one: Source, other: Source) -> bool:
+    """Whether two runs can share samples of a model: they are of one kind and dataset."""
+    a, b = one.info, other.info
+    same = a.dataset == b.dataset and a.settings.get("kind") == b.settings.get("kind")
+    return a is not b and same and not set(a.models).isdisjoint(b.models)
 
 
 def words(source: Source) -> str:
+    """A run in a line, with everything that finds it."""
     info, details = source.info, source.details
-    lines = (
+    parts = (
+        source.title,
         when(info.created) if details.name else "",
-        f"{STATES.get(source.info.state, source.info.state).lower()} · {source.amount}",
+        info.settings.get("kind", ""),
+        source.dataset,
+        STATES.get(info.state, ""),
         ", ".join(info.labels or info.models),
-        f"tags: {', '.join(details.tags)}" if details.tags else "",
+        source.amount,
+        *details.tags,
         "of your own files: for this visit only" if source.private else "",
     )
-    return "\n".join(filter(None, lines))
+    return " · ".join(filter(None, parts))
 
 
-def add(key: str) -> None:
-    """For callbacks: choose a run too; if there are too many, the first one is dropped."""
-    others = [other for other in keys() if other != key]
-    _put([*others[max(0, len(others) - MOST + 1) :], key])
-
-
-def drop(key: str) -> None:
-    """For callbacks: remove a run from the choice."""
-    _put([other for other in keys() if other != key])
-
-
-def _put(found: list[str]) -> None:
-    """Choose these; the open sample is closed."""
-    links.put(KEYS, found)
+def _put(keys: list[str]) -> None:
+    """For callbacks: choose these; the open sample is closed."""
+    links.put(KEYS, keys)
     for name in ("results_sample", "results_page"):
         st.query_params.pop(name, None)
 
@@ -195,12 +144,9 @@ def head(opened: OpenedRuns) -> None:
     """A line per run, its problems, and what the last change failed with."""
     chips = plan_words.chips([source.info.settings for source in opened.sources])
     for source, problems, found in zip(opened.sources, opened.problems, chips, strict=True):
-        created, key = when(source.info.created), source.key
+        key = source.key
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            named = source.title if source.title != created else ""
-            state = STATES.get(source.info.state, source.info.state)
-            words = (named, created, source.dataset, state, *source.details.tags)
-            notices.small(" · ".join(filter(None, words)), f"head_{key}")
+            notices.small(source.title, f"head_{key}")
             for chip in found:
                 st.badge(
                     escape(chip.words),
@@ -302,7 +248,7 @@ def _delete(source: Source) -> None:
         run_store.delete(source.info.folder, base)
         if source.baseline:
             run_details.unpin(base)
-        drop(source.key)
-        if not keys():  # the newest run follows
-            del st.session_state[KEYS]
+        left = [key for key in st.session_state[KEYS] if key != source.key]
+        newest = newest_finished(result_sources.runs())
+        _put(left or ([newest.key] if newest else []))
         st.session_state[f"{SAID}_"] = f"Deleted the run {source.details.name or source.info.id}."

@@ -73,14 +73,17 @@ def listed(entries: Sequence[ModelEntry], above: str = "") -> None:
 def _label(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> str:
     models = certificate["models"]
     good = sum(model["verified"] for model in models)
+    rows = report.of_certificate(certificate).rows
+    unresolved = len({(row.model, row.check) for row in rows if row.outcome == "unresolved"})
     words = (
         f"{'✓' if good == len(models) else '✕'} {good} of {count(len(models), 'model')}",
+        f"{unresolved} open" if unresolved else "",
         ", ".join(registry.label(model["name"]) for model in models),
         _made(certificate),
         "stale" if certificates.why_stale(certificate, entries) else "valid",
         certificate["hash"][: certificates.SHOWN],
     )
-    return escape(" · ".join(words))
+    return escape(" · ".join(filter(None, words)))
 
 
 def _opened(certificate: Mapping[str, Any], entries: Sequence[ModelEntry], above: bool) -> None:

@@ -3,12 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from engine.storage.run_details import RunDetails
 from engine.storage.run_store import RunInfo
 from ui.results.result_sources import Source
-from ui.results.run_list import fits, newest_finished, words
+from ui.results.run_list import comparable, newest_finished, words
 
 DETAILS = RunDetails("Rainy drive", ("v2",))
 
@@ -22,38 +20,16 @@ def source(**more: object) -> Source:
     return Source(RunInfo(**given | more))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("text", "model", "state", "fit"),
-    [
-        ("", None, "all", True),
-        ("kitchen VL", None, "all", True),
-        ("2026-01-01 10:15", None, "all", True),
-        ("kitchen sink", None, "all", False),
-        ("", "ev", None, True),
-        ("", "im", None, False),
-        ("", None, "finished", True),
-        ("", None, "running", False),
-    ],
-)
-def test_filters(text: str, model: str | None, state: str | None, fit: bool) -> None:
-    assert fits(source(), text, model, state) is fit
-
-
-def test_a_run_is_found_by_its_name_tags_and_settings() -> None:
-    found = replace(source(labels=("EventGPT",), settings={"cache": "cache on"}), details=DETAILS)
-    for text in ("rainy", "v2", "eventgpt", "cache on"):
-        assert fits(found, text, None, None) and not fits(source(), text, None, None)
-    assert fits(found, "", None, None, "v2") and not fits(found, "", None, None, "v")
-
-
 def test_a_named_run_and_the_baseline() -> None:
     found = replace(source(labels=("EventGPT",)), details=DETAILS)
     assert found.title == found.name == "Rainy drive"
-    assert words(found).split("\n") == [
+    assert words(found).split(" · ") == [
+        "Rainy drive",
         "2026-01-01 10:15 UTC",
-        "finished · 6 rows, including warm-up",
+        "Kitchen",
         "EventGPT",
-        "tags: v2",
+        "6 rows, including warm-up",
+        "v2",
     ]
     pinned = replace(found, baseline=True)
     assert pinned.title == "Baseline: Rainy drive" and pinned.name == "Rainy drive (baseline)"
@@ -69,7 +45,17 @@ def test_the_newest_finished_run_is_not_the_baseline_if_there_is_another() -> No
     assert newest_finished([unfinished]) is None
 
 
+def test_only_runs_that_can_share_samples_of_a_model_are_comparable() -> None:
+    base = source()
+    assert comparable(base, source(models=("vl", "im"))) and not comparable(base, base)
+    assert not comparable(base, source(models=("im",)))
+    assert not comparable(base, source(dataset="/data/Garden"))
+    assert not comparable(base, source(settings={"kind": "comparison"}))
+
+
 def test_a_run_in_words() -> None:
-    assert words(source()) == "finished · 6 rows, including warm-up\nev, vl"
-    assert words(source(results=4)) == "finished · 4 results\nev, vl"
-    assert "6 rows, including warm-up, 4 results planned" in words(source(state="stopped"))
+    assert words(source()) == "2026-01-01 10:15 UTC · Kitchen · ev, vl · 6 rows, including warm-up"
+    assert words(source(results=4)).endswith(" · 4 results")
+    stopped = words(source(state="stopped", settings={"kind": "comparison"}))
+    assert " · comparison · Kitchen · not finished · " in stopped
+    assert stopped.endswith("6 rows, including warm-up, 4 results planned")

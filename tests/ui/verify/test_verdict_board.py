@@ -21,7 +21,7 @@ def test_names_of_samples_are_short_and_differ() -> None:
 def test_a_model_in_a_sentence_and_what_needs_no_look() -> None:
     found = of_certificate(certificate(verdicts(changed={("stage3", A): "unresolved"})))
     passed = len(CHECKS) - 1
-    assert tally(found, "one") == f"{passed} passed; 1 open."
+    assert tally(found, "one") == f"{passed} passed; 1 open: Stage 3 timed two ways."
     assert set(passed_by_all(found)) == set(CHECKS) - {"stage3"}
     rows = tuple(row for row in found.rows if row.check != "clock")
     cut = replace(found, rows=rows)
