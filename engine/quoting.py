@@ -120,7 +120,7 @@ def ms(value: float | None) -> str:
         return NONE
     size = float(f"{abs(value):.3g}")  # 99.96 is 100, not 100.0
     digits = 2 if size < 10 else 1 if size < 100 else 0
-    return f"{value:,.{digits}f} ms"
+    return f"{value:,.{digits}f} ms".replace("-", "−")
 
 
 def rate(value: float | None) -> str:

@@ -53,7 +53,7 @@ def test_lists_end_with_and() -> None:
         (0.417, "0.42 ms"),
         (48.21, "48.2 ms"),
         (1204.4, "1,204 ms"),
-        (-0.5, "-0.50 ms"),
+        (-0.5, "−0.50 ms"),
     ],
 )
 def test_milliseconds_keep_three_digits(value: float | None, shown: str) -> None:

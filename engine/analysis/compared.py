@@ -229,7 +229,7 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
     missing, notes = _not_counted(compared, unfinished)
     again = REPEATS if any("cancelled" in sentence for sentence in missing) else 0
     if not models:
-        return RunVerdict((), "No model has finished.", notes=notes, mixed=missing, repeats=again)
+        return RunVerdict((), "No model has finished.", notes=notes, mixed=missing)
     if len(models) < 2:
         label, (low, high) = models[0].label, models[0].tokens
         tokens = count(high, "token") if low == high else "its answers"

@@ -59,7 +59,7 @@ class RunJob(Job):
 
     @property
     def title(self) -> str:
-        return self.request.model
+        return registry.label(self.request.model)
 
     def stage(self, name: Doing) -> None:
         self._stage = name

@@ -30,6 +30,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 FIELD_WORDS = {"kind": "inputs", "dtype": "dtypes", "quantization": "quantizations"}
 FIELDS: Mapping[str, str] = {word: field for field, words in WORDS.items() for word in words}
 LABELS: Mapping[str, str] = {kind: f"shown {kind}" for kind in SHOWS}
+BETWEEN = " · "  # in a label; sentences list labels with commas
 MEDIA: Mapping[str, str] = {"events": "event images", "video": "8 frames", "image": "one picture"}
 # How a family takes pictures, by the kind of media that it usually gets.
 TAKEN: Mapping[str, str] = {
@@ -58,7 +59,7 @@ def derived(base: ModelEntry, values: Mapping[str, str | None]) -> ModelEntry:
 
 
 def _label(base: ModelEntry, words: Iterable[str]) -> str:
-    return ", ".join([base.label, *(LABELS.get(word, word) for word in words)])
+    return BETWEEN.join([base.label, *(LABELS.get(word, word) for word in words)])
 
 
 def parsed(name: str, base: ModelEntry) -> ModelEntry:
@@ -111,8 +112,8 @@ def by_label(text: str, entries: Iterable[ModelEntry]) -> ModelEntry | None:
     """The variant with this label, as in a link; None if it is no label of a variant."""
     words = {LABELS.get(word, word): word for word in FIELDS}
     for base in entries:
-        rest = text.removeprefix(f"{base.label}, ").split(", ")
-        if text.startswith(f"{base.label}, ") and all(one in words for one in rest):
+        rest = text.removeprefix(f"{base.label}{BETWEEN}").split(BETWEEN)
+        if text.startswith(f"{base.label}{BETWEEN}") and all(one in words for one in rest):
             return derived(base, {FIELDS[words[one]]: words[one] for one in rest})
     return None
 

@@ -18,8 +18,8 @@ COPIED = "async text => (await navigator.clipboard.readText()).trim() === text"
 LONG = "?compare_tokens=700"
 SHORT = "?compare_tokens=12"
 SIX = [
-    *("Tiny eventgpt", "Tiny eventgpt, shown video", "Tiny video_llava", "Tiny llava"),
-    *("Tiny llava, shown events", "Tiny llava, float16"),
+    *("Tiny eventgpt", "Tiny eventgpt · shown video", "Tiny video_llava", "Tiny llava"),
+    *("Tiny llava · shown events", "Tiny llava · float16"),
 ]
 # The controls that the first screen shows; what only opens, clears or enlarges another one is part
 # of it.
@@ -155,6 +155,12 @@ def test_answers_are_copied_and_dim_when_inputs_change(visitor: Visitor) -> None
     expect(page.get_by_text("Is **this** $x$ plain?").filter(visible=True)).to_have_count(2)
     visitor.ready()
     expect(board).to_have_css("opacity", "1")
+
+    page.get_by_role("link", name="Models").click()
+    page.get_by_role("heading", name="Models", exact=True).wait_for()
+    page.go_back()
+    expect(question).to_have_value("Is **this** $x$ plain?")
+    expect(said).to_have_count(0)
 
 
 def test_six_cards_stand_in_rows_and_each_has_its_colour(visitor: Visitor) -> None:

@@ -78,7 +78,9 @@ def test_a_queued_job_that_is_cancelled_never_starts(queue: jobs.Jobs, sample: S
     wait(first, lambda view: view.new_tokens > 0)
     second = submit(queue, request(sample))
     second.cancel()
-    assert second.view().state == "cancelled" and "before it started" in second.view().error
+    view = second.view()
+    assert view.state == "cancelled"
+    assert view.error == f"{registry.label(view.model)} was cancelled before it started."
     first.cancel()
     wait(first, ended)
     assert second.view().result is None

@@ -30,12 +30,12 @@ def _nothing_loaded(tiny_models: Path) -> None:
         ("tiny-llava", "tiny-llava", "Tiny llava"),
         ("tiny-llava@image", "tiny-llava", "Tiny llava"),
         ("tiny-llava@image+float32", "tiny-llava", "Tiny llava"),
-        ("tiny-llava@events", "tiny-llava@events", "Tiny llava, shown events"),
-        ("tiny-llava@events+events", "tiny-llava@events", "Tiny llava, shown events"),
+        ("tiny-llava@events", "tiny-llava@events", "Tiny llava · shown events"),
+        ("tiny-llava@events+events", "tiny-llava@events", "Tiny llava · shown events"),
         (
             "tiny-llava@4bit+float16+video",
             "tiny-llava@video+float16+4bit",
-            "Tiny llava, shown video, float16, 4bit",
+            "Tiny llava · shown video · float16 · 4bit",
         ),
     ],
 )
@@ -74,16 +74,16 @@ def test_labels_of_one_models_columns_say_only_what_differs() -> None:
         return [item.label for item in variants.labelled([registry.entry(n) for n in names])]
 
     assert labels("tiny-llava@events", "tiny-eventgpt") == [
-        "Tiny llava, shown events",
+        "Tiny llava · shown events",
         "Tiny eventgpt",
     ]
     assert labels("tiny-llava", "tiny-llava@events") == [
-        "Tiny llava, shown image",
-        "Tiny llava, shown events",
+        "Tiny llava · shown image",
+        "Tiny llava · shown events",
     ]
     assert labels("tiny-llava@events", "tiny-llava@events+float16") == [
-        "Tiny llava, float32",
-        "Tiny llava, float16",
+        "Tiny llava · float32",
+        "Tiny llava · float16",
     ]
 
 

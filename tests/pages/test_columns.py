@@ -21,11 +21,11 @@ from tests.pages.reading import press_run, results, texts
 
 SIX = [
     "Tiny eventgpt",
-    "Tiny eventgpt, shown video",
+    "Tiny eventgpt · shown video",
     "Tiny video_llava",
     "Tiny llava",
-    "Tiny llava, shown events",
-    "Tiny llava, float16",
+    "Tiny llava · shown events",
+    "Tiny llava · float16",
 ]
 
 
@@ -52,12 +52,12 @@ def test_six_columns_answer_with_labels_that_say_what_differs(app: Open) -> None
         "tiny-llava@float16",
     ]
     assert heads(at)[:6] == [
-        "Tiny eventgpt, shown events",
-        "Tiny eventgpt, shown video",
+        "Tiny eventgpt · shown events",
+        "Tiny eventgpt · shown video",
         "Tiny video_llava",
-        "Tiny llava, shown image, float32",
-        "Tiny llava, shown events, float32",
-        "Tiny llava, shown image, float16",
+        "Tiny llava · shown image · float32",
+        "Tiny llava · shown events · float32",
+        "Tiny llava · shown image · float16",
     ]
     shown, half = done["tiny-llava@events"], done["tiny-llava@float16"]
     assert shown is not None and half is not None
@@ -71,7 +71,7 @@ def test_six_columns_answer_with_labels_that_say_what_differs(app: Open) -> None
 
 
 def test_a_link_with_more_columns_says_how_many_are_shown(app: Open) -> None:
-    at = app(models=[*SIX, "Tiny video_llava, shown image"])
+    at = app(models=[*SIX, "Tiny video_llava · shown image"])
     assert len(names(at)) == 6
     assert "The link names 7 columns; the first 6 are shown: a page has up to 6." in texts(at)
     assert "up to 6 columns: remove one" in at.menu_button(key="compare_add").help
@@ -88,15 +88,15 @@ def add(at: AppTest, name: str, page: str = "compare") -> AppTest:
 
 def test_a_column_is_added_and_removed(app: Open) -> None:
     at = app(models=["Tiny llava"], tokens="5")
-    assert "Tiny llava" not in offered(at) and "Tiny eventgpt, shown video" not in offered(at)
-    add(at, "Tiny llava, shown events")
+    assert "Tiny llava" not in offered(at) and "Tiny eventgpt · shown video" not in offered(at)
+    add(at, "Tiny llava · shown events")
     assert names(at) == ["tiny-llava", "tiny-llava@events"]
-    add(at, "Tiny llava, shown events, float16")
+    add(at, "Tiny llava · shown events · float16")
     assert names(at) == ["tiny-llava", "tiny-llava@events", "tiny-llava@events+float16"]
-    assert heads(at)[-1] == "Tiny llava, shown events, float16"
-    assert "Tiny llava, shown events" not in offered(at)  # twice
+    assert heads(at)[-1] == "Tiny llava · shown events · float16"
+    assert "Tiny llava · shown events" not in offered(at)  # twice
     at.multiselect(key="compare_models").set_value(["tiny-llava@events+float16"]).run()
-    assert heads(at)[:1] == ["Tiny llava, shown events, float16"]
+    assert heads(at)[:1] == ["Tiny llava · shown events · float16"]
     assert not at.exception
 
 
@@ -120,13 +120,13 @@ def test_any_order_of_choices_is_taken(
 
 
 def test_an_unknown_variant_in_a_link_is_named(app: Open) -> None:
-    at = app(models=["Tiny llava", "Tiny llava, shown sound"])
+    at = app(models=["Tiny llava", "Tiny llava · shown sound"])
     assert names(at) == ["tiny-llava"]
-    assert "'Tiny llava, shown sound'" in texts(at)
+    assert "'Tiny llava · shown sound'" in texts(at)
 
 
 def test_variants_are_benchmarked_and_named_in_results(app: Open) -> None:
-    parameters = {"models": ["Tiny llava", "Tiny llava, shown events"], "which": "The first"}
+    parameters = {"models": ["Tiny llava", "Tiny llava · shown events"], "which": "The first"}
     at = app("pages/benchmark.py", samples="2", tokens="4", **parameters)
     at.button(key="benchmark_start").click().run()
     assert not at.exception
@@ -142,7 +142,7 @@ def test_variants_are_benchmarked_and_named_in_results(app: Open) -> None:
         ("tiny-llava@events", "events"),
     }
     labels = [(model.label, model.shows) for model in run.header.models]
-    assert labels == [("Tiny llava", "image"), ("Tiny llava, shown events", "events")]
+    assert labels == [("Tiny llava", "image"), ("Tiny llava · shown events", "events")]
     header = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
     assert header["plan"]["models"] == ["tiny-llava", "tiny-llava@events"]
     ready = execute.resume(run.folder)
@@ -151,8 +151,8 @@ def test_variants_are_benchmarked_and_named_in_results(app: Open) -> None:
 
 
 def test_variants_are_chosen_on_verify(app: Open) -> None:
-    at = app("pages/verify.py", models=["Tiny llava, shown events"])
+    at = app("pages/verify.py", models=["Tiny llava · shown events"])
     assert names(at, "verify") == ["tiny-llava@events"]
-    add(at, "Tiny llava, shown video", "verify")
+    add(at, "Tiny llava · shown video", "verify")
     assert names(at, "verify") == ["tiny-llava@events", "tiny-llava@video"]
     assert not at.exception

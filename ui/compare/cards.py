@@ -169,7 +169,7 @@ def status(view: RunView) -> str:
     if view.stopping:
         state = STOPPING.get(view.stage or view.state, "Cancelling …")
     elif view.state == "queued":
-        state = queued(view.position, "run")
+        state = queued(view.position)
     elif view.state == "loading":
         state = "Loading the model …"
     elif view.state != "running":

@@ -82,7 +82,8 @@ def _times(compared: Sequence[ComparedModel], entries: Sequence[ModelEntry]) -> 
     for number, line in enumerate(found.notes):
         notices.small(line, f"verdict_{number}")
     if found.split is not None:
-        st.subheader(f"Where the {ms(found.split.b_ms - found.split.a_ms)} come from", anchor=False)
+        apart = ms(found.split.b_ms - found.split.a_ms)
+        st.subheader(f"The {apart} between the first two, in parts", anchor=False)
         steps = charts.split_steps(found.split)
         alt = charts.waterfall_words(steps)
         st.altair_chart(charts.waterfall(steps), alt=alt, width="stretch")

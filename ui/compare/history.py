@@ -131,6 +131,8 @@ def _saving(shown: Sequence[ModelRuns]) -> None:
     folder = saved.get(tuple(RUNS.ids()))
     ended = all(view.ended for runs in shown for view in runs.views)
     answered = any(view.state == "done" for runs in shown for view in runs.views)
+    if ended and not answered:
+        return
     with st.container(horizontal=True, vertical_alignment="center", key="history_saving"):
         if folder is None or not folder.is_dir():
             st.button(
@@ -139,7 +141,7 @@ def _saving(shown: Sequence[ModelRuns]) -> None:
                 help=SAVE_HELP,
                 on_click=_save,
                 args=(tuple(RUNS.ids()), shown),
-                disabled=not (ended and answered),
+                disabled=not ended,
             )
         else:
             private = folder.parent == uploads.runs_folder()

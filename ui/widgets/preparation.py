@@ -23,7 +23,7 @@ from engine.errors import StageScopeError
 from engine.jobs import queue
 
 T = TypeVar("T")
-APP = "through_app"  # in the session, once app.py has run
+APP, PAGE = "through_app", "open_page"  # in the session: app.py has run; the page that is open
 HEAD_START_S = 0.3  # the browser draws the first page before imports use the CPU
 SCENES_NOW = threading.Event()  # a page waits for the demo scenes: nothing else comes before them
 LOOK_S = 0.2
@@ -32,11 +32,16 @@ LOOK_S = 0.2
 def through_app() -> None:
     """Reruns through app.py if it has not run in this session: until it has called st.navigation,
     Streamlit takes "pages" for an old-style app and runs a linked page without it, in each of the
-    sessions that begin meanwhile."""
+    sessions that begin meanwhile.  Reruns also after Back from another page, whose address lacks
+    the choice: Streamlit would reset it."""
     run = get_script_run_ctx()
     main = Path(run.pages_manager.main_script_path).name if run else ""
     if main == "app.py" and APP not in st.session_state:
         PagesManager.uses_pages_directory = False  # st.navigation does the same
+        st.rerun()
+    page, before = run.page_script_hash if run else "", st.session_state.get(PAGE)
+    st.session_state[PAGE] = page
+    if run and run.is_history_navigation and not st.query_params and before != page:
         st.rerun()
 
 

@@ -53,6 +53,6 @@ def when(stamp: str) -> str:
     return f"{found[1]} {found[2]} UTC" if found else stamp
 
 
-def queued(position: int, noun: str = "job") -> str:
+def queued(position: int) -> str:
     """The state of a queued job by its place in the queue; 0 is next."""
-    return f"Queued: {count(position, noun)} ahead" if position else "Queued: next"
+    return f"Queued: {count(position, 'job')} ahead" if position else "Queued: next"

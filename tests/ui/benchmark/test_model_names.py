@@ -13,7 +13,7 @@ from ui.benchmark.model_names import labelled
         ("tiny-llava, measured, sample s1", "Tiny llava, measured, sample s1"),
         ("loading tiny-eventgpt", "loading Tiny eventgpt"),
         ("'tiny-llava' and tiny-video_llava.", "'Tiny llava' and Tiny video_llava."),
-        ("tiny-llava@float16: halved", "Tiny llava, float16: halved"),
+        ("tiny-llava@float16: halved", "Tiny llava · float16: halved"),
         ("Run `python -m engine download tiny-llava`.",) * 2,
         ("/data/tiny-llava and tiny-llava/x, tiny-llava-2, tiny-llava.json",) * 2,
     ],

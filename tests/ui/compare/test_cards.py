@@ -34,8 +34,8 @@ def view(**changes: Any) -> RunView:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"position": 1}, "Queued: 1 run ahead"),
-        ({"position": 2}, "Queued: 2 runs ahead"),
+        ({"position": 1}, "Queued: 1 job ahead"),
+        ({"position": 2}, "Queued: 2 jobs ahead"),
         ({"position": 0}, "Queued: next"),
         ({"state": "loading"}, "Loading the model …"),
         ({"state": "running", "stage": "vision"}, "Running: vision …"),
