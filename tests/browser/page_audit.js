@@ -83,11 +83,9 @@
   }).filter(Boolean));
 
   // Texts outside a box that hides what overflows it, or outside the window.  The box of letters is
-  // up to 3 px higher than they are, and that of a chart's turned letters as much wider.  A chosen
-  // option ends in dots, and its title has all of it.
+  // up to 3 px higher than they are, and that of a chart's turned letters as much wider.
   const cut = () => unique(texts().filter(({element, box}) => {
     let [left, right, top, bottom] = [box.left, box.right, box.top, box.bottom];
-    if (element.title === element.textContent && element.closest('[data-tag]')) return false;
     let free = false;  // within an absolute box, what is not its holder cuts nothing off
     for (let e = element; e && e !== document.body; e = e.parentElement) {
       if (e instanceof SVGElement && e.tagName !== 'svg') continue;
