@@ -74,8 +74,7 @@ def quality(opened: OpenedRuns) -> None:
         st.subheader("Accuracy", anchor=False)
         document_views.accuracy(opened)
     document_views.references(opened)
-    if document_views.is_perturbed(opened):
-        document_views.robustness(opened)
+    document_views.robustness(opened)
     if len(opened.labels) > 1 and st.toggle(DRAFTS, key="results_acceptance", bind="query-params"):
         draft_view.show_own(opened)
 
