@@ -30,20 +30,17 @@ def show(opened: OpenedRuns) -> None:
     if a == b:
         notices.notice(SAME, "results_same")
         return
-    name = overview.lens_of(opened)
-    seen = opened_runs.look(opened, name)
-    if seen.table.empty:
-        notices.notice(overview.NOTHING[name], "results_lens")
+    name, some = overview.lens_of(opened)
+    if not some:
         return
-    notices.small(seen.note, "results_lens_note")
     grouped = [label for label in model_summary.batched(opened.table) if label in (a, b)]
     if grouped:
         notices.notice(f"{' and '.join(grouped)}: {model_summary.APART}", "results_batches")
         every = opened_runs.findings(opened).throughputs
         shown = document.throughput_table([one for one in every if one.label in (a, b)])
         blocks.draw([shown], "results_throughput")
-    if not {a, b} <= set(seen.table["label"]) and grouped:
-        return
+        if not {a, b} <= set(opened_runs.look(opened, name).table["label"]):
+            return
     total = _main_metrics(opened, name, a, b)
     _speedup_parts(opened, name, total)
     _scatter(opened, name, a, b)

@@ -142,22 +142,14 @@ def sides(opened: OpenedRuns) -> tuple[str, str]:
     the other run if it is there.
     """
     labels = opened.labels
-    lines = opened.table[["label", "model", "number"]].drop_duplicates("label")
-    models = dict(zip(lines["label"], lines["model"], strict=True))
-    pinned = {
-        label
-        for label, number in zip(lines["label"], lines["number"], strict=True)
-        if opened.sources[int(number)].baseline
-    }
-    reference = [label for label in labels if label in pinned]
+    lines = opened.table.drop_duplicates("label").set_index("label")
+    models, numbers = lines["model"], lines["number"]
+    pinned = [label for label in labels if opened.sources[int(numbers[label])].baseline]
     others = [label for label in labels if label not in pinned]
-    for b in reference:
-        for a in others:
-            if models[a] == models[b]:
-                return a, b
-    if reference and others:
-        return others[0], reference[0]
-    return labels[0], labels[1]
+    if not (pinned and others):
+        return labels[0], labels[1]
+    alike = [(a, b) for b in pinned for a in others if models[a] == models[b]]
+    return alike[0] if alike else (others[0], pinned[0])
 
 
 def default_lens(opened: OpenedRuns) -> tuple[LensName, str]:

@@ -162,7 +162,7 @@ def choose(opened: OpenedRuns) -> str | None:
     table = st.container()
     with st.container(horizontal=True, vertical_alignment="center", key="results_pager"):
         st.caption(count(len(names), "sample"), width="content")
-        page = st.pagination(pages, key=PAGE, bind="query-params") if pages > 1 else 1
+        page = st.pagination(pages, width=300, key=PAGE, bind="query-params") if pages > 1 else 1
         if chosen is not None:
             _neighbours(names, chosen)
     with table:
@@ -220,13 +220,14 @@ def _table(opened: OpenedRuns, shown: pd.DataFrame, chosen: str | None) -> None:
 def _columns(opened: OpenedRuns, shown: pd.DataFrame) -> dict[str, Any]:
     """An answer has its label as its head; the total beside it is just "ms"."""
     text, figure = st.column_config.TextColumn, st.column_config.NumberColumn
-    columns: dict[str, Any] = {"sample": text(width="small")}
+    # Wide enough for a model and a minute; four answers fit into a window of 1400 px.
+    columns: dict[str, Any] = {"sample": text(width=60), "sequence": text(width=75)}
     for name in shown.columns:
         if name != "sequence":
             columns[name] = figure(format="%.3f", width="small")  # what orders the rows
     for label in opened.labels:
-        columns[f"{label}: answer"] = text(label, width="medium", help=label)
-        total = figure("ms", format="%.1f", width="small", help=f"Total time of {label}.")
+        columns[f"{label}: answer"] = text(label, width=226, help=label)
+        total = figure("ms", format="%.1f", width=62, help=f"Total time of {label}.")
         columns[f"{label}: total (ms)"] = total
     return columns
 
