@@ -41,8 +41,7 @@ FILES = "Result files of others need no GPU: import them on the page Published f
 
 def kept_comparison(opened: OpenedRuns) -> bool:
     """Whether only a comparison is shown that was saved on the Compare page: it has one sample."""
-    plans = [run.header.plan for run in opened.runs]
-    return len(plans) == 1 and plans[0].order_why == COMPARISON
+    return len(opened.runs) == 1 and opened.runs[0].header.plan.order_why == COMPARISON
 
 
 def comparison(opened: OpenedRuns) -> None:
@@ -79,11 +78,6 @@ def quality(opened: OpenedRuns) -> None:
         draft_view.show_own(opened)
 
 
-def export(opened: OpenedRuns) -> None:
-    document_views.reports(opened)
-    document_views.what_ran(opened)
-
-
 VOTING, VOTE = "Vote, one sample at a time", "results_vote"
 DRAFTS = "One model's answers as drafts of another"
 VIEW, VIEWED = "results_view", "results_viewed"  # in the URL; in the session: the runs shown before
@@ -92,7 +86,7 @@ VIEWS: dict[str, Callable[[OpenedRuns], None]] = {
     "Comparison": comparison,
     "Samples": samples,
     "Quality": quality,
-    "Export": export,
+    "Export": document_views.export,
 }
 
 

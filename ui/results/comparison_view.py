@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from engine.analysis import model_summary, speedup
@@ -56,12 +58,13 @@ def pair(opened: OpenedRuns) -> tuple[str, str]:
 
 
 def _main_metrics(opened: OpenedRuns, name: LensName, a: str, b: str) -> Comparison:
-    """The main metrics in sentences; returns the comparison of total time."""
+    """The main metrics in sentences, in which Model A and Model B are called A and B; returns the
+    comparison of total time."""
     st.subheader("Paired differences", anchor=False, help=PAIRED_HELP)
     comparisons = [opened_runs.comparison(opened, name, a, b, metric) for metric in IN_WORDS]
     with st.container(border=True, key="results_differences"):
         for comparison in comparisons:
-            st.text(sentence(comparison))
+            st.text(sentence(replace(comparison, a="A", b="B")))
     return next(item for item in comparisons if item.metric == "total")
 
 

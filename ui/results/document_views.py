@@ -7,7 +7,8 @@ from functools import partial
 
 import streamlit as st
 
-from engine.report import charts, choice_part, export
+from engine.report import charts, choice_part
+from engine.report import export as documents
 from engine.report import robustness_part as curves
 from engine.report.document import agreement
 from engine.report.export import FORMATS
@@ -70,13 +71,6 @@ def robustness(opened: OpenedRuns) -> None:
     notices.small("\n".join(lines), "results_robustness")
 
 
-def what_ran(opened: OpenedRuns) -> None:
-    """Plans, journals, models and machine, then the tensors between the stages."""
-    found = opened_runs.findings(opened)
-    blocks.draw(origin(found), "results_origin")
-    blocks.draw(flow(found), "results_flow")
-
-
 def references(opened: OpenedRuns) -> None:
     """Attribute accuracy of demo scenes, overlap with reference answers."""
     found = opened_runs.findings(opened)
@@ -86,8 +80,9 @@ def references(opened: OpenedRuns) -> None:
         notices.hint(NO_REFERENCE)
 
 
-def reports(opened: OpenedRuns) -> None:
-    """A button per format; a report is written when it is downloaded."""
+def export(opened: OpenedRuns) -> None:
+    """A button per format, whose report is written when it is downloaded; then plans, journals,
+    models, machine, and the tensors between the stages."""
     notices.small(
         "Every sentence in a report is computed from the chosen runs. With thousands of results "
         "this takes a few seconds.",
@@ -112,7 +107,10 @@ def reports(opened: OpenedRuns) -> None:
         runs = shlex.join(run.folder.name for run in opened.runs)
         command = f"python -m engine report {runs} --format html --out report.html"
         st.code(command, language=None)
+    found = opened_runs.findings(opened)
+    blocks.draw(origin(found), "results_origin")
+    blocks.draw(flow(found), "results_flow")
 
 
 def _written(opened: OpenedRuns, form: str) -> str:
-    return "".join(export.write(opened.runs, form))
+    return "".join(documents.write(opened.runs, form))

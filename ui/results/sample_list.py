@@ -86,12 +86,12 @@ def _with_outcome(opened: OpenedRuns, lines: pd.DataFrame, outcome: str) -> pd.D
         texts = answered.groupby("sample")["text"].nunique()
         return answered[answered["sample"].map(texts) > 1]
     if outcome in ("up", "down", "note"):
-        marked = {
+        marked = [
             task.sample
             for source in opened.sources
             for task, mark in marks(source).items()
-            if (mark.note if outcome == "note" else mark.thumb == outcome)
-        }
+            if outcome == mark.thumb or (outcome == "note" and mark.note)
+        ]
         return lines[lines["sample"].isin(marked)]
     return lines
 
@@ -158,7 +158,7 @@ def choose(opened: OpenedRuns) -> str | None:
     names = [str(name) for name in lines.index]
     rows = ROWS if chosen is None else FEW
     pages = -(-len(names) // rows)
-    _turn(names, rows, chosen)
+    _turn(names, rows, pages, chosen)
     table = st.container()
     with st.container(horizontal=True, vertical_alignment="center", key="results_pager"):
         st.caption(count(len(names), "sample"), width="content")
@@ -170,15 +170,15 @@ def choose(opened: OpenedRuns) -> str | None:
     return chosen
 
 
-def _turn(names: list[str], rows: int, chosen: str | None) -> None:
+def _turn(names: list[str], rows: int, pages: int, chosen: str | None) -> None:
     """Turn to the page of a sample that has just been opened or closed, and to the last page if
     there are fewer now."""
     before, st.session_state[LISTED] = st.session_state.get(LISTED), chosen
     turned = chosen or before
     if chosen != before:
         st.session_state[PAGE] = names.index(turned) // rows + 1 if turned in names else 1
-    if st.session_state.get(PAGE, 1) > -(-len(names) // rows):
-        st.session_state[PAGE] = -(-len(names) // rows)
+    if st.session_state.get(PAGE, 1) > pages:
+        st.session_state[PAGE] = pages
 
 
 def _neighbours(names: list[str], chosen: str) -> None:
