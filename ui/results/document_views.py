@@ -11,7 +11,6 @@ from engine.report import charts, choice_part
 from engine.report import export as documents
 from engine.report import robustness_part as curves
 from engine.report.document import agreement
-from engine.report.export import FORMATS
 from engine.report.origin_part import flow, origin
 from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
@@ -89,8 +88,7 @@ def export(opened: OpenedRuns) -> None:
         "results_reports",
     )
     name = "-".join(run.id for run in opened.runs)
-    for form in FORMATS:
-        title, mime, what = KINDS[form]
+    for form, (title, mime, what) in KINDS.items():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.download_button(
                 title,
