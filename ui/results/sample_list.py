@@ -175,7 +175,8 @@ def _turn(names: list[str], rows: int, pages: int, chosen: str | None) -> None:
     there are fewer now."""
     before, st.session_state[LISTED] = st.session_state.get(LISTED), chosen
     turned = chosen or before
-    if chosen != before:
+    kept = PAGE in st.session_state or PAGE in st.query_params  # not after another view
+    if chosen != before or not kept:
         st.session_state[PAGE] = names.index(turned) // rows + 1 if turned in names else 1
     if st.session_state.get(PAGE, 1) > pages:
         st.session_state[PAGE] = pages
