@@ -41,8 +41,7 @@ FILES = "Result files of others need no GPU: import them on the page Published f
 
 def kept_comparison(opened: OpenedRuns) -> bool:
     """Whether only a comparison is shown that was saved on the Compare page: it has one sample."""
-    plans = [run.header.plan for run in opened.runs]
-    return len(plans) == 1 and plans[0].order_why == COMPARISON
+    return len(opened.runs) == 1 and opened.runs[0].header.plan.order_why == COMPARISON
 
 
 def comparison(opened: OpenedRuns) -> None:
@@ -74,15 +73,9 @@ def quality(opened: OpenedRuns) -> None:
         st.subheader("Accuracy", anchor=False)
         document_views.accuracy(opened)
     document_views.references(opened)
-    if document_views.is_perturbed(opened):
-        document_views.robustness(opened)
+    document_views.robustness(opened)
     if len(opened.labels) > 1 and st.toggle(DRAFTS, key="results_acceptance", bind="query-params"):
         draft_view.show_own(opened)
-
-
-def export(opened: OpenedRuns) -> None:
-    document_views.reports(opened)
-    document_views.what_ran(opened)
 
 
 VOTING, VOTE = "Vote, one sample at a time", "results_vote"
@@ -93,7 +86,7 @@ VIEWS: dict[str, Callable[[OpenedRuns], None]] = {
     "Comparison": comparison,
     "Samples": samples,
     "Quality": quality,
-    "Export": export,
+    "Export": document_views.export,
 }
 
 

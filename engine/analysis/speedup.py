@@ -191,4 +191,4 @@ def _listed(parts: Sequence[SpeedupFactor]) -> str:
         texts.append(f"{text} (x{part.factor:.2f})")
     if not texts:
         return "."
-    return f": {'; '.join(texts)}. The product of the factors in brackets is the whole ratio."
+    return f": {'; '.join(texts)}."

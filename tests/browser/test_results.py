@@ -112,7 +112,7 @@ def test_a_finished_run_is_read_down_to_one_answer_and_downloaded(
     page = visitor.page
     expect(page.locator(MARKS)).to_have_count(3)
     page.get_by_text("Samples", exact=True).click()
-    page.get_by_text("1 to 14 of 14 samples").wait_for()
+    page.get_by_text("14 samples", exact=True).wait_for()
     page.wait_for_function(WHOLE)
     page.locator(SETTLED).wait_for()
     box = page.locator(TABLE).first.bounding_box()

@@ -63,7 +63,7 @@ def app(
     st.cache_data.clear()
     preparation.demo_scenes(settings.load().demo_dir).result()
 
-    def opened(page: str | None = None, **parameters: str | list[str]) -> AppTest:
+    def opened(page: str | None = None, /, **parameters: str | list[str]) -> AppTest:
         at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
         if page:
             at.switch_page(page)

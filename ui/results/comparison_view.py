@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from engine.analysis import model_summary, speedup
-from engine.analysis.metrics import BY_NAME, PAIRED
+from engine.analysis.metrics import PAIRED
 from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import LensName
 from engine.report import charts, document
 from engine.report.comparison_part import IN_WORDS, paired_table, sentence, speedup_parts
 from ui.results import opened_runs, overview
 from ui.results.opened_runs import OpenedRuns
-from ui.widgets import blocks, notices
+from ui.widgets import blocks, choices, notices
 from ui.widgets.text import count
 
 ONE = (
     "A comparison needs two models or two runs: choose another run above, or start one with "
     "two models on the Benchmark page."
 )
+SAME = "Model A and Model B are the same: choose another Model B."
 
 
 def show(opened: OpenedRuns) -> None:
@@ -27,55 +30,41 @@ def show(opened: OpenedRuns) -> None:
         return
     a, b = pair(opened)
     if a == b:
-        notices.notice("Model A and Model B are the same: choose another Model B.", "results_same")
+        notices.notice(SAME, "results_same")
         return
-    name = overview.lens_of(opened)
-    seen = opened_runs.look(opened, name)
-    if seen.table.empty:
-        notices.notice(overview.NOTHING[name], "results_lens")
+    name, some = overview.lens_of(opened)
+    if not some:
         return
-    notices.small(seen.note, "results_lens_note")
     grouped = [label for label in model_summary.batched(opened.table) if label in (a, b)]
     if grouped:
         notices.notice(f"{' and '.join(grouped)}: {model_summary.APART}", "results_batches")
-        _throughput(opened, (a, b))
-    if not {a, b} <= set(seen.table["label"]) and grouped:
-        return
+        every = opened_runs.findings(opened).throughputs
+        shown = document.throughput_table([one for one in every if one.label in (a, b)])
+        blocks.draw([shown], "results_throughput")
+        if not {a, b} <= set(opened_runs.look(opened, name).table["label"]):
+            return
     total = _main_metrics(opened, name, a, b)
     _speedup_parts(opened, name, total)
     _scatter(opened, name, a, b)
     _all(opened, name, a, b)
 
 
-def _throughput(opened: OpenedRuns, sides: tuple[str, str]) -> None:
-    """The throughput of two labels, of which at least one answered in batches."""
-    every = opened_runs.findings(opened).throughputs
-    shown = document.throughput_table([one for one in every if one.label in sides])
-    blocks.draw([shown], "results_throughput")
-
-
 def pair(opened: OpenedRuns) -> tuple[str, str]:
     """The two chosen labels, with notices of different devices or machine loads."""
-    left, right = st.columns(2)
-    labels, sides = opened.labels, opened_runs.sides(opened)
-    a, b = (
-        column.selectbox(name, labels, labels.index(side), key=key, bind="query-params")
-        for column, name, side, key in zip(
-            (left, right), ("Model A", "Model B"), sides, ("results_a", "results_b"), strict=True
-        )
-    )
-    chosen = a or sides[0], b or sides[1]
-    overview.say_apart(opened, *chosen)
-    return chosen
+    first = opened_runs.sides(opened)
+    a, b = choices.two(opened.labels, first, ("results_a", "results_b"))
+    overview.say_apart(opened, a, b)
+    return a, b
 
 
 def _main_metrics(opened: OpenedRuns, name: LensName, a: str, b: str) -> Comparison:
-    """The main metrics in sentences; returns the comparison of total time."""
+    """The main metrics in sentences, in which Model A and Model B are called A and B; returns the
+    comparison of total time."""
     st.subheader("Paired differences", anchor=False, help=PAIRED_HELP)
-    comparisons = _compared(opened, name, a, b, IN_WORDS)
+    comparisons = [opened_runs.comparison(opened, name, a, b, metric) for metric in IN_WORDS]
     with st.container(border=True, key="results_differences"):
         for comparison in comparisons:
-            st.text(sentence(comparison))
+            st.text(sentence(replace(comparison, a="A", b="B")))
     return next(item for item in comparisons if item.metric == "total")
 
 
@@ -85,19 +74,6 @@ PAIRED_HELP = (
     "95 % interval (sign test, six sequences or more). A conclusion is given only if the printed "
     "interval excludes equality."
 )
-
-
-def _compared(
-    opened: OpenedRuns, name: LensName, a: str, b: str, metrics: tuple[str, ...]
-) -> list[Comparison]:
-    """Compares metric by metric, with a progress bar."""
-    place, comparisons = st.empty(), []
-    for number, metric in enumerate(metrics):
-        share = number / len(metrics)
-        place.progress(share, text=f"Comparing: {BY_NAME[metric].label} …")
-        comparisons.append(opened_runs.comparison(opened, name, a, b, metric))
-    place.empty()
-    return comparisons
 
 
 def _speedup_parts(opened: OpenedRuns, name: LensName, total: Comparison) -> None:
@@ -135,18 +111,13 @@ def _scatter(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
 def _open_point() -> None:
     picked = st.session_state["results_scatter"]["selection"].get(charts.POINT) or []
     if picked:
-        open_sample(str(picked[0]["sample"]))
-
-
-def open_sample(sample: str) -> None:
-    """For callbacks: switch to the sample's view."""
-    st.session_state["results_view"] = "Samples"
-    st.query_params["results_sample"] = sample
+        st.session_state["results_view"] = "Samples"
+        st.query_params["results_sample"] = str(picked[0]["sample"])
 
 
 def _all(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
     """All metrics, on demand: with many samples each takes a moment."""
-    key = f"All metrics, {count(len(PAIRED), 'row')}"
-    if st.toggle(key, key="results_every", bind="query-params"):
-        every = _compared(opened, name, a, b, tuple(metric.name for metric in PAIRED))
+    title = f"All metrics, {count(len(PAIRED), 'row')}"
+    if st.toggle(title, key="results_every", bind="query-params"):
+        every = [opened_runs.comparison(opened, name, a, b, metric.name) for metric in PAIRED]
         blocks.draw([paired_table(a, b, every)], "results_paired")

@@ -60,9 +60,6 @@ OTHER: dict[Choice, Choice] = {"first": "second", "second": "first"}
 
 
 def show(opened: OpenedRuns) -> None:
-    if len(opened.labels) < 2:
-        notices.hint(comparison_view.ONE)
-        return
     # Buttons, not a switch: the keys for votes work after a click on a button.
     blind = choices.buttons("Model names", NAMES, "results_names", help_=HELP) == HIDDEN
     labels, pair = opened.labels, (opened.labels[0], opened.labels[1])
@@ -70,7 +67,7 @@ def show(opened: OpenedRuns) -> None:
         with st.expander("Models of this deck", expanded=not blind):
             pair = choices.two(labels, pair, ("results_a", "results_b"))
     if pair[0] == pair[1]:
-        notices.notice("Model A and Model B are the same: choose another Model B.", "results_same")
+        notices.notice(comparison_view.SAME, "results_same")
         return
     deck = opened_runs.deck(opened, *pair)
     if not deck:

@@ -7,10 +7,10 @@ from functools import partial
 
 import streamlit as st
 
-from engine.report import charts, choice_part, export
+from engine.report import charts, choice_part
+from engine.report import export as documents
 from engine.report import robustness_part as curves
 from engine.report.document import agreement
-from engine.report.export import FORMATS
 from engine.report.origin_part import flow, origin
 from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
@@ -21,22 +21,16 @@ NOTHING = (
     "counts are below."
 )
 LEGEND = "Dots have 95 % intervals where there are at least 6 sequences. Upright marks: chance."
-NO_SWEEP = (
-    "The chosen runs are not perturbed, so there are no curves. A sweep makes them: write several "
-    "strengths of one change under Perturb on the Benchmark page, as in drop:0/0.3/0.6."
-)
 NO_REFERENCE = (
     "These runs have no reference answers and no scene attributes to compare with. A "
     "reference answer is the gpt value of a record's conversations."
 )
-# Format: title, MIME type, content, end of the file's name.
-KINDS = {
-    "html": ("Report, one HTML file", "text/html", "With charts, readable offline, printable.",
-             "html"),
-    "md": ("Report, Markdown", "text/markdown", "The same words and tables as text.", "md"),
-    "csv": ("Results, CSV", "text/csv", "One line per result.", "csv"),
-    "json": ("Findings, JSON", "application/json", "Counts, figures, comparisons, splits.", "json"),
-}  # fmt: skip
+KINDS = {  # format, which also ends the file's name: title, MIME type, content
+    "html": ("Report, one HTML file", "text/html", "With charts, readable offline, printable."),
+    "md": ("Report, Markdown", "text/markdown", "The same words and tables as text."),
+    "csv": ("Results, CSV", "text/csv", "One line per result."),
+    "json": ("Findings, JSON", "application/json", "Counts, figures, comparisons, splits."),
+}
 
 
 def has_choices(opened: OpenedRuns) -> bool:
@@ -45,12 +39,10 @@ def has_choices(opened: OpenedRuns) -> bool:
 
 def accuracy(opened: OpenedRuns) -> None:
     found = opened_runs.findings(opened)
-    judged = any(one.accuracy for one in found.choices)
     blocks.draw(list(choice_part.conclusions(found)), "results_accuracy")
-    if judged:
-        drawn = charts.choices(found.choices, opened.families)
+    if any(one.accuracy for one in found.choices):
         words = charts.choice_words(found.choices)
-        st.altair_chart(drawn, alt=words, width="stretch")
+        st.altair_chart(charts.choices(found.choices, opened.families), alt=words, width="stretch")
         st.caption(LEGEND)
     else:
         notices.hint(NOTHING)
@@ -59,15 +51,10 @@ def accuracy(opened: OpenedRuns) -> None:
         notices.small(choice_part.MEANING, "results_accuracy_meaning")
 
 
-def is_perturbed(opened: OpenedRuns) -> bool:
-    return any(run.header.plan.perturbed for run in opened.runs)
-
-
 def robustness(opened: OpenedRuns) -> None:
     """Accuracy and changed answers of a sweep by strength: a chart and a table per measure."""
     found = opened_runs.findings(opened).robustness
-    if found is None:
-        notices.hint(NO_SWEEP)
+    if found is None:  # no run is perturbed
         return
     if found.problem:
         notices.notice(found.problem, "results_robustness_problem")
@@ -83,41 +70,30 @@ def robustness(opened: OpenedRuns) -> None:
     notices.small("\n".join(lines), "results_robustness")
 
 
-def what_ran(opened: OpenedRuns) -> None:
-    """Plans, journals, models and machine, then the tensors between the stages."""
-    found = opened_runs.findings(opened)
-    blocks.draw(origin(found), "results_origin")
-    blocks.draw(flow(found), "results_flow")
-
-
 def references(opened: OpenedRuns) -> None:
     """Attribute accuracy of demo scenes, overlap with reference answers."""
     found = opened_runs.findings(opened)
     blocks.draw(agreement(found), "results_agreement")
-    others = has_choices(opened) or is_perturbed(opened)
+    others = has_choices(opened) or found.robustness
     if not (found.attributes or found.overlaps or others):
         notices.hint(NO_REFERENCE)
 
 
-def reports(opened: OpenedRuns) -> None:
-    """A button per format; a report is written when it is downloaded."""
+def export(opened: OpenedRuns) -> None:
+    """A button per format, whose report is written when it is downloaded; then plans, journals,
+    models, machine, and the tensors between the stages."""
     notices.small(
         "Every sentence in a report is computed from the chosen runs. With thousands of results "
         "this takes a few seconds.",
         "results_reports",
     )
-
-    def written(form: str) -> str:
-        return "".join(export.write(opened.runs, form))
-
     name = "-".join(run.id for run in opened.runs)
-    for form in FORMATS:
-        title, mime, what, ending = KINDS[form]
+    for form, (title, mime, what) in KINDS.items():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.download_button(
                 title,
-                partial(written, form),
-                f"stagescope-{name}.{ending}",
+                partial(_written, opened, form),
+                f"stagescope-{name}.{form}",
                 mime,
                 key=f"results_report_{form}",
                 on_click="ignore",
@@ -129,3 +105,10 @@ def reports(opened: OpenedRuns) -> None:
         runs = shlex.join(run.folder.name for run in opened.runs)
         command = f"python -m engine report {runs} --format html --out report.html"
         st.code(command, language=None)
+    found = opened_runs.findings(opened)
+    blocks.draw(origin(found), "results_origin")
+    blocks.draw(flow(found), "results_flow")
+
+
+def _written(opened: OpenedRuns, form: str) -> str:
+    return "".join(documents.write(opened.runs, form))

@@ -11,9 +11,8 @@ from engine.analysis import gate
 from engine.analysis.gate import GateReport, RunValues
 from engine.errors import StageScopeError
 from engine.report import drawers, gate_text
-from engine.storage.run_store import Run
 from ui.results import opened_runs, run_list
-from ui.results.opened_runs import Key, OpenedRuns
+from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import Source
 from ui.widgets import blocks, choices, notices
 from ui.widgets.text import escape, when
@@ -29,31 +28,31 @@ Sides = tuple[Source, Source]  # BASE and NEW
 
 def show(opened: OpenedRuns) -> None:
     """Of two runs."""
-    base, new = sides = base_and_new(opened.sources)
+    sides = base, new = base_and_new(opened.sources)
     notices.small(f"BASE: {_named(base)}\nNEW: {_named(new)}", "results_gate_sides")
     margin, metrics = _how()
     if not metrics:
         notices.hint("Choose at least one metric.")
         return
+    titles = [{one.name: one.label for one in run.header.models} for run in opened.runs]
+    same = all(titles[0][name] == titles[1][name] for name in titles[0].keys() & titles[1].keys())
     try:
-        titles = [{one.name: one.label for one in run.header.models} for run in opened.runs]
-        both = titles[0].keys() & titles[1].keys()
-        same = all(titles[0][name] == titles[1][name] for name in both)
-        report = _gated(sides, metrics, margin, titled=same)
+        report = _gated(opened, metrics, margin, titled=same)
     except StageScopeError as error:
         notices.notice(str(error), "results_gate_refused")
     else:
         _report(report, sides)
-        _downloads(report, lambda: _gated(sides, metrics, margin, titled=False))
-    if not any(side.private for side in sides):
+        _downloads(report, lambda: _gated(opened, metrics, margin, titled=False))
+    if not (base.private or new.private):
         st.caption("From a terminal, with an exit code for CI:")
         st.code(command(sides, metrics, margin), language=None)
 
 
 def base_and_new(sources: Sequence[Source]) -> Sides:
-    """The pinned baseline and the other run; without one, the older and the newer run."""
-    base, new = sorted(sources, key=lambda one: (not one.baseline, one.info.created, one.key))
-    return base, new
+    """The pinned baseline and the other run; without one, the older and the newer run.  The list
+    has the baseline first, then newer runs first."""
+    first, second = sources
+    return (first, second) if first.baseline else (second, first)
 
 
 def _named(source: Source) -> str:
@@ -71,29 +70,17 @@ def _how() -> tuple[float, tuple[str, ...]]:
     return float(margin) / 100, tuple(metrics)
 
 
-def _gated(sides: Sides, metrics: tuple[str, ...], margin: float, titled: bool) -> GateReport:
+@opened_runs.cached("Comparing …")
+def _gated(opened: OpenedRuns, metrics: tuple[str, ...], margin: float, titled: bool) -> GateReport:
     """`titled`: models by their labels, which programs and runs with other labels do not know."""
-    base, new = (opened_runs.open_((side,)) for side in sides)
-    values = (_values(one.key, titled, one.runs[0]) for one in (base, new))
-    return _decided(base.key, new.key, titled, metrics, margin, *values)
+    base, new = (_values(opened, opened.sources.index(side), titled)
+                 for side in base_and_new(opened.sources))  # fmt: skip
+    return gate.gate(base, new, None if metrics == gate.DEFAULT else metrics, margin)
 
 
-@st.cache_resource(max_entries=8, show_spinner="Reading the runs …")
-def _values(key: Key, titled: bool, _run: Run) -> RunValues:
-    return gate.values_of(_run, titled)
-
-
-@st.cache_resource(max_entries=32, show_spinner="Comparing …")
-def _decided(
-    base: Key,
-    new: Key,
-    titled: bool,
-    metrics: tuple[str, ...],
-    margin: float,
-    _base: RunValues,
-    _new: RunValues,
-) -> GateReport:
-    return gate.gate(_base, _new, None if metrics == gate.DEFAULT else metrics, margin)
+@opened_runs.cached("Reading the runs …")
+def _values(opened: OpenedRuns, number: int, titled: bool) -> RunValues:
+    return gate.values_of(opened.runs[number], titled)
 
 
 def _report(report: GateReport, sides: Sides) -> None:
@@ -109,15 +96,21 @@ def _report(report: GateReport, sides: Sides) -> None:
 def _downloads(report: GateReport, named: Callable[[], GateReport]) -> None:
     """`named`: the report with the models' names, for programs."""
     name = f"stagescope-gate-{report.base.id}-{report.new.id}"
-    files: list[tuple[str, str, str, Callable[[], str]]] = [
-        ("Markdown, for a pull request", "md", "text/markdown",
-         lambda: drawers.markdown(gate_text.blocks(report))),
-        ("JSON", "json", "application/json", lambda: drawers.as_json(gate_text.as_json(named()))),
-    ]  # fmt: skip
     with st.container(horizontal=True):
-        for title, end, mime, written in files:
-            key = f"results_gate_{end}"
-            st.download_button(title, written, f"{name}.{end}", mime, key=key, on_click="ignore")
+        st.download_button(
+            "Markdown, for a pull request",
+            lambda: drawers.markdown(gate_text.blocks(report)),
+            f"{name}.md",
+            "text/markdown",
+            on_click="ignore",
+        )
+        st.download_button(
+            "JSON",
+            lambda: drawers.as_json(gate_text.as_json(named())),
+            f"{name}.json",
+            "application/json",
+            on_click="ignore",
+        )
 
 
 def command(sides: Sides, metrics: tuple[str, ...], margin: float) -> str:

@@ -33,6 +33,7 @@ from engine.report.report_figures import Findings
 from engine.storage import annotations as feedback
 from engine.storage import explanations, plan_words, run_store
 from engine.storage.run_store import Run
+from ui.results import result_sources
 from ui.results.result_sources import Source
 from ui.widgets.stored_runs import Stamp
 
@@ -87,10 +88,14 @@ def cached(spinner: str = "", most: int = COMPUTED) -> Callable[[Callable[P, R]]
 def open_(chosen: Sequence[Source]) -> OpenedRuns:
     """Opens one or more own runs; StoreError if one cannot be read."""
     # A label may contain the run's name, so a new name makes a new table.
-    key = tuple((f"{source.key}\n{source.name}", _stamp(source)) for source in chosen)
+    names = result_sources.names(chosen)
+    key = tuple(
+        (f"{source.key}\n{name}", _stamp(source))
+        for source, name in zip(chosen, names, strict=True)
+    )
     read = [_read(one.info.folder, stamp) for one, (_, stamp) in zip(chosen, key, strict=True)]
     runs, problems, tables = zip(*read, strict=True)
-    table = _joined(key, tables, tuple(source.name for source in chosen))
+    table = _joined(key, tables, names)
     return OpenedRuns(key, tuple(chosen), runs, problems, table)
 
 
@@ -137,22 +142,14 @@ def sides(opened: OpenedRuns) -> tuple[str, str]:
     the other run if it is there.
     """
     labels = opened.labels
-    lines = opened.table[["label", "model", "number"]].drop_duplicates("label")
-    models = dict(zip(lines["label"], lines["model"], strict=True))
-    pinned = {
-        label
-        for label, number in zip(lines["label"], lines["number"], strict=True)
-        if opened.sources[int(number)].baseline
-    }
-    reference = [label for label in labels if label in pinned]
+    lines = opened.table.drop_duplicates("label").set_index("label")
+    models, numbers = lines["model"], lines["number"]
+    pinned = [label for label in labels if opened.sources[int(numbers[label])].baseline]
     others = [label for label in labels if label not in pinned]
-    for b in reference:
-        for a in others:
-            if models[a] == models[b]:
-                return a, b
-    if reference and others:
-        return others[0], reference[0]
-    return labels[0], labels[1]
+    if not (pinned and others):
+        return labels[0], labels[1]
+    alike = [(a, b) for b in pinned for a in others if models[a] == models[b]]
+    return alike[0] if alike else (others[0], pinned[0])
 
 
 def default_lens(opened: OpenedRuns) -> tuple[LensName, str]:

@@ -28,9 +28,9 @@ LENS_WORDS: dict[LensName, str] = {
     "forced": "Forced",
 }
 LENS_HELP = (
-    "Natural: answers at their natural length. First min(N): all answers to a sample are cut, in "
-    "time, to the length of the shortest one. Forced: runs whose answers have equal lengths. A "
-    "faster model often just gives shorter answers."
+    "Natural: each answer ends when its model ends it, or at the limit. First min(N): all answers "
+    "to a sample are cut, in time, to the length of the shortest one. Forced: runs whose answers "
+    "have equal lengths. A faster model often just gives shorter answers."
 )
 NOTHING = {
     "natural": "All answers have a forced length: choose Forced.",
@@ -40,6 +40,14 @@ NOTHING = {
         "or with --length forced:64."
     ),
 }
+WARM_ONLY = (
+    "All answers so far are cold or warm-up runs or follow a pause. They are left out of the "
+    "figures and shown below. Resume the run, or start one with more samples or repeats."
+)
+BATCHES_ONLY = (
+    "All answers were given in batches: no sample was timed alone, so there are no figures "
+    "besides the throughput above. Start a run with 1 sample at once for those."
+)
 NOT_EQUAL = (
     "The chosen runs have different length rules: choose First min(N) tokens to compare answers of "
     "equal length."
@@ -48,20 +56,28 @@ LENS, DEFAULT_LENS = "results_lens", "results_lens_default"
 SPREAD_OF = tuple(m.name for m in METRICS if m.name not in ("itl", "uncached_total"))
 
 
-def lens_of(found: OpenedRuns) -> LensName:
-    """The switch for answer lengths.  Its default follows the chosen runs; a visitor's choice and a
-    link's stay."""
+def lens_of(found: OpenedRuns) -> tuple[LensName, bool]:
+    """The switch for answer lengths, with what has to be known of the choice; returns whether it
+    has results.  Its default follows the chosen runs; a visitor's choice and a link's stay."""
     default, reason = opened_runs.default_lens(found)
     before = st.session_state.get(DEFAULT_LENS)
     if before not in (None, default) and st.session_state.get(LENS) == before:
         st.session_state[LENS] = default
     st.session_state[DEFAULT_LENS] = default
     chosen = choices.buttons("Lengths of answers", LENS_WORDS, LENS, default, help_=LENS_HELP)
-    if reason and chosen == "first":
-        notices.notice(reason, "results_lens_default")
-    elif reason:
-        notices.notice(NOT_EQUAL, "results_lens_default")
-    return chosen
+    if reason:
+        notices.notice(reason if chosen == "first" else NOT_EQUAL, "results_lens_default")
+    seen = opened_runs.look(found, chosen)
+    if not seen.table.empty:
+        if chosen != "natural":  # which the help explains
+            notices.small(seen.note, "results_lens_note")
+        return chosen, True
+    whole = opened_runs.findings(found)
+    if any(figure.group == "measured" for figure in whole.figures):
+        notices.notice(NOTHING[chosen], "results_lens")
+    else:
+        notices.notice(BATCHES_ONLY if whole.throughputs else WARM_ONLY, "results_lens")
+    return chosen, False
 
 
 def metric_of(names: Sequence[str], key: str) -> Metric:
@@ -79,30 +95,15 @@ def show(found: OpenedRuns) -> None:
     if not any(count.answered for count in whole.counts):
         notices.notice("There are no answers, so there are no figures.", "results_nothing")
         return
-    name = lens_of(found)
-    seen = opened_runs.look(found, name)
-    if seen.table.empty:
-        warm_only = BATCHES_ONLY if whole.throughputs else WARM_ONLY
-        measured = any(figure.group == "measured" for figure in whole.figures)
-        notices.notice(NOTHING[name] if measured else warm_only, "results_lens")
-    else:
-        notices.small(seen.note, "results_lens_note")
-        _bars(found, opened_runs.figures(found, name))
+    name, some = lens_of(found)
+    if some:
+        figures = opened_runs.figures(found, name)
+        _bars(found, figures)
         _distribution(found, name)
-        _tables(found, opened_runs.figures(found, name))
+        _tables(found, figures)
     blocks.draw(document.apart(whole), "results_apart")
     with st.expander("What the figures mean", key="results_meanings"):
         blocks.draw(list(document.meanings(whole))[1:], "results_meanings")
-
-
-WARM_ONLY = (
-    "All answers so far are cold or warm-up runs or follow a pause. They are left out of the "
-    "figures and shown below. Resume the run, or start one with more samples or repeats."
-)
-BATCHES_ONLY = (
-    "All answers were given in batches: no sample was timed alone, so there are no figures "
-    "besides the throughput above. Start a run with 1 sample at once for those."
-)
 
 
 def _first_line(found: OpenedRuns, whole: Findings) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -41,8 +43,8 @@ class Source:
 
     @property
     def name(self) -> str:
-        """As part of a label: the users' name, otherwise the id."""
-        named = self.details.name or self.info.id
+        """As part of a label: the users' name, otherwise the day and minute."""
+        named = self.details.name or when(self.info.created).removesuffix(" UTC") or self.info.id
         return f"{named} (baseline)" if self.baseline else named
 
     @property
@@ -53,14 +55,23 @@ class Source:
     def amount(self) -> str:
         """The number of results, in words."""
         kept, planned = self.info.results, self.info.planned
-        if self.info.state != "finished":
-            return f"{count(kept, 'row')}, including warm-up, {count(planned, 'result')} planned"
         rows = f"{count(kept, 'row')}, including warm-up"
+        if self.info.state != "finished":
+            return f"{rows}, {count(planned, 'result')} planned"
         return count(kept, "result") if kept == planned else rows
 
     def stamp(self) -> Stamp:
         """Changes whenever the results change."""
         return stamp_of(self.info.folder)
+
+
+def names(chosen: Sequence[Source]) -> tuple[str, ...]:
+    """What tells the chosen runs apart in labels; with the id where several have one name."""
+    taken = Counter(source.name for source in chosen)
+    return tuple(
+        f"{source.name} · {source.info.id}" if taken[source.name] > 1 else source.name
+        for source in chosen
+    )
 
 
 def runs() -> tuple[Source, ...]:

@@ -136,8 +136,7 @@ def words(source: Source) -> str:
 def _put(keys: list[str]) -> None:
     """For callbacks: choose these; the open sample is closed."""
     links.put(KEYS, keys)
-    for name in ("results_sample", "results_page"):
-        st.query_params.pop(name, None)
+    st.query_params.pop("results_sample", None)
 
 
 def head(opened: OpenedRuns) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SAMPLE, PAGE = "results_sample", "results_page"  # in the URL
+LISTED = "results_listed"  # in the session: the sample that was open before
 ROW_PX = 35
 ROWS, FEW = 25, 5  # on a page, without and with an open sample
 OUTCOMES = {
@@ -85,12 +86,12 @@ def _with_outcome(opened: OpenedRuns, lines: pd.DataFrame, outcome: str) -> pd.D
         texts = answered.groupby("sample")["text"].nunique()
         return answered[answered["sample"].map(texts) > 1]
     if outcome in ("up", "down", "note"):
-        marked = {
+        marked = [
             task.sample
             for source in opened.sources
             for task, mark in marks(source).items()
-            if (mark.note if outcome == "note" else mark.thumb == outcome)
-        }
+            if outcome == mark.thumb or (outcome == "note" and mark.note)
+        ]
         return lines[lines["sample"].isin(marked)]
     return lines
 
@@ -140,7 +141,7 @@ def wide(opened: OpenedRuns) -> pd.DataFrame:
     for label in opened.labels:
         rows = lines[lines["label"] == label].set_index("sample")
         answer = rows["text"].where(rows["error"] == "", "✕ " + rows["error"])
-        columns[f"{label}: answer"] = answer.reindex(base.index).fillna("–")
+        columns[f"{label}: answer"] = answer.reindex(base.index)
         columns[f"{label}: total (ms)"] = rows["total_ms"].reindex(base.index)
     return base[[]].assign(**columns)
 
@@ -156,86 +157,85 @@ def choose(opened: OpenedRuns) -> str | None:
         return chosen
     names = [str(name) for name in lines.index]
     rows = ROWS if chosen is None else FEW
-    page, text = 0, st.query_params.get(PAGE, "")
-    if text.isdecimal() and len(text) < 9:
-        page = max(0, min(int(text), -(-len(names) // rows)) - 1)
-    elif chosen in names:
-        page = names.index(chosen) // rows
-    _table(lines.iloc[page * rows :][:rows], chosen)
-    _pager(page, rows, names, chosen)
+    pages = -(-len(names) // rows)
+    _turn(names, rows, pages, chosen)
+    table = st.container()
+    with st.container(horizontal=True, vertical_alignment="center", key="results_pager"):
+        st.caption(count(len(names), "sample"), width="content")
+        page = st.pagination(pages, width=300, key=PAGE, bind="query-params") if pages > 1 else 1
+        if chosen is not None:
+            _neighbours(names, chosen)
+    with table:
+        _table(opened, lines.iloc[(page - 1) * rows : page * rows], chosen)
     return chosen
 
 
-def _table(shown: pd.DataFrame, chosen: str | None) -> None:
+def _turn(names: list[str], rows: int, pages: int, chosen: str | None) -> None:
+    """Turn to the page of a sample that has just been opened or closed, and to the last page if
+    there are fewer now."""
+    before, st.session_state[LISTED] = st.session_state.get(LISTED), chosen
+    turned = chosen or before
+    kept = PAGE in st.session_state or PAGE in st.query_params  # not after another view
+    if chosen != before or not kept:
+        st.session_state[PAGE] = names.index(turned) // rows + 1 if turned in names else 1
+    if st.session_state.get(PAGE, 1) > pages:
+        st.session_state[PAGE] = pages
+
+
+def _neighbours(names: list[str], chosen: str) -> None:
+    """The buttons to the samples before and after the open one, if the filters do not hide it."""
+    at = names.index(chosen) if chosen in names else None
+    before = names[at - 1] if at else None
+    after = names[at + 1] if at is not None and at + 1 < len(names) else None
+    for label, name in (("Previous sample", before), ("Next sample", after)):
+        st.button(label, on_click=_open, args=(name,), disabled=name is None)
+    st.button("Close the sample", on_click=_open, args=(None,))
+
+
+def _table(opened: OpenedRuns, shown: pd.DataFrame, chosen: str | None) -> None:
     """One page; choosing a row opens its sample."""
     ids = [str(name) for name in shown.index]
-    rows = [ids.index(chosen)] if chosen in ids else []
     # A different page, order or open sample needs a new table.
     key = f"results_rows_{hash((tuple(ids), chosen))}"
-    st.session_state["results_listed"] = key
+
+    def open_row() -> None:
+        """A click in a cell or in the column of ticks opens the row; a second one closes it."""
+        picked = st.session_state[key]["selection"]
+        rows = [row for row, _ in picked["cells"]] or picked["rows"]
+        _open(ids[rows[0]] if rows else None)
+
     st.dataframe(
         shown.reset_index(),
         key=key,
-        on_select=_open_row,
+        on_select=open_row,
         selection_mode=["single-row", "single-cell"],  # a click anywhere in a row opens it
-        selection_default={"selection": {"rows": rows}},
+        selection_default={"selection": {"rows": [ids.index(chosen)] if chosen in ids else []}},
         hide_index=True,
         height=(len(ids) + 1) * ROW_PX + 3,
-        column_config=_columns(shown),
+        column_config=_columns(opened, shown),
+        placeholder="",
         alt=f"{count(len(ids), 'sample')} with each model's answer and total time in ms.",
     )
-    st.session_state["results_ids"] = ids
 
 
-def _columns(shown: pd.DataFrame) -> dict[str, Any]:
-    number = st.column_config.NumberColumn
-    columns: dict[str, Any] = {"sample": st.column_config.TextColumn(width="small")}
+def _columns(opened: OpenedRuns, shown: pd.DataFrame) -> dict[str, Any]:
+    """An answer has its label as its head; the total beside it is just "ms"."""
+    text, figure = st.column_config.TextColumn, st.column_config.NumberColumn
+    # Wide enough for a model and a minute; four answers fit into a window of 1400 px.
+    columns: dict[str, Any] = {"sample": text(width=60), "sequence": text(width=75)}
     for name in shown.columns:
-        if name.endswith(": total (ms)"):
-            columns[name] = number(f"{name.removesuffix(': total (ms)')} (ms)", format="%.1f")
-        elif name.endswith(": answer"):
-            columns[name] = st.column_config.TextColumn(width="medium")
-        elif name != "sequence":
-            columns[name] = number(format="%.3f", width="small")
+        if name != "sequence":
+            columns[name] = figure(format="%.3f", width="small")  # what orders the rows
+    for label in opened.labels:
+        columns[f"{label}: answer"] = text(label, width=226, help=label)
+        total = figure("ms", format="%.1f", width=62, help=f"Total time of {label}.")
+        columns[f"{label}: total (ms)"] = total
     return columns
 
 
-def _open_row() -> None:
-    """A click in a cell, or in the column of ticks, opens the row; a second one there closes it."""
-    picked = st.session_state[st.session_state["results_listed"]]["selection"]
-    rows = [row for row, _ in picked["cells"]] or picked["rows"]
-    _open(st.session_state["results_ids"][rows[0]] if rows else None)
-
-
-def _open(name: str | None) -> None:
-    st.query_params.pop(PAGE, None)
-    if name is None:
+def _open(sample: str | None) -> None:
+    """For callbacks: open this sample, or close the open one."""
+    if sample is None:
         st.query_params.pop(SAMPLE, None)
     else:
-        st.query_params[SAMPLE] = name
-
-
-def _pager(page: int, rows: int, ids: list[str], chosen: str | None) -> None:
-    total = len(ids)
-    last = -(-total // rows) - 1
-    start = page * rows
-    with st.container(horizontal=True, vertical_alignment="center", key="results_pager"):
-        st.caption(
-            f"{start + 1:,} to {min(start + rows, total):,} of {count(total, 'sample')}",
-            width="content",
-        )
-        if last:
-            go = st.query_params.update
-            _button("Previous page", "results_back", go, {PAGE: str(page)}, page == 0)
-            _button("Next page", "results_on", go, {PAGE: str(page + 2)}, page == last)
-        if chosen is not None:
-            at = ids.index(chosen) if chosen in ids else None
-            before = ids[at - 1] if at else None
-            after = ids[at + 1] if at is not None and at + 1 < len(ids) else None
-            _button("Previous sample", "results_before", _open, before, before is None)
-            _button("Next sample", "results_after", _open, after, after is None)
-            _button("Close the sample", "results_close", _open, None, False)
-
-
-def _button(label: str, key: str, does: Any, argument: Any, off: bool) -> None:
-    st.button(label, key=key, on_click=does, args=(argument,), disabled=off)
+        st.query_params[SAMPLE] = sample

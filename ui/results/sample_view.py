@@ -15,12 +15,13 @@ from typing import Any
 
 import streamlit as st
 
+from engine.analysis.compared import RunRange
 from engine.attribution import kept
 from engine.attribution.explained import Explanation
 from engine.errors import DatasetError, MediaError, StageScopeError
 from engine.media.thumbnails import stamp_of
 from engine.models import registry
-from engine.report import charts
+from engine.report import answer_part, charts
 from engine.storage import annotations as feedback
 from engine.storage.annotations import MAX_NOTE_CHARS, Feedback, Thumb
 from engine.storage.explanations import StoredExplanation
@@ -29,12 +30,13 @@ from engine.storage.result_rows import ResultRow
 from engine.storage.run_header import Header
 from engine.storage.run_store import Run
 from engine.types import Sample
-from ui.compare import explanation_view
-from ui.results import answer_figures, sample_list
+from ui.compare import explanation_view, trust_badges
+from ui.results import sample_list
 from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import Source
 from ui.widgets import answers, choices, contact_sheets, dataset_picker, marked_text, notices
 from ui.widgets.text import escape as literal
+from ui.widgets.text import ms
 
 PER_ROW = 3
 MOST_CHARS = 80  # of explained words in the list
@@ -129,27 +131,55 @@ def asked(results: Sequence[Result], known: bool = True) -> None:
         if text:
             notices.small(f"Question: {text}", f"results_question_{number}")
     first = results[0].line
-    if known and first["reference"]:
-        notices.small(f"Reference answer: {first['reference']}", "results_reference")
-    if known and first["truth"]:
-        truth = ", ".join(f"{name} {value}" for name, value in first["truth"].items())
-        notices.small(f"Scene attributes: {truth}", "results_truth")
+    if known and (first["reference"] or first["truth"]):
+        with st.expander("Reference answer and scene attributes", key="results_reference"):
+            if first["reference"]:
+                notices.small(f"Reference answer: {first['reference']}", "results_reference_text")
+            if first["truth"]:
+                truth = ", ".join(f"{name} {value}" for name, value in first["truth"].items())
+                notices.small(f"Scene attributes: {truth}", "results_truth")
 
 
 def _card(result: Result, mark: Feedback) -> None:
-    with answers.frame(result.tone, f"result_{result.label}"):
+    key, line = f"result_{result.label}", result.line
+    with answers.frame(result.tone, key):
         st.markdown(f"**{literal(result.label)}**")
-        pictures(result, f"result_{result.label}")
-        if result.line["error"]:
-            notices.problem(str(result.line["error"]), f"result_{result.label}")
+        pictures(result, key)
+        if line["error"]:
+            notices.problem(str(line["error"]), key)
         else:
-            key, line = f"result_{result.label}", result.line
             answers.text(line["text"], key)
             notes = result.whole.notes if result.whole is not None else ()
             answers.remarks(line["stop"], line["off_script"], key, notes)
             if result.whole is not None:
-                answer_figures.draw(result.label, result.whole)
+                _figures(result.label, result.whole)
         _mark(result, mark)
+
+
+def _figures(label: str, row: ResultRow) -> None:
+    """Badges that qualify the times, then the times; a sample of a batch has the batch's times."""
+    with st.container(horizontal=True, gap="small"):
+        for words, colour, help_text in trust_badges.badges(row):
+            st.badge(words, color=colour, help=help_text)
+    shown: dict[str, float | None] = {"New tokens": row.new_tokens}
+    if row.batch == 1:
+        shown |= {"TTFT": row.ttft_ms, "TPOT": row.tpot_ms, "Total": row.total_ms}
+    with st.container(horizontal=True, gap="small"):
+        for name, value in shown.items():
+            spread = None if value is None else RunRange(value, value, value, 1)
+            words = answer_part.figure(name, spread).words
+            st.metric(name, words, help=answer_part.FORMULAS[name], width="content")
+        if row.batch > 1:
+            name, help_text = f"Batch of {row.batch:,}", trust_badges.BATCH_HELP
+            st.metric(name, ms(row.batch_ms), help=help_text, width="content")
+    of_batch = "Whole batch: " if row.batch > 1 else ""
+    spans = row.batch_spans if row.batch > 1 else row.spans
+    stages = answer_part.stages(spans) or "no stage was recorded"
+    notices.small(f"{of_batch}{stages}.", f"result_stages_{label}")
+    if row.where is not None and row.where.node:  # a result of a cluster
+        host = f"{row.where.host}, " if row.where.host else ""
+        where = f"Ran on {host}node {row.where.node}, worker {row.where.actor}: {row.device}."
+        notices.small(where, f"result_place_{label}")
 
 
 def pictures(result: Result, key: str) -> None:

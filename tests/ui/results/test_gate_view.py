@@ -36,7 +36,7 @@ def test_base_is_the_pinned_run_or_the_older_one() -> None:
     old, new = source("b"), source("a", created="2026-01-02T10:00:00+00:00")
     assert gate_view.base_and_new([new, old]) == (old, new)
     pinned = replace(new, baseline=True)
-    assert gate_view.base_and_new([old, pinned]) == (pinned, old)
+    assert gate_view.base_and_new([pinned, old]) == (pinned, old)
 
 
 def rows(slow: float = 1.0, n: int = 8) -> list[dict[str, Any]]:
