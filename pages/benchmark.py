@@ -15,7 +15,6 @@ from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
 from engine.storage.run_header import HEADER
 from ui.benchmark import planning_view, run_progress_view, unfinished_runs
-from ui.benchmark.model_names import labelled
 from ui.benchmark.run_choice import RunChoice, choose, words
 from ui.widgets import followed_runs, links, model_picker, notices, preparation
 from ui.widgets.followed_runs import Followed
@@ -101,7 +100,7 @@ def board(job: BenchmarkJob, live: bool) -> None:
             st.rerun()
         run_progress_view.draw(view)
 
-    st.subheader(escape(title(job)), anchor=False)
+    st.subheader(escape(job.title), anchor=False)
     look()
     if job.folder is not None:
         notices.small(f"Saved in {job.folder}", "benchmark_folder")
@@ -124,14 +123,10 @@ def others(shown: BenchmarkJob | None) -> None:
     for job in RUN.live():
         if job is shown:
             continue
-        said = f"{title(job)}: {run_progress_view.doing(job.view())}"
+        said = f"{job.title}: {run_progress_view.doing(job.view())}"
         with st.container(horizontal=True, vertical_alignment="center"):
             notices.small(said, f"other_{job.id}")
             st.button("Show", key=f"benchmark_show_{job.id}", on_click=RUN.show, args=(job,))
-
-
-def title(job: BenchmarkJob) -> str:
-    return labelled(job.title, job.plan.models if job.plan else ())
 
 
 def hint(choice: RunChoice) -> None:

@@ -24,7 +24,6 @@ from engine.storage import run_store
 from engine.storage.plan import Plan
 from engine.storage.run_store import RESULTS, RunInfo
 from engine.types import OFFERED, value_of
-from ui.benchmark.model_names import labelled
 from ui.benchmark.run_choice import RunChoice
 from ui.widgets import notices
 from ui.widgets.stored_runs import Stamp, stamp_of, stamps
@@ -52,8 +51,7 @@ def line(choice: RunChoice) -> None:
         return
     sequences = {sample.id: sample.sequence for sample in dataset.samples}
     forecast = run_planning.forecast(plan, sequences, earlier, max(1, len(choice.sweep)))
-    words = labelled(planning_words.short(forecast, earlier), plan.models)
-    notices.small(words, "benchmark_forecast")
+    notices.small(planning_words.short(forecast, earlier), "benchmark_forecast")
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

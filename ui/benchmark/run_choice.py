@@ -21,7 +21,6 @@ from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan
 from engine.types import MAX_NEW_TOKENS, OPTIONS, DecodeConfig
-from ui.benchmark.model_names import labelled
 from ui.widgets import choices, dataset_picker, notices
 from ui.widgets.model_picker import pick_loadable_models
 from ui.widgets.run_settings import open_box, pick_box
@@ -157,7 +156,7 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
             if len(plans) > 1:
                 sweep.refuse_elsewhere(len(plans))
     except BadInput as error:
-        return RunChoice(found, None, labelled(str(error), models), cluster)
+        return RunChoice(found, None, str(error), cluster)
     return RunChoice(found, plans[0], cluster=cluster, sweep=plans)
 
 

@@ -15,7 +15,6 @@ from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkView
 from engine.models import registry
 from engine.report.blocks import ReportTable
 from engine.types import STAGES
-from ui.benchmark.model_names import labelled
 from ui.widgets import notices
 from ui.widgets.text import count, duration, escape, number, queued
 
@@ -56,7 +55,6 @@ ENDS = {"done": "Finished", "failed": "Failed", "cancelled": "Cancelled"}
 def draw(view: BenchmarkView) -> None:
     """The whole view."""
     found = view.progress
-    models = [live.model for live in found.models] if found else []
     if found is None:
         st.progress(0.0, text=escape(doing(view)))
     else:
@@ -67,7 +65,7 @@ def draw(view: BenchmarkView) -> None:
             for name, value, help_text in numbers(found, view.ended):
                 st.metric(name, value, help=help_text, width="content")
     if view.error:
-        notices.ended(view.state, labelled(view.error, models), "benchmark_job")
+        notices.ended(view.state, view.error, "benchmark_job")
     if found is None:
         return
     workers(found, view.ended)
@@ -75,11 +73,11 @@ def draw(view: BenchmarkView) -> None:
     if found.failures:
         st.subheader(f"Failures ({found.failed:,})", anchor=False)
         for place, one in enumerate(reversed(found.failures[-FEW:])):
-            words = f"{one.model}, sample {one.sample}: {one.error}"
-            notices.notice(labelled(words, models), f"failure_{place}")
+            words = f"{registry.label(one.model)}, sample {one.sample}: {one.error}"
+            notices.notice(words, f"failure_{place}")
         if found.failed > FEW:
             st.caption(f"The last {FEW} failures. The Results page shows all.")
-    _notes(found, models)
+    _notes(found)
 
 
 def doing(view: BenchmarkView) -> str:
@@ -93,8 +91,7 @@ def doing(view: BenchmarkView) -> str:
         return f"{words[0].upper()}{words[1:]} …"
     stage = f", {view.stage}" if view.stage else ""
     first = "waiting for workers" if view.cluster else "starting"
-    models = [live.model for live in view.progress.models]
-    return f"{labelled(view.progress.current, models) or first}{stage}"
+    return f"{view.progress.current or first}{stage}"
 
 
 def numbers(found: Progress, ended: bool) -> list[tuple[str, str, str]]:
@@ -132,7 +129,7 @@ def _models(found: Progress, ended: bool) -> None:
         _draw("", table(found))
     for live in found.models:
         if live.given_up:
-            words = labelled(f"{live.model} was given up: {live.given_up}", [live.model])
+            words = f"{registry.label(live.model)} was given up: {live.given_up}"
             notices.problem(words, f"given_up_{live.model}")
 
 
@@ -173,9 +170,9 @@ def batches(found: Progress) -> list[dict[str, str]]:
     return rows
 
 
-def _notes(found: Progress, models: Sequence[str]) -> None:
+def _notes(found: Progress) -> None:
     """The events of the run; equal ones once, in an expander if there are many."""
-    notes = Counter(labelled(text, models) for text in found.notes)
+    notes = Counter(found.notes)
     many = len(notes) > FEW
     with st.expander("Events", key="benchmark_notes") if many else st.container():
         for place, (text, times) in enumerate(notes.items()):
@@ -209,7 +206,7 @@ def row(worker: WorkerView, ended: bool) -> dict[str, str]:
         "node": worker.node,
         "device": device,
         "shared": " and ".join(worker.shares) or "–",
-        "state": labelled(worker.state),
+        "state": worker.state,
         "results": f"{worker.done:,}",
         "rate (/s)": "–" if worker.per_s is None else f"{worker.per_s:.3g}",
     }

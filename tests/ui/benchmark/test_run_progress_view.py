@@ -99,7 +99,7 @@ def test_many_notes_wait_until_they_are_asked_for(many: int, boxes: int) -> None
     def page(found: object) -> None:
         from ui.benchmark import run_progress_view
 
-        run_progress_view._notes(found, ())  # type: ignore[arg-type]
+        run_progress_view._notes(found)  # type: ignore[arg-type]
 
     notes = (*(f"note {number}" for number in range(many)), "note 0")
     at = AppTest.from_function(page, args=(progress(notes=notes),)).run()
