@@ -12,12 +12,11 @@ import streamlit as st
 
 from engine.errors import CacheError
 from engine.models.checkpoint import ModelEntry
-from engine.palette import NEUTRAL, family_colour
 from engine.quoting import gib
 from engine.verify import certificates
-from ui.models.memory_bars import FREE, BarPart, bar, facts
+from ui.models.memory_bars import facts
 from ui.widgets import notices, preparation
-from ui.widgets.text import count
+from ui.widgets.text import count, escape
 
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import CacheState, FeatureCache
@@ -43,12 +42,12 @@ def show(entries: Sequence[ModelEntry]) -> None:
     rows = [
         ("Location", str(state.folder)),
         ("Entries", f"{state.entries:,}"),
-        ("Size", size),
         ("Hit rate", hit_rate(state)),
+        *sizes(state, entries),
     ]
     st.html(facts(rows, "Feature cache"))
-    with st.container(key="features_bar"):
-        st.html(bar("Feature cache on disk", parts(state, entries)))
+    share = state.bytes / max(1, state.limit_bytes)
+    st.progress(min(1.0, share), text=escape(size))
     _clearing(state)
 
 
@@ -65,24 +64,19 @@ def hit_rate(state: CacheState) -> str:
     return f"{state.hit_rate:.0%} ({state.hits:,} of {reads} since this server started)"
 
 
-def parts(state: CacheState, entries: Sequence[ModelEntry]) -> list[BarPart]:
-    """The bar: the entries of each checkpoint, which several models may share, those of models.toml
-    in its order and then the others; the cache's index; the free rest."""
-    names: dict[str, tuple[str, str]] = {}
+def sizes(state: CacheState, entries: Sequence[ModelEntry]) -> list[tuple[str, str]]:
+    """The size per checkpoint, which several models may share: those of models.toml in its order
+    and then the others; and of the cache's index."""
+    labels: dict[str, list[str]] = {}
     for entry in entries:
         digest = certificates.digest_now(entry) or ""
         if digest in state.checkpoints:
-            before = f"{names[digest][0]}, " if digest in names else ""
-            names[digest] = (before + entry.label, family_colour(entry.family))
-    for digest in sorted(set(state.checkpoints) - set(names)):
-        names[digest] = (f"{UNKNOWN} ({digest[:12]})", NEUTRAL)
-    held = [
-        BarPart(name, state.checkpoints[digest][1], colour)
-        for digest, (name, colour) in names.items()
-    ]
-    index = max(0, state.bytes - sum(part.size for part in held))
-    free = max(0, state.limit_bytes - state.bytes)
-    return [*held, BarPart(INDEX, index, NEUTRAL), BarPart(FREE, free, None)]
+            labels.setdefault(digest, []).append(entry.label)
+    for digest in sorted(set(state.checkpoints) - set(labels)):
+        labels[digest] = [f"{UNKNOWN} ({digest[:12]})"]
+    rows = [(", ".join(names), gib(state.checkpoints[one][1])) for one, names in labels.items()]
+    index = state.bytes - sum(size for _, size in state.checkpoints.values())
+    return [*rows, (INDEX, gib(max(0, index)))]
 
 
 def _clearing(state: CacheState) -> None:
