@@ -42,7 +42,6 @@ ORDER_LABELS: dict[Order, str] = {
     "sequential": "Model by model",
     "interleaved": "By turns",
 }
-DEFAULT_ORDERS = ("auto", "sequential", "Automatic", "Model by model")
 LENGTHS = {"natural": "Natural", "forced": "Forced"}
 SAMPLES_HELP = (
     "In dataset order. Neighbouring samples overlap in time: confidence intervals need several "
@@ -121,7 +120,10 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     repeat_help = "Runs of each sample by each model."
     repeat = choices.number("Repeats", "benchmark_repeat", 1, MAX_REPEAT, 1, repeat_help, left)
     warmup = choices.number("Warm-up", "benchmark_warmup", 0, MAX_WARMUP, 1, WARMUP_HELP, right)
-    order, batch = _order_and_batch(on_ray=workers is not None)
+    order = choices.buttons("Order", ORDER_LABELS, "benchmark_order", help_=ORDER_HELP)
+    batch = choices.number("Samples at once", "benchmark_batch", 1, MAX_BATCH, help_=BATCH_HELP)
+    if batch > 1:
+        st.caption("Only whole batches are timed: a sample has no stage times, TTFT or TPOT.")
     forced = choices.buttons("Length of answers", LENGTHS, "benchmark_length", help_=LENGTH_HELP)
     title = "New tokens each" if forced == "forced" else "Max new tokens"
     first = DecodeConfig.max_new_tokens
@@ -148,7 +150,7 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
         decode = DecodeConfig(tokens, min_new_tokens=tokens if forced == "forced" else 0)
         plan = Plan(
             models, ids, prompt, int(repeat), int(warmup), order,
-            batch=batch, decode=decode, **options,
+            batch=int(batch), decode=decode, **options,
         )  # fmt: skip
         plans = sweep.plans(plan, runs)
         if cluster is not None:
@@ -170,33 +172,21 @@ def _workers() -> tuple[str, int | None, int, float | None] | None:
         return None
     if choices.buttons("Runs on", PLACES, "benchmark_where", help_=WHERE_HELP) != "ray":
         return None
-    with st.expander("Workers", key="benchmark_crew"):
-        workers: int | None = choices.number(
-            "Workers", "benchmark_workers", value=None, step=1, placeholder="One per device",
-            help_="At most one per device. Empty: one per device.",
-        )  # fmt: skip
-        cpus: int = choices.number(
-            "Cores per worker", "benchmark_cpus", value=ClusterOptions.cpus, step=1,
-            help_="The number of threads of each worker.",
-        )  # fmt: skip
-        gpus: float | None = choices.number(
-            "GPUs per worker", "benchmark_gpus", value=None, step=1.0, format="%g",
-            placeholder="1 if there are any", help_=GPUS_HELP,
-        )  # fmt: skip
-    notices.small(cluster_words(address, workers, cpus, gpus), "benchmark_address")
+    place = "on this machine" if address in (LOCAL, AUTO) else f"at {address}"
+    notices.small(f"Ray {place}: model by model, one sample at a time.", "benchmark_address")
+    workers: int | None = choices.number(
+        "Workers", "benchmark_workers", value=None, step=1, placeholder="One per device",
+        help_="At most one per device. Empty: one per device.",
+    )  # fmt: skip
+    cpus: int = choices.number(
+        "Cores per worker", "benchmark_cpus", value=ClusterOptions.cpus, step=1,
+        help_="The number of threads of each worker.",
+    )  # fmt: skip
+    gpus: float | None = choices.number(
+        "GPUs per worker", "benchmark_gpus", value=None, step=1.0, format="%g",
+        placeholder="1 if there are any", help_=GPUS_HELP,
+    )  # fmt: skip
     return address, workers, cpus, gpus
-
-
-def cluster_words(address: str, workers: int | None, cpus: int, gpus: float | None) -> str:
-    """The cluster, the number of workers, and their resources if not the default."""
-    place = "Ray on this machine" if address in (LOCAL, AUTO) else f"Ray at {address}"
-    number = "one worker per device" if workers is None else count(workers, "worker")
-    each = []
-    if cpus != ClusterOptions.cpus or gpus is not None:
-        each.append(count(cpus, "core"))
-    if gpus is not None:
-        each.append("no GPU" if gpus == 0 else "1 GPU" if gpus == 1 else f"{gpus:g} GPUs")
-    return f"{place}: {number}{', each with ' if each else ''}{' and '.join(each)}"
 
 
 def _samples(found: Dataset | None) -> tuple[tuple[str, ...], list[str]]:
@@ -218,27 +208,6 @@ def _samples(found: Dataset | None) -> tuple[tuple[str, ...], list[str]]:
         number = choices.number("How many", "benchmark_samples", 1, most, some, SAMPLES_HELP)
         held = held[: int(number)]
     return tuple(sample.id for sample in held), []
-
-
-def _order_and_batch(on_ray: bool) -> tuple[Order, int]:
-    """On a cluster a widget is drawn only if its value has to be changed back."""
-    order: Order = "sequential"
-    batch, batch_key = 1, "benchmark_batch"
-    if not on_ray or _value("benchmark_order") not in (None, *DEFAULT_ORDERS):
-        order = choices.buttons("Order", ORDER_LABELS, "benchmark_order", help_=ORDER_HELP)
-    else:
-        notices.small("With Ray: model by model, one sample at a time.", "benchmark_on_ray")
-    if not on_ray or _value(batch_key) not in (None, "1"):
-        batch = int(choices.number("Samples at once", batch_key, 1, MAX_BATCH, help_=BATCH_HELP))
-    if batch > 1:
-        st.caption("Only whole batches are timed: a sample has no stage times, TTFT or TPOT.")
-    return order, batch
-
-
-def _value(key: str) -> str | None:
-    """What this visit or its link has under the key."""
-    value = st.session_state.get(key, st.query_params.get(key))
-    return None if value is None else str(value)
 
 
 def words(plan: Plan, strengths: int = 1) -> str:
