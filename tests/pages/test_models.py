@@ -34,7 +34,7 @@ def nothing_loaded(tiny_models: Path) -> Iterator[None]:
     unload_all()
     jobs.manager.cache_clear()  # cards tell of the last job of each model
     yield
-    for job in model_actions.live():
+    for job in model_actions.JOBS.live():
         job.cancel()
 
 
@@ -55,7 +55,7 @@ def keys(at: AppTest) -> set[str]:
 def wait() -> None:
     """Until no job of a model is under way."""
     end = time.monotonic() + 60
-    while model_actions.live():
+    while model_actions.JOBS.live():
         assert time.monotonic() < end
         time.sleep(0.01)
 

@@ -28,7 +28,7 @@ OF_BATCHES = {
     "batch_ms": "time of a batch (ms)",
     "batch_tokens_per_s": "new tokens/s",
     "batch_samples_per_s": "samples/s",
-    "batch_new_tokens": BY_NAME["new_tokens"].label,
+    "batch_new_tokens": "new tokens (in batches)",
 }
 FEW = 8  # the newest failures; the Results page has all
 RATE_HELP = (
@@ -42,12 +42,9 @@ MEDIANS_HELP = (
 )
 LIVE_ONLY = ("shared", "rate (/s)")  # columns of a live run
 WORKERS_HELP = (
-    "A worker has one device and one model at a time. Shared: another worker of this run uses the "
-    "same device, or there are more threads than cores; such times are kept apart."
-)
-ENDED_HELP = (
-    "Each worker had one device and one model at a time. Results: measured ones since the run was "
-    "last started or resumed. Each result records whether its device was shared."
+    "A worker has one device and one model at a time. Results: measured ones since the run was "
+    "last started or resumed. Shared: another worker of this run uses the same device, or there "
+    "are more threads than cores; each result records that, and such times are kept apart."
 )
 ENDS = {"done": "Finished", "failed": "Failed", "cancelled": "Cancelled"}
 
@@ -122,11 +119,9 @@ def _models(found: Progress, ended: bool) -> None:
         st.altair_chart(
             charts.stage_bars(medians), alt=charts.stage_words(medians), width="stretch"
         )
-    if together := batches(found):
+    if batched(found):
         notices.small(model_summary.APART, "benchmark_batches")
-        _draw("Medians of batches.", together)
-    if any(medians.values()) or not together:
-        _draw("", table(found))
+    _draw(table(found))
     for live in found.models:
         if live.given_up:
             words = f"{registry.label(live.model)} was given up: {live.given_up}"
@@ -139,34 +134,30 @@ def _name(live: ModelProgress) -> str:
     return f"{label} · {live.device}" if live.device else label
 
 
-def _draw(caption: str, rows: Sequence[Mapping[str, str]], words: int = 1) -> None:
+def _draw(rows: Sequence[Mapping[str, str]], words: int = 1) -> None:
     from ui.widgets import blocks  # reports are slow to import
 
     cells = tuple(tuple(row.values()) for row in rows)
-    blocks.draw((ReportTable(caption, tuple(rows[0]), cells, words),), "benchmark_table")
+    blocks.draw((ReportTable("", tuple(rows[0]), cells, words),), "benchmark_table")
 
 
-def _counts(live: ModelProgress) -> dict[str, str]:
-    return {"model": _name(live), "done": f"{live.done:,}", "failed": f"{live.failed:,}"}
-
-
-def _medians(live: ModelProgress, heads: Mapping[str, str]) -> dict[str, str]:
-    return {head: number(live.medians.get(name)) for name, head in heads.items()}
+def batched(found: Progress) -> bool:
+    """Whether samples are answered together, as planned or in an earlier session."""
+    return found.batch > 1 or any("batch" in live.medians for live in found.models)
 
 
 def table(found: Progress) -> list[dict[str, str]]:
-    return [_counts(live) | _medians(live, SHOWN) for live in found.models]
-
-
-def batches(found: Progress) -> list[dict[str, str]]:
-    """A row per model if the run has batches, otherwise nothing."""
-    if found.batch == 1 and not any("batch" in live.medians for live in found.models):
-        return []
+    """A row per model: counts, and the medians of batches, of single runs, or of both."""
+    together = batched(found)
+    single = any(live.medians.keys() & set(STAGES) for live in found.models)
+    heads = {**(OF_BATCHES if together else {}), **(SHOWN if single or not together else {})}
     rows = []
     for live in found.models:
-        size = live.medians.get("batch")
-        at_once = {"samples at once": f"{size:,.0f}" if size else "–"}
-        rows.append(_counts(live) | at_once | _medians(live, OF_BATCHES))
+        cells = {"model": _name(live), "done": f"{live.done:,}", "failed": f"{live.failed:,}"}
+        if together:
+            size = live.medians.get("batch")
+            cells["samples at once"] = f"{size:,.0f}" if size else "–"
+        rows.append(cells | {head: number(live.medians.get(name)) for name, head in heads.items()})
     return rows
 
 
@@ -184,11 +175,9 @@ def workers(found: Progress, run_ended: bool) -> None:
     if not found.workers:
         return
     ended = run_ended or all(worker.ended for worker in found.workers)
-    st.subheader(
-        heading(found.workers, ended), anchor=False, help=ENDED_HELP if ended else WORKERS_HELP
-    )
+    st.subheader(heading(found.workers, ended), anchor=False, help=WORKERS_HELP)
     rows = [row(w, ended) for w in sorted(found.workers, key=lambda worker: worker.ended)]
-    _draw("", rows, len(rows[0]))
+    _draw(rows, len(rows[0]))
 
 
 def heading(workers: Sequence[WorkerView], ended: bool) -> str:

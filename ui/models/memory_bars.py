@@ -45,7 +45,7 @@ def show(entries: Sequence[ModelEntry]) -> None:
 
 def snapshot() -> Snapshot:
     """The models in memory and the live jobs, on which the rest of the page depends."""
-    return frozenset(registry.resident()), frozenset(job.id for job in model_actions.live())
+    return frozenset(registry.resident()), frozenset(job.id for job in model_actions.JOBS.live())
 
 
 def sizes(

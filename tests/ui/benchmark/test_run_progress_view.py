@@ -77,17 +77,26 @@ def test_a_model_without_results_has_no_figure(monkeypatch: pytest.MonkeyPatch) 
     assert second["model"] == "b" and second["total (ms)"] == "–"
 
 
-def test_batches_have_a_table_of_their_own() -> None:
-    medians = {"batch": 4, "batch_ms": 120.0, "batch_tokens_per_s": 66.6, "new_tokens": 2}
+def test_batches_have_columns_of_their_own() -> None:
+    medians = {"batch": 4, "batch_ms": 120.0, "batch_tokens_per_s": 66.6}
     models = (ModelProgress("a", 4, 0, medians), ModelProgress("b", 0, 0, {}))
-    first, second = run_progress_view.batches(progress(models=models))
+    first, second = run_progress_view.table(progress(models=models))
     assert first["samples at once"] == "4" and first["new tokens/s"] == "66.6"
     assert first["samples/s"] == second["time of a batch (ms)"] == "–"
-    assert run_progress_view.batches(progress()) == []
+    assert "total (ms)" not in first
+    assert "samples at once" not in run_progress_view.table(progress())[0]
+
+
+def test_batches_and_single_runs_are_in_one_table() -> None:
+    medians = {"batch": 4, "batch_new_tokens": 3, "load": 1.0, "total": 100.4, "new_tokens": 2}
+    models = (ModelProgress("a", 4, 0, medians),)
+    (row,) = run_progress_view.table(progress(models=models, batch=4))
+    assert row["new tokens (in batches)"] == "3.00" and row["new tokens"] == "2.00"
+    assert row["total (ms)"] == "100"
 
 
 def test_a_batched_run_has_its_columns_before_its_first_batch() -> None:
-    (first,) = run_progress_view.batches(progress(models=(ModelProgress("a", 0, 0, {}),), batch=4))
+    (first,) = run_progress_view.table(progress(models=(ModelProgress("a", 0, 0, {}),), batch=4))
     assert first["samples at once"] == first["time of a batch (ms)"] == "–"
     assert "TTFT (ms)" not in first
 
