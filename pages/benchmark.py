@@ -39,20 +39,19 @@ EXAMPLE = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20
 
 def buttons(choice: RunChoice, live: bool) -> None:
     """Start and Cancel, with what would start."""
-    plan, dataset = choice.plan, choice.dataset
+    plans, dataset = choice.plans, choice.dataset
     with st.container(horizontal=True, vertical_alignment="center"):
         button = ("Start", "benchmark_start")
-        pressed = run_and_cancel("benchmark", button, live, plan is not None, cancel)
+        pressed = run_and_cancel("benchmark", button, live, bool(plans), cancel)
         if not live:
-            many = max(1, len(choice.sweep))
-            planned = f"Planned: {words(plan, many)}" if plan else choice.problem
+            planned = f"Planned: {words(plans)}" if plans else choice.problem
             notices.small(planned, "benchmark_planned")
-    if pressed and plan is not None and dataset is not None:
+    if pressed and plans and dataset is not None:
         links.forget()
-        if len(choice.sweep) > 1:
-            start(sweep_jobs(choice.sweep, dataset.root))
+        if len(plans) > 1:
+            start(sweep_jobs(plans, dataset.root))
         else:
-            start([BenchmarkJob(plan=plan, root=dataset.root, cluster=choice.cluster)])
+            start([BenchmarkJob(plan=plans[0], root=dataset.root, cluster=choice.cluster)])
         st.rerun()
     if not live:
         planning_view.line(choice)
@@ -138,9 +137,9 @@ def hint(choice: RunChoice) -> None:
             "lost",
         )
     notices.hint(EMPTY)
-    plan, dataset, command = choice.plan, choice.dataset, EXAMPLE
-    if plan and dataset:
-        command = planning_view.command(plan, dataset, choice.cluster, choice.sweep)
+    command = EXAMPLE
+    if choice.plans and choice.dataset:
+        command = planning_view.command(choice.plans, choice.dataset, choice.cluster)
     st.code(command, language=None)
 
 

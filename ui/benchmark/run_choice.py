@@ -83,19 +83,17 @@ SOME = 20  # default number of samples if not all are chosen
 
 @dataclass(frozen=True)
 class RunChoice:
-    """A plan and its dataset; without a plan, `problem` says what is missing or wrong.
+    """What Start starts: one plan, or one per strength of a sweep.
 
-    `sweep`: a plan per strength, of which `plan` is the first; otherwise `plan` alone.  `cluster`:
-    where the models run, None for this process.  `blocked`: the cluster options are invalid, so
-    nothing may start.
+    Without a plan, `problem` says what is missing or wrong.  `cluster`: where the models run, None
+    for this process.  `blocked`: the cluster options are invalid, so nothing may start.
     """
 
     dataset: Dataset | None
-    plan: Plan | None
+    plans: tuple[Plan, ...] = ()
     problem: str = ""
     cluster: ClusterOptions | None = None
     blocked: bool = False
-    sweep: tuple[Plan, ...] = ()
 
 
 def choose(entries: Sequence[ModelEntry]) -> RunChoice:
@@ -138,7 +136,7 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     try:
         cluster = ClusterOptions(*workers) if workers else None
     except BadInput as error:
-        return RunChoice(found, None, str(error), blocked=True)
+        return RunChoice(found, problem=str(error), blocked=True)
     try:
         if found is not None and lines:
             ids = tuple(dict.fromkeys(dataset.find_all(found, lines)))
@@ -158,8 +156,8 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
             if len(plans) > 1:
                 sweep.refuse_elsewhere(len(plans))
     except BadInput as error:
-        return RunChoice(found, None, str(error), cluster)
-    return RunChoice(found, plans[0], cluster=cluster, sweep=plans)
+        return RunChoice(found, problem=str(error), cluster=cluster)
+    return RunChoice(found, plans, cluster=cluster)
 
 
 def _workers() -> tuple[str, int | None, int, float | None] | None:
@@ -210,14 +208,15 @@ def _samples(found: Dataset | None) -> tuple[tuple[str, ...], list[str]]:
     return tuple(sample.id for sample in held), []
 
 
-def words(plan: Plan, strengths: int = 1) -> str:
+def words(plans: Sequence[Plan]) -> str:
     """The number of results of a plan, or of each of a sweep's, and how it is made up."""
+    plan = plans[0]
     models, samples = count(len(plan.models), "model"), count(len(plan.samples), "sample")
     repeats = "" if plan.repeat == 1 else f" × {plan.repeat:,} repeats"
     run = "warm-up run" if plan.batch == 1 else "warm-up batch"
     warmups = f", after {count(plan.warmup, run)} per model" if plan.warmup else ""
     together = f", {plan.batch:,} at once" if plan.batch > 1 else ""
-    runs = "" if strengths == 1 else f"{count(strengths, 'run')}, one per strength, each "
+    runs = "" if len(plans) == 1 else f"{count(len(plans), 'run')}, one per strength, each "
     return (
         f"{runs}{count(plan.planned, 'result')}: {models} × {samples}{repeats}{together}{warmups}"
     )
