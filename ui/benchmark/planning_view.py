@@ -28,7 +28,7 @@ from ui.benchmark.run_choice import RunChoice
 from ui.widgets import notices
 from ui.widgets.stored_runs import Stamp, stamp_of, stamps
 
-MOST_AT_ONCE = 8 * 2**20  # bytes of results that are read without a click
+MOST_AT_ONCE = 8 * 2**20  # bytes of results that are read for a forecast
 IDS = "ids.txt"
 
 

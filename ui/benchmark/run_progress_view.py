@@ -40,7 +40,6 @@ MEDIANS_HELP = (
     "device types, backends or batch sizes: of the one with the most results. The Results page "
     "shows all results with their spread."
 )
-LIVE_ONLY = ("shared", "rate (/s)")  # columns of a live run
 WORKERS_HELP = (
     "A worker has one device and one model at a time. Results: measured ones since the run was "
     "last started or resumed. Shared: another worker of this run uses the same device, or there "
@@ -194,9 +193,10 @@ def row(worker: WorkerView, ended: bool) -> dict[str, str]:
         "worker": worker.id,
         "node": worker.node,
         "device": device,
-        "shared": " and ".join(worker.shares) or "–",
         "state": worker.state,
         "results": f"{worker.done:,}",
-        "rate (/s)": "–" if worker.per_s is None else f"{worker.per_s:.3g}",
     }
-    return {name: text for name, text in cells.items() if not (ended and name in LIVE_ONLY)}
+    if not ended:
+        cells["shared"] = " and ".join(worker.shares) or "–"
+        cells["rate (/s)"] = "–" if worker.per_s is None else f"{worker.per_s:.3g}"
+    return cells

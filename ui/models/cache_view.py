@@ -21,18 +21,16 @@ from ui.widgets.text import count, escape
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import CacheState, FeatureCache
 
-WAIT_S = 0.5
 CLEARED = "models_cleared"  # a sentence about the last clearing
 UNKNOWN = "a checkpoint that is not in models.toml"
 INDEX = "index"
 
 
 def show(entries: Sequence[ModelEntry]) -> None:
-    """The section, once the cache is imported."""
+    """The section, the last one of the page, once the cache is imported."""
     st.subheader("Feature cache", anchor=False)
-    if not preparation.cache_code().done():
-        st.fragment(_wait, run_every=WAIT_S)()
-        return
+    with st.spinner("Opening the feature cache …"):
+        preparation.cache_code().result()
     try:
         state = _cache().state()
     except CacheError as error:
@@ -49,12 +47,6 @@ def show(entries: Sequence[ModelEntry]) -> None:
     share = state.bytes / max(1, state.limit_bytes)
     st.progress(min(1.0, share), text=escape(size))
     _clearing(state)
-
-
-def _wait() -> None:
-    if preparation.cache_code().done():
-        st.rerun()
-    st.caption("Opening the feature cache …")
 
 
 def hit_rate(state: CacheState) -> str:
