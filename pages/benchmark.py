@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from engine import settings
 from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
 from engine.storage.run_header import HEADER
@@ -25,9 +24,8 @@ RUN = Followed("benchmark_job", BenchmarkJob)
 LOOK_S = 0.5
 WHAT = (
     "Runs every chosen model on every chosen sample, one by one or in batches. Each result is "
-    "saved as soon as it is measured"
+    "saved as soon as it is measured."
 )
-RAY = ". With Ray, on several devices at once"
 EMPTY = (
     "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). A run can be "
     "cancelled, interrupted and resumed at any time, and it continues when this page is closed. "
@@ -149,7 +147,7 @@ def main() -> None:
     with st.sidebar:
         choice = choose(entries)
     st.title("Benchmark", anchor=False)
-    st.caption(f"{WHAT}{RAY if settings.load().ray_address else ''}.")
+    st.caption(WHAT)
     shown = followed()
     live = shown is not None and not shown.ended
     buttons(choice, live)

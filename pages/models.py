@@ -107,10 +107,8 @@ def main() -> None:
     followed_runs.keep_alive()
     st.title("Models", anchor=False)
     entries = entries_or_stop()
-    notices.small(
-        f"All entries of {settings.load().models_file}. The app downloads nothing.",
-        "models_file",
-    )
+    file = settings.load().models_file
+    notices.small(f"All entries of {file}. The app downloads nothing.", "models_file")
     here = [entry for entry in entries if installed(entry)]
     # Such as in float16.  A model whose entry has changed since has the card of its entry.
     names = {entry.name for entry in entries}

@@ -114,7 +114,7 @@ def test_a_run_goes_from_start_to_its_results(app: Open) -> None:
     found = wait(job(at))
     at.run()
     assert found.state == "done" and "2 of 2 results · Finished" in bar(at)
-    assert metrics(at)["Results"] == "2 / 2" and metrics(at)["Failed"] == "0"
+    assert metrics(at)["Failed"] == "0"
     assert metrics(at)["Time left"] == "–"
     assert column(at, "done") == ["2"]
     assert at.get("vega_lite_chart")
@@ -229,7 +229,7 @@ def test_a_run_that_was_interrupted_is_offered_and_resumed(app: Open) -> None:
     at.button(key="benchmark_resume").click().run()
     found = wait(job(at))
     at.run()
-    assert found.state == "done" and metrics(at)["Results"] == "2 / 2"
+    assert found.state == "done" and "2 of 2 results" in bar(at)
     assert "left" not in texts(at)
 
 
@@ -368,7 +368,6 @@ def test_with_ray_models_take_no_turns_and_samples_no_company(
 ) -> None:
     at = app(PAGE, **TWO)
     assert "Ray at head:6379: model by model, one sample at a time." in texts(at)
-    assert any("With Ray, on several devices" in one.value for one in at.caption)
     at.segmented_control(key="benchmark_where").set_value("here").run()
     assert "Ray at head:6379" not in texts(at)
     at.segmented_control(key="benchmark_order").set_value("interleaved").run()

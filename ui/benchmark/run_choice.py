@@ -133,11 +133,10 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
         options, problem = options | more, problem or wrong
     runs = options.pop("perturb", ((),))
 
+    cluster = None
     try:
-        cluster = ClusterOptions(*workers) if workers else None
-    except BadInput as error:
-        return RunChoice(found, problem=str(error), blocked=True)
-    try:
+        if workers is not None:
+            cluster = ClusterOptions(*workers)
         if found is not None and lines:
             ids = tuple(dict.fromkeys(dataset.find_all(found, lines)))
         if found is None or not models or not ids:
@@ -156,7 +155,8 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
             if len(plans) > 1:
                 sweep.refuse_elsewhere(len(plans))
     except BadInput as error:
-        return RunChoice(found, problem=str(error), cluster=cluster)
+        blocked = workers is not None and cluster is None
+        return RunChoice(found, problem=str(error), cluster=cluster, blocked=blocked)
     return RunChoice(found, plans, cluster=cluster)
 
 
@@ -201,8 +201,7 @@ def _samples(found: Dataset | None) -> tuple[tuple[str, ...], list[str]]:
         )
         return (), (text or "").splitlines()
     if which == "first" and found is not None:  # keeps a link's number while the scenes are made
-        most = max(1, len(held))
-        some = min(SOME, most)
+        most, some = len(held), min(SOME, len(held))
         number = choices.number("How many", "benchmark_samples", 1, most, some, SAMPLES_HELP)
         held = held[: int(number)]
     return tuple(sample.id for sample in held), []

@@ -95,7 +95,6 @@ def numbers(found: Progress, ended: bool) -> list[tuple[str, str, str]]:
     rate = "–" if found.per_s is None else f"{found.per_s:.3g} /s"
     left = "–" if found.left_s is None or ended else duration(found.left_s)
     shown = [
-        ("Results", f"{found.done:,} / {found.planned:,}", "Measured results, without warm-up."),
         ("Rate at the end" if ended else "Rate", rate, RATE_HELP),
         ("Time left", left, "Estimated from this rate; models without a result yet may differ."),
         ("Failed", f"{found.failed:,}", "A failed result has a reason and no figures."),

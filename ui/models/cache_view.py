@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CLEARED = "models_cleared"  # a sentence about the last clearing
 UNKNOWN = "a checkpoint that is not in models.toml"
-INDEX = "index"
+INDEX = "Index"
 
 
 def show(entries: Sequence[ModelEntry]) -> None:
@@ -37,6 +37,8 @@ def show(entries: Sequence[ModelEntry]) -> None:
         notices.problem(str(error), "features")
         return
     size = f"{gib(state.bytes)} of {gib(state.limit_bytes)}; then the oldest entries are removed"
+    share = state.bytes / max(1, state.limit_bytes)
+    st.progress(min(1.0, share), text=escape(size))
     rows = [
         ("Location", str(state.folder)),
         ("Entries", f"{state.entries:,}"),
@@ -44,8 +46,6 @@ def show(entries: Sequence[ModelEntry]) -> None:
         *sizes(state, entries),
     ]
     st.html(facts(rows, "Feature cache"))
-    share = state.bytes / max(1, state.limit_bytes)
-    st.progress(min(1.0, share), text=escape(size))
     _clearing(state)
 
 
@@ -81,12 +81,12 @@ def _clearing(state: CacheState) -> None:
 
 
 def _clear(words: str) -> None:
+    done = f"Cleared {words}."
     try:
         _cache().clear()
     except CacheError as error:
-        st.session_state[CLEARED] = str(error)
-    else:
-        st.session_state[CLEARED] = f"Cleared {words}."
+        done = str(error)
+    st.session_state[CLEARED] = done
 
 
 def _cache() -> FeatureCache:

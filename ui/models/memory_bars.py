@@ -21,7 +21,6 @@ from ui.widgets.text import escape
 IDLE_S = 3.0  # each refresh uses the CPU that may be timed
 LIVE_S = 1.0
 OTHER_USE = "other use"
-Snapshot = tuple[frozenset[ModelEntry], frozenset[str]]
 
 
 def show(entries: Sequence[ModelEntry]) -> None:
@@ -43,7 +42,7 @@ def show(entries: Sequence[ModelEntry]) -> None:
     look()
 
 
-def snapshot() -> Snapshot:
+def snapshot() -> tuple[frozenset[ModelEntry], frozenset[str]]:
     """The models in memory and the live jobs, on which the rest of the page depends."""
     return frozenset(registry.resident()), frozenset(job.id for job in model_actions.JOBS.live())
 
