@@ -102,10 +102,10 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     models = tuple(entry.name for entry in pick_loadable_models(entries, "benchmark", 3))
     workers = _workers()
     ids, lines = _samples(found)
-    prompt = None
+    prompt: str | None = None
     own = f"Records without a question get: {DEFAULT_QUESTION}"
     if choices.buttons("Question", ASKS, "benchmark_asks", help_=own) == "one":
-        text = st.text_area(
+        prompt = st.text_area(
             "Question for all",
             DEFAULT_QUESTION,
             max_chars=MAX_QUESTION_CHARS,
@@ -113,7 +113,6 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
             bind="query-params",
             label_visibility="collapsed",
         )
-        prompt = text or ""
     left, right = st.columns(2)
     repeat_help = "Runs of each sample by each model."
     repeat = choices.number("Repeats", "benchmark_repeat", 1, MAX_REPEAT, 1, repeat_help, left)
@@ -161,10 +160,7 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
 
 
 def _workers() -> tuple[str, int | None, int, float | None] | None:
-    """The cluster's address, the workers, cores and GPUs of each; None: this process.
-
-    The engine checks the bounds and words the errors.
-    """
+    """The cluster's address, the workers, cores and GPUs of each; None: this process."""
     address = settings.load().ray_address
     if not address:
         return None
@@ -216,6 +212,5 @@ def words(plans: Sequence[Plan]) -> str:
     warmups = f", after {count(plan.warmup, run)} per model" if plan.warmup else ""
     together = f", {plan.batch:,} at once" if plan.batch > 1 else ""
     runs = "" if len(plans) == 1 else f"{count(len(plans), 'run')}, one per strength, each "
-    return (
-        f"{runs}{count(plan.planned, 'result')}: {models} × {samples}{repeats}{together}{warmups}"
-    )
+    results = count(plan.planned, "result")
+    return f"{runs}{results}: {models} × {samples}{repeats}{together}{warmups}"
