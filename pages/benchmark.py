@@ -10,12 +10,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from engine import settings
 from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
 from engine.storage.run_header import HEADER
 from ui.benchmark import planning_view, run_progress_view, unfinished_runs
-from ui.benchmark.model_names import labelled
 from ui.benchmark.run_choice import RunChoice, choose, words
 from ui.widgets import followed_runs, links, model_picker, notices, preparation
 from ui.widgets.followed_runs import Followed
@@ -26,9 +24,8 @@ RUN = Followed("benchmark_job", BenchmarkJob)
 LOOK_S = 0.5
 WHAT = (
     "Runs every chosen model on every chosen sample, one by one or in batches. Each result is "
-    "saved as soon as it is measured"
+    "saved as soon as it is measured."
 )
-RAY = ". With Ray, on several devices at once"
 EMPTY = (
     "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). A run can be "
     "cancelled, interrupted and resumed at any time, and it continues when this page is closed. "
@@ -40,20 +37,19 @@ EXAMPLE = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20
 
 def buttons(choice: RunChoice, live: bool) -> None:
     """Start and Cancel, with what would start."""
-    plan, dataset = choice.plan, choice.dataset
+    plans, dataset = choice.plans, choice.dataset
     with st.container(horizontal=True, vertical_alignment="center"):
         button = ("Start", "benchmark_start")
-        pressed = run_and_cancel("benchmark", button, live, plan is not None, cancel)
+        pressed = run_and_cancel("benchmark", button, live, bool(plans), cancel)
         if not live:
-            many = max(1, len(choice.sweep))
-            planned = f"Planned: {words(plan, many)}" if plan else choice.problem
+            planned = f"Planned: {words(plans)}" if plans else choice.problem
             notices.small(planned, "benchmark_planned")
-    if pressed and plan is not None and dataset is not None:
+    if pressed and plans and dataset is not None:
         links.forget()
-        if len(choice.sweep) > 1:
-            start(sweep_jobs(choice.sweep, dataset.root))
+        if len(plans) > 1:
+            start(sweep_jobs(plans, dataset.root))
         else:
-            start([BenchmarkJob(plan=plan, root=dataset.root, cluster=choice.cluster)])
+            start([BenchmarkJob(plan=plans[0], root=dataset.root, cluster=choice.cluster)])
         st.rerun()
     if not live:
         planning_view.line(choice)
@@ -101,7 +97,7 @@ def board(job: BenchmarkJob, live: bool) -> None:
             st.rerun()
         run_progress_view.draw(view)
 
-    st.subheader(escape(title(job)), anchor=False)
+    st.subheader(escape(job.title), anchor=False)
     look()
     if job.folder is not None:
         notices.small(f"Saved in {job.folder}", "benchmark_folder")
@@ -124,14 +120,10 @@ def others(shown: BenchmarkJob | None) -> None:
     for job in RUN.live():
         if job is shown:
             continue
-        said = f"{title(job)}: {run_progress_view.doing(job.view())}"
+        said = f"{job.title}: {run_progress_view.doing(job.view())}"
         with st.container(horizontal=True, vertical_alignment="center"):
             notices.small(said, f"other_{job.id}")
             st.button("Show", key=f"benchmark_show_{job.id}", on_click=RUN.show, args=(job,))
-
-
-def title(job: BenchmarkJob) -> str:
-    return labelled(job.title, job.plan.models if job.plan else ())
 
 
 def hint(choice: RunChoice) -> None:
@@ -143,9 +135,9 @@ def hint(choice: RunChoice) -> None:
             "lost",
         )
     notices.hint(EMPTY)
-    plan, dataset, command = choice.plan, choice.dataset, EXAMPLE
-    if plan and dataset:
-        command = planning_view.command(plan, dataset, choice.cluster, choice.sweep)
+    command = EXAMPLE
+    if choice.plans and choice.dataset:
+        command = planning_view.command(choice.plans, choice.dataset, choice.cluster)
     st.code(command, language=None)
 
 
@@ -155,7 +147,7 @@ def main() -> None:
     with st.sidebar:
         choice = choose(entries)
     st.title("Benchmark", anchor=False)
-    st.caption(f"{WHAT}{RAY if settings.load().ray_address else ''}.")
+    st.caption(WHAT)
     shown = followed()
     live = shown is not None and not shown.ended
     buttons(choice, live)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -42,6 +42,9 @@ def show(entry: ModelEntry) -> None:
     proof = certificates.covering(entry) if reason is None else None
     with answers.frame(entry.colour, entry.name):
         cards.heading(entry)
+        if reason is not None and not installed(entry):
+            show_absent(entry, reason)
+            return
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             if entry in registry.resident():
                 st.badge(f"loaded on {registry.card(entry).device}", color="green")
@@ -80,46 +83,41 @@ def show(entry: ModelEntry) -> None:
             st.page_link("pages/verify.py", label=label, query_params=query)
 
 
-def show_absent(entry: ModelEntry) -> None:
-    """One entry whose files are not here: the command that fetches them, or what else to do."""
-    reason = registry.unavailable(entry) or ""
-    with answers.frame(entry.colour, entry.name):
-        cards.heading(entry)
-        st.badge("not installed", color="orange")
-        commands = _COMMAND.findall(reason)
-        if not commands or checkpoint.hub_folder(entry.checkpoint, entry.revision):
-            notices.notice(reason, f"reason_{entry.name}")
-        for command in commands:
-            st.code(command, language=None, wrap_lines=True)
-        st.html(facts(card_rows.rows(entry, None), entry.label))
+def show_absent(entry: ModelEntry, reason: str) -> None:
+    """What a card says without files: the command that fetches them, or what else to do."""
+    st.badge("not installed", color="orange")
+    commands = _COMMAND.findall(reason)
+    if not commands or checkpoint.hub_folder(entry.checkpoint, entry.revision):
+        notices.notice(reason, f"reason_{entry.name}")
+    for command in commands:
+        st.code(command, language=None, wrap_lines=True)
+    st.html(facts(card_rows.rows(entry, None), entry.label))
 
 
-def show_all(entries: Sequence[ModelEntry], one: Callable[[ModelEntry], None]) -> None:
-    """Their cards in rows, each drawn by `one`, in the order of models.toml."""
+def show_all(entries: Sequence[ModelEntry]) -> None:
+    """Their cards in rows, in the order of models.toml."""
     for start in range(0, len(entries), COLUMNS):
         row = entries[start : start + COLUMNS]
         for entry, column in zip(row, st.columns(COLUMNS), strict=False):
             with column:
-                one(entry)
+                show(entry)
 
 
 def main() -> None:
     followed_runs.keep_alive()
     st.title("Models", anchor=False)
     entries = entries_or_stop()
-    notices.small(
-        f"All entries of {settings.load().models_file}. The app downloads nothing.",
-        "models_file",
-    )
+    file = settings.load().models_file
+    notices.small(f"All entries of {file}. The app downloads nothing.", "models_file")
     here = [entry for entry in entries if installed(entry)]
     # Such as in float16.  A model whose entry has changed since has the card of its entry.
     names = {entry.name for entry in entries}
     loaded = [item for item in registry.resident() if item.name not in names]
-    show_all([*here, *loaded], show)
+    show_all([*here, *loaded])
     if absent := [entry for entry in entries if entry not in here]:
         with st.expander(f"Not installed ({len(absent)})", key="models_absent"):
             notices.small(ABSENT, "not_installed")
-            show_all(absent, show_absent)
+            show_all(absent)
     st.subheader("Memory", anchor=False)
     memory_bars.show(entries)
     cache_view.show(entries)

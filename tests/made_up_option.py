@@ -98,8 +98,8 @@ def start_command() -> None:
     from ui.benchmark.planning_view import command
 
     dataset = SimpleNamespace(root=Path("/data"), samples=[SimpleNamespace(id="s")])
-    assert "grain" not in command(Plan(("m",), ("s",)), dataset)
-    assert command(Plan(("m",), ("s",), grain=3), dataset).endswith("--grain 3")
+    assert "grain" not in command([Plan(("m",), ("s",))], dataset)
+    assert command([Plan(("m",), ("s",), grain=3)], dataset).endswith("--grain 3")
 
 
 def plan() -> None:

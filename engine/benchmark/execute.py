@@ -110,8 +110,8 @@ class RunSession:
         adapters: dict[str, Adapter] = {}
         for name in names:
             self.between()
-            self.tracker.current = f"loading {name}"
             entry, begin = self.ready.entries[name], time.monotonic()
+            self.tracker.current = f"loading {entry.label}"
             there = variants.loaded(entry) in registry.resident()
             try:
                 adapters[name] = registry.load(entry, self.plan.decode.max_new_tokens)
@@ -147,11 +147,12 @@ class RunSession:
     def _ask(self, tasks: Tasks, adapters: Mapping[str, Adapter]) -> None:
         """Runs tasks of one model together, or in smaller groups if they do not fit."""
         model, todo = tasks[0].model, deque([tasks])
+        label = self.ready.entries[model].label
         while todo and model not in self.given_up:
             self.between()
             some = todo.popleft()
             more = f" and {len(some) - 1:,} more" if len(some) > 1 else ""
-            self.tracker.current = f"{model}, {some[0].phase}, sample {some[0].sample}{more}"
+            self.tracker.current = f"{label}, {some[0].phase}, sample {some[0].sample}{more}"
             found, parts = self.task_executor.ask(some, adapters[model])
             todo.extendleft(reversed(parts))
             self.keep(some, found, self.paused_ms)
@@ -188,7 +189,7 @@ class RunSession:
     def give_up(self, model: str, reason: str) -> None:
         self.given_up.add(model)
         self.tracker.give_up(model, reason)
-        self.note("given up", f"{model} was given up: {reason}", model=model)
+        self.writer.note("given up", f"{model} was given up: {reason}", model=model)
 
     def note(self, event: str, text: str, **more: Any) -> None:
         self.writer.note(event, text, **more)

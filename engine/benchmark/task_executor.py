@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 Tasks = Sequence[Task]
-Note = Callable[[str, str], None]  # (event, sentence), for the run's journal
+Note = Callable[..., None]  # (event, sentence, **more), for the run's journal
 
 
 @dataclass
@@ -122,7 +122,7 @@ class TaskExecutor:
     def _limit(self, model: str, fits: int, tried: int) -> None:
         self.fitting[model] = fits
         text = f"A batch of {tried:,} does not fit in memory: {fits:,} at a time from here on."
-        self.note("halved", f"{model}: {text}")
+        self.note("halved", f"{self.entries[model].label}: {text}", model=model)
 
     def _row(self, task: Task, found: RunResult | str) -> ResultRow:
         if isinstance(found, str):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from engine.benchmark import execute, sweep
@@ -17,6 +18,7 @@ from engine.errors import BadInput
 from engine.jobs.queue import Job, JobView
 from engine.media import dataset
 from engine.media_options import Change
+from engine.models import registry
 from engine.storage.plan import Plan
 from engine.types import Doing
 
@@ -64,11 +66,11 @@ class BenchmarkJob(Job):
     _tracker: Tracker | None = None
     _stage: str = ""
 
-    @property
-    def title(self) -> str:
+    @cached_property
+    def title(self) -> str:  # stays the same if models.toml changes meanwhile
         if self.plan is not None:
             changes = f" with {','.join(map(str, self.plan.perturb))}" if self.plan.perturb else ""
-            return f"The run of {', '.join(self.plan.models)}{changes}"
+            return f"The run of {', '.join(map(registry.label, self.plan.models))}{changes}"
         return f"The run {self.resume.name if self.resume else ''}"
 
     def run(self) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engine.analysis.run_planning import EarlierRun, RunForecast
 from engine.machine.device import free_disk_bytes
+from engine.models import registry
 from engine.quoting import count, duration, gib, listed, shown
 
 NO_RESULT = "not known, because that run has no result of these models."
@@ -74,7 +75,8 @@ def short(forecast: RunForecast, earlier: EarlierRun) -> str:
     """The forecast in one line."""
     cost = "Duration not known"
     if forecast.seconds is not None and forecast.row_bytes is not None:
-        less = f" without {listed(forecast.without_time)}" if forecast.without_time else ""
+        missing = listed(map(registry.label, forecast.without_time))
+        less = f" without {missing}" if missing else ""
         cost = (
             f"About {_time(forecast.seconds)} and {gib(round(forecast.row_bytes))} for "
             f"{count(forecast.results, 'result')}{less}"

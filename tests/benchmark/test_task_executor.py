@@ -93,8 +93,10 @@ def test_a_batch_that_does_not_fit_is_halved_and_says_so(
     assert sorted(sizes(run), reverse=True) == sorted(expected, reverse=True)
     for row in rows_of(run):
         assert f"A batch of 7 does not fit in memory: {most} at a time." in row["notes"]
-    told = [entry["text"] for entry in run.journal if entry["event"] == "halved"]
-    assert told[0].startswith("tiny-llava: A batch of 7 does not fit in memory: 4 at a time")
+    halved = [entry for entry in run.journal if entry["event"] == "halved"]
+    told = [entry["text"] for entry in halved]
+    assert halved[0]["model"] == MODEL
+    assert told[0].startswith("Tiny llava: A batch of 7 does not fit in memory: 4 at a time")
     assert len(told) == sum(size > most for size in seen)  # what was learnt is remembered
     assert run.state == "finished" and len(rows_of(run)) == COUNT
 

@@ -114,7 +114,7 @@ def test_a_run_goes_from_start_to_its_results(app: Open) -> None:
     found = wait(job(at))
     at.run()
     assert found.state == "done" and "2 of 2 results · Finished" in bar(at)
-    assert metrics(at)["Results"] == "2 / 2" and metrics(at)["Failed"] == "0"
+    assert metrics(at)["Failed"] == "0"
     assert metrics(at)["Time left"] == "–"
     assert column(at, "done") == ["2"]
     assert at.get("vega_lite_chart")
@@ -229,7 +229,7 @@ def test_a_run_that_was_interrupted_is_offered_and_resumed(app: Open) -> None:
     at.button(key="benchmark_resume").click().run()
     found = wait(job(at))
     at.run()
-    assert found.state == "done" and metrics(at)["Results"] == "2 / 2"
+    assert found.state == "done" and "2 of 2 results" in bar(at)
     assert "left" not in texts(at)
 
 
@@ -363,24 +363,18 @@ def test_a_cluster_that_cannot_be_reached_is_the_runs_sentence(
     assert "Ray is not installed: pip install -r requirements-ray.txt" in texts(at)
 
 
-def drawn(at: AppTest) -> set[str | None]:
-    return {one.key for one in [*at.segmented_control, *at.number_input, *at.text_area]}
-
-
 def test_with_ray_models_take_no_turns_and_samples_no_company(
     app: Open, on_workers: HerePool
 ) -> None:
     at = app(PAGE, **TWO)
-    only_here = {"benchmark_order", "benchmark_batch"}
-    assert not only_here & drawn(at) and "With Ray: model by model" in texts(at)
-    assert any("With Ray, on several devices" in one.value for one in at.caption)
+    assert "Ray at head:6379: model by model, one sample at a time." in texts(at)
     at.segmented_control(key="benchmark_where").set_value("here").run()
-    assert only_here <= drawn(at) and "With Ray" not in texts(at)
+    assert "Ray at head:6379" not in texts(at)
     at.segmented_control(key="benchmark_order").set_value("interleaved").run()
     at.segmented_control(key="benchmark_where").set_value("ray").run()
     assert "Models cannot take turns on a cluster" in texts(at)
     at.segmented_control(key="benchmark_order").set_value("sequential").run()
-    assert not only_here & drawn(at) and not at.button(key="benchmark_start").disabled
+    assert not at.button(key="benchmark_start").disabled
 
 
 def test_a_link_that_asks_ray_for_what_it_cannot_do_is_refused_until_changed(
@@ -394,15 +388,13 @@ def test_a_link_that_asks_ray_for_what_it_cannot_do_is_refused_until_changed(
     at = app(PAGE, **TWO, batch="4")
     assert "batch is 4: on a cluster each sample runs by itself" in texts(at)
     at.number_input(key="benchmark_batch").set_value(1).run()
-    assert "benchmark_batch" not in drawn(at) and not at.button(key="benchmark_start").disabled
+    assert not at.button(key="benchmark_start").disabled
 
 
 def test_how_many_workers_and_what_each_takes(app: Open, on_workers: HerePool) -> None:
     at = app(PAGE, **TWO)
     assert at.number_input(key="benchmark_workers").value is None
-    assert "Ray at head:6379: one worker per device" in texts(at)
     at = app(PAGE, **TWO, workers="2", cpus="8", gpus="0.5")
-    assert "Ray at head:6379: 2 workers, each with 8 cores and 0.5 GPUs" in texts(at)
     found = wait(job(start(at)))
     assert found.cluster == ClusterOptions("head:6379", 2, 8, 0.5)
     assert isinstance(found.cluster.workers, int) and isinstance(found.cluster.cpus, int)

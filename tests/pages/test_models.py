@@ -34,7 +34,7 @@ def nothing_loaded(tiny_models: Path) -> Iterator[None]:
     unload_all()
     jobs.manager.cache_clear()  # cards tell of the last job of each model
     yield
-    for job in model_actions.live():
+    for job in model_actions.JOBS.live():
         job.cancel()
 
 
@@ -55,7 +55,7 @@ def keys(at: AppTest) -> set[str]:
 def wait() -> None:
     """Until no job of a model is under way."""
     end = time.monotonic() + 60
-    while model_actions.live():
+    while model_actions.JOBS.live():
         assert time.monotonic() < end
         time.sleep(0.01)
 
@@ -85,7 +85,7 @@ def test_every_entry_says_who_it_is(app: Open) -> None:
     assert marks(at).count("ready to load") == 3 and marks(at).count("unverified") == 3
     assert html(at).count("1,024 tokens") == 3 and html(at).count("KV cache") == 3
     assert "3 layers of 16, 2 heads, 32 px in patches of 16 px" in html(at)
-    assert "system memory" in " ".join(caption.value for caption in at.caption)
+    assert "system memory" in " ".join(one.proto.text for one in at.get("progress"))
 
 
 def test_files_hashes_and_models_that_are_not_installed_are_in_closed_expanders(
@@ -178,7 +178,7 @@ def test_a_job_behind_others_says_its_place_and_can_be_cancelled(
     queue.submit(ModelJob(entry=registry.entry("tiny-eventgpt"), action="hash"))
     at.button(key=f"models_load_{NAME}").click().run()
     bars = [element.proto.text for element in at.get("progress")]
-    assert bars == ["Queued: next", "Queued: 1 job ahead"]
+    assert bars[:2] == ["Queued: next", "Queued: 1 job ahead"]
     assert f"models_load_{NAME}" not in keys(at)
     at.button(key=f"models_cancel_{NAME}").click().run()
     at.run()

@@ -78,7 +78,7 @@ def test_a_sweep_is_a_run_per_strength_and_its_results_open_together(app: Open) 
     at = start(at)
     jobs = [one for one in queue.manager().all()[before:] if isinstance(one, BenchmarkJob)]
     assert [one.title for one in jobs] == [
-        f"The run of tiny-eventgpt with hot:{n}" for n in ("0", "0.3")
+        f"The run of Tiny eventgpt with hot:{n}" for n in ("0", "0.3")
     ]
     folders = [wait(one).folder for one in jobs]
     jobs[1].state = "running"

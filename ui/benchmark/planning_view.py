@@ -24,21 +24,20 @@ from engine.storage import run_store
 from engine.storage.plan import Plan
 from engine.storage.run_store import RESULTS, RunInfo
 from engine.types import OFFERED, value_of
-from ui.benchmark.model_names import labelled
 from ui.benchmark.run_choice import RunChoice
 from ui.widgets import notices
 from ui.widgets.stored_runs import Stamp, stamp_of, stamps
 
-MOST_AT_ONCE = 8 * 2**20  # bytes of results that are read without a click
+MOST_AT_ONCE = 8 * 2**20  # bytes of results that are read for a forecast
 IDS = "ids.txt"
 
 
 def line(choice: RunChoice) -> None:
     """The forecast in one line, if an earlier run allows one and is read quickly."""
-    plan, dataset = choice.plan, choice.dataset
-    if plan is None or dataset is None:
+    plans, dataset = choice.plans, choice.dataset
+    if not plans or dataset is None:
         return
-    base = settings.load().runs_dir
+    plan, base = plans[0], settings.load().runs_dir
     try:
         info = run_planning.newest(plan, dataset.root, _listing(base, stamps(base)))
         if info is None:
@@ -51,9 +50,8 @@ def line(choice: RunChoice) -> None:
         notices.small(str(error), "benchmark_forecast")
         return
     sequences = {sample.id: sample.sequence for sample in dataset.samples}
-    forecast = run_planning.forecast(plan, sequences, earlier, max(1, len(choice.sweep)))
-    words = labelled(planning_words.short(forecast, earlier), plan.models)
-    notices.small(words, "benchmark_forecast")
+    forecast = run_planning.forecast(plan, sequences, earlier, len(plans))
+    notices.small(planning_words.short(forecast, earlier), "benchmark_forecast")
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -66,20 +64,15 @@ def _measured(folder: Path, stamp: Stamp, models: tuple[str, ...]) -> EarlierRun
     return run_planning.measure(run_store.read(folder), models)
 
 
-def command(
-    plan: Plan,
-    dataset: Dataset,
-    cluster: ClusterOptions | None = None,
-    sweep: Sequence[Plan] = (),
-) -> str:
-    """`python -m engine bench` for this plan, ready for a shell; `cluster` None: this process.
+def command(plans: Sequence[Plan], dataset: Dataset, cluster: ClusterOptions | None = None) -> str:
+    """`python -m engine bench` for a plan or a sweep, for a shell; `cluster` None: this process.
 
-    `sweep`: the plans of a sweep, of which `plan` is the first.  Ids of samples that are not the
-    first ones are expected in the file IDS, one on each line.
+    Ids of samples that are not the first ones are expected in the file IDS, one on each line.
     """
+    plan = plans[0] if plans[0].perturb else replace(plans[0], perturb_seed=0)
     parts = ["--dataset", str(dataset.root), "--models", ",".join(plan.models)]
-    parts += _options(plan if plan.perturb else replace(plan, perturb_seed=0), dataset)
-    if text := sweep_text([one.perturb for one in sweep or (plan,)]):
+    parts += _options(plan, dataset)
+    if text := sweep_text([one.perturb for one in plans]):
         parts += ["--perturb", text]
     parts += _cluster(cluster) if cluster else ()
     return shlex.join(["python", "-m", "engine", "bench", *parts])

@@ -21,7 +21,6 @@ from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan
 from engine.types import MAX_NEW_TOKENS, OPTIONS, DecodeConfig
-from ui.benchmark.model_names import labelled
 from ui.widgets import choices, dataset_picker, notices
 from ui.widgets.model_picker import pick_loadable_models
 from ui.widgets.run_settings import open_box, pick_box
@@ -43,7 +42,6 @@ ORDER_LABELS: dict[Order, str] = {
     "sequential": "Model by model",
     "interleaved": "By turns",
 }
-DEFAULT_ORDERS = ("auto", "sequential", "Automatic", "Model by model")
 LENGTHS = {"natural": "Natural", "forced": "Forced"}
 SAMPLES_HELP = (
     "In dataset order. Neighbouring samples overlap in time: confidence intervals need several "
@@ -85,19 +83,17 @@ SOME = 20  # default number of samples if not all are chosen
 
 @dataclass(frozen=True)
 class RunChoice:
-    """A plan and its dataset; without a plan, `problem` says what is missing or wrong.
+    """What Start starts: one plan, or one per strength of a sweep.
 
-    `sweep`: a plan per strength, of which `plan` is the first; otherwise `plan` alone.  `cluster`:
-    where the models run, None for this process.  `blocked`: the cluster options are invalid, so
-    nothing may start.
+    Without a plan, `problem` says what is missing or wrong.  `cluster`: where the models run, None
+    for this process.  `blocked`: the cluster options are invalid, so nothing may start.
     """
 
     dataset: Dataset | None
-    plan: Plan | None
+    plans: tuple[Plan, ...] = ()
     problem: str = ""
     cluster: ClusterOptions | None = None
     blocked: bool = False
-    sweep: tuple[Plan, ...] = ()
 
 
 def choose(entries: Sequence[ModelEntry]) -> RunChoice:
@@ -106,10 +102,10 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     models = tuple(entry.name for entry in pick_loadable_models(entries, "benchmark", 3))
     workers = _workers()
     ids, lines = _samples(found)
-    prompt = None
+    prompt: str | None = None
     own = f"Records without a question get: {DEFAULT_QUESTION}"
     if choices.buttons("Question", ASKS, "benchmark_asks", help_=own) == "one":
-        text = st.text_area(
+        prompt = st.text_area(
             "Question for all",
             DEFAULT_QUESTION,
             max_chars=MAX_QUESTION_CHARS,
@@ -117,12 +113,14 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
             bind="query-params",
             label_visibility="collapsed",
         )
-        prompt = text or ""
     left, right = st.columns(2)
     repeat_help = "Runs of each sample by each model."
     repeat = choices.number("Repeats", "benchmark_repeat", 1, MAX_REPEAT, 1, repeat_help, left)
     warmup = choices.number("Warm-up", "benchmark_warmup", 0, MAX_WARMUP, 1, WARMUP_HELP, right)
-    order, batch = _order_and_batch(on_ray=workers is not None)
+    order = choices.buttons("Order", ORDER_LABELS, "benchmark_order", help_=ORDER_HELP)
+    batch = choices.number("Samples at once", "benchmark_batch", 1, MAX_BATCH, help_=BATCH_HELP)
+    if batch > 1:
+        st.caption("Only whole batches are timed: a sample has no stage times, TTFT or TPOT.")
     forced = choices.buttons("Length of answers", LENGTHS, "benchmark_length", help_=LENGTH_HELP)
     title = "New tokens each" if forced == "forced" else "Max new tokens"
     first = DecodeConfig.max_new_tokens
@@ -134,11 +132,10 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
         options, problem = options | more, problem or wrong
     runs = options.pop("perturb", ((),))
 
+    cluster = None
     try:
-        cluster = ClusterOptions(*workers) if workers else None
-    except BadInput as error:
-        return RunChoice(found, None, str(error), blocked=True)
-    try:
+        if workers is not None:
+            cluster = ClusterOptions(*workers)
         if found is not None and lines:
             ids = tuple(dict.fromkeys(dataset.find_all(found, lines)))
         if found is None or not models or not ids:
@@ -149,7 +146,7 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
         decode = DecodeConfig(tokens, min_new_tokens=tokens if forced == "forced" else 0)
         plan = Plan(
             models, ids, prompt, int(repeat), int(warmup), order,
-            batch=batch, decode=decode, **options,
+            batch=int(batch), decode=decode, **options,
         )  # fmt: skip
         plans = sweep.plans(plan, runs)
         if cluster is not None:
@@ -157,47 +154,33 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
             if len(plans) > 1:
                 sweep.refuse_elsewhere(len(plans))
     except BadInput as error:
-        return RunChoice(found, None, labelled(str(error), models), cluster)
-    return RunChoice(found, plans[0], cluster=cluster, sweep=plans)
+        blocked = workers is not None and cluster is None
+        return RunChoice(found, problem=str(error), cluster=cluster, blocked=blocked)
+    return RunChoice(found, plans, cluster=cluster)
 
 
 def _workers() -> tuple[str, int | None, int, float | None] | None:
-    """The cluster's address, the workers, cores and GPUs of each; None: this process.
-
-    The engine checks the bounds and words the errors.
-    """
+    """The cluster's address, the workers, cores and GPUs of each; None: this process."""
     address = settings.load().ray_address
     if not address:
         return None
     if choices.buttons("Runs on", PLACES, "benchmark_where", help_=WHERE_HELP) != "ray":
         return None
-    with st.expander("Workers", key="benchmark_crew"):
-        workers: int | None = choices.number(
-            "Workers", "benchmark_workers", value=None, step=1, placeholder="One per device",
-            help_="At most one per device. Empty: one per device.",
-        )  # fmt: skip
-        cpus: int = choices.number(
-            "Cores per worker", "benchmark_cpus", value=ClusterOptions.cpus, step=1,
-            help_="The number of threads of each worker.",
-        )  # fmt: skip
-        gpus: float | None = choices.number(
-            "GPUs per worker", "benchmark_gpus", value=None, step=1.0, format="%g",
-            placeholder="1 if there are any", help_=GPUS_HELP,
-        )  # fmt: skip
-    notices.small(cluster_words(address, workers, cpus, gpus), "benchmark_address")
+    place = "on this machine" if address in (LOCAL, AUTO) else f"at {address}"
+    notices.small(f"Ray {place}: model by model, one sample at a time.", "benchmark_address")
+    workers: int | None = choices.number(
+        "Workers", "benchmark_workers", value=None, step=1, placeholder="One per device",
+        help_="At most one per device. Empty: one per device.",
+    )  # fmt: skip
+    cpus: int = choices.number(
+        "Cores per worker", "benchmark_cpus", value=ClusterOptions.cpus, step=1,
+        help_="The number of threads of each worker.",
+    )  # fmt: skip
+    gpus: float | None = choices.number(
+        "GPUs per worker", "benchmark_gpus", value=None, step=1.0, format="%g",
+        placeholder="1 if there are any", help_=GPUS_HELP,
+    )  # fmt: skip
     return address, workers, cpus, gpus
-
-
-def cluster_words(address: str, workers: int | None, cpus: int, gpus: float | None) -> str:
-    """The cluster, the number of workers, and their resources if not the default."""
-    place = "Ray on this machine" if address in (LOCAL, AUTO) else f"Ray at {address}"
-    number = "one worker per device" if workers is None else count(workers, "worker")
-    each = []
-    if cpus != ClusterOptions.cpus or gpus is not None:
-        each.append(count(cpus, "core"))
-    if gpus is not None:
-        each.append("no GPU" if gpus == 0 else "1 GPU" if gpus == 1 else f"{gpus:g} GPUs")
-    return f"{place}: {number}{', each with ' if each else ''}{' and '.join(each)}"
 
 
 def _samples(found: Dataset | None) -> tuple[tuple[str, ...], list[str]]:
@@ -214,42 +197,20 @@ def _samples(found: Dataset | None) -> tuple[tuple[str, ...], list[str]]:
         )
         return (), (text or "").splitlines()
     if which == "first" and found is not None:  # keeps a link's number while the scenes are made
-        most = max(1, len(held))
-        some = min(SOME, most)
+        most, some = len(held), min(SOME, len(held))
         number = choices.number("How many", "benchmark_samples", 1, most, some, SAMPLES_HELP)
         held = held[: int(number)]
     return tuple(sample.id for sample in held), []
 
 
-def _order_and_batch(on_ray: bool) -> tuple[Order, int]:
-    """On a cluster a widget is drawn only if its value has to be changed back."""
-    order: Order = "sequential"
-    batch, batch_key = 1, "benchmark_batch"
-    if not on_ray or _value("benchmark_order") not in (None, *DEFAULT_ORDERS):
-        order = choices.buttons("Order", ORDER_LABELS, "benchmark_order", help_=ORDER_HELP)
-    else:
-        notices.small("With Ray: model by model, one sample at a time.", "benchmark_on_ray")
-    if not on_ray or _value(batch_key) not in (None, "1"):
-        batch = int(choices.number("Samples at once", batch_key, 1, MAX_BATCH, help_=BATCH_HELP))
-    if batch > 1:
-        st.caption("Only whole batches are timed: a sample has no stage times, TTFT or TPOT.")
-    return order, batch
-
-
-def _value(key: str) -> str | None:
-    """What this visit or its link has under the key."""
-    value = st.session_state.get(key, st.query_params.get(key))
-    return None if value is None else str(value)
-
-
-def words(plan: Plan, strengths: int = 1) -> str:
+def words(plans: Sequence[Plan]) -> str:
     """The number of results of a plan, or of each of a sweep's, and how it is made up."""
+    plan = plans[0]
     models, samples = count(len(plan.models), "model"), count(len(plan.samples), "sample")
     repeats = "" if plan.repeat == 1 else f" × {plan.repeat:,} repeats"
     run = "warm-up run" if plan.batch == 1 else "warm-up batch"
     warmups = f", after {count(plan.warmup, run)} per model" if plan.warmup else ""
     together = f", {plan.batch:,} at once" if plan.batch > 1 else ""
-    runs = "" if strengths == 1 else f"{count(strengths, 'run')}, one per strength, each "
-    return (
-        f"{runs}{count(plan.planned, 'result')}: {models} × {samples}{repeats}{together}{warmups}"
-    )
+    runs = "" if len(plans) == 1 else f"{count(len(plans), 'run')}, one per strength, each "
+    results = count(plan.planned, "result")
+    return f"{runs}{results}: {models} × {samples}{repeats}{together}{warmups}"

@@ -15,7 +15,6 @@ from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkView
 from engine.models import registry
 from engine.report.blocks import ReportTable
 from engine.types import STAGES
-from ui.benchmark.model_names import labelled
 from ui.widgets import notices
 from ui.widgets.text import count, duration, escape, number, queued
 
@@ -29,7 +28,7 @@ OF_BATCHES = {
     "batch_ms": "time of a batch (ms)",
     "batch_tokens_per_s": "new tokens/s",
     "batch_samples_per_s": "samples/s",
-    "batch_new_tokens": BY_NAME["new_tokens"].label,
+    "batch_new_tokens": "new tokens (in batches)",
 }
 FEW = 8  # the newest failures; the Results page has all
 RATE_HELP = (
@@ -41,14 +40,10 @@ MEDIANS_HELP = (
     "device types, backends or batch sizes: of the one with the most results. The Results page "
     "shows all results with their spread."
 )
-LIVE_ONLY = ("shared", "rate (/s)")  # columns of a live run
 WORKERS_HELP = (
-    "A worker has one device and one model at a time. Shared: another worker of this run uses the "
-    "same device, or there are more threads than cores; such times are kept apart."
-)
-ENDED_HELP = (
-    "Each worker had one device and one model at a time. Results: measured ones since the run was "
-    "last started or resumed. Each result records whether its device was shared."
+    "A worker has one device and one model at a time. Results: measured ones since the run was "
+    "last started or resumed. Shared: another worker of this run uses the same device, or there "
+    "are more threads than cores; each result records that, and such times are kept apart."
 )
 ENDS = {"done": "Finished", "failed": "Failed", "cancelled": "Cancelled"}
 
@@ -56,7 +51,6 @@ ENDS = {"done": "Finished", "failed": "Failed", "cancelled": "Cancelled"}
 def draw(view: BenchmarkView) -> None:
     """The whole view."""
     found = view.progress
-    models = [live.model for live in found.models] if found else []
     if found is None:
         st.progress(0.0, text=escape(doing(view)))
     else:
@@ -67,7 +61,7 @@ def draw(view: BenchmarkView) -> None:
             for name, value, help_text in numbers(found, view.ended):
                 st.metric(name, value, help=help_text, width="content")
     if view.error:
-        notices.ended(view.state, labelled(view.error, models), "benchmark_job")
+        notices.ended(view.state, view.error, "benchmark_job")
     if found is None:
         return
     workers(found, view.ended)
@@ -75,11 +69,11 @@ def draw(view: BenchmarkView) -> None:
     if found.failures:
         st.subheader(f"Failures ({found.failed:,})", anchor=False)
         for place, one in enumerate(reversed(found.failures[-FEW:])):
-            words = f"{one.model}, sample {one.sample}: {one.error}"
-            notices.notice(labelled(words, models), f"failure_{place}")
+            words = f"{registry.label(one.model)}, sample {one.sample}: {one.error}"
+            notices.notice(words, f"failure_{place}")
         if found.failed > FEW:
             st.caption(f"The last {FEW} failures. The Results page shows all.")
-    _notes(found, models)
+    _notes(found)
 
 
 def doing(view: BenchmarkView) -> str:
@@ -93,8 +87,7 @@ def doing(view: BenchmarkView) -> str:
         return f"{words[0].upper()}{words[1:]} …"
     stage = f", {view.stage}" if view.stage else ""
     first = "waiting for workers" if view.cluster else "starting"
-    models = [live.model for live in view.progress.models]
-    return f"{labelled(view.progress.current, models) or first}{stage}"
+    return f"{view.progress.current or first}{stage}"
 
 
 def numbers(found: Progress, ended: bool) -> list[tuple[str, str, str]]:
@@ -102,7 +95,6 @@ def numbers(found: Progress, ended: bool) -> list[tuple[str, str, str]]:
     rate = "–" if found.per_s is None else f"{found.per_s:.3g} /s"
     left = "–" if found.left_s is None or ended else duration(found.left_s)
     shown = [
-        ("Results", f"{found.done:,} / {found.planned:,}", "Measured results, without warm-up."),
         ("Rate at the end" if ended else "Rate", rate, RATE_HELP),
         ("Time left", left, "Estimated from this rate; models without a result yet may differ."),
         ("Failed", f"{found.failed:,}", "A failed result has a reason and no figures."),
@@ -125,14 +117,12 @@ def _models(found: Progress, ended: bool) -> None:
         st.altair_chart(
             charts.stage_bars(medians), alt=charts.stage_words(medians), width="stretch"
         )
-    if together := batches(found):
+    if batched(found):
         notices.small(model_summary.APART, "benchmark_batches")
-        _draw("Medians of batches.", together)
-    if any(medians.values()) or not together:
-        _draw("", table(found))
+    _draw(table(found))
     for live in found.models:
         if live.given_up:
-            words = labelled(f"{live.model} was given up: {live.given_up}", [live.model])
+            words = f"{registry.label(live.model)} was given up: {live.given_up}"
             notices.problem(words, f"given_up_{live.model}")
 
 
@@ -142,40 +132,36 @@ def _name(live: ModelProgress) -> str:
     return f"{label} · {live.device}" if live.device else label
 
 
-def _draw(caption: str, rows: Sequence[Mapping[str, str]], words: int = 1) -> None:
+def _draw(rows: Sequence[Mapping[str, str]], words: int = 1) -> None:
     from ui.widgets import blocks  # reports are slow to import
 
     cells = tuple(tuple(row.values()) for row in rows)
-    blocks.draw((ReportTable(caption, tuple(rows[0]), cells, words),), "benchmark_table")
+    blocks.draw((ReportTable("", tuple(rows[0]), cells, words),), "benchmark_table")
 
 
-def _counts(live: ModelProgress) -> dict[str, str]:
-    return {"model": _name(live), "done": f"{live.done:,}", "failed": f"{live.failed:,}"}
-
-
-def _medians(live: ModelProgress, heads: Mapping[str, str]) -> dict[str, str]:
-    return {head: number(live.medians.get(name)) for name, head in heads.items()}
+def batched(found: Progress) -> bool:
+    """Whether samples are answered together, as planned or in an earlier session."""
+    return found.batch > 1 or any("batch" in live.medians for live in found.models)
 
 
 def table(found: Progress) -> list[dict[str, str]]:
-    return [_counts(live) | _medians(live, SHOWN) for live in found.models]
-
-
-def batches(found: Progress) -> list[dict[str, str]]:
-    """A row per model if the run has batches, otherwise nothing."""
-    if found.batch == 1 and not any("batch" in live.medians for live in found.models):
-        return []
+    """A row per model: counts, and the medians of batches, of single runs, or of both."""
+    together = batched(found)
+    single = any(live.medians.keys() & set(STAGES) for live in found.models)
+    heads = {**(OF_BATCHES if together else {}), **(SHOWN if single or not together else {})}
     rows = []
     for live in found.models:
-        size = live.medians.get("batch")
-        at_once = {"samples at once": f"{size:,.0f}" if size else "–"}
-        rows.append(_counts(live) | at_once | _medians(live, OF_BATCHES))
+        cells = {"model": _name(live), "done": f"{live.done:,}", "failed": f"{live.failed:,}"}
+        if together:
+            size = live.medians.get("batch")
+            cells["samples at once"] = f"{size:,.0f}" if size else "–"
+        rows.append(cells | {head: number(live.medians.get(name)) for name, head in heads.items()})
     return rows
 
 
-def _notes(found: Progress, models: Sequence[str]) -> None:
+def _notes(found: Progress) -> None:
     """The events of the run; equal ones once, in an expander if there are many."""
-    notes = Counter(labelled(text, models) for text in found.notes)
+    notes = Counter(found.notes)
     many = len(notes) > FEW
     with st.expander("Events", key="benchmark_notes") if many else st.container():
         for place, (text, times) in enumerate(notes.items()):
@@ -187,11 +173,9 @@ def workers(found: Progress, run_ended: bool) -> None:
     if not found.workers:
         return
     ended = run_ended or all(worker.ended for worker in found.workers)
-    st.subheader(
-        heading(found.workers, ended), anchor=False, help=ENDED_HELP if ended else WORKERS_HELP
-    )
+    st.subheader(heading(found.workers, ended), anchor=False, help=WORKERS_HELP)
     rows = [row(w, ended) for w in sorted(found.workers, key=lambda worker: worker.ended)]
-    _draw("", rows, len(rows[0]))
+    _draw(rows, len(rows[0]))
 
 
 def heading(workers: Sequence[WorkerView], ended: bool) -> str:
@@ -208,9 +192,10 @@ def row(worker: WorkerView, ended: bool) -> dict[str, str]:
         "worker": worker.id,
         "node": worker.node,
         "device": device,
-        "shared": " and ".join(worker.shares) or "–",
-        "state": labelled(worker.state),
+        "state": worker.state,
         "results": f"{worker.done:,}",
-        "rate (/s)": "–" if worker.per_s is None else f"{worker.per_s:.3g}",
     }
-    return {name: text for name, text in cells.items() if not (ended and name in LIVE_ONLY)}
+    if not ended:
+        cells["shared"] = " and ".join(worker.shares) or "–"
+        cells["rate (/s)"] = "–" if worker.per_s is None else f"{worker.per_s:.3g}"
+    return cells

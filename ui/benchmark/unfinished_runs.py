@@ -58,14 +58,14 @@ def show(
         key=f"benchmark_unfinished_{shown.id if shown else ''}",
         label_visibility="collapsed",
     )
-    force = name in stopped and st.toggle(
+    run = stopped.get(name)  # None: the rest of the sweep
+    force = run is not None and st.toggle(
         "Resume although something has changed", key="benchmark_force", help=FORCE_HELP
     )
 
     def resume() -> None:
-        if name in stopped:
-            run = stopped[name].folder
-            start([BenchmarkJob(resume=run, force=force, cluster=choice.cluster)])
+        if run is not None:
+            start([BenchmarkJob(resume=run.folder, force=force, cluster=choice.cluster)])
             return
         again = [  # each run continues in its folder, or begins
             BenchmarkJob(
@@ -76,17 +76,16 @@ def show(
         start(again)
 
     with st.container(horizontal=True, vertical_alignment="center"):
-        blocked = choice.blocked and name in stopped
+        blocked = choice.blocked and run is not None
         st.button("Resume", key="benchmark_resume", on_click=resume, disabled=blocked)
-        if name in stopped:
-            notices.small(_lacking(stopped[name]), "benchmark_left")
-            # The shown run has its own link.
-            if shown is None or shown.folder != stopped[name].folder:
-                query = {"results_runs": name}
-                st.page_link("pages/results.py", label="Results so far", query_params=query)
-        else:
+        if run is None:
             strengths = listed(",".join(map(str, job.plan.perturb)) for job in left if job.plan)
             notices.small(f"Not finished in this sweep: {strengths}.", "benchmark_left")
+            return
+        notices.small(_lacking(run), "benchmark_left")
+        if shown is None or shown.folder != run.folder:  # the shown run has its own link
+            query = {"results_runs": run.folder.name}
+            st.page_link("pages/results.py", label="Results so far", query_params=query)
 
 
 def _left(shown: BenchmarkJob | None, jobs: Sequence[BenchmarkJob]) -> list[BenchmarkJob]:

@@ -12,50 +12,41 @@ import streamlit as st
 
 from engine.errors import CacheError
 from engine.models.checkpoint import ModelEntry
-from engine.palette import NEUTRAL, family_colour
 from engine.quoting import gib
 from engine.verify import certificates
-from ui.models.memory_bars import FREE, BarPart, bar, facts
+from ui.models.memory_bars import facts
 from ui.widgets import notices, preparation
-from ui.widgets.text import count
+from ui.widgets.text import count, escape
 
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import CacheState, FeatureCache
 
-WAIT_S = 0.5
 CLEARED = "models_cleared"  # a sentence about the last clearing
 UNKNOWN = "a checkpoint that is not in models.toml"
-INDEX = "index"
+INDEX = "Index"
 
 
 def show(entries: Sequence[ModelEntry]) -> None:
-    """The section, once the cache is imported."""
+    """The section, the last one of the page, once the cache is imported."""
     st.subheader("Feature cache", anchor=False)
-    if not preparation.cache_code().done():
-        st.fragment(_wait, run_every=WAIT_S)()
-        return
+    with st.spinner("Opening the feature cache …"):
+        preparation.cache_code().result()
     try:
         state = _cache().state()
     except CacheError as error:
         notices.problem(str(error), "features")
         return
     size = f"{gib(state.bytes)} of {gib(state.limit_bytes)}; then the oldest entries are removed"
+    share = state.bytes / max(1, state.limit_bytes)
+    st.progress(min(1.0, share), text=escape(size))
     rows = [
         ("Location", str(state.folder)),
         ("Entries", f"{state.entries:,}"),
-        ("Size", size),
         ("Hit rate", hit_rate(state)),
+        *sizes(state, entries),
     ]
     st.html(facts(rows, "Feature cache"))
-    with st.container(key="features_bar"):
-        st.html(bar("Feature cache on disk", parts(state, entries)))
     _clearing(state)
-
-
-def _wait() -> None:
-    if preparation.cache_code().done():
-        st.rerun()
-    st.caption("Opening the feature cache …")
 
 
 def hit_rate(state: CacheState) -> str:
@@ -65,24 +56,19 @@ def hit_rate(state: CacheState) -> str:
     return f"{state.hit_rate:.0%} ({state.hits:,} of {reads} since this server started)"
 
 
-def parts(state: CacheState, entries: Sequence[ModelEntry]) -> list[BarPart]:
-    """The bar: the entries of each checkpoint, which several models may share, those of models.toml
-    in its order and then the others; the cache's index; the free rest."""
-    names: dict[str, tuple[str, str]] = {}
+def sizes(state: CacheState, entries: Sequence[ModelEntry]) -> list[tuple[str, str]]:
+    """The size per checkpoint, which several models may share: those of models.toml in its order
+    and then the others; and of the cache's index."""
+    labels: dict[str, list[str]] = {}
     for entry in entries:
         digest = certificates.digest_now(entry) or ""
         if digest in state.checkpoints:
-            before = f"{names[digest][0]}, " if digest in names else ""
-            names[digest] = (before + entry.label, family_colour(entry.family))
-    for digest in sorted(set(state.checkpoints) - set(names)):
-        names[digest] = (f"{UNKNOWN} ({digest[:12]})", NEUTRAL)
-    held = [
-        BarPart(name, state.checkpoints[digest][1], colour)
-        for digest, (name, colour) in names.items()
-    ]
-    index = max(0, state.bytes - sum(part.size for part in held))
-    free = max(0, state.limit_bytes - state.bytes)
-    return [*held, BarPart(INDEX, index, NEUTRAL), BarPart(FREE, free, None)]
+            labels.setdefault(digest, []).append(entry.label)
+    for digest in sorted(set(state.checkpoints) - set(labels)):
+        labels[digest] = [f"{UNKNOWN} ({digest[:12]})"]
+    rows = [(", ".join(names), gib(state.checkpoints[one][1])) for one, names in labels.items()]
+    index = state.bytes - sum(size for _, size in state.checkpoints.values())
+    return [*rows, (INDEX, gib(max(0, index)))]
 
 
 def _clearing(state: CacheState) -> None:
@@ -95,12 +81,12 @@ def _clearing(state: CacheState) -> None:
 
 
 def _clear(words: str) -> None:
+    done = f"Cleared {words}."
     try:
         _cache().clear()
     except CacheError as error:
-        st.session_state[CLEARED] = str(error)
-    else:
-        st.session_state[CLEARED] = f"Cleared {words}."
+        done = str(error)
+    st.session_state[CLEARED] = done
 
 
 def _cache() -> FeatureCache:

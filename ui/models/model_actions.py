@@ -10,8 +10,10 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import gib
 from ui.widgets import notices
+from ui.widgets.followed_runs import Followed
 from ui.widgets.text import queued
 
+JOBS = Followed("models_job", ModelJob)  # of any visitor
 LOOK_S = 0.5
 BUTTONS: dict[Action, tuple[str, str, str]] = {  # label, what the job does, help
     "load": (
@@ -33,23 +35,14 @@ BUTTONS: dict[Action, tuple[str, str, str]] = {  # label, what the job does, hel
 }
 
 
-def jobs() -> list[ModelJob]:
-    """All jobs of models, of any visitor."""
-    return [job for job in queue.manager().all() if isinstance(job, ModelJob)]
-
-
-def live() -> list[ModelJob]:
-    return [job for job in jobs() if not job.ended]
-
-
 def of(entry: ModelEntry) -> ModelJob | None:
     """The last job of this model."""
-    return next((job for job in reversed(jobs()) if job.entry == entry), None)
+    return next((job for job in reversed(JOBS.all()) if job.entry == entry), None)
 
 
 def start(entry: ModelEntry, action: Action) -> None:
     """Queues a job, unless this model has a live one: another page may have started it."""
-    if not any(job.entry == entry for job in live()):
+    if not any(job.entry == entry for job in JOBS.live()):
         queue.manager().submit(ModelJob(entry=entry, action=action))
 
 
@@ -66,8 +59,16 @@ def show(entry: ModelEntry, loadable: bool, hashable: bool) -> None:
             label, _, help_text = BUTTONS[action]
             key = f"models_{action}_{entry.name}"
             st.button(label, key=key, help=help_text, on_click=start, args=(entry, action))
-    if job is not None:
-        _ended(entry, job.view())
+    if job is None:
+        return
+    view = job.view()
+    # A failure is shown until the model is loaded or retried.
+    if view.state == "failed" and (view.action == "hash" or not resident):
+        notices.problem(view.error, f"model_{entry.name}")
+    elif view.state == "cancelled":
+        notices.small(view.error, f"model_{entry.name}")
+    elif view.action == "unload" and view.freed and not resident:
+        notices.small(f"Unloaded: {gib(view.freed)} of weights freed.", f"model_{entry.name}")
 
 
 def _follow(job: ModelJob) -> None:
@@ -96,13 +97,3 @@ def doing(view: ModelView) -> str:
     elif view.step == "weights":
         step = f": {view.done:,} of {view.total:,} weights"
     return f"{BUTTONS[view.action][1]}{step} … {view.elapsed_s:,.0f} s"
-
-
-def _ended(entry: ModelEntry, view: ModelView) -> None:
-    """The outcome of the last job; a failure is shown until the model is loaded or retried."""
-    if view.state == "failed" and (view.action == "hash" or entry not in registry.resident()):
-        notices.problem(view.error, f"model_{entry.name}")
-    elif view.state == "cancelled":
-        notices.small(view.error, f"model_{entry.name}")
-    elif view.action == "unload" and view.freed and entry not in registry.resident():
-        notices.small(f"Unloaded: {gib(view.freed)} of weights freed.", f"model_{entry.name}")

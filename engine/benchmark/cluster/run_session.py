@@ -155,11 +155,12 @@ class _ClusterRun:
     def _call(self, order: Order) -> None:
         self.number += 1
         self.calls[self.number] = order
-        method, state = "load", f"loading {order.model}"
+        label = self.session.ready.entries[order.model].label
+        method, state = "load", f"loading {label}"
         arguments: list[Any] = [order.model]
         if order.task is not None:
             method, arguments = "ask", list(order.task)
-            state = f"{order.model}, sample {order.task.sample}"
+            state = f"{label}, sample {order.task.sample}"
         self.workers[order.worker].state = state
         where = {"worker": order.worker, "number": self.number}
         self.pool.send("call", **where, method=method, arguments=arguments)
@@ -215,15 +216,15 @@ class _ClusterRun:
         order = self.calls.pop(number, None)
         if order is None:  # its worker has ended, and others got its tasks
             return
-        member = self.workers[order.worker]
+        member, label = self.workers[order.worker], self.session.ready.entries[order.model].label
         if order.task is None and value["error"] is None:
             self.tasks.loaded(order.worker)
-            member.state = f"{order.model} is loaded"
+            member.state = f"{label} is loaded"
         elif order.task is None:
             reason = f"Node {member.node}: {value['error']}"
             member.state = WAITING
             self._refused(order.worker, order.model, reason)
-            self.session.note("elsewhere", f"{order.model} runs elsewhere. {reason}")
+            self.session.note("elsewhere", f"{label} runs elsewhere. {reason}", model=order.model)
         elif "absent" in value:
             reason = f"Node {member.node}: {value['absent']}"
             self.tasks.absent(order.worker, order.task, reason)

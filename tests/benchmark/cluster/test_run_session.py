@@ -217,7 +217,7 @@ def test_a_model_that_one_node_cannot_load_runs_on_another(root: Path, tmp_path:
     run = go(root, tmp_path / "run", HerePool(TWO, refuse), models=MODELS)
     found = whole(run, 8)
     assert {row["where"]["actor"] for row in found if row["model"] == "tiny-eventgpt"} == {"y"}
-    assert "tiny-eventgpt runs elsewhere. Node n1: tiny-eventgpt does not fit." in notes(run)
+    assert "Tiny eventgpt runs elsewhere. Node n1: tiny-eventgpt does not fit." in notes(run)
     assert run.state == "finished" and "given up" not in notes(run)
 
 

@@ -39,7 +39,7 @@ def read(text: str) -> argparse.Namespace:
 
 def test_defaults_are_left_out() -> None:
     expected = "python -m engine bench --dataset '/a folder' --models x,y"
-    assert command(PLAN, dataset()) == expected
+    assert command([PLAN], dataset()) == expected
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_defaults_are_left_out() -> None:
     ],
 )
 def test_each_choice_is_an_option(change: dict[str, Any], option: str, value: Any) -> None:
-    plain = vars(read(command(PLAN, dataset())))
-    options = vars(read(command(replace(PLAN, **change), dataset())))
+    plain = vars(read(command([PLAN], dataset())))
+    options = vars(read(command([replace(PLAN, **change)], dataset())))
     assert {name: options[name] for name in options if options[name] != plain[name]} == {
         option: value
     }
@@ -82,7 +82,7 @@ def test_each_choice_is_an_option(change: dict[str, Any], option: str, value: An
     ],
 )
 def test_a_run_on_a_cluster_names_it(wanted: ClusterOptions) -> None:
-    options = read(command(PLAN, dataset(), wanted))
+    options = read(command([PLAN], dataset(), wanted))
     cpus, gpus = per_worker(options.per_worker) if options.per_worker else (1, None)
     assert options.executor == "ray"
     assert ClusterOptions(options.address, options.workers, cpus, gpus) == wanted
@@ -90,7 +90,7 @@ def test_a_run_on_a_cluster_names_it(wanted: ClusterOptions) -> None:
 
 def test_a_sweep_gives_all_strengths_and_the_seed() -> None:
     plans = [replace(PLAN, perturb=run, perturb_seed=7) for run in sweep("hot:0.1,drop:0/0.3")]
-    given = read(command(plans[0], dataset(), sweep=plans))
+    given = read(command(plans, dataset()))
     assert (given.perturb, given.perturb_seed) == ("drop:0/0.3,hot:0.1", 7)
     assert sweep(given.perturb) == tuple(plan.perturb for plan in plans)
-    assert read(command(replace(PLAN, perturb_seed=7), dataset())).perturb_seed is None
+    assert read(command([replace(PLAN, perturb_seed=7)], dataset())).perturb_seed is None

@@ -56,7 +56,7 @@ def test_what_is_done_now(found: BenchmarkView, words: str) -> None:
 def test_the_numbers_have_units_and_no_time_left_is_made_up() -> None:
     shown = {name: value for name, value, _ in run_progress_view.numbers(progress(), False)}
     assert shown == {
-        "Results": "2 / 10", "Rate": "0.5 /s", "Time left": "2 min 10 s", "Failed": "1",
+        "Rate": "0.5 /s", "Time left": "2 min 10 s", "Failed": "1",
     }  # fmt: skip
     none = {n: v for n, v, _ in run_progress_view.numbers(progress(per_s=None, left_s=None), False)}
     assert none["Rate"] == none["Time left"] == "–"
@@ -77,17 +77,26 @@ def test_a_model_without_results_has_no_figure(monkeypatch: pytest.MonkeyPatch) 
     assert second["model"] == "b" and second["total (ms)"] == "–"
 
 
-def test_batches_have_a_table_of_their_own() -> None:
-    medians = {"batch": 4, "batch_ms": 120.0, "batch_tokens_per_s": 66.6, "new_tokens": 2}
+def test_batches_have_columns_of_their_own() -> None:
+    medians = {"batch": 4, "batch_ms": 120.0, "batch_tokens_per_s": 66.6}
     models = (ModelProgress("a", 4, 0, medians), ModelProgress("b", 0, 0, {}))
-    first, second = run_progress_view.batches(progress(models=models))
+    first, second = run_progress_view.table(progress(models=models))
     assert first["samples at once"] == "4" and first["new tokens/s"] == "66.6"
     assert first["samples/s"] == second["time of a batch (ms)"] == "–"
-    assert run_progress_view.batches(progress()) == []
+    assert "total (ms)" not in first
+    assert "samples at once" not in run_progress_view.table(progress())[0]
+
+
+def test_batches_and_single_runs_are_in_one_table() -> None:
+    medians = {"batch": 4, "batch_new_tokens": 3, "load": 1.0, "total": 100.4, "new_tokens": 2}
+    models = (ModelProgress("a", 4, 0, medians),)
+    (row,) = run_progress_view.table(progress(models=models, batch=4))
+    assert row["new tokens (in batches)"] == "3.00" and row["new tokens"] == "2.00"
+    assert row["total (ms)"] == "100"
 
 
 def test_a_batched_run_has_its_columns_before_its_first_batch() -> None:
-    (first,) = run_progress_view.batches(progress(models=(ModelProgress("a", 0, 0, {}),), batch=4))
+    (first,) = run_progress_view.table(progress(models=(ModelProgress("a", 0, 0, {}),), batch=4))
     assert first["samples at once"] == first["time of a batch (ms)"] == "–"
     assert "TTFT (ms)" not in first
 
@@ -99,7 +108,7 @@ def test_many_notes_wait_until_they_are_asked_for(many: int, boxes: int) -> None
     def page(found: object) -> None:
         from ui.benchmark import run_progress_view
 
-        run_progress_view._notes(found, ())  # type: ignore[arg-type]
+        run_progress_view._notes(found)  # type: ignore[arg-type]
 
     notes = (*(f"note {number}" for number in range(many)), "note 0")
     at = AppTest.from_function(page, args=(progress(notes=notes),)).run()
@@ -141,6 +150,6 @@ def test_a_row_says_what_is_so_now_only_while_it_is() -> None:
     live, ended = run_progress_view.row(LIVE, ended=False), run_progress_view.row(GONE, ended=True)
     assert live["shared"] == "device" and live["rate (/s)"] == "0.512"
     assert live["device"] == "A *fast* one, cpu"
-    assert set(live) - set(ended) == set(run_progress_view.LIVE_ONLY) and live["state"] == "waiting"
+    assert set(live) - set(ended) == {"shared", "rate (/s)"} and live["state"] == "waiting"
     assert ended["results"] == "3" and ended["state"] == "released"
     assert run_progress_view.row(NEVER, ended=True)["state"] == "ended: no room"

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from engine.models.checkpoint import ModelEntry
-from engine.palette import FAMILY_COLOURS, NEUTRAL
 from engine.pipeline.feature_cache import CacheState
 from engine.verify import certificates
 from tests.report.test_card_rows import ENTRY
 from ui.models import cache_view
+from ui.widgets import preparation
 
 FIRST, TWIN = replace(ENTRY, label="One"), replace(ENTRY, name="n", label="Two")
-LAST = replace(ENTRY, name="last", label="Last", family="eventgpt")
+LAST = replace(ENTRY, name="last", label="Last")
 DIGESTS = {"m": "aa", "n": "aa", "last": "bb"}
 
 
@@ -36,23 +38,27 @@ def state(checkpoints: Mapping[str, tuple[int, int]], hits: int = 0, misses: int
 
 def test_checkpoints_in_the_files_order_then_those_it_does_not_name() -> None:
     held = {"zz9": (1, 10), "bb": (2, 20), "aa": (1200, 2**20)}
-    found = cache_view.parts(state(held), [FIRST, TWIN, LAST])
-    assert [part.name for part in found[:2]] == ["One, Two", "Last"]
-    assert found[2].name == f"{cache_view.UNKNOWN} (zz9)" and found[2].colour == NEUTRAL
-    assert [part.size for part in found[:3]] == [2**20, 20, 10]
-    assert found[1].colour == FAMILY_COLOURS["eventgpt"]
-
-
-def test_the_bar_ends_at_the_limit() -> None:
-    now = state({"bb": (1, 1000)})
-    found = cache_view.parts(now, [LAST])
-    assert [(part.name, part.size) for part in found] == [
-        ("Last", 1000),
-        (cache_view.INDEX, 1024),
-        ("free", 2**20 - 2024),
+    assert cache_view.sizes(state(held), [FIRST, TWIN, LAST]) == [
+        ("One, Two", "1.0 MiB"),
+        ("Last", "20 bytes"),
+        (f"{cache_view.UNKNOWN} (zz9)", "10 bytes"),
+        (cache_view.INDEX, "1.0 KiB"),
     ]
-    over = state({"bb": (1, 2**21)})
-    assert cache_view.parts(over, [LAST])[-1].size == 0
+
+
+def test_the_bar_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def page() -> None:
+        from ui.models import cache_view
+
+        cache_view.show([])
+
+    over = SimpleNamespace(state=lambda: state({"bb": (1, 2**21)}))
+    monkeypatch.setattr(cache_view, "_cache", lambda: over)
+    preparation.cache_code().result()
+    at = AppTest.from_function(page).run()
+    (bar,) = at.get("progress")
+    assert not at.exception and bar.proto.value == 100
+    assert "2.0 MiB of 1.0 MiB" in bar.proto.text.replace("\\", "")
 
 
 def test_the_hit_rate_says_of_how_many_reads_and_is_no_number_without_any() -> None:
