@@ -142,10 +142,13 @@ def _put(keys: list[str]) -> None:
 def head(opened: OpenedRuns) -> None:
     """A line per run, its problems, and what the last change failed with."""
     chips = plan_words.chips([source.info.settings for source in opened.sources])
-    for source, problems, found in zip(opened.sources, opened.problems, chips, strict=True):
+    names = result_sources.names(opened.sources)
+    for source, name, problems, found in zip(
+        opened.sources, names, opened.problems, chips, strict=True
+    ):
         key = source.key
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            notices.small(source.title, f"head_{key}")
+            notices.small(name, f"head_{key}")
             for chip in found:
                 st.badge(
                     escape(chip.words),
