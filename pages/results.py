@@ -45,10 +45,10 @@ def kept_comparison(opened: OpenedRuns) -> bool:
 
 
 def comparison(opened: OpenedRuns) -> None:
-    comparison_view.show(opened)
     if len(opened.sources) == 2:
         st.subheader("Gate: is the newer run worse?", anchor=False)
         gate_view.show(opened)
+    comparison_view.show(opened)
 
 
 def samples(opened: OpenedRuns) -> None:

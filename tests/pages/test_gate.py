@@ -49,7 +49,7 @@ def test_a_slower_run_is_worse_than_the_pinned_baseline(app: Open) -> None:
     at = opened(app, "new", "old")
     assert "BASE: " in texts(at) and "· old\nNEW: " in texts(at)
     assert "Worse: total of vl +30.0 %" in texts(at) and "adjusted by Holm" in texts(at)
-    chart = at.get("vega_lite_chart")[-1]
+    chart = at.get("vega_lite_chart")[0]
     assert "vl: total" in chart.proto.alt and "no worse" in html(at)
     assert "ev: 1 of 14 answers changed" in texts(at)
     (link,) = [one.proto for one in at.get("page_link") if one.proto.label.startswith("s0")]

@@ -1,4 +1,4 @@
-"""The end of Comparison: a gate's verdicts on the newer of two chosen runs."""
+"""The beginning of Comparison: a gate's verdicts on the newer of two chosen runs."""
 
 from __future__ import annotations
 

@@ -138,18 +138,20 @@ def _kept() -> dict[str, Stamp]:
 def sides(opened: OpenedRuns) -> tuple[str, str]:
     """The two labels that are compared first: A, and the reference B.
 
-    If the baseline is chosen beside another run, it is the reference, and A is the same model in
-    the other run if it is there.
+    Of several runs the baseline is the reference, otherwise the oldest one, and A is the same model
+    in another run if it is there.
     """
     labels = opened.labels
     lines = opened.table.drop_duplicates("label").set_index("label")
     models, numbers = lines["model"], lines["number"]
-    pinned = [label for label in labels if opened.sources[int(numbers[label])].baseline]
-    others = [label for label in labels if label not in pinned]
-    if not (pinned and others):
-        return labels[0], labels[1]
-    alike = [(a, b) for b in pinned for a in others if models[a] == models[b]]
-    return alike[0] if alike else (others[0], pinned[0])
+    pinned = opened.sources[0].baseline
+    reference = 0 if pinned else len(opened.sources) - 1  # of the list: the baseline, newer runs
+    base = [label for label in labels if numbers[label] == reference]
+    others = [label for label in labels if label not in base]
+    alike = [(a, b) for b in base for a in others if models[a] == models[b]]
+    if alike:
+        return alike[0]
+    return (others[0], base[0]) if pinned and base and others else (labels[0], labels[1])
 
 
 def default_lens(opened: OpenedRuns) -> tuple[LensName, str]:

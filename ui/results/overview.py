@@ -112,10 +112,14 @@ def _first_line(found: OpenedRuns, whole: Findings) -> None:
         return
     name = opened_runs.default_lens(found)[0]
     a, b = opened_runs.sides(found)
-    words = document.verdict(whole, found.labels)
+    words, rest = document.verdict(whole, found.labels), ""
     if len(found.labels) == 2:
         words = headline(opened_runs.comparison(found, name, a, b, "total"))
+    else:
+        words, _, rest = words.partition(". ")
     st.subheader(escape(words), anchor=False)
+    if rest:
+        notices.small(rest, "results_verdict_rest")
     say_apart(found, a, b)
     if split := opened_runs.split(found, name, a, b):
         steps = charts.split_steps(split)

@@ -43,8 +43,9 @@ class Source:
 
     @property
     def name(self) -> str:
-        """As part of a label: the users' name, otherwise the day and minute."""
-        named = self.details.name or when(self.info.created).removesuffix(" UTC") or self.info.id
+        """As part of a label: the users' name, otherwise the day and time."""
+        start = self.info.created.removesuffix("+00:00").replace("T", " ")
+        named = self.details.name or start or self.info.id
         return f"{named} (baseline)" if self.baseline else named
 
     @property
