@@ -116,8 +116,16 @@ def _opener(
     found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelEntry], place: int
 ) -> None:
     page = (place // PER_PAGE + 1,)
-    if st.button("Gallery", key="compare_gallery", shortcut="G", on_click=_turn_to, args=page):
+    if st.button("Gallery", key="compare_gallery", shortcut="G", on_click=_begin, args=page):
         _gallery(found, labels, entries)
+
+
+def _begin(page: int) -> None:
+    """At the page of the chosen sample: without the filters of the last time, which stay if the
+    page has not been drawn since."""
+    for key in (WORDS, SEQUENCE, USABLE):
+        st.session_state.pop(key, None)
+    _turn_to(page)
 
 
 def _turn_to(page: int = 1) -> None:
