@@ -19,7 +19,6 @@ from ui.published.opened_sets import OpenedSets
 from ui.widgets import blocks, choices, followed_runs, links, notices, preparation
 from ui.widgets.text import escape
 
-MOST = 8  # sets open at once
 CHOOSE = "Choose a kept set, or import files. That needs no GPU."
 NONE_YET = "Import result files of the original benchmark. That needs no GPU."
 VALUES = {"corrected": "Corrected", "recorded": "As recorded"}
@@ -47,7 +46,7 @@ def chosen(kept: Sequence[imported_sets.Kept]) -> list[str]:
         names,
         key=adding.SETS,
         bind="query-params",
-        max_selections=MOST,
+        max_selections=adding.MOST,
         placeholder="Choose a set of files" if names else "None yet",
         disabled=not names,
     )

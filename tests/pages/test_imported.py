@@ -264,6 +264,17 @@ def test_a_link_to_a_set_that_is_gone_or_damaged_says_so(app: Open) -> None:
     assert "'../../etc' in the link" in texts(app(PAGE, sets="../../etc"))
 
 
+def test_a_set_that_is_kept_beside_as_many_as_can_be_open_closes_the_first(app: Open) -> None:
+    names = [f"set {number}" for number in range(adding.MOST)]
+    for name in names:
+        imported_sets.save(name, [("a.json", made.to_bytes(made.flat()))])
+    at = drop(app(PAGE, sets=names), ("b.json", made.to_bytes(made.legacy())))
+    at.text_input(key="published_import_name").set_value("mine")
+    at.button(key="published_keep").click().run()
+    assert not at.exception
+    assert at.multiselect(key="published_sets").value == [*names[1:], "mine"]
+
+
 def test_a_set_that_another_visitor_deletes_is_no_longer_open(opened: AppTest) -> None:
     imported_sets.delete("original")
     assert "Import result files" in texts(opened.run()) and not opened.exception

@@ -21,6 +21,7 @@ WHAT = (
     "this visit only; a kept set is stored and has a link."
 )
 SETS = "published_sets"  # the names of the chosen sets, in the URL
+MOST = 8  # open at once
 _ROUND, _PROBLEM, _DONE = (
     "published_import_round",
     "published_import_problem",
@@ -140,7 +141,7 @@ def _save() -> None:
         st.session_state[_PROBLEM] = str(error)
         return
     opened_sets.forget()
-    st.session_state[SETS] = [*st.session_state.get(SETS, ()), name]
+    st.session_state[SETS] = [*st.session_state.get(SETS, ()), name][-MOST:]
 
 
 def head(one: imported_sets.Kept) -> None:
