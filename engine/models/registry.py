@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -102,12 +105,29 @@ def unavailable(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> str | None:
     try:
         if variants.loaded(item) in _held:
             return None
-        folder = _checked(item)
-        _refuse_too_large(item, needed(item, new_tokens, folder))
+        wanted = _needed_once(item, new_tokens, _stamp(item))
+        quantization.check(item.name, item.quantization)
+        _refuse_too_large(item, wanted)
         device.check()
     except (ModelUnavailable, SettingsError) as error:
         return str(error)
     return None
+
+
+@lru_cache(maxsize=512)
+def _needed_once(item: ModelEntry, new_tokens: int, stamp: Hashable) -> Need:
+    """As `needed`, of a checked folder, read again only if its `stamp` changes: a page asks for
+    each variant whenever it is drawn.  A refusal is not kept."""
+    return needed(item, new_tokens, check(item))
+
+
+def _stamp(item: ModelEntry) -> Hashable:
+    """Changes with the files of the checkpoint's folder; () if they cannot be listed."""
+    with suppress(OSError):
+        folder = item.folder or checkpoint.hub_folder(item.checkpoint, item.revision)
+        files = [(file.name, file.stat()) for file in os.scandir(folder)] if folder else []
+        return folder, *sorted((name, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for name, s in files)
+    return ()
 
 
 def cannot_run(item: ModelEntry, sample: Sample) -> str | None:

@@ -12,7 +12,7 @@ import pytest
 from sentencepiece import SentencePieceProcessor
 from transformers import AutoTokenizer, LlamaTokenizer
 
-from engine.models import registry
+from engine.models import checkpoint, registry
 from engine.models.llava import LlavaAdapter, VideoLlavaAdapter
 from engine.prompts import DEFAULT_QUESTION
 from tests import published_checkpoints, tiny
@@ -109,6 +109,25 @@ def test_another_tokenizer_without_a_template_is_refused(folder: Callable[[str],
     assert "'<|begin_of_text|>'" in reason and "add chat_template.jinja" in reason
     place(path, "tokenizer_config.json", RELEASED)
     assert registry.unavailable(entry_for(path, "llava")) is None
+
+
+def test_a_usable_folder_is_read_again_only_when_a_file_changes(
+    folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder("llava")
+    item = entry_for(path, "llava")
+    with monkeypatch.context() as patched:
+        reads, locate = list[str](), checkpoint.locate
+        patched.setattr(checkpoint, "locate", lambda one: reads.append(one.name) or locate(one))
+        assert [registry.unavailable(item) for _ in range(3)] == [None] * 3
+        assert len(reads) <= 2  # once by the check, once by the need
+    config = (path / "config.json").read_text()
+    (path / "config.json").write_text("[" + config[1:])  # as long as before
+    assert "config.json" in (registry.unavailable(item) or "")
+    (path / "config.json").write_text(config)
+    assert registry.unavailable(item) is None
+    next(path.glob("*.safetensors")).unlink()
+    assert "has no weights" in (registry.unavailable(item) or "")
 
 
 WORDS = (

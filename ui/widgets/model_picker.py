@@ -93,12 +93,11 @@ def installed(entry: ModelEntry) -> bool:
 
 def _variants(page: str, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
     """The variants in the page's list of models, or in its link before the list is drawn."""
-    key = f"{page}_models"
+    key, known = f"{page}_models", {entry.name: entry for entry in entries}
     if key in st.session_state:
-        found = [registry.find(name) for name in st.session_state[key]]
+        found = [variants.named(name, known) for name in st.session_state[key]]
     else:
         found = [variants.by_label(text, entries) for text in st.query_params.get_all(key)]
-    known = {entry.name for entry in entries}
     return [item for item in found if item is not None and item.name not in known]
 
 
