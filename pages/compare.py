@@ -64,8 +64,16 @@ def choose(entries: Sequence[ModelEntry]) -> tuple[CompareChoice, str, bool]:
             blind_vote.toggle()
             options, problem = pick_run_options()
     with st.container(horizontal=True, vertical_alignment="bottom", key="compare_ask"):
-        question, cut = ask()
-        choice = CompareChoice(sample, models, question, options, cut, repeats, problem)
+        question = st.text_area(
+            "Question",
+            DEFAULT_QUESTION,
+            height=72,
+            key=QUESTION,
+            bind="query-params",
+            on_change=_cut,
+        )
+        cut = bool(st.session_state.pop(CUT, False))
+        choice = CompareChoice(sample, models, question or "", options, cut, repeats, problem)
         with st.container(width=190, gap="xsmall", key="compare_buttons"):
             wrong = start(choice)
             common(models, sample)
@@ -80,14 +88,6 @@ def choose(entries: Sequence[ModelEntry]) -> tuple[CompareChoice, str, bool]:
     if not choice.ready:
         notices.hint(_missing(choice))
     return choice, wrong, live
-
-
-def ask() -> tuple[str, bool]:
-    """The question, and whether it was cut."""
-    question = st.text_area(
-        "Question", DEFAULT_QUESTION, height=72, key=QUESTION, bind="query-params", on_change=_cut
-    )
-    return question or "", bool(st.session_state.pop(CUT, False))
 
 
 def common(models: Sequence[ModelEntry], sample: Sample | None) -> None:
@@ -178,14 +178,14 @@ def main() -> None:
 
     def below(running: bool) -> None:
         asked = (choice.sample, models, choice.question, choice.options)
-        compare_tabs.show(entries, *asked, running)
+        compare_tabs.show(named, *asked, running)
 
     with st.container(key="compare_board"):
-        card_board.show(entries, choice.sample, models, spoken, below)
+        card_board.show(named, choice.sample, models, spoken, below)
     if live and not followed_runs.live():  # ended before the board could follow: draw the buttons
         st.rerun()
     if not blind_vote.hiding():
-        history.section(entries)
+        history.section(named)
 
 
 preparation.through_app()

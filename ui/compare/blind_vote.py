@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from string import ascii_uppercase
 
 import streamlit as st
@@ -76,13 +77,11 @@ def show(views: Sequence[RunView]) -> None:
     letters = {name: letter for name, letter in letters.items() if name in by_model}
     live = any(not view.ended for view in views)
     head = st.html(HEAD.format(ASK))
-    with st.container(key="compare_cards"):
-        columns = st.columns(max(2, len(views)))
+    columns = st.container(key="compare_cards").columns(max(2, len(views)))
     for (name, letter), column in zip(letters.items(), columns, strict=False):
         view = by_model[name]
         with column, answers.frame("", f"blind_{letter}"):
-            with st.container(key=f"head_blind_{letter}"):
-                st.subheader(letter, anchor=False)
+            st.container(key=f"head_blind_{letter}").subheader(letter, anchor=False)
             if live:
                 st.caption("The answers appear when all models have answered.")
             elif view.state == "done":
@@ -119,10 +118,8 @@ def votes(ids: tuple[str, ...], sample: str, answered: Sequence[VotedAnswer]) ->
     ballot = _ballots().get(ids)
     if ballot is None or not ballot.choice:
         return
-    ordered = sorted(answered)
-    for place, first in enumerate(ordered):
-        for second in ordered[place + 1 :]:
-            sides: dict[str, Choice] = {first.model: "first", second.model: "second"}
-            sides |= {choice: choice for choice in ALL}
-            if choice := sides.get(ballot.choice):
-                yield Vote(sample, (first, second), choice, True, visit())
+    for first, second in combinations(sorted(answered), 2):
+        sides: dict[str, Choice] = {first.model: "first", second.model: "second"}
+        sides |= {choice: choice for choice in ALL}
+        if choice := sides.get(ballot.choice):
+            yield Vote(sample, (first, second), choice, True, visit())

@@ -33,10 +33,9 @@ for (const region of document.querySelectorAll('[class*="st-key-spoken"]')) {
 </script>"""
 
 
-def found_verdict(views: Sequence[RunView], entries: Sequence[ModelEntry]) -> RunVerdict:
+def found_verdict(views: Sequence[RunView], by_name: Mapping[str, ModelEntry]) -> RunVerdict:
     """The verdict on the shown runs, once all have ended."""
-    by_name = {entry.name: entry for entry in entries}
-    compared = followed_runs.compared(entries)
+    compared = followed_runs.compared(by_name)
     labels = {by_name[view.model].label: view.state for view in views}
     for model in compared:
         labels.pop(model.label, None)
@@ -78,12 +77,12 @@ class Spoken:
             self._places = [st.container() for _ in range(MAX_MODELS)]
         self._said: set[str] = set()
 
-    def say(self, views: Sequence[RunView], labels: Mapping[str, str]) -> None:
+    def say(self, views: Sequence[RunView], by_name: Mapping[str, ModelEntry]) -> None:
         """The end of each run, once."""
         for place, view in zip(self._places, views, strict=False):
             if view.ended and view.id not in self._said:
                 self._said.add(view.id)
-                place.text(sentence(view, labels.get(view.model, view.model)))
+                place.text(sentence(view, by_name[view.model].label))
 
 
 def sentence(view: RunView, label: str) -> str:
@@ -95,7 +94,7 @@ def sentence(view: RunView, label: str) -> str:
 
 
 def show(
-    entries: Sequence[ModelEntry],
+    by_name: Mapping[str, ModelEntry],
     sample: Sample | None,
     chosen: Sequence[ModelEntry],
     spoken: Spoken,
@@ -104,7 +103,6 @@ def show(
     """Everything between the question and the tabs, in fixed places: Streamlit removes old elements
     only when the script ends, and a streaming run delays that.  `below` draws what stands below,
     before runs are followed; it is told whether there are any."""
-    by_name = {entry.name: entry for entry in entries}
     views = [view for view in followed_runs.views() if view.model in by_name]
     if followed_runs.RUNS.lost():
         notices.notice(
@@ -123,9 +121,8 @@ def show(
         decide = cards.place(live)
     if vote := blind_vote.words({name: entry.label for name, entry in by_name.items()}):
         notices.small(vote, "vote")
-    slots = cards.row(chosen, live, lambda entry: shown_inputs.own(requests, entry.name))
-    with st.container(key="compare_stages"):
-        bars = st.html("<div></div>")
+    slots = cards.row(chosen, live, requests)
+    bars = st.container(key="compare_stages").html("<div></div>")
     if not views:
         for slot, entry in zip(slots, chosen, strict=True):
             cards.idle(slot, entry, registry.cannot_run(entry, sample))
@@ -133,10 +130,10 @@ def show(
     if live:
         below(True)
     by_model = dict(zip((view.model for view in views), slots, strict=True))
-    _follow(by_model, head, bars, entries, spoken)
+    _follow(by_model, head, bars, by_name, spoken)
     if live:
         st.rerun()
-    if repeats := found_verdict(views, entries).repeats:
+    if repeats := found_verdict(views, by_name).repeats:
         decide.button(
             f"Repeat {repeats} times",
             key="compare_decide",
@@ -153,12 +150,10 @@ def _follow(
     slots: dict[str, cards.CardSlot],
     head: DeltaGenerator,
     bars: DeltaGenerator,
-    entries: Sequence[ModelEntry],
+    by_name: Mapping[str, ModelEntry],
     spoken: Spoken,
 ) -> None:
     """Draws what has changed since the last update, until all runs have ended."""
-    by_name = {entry.name: entry for entry in entries}
-    labels = {entry.name: entry.label for entry in entries}
     drawn: dict[str, RunView] = {}
     html: dict[DeltaGenerator, str] = {}
 
@@ -169,16 +164,16 @@ def _follow(
 
     def draw(now: list[RunView]) -> None:
         now = [view for view in now if view.model in slots]
-        compared = followed_runs.compared(entries)
+        compared = followed_runs.compared(by_name)
         by_label = {model.label: model for model in compared}
         for view in now:
             before = drawn.get(view.model)
             if before != view and not (before and before.ended):
-                cards.draw(slots[view.model], view, by_label.get(labels[view.model]))
+                cards.draw(slots[view.model], view, by_label.get(by_name[view.model].label))
                 drawn[view.model] = view
-        spoken.say(now, labels)
+        spoken.say(now, by_name)
         if all(view.ended for view in now):
-            words = markup(found_verdict(now, entries), compared)
+            words = markup(found_verdict(now, by_name), compared)
         else:
             words = markup(RunVerdict((), followed_runs.progress()))
         put(head, words)

@@ -6,7 +6,7 @@ literally; st.markdown gets constants and escaped text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -15,7 +15,7 @@ from engine.analysis.compared import ComparedModel
 from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from engine.storage.result_rows import ResultRow
-from engine.types import COLD_VISION, RunResult
+from engine.types import COLD_VISION, RunRequest, RunResult
 from engine.verify import certificates
 from ui.compare import explain_panel, shown_inputs, trust_badges
 from ui.widgets import answers, followed_runs, notices
@@ -27,19 +27,14 @@ CardSlot = dict[str, DeltaGenerator]
 PARTS = ("head", "figures", "trust", "stream", "answer", "notes")
 COPY = "Copy the answer"
 # Steps of a cancelled run that cannot be interrupted.
-STOPPING = {
-    "compile": "Cancelling: compiling cannot be interrupted. A new run waits until it ends.",
-    "loading": "Cancelling: loading cannot be interrupted. A new run waits until it ends.",
-}
+STOPPING = {"compile": "compiling", "loading": "loading"}
 
 
 def row(
-    entries: Sequence[ModelEntry], live: bool, chips: Callable[[ModelEntry], Sequence[str]]
+    entries: Sequence[ModelEntry], live: bool, requests: Sequence[RunRequest]
 ) -> list[CardSlot]:
-    """Empty cards side by side, in rows of up to three; `chips` gives the settings that only one
-    card has."""
-    with st.container(key="compare_cards"):
-        columns = st.columns(max(2, len(entries)))
+    """Empty cards side by side, in rows of up to three, with the settings that only one has."""
+    columns = st.container(key="compare_cards").columns(max(2, len(entries)))
     found = []
     for entry, column in zip(entries, columns, strict=False):
         slot: CardSlot = {}
@@ -49,7 +44,7 @@ def row(
                     if part == "head":
                         st.subheader(escape(entry.label), anchor=False)
                     if part == "trust":
-                        shown_inputs.chips(chips(entry))
+                        shown_inputs.chips(shown_inputs.own(requests, entry.name))
                     slot[part] = place(live)
                     if part == "trust":
                         slot["actions"] = place(live)
@@ -167,7 +162,9 @@ def window_note(result: RunResult) -> str:
 def status(view: RunView) -> str:
     """The job's state, in a few words, with the number of the repeat."""
     if view.stopping:
-        state = STOPPING.get(view.stage or view.state, "Cancelling …")
+        state = "Cancelling …"
+        if step := STOPPING.get(view.stage or view.state):
+            state = f"Cancelling: {step} cannot be interrupted. A new run waits until it ends."
     elif view.state == "queued":
         state = queued(view.position)
     elif view.state == "loading":

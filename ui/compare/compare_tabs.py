@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -32,7 +32,7 @@ PICTURE_HELP = "Verdict, answers and bars as a PNG; a file where the browser all
 
 
 def show(
-    entries: Sequence[ModelEntry],
+    by_name: Mapping[str, ModelEntry],
     sample: Sample | None,
     chosen: Sequence[ModelEntry],
     question: str,
@@ -40,9 +40,8 @@ def show(
     running: bool,
 ) -> None:
     """The tabs of the shown runs; without runs those of what is chosen."""
-    views = [view for view in followed_runs.views() if view.model in {e.name for e in entries}]
-    compared = followed_runs.compared(entries)
-    by_name = {entry.name: entry for entry in entries}
+    views = [view for view in followed_runs.views() if view.model in by_name]
+    compared = followed_runs.compared(by_name)
     if not views and (sample is None or not chosen):
         return
     # The cards have the sample of the shown runs; the window and the draft follow the sidebar.
@@ -64,21 +63,21 @@ def show(
                 else:
                     draft_panel.section(sample, chosen, question, options)
             elif name == WHY:
-                explain_panel.section(entries)
+                explain_panel.section(by_name)
             elif not compared:
                 st.caption(explain_panel.NOTHING)
             elif name == AGREEMENT:
                 agreement_view.section(compared, compared[0].last.request.sample)
             else:
-                _times(compared, entries)
+                _times(compared, by_name)
 
 
-def _times(compared: Sequence[ComparedModel], entries: Sequence[ModelEntry]) -> None:
+def _times(compared: Sequence[ComparedModel], by_name: Mapping[str, ModelEntry]) -> None:
     """Notes on the verdict, the waterfall between the first two models, the replay, all times."""
     from engine.report import charts  # slow to import, as the other modules of reports
     from ui.widgets import blocks
 
-    found = card_board.found_verdict(followed_runs.views(), entries)
+    found = card_board.found_verdict(followed_runs.views(), by_name)
     for number, line in enumerate(found.notes):
         notices.small(line, f"verdict_{number}")
     if found.split is not None:

@@ -5,7 +5,7 @@ A card's menu leads here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -54,14 +54,14 @@ def open_for(model: str) -> None:
     st.session_state.update({TAB[0]: TAB[1], SCROLL: True, MODEL: model})
 
 
-def section(entries: Sequence[ModelEntry]) -> None:
+def section(by_name: Mapping[str, ModelEntry]) -> None:
     """The tab's content; nothing before the first answer."""
     views = [view for view in followed_runs.views() if view.result and view.text.strip()]
     job = JOB.linked()
     if not (views or job or JOB.lost()):
         st.caption(NOTHING)
         return
-    labels = {entry.name: entry.label for entry in entries}
+    labels = {name: entry.label for name, entry in by_name.items()}
     live = job is not None and not job.ended
     with st.container(key="compare_explain"):
         if views:

@@ -26,8 +26,7 @@ def draw(found: Explanation, picture: bytes, subject: str, key: str) -> None:
     from engine.report import explanation_part  # reports import much
     from ui.widgets import blocks
 
-    with st.container(key=f"explained_words_{key}"):
-        st.text(found.words)
+    st.container(key=f"explained_words_{key}").text(found.words)
     if not found.said:
         notices.notice(NOT_SAID, f"explained_unsaid_{key}")
     # Read before the map: whether there is anything to see.

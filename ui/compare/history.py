@@ -7,7 +7,7 @@ A comparison of a visitor's own files becomes a run of this visit only.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,11 +56,11 @@ class Asked:
     when: str = field(default_factory=lambda: time.strftime("%H:%M"))
 
 
-def section(entries: Sequence[ModelEntry]) -> None:
+def section(by_name: Mapping[str, ModelEntry]) -> None:
     """Save to Results, then the questions of this visit."""
     shown = followed_runs.model_runs()
     if shown:
-        _remember(shown, {entry.name: entry.label for entry in entries})
+        _remember(shown, by_name)
         _saving(shown)
     if text := st.session_state.pop(TROUBLE, ""):
         notices.problem(text, "history")
@@ -68,7 +68,7 @@ def section(entries: Sequence[ModelEntry]) -> None:
         words = count(len(asked), "comparison")
         with st.expander(f"History of this visit ({words})", key="history_box"):
             for number, one in enumerate(asked):
-                _line(number, one, one.ids == tuple(RUNS.ids()), entries)
+                _line(number, one, one.ids == tuple(RUNS.ids()), by_name)
 
 
 def _asked() -> list[Asked]:
@@ -76,7 +76,7 @@ def _asked() -> list[Asked]:
     return found
 
 
-def _remember(shown: Sequence[ModelRuns], labels: dict[str, str]) -> None:
+def _remember(shown: Sequence[ModelRuns], by_name: Mapping[str, ModelEntry]) -> None:
     """Puts the shown runs first; a card that ran again replaces its comparison."""
     asked, ids = _asked(), tuple(RUNS.ids())
     if any(one.ids == ids for one in asked):
@@ -88,16 +88,15 @@ def _remember(shown: Sequence[ModelRuns], labels: dict[str, str]) -> None:
     inputs |= {"compare_question": request.prompt, "compare_models": names}
     if not uploads.owner(request.sample):
         inputs["compare_sample"] = request.sample.id
-    models = tuple(labels.get(name, name) for name in names)
+    models = tuple(by_name[name].label if name in by_name else name for name in names)
     entry = Asked(ids, request.prompt, name_of(request.sample), models, inputs)
     kept = [one for one in asked if not set(one.ids) & set(ids)]
     st.session_state[HISTORY] = [entry, *kept][:MOST]
 
 
-def _line(number: int, one: Asked, current: bool, entries: Sequence[ModelEntry]) -> None:
+def _line(number: int, one: Asked, current: bool, by_name: Mapping[str, ModelEntry]) -> None:
     views = [job.view() for job in RUNS.known(one.ids)]
     gone = len(views) < len(one.ids)
-    by_name = {entry.name: entry for entry in entries}
     compared = [runs.compared(by_name.get(runs.shown.model)) for runs in grouped(views)]
     totals = [f"{model.label} {ms(model.total.middle)}" for model in compared if model]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -121,8 +120,7 @@ def _reopen(one: Asked) -> None:
     if followed_runs.live():
         st.session_state[TROUBLE] = WAIT
         return
-    for name, value in one.inputs.items():
-        st.session_state[name] = value
+    st.session_state.update(one.inputs)
     RUNS.put(list(one.ids))
 
 
@@ -144,13 +142,12 @@ def _saving(shown: Sequence[ModelRuns]) -> None:
                 disabled=not ended,
             )
         else:
-            private = folder.parent == uploads.runs_folder()
             st.page_link(
                 "pages/results.py",
                 label=f"Saved: open {escape(folder.name)} in Results",
                 query_params={"results_runs": folder.name},
             )
-            if private:
+            if folder.parent == uploads.runs_folder():
                 st.caption("For this visit only, because it is about your own files.")
 
 

@@ -91,8 +91,7 @@ def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Bad
     `loads`: of all runs whose times are shown, if they are several.
     """
     command = certificates.command(row.model, row.ran)
-    words, colour, why = certificate_badge(row.standing, command)
-    found: list[Badge] = [(words, colour, why)]
+    found = [certificate_badge(row.standing, command)]
     for name, span in (row.batch_spans if row.batch > 1 else row.spans).items():
         if span is not None and span.source == "cached":
             words = f"{name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"

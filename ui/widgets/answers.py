@@ -20,8 +20,7 @@ def frame(tone: str, key: str) -> DeltaGenerator:
 
 def text(words: str, key: str) -> None:
     """The whole answer; a long one scrolls."""
-    with st.container(key=f"answer_{key}"):
-        st.text(words or " ")
+    st.container(key=f"answer_{key}").text(words or " ")
 
 
 def remarks(stop: str, off_script: bool | None, key: str, more: Iterable[str] = ()) -> None:

@@ -6,7 +6,7 @@ Only the jobs' ids are stored, so a redrawn page or another session finds the sa
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -220,9 +220,8 @@ def views() -> list[RunView]:
     return [runs.shown for runs in model_runs()]
 
 
-def compared(entries: Sequence[ModelEntry]) -> list[ComparedModel]:
+def compared(by_name: Mapping[str, ModelEntry]) -> list[ComparedModel]:
     """The shown models that have a result, in the order of their cards."""
-    by_name = {entry.name: entry for entry in entries}
     found = (runs.compared(by_name.get(runs.shown.model)) for runs in model_runs())
     return [model for model in found if model is not None]
 

@@ -9,19 +9,16 @@ import streamlit as st
 
 def small(text: str, key: str) -> None:
     """A detail in small letters."""
-    with st.container(key=f"small_{key}"):
-        st.text(text)
+    st.container(key=f"small_{key}").text(text)
 
 
 def problem(text: str, key: str) -> None:
-    with st.container(key=f"problem_{key}"):
-        st.text(text)
+    st.container(key=f"problem_{key}").text(text)
 
 
 def notice(text: str, key: str) -> None:
     """A warning or note."""
-    with st.container(key=f"notice_{key}"):
-        st.text(text)
+    st.container(key=f"notice_{key}").text(text)
 
 
 def ended(state: str, text: str, key: str) -> None:
@@ -31,8 +28,7 @@ def ended(state: str, text: str, key: str) -> None:
 
 def hint(text: str) -> None:
     """What to do on a page that has nothing to show yet."""
-    with st.container(border=True, key="hint"):
-        st.text(text)
+    st.container(border=True, key="hint").text(text)
 
 
 def scroll_to(key: str) -> None:
