@@ -102,8 +102,8 @@ def memory_of(device: torch.device) -> Memory:
 def memory() -> Memory:
     """The memory that holds weights: the accelerator's if torch already uses one, else the
     system's."""
-    wanted, found = settings.load().device, memories()
-    if found[1:] and (wanted == "auto" or wanted.startswith("cuda")):
+    found = memories()
+    if found[1:] and settings.load().device.partition(":")[0] in ("auto", "cuda"):
         return memory_of(choose())
     return found[0]
 
