@@ -1,10 +1,9 @@
 """A visitor's own files, for this visit only.
 
 They become files in a temporary folder, under names made here: an uploaded file's name is shown
-and orders the pictures, but is never part of a path.  The folder is
-deleted when the files are replaced and no run in memory used them, when the visit ends and when the
-server stops.  Runs of these files are shown in this visit only, whatever a link names; those that
-are saved go to another folder of the session.
+and orders the pictures, but is never part of a path.  The folder is deleted when the visit ends and
+when the server stops.  Runs of these files are shown in this visit only, whatever a link names;
+those that are saved go to another folder of the session.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 MAX_FILES = 64
-MAX_KEPT_MB = 1024  # of earlier files whose runs have ended
+MAX_KEPT_MB = 1024  # of earlier files, the newest ones
 FOLDER = "your-files"  # messages name a file by folder and number: your-files/2.npy
 _RUNS = "visit_runs"
 TYPES = tuple(ending[1:] for ending in kinds.READ_SUFFIXES)
@@ -50,51 +49,32 @@ class Visit:
     def __init__(self) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="stagescope-visit-"))
         self._end = weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
-        self._faults: dict[tuple[str, bool], str] = {}
 
     def end(self) -> None:
         self._end()
 
     def keep(
-        self,
-        files: Sequence[UploadedFile],
-        live: Collection[Path] = (),
-        ended: Collection[Path] = (),
+        self, files: Sequence[UploadedFile], live: Collection[Path] = ()
     ) -> list[tuple[str, Path]]:
         """(original name, path) of each file, within the limits; BadInput if the disk is full.
 
-        Earlier files are deleted, except the drops with a file in `live`, which a run may still
-        have to read, and with one in `ended`, whose results are shown (the last MAX_KEPT_MB).
+        Of earlier files, whose results may be shown, the last MAX_KEPT_MB stay, and those in
+        `live`, which a run may still have to read.
         """
         ids = repr([file.file_id for file in files]).encode()
         drop = self.root / hashlib.sha256(ids).hexdigest()[:16]
         folder = drop / FOLDER
-        self._tidy({drop, *(path.parent.parent for path in live)}, ended)
+        self._tidy({drop, *(path.parent.parent for path in live)})
         if not folder.exists():
             _write(folder, files)
         return [(file.name, folder / _name(index, file)) for index, file in enumerate(files)]
 
-    def _tidy(self, needed: Collection[Path], ended: Collection[Path]) -> None:
-        shown, room = {path.parent.parent for path in ended}, MAX_KEPT_MB * 2**20
-        others = set(self.root.iterdir()) - set(needed)
+    def _tidy(self, needed: set[Path]) -> None:
+        room, others = MAX_KEPT_MB * 2**20, set(self.root.iterdir()) - needed
         for other in sorted(others, key=lambda drop: drop.stat().st_mtime_ns, reverse=True):
             room -= sum(path.stat().st_size for path in other.glob(f"{FOLDER}/*"))
-            if other not in shown or room < 0:
+            if room < 0:
                 shutil.rmtree(other, ignore_errors=True)
-
-    def faults(
-        self, ids: Sequence[str], kept: Sequence[tuple[str, Path]], event_images: bool
-    ) -> list[str]:
-        """What is wrong with each kept file, "" if nothing; a file is read once."""
-        from engine.media import own_files  # imports the decoders
-
-        keys = [(file_id, event_images) for file_id in ids]
-        known = self._faults
-        self._faults = {
-            key: known[key] if key in known else own_files.fault(*file, event_images)
-            for key, file in zip(keys, kept, strict=True)
-        }
-        return [self._faults[key] for key in keys]
 
 
 def gather(files: Sequence[UploadedFile], event_images: bool) -> OwnFiles:
@@ -102,12 +82,23 @@ def gather(files: Sequence[UploadedFile], event_images: bool) -> OwnFiles:
     from engine.media import own_files
 
     fitting, refused = within_limits(files)
-    here = visit()
-    kept = here.keep(fitting, _files_of(here, ended=False), _files_of(here, ended=True))
+    here, jobs = visit(), queue.manager().all()
+    mine = [job for job in jobs if job.owner == str(here.root) and not job.ended]
+    kept = here.keep(fitting, {path for job in mine for path in _read_by(job)})
     with st.spinner("Checking the files …"):
-        faults = here.faults([file.file_id for file in fitting], kept, event_images)
+        faults = [
+            fault(file.file_id, event_images, *one) for file, one in zip(fitting, kept, strict=True)
+        ]
     found = own_files.gather(kept, faults, event_images)
     return replace(found, rejected=(*refused, *found.rejected))
+
+
+@st.cache_data(max_entries=16 * MAX_FILES, show_spinner=False)
+def fault(file_id: str, event_images: bool, _name: str, _path: Path) -> str:
+    """What is wrong with a kept file, "" if nothing; a file is read once."""
+    from engine.media import own_files  # imports the decoders
+
+    return own_files.fault(_name, _path, event_images)
 
 
 def within_limits(files: Sequence[UploadedFile]) -> tuple[list[UploadedFile], list[str]]:
@@ -122,12 +113,6 @@ def within_limits(files: Sequence[UploadedFile]) -> tuple[list[UploadedFile], li
         names = listed(quoted(file.name) for file in more)
         refused.append(f"Only the first {MAX_FILES} files are used, without {names}: remove some.")
     return fitting[:MAX_FILES], refused
-
-
-def _files_of(here: Visit, ended: bool) -> set[Path]:
-    """The files of this visit's runs that have ended, or of those that have not."""
-    jobs = [job for job in queue.manager().all() if job.owner == str(here.root)]
-    return {path for job in jobs if job.ended == ended for path in _read_by(job)}
 
 
 def _read_by(job: Job) -> Iterator[Path]:

@@ -66,19 +66,14 @@ def test_the_same_drop_is_written_once(visit: Visit) -> None:
     assert visit.keep([File("a.png", b"one")])[0][1].read_bytes() == b"marked"
 
 
-def test_a_new_drop_deletes_the_old_one(visit: Visit) -> None:
-    old = visit.keep([File("a.png", file_id="1")])[0][1]
-    new = visit.keep([File("a.png", file_id="2")])[0][1]
-    assert not old.exists() and new.exists()
-
-
-def test_files_of_runs_stay(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    drops = [visit.keep([File("a.png", b"x" * 600_000, file_id="1")])[0][1]]
-    drops.append(visit.keep([File("a.png", b"x" * 600_000, file_id="2")], ended=drops)[0][1])
-    visit.keep([File("a.png", file_id="3")], live=drops[:1], ended=drops[1:])
+def test_earlier_files_stay_while_there_is_room_or_a_run_reads_them(
+    visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drops = [visit.keep([File("a.png", b"x" * 600_000, file_id=each)])[0][1] for each in "12"]
+    visit.keep([File("a.png", file_id="3")])
     assert all(path.exists() for path in drops)
     monkeypatch.setattr(uploads, "MAX_KEPT_MB", 0.5)  # too small for either
-    visit.keep([File("a.png", file_id="3")], live=drops[:1], ended=drops[1:])
+    visit.keep([File("a.png", file_id="3")], live=drops[:1])
     assert [path.exists() for path in drops] == [True, False]
     visit.keep([File("a.png", file_id="3")])
     assert not drops[0].exists()
@@ -87,13 +82,11 @@ def test_files_of_runs_stay(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_file_is_checked_once(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     monkeypatch.setattr(own_files, "fault", lambda name, *_: seen.append(name) or f"bad {name}")
-    first = [File("a.png", file_id="1")]
-    both = [*first, File("b.png", file_id="2")]
-    assert visit.faults(["1"], visit.keep(first), False) == ["bad a.png"]
-    assert visit.faults(["1", "2"], visit.keep(both), False) == ["bad a.png", "bad b.png"]
-    assert seen == ["a.png", "b.png"]
-    visit.faults(["1"], visit.keep(first), True)  # as an event image it is another question
-    assert seen[2:] == ["a.png"]
+    uploads.fault.clear()
+    (file,) = visit.keep([File("a.png")])
+    for event_images in (False, False, True):  # as an event image it is another question
+        assert uploads.fault("1", event_images, *file) == "bad a.png"
+    assert seen == ["a.png", "a.png"]
 
 
 def test_files_beyond_the_limits_do_not_take_the_others_with_them() -> None:
