@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -117,7 +118,10 @@ def test_a_run_goes_from_start_to_its_results(app: Open) -> None:
     assert metrics(at)["Failed"] == "0"
     assert metrics(at)["Time left"] == "–"
     assert column(at, "done") == ["2"]
-    assert at.get("vega_lite_chart")
+    (stages,) = (chart.proto.alt for chart in at.get("vega_lite_chart"))
+    medians = re.findall(r"(\w+) ([\d.,]+) ms", stages)
+    assert len(medians) > 3  # what the chart says, the table says
+    assert all(float(column(at, f"{name} (ms)")[0]) == float(value) for name, value in medians)
     links = [link.proto for link in at.get("page_link")]
     assert found.folder is not None and found.folder.name in links[0].query_string
     assert links[0].label == "Open the results"
