@@ -111,11 +111,8 @@ def _bars(file: ResultFile, corrected: bool) -> list[Block]:
             notes.setdefault(note, []).append(bar.model)
     lines = [f"{listed(models)}: {note}." for note, models in notes.items()]
     words = charts.stage_words(parts, "mean")
-    return [
-        Heading(3, "Stages"),
-        ChartBlock(words, lambda: charts.stage_bars(parts, "mean")),
-        *([Paragraph("\n".join(lines))] if lines else []),
-    ]
+    chart = ChartBlock(words, lambda: charts.stage_bars(parts, "mean"))
+    return [Heading(3, "Stages"), chart, *([Paragraph("\n".join(lines))] if lines else [])]
 
 
 def report(opened: OpenedSets) -> None:
@@ -128,15 +125,9 @@ def report(opened: OpenedSets) -> None:
     for form, (title, mime, what) in REPORTS.items():
         with st.container(horizontal=True, vertical_alignment="center"):
             write = published_report.page if form == "html" else published_report.markdown
-            st.download_button(
-                title,
-                partial(write, opened.files),
-                f"stagescope-published.{form}",
-                mime,
-                key=f"imported_report_{form}",
-                on_click="ignore",
-                width=260,
-            )
+            file = (partial(write, opened.files), f"stagescope-published.{form}", mime)
+            key = f"imported_report_{form}"
+            st.download_button(title, *file, key, on_click="ignore", width=260)
             st.caption(what)
     st.caption("From a terminal:")
     # kept sets by name; the page does not know the paths of a visit's files

@@ -7,9 +7,9 @@ of the sidebar are in the URL.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -46,57 +46,48 @@ EMPTY = (
 )
 
 
-class VerifyChoice(NamedTuple):
-    """The current values of all widgets; `asked`: those of the question and the runs."""
-
-    dataset: Dataset | None
-    models: tuple[ModelEntry, ...]
-    samples: int
-    asked: dict[str, Any]
-
-
-def choose_all(entries: Sequence[ModelEntry]) -> VerifyChoice:
-    """The sidebar: dataset, samples, models, number of runs."""
+def choose_all(entries: Sequence[ModelEntry]) -> tuple[Dataset | None, dict[str, Any]]:
+    """The sidebar: the dataset, and what a VerifyRequest takes."""
     dataset = dataset_picker.choose("verify")
     models = pick_loadable_models(entries, "verify")
-    samples = 0
+    asked: dict[str, Any] = {"models": tuple(model.name for model in models), "samples": ()}
     if dataset is None:  # keeps a link's number while the demo scenes are made
         st.number_input("Samples", value=None, key="verify_no_samples", disabled=True)
     else:
         most = len(dataset.samples)
         label, usual = f"Samples (of {most:,})", min(SAMPLES, most)
-        samples = int(choices.number(label, "verify_samples", 1, most, usual, SAMPLES_HELP))
+        number = choices.number(label, "verify_samples", 1, most, usual, SAMPLES_HELP)
+        asked["samples"] = choose(dataset.samples, int(number))
     usual = VerifyRequest.runs
-    runs = int(choices.number("Warm runs", "verify_runs", 1, MAX_RUNS, usual, RUNS_HELP))
+    asked["runs"] = int(choices.number("Warm runs", "verify_runs", 1, MAX_RUNS, usual, RUNS_HELP))
     with st.expander("Question, length, pictures", key="verify_question_box"):
         key = "verify_question"
         question = st.text_area("Question", DEFAULT_QUESTION, max_chars=MAX_QUESTION_CHARS, key=key,
                                 bind="query-params")  # fmt: skip
-        tokens = pick("verify", "max_new_tokens", VerifyRequest.max_new_tokens, TOKENS)
-        extent = pick("verify", "extent", VerifyRequest.extent)
-    asked = {"prompt": question or "", "max_new_tokens": tokens, "runs": runs, "extent": extent}
-    return VerifyChoice(dataset, models, samples, asked)
+        asked["prompt"] = question or ""
+        usual = VerifyRequest.max_new_tokens
+        asked["max_new_tokens"] = pick("verify", "max_new_tokens", usual, TOKENS)
+        asked["extent"] = pick("verify", "extent", VerifyRequest.extent)
+    return dataset, asked
 
 
-def buttons(choice: VerifyChoice, shown: VerifyJob | None, live: bool) -> None:
+def buttons(
+    dataset: Dataset | None, asked: Mapping[str, Any], shown: VerifyJob | None, live: bool
+) -> None:
     """Verify and Cancel.  Pressing Verify reruns the page, which updates both buttons."""
     running = JOB.live()  # of any visitor
     with st.container(horizontal=True, vertical_alignment="center"):
         run = ("Verify", "verify_run")
-        ready = choice.dataset is not None and bool(choice.models)
+        ready = dataset is not None and bool(asked["models"])
         pressed = run_and_cancel("verify", run, live, ready, JOB.cancel)
         if running and running[-1] is not shown:
             label, other = "Show the running verification", running[-1]
             st.button(label, key="verify_other", on_click=JOB.show, args=(other,))
-    if not pressed:
+    if not pressed or dataset is None:
         return
     links.forget()
-    assert choice.dataset is not None  # the button is disabled otherwise
-    names = tuple(model.name for model in choice.models)
     try:
-        samples = choose(choice.dataset.samples, choice.samples)
-        request = VerifyRequest(names, samples, **choice.asked)
-        job = VerifyJob(request=request, dataset=str(choice.dataset.root))
+        job = VerifyJob(request=VerifyRequest(**asked), dataset=str(dataset.root))
     except StageScopeError as error:
         notices.problem(str(error), "verify")
         return
@@ -165,12 +156,12 @@ def main() -> None:
     followed_runs.keep_alive()
     entries = entries_or_stop()
     with st.sidebar:
-        choice = choose_all(entries)
+        dataset, asked = choose_all(entries)
     st.title("Verify", anchor=False)
     shown = JOB.shown()
     live = shown is not None and not shown.ended
     with st.container():
-        buttons(choice, shown, live)
+        buttons(dataset, asked, shown, live)
     show_job(shown, live, entries)
 
 

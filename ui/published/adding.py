@@ -12,7 +12,6 @@ from engine.errors import BadInput
 from engine.published.read import RecordsError, imported_sets, read_files
 from engine.quoting import listed
 from ui.published import opened_sets
-from ui.published.opened_sets import VISIT
 from ui.widgets import notices
 from ui.widgets.dataset_picker import on_loopback
 from ui.widgets.text import count, when
@@ -47,10 +46,8 @@ def panel(expanded: bool) -> None:
         )
         if right is not None:
             with right.form("published_import_form", border=False):
-                title = "Or a folder or file on this machine"
-                path = st.text_input(
-                    title, key="published_import_folder", placeholder="/data/results"
-                )
+                title, key = "Or a folder or file on this machine", "published_import_folder"
+                path = st.text_input(title, key=key, placeholder="/data/results")
                 asked = st.form_submit_button("Read it", key="published_import_read")
             if asked and path.strip():
                 with st.spinner("Reading"):
@@ -105,9 +102,9 @@ def visit() -> None:
     """Offers to keep the visit's files as a set."""
     if not opened_sets.dropped():
         return
-    held = count(len(opened_sets.dropped()), "file")
+    held = f"{opened_sets.VISIT}: {count(len(opened_sets.dropped()), 'file')}, without a link."
     with st.container(horizontal=True, vertical_alignment="center"):
-        words = f"{VISIT}: {held}, without a link. Keep them as a set to open them again later."
+        words = f"{held} Keep them as a set to open them again later."
         notices.small(words, "imported_visit")
         with st.popover("Keep as a set", key="published_keep_more"):
             key = "published_import_name"

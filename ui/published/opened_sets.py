@@ -23,7 +23,6 @@ from ui.widgets.stored_runs import Stamp
 
 KEPT = 12  # results kept at a time, over all visitors
 VISIT = "Files of this visit"
-MEGABYTE = 2**20
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 TOTAL_MB = 256
 MAX_FILES = 1_000
@@ -59,7 +58,7 @@ def drop(named: Iterable[tuple[str, bytes]]) -> tuple[DroppedFile, ...]:
         for name, data in named
     ]
     every = tuple(dict.fromkeys((*dropped(), *new)))
-    size = sum(len(file.data) for file in every) / MEGABYTE
+    size = sum(len(file.data) for file in every) / read_files.MEGABYTE
     if len(every) > MAX_FILES:
         raise BadInput(f"{len(every):,} files are more than {MAX_FILES:,} per visit: {INSTEAD}")
     if size > TOTAL_MB:

@@ -96,9 +96,8 @@ class Board:
         counted = said.state in ("verified", "refused")
         words = tally(report, model.name) if counted else said.headline
         colour = family_colour(entry.colour) if entry else NEUTRAL
-        return verdict_markup.sentence(
-            said.state, said.words, self._label(model.name), words, colour
-        )
+        label = self._label(model.name)
+        return verdict_markup.sentence(said.state, said.words, label, words, colour)
 
     def _lay_out_row(self, report: Report, check: str) -> None:
         title, question = report.title(check)
