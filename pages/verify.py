@@ -139,7 +139,8 @@ def _status(view: VerifyView, place: DeltaGenerator) -> None:
             notices.ended(view.state, view.error, "verify_job")
         subject = f"{count(len(found.samples), 'sample')}, {count(found.runs, 'warm run')}"
         ended = {"done": "Ended", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
-        st.caption(f"{ended} after {seconds} · {count(done, 'check')} · {subject}")
+        told = "" if view.state == "done" else f"{count(done, 'check')} · "  # the report has it
+        st.caption(f"{ended} after {seconds} · {told}{subject}")
         if view.unkept:
             notices.notice(view.unkept, "unkept")
 

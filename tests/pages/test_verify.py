@@ -229,7 +229,7 @@ def test_a_certificate_opens_in_its_row_below_the_verification(
 
 
 def test_what_is_not_proved_is_one_short_list(app: Open, verified: AppTest) -> None:
-    folded = next(one for one in verified.expander if one.label == "What this does not prove")
+    folded = next(one for one in verified.expander if one.label == "Not proved")
     (limits,) = [element.value for element in folded.text]
     assert 3 <= limits.count("• ") <= 3 + 4 and limits.count("Answers for other samples") == 1
     assert texts(verified).count("Answers for other samples") == 1

@@ -70,8 +70,7 @@ def listed(entries: Sequence[ModelEntry], above: str = "") -> None:
 
 
 def _label(certificate: Mapping[str, Any], entries: Sequence[ModelEntry], above: bool) -> str:
-    """What tells it from the others; the page names its models and open checks above the list if
-    it is `above`."""
+    """`above`: the page names its models and open checks already."""
     models = certificate["models"]
     good = sum(model["verified"] for model in models)
     rows = report.of_certificate(certificate).rows

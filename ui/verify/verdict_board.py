@@ -128,18 +128,17 @@ class Board:
         if len(offered) < 2:
             st.empty()
             return offered[0] if offered else (report.models[0].name, "")
-        chosen = st.selectbox(
+        return st.selectbox(
             "Evidence of",
             offered,
             format_func=lambda pair: f"{self._label(pair[0])}, {pair[1] or 'all samples'}",
             key=f"{self._name}_evidence_{check}",
         )
-        return chosen
 
     def _limits(self, report: Report) -> None:
         """What is not proved and what is, each sentence once."""
         labels = {model.name: self._label(model.name) for model in report.models}
-        with st.expander("What this does not prove", key=f"{self._name}_limits"):
+        with st.expander("Not proved", key=f"{self._name}_limits"):
             blocks.draw([Bullets(tuple(not_proved(report, labels)))], f"{self._name}_limits")
         who: dict[str, list[str]] = {}
         for model in report.models:
@@ -155,7 +154,7 @@ class Board:
             if model.dtype
         ]
         if lines:
-            with st.expander("What this proves", key=f"{self._name}_proved"):
+            with st.expander("Proved", key=f"{self._name}_proved"):
                 blocks.draw([Bullets(tuple(lines))], f"{self._name}_proved")
 
 
