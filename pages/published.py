@@ -13,8 +13,12 @@ import streamlit as st
 
 from engine.errors import StageScopeError
 from engine.published.claims import published_report
-from engine.published.read import imported_sets
-from ui.published import adding, audit_view, draft_view, file_figures, opened_sets, published_charts
+from engine.published.claims.waterfall import named, waterfall
+from engine.published.read import ResultFile, file_summary, imported_sets
+from engine.quoting import listed
+from engine.report import charts
+from engine.report.blocks import Block, ChartBlock, Heading, Paragraph
+from ui.published import adding, audit_view, draft_view, opened_sets, published_charts
 from ui.published.opened_sets import OpenedSets
 from ui.widgets import blocks, choices, followed_runs, links, notices, preparation
 from ui.widgets.text import escape
@@ -79,6 +83,38 @@ def claims(opened: OpenedSets) -> None:
         blocks.draw(parts, f"imported_claim_{headline.name}")
 
 
+def figures(opened: OpenedSets) -> None:
+    """One file: who answered, stages and tokens, stage bars, the parts of the difference."""
+    if not opened.usable:
+        notices.hint("No file of this set has results, so there are no figures.")
+        return
+    file, corrected = opened.choose(opened.usable, "published_file"), opened.corrected
+    told = published_report.figure_blocks(file, corrected)
+    difference = published_report.difference_blocks([file], corrected)
+    fall = waterfall(file, corrected)
+    chart = [published_charts.difference(fall)] if fall and not fall.nonsense else []
+    blocks.draw([*told, *_bars(file, corrected), *difference, *chart], "imported_figures")
+    if st.toggle("Every record", key="published_records", bind="query-params"):
+        mode = "corrected" if corrected else "as recorded"
+        every = file_summary.frame(file, corrected)
+        audit_view.grid(every, "imported_every", f"Every record of {file.name}, {mode}")
+
+
+def _bars(file: ResultFile, corrected: bool) -> list[Block]:
+    bars = file_summary.bars(file, corrected)
+    if not bars:
+        return [Paragraph("The file has no times of a model, so there are no bars.")]
+    parts = {named(file, bar.model, corrected, key=True): bar.parts for bar in bars}
+    notes: dict[str, list[str]] = {}
+    for bar in bars:
+        for note in bar.notes:
+            notes.setdefault(note, []).append(bar.model)
+    lines = [f"{listed(models)}: {note}." for note, models in notes.items()]
+    words = charts.stage_words(parts, "mean")
+    chart = ChartBlock(words, lambda: charts.stage_bars(parts, "mean"))
+    return [Heading(3, "Stages"), chart, *([Paragraph("\n".join(lines))] if lines else [])]
+
+
 def report(opened: OpenedSets) -> None:
     """The report of the chosen files as a download."""
     notices.small(
@@ -89,15 +125,9 @@ def report(opened: OpenedSets) -> None:
     for form, (title, mime, what) in REPORTS.items():
         with st.container(horizontal=True, vertical_alignment="center"):
             write = published_report.page if form == "html" else published_report.markdown
-            st.download_button(
-                title,
-                partial(write, opened.files),
-                f"stagescope-published.{form}",
-                mime,
-                key=f"imported_report_{form}",
-                on_click="ignore",
-                width=260,
-            )
+            file = (partial(write, opened.files), f"stagescope-published.{form}", mime)
+            key = f"imported_report_{form}"
+            st.download_button(title, *file, key, on_click="ignore", width=260)
             st.caption(what)
     st.caption("From a terminal:")
     # kept sets by name; the page does not know the paths of a visit's files
@@ -109,7 +139,7 @@ def report(opened: OpenedSets) -> None:
 
 VIEWS: dict[str, tuple[str, Callable[[OpenedSets], None]]] = {
     "findings": ("Files and findings", audit_view.show),
-    "figures": ("Figures", file_figures.show),
+    "figures": ("Figures", figures),
     "drafts": ("Acceptance", draft_view.show),
     "claims": ("Claims", claims),
     "report": ("Report", report),

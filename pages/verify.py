@@ -1,35 +1,42 @@
 """Verify: does StageScope run and time the model's own inference, on this machine?
 
-A verification is a job in the engine's queue, so a redraw of the page loses nothing.
+A verification is a job in the engine's queue, so a redraw of the page loses nothing.  All widgets
+of the sidebar are in the URL.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from engine.errors import StageScopeError
 from engine.jobs.verify_job import VerifyJob, VerifyView
+from engine.media.dataset import Dataset
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
+from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
+from engine.types import OPTIONS
+from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
 from ui.verify import kept_certificates
-from ui.verify.verdict_board import Board, short_names
-from ui.verify.verify_choice import VerifyChoice, choose_all
-from ui.widgets import followed_runs, links, notices, preparation
+from ui.verify.verdict_board import Board
+from ui.widgets import choices, dataset_picker, followed_runs, links, notices, preparation
 from ui.widgets.followed_runs import Followed
-from ui.widgets.model_picker import entries_or_stop
-from ui.widgets.run_settings import run_and_cancel
-from ui.widgets.text import count, escape, queued
+from ui.widgets.model_picker import entries_or_stop, pick_loadable_models
+from ui.widgets.run_settings import pick, run_and_cancel
+from ui.widgets.text import count, escape, names_of, queued
 
 JOB = Followed("verify_job", VerifyJob)  # in the session and in the URL
 REDRAW_S = 0.2  # each update uses the CPU that is being timed
-LOST = (
-    "The verification in this link is no longer in memory: open its certificate below, or press "
-    "Verify to repeat it."
-)
+SAMPLES = 3
+SAMPLES_HELP = "Evenly spread over the dataset, because neighbouring samples overlap."
+RUNS_HELP = "Timed warm runs of each kind, after a first run that is kept apart."
+TOKENS = replace(OPTIONS["max_new_tokens"], low=MIN_TOKENS, high=MAX_TOKENS,
+                 help="Longer answers compare more tokens and take longer.")  # fmt: skip
 EMPTY = (
     "Verify checks that StageScope runs and times the model's own inference on this machine. Press "
     "Verify (Ctrl+Enter). Each chosen model then answers the same question in four ways: its "
@@ -39,21 +46,48 @@ EMPTY = (
 )
 
 
-def buttons(choice: VerifyChoice, shown: VerifyJob | None, live: bool) -> None:
+def choose_all(entries: Sequence[ModelEntry]) -> tuple[Dataset | None, dict[str, Any]]:
+    """The sidebar: the dataset, and what a VerifyRequest takes."""
+    dataset = dataset_picker.choose("verify")
+    models = pick_loadable_models(entries, "verify")
+    asked: dict[str, Any] = {"models": tuple(model.name for model in models), "samples": ()}
+    if dataset is None:  # keeps a link's number while the demo scenes are made
+        st.number_input("Samples", value=None, key="verify_no_samples", disabled=True)
+    else:
+        most = len(dataset.samples)
+        label, usual = f"Samples (of {most:,})", min(SAMPLES, most)
+        number = choices.number(label, "verify_samples", 1, most, usual, SAMPLES_HELP)
+        asked["samples"] = choose(dataset.samples, int(number))
+    usual = VerifyRequest.runs
+    asked["runs"] = int(choices.number("Warm runs", "verify_runs", 1, MAX_RUNS, usual, RUNS_HELP))
+    with st.expander("Question, length, pictures", key="verify_question_box"):
+        key = "verify_question"
+        question = st.text_area("Question", DEFAULT_QUESTION, max_chars=MAX_QUESTION_CHARS, key=key,
+                                bind="query-params")  # fmt: skip
+        asked["prompt"] = question or ""
+        usual = VerifyRequest.max_new_tokens
+        asked["max_new_tokens"] = pick("verify", "max_new_tokens", usual, TOKENS)
+        asked["extent"] = pick("verify", "extent", VerifyRequest.extent)
+    return dataset, asked
+
+
+def buttons(
+    dataset: Dataset | None, asked: Mapping[str, Any], shown: VerifyJob | None, live: bool
+) -> None:
     """Verify and Cancel.  Pressing Verify reruns the page, which updates both buttons."""
     running = JOB.live()  # of any visitor
     with st.container(horizontal=True, vertical_alignment="center"):
         run = ("Verify", "verify_run")
-        pressed = run_and_cancel("verify", run, live, choice.ready, JOB.cancel)
+        ready = dataset is not None and bool(asked["models"])
+        pressed = run_and_cancel("verify", run, live, ready, JOB.cancel)
         if running and running[-1] is not shown:
             label, other = "Show the running verification", running[-1]
             st.button(label, key="verify_other", on_click=JOB.show, args=(other,))
-    if not pressed:
+    if not pressed or dataset is None:
         return
     links.forget()
     try:
-        assert choice.dataset is not None  # the button is disabled otherwise
-        job = VerifyJob(request=choice.request(), dataset=str(choice.dataset.root))
+        job = VerifyJob(request=VerifyRequest(**asked), dataset=str(dataset.root))
     except StageScopeError as error:
         notices.problem(str(error), "verify")
         return
@@ -70,7 +104,11 @@ def show_job(shown: VerifyJob | None, live: bool, entries: Sequence[ModelEntry])
     if shown is None:
         with st.container():
             if JOB.lost():
-                notices.notice(LOST, "lost")
+                notices.notice(
+                    "The verification in this link is no longer in memory: open its certificate "
+                    "below, or press Verify to repeat it.",
+                    "lost",
+                )
             notices.hint(EMPTY)
         kept_certificates.listed(entries)
         return
@@ -101,8 +139,8 @@ def _status(view: VerifyView, place: DeltaGenerator) -> None:
             notices.ended(view.state, view.error, "verify_job")
         subject = f"{count(len(found.samples), 'sample')}, {count(found.runs, 'warm run')}"
         ended = {"done": "Ended", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
-        words = f"{ended} after {seconds} · {count(done, 'check')} · {subject}"
-        st.caption(words)
+        told = "" if view.state == "done" else f"{count(done, 'check')} · "  # the report has it
+        st.caption(f"{ended} after {seconds} · {told}{subject}")
         if view.unkept:
             notices.notice(view.unkept, "unkept")
 
@@ -111,8 +149,7 @@ def _doing(view: VerifyView) -> str:
     model, sample, what = view.doing
     if view.state == "queued" or not model:
         return queued(view.position) if view.position else "Starting"
-    names = short_names([sample.id for sample in view.request.samples])
-    where = f", sample {names.get(sample, sample)}" if sample else ""
+    where = f", sample {names_of(view.request.samples)[sample]}" if sample else ""
     return f"{registry.label(model)}{where}: {what}"
 
 
@@ -120,12 +157,12 @@ def main() -> None:
     followed_runs.keep_alive()
     entries = entries_or_stop()
     with st.sidebar:
-        choice = choose_all(entries)
+        dataset, asked = choose_all(entries)
     st.title("Verify", anchor=False)
     shown = JOB.shown()
     live = shown is not None and not shown.ended
     with st.container():
-        buttons(choice, shown, live)
+        buttons(dataset, asked, shown, live)
     show_job(shown, live, entries)
 
 

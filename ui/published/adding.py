@@ -9,9 +9,9 @@ import streamlit as st
 
 from engine import settings
 from engine.errors import BadInput
-from engine.published.read import RecordsError, imported_sets, read_bytes, read_files
+from engine.published.read import RecordsError, imported_sets, read_files
+from engine.quoting import listed
 from ui.published import opened_sets
-from ui.published.opened_sets import VISIT
 from ui.widgets import notices
 from ui.widgets.dataset_picker import on_loopback
 from ui.widgets.text import count, when
@@ -22,12 +22,9 @@ WHAT = (
 )
 SETS = "published_sets"  # the names of the chosen sets, in the URL
 MOST = 8  # open at once
-_ROUND, _PROBLEM, _DONE = (
-    "published_import_round",
-    "published_import_problem",
-    "published_import_done",
-)
-NAMED = 3  # at most so many unusable files are named
+_ROUND = "published_import_round"
+_PROBLEM = "published_import_problem"
+_DONE = "published_import_done"
 TOLD = 5  # at most so many reasons
 
 
@@ -49,10 +46,8 @@ def panel(expanded: bool) -> None:
         )
         if right is not None:
             with right.form("published_import_form", border=False):
-                title = "Or a folder or file on this machine"
-                path = st.text_input(
-                    title, key="published_import_folder", placeholder="/data/results"
-                )
+                title, key = "Or a folder or file on this machine", "published_import_folder"
+                path = st.text_input(title, key=key, placeholder="/data/results")
                 asked = st.form_submit_button("Read it", key="published_import_read")
             if asked and path.strip():
                 with st.spinner("Reading"):
@@ -87,36 +82,29 @@ def _read(typed: str) -> None:
 
 def _bring(named: list[tuple[str, bytes]]) -> None:
     try:
-        added = opened_sets.drop(named)
+        st.session_state[_DONE] = opened_sets.drop(named)
     except BadInput as error:
         st.session_state[_PROBLEM] = str(error)
-        return
-    st.session_state[_DONE] = [read_bytes(one.name, one.data) for one in added]
 
 
 def say_added() -> None:
     """Which of the files just added could be read."""
     added = st.session_state.pop(_DONE, [])
-    unusable = [file.name for file in added if file.status == "unknown"]
+    unusable = [file.name for file in added if file.read.status == "unknown"]
     if read := len(added) - len(unusable):
         notices.small(f"{count(read, 'file')} read into this visit.", "imported_done")
     if unusable:
-        more = len(unusable) - NAMED
-        rest = f" and {count(more, 'other file')}" if more > 0 else ""
-        notices.problem(
-            f"{count(len(unusable), 'file')} cannot be used: {', '.join(unusable[:NAMED])}{rest}. "
-            "See Files and findings for the reasons.",
-            "imported_unusable",
-        )
+        words = f"{count(len(unusable), 'file')} cannot be used: {listed(unusable)}."
+        notices.problem(f"{words} See Files and findings for the reasons.", "imported_unusable")
 
 
 def visit() -> None:
     """Offers to keep the visit's files as a set."""
     if not opened_sets.dropped():
         return
-    held = count(len(opened_sets.dropped()), "file")
+    held = f"{opened_sets.VISIT}: {count(len(opened_sets.dropped()), 'file')}, without a link."
     with st.container(horizontal=True, vertical_alignment="center"):
-        words = f"{VISIT}: {held}, without a link. Keep them as a set to open them again later."
+        words = f"{held} Keep them as a set to open them again later."
         notices.small(words, "imported_visit")
         with st.popover("Keep as a set", key="published_keep_more"):
             key = "published_import_name"
@@ -128,11 +116,8 @@ def visit() -> None:
 def _save() -> None:
     """Keeps the readable files as a set and opens it instead of the visit's files."""
     name = str(st.session_state.get("published_import_name", "")).strip()
-    usable = [
-        (file.name, file.data)
-        for file in opened_sets.dropped()
-        if read_bytes(file.name, file.data).status != "unknown"
-    ]
+    every = opened_sets.dropped()
+    usable = [(file.name, file.data) for file in every if file.read.status != "unknown"]
     try:
         if not usable:
             raise RecordsError("No file of this visit can be used, so there is nothing to keep.")

@@ -10,7 +10,7 @@ import streamlit as st
 from engine.published.audit import RULES, SEVERITIES, AuditFinding, Rule, Severity
 from engine.published.claims import published_report
 from engine.published.read import ResultFile, milliseconds
-from engine.quoting import number
+from engine.quoting import listed, number
 from engine.report.blocks import ReportTable
 from ui.published.opened_sets import OpenedSets
 from ui.widgets import blocks, notices
@@ -27,7 +27,7 @@ MEANINGS = (
     "information. Rules without findings are not listed."
 )
 TALLEST, ROW = 420, 35  # pixels of a grid
-LISTED = 50  # failures or places
+LISTED = 50  # failures
 Entry = tuple[str, ResultFile, AuditFinding]  # the key of its widgets
 
 
@@ -108,10 +108,7 @@ def _evidence(key: str, file: ResultFile, finding: AuditFinding) -> None:
     if len(records):
         grid(records, f"imported_records_{key}", "The records concerned")
     elif not failed:
-        more = len(finding.paths) - LISTED
-        rest = f" and {more:,} more" if more > 0 else ""
-        places = ", ".join(finding.paths[:LISTED])
-        notices.small(f"Places in the file: {places}{rest}", f"imported_places_{key}")
+        notices.small(f"Places in the file: {listed(finding.paths)}", f"imported_places_{key}")
 
 
 def lines(file: ResultFile, finding: AuditFinding) -> pd.DataFrame:

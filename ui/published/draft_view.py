@@ -14,11 +14,16 @@ from engine.report.blocks import Block
 from ui.published import published_charts
 from ui.published.opened_sets import OpenedSets, kept
 from ui.results.opened_runs import OpenedRuns
-from ui.widgets import blocks, notices
+from ui.widgets import blocks, choices, notices
 from ui.widgets.text import when
 
 NONE = "Nothing here has token ids of two models, so acceptance cannot be computed."
 TWO = "Acceptance needs the answers of two models. Choose a run with two models, or start one."
+MATCHES = {
+    True: "True pairs match more often than shuffled ones.",
+    False: "Pairs of different samples match equally often, so the match says nothing about the "
+    "images.",
+}
 LONGEST = 16  # greatest draft length
 Of = Callable[[int], dict[str, Acceptance]]
 
@@ -44,14 +49,8 @@ def _draw(of: Of, draft: str, target: str, stated: Iterable[Block] = ()) -> None
         "Draft length g (tokens)", 1, LONGEST, GAMMA, key="drafts_length", bind="query-params"
     )
     kinds = of(gamma)
-    kind = left.selectbox(
-        "Comparison",
-        list(kinds),
-        format_func=lambda kind: comparison_name("draft", "target", kind),
-        key="drafts_variant",
-        bind="query-params",
-    )
-    kind = kind if kind in kinds else next(iter(kinds))
+    names = {kind: comparison_name("draft", "target", kind) for kind in kinds}
+    kind = choices.listed("Comparison", names, "drafts_variant", left)
     one = kinds[kind]
     notices.small(verdict(one), "imported_verdict")
     left, right = st.columns(2)
@@ -69,16 +68,12 @@ def _draw(of: Of, draft: str, target: str, stated: Iterable[Block] = ()) -> None
 
 def verdict(found: Acceptance) -> str:
     """Conclusions from the shuffled baseline and the predicted speed-up."""
-    match = ""
+    parts = [_outlook(found.speedup)]
     if found.says_something is not None:
-        match = "True pairs match more often than shuffled ones. "
-        if not found.says_something:
-            match = "Pairs of different samples match equally often, so the match says nothing "
-            match += "about the images. "
-    clips = ""
+        parts.insert(0, MATCHES[found.says_something])
     if found.clips < found.pairs:
-        clips = f" These are {found.amount}; intervals are over clips."
-    return f"{match}{_outlook(found.speedup)}{clips}"
+        parts.append(f"These are {found.amount}; intervals are over clips.")
+    return " ".join(parts)
 
 
 def _outlook(speedup: Range | None) -> str:
@@ -101,25 +96,23 @@ def show_own(runs: OpenedRuns) -> None:
     if not models:
         notices.hint(TWO)
         return
-    left, right = st.columns(2)
-    draft = left.selectbox("Draft", models, 0, key="drafts_draft", bind="query-params")
-    target = right.selectbox("Target", models, 1, key="drafts_target", bind="query-params")
+    keys, titles = ("drafts_draft", "drafts_target"), ("Draft", "Target")
+    draft, target = choices.two(models, (models[0], models[1]), keys, titles)
     if draft == target:
         notices.notice("Draft and target are the same model: choose another one.", "imported_same")
         return
-    key = runs.key, str(draft), str(target)
-    found = kept(("own pairs", *key), lambda: _paired(runs, *key[1:]))
+    key = runs.key, draft, target
+    found = kept(("own pairs", *key), lambda: _paired(runs, draft, target))
     if not found:
         notices.hint(NONE)
         return
-    name = st.selectbox("Run", list(found), key="drafts_of", bind="query-params")
-    pairs = found.get(name or "") or next(iter(found.values()))
+    name = choices.listed("Run", {name: name for name in found}, "drafts_of")
 
     def of(gamma: int) -> dict[str, Acceptance]:
         figures = ("own acceptance", *key, name, gamma)
-        return {"main": kept(figures, lambda: analyse(pairs, *key[1:], gamma))}
+        return {"main": kept(figures, lambda: analyse(found[name], draft, target, gamma))}
 
-    _draw(of, *key[1:])
+    _draw(of, draft, target)
 
 
 def _paired(runs: OpenedRuns, draft: str, target: str) -> dict[str, tuple[Pair, ...]]:

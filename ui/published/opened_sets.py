@@ -10,7 +10,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from functools import cached_property
+from typing import Literal, TypeVar
 
 import streamlit as st
 
@@ -22,7 +23,6 @@ from ui.widgets.stored_runs import Stamp
 
 KEPT = 12  # results kept at a time, over all visitors
 VISIT = "Files of this visit"
-MEGABYTE = 2**20
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 TOTAL_MB = 256
 MAX_FILES = 1_000
@@ -39,6 +39,10 @@ class DroppedFile:
     data: bytes
     digest: str
 
+    @cached_property
+    def read(self) -> ResultFile:
+        return read_bytes(self.name, self.data)
+
 
 def dropped() -> tuple[DroppedFile, ...]:
     """The files of this visit, in the order they were added."""
@@ -54,7 +58,7 @@ def drop(named: Iterable[tuple[str, bytes]]) -> tuple[DroppedFile, ...]:
         for name, data in named
     ]
     every = tuple(dict.fromkeys((*dropped(), *new)))
-    size = sum(len(file.data) for file in every) / MEGABYTE
+    size = sum(len(file.data) for file in every) / read_files.MEGABYTE
     if len(every) > MAX_FILES:
         raise BadInput(f"{len(every):,} files are more than {MAX_FILES:,} per visit: {INSTEAD}")
     if size > TOTAL_MB:
@@ -97,22 +101,17 @@ class OpenedSets:
         key = ("claims", self.key, self.corrected)
         return kept(key, lambda: headlines(self.files, self.corrected))
 
-    def choose(self, items: Sequence[Audited], key: str, what: str = "File") -> ResultFile:
+    def choose(self, items: Sequence[Audited], key: str) -> ResultFile:
         """One of these files (at least one); the choice is in the URL if the files have a link."""
         files = {item.file.name: item.file for item in items}
-        name = st.selectbox(what, list(files), key=key, bind=self.bind)
+        name = st.selectbox("File", list(files), key=key, bind=self.bind)
         return files.get(name or "", items[0].file)
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner="Reading and checking the files")
-def _kept(key: Hashable, _make: Callable[[], Any]) -> Any:
+def kept(key: Hashable, _make: Callable[[], Kept]) -> Kept:
+    """The result of _make(), computed once per key."""
     return _make()
-
-
-def kept(key: Hashable, make: Callable[[], Kept]) -> Kept:
-    """The result of make(), computed once per key."""
-    value: Kept = _kept(key, make)
-    return value
 
 
 def open_(names: Sequence[str], corrected: bool) -> OpenedSets:
@@ -124,7 +123,7 @@ def open_(names: Sequence[str], corrected: bool) -> OpenedSets:
 
 def _read(names: Sequence[str]) -> tuple[Audited, ...]:
     """Equal names are made unique by their sets, otherwise by numbers."""
-    read = [(VISIT, read_bytes(file.name, file.data)) for file in dropped()]
+    read = [(VISIT, file.read) for file in dropped()]
     read += [(name, file) for name in names for file in imported_sets.load(name)]
     taken, seen = Counter(file.name for _, file in read), Counter[str]()
     items = []

@@ -155,15 +155,12 @@ def _accounted(row: Verdict) -> Iterator[Block]:
         if chart := verify_charts.stage_chart(kinds, part):
             with columns[index % CHART_COLUMNS]:
                 blocks.draw([chart], part)
-    yield from tables(
-        {
-            "times": {
-                part: {kind: verify_charts.times(kinds, kind, part) for kind in kinds}
-                for part in verify_charts.PARTS
-            },
-            "shares": {kind: f"{share:.2%}" for kind, share in row.evidence["shares"].items()},
-        }
-    )
+    times = {
+        part: {kind: verify_charts.times(kinds, kind, part) for kind in kinds}
+        for part in verify_charts.PARTS
+    }
+    shares = {kind: f"{share:.2%}" for kind, share in row.evidence["shares"].items()}
+    yield from tables({"times": times, "shares": shares})
 
 
 def _stage3(row: Verdict) -> Iterator[Block]:

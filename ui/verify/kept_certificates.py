@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import streamlit as st
@@ -16,7 +15,7 @@ from engine.verify import certificates, report
 from ui.verify import evidence
 from ui.verify.verdict_board import Board
 from ui.widgets import blocks, notices
-from ui.widgets.text import escape
+from ui.widgets.text import escape, when
 
 HASH = "verify_certificate"  # in the URL
 FEW = 8
@@ -63,23 +62,24 @@ def listed(entries: Sequence[ModelEntry], above: str = "") -> None:
         for certificate in kept:
             name = certificate["hash"]
             st.session_state[_key(name)] = name == linked
-            label = _label(certificate, entries)
+            label = _label(certificate, entries, name == above)
             row = st.expander(label, key=_key(name), on_change=_toggled, args=(name,))
             if name == linked:
                 with row:
                     _opened(certificate, entries, name == above)
 
 
-def _label(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> str:
+def _label(certificate: Mapping[str, Any], entries: Sequence[ModelEntry], above: bool) -> str:
+    """`above`: the page names its models and open checks already."""
     models = certificate["models"]
     good = sum(model["verified"] for model in models)
     rows = report.of_certificate(certificate).rows
     unresolved = len({(row.model, row.check) for row in rows if row.outcome == "unresolved"})
     words = (
         f"{'✓' if good == len(models) else '✕'} {good} of {count(len(models), 'model')}",
-        f"{unresolved} open" if unresolved else "",
-        ", ".join(registry.label(model["name"]) for model in models),
-        _made(certificate),
+        f"{unresolved} open" if unresolved and not above else "",
+        "" if above else ", ".join(registry.label(model["name"]) for model in models),
+        when(certificate["made"]),
         "stale" if certificates.why_stale(certificate, entries) else "valid",
         certificate["hash"][: certificates.SHOWN],
     )
@@ -101,8 +101,3 @@ def _opened(certificate: Mapping[str, Any], entries: Sequence[ModelEntry], above
     notices.small(f"SHA-256 {name}", "certificate")
     file = (f"certificate-{name[: certificates.SHOWN]}.json", "application/json")
     st.download_button("Download JSON", text, *file, "verify_json", on_click="ignore")
-
-
-def _made(certificate: Mapping[str, Any]) -> str:
-    moment = datetime.fromisoformat(certificate["made"])
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -5,7 +5,6 @@ It redraws only what has changed, while a verification runs.  The open rows are 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import streamlit as st
@@ -15,6 +14,7 @@ from engine.models import variants
 from engine.models.checkpoint import ModelEntry
 from engine.palette import NEUTRAL, family_colour
 from engine.quoting import joined
+from engine.report.blocks import Bullets
 from engine.verify.report import (
     WORST_FIRST,
     Model,
@@ -26,12 +26,11 @@ from engine.verify.report import (
 )
 from engine.verify.verdict import CHECKS, ONCE
 from ui.verify import evidence, verdict_markup
+from ui.widgets import blocks
 from ui.widgets.model_picker import columns
 from ui.widgets.text import count, escape
 
 MAX_OPEN = 48
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_NAME_CHARS = 14
 
 
 class Board:
@@ -97,9 +96,8 @@ class Board:
         counted = said.state in ("verified", "refused")
         words = tally(report, model.name) if counted else said.headline
         colour = family_colour(entry.colour) if entry else NEUTRAL
-        return verdict_markup.sentence(
-            said.state, said.words, self._label(model.name), words, colour
-        )
+        label = self._label(model.name)
+        return verdict_markup.sentence(said.state, said.words, label, words, colour)
 
     def _lay_out_row(self, report: Report, check: str) -> None:
         title, question = report.title(check)
@@ -130,20 +128,18 @@ class Board:
         if len(offered) < 2:
             st.empty()
             return offered[0] if offered else (report.models[0].name, "")
-        names = short_names(report.samples)
-        chosen = st.selectbox(
+        return st.selectbox(
             "Evidence of",
             offered,
-            format_func=lambda pair: f"{self._label(pair[0])}, {names.get(pair[1], 'all samples')}",
+            format_func=lambda pair: f"{self._label(pair[0])}, {pair[1] or 'all samples'}",
             key=f"{self._name}_evidence_{check}",
         )
-        return chosen
 
     def _limits(self, report: Report) -> None:
         """What is not proved and what is, each sentence once."""
         labels = {model.name: self._label(model.name) for model in report.models}
-        with st.expander("What this does not prove", key=f"{self._name}_limits"):
-            st.html(verdict_markup.bullets(not_proved(report, labels)))
+        with st.expander("Not proved", key=f"{self._name}_limits"):
+            blocks.draw([Bullets(tuple(not_proved(report, labels)))], f"{self._name}_limits")
         who: dict[str, list[str]] = {}
         for model in report.models:
             for claim in summary(report, model).proved:
@@ -158,8 +154,8 @@ class Board:
             if model.dtype
         ]
         if lines:
-            with st.expander("What this proves", key=f"{self._name}_proved"):
-                st.html(verdict_markup.bullets(lines))
+            with st.expander("Proved", key=f"{self._name}_proved"):
+                blocks.draw([Bullets(tuple(lines))], f"{self._name}_proved")
 
 
 def _columns(report: Report) -> list[DeltaGenerator]:
@@ -171,17 +167,6 @@ def _toggle(key: str, check: str) -> None:
     opened = st.query_params.get_all(key)[:MAX_OPEN]
     others = [name for name in opened if name != check]
     st.query_params[key] = others if check in opened else [*others, check]
-
-
-def short_names(samples: Sequence[str]) -> dict[str, str]:
-    """id -> a short name for a narrow column, numbered where two are equal."""
-    names: dict[str, str] = {}
-    for sample in samples:
-        name = sample[:8] if _UUID.fullmatch(sample) else sample
-        if len(name) > _NAME_CHARS:
-            name = f"{name[: _NAME_CHARS - 1]}…"
-        names[sample] = f"{len(names) + 1}: {name}" if name in names.values() else name
-    return names
 
 
 def _mark(report: Report, model: Model, check: str) -> str:

@@ -20,15 +20,13 @@ LONG = 60  # most equal tokens shown before a difference
 _BEFORE = 20  # shown if there are more
 
 
-def mark(outcome: str, help_text: str = "", number: int | None = None) -> str:
-    """An outcome as symbol and word, with an optional count."""
+def mark(outcome: str, help_text: str = "") -> str:
+    """An outcome as symbol and word."""
     symbol, word = MARKS[outcome]
-    times = "" if number is None else f"{number:,} "
-    label = escape(help_text)
     kind = "absent" if outcome in ("", "skipped", "refused") else outcome
     return (
-        f'<span class="proof-mark proof-{kind}" title="{label}">'
-        f'<span class="proof-symbol" aria-hidden="true">{symbol}</span>{times}{word}</span>'
+        f'<span class="proof-mark proof-{kind}" title="{escape(help_text)}">'
+        f'<span class="proof-symbol" aria-hidden="true">{symbol}</span>{word}</span>'
     )
 
 
@@ -56,11 +54,6 @@ def sentence(state: str, outcome: str, label: str, words: str, colour: str) -> s
         f'<div class="proof-headline"><span class="proof-state proof-{state}">{escape(outcome)}'
         f"</span> {dot}{escape(label)}: {escape(words)}</div>"
     )
-
-
-def bullets(sentences: Sequence[str]) -> str:
-    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-    return f'<ul class="proof-list">{items}</ul>'
 
 
 def about(text: str) -> str:

@@ -34,7 +34,6 @@ class Tags(HTMLParser):
     [
         verdict_markup.mark("failed", EVIL),
         verdict_markup.names([(EVIL, EVIL)]),
-        verdict_markup.bullets([EVIL]),
         verdict_markup.about(EVIL),
         verdict_markup.tokens(EVIL, [EVIL, EVIL], [1, 2], 1),
     ],
