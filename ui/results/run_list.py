@@ -7,8 +7,7 @@ The choice is in the URL.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
@@ -29,7 +28,7 @@ RUN_GONE = (
     "runs folder."
 )
 STATES = {"running": "running", "stopped": "not finished"}
-ASKED, SAID = "results_delete_asked", "results_edit_said"
+SAID = "results_edit_said"  # in the session: what came of a change, by run
 DIFFERS_HELP = "The chosen runs differ in this setting."
 CHANGED_HELP = "This setting is not the default."
 BASELINE_HELP = (
@@ -170,87 +169,72 @@ def said(key: str = "") -> None:
 
 
 def _edit(source: Source) -> None:
-    name, tags = f"results_name_{source.key}", f"results_tags_{source.key}"
-    st.session_state.setdefault(name, source.details.name)
-    st.session_state.setdefault(tags, list(source.details.tags))
+    """Each field shows what is stored, also after a text that was refused."""
+    key, name, tags = source.key, f"results_name_{source.key}", f"results_tags_{source.key}"
+    st.session_state[name] = source.details.name
+    st.session_state[tags] = list(source.details.tags)
     st.text_input(
         "Name",
         key=name,
         max_chars=MAX_NAME_CHARS,
         placeholder="A name for this run",
-        on_change=_keep,
-        args=(source,),
+        on_change=_change,
+        args=(_keep, source),
     )
-    known = {tag for other in result_sources.runs() for tag in other.details.tags}
     st.multiselect(
         "Tags",
-        sorted(known | set(st.session_state[tags])),
+        sorted({tag for one in result_sources.runs() for tag in one.details.tags}),
         key=tags,
         accept_new_options=True,
         max_selections=MAX_TAGS,
         placeholder="Choose or type a tag",
-        on_change=_keep,
-        args=(source,),
+        on_change=_change,
+        args=(_keep, source),
     )
-    notices.small(f"Run {source.info.id}", f"edit_{source.key}")
+    notices.small(f"Run {source.info.id}", f"edit_{key}")
     if not source.private:
         words = "Unpin the baseline" if source.baseline else "Pin as the baseline"
-        key = f"results_pin_{source.key}"
-        st.button(words, key=key, help=BASELINE_HELP, on_click=_pin, args=(source,))
-    _deletion(source)
+        pin, args = f"results_pin_{key}", (_pin, source)
+        st.button(words, key=pin, help=BASELINE_HELP, on_click=_change, args=args)
+    if not (source.private or dataset_picker.on_loopback()):
+        notices.small(NOT_HERE, f"delete_{key}")
+        return
+    with st.expander("Delete …"):
+        notices.notice(f"Lost for good: its notes and {source.amount}.", f"delete_{key}")
+        st.button(
+            "Delete this run",
+            key=f"results_delete_{key}",
+            type="primary",
+            on_click=_change,
+            args=(_delete, source),
+            disabled=source.info.state == "running",
+        )
+
+
+def _change(how: Callable[[Source], None], source: Source) -> None:
+    """For callbacks: what goes wrong is said in the run's box."""
+    try:
+        how(source)
+    except StageScopeError as error:
+        st.session_state[f"{SAID}_{source.key}"] = str(error)
 
 
 def _keep(source: Source) -> None:
-    name_key, tags_key = f"results_name_{source.key}", f"results_tags_{source.key}"
-    name, tags = st.session_state[name_key], tuple(st.session_state[tags_key])
-    try:
-        run_details.put(source.info.folder, run_details.cleaned(name, tags))
-    except StageScopeError as error:
-        st.session_state[name_key] = source.details.name
-        st.session_state[tags_key] = list(source.details.tags)
-        st.session_state[f"{SAID}_{source.key}"] = str(error)
-
-
-@contextmanager
-def _problem_said(source: Source) -> Iterator[None]:
-    """What goes wrong is said in the run's box."""
-    try:
-        yield
-    except StageScopeError as error:
-        st.session_state[f"{SAID}_{source.key}"] = str(error)
+    name, tags = (st.session_state[f"results_{one}_{source.key}"] for one in ("name", "tags"))
+    run_details.put(source.info.folder, run_details.cleaned(name, tuple(tags)))
 
 
 def _pin(source: Source) -> None:
     base = source.info.folder.parent
-    with _problem_said(source):
-        run_details.unpin(base) if source.baseline else run_details.pin(base, source.key)
-
-
-def _deletion(source: Source) -> None:
-    key, ask = source.key, st.session_state.update
-    if not (source.private or dataset_picker.on_loopback()):
-        notices.small(NOT_HERE, f"delete_{key}")
-    elif st.session_state.get(ASKED) != key:
-        running = source.info.state == "running"
-        more, name = "Delete …", f"results_delete_{key}"
-        st.button(more, key=name, on_click=ask, args=({ASKED: key},), disabled=running)
-    else:
-        question = f"Delete this run? Lost for good: its notes and {source.amount}."
-        notices.notice(question, f"delete_{key}")
-        with st.container(horizontal=True, gap="small"):
-            yes, no = f"results_delete_yes_{key}", f"results_delete_no_{key}"
-            st.button("Delete", key=yes, type="primary", on_click=_delete, args=(source,))
-            st.button("Keep", key=no, on_click=ask, args=({ASKED: ""},))
+    run_details.unpin(base) if source.baseline else run_details.pin(base, source.key)
 
 
 def _delete(source: Source) -> None:
-    st.session_state[ASKED] = ""
     base = source.info.folder.parent
-    with _problem_said(source):
-        run_store.delete(source.info.folder, base)
-        if source.baseline:
-            run_details.unpin(base)
-        left = [key for key in st.session_state[KEYS] if key != source.key]
-        newest = newest_finished(result_sources.runs())
-        _put(left or ([newest.key] if newest else []))
-        st.session_state[f"{SAID}_"] = f"Deleted the run {source.details.name or source.info.id}."
+    run_store.delete(source.info.folder, base)
+    if source.baseline:
+        run_details.unpin(base)
+    left = [key for key in st.session_state[KEYS] if key != source.key]
+    newest = newest_finished(result_sources.runs())
+    _put(left or ([newest.key] if newest else []))
+    st.session_state[f"{SAID}_"] = f"Deleted the run {source.details.name or source.info.id}."
