@@ -132,14 +132,13 @@ def main() -> None:
     followed_runs.keep_alive()
     st.title("Results", anchor=False)
     picked = run_list.choose()
+    run_list.said()
     if picked is None:
-        run_list.said()
         notices.hint(NONE_YET)
         st.code(example(), language=None)
         st.page_link("pages/benchmark.py", label="Go to Benchmark")
         notices.small(FILES, "results_files")
     elif not picked:
-        run_list.said()
         notices.hint(CHOOSE)
     else:
         show(picked)

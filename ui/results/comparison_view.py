@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from engine.analysis import model_summary, speedup
+from engine.analysis import model_summary, pairs, speedup
 from engine.analysis.metrics import PAIRED
 from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import LensName
@@ -92,7 +92,7 @@ def _speedup_parts(opened: OpenedRuns, name: LensName, total: Comparison) -> Non
 def _scatter(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
     st.subheader("Sample by sample", anchor=False)
     kind = overview.metric_of([metric.name for metric in PAIRED], "results_scatter_metric")
-    both = opened_runs.paired(opened, name, a, b, kind.name)
+    both = pairs.paired(opened_runs.look(opened, name).table, a, b, kind)
     if both.empty:
         st.caption("No sample has measured values from both.")
         return

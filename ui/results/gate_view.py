@@ -15,7 +15,7 @@ from ui.results import opened_runs, run_list
 from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import Source
 from ui.widgets import blocks, choices, notices
-from ui.widgets.text import escape, when
+from ui.widgets.text import escape
 
 MARGIN, METRICS = "results_gate_margin", "results_gate_metrics"  # in the URL
 MARGIN_HELP = "What counts as equal, in percent; of accuracy in percentage points."
@@ -29,7 +29,8 @@ Sides = tuple[Source, Source]  # BASE and NEW
 def show(opened: OpenedRuns) -> None:
     """Of two runs."""
     sides = base, new = base_and_new(opened.sources)
-    notices.small(f"BASE: {_named(base)}\nNEW: {_named(new)}", "results_gate_sides")
+    named = f"BASE: {base.name} · {base.key}\nNEW: {new.name} · {new.key}"
+    notices.small(named, "results_gate_sides")
     margin, metrics = _how()
     if not metrics:
         notices.hint("Choose at least one metric.")
@@ -53,10 +54,6 @@ def base_and_new(sources: Sequence[Source]) -> Sides:
     has the baseline first, then newer runs first."""
     first, second = sources
     return (first, second) if first.baseline else (second, first)
-
-
-def _named(source: Source) -> str:
-    return f"{source.details.name or when(source.info.created)} · {source.key}"
 
 
 def _how() -> tuple[float, tuple[str, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from engine.analysis import model_summary
+from engine.analysis import machine_loads, metrics, model_summary
 from engine.analysis.metrics import BY_NAME, METRICS, Metric
 from engine.analysis.model_summary import Figure
 from engine.analysis.results_table import LensName
@@ -132,7 +132,7 @@ def say_apart(found: OpenedRuns, a: str, b: str) -> None:
     """Notices of what makes the times of two labels differ beside the models: device and load."""
     if note := device_notes.couple(found.table, a, b):
         notices.notice(note, "results_devices")
-    if note := opened_runs.load_note(found, a, b):
+    if note := machine_loads.couple(found.table, a, b):
         notices.notice(note, "results_loads")
 
 
@@ -167,7 +167,9 @@ def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
 def _distribution(found: OpenedRuns, name: LensName) -> None:
     st.subheader("Distributions", anchor=False)
     kind = metric_of(SPREAD_OF, "results_metric")
-    lines = opened_runs.values(found, name, kind.name)
+    fair = metrics.fair(opened_runs.look(found, name).table, kind)  # measured, not cached
+    shown = fair[["label", "sample", kind.column]].rename(columns={kind.column: "value"})
+    lines = shown.dropna(subset=["value"])
     if lines.empty:
         st.caption("No result has a measured value of this metric.")
         return

@@ -28,7 +28,7 @@ RUN_GONE = (
     "runs folder."
 )
 STATES = {"running": "running", "stopped": "not finished"}
-SAID = "results_edit_said"  # in the session: what came of a change, by run
+SAID, DELETED = "results_said", ""  # in the session: what came of a change; the key of deletions
 DIFFERS_HELP = "The chosen runs differ in this setting."
 CHANGED_HELP = "This setting is not the default."
 BASELINE_HELP = (
@@ -62,11 +62,10 @@ def choose() -> list[Source] | None:
     chosen = [key for key in asked if key in readable]
     if readable:
         _field(readable, chosen)
-    if len(readable) < len(runs):
-        with st.expander(f"Unreadable: {count(len(runs) - len(readable), 'run')}"):
-            for one in runs:
-                if one.info.problem:
-                    notices.small(one.info.problem, f"run_{one.key}")
+    if unreadable := [one for one in runs if one.info.problem]:
+        with st.expander(f"Unreadable: {count(len(unreadable), 'run')}"):
+            for one in unreadable:
+                notices.small(one.info.problem, f"run_{one.key}")
     return [one for key, one in readable.items() if key in chosen] if runs else None
 
 
@@ -139,7 +138,7 @@ def _put(keys: list[str]) -> None:
 
 
 def head(opened: OpenedRuns) -> None:
-    """A line per run, its problems, and what the last change failed with."""
+    """A line per run, with its problems."""
     chips = plan_words.chips([source.info.settings for source in opened.sources])
     names = result_sources.names(opened.sources)
     for source, name, problems, found in zip(
@@ -159,13 +158,20 @@ def head(opened: OpenedRuns) -> None:
                 said(key)
         for number, problem in enumerate(filter(None, (*problems, source.details_problem))):
             notices.notice(problem, f"head_{key}_{number}")
-    said()
 
 
-def said(key: str = "") -> None:
-    """What came of the last change: of one run, in its box, or of a deletion."""
+def attempt(key: str, change: Callable[..., object], *given: object) -> None:
+    """For callbacks: makes a change; what goes wrong is kept for said()."""
+    try:
+        change(*given)
+    except StageScopeError as error:
+        st.session_state[f"{SAID}_{key}"] = str(error)
+
+
+def said(key: str = DELETED) -> None:
+    """What came of the last change under this key."""
     if text := st.session_state.pop(f"{SAID}_{key}", ""):
-        notices.notice(text, f"results_edit_{key}")
+        notices.notice(text, f"{SAID}_{key}")
 
 
 def _edit(source: Source) -> None:
@@ -178,8 +184,8 @@ def _edit(source: Source) -> None:
         key=name,
         max_chars=MAX_NAME_CHARS,
         placeholder="A name for this run",
-        on_change=_change,
-        args=(_keep, source),
+        on_change=attempt,
+        args=(key, _keep, source),
     )
     st.multiselect(
         "Tags",
@@ -188,14 +194,14 @@ def _edit(source: Source) -> None:
         accept_new_options=True,
         max_selections=MAX_TAGS,
         placeholder="Choose or type a tag",
-        on_change=_change,
-        args=(_keep, source),
+        on_change=attempt,
+        args=(key, _keep, source),
     )
     notices.small(f"Run {source.info.id}", f"edit_{key}")
     if not source.private:
         words = "Unpin the baseline" if source.baseline else "Pin as the baseline"
-        pin, args = f"results_pin_{key}", (_pin, source)
-        st.button(words, key=pin, help=BASELINE_HELP, on_click=_change, args=args)
+        pin, args = f"results_pin_{key}", (key, _pin, source)
+        st.button(words, key=pin, help=BASELINE_HELP, on_click=attempt, args=args)
     if not (source.private or dataset_picker.on_loopback()):
         notices.small(NOT_HERE, f"delete_{key}")
         return
@@ -205,18 +211,10 @@ def _edit(source: Source) -> None:
             "Delete this run",
             key=f"results_delete_{key}",
             type="primary",
-            on_click=_change,
-            args=(_delete, source),
+            on_click=attempt,
+            args=(key, _delete, source),
             disabled=source.info.state == "running",
         )
-
-
-def _change(how: Callable[[Source], None], source: Source) -> None:
-    """For callbacks: what goes wrong is said in the run's box."""
-    try:
-        how(source)
-    except StageScopeError as error:
-        st.session_state[f"{SAID}_{source.key}"] = str(error)
 
 
 def _keep(source: Source) -> None:
@@ -237,4 +235,6 @@ def _delete(source: Source) -> None:
     left = [key for key in st.session_state[KEYS] if key != source.key]
     newest = newest_finished(result_sources.runs())
     _put(left or ([newest.key] if newest else []))
-    st.session_state[f"{SAID}_"] = f"Deleted the run {source.details.name or source.info.id}."
+    st.session_state[f"{SAID}_{DELETED}"] = (
+        f"Deleted the run {source.details.name or source.info.id}."
+    )
