@@ -171,7 +171,7 @@ def _ballot(vote: Vote, chosen: Choice | None, sides: Sequence[Result]) -> None:
     """The buttons of a vote, which is stored for the order of its answers, not for the sides."""
     left, right = sides
     crossed = voted_answer(left.line) != vote.answers[0]
-    folder = (right if crossed else left).source.info.folder  # of two runs always the same one
+    folder = (right if crossed else left).run.folder  # of two runs always the same one
     with st.container(horizontal=True, key="results_deck_choices"):
         for side, (label, key) in BUTTONS.items():
             choice = OTHER.get(side, side) if crossed else side

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import streamlit as st
 
 from engine import palette
-from engine.analysis import agreement, model_summary, pairs, results_table, speedup
+from engine.analysis import agreement, model_summary, pairs, results_table
 from engine.analysis.agreement import DeckCard
 from engine.analysis.model_summary import Figure
 from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import Lens, LensName
-from engine.analysis.speedup import Split
 from engine.report.report_figures import Findings
 from engine.storage import annotations as feedback
 from engine.storage import explanations, plan_words, run_store
@@ -178,11 +177,6 @@ def figures(opened: OpenedRuns, name: LensName) -> tuple[Figure, ...]:
 @cached(most=8 * COMPUTED)
 def comparison(opened: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> Comparison:
     return pairs.compare(look(opened, name).table, a, b, metric)
-
-
-@cached()
-def split(opened: OpenedRuns, name: LensName, a: str, b: str) -> Split | None:
-    return speedup.split(look(opened, name).table, a, b)
 
 
 @cached("Comparing answers word by word …")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from engine.analysis import machine_loads, metrics, model_summary
+from engine.analysis import machine_loads, metrics, model_summary, speedup
 from engine.analysis.metrics import BY_NAME, METRICS, Metric
 from engine.analysis.model_summary import Figure
 from engine.analysis.results_table import LensName
@@ -112,16 +112,14 @@ def _first_line(found: OpenedRuns, whole: Findings) -> None:
         return
     name = opened_runs.default_lens(found)[0]
     a, b = opened_runs.sides(found)
-    words, rest = document.verdict(whole, found.labels), ""
+    words, _, rest = document.verdict(whole, found.labels).partition(". ")
     if len(found.labels) == 2:
-        words = headline(opened_runs.comparison(found, name, a, b, "total"))
-    else:
-        words, _, rest = words.partition(". ")
+        words, rest = headline(opened_runs.comparison(found, name, a, b, "total")), ""
     st.subheader(escape(words), anchor=False)
     if rest:
         notices.small(rest, "results_verdict_rest")
     say_apart(found, a, b)
-    if split := opened_runs.split(found, name, a, b):
+    if split := speedup.split(opened_runs.look(found, name).table, a, b):
         steps = charts.split_steps(split)
         st.altair_chart(charts.waterfall(steps), alt=charts.waterfall_words(steps))
         shared = count(split.n, "sample")
@@ -144,9 +142,8 @@ def _badges(whole: Findings) -> None:
                 st.badge(f"{escape(label)}: {words}", color=colour, help=help_text)
         for label, load in whole.loads.items():
             if load is not None and load.busy:
-                st.badge(
-                    f"{escape(label)}: busy machine", color="orange", help=trust_badges.busy(load)
-                )
+                words = f"{escape(label)}: busy machine"
+                st.badge(words, color="orange", help=trust_badges.busy(load))
 
 
 def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:

@@ -33,7 +33,6 @@ from engine.types import Sample
 from ui.compare import explanation_view, trust_badges
 from ui.results import run_list, sample_list
 from ui.results.opened_runs import OpenedRuns
-from ui.results.result_sources import Source
 from ui.widgets import answers, choices, contact_sheets, dataset_picker, marked_text, notices
 from ui.widgets.text import escape, ms
 
@@ -51,7 +50,6 @@ class Result:
 
     label: str
     line: Mapping[str, Any]
-    source: Source
     run: Run
     whole: ResultRow | None
     tone: str
@@ -80,12 +78,12 @@ def show(opened: OpenedRuns, name: str) -> None:
     if not results:
         return
     asked(results)
-    marks = {source.key: sample_list.marks(source) for source in opened.sources}
+    marks = {source.info.folder: sample_list.marks(source) for source in opened.sources}
     for start in range(0, len(results), PER_ROW):
         few = results[start : start + PER_ROW]
         for result, column in zip(few, st.columns(max(2, len(few))), strict=False):
             with column:
-                _card(result, marks[result.source.key].get(result.task, Feedback()))
+                _card(result, marks[result.run.folder].get(result.task, Feedback()))
     _timeline(results)
     with contextlib.suppress(DatasetError):  # the cards say why there are no pictures
         _explanations(results, results[0].sample)
@@ -114,14 +112,13 @@ def _results(opened: OpenedRuns, name: str) -> list[Result]:
 
 
 def result_of(opened: OpenedRuns, line: dict[Any, Any]) -> Result:
-    number, label = int(line["number"]), str(line["label"])
-    run, whole = opened.runs[number], None
+    run, label, whole = opened.runs[int(line["number"])], str(line["label"]), None
     try:
         whole = run.row(int(line["offset"]))
     except StageScopeError as error:
         notices.notice(str(error), f"results_whole_{label}")
     tone = opened.families.get(label, "")
-    return Result(label, line, opened.sources[number], run, whole, tone)
+    return Result(label, line, run, whole, tone)
 
 
 def asked(results: Sequence[Result], known: bool = True) -> None:
@@ -197,7 +194,7 @@ def pictures(result: Result, key: str) -> None:
 
 def _mark(result: Result, mark: Feedback) -> None:
     """A thumb and a note, saved with the run at once."""
-    key = f"{result.source.key}_{result.task.model}_{result.task.sample}_{result.task.repeat}"
+    key = f"{result.run.folder.name}_{result.task.model}_{result.task.sample}_{result.task.repeat}"
     thumb, note = f"results_thumb_{key}", f"results_note_{key}"
     args = (key, _keep, result, thumb, note)
     st.session_state[thumb] = THUMBS.index(mark.thumb) if mark.thumb else None
@@ -220,7 +217,7 @@ def _keep(result: Result, thumb: str, note: str) -> None:
     given = st.session_state[thumb]
     word: Thumb = "" if given is None else THUMBS[given]
     mark = Feedback(word, st.session_state[note].strip())
-    feedback.put(result.source.info.folder, result.task, mark)
+    feedback.put(result.run.folder, result.task, mark)
 
 
 def _explanations(results: Sequence[Result], sample: Sample) -> None:
