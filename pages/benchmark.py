@@ -64,10 +64,7 @@ def start(jobs: Sequence[BenchmarkJob]) -> None:
 
 def cancel() -> None:
     """Cancels the shown run, and the rest of its sweep."""
-    shown = RUN.shown()
-    for job in reversed(rest_of_sweep(shown)):
-        job.cancel()
-    RUN.cancel()
+    followed_runs.stop([*RUN.jobs(), *rest_of_sweep(RUN.shown())])
 
 
 def rest_of_sweep(shown: BenchmarkJob | None) -> list[BenchmarkJob]:

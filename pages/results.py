@@ -19,7 +19,6 @@ from ui.results import (
     comparison_view,
     deck_view,
     document_views,
-    gate_view,
     opened_runs,
     overview,
     run_list,
@@ -42,13 +41,6 @@ FILES = "Result files of others need no GPU: import them on the page Published f
 def kept_comparison(opened: OpenedRuns) -> bool:
     """Whether only a comparison is shown that was saved on the Compare page: it has one sample."""
     return len(opened.runs) == 1 and opened.runs[0].header.plan.order_why == COMPARISON
-
-
-def comparison(opened: OpenedRuns) -> None:
-    if len(opened.sources) == 2:
-        st.subheader("Gate: is the newer run worse?", anchor=False)
-        gate_view.show(opened)
-    comparison_view.show(opened)
 
 
 def samples(opened: OpenedRuns) -> None:
@@ -83,7 +75,7 @@ DRAFTS = "One model's answers as drafts of another"
 VIEW, VIEWED = "results_view", "results_viewed"  # in the URL; in the session: the runs shown before
 VIEWS: dict[str, Callable[[OpenedRuns], None]] = {
     "Overview": overview.show,
-    "Comparison": comparison,
+    "Comparison": comparison_view.show,
     "Samples": samples,
     "Quality": quality,
     "Export": document_views.export,
@@ -132,14 +124,13 @@ def main() -> None:
     followed_runs.keep_alive()
     st.title("Results", anchor=False)
     picked = run_list.choose()
+    run_list.said()
     if picked is None:
-        run_list.said()
         notices.hint(NONE_YET)
         st.code(example(), language=None)
         st.page_link("pages/benchmark.py", label="Go to Benchmark")
         notices.small(FILES, "results_files")
     elif not picked:
-        run_list.said()
         notices.hint(CHOOSE)
     else:
         show(picked)

@@ -507,17 +507,14 @@ def test_the_baseline_comes_first_and_is_the_reference(app: Open, make: Make) ->
     assert at.selectbox(key="results_b").value == "ev · 2026-01-01 00:00:00"  # of the older run
 
 
-def test_deleting_is_asked_twice(app: Open, make: Make) -> None:
+def test_deleting_is_asked_in_a_fold_of_its_own(app: Open, make: Make) -> None:
     run, other = make("one", fabricate.pair(1)), make("two", fabricate.pair(1))
     run_details.pin(settings.load().runs_dir, "one")
     at = app(PAGE, runs=["one", "two"])
-    at.button(key="results_delete_one").click().run()
-    assert "Delete this run? Lost for good: its notes and 2 results" in texts(at)
-    assert run.folder.exists()
-    at.button(key="results_delete_no_one").click().run()
-    assert "Delete this run?" not in texts(at) and run.folder.exists()
-    at.button(key="results_delete_one").click().run()
-    at.button(key="results_delete_yes_one").click().run()
+    fold = next(one for one in at.main.get("expander") if one.label == "Delete …")
+    assert "Lost for good: its notes and 2 results" in fold.text[0].value
+    assert not fold.proto.expanded
+    fold.button[0].click().run()
     assert not run.folder.exists() and other.folder.exists()
     assert listed(at) == ["two"] and at.query_params["results_runs"] == "two"
     assert "Deleted the run" in texts(at) and "not found" not in texts(at)
@@ -528,7 +525,6 @@ def test_the_newest_run_follows_the_last_chosen_one_that_is_deleted(app: Open, m
     make("one", fabricate.pair(1)), make("two", fabricate.pair(1))
     at = app(PAGE, runs="two")
     at.button(key="results_delete_two").click().run()
-    at.button(key="results_delete_yes_two").click().run()
     assert listed(at) == ["one"] and at.query_params["results_runs"] == "one"
     assert "Deleted the run" in texts(at)
 

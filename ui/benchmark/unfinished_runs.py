@@ -36,8 +36,7 @@ def show(
 
     `jobs`: all of this server.
     """
-    live = [job for job in jobs if not job.ended]
-    busy = {path for job in live for path in (job.folder, job.resume) if path is not None}
+    busy = {path for job in jobs if not job.ended for path in (job.folder, job.resume)}
     stopped, left = dict[str, RunInfo](), _left(shown, jobs)
     try:
         for info in run_store.listing(settings.load().runs_dir):

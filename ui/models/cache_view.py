@@ -19,7 +19,7 @@ from ui.widgets import notices, preparation
 from ui.widgets.text import count, escape
 
 if TYPE_CHECKING:
-    from engine.pipeline.feature_cache import CacheState, FeatureCache
+    from engine.pipeline.feature_cache import CacheState
 
 CLEARED = "models_cleared"  # a sentence about the last clearing
 UNKNOWN = "a checkpoint that is not in models.toml"
@@ -30,9 +30,9 @@ def show(entries: Sequence[ModelEntry]) -> None:
     """The section, the last one of the page, once the cache is imported."""
     st.subheader("Feature cache", anchor=False)
     with st.spinner("Opening the feature cache …"):
-        preparation.cache_code().result()
+        cache = preparation.cache_code().result()
     try:
-        state = _cache().state()
+        state = cache.shared().state()
     except CacheError as error:
         notices.problem(str(error), "features")
         return
@@ -83,13 +83,7 @@ def _clearing(state: CacheState) -> None:
 def _clear(words: str) -> None:
     done = f"Cleared {words}."
     try:
-        _cache().clear()
+        preparation.cache_code().result().shared().clear()
     except CacheError as error:
         done = str(error)
     st.session_state[CLEARED] = done
-
-
-def _cache() -> FeatureCache:
-    from engine.pipeline import feature_cache  # imports torch: never with the page
-
-    return feature_cache.shared()

@@ -63,10 +63,9 @@ def show(entry: ModelEntry, loadable: bool, hashable: bool) -> None:
         return
     view = job.view()
     # A failure is shown until the model is loaded or retried.
-    if view.state == "failed" and (view.action == "hash" or not resident):
-        notices.problem(view.error, f"model_{entry.name}")
-    elif view.state == "cancelled":
-        notices.small(view.error, f"model_{entry.name}")
+    failed = view.state == "failed" and (view.action == "hash" or not resident)
+    if failed or view.state == "cancelled":
+        notices.ended(view.state, view.error, f"model_{entry.name}")
     elif view.action == "unload" and view.freed and not resident:
         notices.small(f"Unloaded: {gib(view.freed)} of weights freed.", f"model_{entry.name}")
 

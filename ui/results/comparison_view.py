@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import streamlit as st
 
-from engine.analysis import model_summary, speedup
+from engine.analysis import model_summary, pairs, speedup
 from engine.analysis.metrics import PAIRED
 from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import LensName
 from engine.report import charts, document
 from engine.report.comparison_part import IN_WORDS, paired_table, sentence, speedup_parts
-from ui.results import opened_runs, overview
+from ui.results import gate_view, opened_runs, overview
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import blocks, choices, notices
 from ui.widgets.text import count
@@ -25,6 +25,8 @@ SAME = "Model A and Model B are the same: choose another Model B."
 
 
 def show(opened: OpenedRuns) -> None:
+    if len(opened.sources) == 2:
+        gate_view.show(opened)
     if len(opened.labels) < 2:
         notices.hint(ONE)
         return
@@ -79,7 +81,7 @@ PAIRED_HELP = (
 def _speedup_parts(opened: OpenedRuns, name: LensName, total: Comparison) -> None:
     """The split of the difference that `total` tests; it claims no more than that test."""
     st.subheader("Parts of the difference in total time", anchor=False)
-    split = opened_runs.split(opened, name, total.a, total.b)
+    split = speedup.split(opened_runs.look(opened, name).table, total.a, total.b)
     if split is None:
         st.caption("No sample has complete, uncached measurements from both.")
         return
@@ -92,7 +94,7 @@ def _speedup_parts(opened: OpenedRuns, name: LensName, total: Comparison) -> Non
 def _scatter(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
     st.subheader("Sample by sample", anchor=False)
     kind = overview.metric_of([metric.name for metric in PAIRED], "results_scatter_metric")
-    both = opened_runs.paired(opened, name, a, b, kind.name)
+    both = pairs.paired(opened_runs.look(opened, name).table, a, b, kind)
     if both.empty:
         st.caption("No sample has measured values from both.")
         return

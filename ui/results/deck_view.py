@@ -7,29 +7,27 @@ attributes are shown after the vote, blind or open.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import streamlit as st
 
-from engine.analysis import agreement
+from engine.analysis import agreement, statistics
 from engine.analysis.agreement import DeckCard
-from engine.errors import StageScopeError, StoreError
+from engine.errors import StoreError
 from engine.models import registry
 from engine.storage import annotations as feedback
 from engine.storage.schemas import Choice, Vote, VotedAnswer
 from ui.compare import blind_vote
-from ui.results import comparison_view, opened_runs, sample_view
+from ui.results import comparison_view, opened_runs, run_list, sample_list, sample_view
 from ui.results.opened_runs import OpenedRuns
 from ui.results.sample_view import Result
 from ui.widgets import answers, choices, notices
-from ui.widgets.stored_runs import Stamp, stamp_of
-from ui.widgets.text import count
-from ui.widgets.text import escape as literal
+from ui.widgets.text import count, escape
 
 SAMPLE = "results_deck"  # in the URL
 HIDDEN = "Hidden until you vote"
@@ -48,8 +46,7 @@ MEANING = (
     "about other samples."
 )
 PICTURES = "The pictures that the models were given; their order does not follow the answers."
-# In the session: the pairs whose names were seen, why a vote was not stored.
-NAMED, PROBLEM = "results_deck_seen", "results_deck_problem"
+NAMED = "results_deck_seen"  # in the session: the pairs whose names were seen
 BUTTONS: dict[Choice, tuple[str, str]] = {  # by side: label, key
     "first": ("A better", "1"),
     "second": ("B better", "2"),
@@ -73,24 +70,24 @@ def show(opened: OpenedRuns) -> None:
     if not deck:
         notices.hint(NONE)
         return
-    card = deck[_pager([card.sample for card in deck])]
+    names = [card.sample for card in deck]
+    asked = st.query_params.get(SAMPLE)
+    place = names.index(asked) if asked in names else 0
+    with st.container(horizontal=True, vertical_alignment="center", key="results_deck_pager"):
+        sample_list.neighbours(names, place, SAMPLE)
+        st.caption(f"{place + 1:,} of {count(len(names), 'sample')}", width="content")
+        st.caption(ORDER, width="content")
     if left_out := agreement.answered_by_both(opened.table, *pair) - len(deck):
         notices.small(OTHER_QUESTION.format(count(left_out, "sample")), "deck_left_out")
-    folders = [source.info.folder for source in opened.sources]
-    votes = [vote for one in folders for vote in _votes(one, stamp_of(one, (feedback.VOTES,)))]
+    votes: list[Vote] = []
+    for source in opened.sources:
+        with contextlib.suppress(StoreError):  # which the run's problems report
+            votes += feedback.votes(source.info.folder)
+    card = deck[place]
     if _draw(card, [_answer(opened, label, card.sample) for label in pair], votes, blind):
         _totals(opened, votes, pair)
     else:
         notices.small(AFTER, "deck_totals")
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _votes(folder: Path, stamp: Stamp) -> tuple[Vote, ...]:
-    """The votes of a run; none if they cannot be read, which the run's problems report."""
-    try:
-        return feedback.votes(folder)
-    except StoreError:
-        return ()
 
 
 def _answer(opened: OpenedRuns, label: str, sample: str) -> Result:
@@ -99,26 +96,6 @@ def _answer(opened: OpenedRuns, label: str, sample: str) -> Result:
     lines = table[(table["sample"] == sample) & (table["label"] == label)]
     lines = lines[(lines["phase"] == "measured") & (lines["error"] == "")]
     return sample_view.result_of(opened, lines.head(1).to_dict("records")[0])
-
-
-def _pager(names: Sequence[str]) -> int:
-    asked = st.query_params.get(SAMPLE)
-    place = names.index(asked) if asked in names else 0
-    before = names[place - 1] if place else None
-    after = names[place + 1] if place + 1 < len(names) else None
-    with st.container(horizontal=True, vertical_alignment="center", key="results_deck_pager"):
-        for label, key, name in (("Previous", "P", before), ("Next", "N", after)):
-            st.button(
-                label,
-                key=f"results_deck_{label.lower()}",
-                shortcut=key,
-                on_click=st.query_params.update,
-                args=({SAMPLE: name},),
-                disabled=name is None,
-            )
-        st.caption(f"{place + 1:,} of {count(len(names), 'sample')}", width="content")
-        st.caption(ORDER, width="content")
-    return place
 
 
 def _draw(card: DeckCard, pair: Sequence[Result], votes: Sequence[Vote], blind: bool) -> bool:
@@ -138,7 +115,7 @@ def _draw(card: DeckCard, pair: Sequence[Result], votes: Sequence[Vote], blind: 
     hidden = blind and not voted_blind and (card.sample, voted_on) not in seen
     if not hidden:
         seen.add((card.sample, voted_on))
-    st.subheader(literal(card.sample), anchor=False)
+    st.subheader(escape(card.sample), anchor=False)
     vote = Vote(card.sample, voted_on, "both", hidden or voted_blind, visit)
     voted = vote.blind in mine
     sample_view.asked(sides, known=voted)
@@ -185,7 +162,7 @@ def _side(answer: Result, letter: str, hidden: bool) -> None:
     line, key = answer.line, f"deck_{letter}"
     name = f"Answer {letter}" if hidden else f"{letter}: {answer.label}"
     with answers.frame("" if hidden else answer.tone, key):
-        st.markdown(f"**{literal(name)}**")
+        st.markdown(f"**{escape(name)}**")
         answers.text(line["text"], key)
         answers.remarks(line["stop"], line["off_script"] and not hidden, key)
 
@@ -194,39 +171,30 @@ def _ballot(vote: Vote, chosen: Choice | None, sides: Sequence[Result]) -> None:
     """The buttons of a vote, which is stored for the order of its answers, not for the sides."""
     left, right = sides
     crossed = voted_answer(left.line) != vote.answers[0]
-    folder = (right if crossed else left).source.info.folder  # of two runs always the same one
+    folder = (right if crossed else left).run.folder  # of two runs always the same one
     with st.container(horizontal=True, key="results_deck_choices"):
         for side, (label, key) in BUTTONS.items():
             choice = OTHER.get(side, side) if crossed else side
+            pressed = msgspec.structs.replace(vote, choice=choice)
             st.button(
                 label,
                 key=f"results_deck_{side}",
                 shortcut=key,
                 type="primary" if chosen == choice else "secondary",
                 disabled=vote.blind and chosen is not None,  # the names are known now
-                on_click=_keep,
-                args=(folder, msgspec.structs.replace(vote, choice=choice)),
+                on_click=run_list.attempt,
+                args=("deck", feedback.put_vote, folder, pressed),
             )
             if chosen == choice:
                 better = {"first": left, "second": right}.get(side)
                 words = f"{better.label} better" if better else label.lower()
     if chosen:
         notices.small(f"Your {'blind' if vote.blind else 'open'} vote: {words}.", "deck_vote")
-    if problem := st.session_state.pop(PROBLEM, ""):
-        notices.problem(problem, "deck_vote")
-
-
-def _keep(folder: Path, vote: Vote) -> None:
-    try:
-        feedback.put_vote(folder, vote)
-    except StageScopeError as error:
-        st.session_state[PROBLEM] = str(error)
+    run_list.said("deck")
 
 
 def _totals(opened: OpenedRuns, votes: Sequence[Vote], pair: tuple[str, str]) -> None:
     """The pair's votes, blind and open ones apart; they name the models."""
-    from scipy.stats import binomtest  # slow to import
-
     lines = opened.table[opened.table["phase"] == "measured"].to_dict("records")
     label = {(line["sample"], voted_answer(line)): line["label"] for line in lines}
     counts = {True: Counter[Choice](), False: Counter[Choice]()}
@@ -244,10 +212,10 @@ def _totals(opened: OpenedRuns, votes: Sequence[Vote], pair: tuple[str, str]) ->
             f"{second:,}, both good {found['both']:,}, neither {found['neither']:,}."
         )
         if decided := first + second:
-            ends = binomtest(first, decided).proportion_ci(0.95, "exact")
+            low, high = statistics.exact_share(first / decided, decided)
             words += (
                 f" {pair[0]} is preferred in {first:,} of {decided:,} votes (95 % interval "
-                f"{100 * ends.low:.1f} to {100 * ends.high:.1f} %)."
+                f"{100 * low:.1f} to {100 * high:.1f} %)."
             )
         if found:
             notices.small(words, f"deck_votes_{'blind' if blind else 'open'}")

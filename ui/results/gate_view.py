@@ -15,7 +15,7 @@ from ui.results import opened_runs, run_list
 from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import Source
 from ui.widgets import blocks, choices, notices
-from ui.widgets.text import escape, when
+from ui.widgets.text import escape
 
 MARGIN, METRICS = "results_gate_margin", "results_gate_metrics"  # in the URL
 MARGIN_HELP = "What counts as equal, in percent; of accuracy in percentage points."
@@ -28,9 +28,18 @@ Sides = tuple[Source, Source]  # BASE and NEW
 
 def show(opened: OpenedRuns) -> None:
     """Of two runs."""
+    st.subheader("Gate: is the newer run worse?", anchor=False)
     sides = base, new = base_and_new(opened.sources)
-    notices.small(f"BASE: {_named(base)}\nNEW: {_named(new)}", "results_gate_sides")
-    margin, metrics = _how()
+    named = f"BASE: {base.name} · {base.key}\nNEW: {new.name} · {new.key}"
+    notices.small(named, "results_gate_sides")
+    left, right = st.columns([1, 3])
+    first, more = 100 * gate.MARGIN, {"step": 1.0, "format": "%g"}
+    percent = choices.number("Margin, %", MARGIN, 0.0, 99.0, first, MARGIN_HELP, left, **more)
+    margin = float(percent) / 100
+    chosen = right.multiselect(
+        "Metrics", gate.KNOWN, gate.DEFAULT, key=METRICS, bind="query-params", help=METRICS_HELP
+    )
+    metrics = tuple(chosen)
     if not metrics:
         notices.hint("Choose at least one metric.")
         return
@@ -53,21 +62,6 @@ def base_and_new(sources: Sequence[Source]) -> Sides:
     has the baseline first, then newer runs first."""
     first, second = sources
     return (first, second) if first.baseline else (second, first)
-
-
-def _named(source: Source) -> str:
-    return f"{source.details.name or when(source.info.created)} · {source.key}"
-
-
-def _how() -> tuple[float, tuple[str, ...]]:
-    """The margin as a share, and the metrics."""
-    left, right = st.columns([1, 3])
-    first, more = 100 * gate.MARGIN, {"step": 1.0, "format": "%g"}
-    margin = choices.number("Margin, %", MARGIN, 0.0, 99.0, first, MARGIN_HELP, left, **more)
-    metrics = right.multiselect(
-        "Metrics", gate.KNOWN, gate.DEFAULT, key=METRICS, bind="query-params", help=METRICS_HELP
-    )
-    return float(margin) / 100, tuple(metrics)
 
 
 @opened_runs.cached("Comparing …")
@@ -96,21 +90,17 @@ def _report(report: GateReport, sides: Sides) -> None:
 def _downloads(report: GateReport, named: Callable[[], GateReport]) -> None:
     """`named`: the report with the models' names, for programs."""
     name = f"stagescope-gate-{report.base.id}-{report.new.id}"
-    with st.container(horizontal=True):
-        st.download_button(
+    forms = {
+        ".md": (
             "Markdown, for a pull request",
-            lambda: drawers.markdown(gate_text.blocks(report)),
-            f"{name}.md",
             "text/markdown",
-            on_click="ignore",
-        )
-        st.download_button(
-            "JSON",
-            lambda: drawers.as_json(gate_text.as_json(named())),
-            f"{name}.json",
-            "application/json",
-            on_click="ignore",
-        )
+            lambda: drawers.markdown(gate_text.blocks(report)),
+        ),
+        ".json": ("JSON", "application/json", lambda: drawers.as_json(gate_text.as_json(named()))),
+    }
+    with st.container(horizontal=True):
+        for end, (title, mime, write) in forms.items():
+            st.download_button(title, write, f"{name}{end}", mime, on_click="ignore")
 
 
 def command(sides: Sides, metrics: tuple[str, ...], margin: float) -> str:

@@ -14,21 +14,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import streamlit as st
 
 from engine import palette
-from engine.analysis import (
-    agreement,
-    machine_loads,
-    metrics,
-    model_summary,
-    pairs,
-    results_table,
-    speedup,
-)
+from engine.analysis import agreement, model_summary, pairs, results_table
 from engine.analysis.agreement import DeckCard
-from engine.analysis.metrics import BY_NAME
 from engine.analysis.model_summary import Figure
 from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import Lens, LensName
-from engine.analysis.speedup import Split
 from engine.report.report_figures import Findings
 from engine.storage import annotations as feedback
 from engine.storage import explanations, plan_words, run_store
@@ -184,33 +174,9 @@ def figures(opened: OpenedRuns, name: LensName) -> tuple[Figure, ...]:
     return model_summary.figures(look(opened, name).table)
 
 
-def values(opened: OpenedRuns, name: LensName, metric: str) -> pd.DataFrame:
-    """Columns label, sample, value: the results whose value was measured, not cached."""
-    kind = BY_NAME[metric]
-    lines = metrics.fair(look(opened, name).table, kind)
-    kept = lines[["label", "sample", kind.column]].rename(columns={kind.column: "value"})
-    return kept.dropna(subset=["value"])
-
-
 @cached(most=8 * COMPUTED)
 def comparison(opened: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> Comparison:
     return pairs.compare(look(opened, name).table, a, b, metric)
-
-
-@cached()
-def load_note(opened: OpenedRuns, a: str, b: str) -> str:
-    """A note on the machine's load for a comparison of two labels, or ""."""
-    return machine_loads.couple(opened.table, a, b)
-
-
-@cached()
-def split(opened: OpenedRuns, name: LensName, a: str, b: str) -> Split | None:
-    return speedup.split(look(opened, name).table, a, b)
-
-
-def paired(opened: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> pd.DataFrame:
-    """A line per sample with measured values from both: sample, sequence, a, b."""
-    return pairs.paired(look(opened, name).table, a, b, BY_NAME[metric])
 
 
 @cached("Comparing answers word by word …")

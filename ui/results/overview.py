@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from engine.analysis import model_summary
+from engine.analysis import machine_loads, metrics, model_summary, speedup
 from engine.analysis.metrics import BY_NAME, METRICS, Metric
 from engine.analysis.model_summary import Figure
 from engine.analysis.results_table import LensName
@@ -112,16 +112,14 @@ def _first_line(found: OpenedRuns, whole: Findings) -> None:
         return
     name = opened_runs.default_lens(found)[0]
     a, b = opened_runs.sides(found)
-    words, rest = document.verdict(whole, found.labels), ""
+    words, _, rest = document.verdict(whole, found.labels).partition(". ")
     if len(found.labels) == 2:
-        words = headline(opened_runs.comparison(found, name, a, b, "total"))
-    else:
-        words, _, rest = words.partition(". ")
+        words, rest = headline(opened_runs.comparison(found, name, a, b, "total")), ""
     st.subheader(escape(words), anchor=False)
     if rest:
         notices.small(rest, "results_verdict_rest")
     say_apart(found, a, b)
-    if split := opened_runs.split(found, name, a, b):
+    if split := speedup.split(opened_runs.look(found, name).table, a, b):
         steps = charts.split_steps(split)
         st.altair_chart(charts.waterfall(steps), alt=charts.waterfall_words(steps))
         shared = count(split.n, "sample")
@@ -132,7 +130,7 @@ def say_apart(found: OpenedRuns, a: str, b: str) -> None:
     """Notices of what makes the times of two labels differ beside the models: device and load."""
     if note := device_notes.couple(found.table, a, b):
         notices.notice(note, "results_devices")
-    if note := opened_runs.load_note(found, a, b):
+    if note := machine_loads.couple(found.table, a, b):
         notices.notice(note, "results_loads")
 
 
@@ -144,9 +142,8 @@ def _badges(whole: Findings) -> None:
                 st.badge(f"{escape(label)}: {words}", color=colour, help=help_text)
         for label, load in whole.loads.items():
             if load is not None and load.busy:
-                st.badge(
-                    f"{escape(label)}: busy machine", color="orange", help=trust_badges.busy(load)
-                )
+                words = f"{escape(label)}: busy machine"
+                st.badge(words, color="orange", help=trust_badges.busy(load))
 
 
 def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
@@ -167,7 +164,9 @@ def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
 def _distribution(found: OpenedRuns, name: LensName) -> None:
     st.subheader("Distributions", anchor=False)
     kind = metric_of(SPREAD_OF, "results_metric")
-    lines = opened_runs.values(found, name, kind.name)
+    fair = metrics.fair(opened_runs.look(found, name).table, kind)  # measured, not cached
+    shown = fair[["label", "sample", kind.column]].rename(columns={kind.column: "value"})
+    lines = shown.dropna(subset=["value"])
     if lines.empty:
         st.caption("No result has a measured value of this metric.")
         return

@@ -7,8 +7,7 @@ The choice is in the URL.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
@@ -29,7 +28,7 @@ RUN_GONE = (
     "runs folder."
 )
 STATES = {"running": "running", "stopped": "not finished"}
-ASKED, SAID = "results_delete_asked", "results_edit_said"
+SAID, DELETED = "results_said", ""  # in the session: what came of a change; the key of deletions
 DIFFERS_HELP = "The chosen runs differ in this setting."
 CHANGED_HELP = "This setting is not the default."
 BASELINE_HELP = (
@@ -63,11 +62,10 @@ def choose() -> list[Source] | None:
     chosen = [key for key in asked if key in readable]
     if readable:
         _field(readable, chosen)
-    if len(readable) < len(runs):
-        with st.expander(f"Unreadable: {count(len(runs) - len(readable), 'run')}"):
-            for one in runs:
-                if one.info.problem:
-                    notices.small(one.info.problem, f"run_{one.key}")
+    if unreadable := [one for one in runs if one.info.problem]:
+        with st.expander(f"Unreadable: {count(len(unreadable), 'run')}"):
+            for one in unreadable:
+                notices.small(one.info.problem, f"run_{one.key}")
     return [one for key, one in readable.items() if key in chosen] if runs else None
 
 
@@ -140,7 +138,7 @@ def _put(keys: list[str]) -> None:
 
 
 def head(opened: OpenedRuns) -> None:
-    """A line per run, its problems, and what the last change failed with."""
+    """A line per run, with its problems."""
     chips = plan_words.chips([source.info.settings for source in opened.sources])
     names = result_sources.names(opened.sources)
     for source, name, problems, found in zip(
@@ -160,97 +158,83 @@ def head(opened: OpenedRuns) -> None:
                 said(key)
         for number, problem in enumerate(filter(None, (*problems, source.details_problem))):
             notices.notice(problem, f"head_{key}_{number}")
-    said()
 
 
-def said(key: str = "") -> None:
-    """What came of the last change: of one run, in its box, or of a deletion."""
+def attempt(key: str, change: Callable[..., object], *given: object) -> None:
+    """For callbacks: makes a change; what goes wrong is kept for said()."""
+    try:
+        change(*given)
+    except StageScopeError as error:
+        st.session_state[f"{SAID}_{key}"] = str(error)
+
+
+def said(key: str = DELETED) -> None:
+    """What came of the last change under this key."""
     if text := st.session_state.pop(f"{SAID}_{key}", ""):
-        notices.notice(text, f"results_edit_{key}")
+        notices.notice(text, f"{SAID}_{key}")
 
 
 def _edit(source: Source) -> None:
-    name, tags = f"results_name_{source.key}", f"results_tags_{source.key}"
-    st.session_state.setdefault(name, source.details.name)
-    st.session_state.setdefault(tags, list(source.details.tags))
+    """Each field shows what is stored, also after a text that was refused."""
+    key, name, tags = source.key, f"results_name_{source.key}", f"results_tags_{source.key}"
+    st.session_state[name] = source.details.name
+    st.session_state[tags] = list(source.details.tags)
     st.text_input(
         "Name",
         key=name,
         max_chars=MAX_NAME_CHARS,
         placeholder="A name for this run",
-        on_change=_keep,
-        args=(source,),
+        on_change=attempt,
+        args=(key, _keep, source),
     )
-    known = {tag for other in result_sources.runs() for tag in other.details.tags}
     st.multiselect(
         "Tags",
-        sorted(known | set(st.session_state[tags])),
+        sorted({tag for one in result_sources.runs() for tag in one.details.tags}),
         key=tags,
         accept_new_options=True,
         max_selections=MAX_TAGS,
         placeholder="Choose or type a tag",
-        on_change=_keep,
-        args=(source,),
+        on_change=attempt,
+        args=(key, _keep, source),
     )
-    notices.small(f"Run {source.info.id}", f"edit_{source.key}")
+    notices.small(f"Run {source.info.id}", f"edit_{key}")
     if not source.private:
         words = "Unpin the baseline" if source.baseline else "Pin as the baseline"
-        key = f"results_pin_{source.key}"
-        st.button(words, key=key, help=BASELINE_HELP, on_click=_pin, args=(source,))
-    _deletion(source)
+        pin, args = f"results_pin_{key}", (key, _pin, source)
+        st.button(words, key=pin, help=BASELINE_HELP, on_click=attempt, args=args)
+    if not (source.private or dataset_picker.on_loopback()):
+        notices.small(NOT_HERE, f"delete_{key}")
+        return
+    with st.expander("Delete …"):
+        notices.notice(f"Lost for good: its notes and {source.amount}.", f"delete_{key}")
+        st.button(
+            "Delete this run",
+            key=f"results_delete_{key}",
+            type="primary",
+            on_click=attempt,
+            args=(key, _delete, source),
+            disabled=source.info.state == "running",
+        )
 
 
 def _keep(source: Source) -> None:
-    name_key, tags_key = f"results_name_{source.key}", f"results_tags_{source.key}"
-    name, tags = st.session_state[name_key], tuple(st.session_state[tags_key])
-    try:
-        run_details.put(source.info.folder, run_details.cleaned(name, tags))
-    except StageScopeError as error:
-        st.session_state[name_key] = source.details.name
-        st.session_state[tags_key] = list(source.details.tags)
-        st.session_state[f"{SAID}_{source.key}"] = str(error)
-
-
-@contextmanager
-def _problem_said(source: Source) -> Iterator[None]:
-    """What goes wrong is said in the run's box."""
-    try:
-        yield
-    except StageScopeError as error:
-        st.session_state[f"{SAID}_{source.key}"] = str(error)
+    name, tags = (st.session_state[f"results_{one}_{source.key}"] for one in ("name", "tags"))
+    run_details.put(source.info.folder, run_details.cleaned(name, tuple(tags)))
 
 
 def _pin(source: Source) -> None:
     base = source.info.folder.parent
-    with _problem_said(source):
-        run_details.unpin(base) if source.baseline else run_details.pin(base, source.key)
-
-
-def _deletion(source: Source) -> None:
-    key, ask = source.key, st.session_state.update
-    if not (source.private or dataset_picker.on_loopback()):
-        notices.small(NOT_HERE, f"delete_{key}")
-    elif st.session_state.get(ASKED) != key:
-        running = source.info.state == "running"
-        more, name = "Delete …", f"results_delete_{key}"
-        st.button(more, key=name, on_click=ask, args=({ASKED: key},), disabled=running)
-    else:
-        question = f"Delete this run? Lost for good: its notes and {source.amount}."
-        notices.notice(question, f"delete_{key}")
-        with st.container(horizontal=True, gap="small"):
-            yes, no = f"results_delete_yes_{key}", f"results_delete_no_{key}"
-            st.button("Delete", key=yes, type="primary", on_click=_delete, args=(source,))
-            st.button("Keep", key=no, on_click=ask, args=({ASKED: ""},))
+    run_details.unpin(base) if source.baseline else run_details.pin(base, source.key)
 
 
 def _delete(source: Source) -> None:
-    st.session_state[ASKED] = ""
     base = source.info.folder.parent
-    with _problem_said(source):
-        run_store.delete(source.info.folder, base)
-        if source.baseline:
-            run_details.unpin(base)
-        left = [key for key in st.session_state[KEYS] if key != source.key]
-        newest = newest_finished(result_sources.runs())
-        _put(left or ([newest.key] if newest else []))
-        st.session_state[f"{SAID}_"] = f"Deleted the run {source.details.name or source.info.id}."
+    run_store.delete(source.info.folder, base)
+    if source.baseline:
+        run_details.unpin(base)
+    left = [key for key in st.session_state[KEYS] if key != source.key]
+    newest = newest_finished(result_sources.runs())
+    _put(left or ([newest.key] if newest else []))
+    st.session_state[f"{SAID}_{DELETED}"] = (
+        f"Deleted the run {source.details.name or source.info.id}."
+    )

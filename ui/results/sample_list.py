@@ -5,6 +5,7 @@ Only one page of rows is sent to the browser.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -164,7 +165,8 @@ def choose(opened: OpenedRuns) -> str | None:
         st.caption(count(len(names), "sample"), width="content")
         page = st.pagination(pages, width=300, key=PAGE, bind="query-params") if pages > 1 else 1
         if chosen is not None:
-            _neighbours(names, chosen)
+            neighbours(names, names.index(chosen) if chosen in names else None, SAMPLE)
+            st.button("Close the sample", on_click=_open, args=(None,))
     with table:
         _table(opened, lines.iloc[(page - 1) * rows : page * rows], chosen)
     return chosen
@@ -182,14 +184,20 @@ def _turn(names: list[str], rows: int, pages: int, chosen: str | None) -> None:
         st.session_state[PAGE] = pages
 
 
-def _neighbours(names: list[str], chosen: str) -> None:
-    """The buttons to the samples before and after the open one, if the filters do not hide it."""
-    at = names.index(chosen) if chosen in names else None
+def neighbours(names: Sequence[str], at: int | None, parameter: str) -> None:
+    """Buttons to the names beside the one at this place, None if the filters hide it; `parameter`
+    of the link names the open one."""
     before = names[at - 1] if at else None
     after = names[at + 1] if at is not None and at + 1 < len(names) else None
-    for label, name in (("Previous sample", before), ("Next sample", after)):
-        st.button(label, on_click=_open, args=(name,), disabled=name is None)
-    st.button("Close the sample", on_click=_open, args=(None,))
+    for word, shortcut, name in (("Previous", "P", before), ("Next", "N", after)):
+        st.button(
+            f"{word} sample",
+            key=f"{parameter}_{word.lower()}",
+            shortcut=shortcut,
+            on_click=st.query_params.update,
+            args=({parameter: name},),
+            disabled=name is None,
+        )
 
 
 def _table(opened: OpenedRuns, shown: pd.DataFrame, chosen: str | None) -> None:

@@ -31,12 +31,10 @@ from engine.storage.run_header import Header
 from engine.storage.run_store import Run
 from engine.types import Sample
 from ui.compare import explanation_view, trust_badges
-from ui.results import sample_list
+from ui.results import run_list, sample_list
 from ui.results.opened_runs import OpenedRuns
-from ui.results.result_sources import Source
 from ui.widgets import answers, choices, contact_sheets, dataset_picker, marked_text, notices
-from ui.widgets.text import escape as literal
-from ui.widgets.text import ms
+from ui.widgets.text import escape, ms
 
 PER_ROW = 3
 MOST_CHARS = 80  # of explained words in the list
@@ -52,7 +50,6 @@ class Result:
 
     label: str
     line: Mapping[str, Any]
-    source: Source
     run: Run
     whole: ResultRow | None
     tone: str
@@ -76,17 +73,17 @@ class Result:
 
 
 def show(opened: OpenedRuns, name: str) -> None:
-    st.subheader(literal(name), anchor=False)
+    st.subheader(escape(name), anchor=False)
     results = _results(opened, name)
     if not results:
         return
     asked(results)
-    marks = {source.key: sample_list.marks(source) for source in opened.sources}
+    marks = {source.info.folder: sample_list.marks(source) for source in opened.sources}
     for start in range(0, len(results), PER_ROW):
         few = results[start : start + PER_ROW]
         for result, column in zip(few, st.columns(max(2, len(few))), strict=False):
             with column:
-                _card(result, marks[result.source.key].get(result.task, Feedback()))
+                _card(result, marks[result.run.folder].get(result.task, Feedback()))
     _timeline(results)
     with contextlib.suppress(DatasetError):  # the cards say why there are no pictures
         _explanations(results, results[0].sample)
@@ -115,14 +112,13 @@ def _results(opened: OpenedRuns, name: str) -> list[Result]:
 
 
 def result_of(opened: OpenedRuns, line: dict[Any, Any]) -> Result:
-    number, label = int(line["number"]), str(line["label"])
-    run, whole = opened.runs[number], None
+    run, label, whole = opened.runs[int(line["number"])], str(line["label"]), None
     try:
         whole = run.row(int(line["offset"]))
     except StageScopeError as error:
         notices.notice(str(error), f"results_whole_{label}")
     tone = opened.families.get(label, "")
-    return Result(label, line, opened.sources[number], run, whole, tone)
+    return Result(label, line, run, whole, tone)
 
 
 def asked(results: Sequence[Result], known: bool = True) -> None:
@@ -143,7 +139,7 @@ def asked(results: Sequence[Result], known: bool = True) -> None:
 def _card(result: Result, mark: Feedback) -> None:
     key, line = f"result_{result.label}", result.line
     with answers.frame(result.tone, key):
-        st.markdown(f"**{literal(result.label)}**")
+        st.markdown(f"**{escape(result.label)}**")
         pictures(result, key)
         if line["error"]:
             notices.problem(str(line["error"]), key)
@@ -198,33 +194,30 @@ def pictures(result: Result, key: str) -> None:
 
 def _mark(result: Result, mark: Feedback) -> None:
     """A thumb and a note, saved with the run at once."""
-    key = f"{result.source.key}_{result.task.model}_{result.task.sample}_{result.task.repeat}"
+    key = f"{result.run.folder.name}_{result.task.model}_{result.task.sample}_{result.task.repeat}"
     thumb, note = f"results_thumb_{key}", f"results_note_{key}"
+    args = (key, _keep, result, thumb, note)
     st.session_state[thumb] = THUMBS.index(mark.thumb) if mark.thumb else None
     st.session_state.setdefault(note, mark.note)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.feedback("thumbs", key=thumb, on_change=_keep, args=(result, thumb, note))
+        st.feedback("thumbs", key=thumb, on_change=run_list.attempt, args=args)
         st.text_input(
             "Note",
             key=note,
             max_chars=MAX_NOTE_CHARS,
             placeholder="A note about this answer",
             label_visibility="collapsed",
-            on_change=_keep,
-            args=(result, thumb, note),
+            on_change=run_list.attempt,
+            args=args,
         )
-    if problem := st.session_state.pop(f"{key}_problem", ""):
-        notices.problem(problem, f"mark_{key}")
+    run_list.said(key)
 
 
 def _keep(result: Result, thumb: str, note: str) -> None:
     given = st.session_state[thumb]
     word: Thumb = "" if given is None else THUMBS[given]
-    try:
-        mark = Feedback(word, st.session_state[note].strip())
-        feedback.put(result.source.info.folder, result.task, mark)
-    except StageScopeError as error:
-        st.session_state[f"{note.removeprefix('results_note_')}_problem"] = str(error)
+    mark = Feedback(word, st.session_state[note].strip())
+    feedback.put(result.run.folder, result.task, mark)
 
 
 def _explanations(results: Sequence[Result], sample: Sample) -> None:
@@ -283,7 +276,7 @@ def _timeline(results: Sequence[Result]) -> None:
     st.caption("Bars: stages. Thin lines: new tokens.")
     if len(alone) < len(answered):
         left = ", ".join(result.label for result in answered if result not in alone)
-        st.caption(f"Not in the timeline, because answered in a batch: {literal(left)}.")
+        st.caption(f"Not in the timeline, because answered in a batch: {escape(left)}.")
 
 
 def _difference(results: Sequence[Result]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.models.checkpoint import ModelEntry
+from engine.pipeline import feature_cache
 from engine.pipeline.feature_cache import CacheState
 from engine.verify import certificates
 from tests.report.test_card_rows import ENTRY
@@ -53,7 +54,7 @@ def test_the_bar_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         cache_view.show([])
 
     over = SimpleNamespace(state=lambda: state({"bb": (1, 2**21)}))
-    monkeypatch.setattr(cache_view, "_cache", lambda: over)
+    monkeypatch.setattr(feature_cache, "shared", lambda: over)
     preparation.cache_code().result()
     at = AppTest.from_function(page).run()
     (bar,) = at.get("progress")
