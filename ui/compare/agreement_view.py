@@ -90,6 +90,7 @@ def _rows(
     return agreement.compare(answers, truth, asked)
 
 
+@st.fragment  # a switch draws the tab, not the page
 def section(compared: Sequence[ComparedModel], sample: Sample) -> None:
     """The known answer, if it is asked for, and what the answers state."""
     known = st.toggle(
