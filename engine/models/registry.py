@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
@@ -122,12 +121,12 @@ def _needed_once(item: ModelEntry, new_tokens: int, stamp: Hashable) -> Need:
 
 
 def _stamp(item: ModelEntry) -> Hashable:
-    """Changes with the files of the checkpoint's folder; () if they cannot be listed."""
+    """Changes with the files of the checkpoint's folder; always if they cannot be listed."""
     with suppress(OSError):
         folder = item.folder or checkpoint.hub_folder(item.checkpoint, item.revision)
-        files = [(file.name, file.stat()) for file in os.scandir(folder)] if folder else []
+        files = [(file.name, file.stat()) for file in folder.iterdir()] if folder else []
         return folder, *sorted((name, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for name, s in files)
-    return ()
+    return object()
 
 
 def cannot_run(item: ModelEntry, sample: Sample) -> str | None:

@@ -126,6 +126,8 @@ def test_a_usable_folder_is_read_again_only_when_a_file_changes(
     assert "config.json" in (registry.unavailable(item) or "")
     (path / "config.json").write_text(config)
     assert registry.unavailable(item) is None
+    (path / "notes").symlink_to(path / "nowhere")  # a file that has no size and no date
+    assert registry.unavailable(item) is None
     next(path.glob("*.safetensors")).unlink()
     assert "has no weights" in (registry.unavailable(item) or "")
 
