@@ -16,7 +16,7 @@ from engine.pipeline.drafts import LOOKUP, MAX_GAMMA, DraftRequest, SampleTrial
 from engine.prompts import OFF_SCRIPT
 from engine.quoting import NONE, times
 from engine.types import RunOptions, Sample
-from ui.widgets import choices, marked_text, notices, uploads
+from ui.widgets import choices, followed_runs, marked_text, notices, uploads
 from ui.widgets.followed_runs import Followed
 from ui.widgets.text import escape, name_of
 
@@ -74,8 +74,8 @@ def section(
         notices.notice(
             "The drafting in this link is no longer in memory: press Draft.", "draft_lost"
         )
-    if live:
-        JOB.bar(LOOK_S, _progress)
+    if job is not None and live:
+        followed_runs.bar(job, LOOK_S, _progress)
     elif job is not None:
         _ended(job.view())
 

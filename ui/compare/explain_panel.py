@@ -73,7 +73,7 @@ def section(by_name: Mapping[str, ModelEntry]) -> None:
                 notices.notice(GONE, "explain_lost")
         elif live:
             with st.container(key="explain_room"):
-                JOB.bar(LOOK_S, _progress)
+                followed_runs.bar(job, LOOK_S, _progress)
         else:
             _ended(job, views, labels)
         if st.session_state.pop(SCROLL, False):  # after the room: only then the page is long enough

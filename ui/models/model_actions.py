@@ -9,9 +9,8 @@ from engine.jobs.model_jobs import Action, ModelJob, ModelView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import gib
-from ui.widgets import notices
+from ui.widgets import followed_runs, notices
 from ui.widgets.followed_runs import Followed
-from ui.widgets.text import queued
 
 JOBS = Followed("models_job", ModelJob)  # of any visitor
 LOOK_S = 0.5
@@ -50,7 +49,11 @@ def show(entry: ModelEntry, loadable: bool, hashable: bool) -> None:
     """The live job, or the buttons and the outcome of the last job."""
     job = of(entry)
     if job is not None and not job.ended:
-        st.fragment(_follow, run_every=LOOK_S)(job)
+        followed_runs.bar(job, LOOK_S, progress)
+        view = job.view()
+        settled = view.cancelling or view.action == "unload"
+        key = f"models_cancel_{view.model}"
+        st.button("Cancel", key=key, on_click=job.cancel, disabled=settled)
         return
     resident = entry in registry.resident()
     offered: list[Action] = ["unload"] if resident else ["load"] if loadable else []
@@ -70,24 +73,12 @@ def show(entry: ModelEntry, loadable: bool, hashable: bool) -> None:
         notices.small(f"Unloaded: {gib(view.freed)} of weights freed.", f"model_{entry.name}")
 
 
-def _follow(job: ModelJob) -> None:
-    """The job's progress; the page is redrawn at its end."""
-    view = job.view()
-    if view.ended:
-        st.rerun()
+def progress(view: ModelView) -> tuple[float, str]:
     share = view.done / view.total if view.total else 0.0
-    st.progress(min(1.0, share), text=doing(view))
-    st.button(
-        "Cancel",
-        key=f"models_cancel_{view.model}",
-        on_click=job.cancel,
-        disabled=view.cancelling or view.action == "unload",
-    )
+    return min(1.0, share), doing(view)
 
 
 def doing(view: ModelView) -> str:
-    if view.state == "queued":
-        return queued(view.position)
     if view.cancelling:
         return f"Cancelling … {view.elapsed_s:,.0f} s"
     step = ""

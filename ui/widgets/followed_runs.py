@@ -42,6 +42,23 @@ def stop(jobs: Sequence[Job]) -> None:
         time.sleep(0.01)
 
 
+def bar(job: Any, every_s: float, words: Callable[[Any], tuple[float, str]]) -> None:
+    """The progress of a job; at its end the whole page is redrawn, with the buttons.
+
+    `words` gives the share that is done and the step, of the job's view.
+    """
+
+    @st.fragment(run_every=every_s)
+    def look() -> None:
+        view = job.view()
+        if view.ended:
+            st.rerun()
+        share, text = words(view)
+        st.progress(share, text=queued(view.position) if view.state == "queued" else text)
+
+    look()
+
+
 @dataclass(frozen=True)
 class Followed(Generic[J]):
     """The jobs of this kind under this key, in the session and in the URL: one, or up to `most`."""
@@ -66,23 +83,6 @@ class Followed(Generic[J]):
     def cancel(self) -> None:
         """Cancel the shown jobs and wait briefly for their end."""
         stop(self.jobs())
-
-    def bar(self, every_s: float, words: Callable[[Any], tuple[float, str]]) -> None:
-        """The progress of the shown job; at its end the whole page is redrawn, with the buttons.
-
-        `words` gives the share that is done and the step, of the job's view.
-        """
-
-        @st.fragment(run_every=every_s)
-        def look() -> None:
-            job: Any = self.linked()
-            if job is None or job.ended:
-                st.rerun()
-            view = job.view()
-            share, text = words(view)
-            st.progress(share, text=queued(view.position) if view.state == "queued" else text)
-
-        look()
 
     def shown(self) -> J | None:
         """The job of the link or this session, otherwise the oldest live one of any visitor."""

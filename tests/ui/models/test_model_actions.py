@@ -32,8 +32,6 @@ VIEW = ModelView(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"state": "queued"}, "Queued: next"),
-        ({"state": "queued", "position": 2}, "Queued: 2 jobs ahead"),
         ({}, "Loading … 3 s"),
         (
             {"step": "hash", "done": 2**30, "total": 2**31},
