@@ -28,7 +28,6 @@ from ui.results import (
 from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import Source
 from ui.widgets import choices, followed_runs, notices, preparation
-from ui.widgets.text import escape
 
 NONE_YET = (
     "There is no run yet. Start one on the Benchmark page or from a terminal. It appears here at "
@@ -48,12 +47,7 @@ def samples(opened: OpenedRuns) -> None:
         deck_view.show(opened)  # without the verdict, whose token counts would tell the models
         return
     kept = kept_comparison(opened)
-    journal = opened.runs[0].journal
-    told = [str(entry.get("text")) for entry in journal if entry.get("event") == "verdict"]
-    if kept and told:
-        head, _, rest = told[-1].partition("\n")
-        st.subheader(escape(head), anchor=False)
-        notices.small(rest, "results_verdict")
+    overview.verdict(opened_runs.saved_verdict(opened))
     name = opened.runs[0].header.plan.samples[0] if kept else sample_list.choose(opened)
     if name is not None:
         sample_view.show(opened, name)

@@ -27,6 +27,7 @@ from engine.analysis.answer_reading import (
 )
 from engine.analysis.metrics import BY_NAME
 from engine.analysis.results_table import answered, labels
+from engine.quoting import count, joined
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,6 +183,21 @@ def compare(
             contradicted = len({some for some in values if len(some) == 1}) > 1
             rows.append(AttributeRow(name, right, cells, contradicted))
     return tuple(sorted(rows, key=lambda row: not row.contradicted))
+
+
+def sentence(answers: Sequence[str]) -> str:
+    """Whether the answers agree; "" for fewer than two."""
+    if len(answers) < 2:
+        return ""
+    rows = compare(answers, {}, ())
+    if contradicted := [f"the {row.attribute}" for row in rows if row.contradicted]:
+        return f"The answers contradict each other about {joined(contradicted)}."
+    states = [sum(len(one.values) == 1 for one in row.statements) for row in rows]
+    if stated := sum(number > 1 for number in states):
+        whole = states.count(len(answers))
+        of_all = "" if whole == stated else f", {whole} of them stated by all"
+        return f"The answers agree: no contradiction in {count(stated, 'attribute')}{of_all}."
+    return "The answers state nothing that can be compared: read them."
 
 
 def contradictions(answers: Sequence[str]) -> dict[str, tuple[str | None, ...]]:

@@ -30,10 +30,10 @@ MOST = 10  # changed answers of a model that are listed
 PERCENT = "change, %"
 POINTS = [PERCENT, "(accuracy: points)"]  # two lines, for narrow windows
 LEGEND = (
-    "Dots: change of NEW against BASE with its 95 % interval. Orange marks: the margin; beyond it "
-    "NEW is worse. Tokens have two, because more and fewer both count as a change."
+    "Dots: change of NEW against BASE{}. Orange marks: the margin; beyond it NEW is worse. Tokens "
+    "have two, because more and fewer both count as a change."
 )
-COLUMNS = ("model", "metric", "verdict", "BASE", "NEW", "change (95 % interval)", "n")
+COLUMNS = ("model", "metric", "verdict", "BASE", "NEW", "change{}", "n")
 
 
 def headline(report: GateReport) -> str:
@@ -106,7 +106,13 @@ def table(report: GateReport) -> ReportTable:
         (one.label, name_of(one), f"not compared: {one.reason}", *[NONE] * 4)
         for one in report.not_compared
     ]
-    return ReportTable("", COLUMNS, tuple(rows), words=3)
+    interval = " (95 % interval)" if _intervals(report) else ""
+    return ReportTable("", tuple(one.format(interval) for one in COLUMNS), tuple(rows), words=3)
+
+
+def _intervals(report: GateReport) -> bool:
+    """Whether a change has an interval, which needs several sequences."""
+    return any(one.low is not None for one in report.results)
 
 
 def answers_of(one: AnswersCompared) -> Iterator[str]:
@@ -169,7 +175,8 @@ def blocks(report: GateReport, chart: bool = False) -> list[Block]:
     """The report as a document, on a page with a chart."""
     figures = table(report)
     answers = (line for one in report.answers for line in answers_of(one))
-    drawn: list[Block] = [ChartBlock(chart_words(report), lambda: draw(report)), Paragraph(LEGEND)]
+    legend = LEGEND.format(" with its 95 % interval" if _intervals(report) else "")
+    drawn: list[Block] = [ChartBlock(chart_words(report), lambda: draw(report)), Paragraph(legend)]
     return [
         Heading(2, f"Gate: {report.verdict}"),
         Paragraph(headline(report)),

@@ -101,7 +101,9 @@ def test_a_saved_comparison_shows_the_figures_of_the_cards(app: Open) -> None:
     at.toggle(key="results_vote").set_value(True).run()  # counts votes of the Compare page too
     assert not at.exception and rest not in texts(at)  # its token counts tell the models
     at.toggle(key="results_vote").set_value(False).run()
+    assert "The answers " in texts(at)
     at.segmented_control(key="results_view").set_value("Overview").run()
+    assert at.subheader[0].value.replace("\\", "") == head  # one verdict in each view
     for name in ("tiny-llava", "tiny-eventgpt"):
         warm = sorted(one.total_ms for one, model in found if model == name and not one.cold)
         total = model_summary.find(figures, name, "total")

@@ -283,6 +283,7 @@ def test_a_sample_shows_answers_their_difference_and_its_timeline(app: Open, mak
     raw = "".join(element.proto.body for element in at.get("html"))
     assert "<del> **road** &lt;i&gt;and&lt;/i&gt;</del><ins> road and</ins>" in raw
     assert "word F1" in texts(at) and "No pictures to show" in texts(at)
+    assert "The answers state nothing that can be compared: read them." in texts(at)
     assert len(at.get("vega_lite_chart")) == 1
     assert {m.label: m.value for m in at.metric}["Total"] == "30.0 ms"
 
@@ -290,7 +291,7 @@ def test_a_sample_shows_answers_their_difference_and_its_timeline(app: Open, mak
 def test_an_answer_to_an_untrained_question_is_said_to_mean_nothing(app: Open, make: Make) -> None:
     make("one", [fabricate.row("ev", off_script=True), fabricate.row("vl", off_script=None)])
     at = samples(app, sample="s0")
-    assert texts(at).count(OFF_SCRIPT) == 1
+    assert texts(at).count(OFF_SCRIPT) == 1 and "The answers" not in texts(at)
 
 
 def test_a_failed_answer_shows_its_reason_and_no_number(app: Open, make: Make) -> None:

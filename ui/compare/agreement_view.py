@@ -4,7 +4,7 @@ and the known answer of the sample, which nothing tells before somebody asks for
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 from markupsafe import Markup
@@ -61,17 +61,9 @@ def line(compared: Sequence[ComparedModel]) -> str:
     """Whether the answers agree, in a sentence; "" for fewer than two answers, and where one means
     nothing."""
     compared = [model for model in compared if model.complete]
-    if len(compared) < 2 or meaningless(compared):
+    if meaningless(compared):
         return ""
-    rows = _rows(compared, {}, ())
-    if found := [row.attribute for row in rows if row.contradicted]:
-        return f"The answers contradict each other about {joined([f'the {one}' for one in found])}."
-    states = [sum(len(one.values) == 1 for one in row.statements) for row in rows]
-    if stated := sum(number > 1 for number in states):
-        whole = states.count(len(compared))
-        of_all = "" if whole == stated else f", {whole} of them stated by all"
-        return f"The answers agree: no contradiction in {count(stated, 'attribute')}{of_all}."
-    return "The answers state nothing that can be compared: read them."
+    return agreement.sentence([model.last.generation.text for model in compared])
 
 
 def meaningless(compared: Sequence[ComparedModel]) -> str:
@@ -81,13 +73,6 @@ def meaningless(compared: Sequence[ComparedModel]) -> str:
         return ""
     was, answer = ("was", "its answer means") if len(found) == 1 else ("were", "their answers mean")
     return f"{joined(found)} {was} not trained on this: {answer} nothing."
-
-
-def _rows(
-    compared: Sequence[ComparedModel], truth: Mapping[str, str], asked: Collection[str]
-) -> Sequence[AttributeRow]:
-    answers = [model.last.generation.text for model in compared]
-    return agreement.compare(answers, truth, asked)
 
 
 @st.fragment  # a switch draws the tab, not the page
@@ -126,7 +111,8 @@ def _attributes(compared: Sequence[ComparedModel], known: bool) -> None:
     request = compared[0].last.request
     truth = dict(request.sample.truth) if known and is_scene(dict(request.sample.truth)) else {}
     asked = attributes_asked(request.prompt)
-    rows = _rows(compared, truth, asked or ())
+    answers = [model.last.generation.text for model in compared]
+    rows = agreement.compare(answers, truth, asked or ())
     labels = [model.label for model in compared]
     if contradicted := [row for row in rows if row.contradicted]:
         lines = "\n".join(f"• {contradiction(row, labels)}" for row in contradicted)

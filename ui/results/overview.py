@@ -42,7 +42,8 @@ NOTHING = {
 }
 WARM_ONLY = (
     "All answers so far are cold or warm-up runs or follow a pause. They are left out of the "
-    "figures and shown below. Resume the run, or start one with more samples or repeats."
+    "figures and shown below. Resume the run, start a longer one, or repeat the comparison on "
+    "Compare and save it again."
 )
 BATCHES_ONLY = (
     "All answers were given in batches: no sample was timed alone, so there are no figures "
@@ -112,18 +113,24 @@ def _first_line(found: OpenedRuns, whole: Findings) -> None:
         return
     name = opened_runs.default_lens(found)[0]
     a, b = opened_runs.sides(found)
-    words, _, rest = document.verdict(whole, found.labels).partition(". ")
-    if len(found.labels) == 2:
-        words, rest = headline(opened_runs.comparison(found, name, a, b, "total")), ""
-    st.subheader(escape(words), anchor=False)
-    if rest:
-        notices.small(rest, "results_verdict_rest")
+    lines = opened_runs.saved_verdict(found)
+    if not lines and len(found.labels) == 2:
+        lines = [headline(opened_runs.comparison(found, name, a, b, "total"))]
+    verdict(lines or document.verdict(whole, found.labels).split(". ", 1))
     say_apart(found, a, b)
     if split := speedup.split(opened_runs.look(found, name).table, a, b):
         steps = charts.split_steps(split)
-        st.altair_chart(charts.waterfall(steps), alt=charts.waterfall_words(steps))
         shared = count(split.n, "sample")
-        st.caption(f"From one mean total to the other, over {shared} that both answered.")
+        st.caption(f"From one mean total to the other, over {shared} that both answered:")
+        st.altair_chart(charts.waterfall(steps), alt=charts.waterfall_words(steps))
+
+
+def verdict(lines: Sequence[str]) -> None:
+    """The first line as a heading, the others below."""
+    for head in lines[:1]:
+        st.subheader(escape(head), anchor=False)
+    if rest := "\n".join(lines[1:]):
+        notices.small(rest, "results_verdict")
 
 
 def say_apart(found: OpenedRuns, a: str, b: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import streamlit as st
 
+from engine.analysis import agreement
 from engine.analysis.compared import RunRange
 from engine.attribution import kept
 from engine.attribution.explained import Explanation
@@ -78,6 +79,10 @@ def show(opened: OpenedRuns, name: str) -> None:
     if not results:
         return
     asked(results)
+    answered = [result.line for result in results if not result.line["error"]]
+    agree = agreement.sentence([line["text"] for line in answered])
+    if agree and not any(line["off_script"] for line in answered):  # which means nothing
+        notices.small(agree, "results_agree")
     marks = {source.info.folder: sample_list.marks(source) for source in opened.sources}
     for start in range(0, len(results), PER_ROW):
         few = results[start : start + PER_ROW]

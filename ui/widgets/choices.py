@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import streamlit as st
@@ -20,6 +20,7 @@ def buttons(
     hidden: bool = False,
     help_: str | None = None,
     width: Literal["content", "stretch"] = "content",
+    pressed: Callable[[], None] | None = None,
 ) -> Name:
     """The pressed button, the first one at first; `hidden`: only screen readers get the title."""
     first = next(iter(names)) if default is None else default
@@ -34,6 +35,7 @@ def buttons(
         help=help_,
         label_visibility="collapsed" if hidden else "visible",
         width=width,
+        on_change=pressed,
     )
     return chosen or first
 

@@ -22,7 +22,7 @@ from ui.widgets.text import count, escape, names_of
 SOURCES = {"dataset": "Dataset", "files": "Own files"}
 PICTURES = {"frames": "Camera frames", "events": "Event images"}
 SAID = 5  # sentences about files that are shown at once
-SAMPLE = "compare_sample"
+SAMPLE, INPUT, SOURCE = "compare_sample", "compare_input", "compare_source"
 PER_PAGE = 24
 WORDS, SEQUENCE = "compare_gallery_words", "compare_gallery_sequence"
 USABLE, PAGE = "compare_gallery_usable", "compare_gallery_page"
@@ -30,8 +30,8 @@ USABLE, PAGE = "compare_gallery_usable", "compare_gallery_page"
 
 def pick_sample(entries: Sequence[ModelEntry]) -> Sample | None:
     """The sample chosen in the sidebar; None, with a message, if there is none."""
-    with st.popover("Dataset or own files", key="compare_input", width="stretch"):
-        source = choices.buttons("Input", SOURCES, "compare_source", width="stretch")
+    with st.popover("Dataset or own files", key=INPUT, width="stretch", on_change="rerun"):
+        source = choices.buttons("Input", SOURCES, SOURCE, width="stretch", pressed=_fold)
         chosen = st.container()
     try:
         if source == "files":
@@ -49,6 +49,11 @@ def pick_sample(entries: Sequence[ModelEntry]) -> Sample | None:
     for number, sentence in enumerate(sample.problems):
         notices.notice(sentence, f"sample_{number}")
     return sample
+
+
+def _fold() -> None:
+    """Closes the box of inputs if it would cover the uploader."""
+    st.session_state[INPUT] = st.session_state[SOURCE] != "files"
 
 
 def _from_dataset(root: Path, entries: Sequence[ModelEntry]) -> Sample | None:

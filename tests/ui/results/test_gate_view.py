@@ -74,8 +74,11 @@ def test_a_row_per_model_and_metric_in_percent(report: GateReport) -> None:
 
 def test_a_result_without_an_interval_has_a_dot_only(report: GateReport) -> None:
     none = replace(report.results[0], low=None, high=None)
-    (row, *_) = gate_text.chart_rows(replace(report, results=(none,)))
+    bare = replace(report, results=(none,))
+    (row, *_) = gate_text.chart_rows(bare)
     assert row["low"] is None and row["high"] is None and row["value"] == 0
+    said = [" ".join(map(str, gate_text.blocks(one, chart=True))) for one in (report, bare)]
+    assert [text.count("95 % interval") for text in said] == [2, 0]  # the legend and a head
 
 
 def test_colours_axis_and_words(report: GateReport) -> None:
