@@ -18,11 +18,9 @@ _LINK = "named_in_link"  # in the session: names by widget, as the link had them
 
 
 def ids(key: str, most: int) -> list[str]:
-    """The first `most` ids of the link, otherwise of the session."""
-    if key not in st.session_state:
-        st.session_state[key] = st.query_params.get_all(key)[:most]
-    kept: list[str] = st.session_state[key]
-    linked = st.query_params.get_all(key)[:most]
+    """The first `most` ids of the link, each once, otherwise of the session."""
+    linked = list(dict.fromkeys(st.query_params.get_all(key)))[:most]
+    kept: list[str] = st.session_state.setdefault(key, linked)
     if kept and not linked:
         st.query_params[key] = kept  # another page has cleared the URL
     elif linked != kept:
