@@ -67,6 +67,7 @@ def quality(opened: OpenedRuns) -> None:
 VOTING, VOTE = "Vote, one sample at a time", "results_vote"
 DRAFTS = "One model's answers as drafts of another"
 VIEW, VIEWED = "results_view", "results_viewed"  # in the URL; in the session: the runs shown before
+FIRST = "results_answers_first"  # in the session: the page, not the visitor, chose the view
 VIEWS: dict[str, Callable[[OpenedRuns], None]] = {
     "Overview": overview.show,
     "Comparison": comparison_view.show,
@@ -81,7 +82,10 @@ def view(opened: OpenedRuns) -> None:
     before, st.session_state[VIEWED] = st.session_state.get(VIEWED), opened.key
     asked = before is None and VIEW in st.query_params
     if kept_comparison(opened) and before != opened.key and not asked:
-        st.session_state[VIEW] = "Samples"  # its answers come first
+        st.session_state[VIEW], st.session_state[FIRST] = "Samples", True  # its answers come first
+    elif not kept_comparison(opened) and st.session_state.pop(FIRST, False):  # other runs now
+        if st.session_state[VIEW] == "Samples":
+            st.session_state[VIEW] = "Comparison" if len(opened.runs) == 2 else "Overview"
     name = choices.buttons("View", {name: name for name in VIEWS}, VIEW, hidden=True)
     with st.spinner("Computing figures …"):  # it appears after half a second
         VIEWS[name](opened)

@@ -14,6 +14,7 @@ from engine.jobs.run_job import RunJob
 from engine.quoting import number
 from engine.storage import plan_words, run_store
 from engine.types import RunResult
+from tests import fabricate
 from tests.conftest import picture
 from tests.pages.conftest import Open
 from tests.pages.reading import html, press_run, results, texts
@@ -109,6 +110,12 @@ def test_a_saved_comparison_shows_the_figures_of_the_cards(app: Open) -> None:
         total = model_summary.find(figures, name, "total")
         assert total is not None and total.n == len(warm) and warm[0] <= total.median <= warm[-1]
         assert f"{number(total.median)} (" in html(at)
+    at.segmented_control(key="results_view").set_value("Samples").run()
+    for name in ("one", "two"):
+        fabricate.run(settings.load().runs_dir / name, fabricate.pair(1))
+    at.query_params["results_runs"] = ["one", "two"]
+    at.run()  # is one of them worse?
+    assert not at.exception and at.segmented_control(key="results_view").value == "Comparison"
 
 
 def _jobs(at: AppTest) -> list[RunJob]:
