@@ -81,11 +81,11 @@ def view(opened: OpenedRuns) -> None:
     """The chosen view; the others are not computed."""
     before, st.session_state[VIEWED] = st.session_state.get(VIEWED), opened.key
     asked = before is None and VIEW in st.query_params
-    if kept_comparison(opened) and before != opened.key and not asked:
+    kept = kept_comparison(opened)
+    if kept and before != opened.key and not asked:
         st.session_state[VIEW], st.session_state[FIRST] = "Samples", True  # its answers come first
-    elif not kept_comparison(opened) and st.session_state.pop(FIRST, False):  # other runs now
-        if st.session_state[VIEW] == "Samples":
-            st.session_state[VIEW] = "Comparison" if len(opened.runs) == 2 else "Overview"
+    elif not kept and st.session_state.pop(FIRST, False) and st.session_state[VIEW] == "Samples":
+        st.session_state[VIEW] = "Comparison" if len(opened.runs) == 2 else "Overview"
     name = choices.buttons("View", {name: name for name in VIEWS}, VIEW, hidden=True)
     with st.spinner("Computing figures …"):  # it appears after half a second
         VIEWS[name](opened)
