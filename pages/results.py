@@ -85,7 +85,7 @@ def view(opened: OpenedRuns) -> None:
     if kept and before != opened.key and not asked:
         st.session_state[VIEW], st.session_state[FIRST] = "Samples", True  # its answers come first
     elif not kept and st.session_state.pop(FIRST, False) and st.session_state[VIEW] == "Samples":
-        st.session_state[VIEW] = "Comparison" if len(opened.runs) == 2 else "Overview"
+        st.session_state[VIEW] = "Overview"
     name = choices.buttons("View", {name: name for name in VIEWS}, VIEW, hidden=True)
     with st.spinner("Computing figures …"):  # it appears after half a second
         VIEWS[name](opened)

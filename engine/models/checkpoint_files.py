@@ -297,7 +297,7 @@ def digest(folder: Path, name: str, memo: Path) -> str:
     takes as long as loading them.
     """
     total, known = _configuration(folder, name), _read_memo(memo)
-    files = {_identity(file): file for file in weight_files(folder, name)}
+    files = {identity(file): file for file in weight_files(folder, name)}
     hashes = _hashes({key: file for key, file in files.items() if key not in known})
     for key, file in files.items():
         total.update(f"{file.name}:{(known | hashes)[key]}".encode())
@@ -311,7 +311,7 @@ def digest(folder: Path, name: str, memo: Path) -> str:
 def digest_if_known(folder: Path, name: str, memo: Path) -> str | None:
     """The digest if the hashes of all files are already known."""
     known = _read_memo(memo)
-    if all(_identity(file) in known for file in weight_files(folder, name)):
+    if all(identity(file) in known for file in weight_files(folder, name)):
         return digest(folder, name, memo)
     return None
 
@@ -325,7 +325,8 @@ def _configuration(folder: Path, name: str) -> hashlib.blake2b:
     return total
 
 
-def _identity(file: Path) -> str:
+def identity(file: Path) -> str:
+    """Changes with the file: its path, size, times and inode."""
     state = file.stat()
     times = f"{state.st_mtime_ns}:{state.st_ctime_ns}"
     return f"{file.resolve()}:{state.st_size}:{times}:{state.st_ino}"

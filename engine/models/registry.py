@@ -124,8 +124,7 @@ def _stamp(item: ModelEntry) -> Hashable:
     """Changes with the files of the checkpoint's folder; always if they cannot be listed."""
     with suppress(OSError):
         folder = item.folder or checkpoint.hub_folder(item.checkpoint, item.revision)
-        files = [(file.name, file.stat()) for file in folder.iterdir()] if folder else []
-        return folder, *sorted((name, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for name, s in files)
+        return tuple(sorted(map(checkpoint_files.identity, folder.iterdir() if folder else ())))
     return object()
 
 

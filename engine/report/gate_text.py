@@ -33,7 +33,6 @@ LEGEND = (
     "Dots: change of NEW against BASE{}. Orange marks: the margin; beyond it NEW is worse. Tokens "
     "have two, because more and fewer both count as a change."
 )
-COLUMNS = ("model", "metric", "verdict", "BASE", "NEW", "change{}", "n")
 
 
 def headline(report: GateReport) -> str:
@@ -106,8 +105,9 @@ def table(report: GateReport) -> ReportTable:
         (one.label, name_of(one), f"not compared: {one.reason}", *[NONE] * 4)
         for one in report.not_compared
     ]
-    interval = " (95 % interval)" if _intervals(report) else ""
-    return ReportTable("", tuple(one.format(interval) for one in COLUMNS), tuple(rows), words=3)
+    change = "change (95 % interval)" if _intervals(report) else "change"
+    head = ("model", "metric", "verdict", "BASE", "NEW", change, "n")
+    return ReportTable("", head, tuple(rows), words=3)
 
 
 def _intervals(report: GateReport) -> bool:

@@ -114,8 +114,9 @@ def test_a_saved_comparison_shows_the_figures_of_the_cards(app: Open) -> None:
     for name in ("one", "two"):
         fabricate.run(settings.load().runs_dir / name, fabricate.pair(1))
     at.query_params["results_runs"] = ["one", "two"]
-    at.run()  # is one of them worse?
-    assert not at.exception and at.segmented_control(key="results_view").value == "Comparison"
+    at.run()
+    assert not at.exception and at.segmented_control(key="results_view").value == "Overview"
+    assert "Is the newer run worse?" in texts(at)
 
 
 def _jobs(at: AppTest) -> list[RunJob]:
