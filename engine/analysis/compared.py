@@ -246,12 +246,13 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
 
 
 def _cached(models: Sequence[ComparedModel]) -> tuple[str, ...]:
-    """That totals lack what came from the cache, and who is first with it; () if nothing did."""
-    if not any(model.middle.cached for model in models):
+    """Who is first with the time of what came from the cache; () if it is who is first without."""
+    first = min(models, key=lambda model: model.total.middle)
+    whole = min(models, key=lambda model: model.middle.uncached_total_ms)
+    if whole is first:
         return ()
-    least, label = min((model.middle.uncached_total_ms, model.label) for model in models)
-    words = f"with its own time, measured once, {label} took the least: {ms(least)}."
-    return (f"Vision came from the cache; {words}",)
+    least = f"{whole.label} took the least: {ms(whole.middle.uncached_total_ms)}"
+    return (f"Vision came from the cache; with its own time, measured once, {least}.",)
 
 
 def _again(models: Sequence[ComparedModel]) -> int:
@@ -296,15 +297,13 @@ def _first(models: tuple[ComparedModel, ...]) -> RunVerdict:
         not any(map(_disturbed, models)) or _took_turns(models)
     )
     less = f"{ms(second.total.middle - first.total.middle)} less than {second.label}"
-    apart = () if decided else _apart(models)
     if decided:
         did = f"is {'fastest' if others else 'faster'} on this sample"
         less += f" (95 % interval {' to '.join(map(ms, _shift(first, second)))})"
         effect = "; they took turns, so the order holds"
     else:
         runs = " to ".join(map(str, (counts[0], counts[-1])[: len(counts)]))
-        once = "in runs made apart" if apart else "in this run"
-        did = "was first " + (once if runs == "1" else f"by the medians of {runs} runs")
+        did = f"was first {'in this run' if runs == '1' else f'by the medians of {runs} runs'}"
         effect = "; without it the order may differ"
     found = split(first, second)
     return RunVerdict(
@@ -312,9 +311,9 @@ def _first(models: tuple[ComparedModel, ...]) -> RunVerdict:
         headline=f"{first.label} {did}: {ms(first.total.middle)}, {less}.",
         winner=first.label if decided else "",
         reason=_largest(found),
-        mixed=(*_slowed(models, effect), *apart),
+        mixed=_slowed(models, effect),
         split=found,
-        repeats=0 if decided else _again(models) or REPEATS * len(apart),
+        repeats=0 if decided else _again(models),
     )
 
 
@@ -335,25 +334,7 @@ def _took_turns(models: Sequence[ComparedModel]) -> bool:
     """Whether each model's runs began while those of every other one went on: other work then slows
     all of them alike."""
     began = [[load.began_s for run in one.counted if (load := run.machine_load)] for one in models]
-    return all(began) and _turns(began)
-
-
-def _turns(began: Sequence[Sequence[float]]) -> bool:
-    return max(map(min, began)) < min(map(max, began))
-
-
-def _apart(models: Sequence[ComparedModel]) -> tuple[str, ...]:
-    """A sentence if one model ran again alone: single runs then began in another order than that of
-    the columns, several took no turns."""
-    # Of all runs, also of those that do not count: a cold one took its turn.
-    began = [[load.began_s for run in one.results if (load := run.machine_load)] for one in models]
-    if {len(each) for each in began} == {1}:
-        apart = began != sorted(began)
-    else:  # of one run beside several nothing is known
-        apart = all(len(each) > 1 for each in began) and not _turns(began)
-    if not apart:
-        return ()
-    return ("These runs were made apart from each other: repeat all, so that they take turns.",)
+    return all(began) and max(map(min, began)) < min(map(max, began))
 
 
 def _shift(first: ComparedModel, second: ComparedModel) -> tuple[float, float]:

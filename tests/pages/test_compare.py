@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 import re
 import shutil
@@ -26,7 +25,7 @@ from engine.analysis.compared import RunVerdict, verdict
 from engine.jobs import queue
 from engine.jobs.draft_job import DraftJob
 from engine.jobs.queue import Job
-from engine.jobs.run_job import RunJob, RunView
+from engine.jobs.run_job import RunJob
 from engine.media import own_files
 from engine.media.dataset import read
 from engine.models import registry
@@ -68,13 +67,6 @@ def verdict_of(at: AppTest) -> RunVerdict:
     found = followed_runs.grouped(results(at))
     models = [one.compared(entries[one.shown.model]) for one in found]
     return verdict([model for model in models if model], {})
-
-
-def more(at: AppTest, model: str, entry: str) -> None:
-    """Chooses an entry of a card's menu."""
-    menu = at.menu_button(key=f"more_{model}")
-    menu.click_index(menu.options.index(entry)).run()
-    assert not at.exception
 
 
 def questions(at: AppTest) -> list[str]:
@@ -184,34 +176,14 @@ def test_a_second_run_reads_the_cache_and_says_both_times(app: Open) -> None:
     assert html(at).count("read from the cache (computing time") == 3
 
 
-def test_run_again_replaces_one_run_and_leaves_the_others(app: Open) -> None:
-    at = press_run(app(**SHORT))
-    before = results(at)
-    at.number_input(key="compare_tokens").set_value(7).run()
-    more(at, before[1].model, "Run again")
-    assert not at.exception
-    after = results(at)
-    assert [view.state for view in after] == ["done"] * 3
-    assert [old.id == new.id for old, new in zip(before, after, strict=True)] == [True, False, True]
-    assert after[1].request == before[1].request  # not the settings of the sidebar
-    assert at.query_params["compare_jobs"] == [view.id for view in after]
-    assert len(figures(at)) == 3
-
-
-def test_a_card_offers_its_answer_for_copying_to_the_letter(
-    app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer = "\n\n  **Road**, <b>car</b>\n$x$  \n"
-    monkeypatch.setattr(RunJob, "view", _answered(RunJob.view, answer))
+def test_the_answers_are_copied_to_the_letter(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     at = press_run(app(models=["Tiny llava"], **SHORT))
+    (view,) = results(at)
     assert "ClipboardItem" not in html(at)  # control
-    more(at, "tiny-llava", cards.COPY)
+    at.button(key="compare_copy").click().run()
     (copied,) = set(re.findall('data:text/plain;base64,([^"]+)', html(at)))
-    assert base64.b64decode(copied).decode() == answer
-
-
-def _answered(view: Callable[[RunJob], RunView], answer: str) -> Callable[[RunJob], RunView]:
-    return lambda job: dataclasses.replace(view(job), text=answer)
+    words = base64.b64decode(copied).decode()
+    assert view.request.prompt in words and words.endswith(f"\n\nTiny llava:\n{view.text}\n")
 
 
 def test_a_link_reopens_the_choice_and_the_runs(app: Open) -> None:

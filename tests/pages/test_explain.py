@@ -91,15 +91,6 @@ def test_nobody_who_does_not_use_it_sees_it(app: Open) -> None:
     assert not [one for one in at.button if one.key == "compare_explain_run"]
 
 
-def test_a_cards_menu_opens_the_tab_for_its_answer(app: Open) -> None:
-    at = press_run(app(**SHORT | {"models": ["Tiny llava", "Tiny eventgpt"]}))
-    menu = at.menu_button(key="more_tiny-eventgpt")
-    menu.click_index(menu.options.index(WHY)).run()
-    assert not at.exception and not jobs()
-    assert at.selectbox(key=explain_panel.MODEL).value == "tiny-eventgpt"
-    assert "encodings" in texts(at)
-
-
 def test_the_cost_stands_before_the_button_is_pressed(
     app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

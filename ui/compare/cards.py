@@ -1,4 +1,4 @@
-"""One model's card: its name, its total, its growing answer or its error, and its menu.
+"""One model's card: its name, its total, and its growing answer or its error.
 
 Model output, errors and file names go through st.text and st.code, which show every character
 literally; st.markdown gets constants and escaped text.
@@ -17,15 +17,14 @@ from engine.models.checkpoint import ModelEntry
 from engine.storage.result_rows import ResultRow
 from engine.types import COLD_VISION, RunRequest, RunResult
 from engine.verify import certificates
-from ui.compare import explain_panel, shown_inputs, trust_badges
-from ui.widgets import answers, followed_runs, notices
+from ui.compare import shown_inputs, trust_badges
+from ui.widgets import answers, notices
 from ui.widgets.text import count, escape, marked, ms, queued, rate
 
 # The containers of a card that are filled later: "stream" has the growing answer and keeps its end
 # in view, "answer" the whole one.
 CardSlot = dict[str, DeltaGenerator]
 PARTS = ("head", "figures", "trust", "stream", "answer", "notes")
-COPY = "Copy the answer"
 # Steps of a cancelled run that cannot be interrupted.
 STOPPING = {"compile": "compiling", "loading": "loading"}
 
@@ -46,8 +45,6 @@ def row(
                     if part == "trust":
                         shown_inputs.chips(shown_inputs.own(requests, entry.name))
                     slot[part] = place(live)
-                    if part == "trust":
-                        slot["actions"] = place(live)
         found.append(slot)
     return found
 
@@ -94,7 +91,11 @@ def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
         slot["stream"].text(view.text or " ")
         return
     slot["stream"].empty()
-    _ended(slot, view)
+    with slot["answer"].container():
+        if view.error:
+            notices.ended(view.state, view.error, f"job_{view.id}")
+        else:
+            st.text(view.text or " ")
     if model is not None:
         _trust(slot, model)
 
@@ -110,27 +111,6 @@ def figures(model: ComparedModel) -> str:
         f'<p class="card-total"><b>{marked("total", model.label, ms(total.middle))}</b> '
         f"{marked('New tokens', model.label, tokens)}<small>{'; '.join(notes)}</small></p>"
     )
-
-
-def _ended(slot: CardSlot, view: RunView) -> None:
-    repeat = "Run again" if view.repeats == 1 else f"Run {view.repeats} times again"
-    key, why = f"more_{view.model}", explain_panel.TAB[1]
-
-    def act() -> None:
-        if st.session_state[key] == repeat:
-            followed_runs.again(view.model)
-        elif st.session_state[key] == why:
-            explain_panel.open_for(view.model)
-
-    entries = [repeat, COPY, why] if view.text.strip() and not view.error else [repeat]
-    chosen = slot["actions"].menu_button("More", entries, key=key, on_click=act)
-    with slot["answer"].container():
-        if view.error:
-            notices.ended(view.state, view.error, f"job_{view.id}")
-        else:
-            st.text(view.text or " ")
-        if chosen == COPY:
-            notices.copied(view.text.encode(), "text/plain", "answer.txt")
 
 
 def _trust(slot: CardSlot, model: ComparedModel) -> None:

@@ -130,5 +130,8 @@ def _replay(compared: Sequence[ComparedModel], said: Sequence[str]) -> None:
                 notices.copied(picture, "image/png", "comparison.png")
             except StageScopeError as error:
                 notices.problem(str(error), "picture")
+        if st.button("Copy the answers", key="compare_copy"):
+            whole = "\n\n".join(f"{one.label}:\n{one.last.generation.text}" for one in compared)
+            notices.copied(f"{asked}\n\n{whole}\n".encode(), "text/plain", "answers.txt")
     if playing:
         st.html(replay.section(found))

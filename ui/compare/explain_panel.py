@@ -1,7 +1,4 @@
-"""What the answer rests on: a sentence of an answer is chosen, and its explanation is followed.
-
-A card's menu leads here.
-"""
+"""What the answer rests on: a sentence of an answer is chosen, and its explanation is followed."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ TAB = ("compare_tab", "Why this answer")  # the key of the row of tabs, and its 
 MODEL, SENTENCE, OWN = "compare_explain_model", "compare_explain_sentence", "compare_explain_words"
 GRID, SIDE, FILL = "compare_explain_grid", "compare_explain_side", "compare_explain_fill"
 REFINED, TIME = "compare_explain_refined", "compare_explain_time"
-TROUBLE, SCROLL = "compare_explain_trouble", "compare_explain_scroll"
+TROUBLE = "compare_explain_trouble"
 NOTHING = "Nothing has answered yet: press Run."
 GRIDS = (4, 8, 16, 32)
 WHOLE = 16  # of 16 coarse cells: the whole map is fine
@@ -47,11 +44,6 @@ OTHER = (
     "is: {}"
 )
 GONE = "The explanation in this link is no longer in memory: choose the words again."
-
-
-def open_for(model: str) -> None:
-    """Opens the tab for this model's answer."""
-    st.session_state.update({TAB[0]: TAB[1], SCROLL: True, MODEL: model})
 
 
 def section(by_name: Mapping[str, ModelEntry]) -> None:
@@ -76,8 +68,6 @@ def section(by_name: Mapping[str, ModelEntry]) -> None:
                 followed_runs.bar(job, LOOK_S, _progress)
         else:
             _ended(job, views, labels)
-        if st.session_state.pop(SCROLL, False):  # after the room: only then the page is long enough
-            notices.scroll_to("compare_explain")
 
 
 def _choose(views: Sequence[RunView], labels: dict[str, str], live: bool) -> None:

@@ -166,19 +166,6 @@ def start(requests: Sequence[RunRequest], repeats: int = 1) -> None:
     RUNS.put([_submit(request) for _ in range(min(repeats, MAX_REPEATS)) for request in requests])
 
 
-def again(model: str) -> None:
-    """Replace the runs of one shown model by new runs of the same request, as many as before."""
-    ids, new = RUNS.ids(), []
-    for runs in model_runs():
-        if runs.shown.model == model:
-            old = {view.id for view in runs.views}
-            stop([job for job in RUNS.jobs() if job.id in old])
-            new = [_submit(runs.shown.request) for _ in runs.views]
-            place = min(ids.index(job_id) for job_id in old)
-            left = [job_id for job_id in ids if job_id not in old]
-            RUNS.put([*left[:place], *new, *left[place:]])
-
-
 def _submit(request: RunRequest) -> str:
     """Queue a run; its job's id."""
     owner = uploads.owner(request.sample)

@@ -31,17 +31,6 @@ def hint(text: str) -> None:
     st.container(border=True, key="hint").text(text)
 
 
-def scroll_to(key: str) -> None:
-    """Shows the element with this key, again once it has unfolded; its first control gets the
-    focus."""
-    script = f"""for (const delay of [0, 500]) setTimeout(() => {{
-      const section = document.querySelector(".st-key-{key}");
-      section?.scrollIntoView({{block: "start"}});
-      section?.querySelector("summary, button")?.focus({{preventScroll: true}});
-    }}, delay);"""
-    st.html(f"<span></span><script>{script}</script>", unsafe_allow_javascript=True)
-
-
 def copied(data: bytes, kind: str, name: str) -> None:
     """Puts data of this media type into the clipboard; where the browser refuses, saves it as the
     file `name`."""
