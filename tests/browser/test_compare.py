@@ -30,6 +30,19 @@ CONTROLS = """() => [...document.querySelectorAll('button, a[href], input, texta
     && e.contains(document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2))
     && !/^(Open|Clear|Fullscreen)/.test(e.ariaLabel ?? ''); })
   .map(e => e.ariaLabel || e.innerText)"""
+# The words that the first screen shows, without answers, names of models, figures, units, and what
+# only a screen reader or the keyboard meets.
+WORDS = """() => { const shown = [], range = document.createRange();
+  const nodes = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (nodes.nextNode()) { range.selectNodeContents(nodes.currentNode);
+    const { width, height, top, bottom } = range.getBoundingClientRect();
+    const around = nodes.currentNode.parentElement;
+    if (width > 2 && height > 2 && bottom > 0 && top < innerHeight && !around.closest('script,'
+      + 'style, [class*="st-key-answer_"], [class*="st-key-spoken"], a[href^="#"],'
+      + '[data-testid="stIconMaterial"]')
+      && around.checkVisibility({ opacityProperty: true })) shown.push(nodes.currentNode.data); }
+  return shown.join(' ').replace(/(EventGPT|Video-LLaVA|LLaVA-1.5) .demo.|\\bms\\b/g, '')
+    .match(/\\p{L}[\\p{L}\\p{N}'’.-]*/gu); }"""
 CARDS = '.st-key-compare_cards [class*="st-key-card_"]'
 # Whether the cards stand in rows of these lengths, with the answers of a row on one line, each
 # with a colour of its own, and nothing wider than the window.
@@ -100,6 +113,10 @@ def test_a_fresh_clone_answers_about_the_scene(context: BrowserContext, shipped:
 
     visitor.run()
     assert visitor.answers() == answers
+    page.keyboard.press("Control+Home")
+    page.locator(visitor.button("decide")).first.wait_for()
+    words = page.evaluate(WORDS)
+    assert "Common" in words and "pedestrian" not in words and len(words) <= 120, words
     expect(page.get_by_text(re.compile(" ms without cache$"))).not_to_have_count(0)
     assert visitor.outside == []
 
