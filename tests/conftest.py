@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import gc
 import io
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -33,7 +34,14 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """The libraries are imported by now and stay: each collection would look through them."""
+    """The libraries are imported by now and stay: each collection would look through them.
+
+    pytest would hang its handlers on each logger that does not propagate, six times a test, and
+    Streamlit and torch have a hundred of these.  Where they propagate, the root's are enough.
+    """
+    for logger in logging.root.manager.loggerDict.values():
+        if isinstance(logger, logging.Logger):
+            logger.propagate = True
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -64,6 +72,21 @@ def _libraries_stay_frozen() -> Iterator[None]:
     collects = SimpleNamespace(collect=gc.collect, get_freeze_count=lambda: 0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "gc", collects)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _packages_looked_through_once() -> Iterator[None]:
+    """Each AppTest looks for components in all installed packages, which takes longer than most
+    pages; they are the same every time."""
+    if "streamlit" not in sys.modules:  # no file that was collected draws anything
+        yield
+        return
+    from streamlit.components.v2 import manifest_scanner
+
+    with pytest.MonkeyPatch.context() as patch:
+        looked = cache(manifest_scanner.scan_component_manifests)
+        patch.setattr(manifest_scanner, "scan_component_manifests", looked)
         yield
 
 

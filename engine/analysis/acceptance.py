@@ -263,7 +263,7 @@ def _shuffles(
             members = generator.permutation(np.asarray(group, dtype=np.int64))
             orders.append(members[np.argsort(rank[clips[members]], kind="stable")])
         left = np.concatenate(orders)
-        right = np.concatenate([np.roll(order, 1) for order in orders])
+        right = np.concatenate([part for order in orders for part in (order[-1:], order[:-1])])
         other = clips[left] != clips[right]
         left, right = left[other], right[other]
         compared = np.minimum(sizes[left, 0], sizes[right, 1]).sum()

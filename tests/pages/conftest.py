@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import streamlit as st
-from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
@@ -22,16 +20,6 @@ from ui.widgets import preparation, run_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 Open = Callable[..., AppTest]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _packages_looked_through_once() -> Iterator[None]:
-    """Each AppTest looks for components in all installed packages, which takes longer than most
-    pages; they are the same every time."""
-    with pytest.MonkeyPatch.context() as patch:
-        looked = cache(manifest_scanner.scan_component_manifests)
-        patch.setattr(manifest_scanner, "scan_component_manifests", looked)
-        yield
 
 
 @pytest.fixture
