@@ -251,9 +251,8 @@ def _model(
         for sample, value in medians["value"].round(DIGITS).items():
             values[str(sample)][metric.name] = float(value)
         known = fair[["sample", "repeat", metric.column]].dropna().round(DIGITS)
-        for sample, some in known.groupby("sample") if by_turns else ():
-            of_repeats = zip(some["repeat"].astype(int), some[metric.column], strict=True)
-            turns[str(sample)][metric.name] = dict(of_repeats)
+        for sample, repeat, value in known.itertuples(index=False) if by_turns else ():
+            turns[str(sample)].setdefault(metric.name, {})[int(repeat)] = float(value)
     right = accuracy(answers)
     first = answers.drop_duplicates("sample")[["sample", "cluster", "offset"]]
     samples = {
