@@ -21,6 +21,7 @@ from PIL import Image
 
 from engine.demo.demo_dataset import ensure_dataset
 from engine.machine import memory
+from engine.storage import provenance
 from engine.types import Sample
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -78,15 +79,14 @@ def _libraries_stay_frozen() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _packages_looked_through_once() -> Iterator[None]:
     """Each AppTest looks for components in all installed packages, which takes longer than most
-    pages; they are the same every time."""
-    if "streamlit" not in sys.modules:  # no file that was collected draws anything
-        yield
-        return
-    from streamlit.components.v2 import manifest_scanner
-
+    pages, and each certificate for their versions; they are the same every time."""
     with pytest.MonkeyPatch.context() as patch:
-        looked = cache(manifest_scanner.scan_component_manifests)
-        patch.setattr(manifest_scanner, "scan_component_manifests", looked)
+        patch.setattr(provenance, "version", cache(provenance.version))
+        if "streamlit" in sys.modules:  # a file that was collected may draw something
+            from streamlit.components.v2 import manifest_scanner
+
+            looked = cache(manifest_scanner.scan_component_manifests)
+            patch.setattr(manifest_scanner, "scan_component_manifests", looked)
         yield
 
 

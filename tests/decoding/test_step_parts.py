@@ -88,6 +88,7 @@ def test_nothing_lies_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(2, monkeypatch).devices() == {"meta", "cpu"}
 
 
+@pytest.mark.loads
 def test_what_waits_for_the_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     times = step_parts._times
 

@@ -53,6 +53,7 @@ def test_every_file_of_a_record_exists(root: Path, records: list[dict[str, Any]]
         assert len(frames) == 20 and frames[0].name == "000027.png"
 
 
+@pytest.mark.loads
 def test_record_carries_truth_question_and_reference(records: list[dict[str, Any]]) -> None:
     for seed, record in zip(FEW, records, strict=True):
         human, gpt = record["conversations"]
@@ -60,12 +61,14 @@ def test_record_carries_truth_question_and_reference(records: list[dict[str, Any
         assert record["truth"] == render(seed).truth == read_attributes(gpt["value"])
 
 
+@pytest.mark.loads
 def test_the_engine_reads_the_boxes(root: Path) -> None:
     wanted = [boxes(render(seed).labels) for seed in FEW]
     assert [sample.boxes for sample in readers.read(root).samples] == wanted
     assert any("pedestrian" in one for one in wanted)
 
 
+@pytest.mark.loads
 def test_event_images_are_drawn_from_the_raw_events(
     root: Path, records: list[dict[str, Any]]
 ) -> None:
@@ -77,6 +80,7 @@ def test_event_images_are_drawn_from_the_raw_events(
     assert np.array_equal(drawn, np.stack(kept))
 
 
+@pytest.mark.loads
 def test_mp4_shows_the_frames(root: Path, records: list[dict[str, Any]]) -> None:
     frames = np.stack(clips.decoded((root / "mp4" / records[0]["mp4_data"]).read_bytes()))
     wanted = render(FEW[0]).frames
@@ -84,6 +88,7 @@ def test_mp4_shows_the_frames(root: Path, records: list[dict[str, Any]]) -> None
     assert np.abs(frames.astype(int) - wanted).mean() < 8
 
 
+@pytest.mark.loads
 def test_the_engine_reads_it_without_a_complaint(root: Path) -> None:
     found = readers.read(root)
     assert len(found.samples) == len(FEW) and not found.problems
@@ -105,6 +110,7 @@ def test_bytes_are_the_same_each_time(root: Path, tmp_path: Path) -> None:
     assert digests(demo_dataset.write_dataset(tmp_path / "again", FEW)) == digests(root)
 
 
+@pytest.mark.loads
 def test_the_scenes_that_ship_are_those_that_would_be_made(root: Path, tmp_path: Path) -> None:
     assert digests(demo_dataset.first_scenes(tmp_path / "demo")) == digests(root)
     assert demo_dataset.FIRST.stat().st_size < 3e6

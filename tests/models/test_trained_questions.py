@@ -78,6 +78,7 @@ def test_the_shipped_files_hold_what_training_asks() -> None:
         assert found == {"questions": TRAINED} | inputs
 
 
+@pytest.mark.loads
 def test_a_demo_model_with_two_inputs_is_only_warned_of_a_third(cache_dir: Path) -> None:
     known, unknown = (
         registry.load(registry.entry(f"qwen2.5-vl-demo@{shows}")).notes

@@ -71,6 +71,7 @@ def test_what_a_model_says_is_shown_as_text(html: str) -> None:
     assert any("<script>alert(1)</script>" in words for words in read(html).words)
 
 
+@pytest.mark.loads
 def test_charts_are_inside_with_words_beside_them(html: str) -> None:
     found = read(html)
     assert found.tags.count("svg") == 4 and found.tags.count("figure") == 5  # one is the replay
