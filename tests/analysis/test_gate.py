@@ -370,6 +370,12 @@ def test_the_ratio_of_each_turn_counts(make: Make) -> None:
     assert slower.high is not None and slower.low is not None and slower.high - slower.low < 0.03
 
 
+def test_each_turn_of_a_sample_keeps_its_own_time(make: Make) -> None:
+    found = [fabricate.row("ev", "s0", repeat=n, gaps=[2.0 * (n + 1)] * 5) for n in range(3)]
+    (one,) = make(found).models
+    assert one.samples["s0"].turns["tpot"] == {0: 2.0, 1: 4.0, 2: 6.0}
+
+
 def test_names_from_a_file_stay_on_one_line(make: Make) -> None:
     evil = again(model(make(rows()), label="a|b\n# hi"))
     with pytest.raises(BadInput) as caught:
