@@ -35,7 +35,7 @@ def mbu(adapter: Adapter, runs: Sequence[RunResult], gb_per_s: float) -> dict[st
             read.pop(id(weight), None)
     read.pop(id(decoder.language_model.get_input_embeddings().weight), None)  # type: ignore[operator]
     each = KV_PAIR * text.num_hidden_layers * text.num_key_value_heads * text.head_dim
-    tokens = runs[0].generation.prompt_tokens + runs[0].new_tokens / 2
+    tokens = (runs[0].generation.prompt_tokens or 0) + len(runs[0].generation.token_ids) / 2
     kv_bytes = each * adapter.dtype.itemsize * tokens
     rate = statistics.median(complete(run.tokens_per_s for run in runs))
     weights = sum(read.values())

@@ -44,6 +44,10 @@ class OutOfMemory(StageScopeError):
     """A run needed more memory than its device had left."""
 
 
+class ServerFailed(StageScopeError):
+    """A served model did not answer, or not in the form of its protocol."""
+
+
 class NotFinite(StageScopeError):
     """A model's logits are NaN or infinite."""
 

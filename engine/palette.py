@@ -23,11 +23,18 @@ DECODE_COLOURS: Mapping[str, str] = {  # shades of decode's colour, for its part
     "decode.steps": "#CC72A2",
     "decode.rest": STAGE_COLOURS["decode"],
 }
+SERVER_COLOURS: Mapping[str, str] = {  # of what happens at a server
+    "server": "#8F763D",
+    "server.upload": "#A88B48",
+    "server.first": "#766232",
+    "server.rest": "#8F763D",
+}
 FAMILY_COLOURS: Mapping[str, str] = {
     "eventgpt": "#8768D8",
     "video_llava": "#1F8A9C",
     "llava": "#B5652B",
     "transformers": "#346EA8",
+    "served": "#9421E2",
 }
 # For the second and later columns of one family on a page; they stay apart from the families too.
 COLUMN_COLOURS: Mapping[str, str] = {

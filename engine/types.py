@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -28,7 +29,7 @@ from engine.media_options import (
 )
 from engine.media_options import split as read_split
 from engine.media_options import window as read_window
-from engine.plain_files import Count, Difference, Lasting
+from engine.plain_files import Count, Difference, Lasting, Time
 from engine.prompts import MAX_ASKED_CHARS, check_question, plain_question
 from engine.quoting import count, whole
 
@@ -46,15 +47,18 @@ MediaKind = Literal["events", "video", "image"]
 CachePolicy = Literal["use", "refresh", "off"]
 Mode = Literal["decoupled", "hooked"]
 Backend = Literal["auto", "eager", "compiled"]  # auto: compiled on CUDA, eager elsewhere
-Ran = Literal["eager", "compiled", "generate"]  # what decoded; generate: the model's own method
+# What decoded; generate: the model's own method; server: nobody here.
+Ran = Literal["eager", "compiled", "generate", "server"]
 Extent = Literal["slice", "stream"]
 ChoiceForm = Literal["letters", "words"]
 StageName = Literal["load", "preprocess", "vision", "decode"]
-Doing = Literal["compile"] | StageName  # compiling is not a stage
+Doing = Literal["compile", "server"] | StageName  # these two are no stages
 Source = Literal["measured", "cached", "hook", "derived"]
 Stop = Literal["eos", "length", "cancelled"]
 
 STAGES: tuple[StageName, ...] = get_args(StageName)
+SERVER = "server"  # the span of all that happens at a server, and its parts
+SERVER_PARTS = ("server.upload", "server.first", "server.rest")
 # The size of pictures of raw events: from each slice, or from the whole stream.
 EXTENTS: tuple[Extent, ...] = get_args(Extent)
 # Settings in words, for pages and reports.
@@ -545,7 +549,7 @@ class Generation:
     token_ids: tuple[int, ...]
     text: str
     stop: Stop
-    prompt_tokens: int
+    prompt_tokens: int | None  # None: a server does not tell
     token_ms: tuple[float, ...]
     text_ends: tuple[int, ...] = ()
 
@@ -571,7 +575,7 @@ class Span:
 def _check_stages(spans: tuple[Span, ...]) -> None:
     """Rejects a stage that is not listed, because its time would count as unaccounted."""
     for span in spans:
-        if span.name.partition(".")[0] not in (*STAGES, "compile"):
+        if span.name.partition(".")[0] not in (*STAGES, "compile", SERVER):
             raise ValueError(f"{span.name} is no stage: add it to StageName.")
 
 
@@ -682,6 +686,36 @@ class Batch:
         return 1000 * self.size / self.total_ms
 
 
+@dataclass(frozen=True)
+class Served:
+    """What is known of an answer that a server gave.
+
+    `arrivals_ms`: when each piece of text came, since the start of the run; `text_ends`: the
+    characters of the text up to its end.  A piece is not a token.  `tokens`: the server's count of
+    new tokens, None if it does not tell.  `told`: its usage and its own timings, in its words.
+    The other moments are those of the sending, of the headers and of the end.
+    """
+
+    host: str
+    tokens: Count | None
+    sent_ms: Time
+    headers_ms: Time
+    end_ms: Time
+    arrivals_ms: tuple[Time, ...]
+    text_ends: tuple[Count, ...]
+    retries: Count = 0
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The time at the server, and its parts, of which the server tells nothing more."""
+        arrivals = self.arrivals_ms or (self.end_ms,)
+        moments = (self.sent_ms, self.headers_ms, arrivals[0], arrivals[-1])
+        parts = zip(SERVER_PARTS, pairwise(moments), strict=True)
+        whole = Span(SERVER, self.sent_ms, self.end_ms - self.sent_ms)
+        return whole, *(Span(name, at, end - at) for name, (at, end) in parts)
+
+
 COLD_VISION = "Vision was computed in a cold run."  # a note about cached features
 
 
@@ -711,6 +745,7 @@ class RunResult:
     machine_load: MachineLoad | None = None
     token_limit: int | None = None  # of new tokens: as requested, or what the context has room for
     letter_logprobs: Mapping[str, float] | None = None  # of a lettered question: letter_scores.py
+    served: Served | None = None
 
     def __post_init__(self) -> None:
         _check_stages(self.spans)
@@ -726,20 +761,22 @@ class RunResult:
         return asked if asked is None else asked or self.request.sample.sequence == OWN
 
     @property
-    def new_tokens(self) -> int:
-        return len(self.generation.token_ids)
+    def new_tokens(self) -> int | None:
+        """None: a server does not tell."""
+        return self.served.tokens if self.served else len(self.generation.token_ids)
 
     @property
     def ttft_ms(self) -> float | None:
-        """From the start of the run to the first new token, without time in the queue."""
-        times = self.generation.token_ms
+        """From the start of the run to the first new token, without time in the queue; of a server
+        to its first text."""
+        times = self.served.arrivals_ms if self.served else self.generation.token_ms
         return times[0] if times else None
 
     @property
     def tpot_ms(self) -> float | None:
-        """(end of the run - TTFT) / (N - 1); None for N <= 1."""
-        times = self.generation.token_ms
-        return (self.total_ms - times[0]) / (len(times) - 1) if len(times) > 1 else None
+        """(end of the run - TTFT) / (N - 1); None for N <= 1, or if N is not told."""
+        first, tokens = self.ttft_ms, self.new_tokens or 0
+        return None if first is None or tokens < 2 else (self.total_ms - first) / (tokens - 1)
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -748,8 +785,8 @@ class RunResult:
 
     @property
     def unaccounted_ms(self) -> float:
-        """Total time minus the time of the four stages."""
-        return self.total_ms - sum(s.ms for s in self.spans if s.name in STAGES)
+        """Total time minus the time of the four stages, or of the server."""
+        return self.total_ms - sum(s.ms for s in self.spans if s.name in (*STAGES, SERVER))
 
     @property
     def uncached_total_ms(self) -> float:

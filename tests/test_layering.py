@@ -23,7 +23,17 @@ HEAVY = {"torch", "transformers", "diskcache"}
 ROOMS = (
     *("errors", "quoting", "plain_files", "settings", "machine", "prompts", "media_options"),
     *("types", "timing", "palette", "media", "viewing", "decoding", "models", "storage"),
-    *("pipeline", "analysis", "verify", "attribution", "report", "published", "benchmark", "jobs"),
+    *(
+        "pipeline",
+        "served",
+        "analysis",
+        "verify",
+        "attribution",
+        "report",
+        "published",
+        "benchmark",
+        "jobs",
+    ),
     *("demo", "cli", "__main__"),
 )
 PUBLISHED = ("read", "audit", "claims")

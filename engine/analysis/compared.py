@@ -22,7 +22,7 @@ from engine.analysis.speedup import Split
 from engine.analysis.statistics import FEWEST_REPEATS, shift_interval
 from engine.palette import UNACCOUNTED
 from engine.quoting import count, joined, ms
-from engine.types import STAGES, TITLES, RunResult, Span, StageName
+from engine.types import SERVER_PARTS, STAGES, TITLES, RunResult, Span, StageName
 
 TIMES = ("total", "uncached_total", "ttft", "tpot", UNACCOUNTED)
 CANCELLED = "cancelled before the end"
@@ -31,6 +31,7 @@ DECODE: StageName = "decode"
 PREFILL, STEPS, REST = "decode.prefill", "decode.steps", "decode.rest"
 _WHOLE: tuple[str, ...] = tuple(stage for stage in STAGES if stage != DECODE)
 RUN_PARTS: tuple[str, ...] = (*_WHOLE, PREFILL, STEPS, REST, UNACCOUNTED)
+SERVED_PARTS: tuple[str, ...] = ("load", "preprocess", *SERVER_PARTS, UNACCOUNTED)
 StageTimes = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
 REPEATS = 10  # of each model: beside a browser that draws, 5 often decide nothing
 FROM_CACHE, REST_OF_RUN = "vision from cache", "the rest"  # parts of the difference
@@ -99,10 +100,13 @@ class ComparedModel:
         return self.time("tpot")
 
     @property
-    def tokens(self) -> tuple[int, int]:
-        """The fewest and the most new tokens of its runs."""
-        numbers = [result.new_tokens for result in self.counted]
-        return min(numbers), max(numbers)
+    def tokens(self) -> str:
+        """The number of new tokens of its runs in words."""
+        numbers = [number for one in self.counted if (number := one.new_tokens) is not None]
+        if len(numbers) < len(self.counted):
+            return "tokens not told"
+        low, high = min(numbers), max(numbers)
+        return count(high, "token") if low == high else f"{low:,} to {high:,} tokens"
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -176,13 +180,19 @@ def segments(times: StageTimes, order: tuple[str, ...] = PARTS) -> list[BarSegme
     return found
 
 
+def run_parts(model: ComparedModel) -> tuple[str, ...]:
+    """The parts of its runs: RUN_PARTS, or SERVED_PARTS if a server answered."""
+    return SERVED_PARTS if model.middle.served else RUN_PARTS
+
+
 def run_times(model: ComparedModel) -> dict[str, float]:
-    """The middle run's time of each part of RUN_PARTS that was measured, in milliseconds.
+    """The middle run's time of each part of run_parts() that was measured, in milliseconds.
 
     REST is what decode took apart from its prefill and its token steps.
     """
-    names = (*_WHOLE, PREFILL, STEPS, UNACCOUNTED)
-    known = {name: ms for name in names if (ms := _time_of(model.middle, name)) is not None}
+    known = {
+        name: ms for name in run_parts(model) if (ms := _time_of(model.middle, name)) is not None
+    }
     decode = model.middle.span(DECODE)
     if decode:
         known[REST] = max(0.0, decode.ms - known.get(PREFILL, 0.0) - known.get(STEPS, 0.0))
@@ -231,9 +241,8 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
     if not models:
         return RunVerdict((), "No model has finished.", notes=notes, mixed=missing)
     if len(models) < 2:
-        label, (low, high) = models[0].label, models[0].tokens
-        tokens = count(high, "token") if low == high else "its answers"
-        headline = f"{label} took {_time(models[0].total)} for {tokens}."
+        (only,) = models
+        headline = f"{only.label} took {_time(only.total)} for {only.tokens}."
         return RunVerdict(models, headline, mixed=missing, notes=notes, repeats=again)
     notes += (*_per_token(models), *_shared(models))
     if differences := _differences(models):
@@ -451,10 +460,11 @@ def split(first: ComparedModel, second: ComparedModel) -> Split | None:
     sides = []
     for model in (first, second):
         times = [ms for name in names if (ms := _time_of(model.middle, name)) is not None]
-        if len(times) < len(names):
+        tokens = model.middle.new_tokens
+        if len(times) < len(names) or tokens is None:
             return None
         *stages, ttft, total = times
-        sides.append(speedup.factors_of((*stages, total - ttft, total, model.middle.new_tokens)))
+        sides.append(speedup.factors_of((*stages, total - ttft, total, tokens)))
     found = speedup.split_of(first.label, second.label, 1, *sides)
     *parts, around, unaccounted = found.parts
     rest = {key: getattr(around, key) + getattr(unaccounted, key) for key in ("a", "b", "ms")}

@@ -67,8 +67,11 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _run(request: RunRequest) -> RunJob:
     """One run, which has ended; a failure does not stop the other models."""
-    if registry.find(request.model):
-        common.say(f"{request.model}: loading the model, then answering ...")
+    if entry := registry.find(request.model):
+        doing = (
+            f"asking {entry.server.host}" if entry.server else "loading the model, then answering"
+        )
+        common.say(f"{request.model}: {doing} ...")
     job = RunJob(request=request)
     job.work()
     for note in job.result.notes if job.result else (job.error,):
@@ -115,7 +118,7 @@ def _card(jobs: Sequence[RunJob], model: ComparedModel | None, asked: bool) -> I
     last = model.last if model else None
     row = _row(next(job for job in reversed(jobs) if job.result is last))
     marks = [
-        row.mode,
+        f"at {row.served.host}" if row.served else row.mode,
         "compiled" if row.backend.ran == "compiled" else "",
         "first (cold) run" if row.cold else "",
     ]
@@ -127,7 +130,10 @@ def _card(jobs: Sequence[RunJob], model: ComparedModel | None, asked: bool) -> I
         return
     yield Paragraph(row.text or "")
     figures = " | ".join(f"{one.name} {one.words}" for one in answer_part.figures(model))
-    stages = f"{answer_part.stages(row.spans)}, unaccounted {ms(row.unaccounted_ms)}"
+    spans = (
+        {**row.spans, **{one.name: one for one in row.served.spans}} if row.served else row.spans
+    )
+    stages = f"{answer_part.stages(spans)}, unaccounted {ms(row.unaccounted_ms)}"
     stop = answer_part.STOPS.get(row.stop or "", "")
     cpu, load = "", row.machine_load
     if load is not None:
@@ -155,6 +161,8 @@ def _card(jobs: Sequence[RunJob], model: ComparedModel | None, asked: bool) -> I
 def _verified(row: ResultRow) -> str:
     """Verified, not covered (and what is missing) or unverified, with the command to verify."""
     standing = row.standing
+    if row.served:
+        return f"not verified: what ran at {row.served.host} is that server's word"
     if standing.state == "verified":
         return f"{standing.words} (certificate {standing.name}). {standing.open_timing}".rstrip()
     if standing.state == "not covered":

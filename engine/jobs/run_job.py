@@ -56,6 +56,7 @@ class RunJob(Job):
     _tokens: list[tuple[int, float]] = field(default_factory=list)
     _adapter: Adapter | None = None
     _last_text: str = ""
+    _first_ms: float | None = None  # of a server's text
 
     @property
     def title(self) -> str:
@@ -67,6 +68,10 @@ class RunJob(Job):
 
     def token(self, token: int, ms: float) -> None:
         self._tokens.append((token, ms))
+
+    def piece(self, text: str, ms: float) -> None:
+        self._first_ms = ms if self._first_ms is None else self._first_ms
+        self._last_text = text
 
     def view(self) -> RunView:
         state, tokens, result = self.state, list(self._tokens), self.result
@@ -80,7 +85,7 @@ class RunJob(Job):
             stage=self._stage,
             text=result.generation.text if result else self._text([t for t, _ in tokens]),
             new_tokens=len(tokens),
-            ttft_ms=times[0] if times else None,
+            ttft_ms=times[0] if times else self._first_ms,
             tokens_per_s=result.tokens_per_s if result else rate,
             progress=progress(list(self._marks), times, now, self.request.how.mode),
         )
@@ -97,13 +102,19 @@ class RunJob(Job):
         entry = registry.entry(self.request.model)
         if reason := registry.cannot_run(entry, self.request.sample):
             raise BadInput(reason)
-        adapter = self._adapter = registry.load(entry, self.request.how.decode.max_new_tokens)
-        self.state = "running"
-        try:
-            result = single_run.run(adapter, self.request, feature_cache.shared(), self)
-        finally:  # a finished job must not keep an unloaded model in memory
-            self._last_text = self._text([token for token, _ in self._tokens])
-            self._adapter = None
+        if entry.server:
+            from engine.served import column
+
+            self.state = "running"
+            result = column.answer(entry, self.request, self)
+        else:
+            adapter = self._adapter = registry.load(entry, self.request.how.decode.max_new_tokens)
+            self.state = "running"
+            try:
+                result = single_run.run(adapter, self.request, feature_cache.shared(), self)
+            finally:  # a finished job must not keep an unloaded model in memory
+                self._last_text = self._text([token for token, _ in self._tokens])
+                self._adapter = None
         cancelled = result.generation.stop == "cancelled"
         if cancelled and (stopped := self.abandoned()):
             result = replace(result, notes=(*result.notes, str(stopped)))

@@ -1,4 +1,5 @@
-"""The entries of models.toml, checked field by field, and the folder of each one's checkpoint."""
+"""The entries of models.toml, checked field by field, and the folder of each one's checkpoint, or
+the server that answers for it."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,7 +16,7 @@ from engine import settings
 from engine.errors import ModelUnavailable, SettingsError
 from engine.models import quantization, supported
 from engine.models.checkpoint_files import check_settings, read_json, weight_files
-from engine.models.families import ANY_FAMILY, FAMILIES
+from engine.models.families import ANY_FAMILY, FAMILIES, SERVED
 from engine.quoting import one_line, quoted, shown
 from engine.types import VARIANT_MARK, MediaKind
 
@@ -25,11 +27,44 @@ Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT, pattern=r"^[^\x00-
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ALLOWED: dict[str, set[str]] = {  # the values of these fields
-    "family": set(FAMILIES),
+    "family": set(FAMILIES) - {SERVED},
     "dtype": set(DTYPE_BYTES),
     "quantization": set(quantization.KINDS),
     "shows": {*get_args(MediaKind)},
 }
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where a served model is asked: an OpenAI-compatible API, and the name it has there.
+
+    `api_key_env` names the environment variable with the key.  `timeout_s` is the most that one
+    answer may take, `parallel` the requests at once in a dataset run.  `weights`: the entry of the
+    same checkpoint, if it is here.
+    """
+
+    url: str
+    model: str
+    api_key_env: str = ""
+    timeout_s: float = 120.0
+    parallel: int = 1
+    weights: str = ""
+
+    @property
+    def host(self) -> str:
+        """The host and the port, as pages show it."""
+        return urlsplit(self.url).netloc
+
+    @property
+    def loopback(self) -> bool:
+        """Whether nothing leaves this machine."""
+        name = urlsplit(self.url).hostname or ""
+        return name == "localhost" or name == "::1" or name.startswith("127.")
+
+    def address(self, path: str) -> str:
+        """An address below the API ("/v1/models") or the server ("/version")."""
+        root = self.url.removesuffix("/v1")
+        return f"{self.url}{path[3:]}" if path.startswith("/v1/") else f"{root}{path}"
 
 
 @dataclass(frozen=True)
@@ -52,6 +87,7 @@ class ModelEntry:
     quantization: Quantization | None = None
     of: ModelEntry | None = None
     download: str | None = None  # about how much a download fetches, such as "7.5 GB"
+    server: Server | None = None
     tone: str = field(default="", compare=False)  # of its column on a page; see palette.tones
 
     @property
@@ -69,7 +105,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One [[model]] of models.toml."""
 
     name: Text
-    checkpoint: Text
+    checkpoint: Text | None = None
     label: Annotated[str, Meta(max_length=MAX_TEXT)] | None = None  # made one line
     family: Text | None = None
     revision: Text | None = None
@@ -78,6 +114,16 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     quantization: Text | None = None
     shows: Text | None = None
     download: Text | None = None
+    server: Text | None = None
+    model: Text | None = None
+    api_key_env: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    timeout_s: Annotated[float, Meta(gt=0, le=3600)] | None = None
+    parallel: Annotated[int, Meta(ge=1, le=64)] | None = None
+    weights: Text | None = None
+
+
+_OF_SERVERS = ("server", "model", "api_key_env", "timeout_s", "parallel", "weights")
+_OF_CHECKPOINTS = ("checkpoint", "family", "revision", "quantization", "download")
 
 
 def read_entries(table: dict[str, Any], path: Path) -> tuple[ModelEntry, ...]:
@@ -98,6 +144,8 @@ def _entry(given: Any, path: Path) -> ModelEntry:
         row = msgspec.convert(given, Row)
     except msgspec.ValidationError as error:
         why = str(error).replace("`", "'")
+        if isinstance(given, dict) and "api_key_env" in given:
+            given |= {"api_key_env": "..."}  # it may be a key
         raise SettingsError(
             f"{shown(path)}: {quoted(given)} is no entry ({why[:1].lower()}{why[1:]}): correct it; "
             f"its fields are {', '.join(Row.__struct_fields__)}."
@@ -113,14 +161,54 @@ def _entry(given: Any, path: Path) -> ModelEntry:
                 f"{shown(path)}: {quoted(row.name)} has the unknown {key} {quoted(value)}: known "
                 f"are {', '.join(sorted(allowed))}."
             )
+    fields = msgspec.structs.asdict(row)
+    about = {key: value for key in _OF_SERVERS if (value := fields.pop(key)) is not None}
+    fields["label"] = one_line(row.label or "").strip() or row.name
+    if row.server is not None:
+        return _served(row, fields, about, path)
+    if row.checkpoint is None or about:
+        without = f"has {next(iter(about))} and no server" if about else "has no checkpoint"
+        raise SettingsError(
+            f"{shown(path)}: {quoted(row.name)} {without}: name a checkpoint, or server and model."
+        )
     place = settings.expand(row.checkpoint, path.parent)
     folder = None if is_hub_name(row.checkpoint) and not place.exists() else place
     local = folder or hub_folder(row.checkpoint, row.revision)
     family = row.family or _family_of(row.name, local)
-    fields = msgspec.structs.asdict(row)
     kind = fields.pop("shows") or FAMILIES[family].kind
-    fields |= {"label": one_line(row.label or "").strip() or row.name, "family": family}
-    return ModelEntry(**fields, kind=kind, folder=folder)
+    return ModelEntry(**fields | {"family": family}, kind=kind, folder=folder)
+
+
+def _served(row: Row, fields: dict[str, Any], about: dict[str, Any], path: Path) -> ModelEntry:
+    """The entry of a server."""
+    strange = [key for key in _OF_CHECKPOINTS if fields[key] is not None]
+    if strange or row.model is None or row.demo:
+        why = f"has server and {strange[0]}" if strange else "has a server and no model"
+        raise SettingsError(
+            f"{shown(path)}: {quoted(row.name)} {why}: a server needs model, which is its name "
+            "there, and takes no fields of a checkpoint."
+        )
+    server = Server(server_url(about.pop("server")), **about)
+    kind = fields.pop("shows") or FAMILIES[SERVED].kind
+    given = {"family": SERVED, "checkpoint": f"{server.model} at {server.host}", "dtype": ""}
+    return ModelEntry(**fields | given, kind=kind, folder=None, server=server)
+
+
+def server_url(given: str) -> str:
+    """The address of a server's API without a slash at its end; SettingsError for one that is none,
+    or that holds a key."""
+    try:
+        parts = urlsplit(given.strip())
+        known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1) > 0
+    except ValueError:
+        known = False
+    if not known or parts.username or parts.password or parts.query or parts.fragment:
+        named = "A server with an @" if "@" in given else quoted(given)  # it may hold a password
+        raise SettingsError(
+            f"{named} is no address of a server: write one such as http://127.0.0.1:8000/v1, "
+            "without a name or key."
+        )
+    return parts.geturl().rstrip("/")
 
 
 def _family_of(name: str, folder: Path | None) -> str:
@@ -140,6 +228,10 @@ def is_hub_name(checkpoint: str) -> bool:
 def locate(entry: ModelEntry) -> Path:
     """The folder that holds the checkpoint's files, or ModelUnavailable with what to do."""
     name, download = entry.name, f"python -m engine download {entry.name}"
+    if entry.server:
+        raise ModelUnavailable(
+            f"{name} is a server ({entry.server.host}): this needs a checkpoint on this machine."
+        )
     folder = entry.folder or hub_folder(entry.checkpoint, entry.revision)
     if folder is None:
         size = f" (about {entry.download})" if entry.download else ""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from engine.types import MediaKind, Tower
 
 ANY_FAMILY = "transformers"
+SERVED = "served"  # a server answers; nothing is known of its model here
 CLIP_L_336 = Tower(hidden=1024, layers=24, heads=16, image_size=336, patch_size=14)
 CLIP_L_224 = Tower(hidden=1024, layers=24, heads=16, image_size=224, patch_size=14)
 # The usual number of pictures of a sample.
@@ -73,6 +74,7 @@ FAMILIES: dict[str, Family] = {
     ANY_FAMILY: Family(
         "engine.models.transformers_adapter:TransformersAdapter", "image", lean=False
     ),
+    SERVED: Family("", "image", lean=False),
 }
 # The families with an adapter of their own, by model_type.
 OWN = {known.model_type: family for family, known in FAMILIES.items() if known.model_type}

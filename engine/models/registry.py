@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
@@ -28,7 +29,7 @@ from engine.models import (
     supported,
     variants,
 )
-from engine.models.checkpoint import ModelEntry
+from engine.models.checkpoint import ModelEntry, Server
 from engine.models.families import ANY_FAMILY, HOOKED_ONLY, OWN
 from engine.models.families import FAMILIES as FAMILIES  # re-exported
 from engine.models.model_card import NEW_TOKENS, Need, Shape
@@ -100,7 +101,11 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def unavailable(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> str | None:
-    """Why this model cannot be loaded for answers of `new_tokens` and what to do, or None."""
+    """Why this model cannot be loaded for answers of `new_tokens` and what to do, or None.  Of a
+    server only what is known without asking it."""
+    if item.server:
+        name = item.server.api_key_env
+        return None if not name or os.environ.get(name, "").strip() else lacks_key(item.server)
     try:
         if variants.loaded(item) in _held:
             return None
@@ -126,6 +131,14 @@ def _stamp(item: ModelEntry) -> Hashable:
         folder = item.folder or checkpoint.hub_folder(item.checkpoint, item.revision)
         return tuple(sorted(map(checkpoint_files.identity, folder.iterdir() if folder else ())))
     return object()
+
+
+def lacks_key(server: Server) -> str:
+    """That the environment lacks the key of a server."""
+    return (
+        f"{server.host} needs the key in the environment variable {server.api_key_env}, which is "
+        "not set: set it where StageScope is started."
+    )
 
 
 def cannot_run(item: ModelEntry, sample: Sample) -> str | None:
@@ -250,7 +263,19 @@ def combined_memory(items: Sequence[ModelEntry], new_tokens: int) -> CombinedMem
 
 
 def card(item: ModelEntry) -> ModelInfo:
-    """The model's card: of the loaded model, else read from its folder; or ModelUnavailable."""
+    """The model's card: of the loaded model, else read from its folder; or ModelUnavailable.  Of a
+    server, what models.toml says."""
+    if item.server:
+        return ModelInfo(
+            name=item.name,
+            family=item.family,
+            checkpoint=item.checkpoint,
+            revision=None,
+            dtype="",
+            demo=False,
+            source=item.server.url,
+            shows=item.kind,
+        )
     _, uses = _held.get(variants.loaded(item), (None, dict[ModelEntry, Use]()))
     return uses[item].adapter.info if item in uses else model_card.card(item, _checked(item))
 

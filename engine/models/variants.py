@@ -70,6 +70,11 @@ def parsed(name: str, base: ModelEntry) -> ModelEntry:
             near = difflib.get_close_matches(word[:80], FIELDS, n=1, cutoff=0.6)
             hint = f"did you mean {quoted(near[0])}?" if near else f"known are {', '.join(FIELDS)}."
             raise UnknownModel(f"{quoted(name)} holds the unknown word {quoted(word)}: {hint}")
+        if base.server and FIELDS[word] != "kind":
+            raise BadInput(
+                f"{quoted(name)} names {word}, but {base.server.host} decides its dtype: leave it "
+                "out."
+            )
         before = values.setdefault(FIELDS[word], word)
         if before != word:
             raise BadInput(

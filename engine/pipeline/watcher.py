@@ -26,6 +26,9 @@ class Watcher:
     def token(self, token: int, ms: float) -> None:
         """Called for each new token, `ms` after the run's start."""
 
+    def piece(self, text: str, ms: float) -> None:
+        """Called for each piece of text of a server, with the text so far, `ms` after the start."""
+
     def cancelled(self) -> bool:
         """Whether the work should stop."""
         return False

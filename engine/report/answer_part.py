@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.analysis.compared import ComparedModel, RunRange
 from engine.quoting import NONE, count, ms, rate
-from engine.types import STAGES, Span
+from engine.types import SERVER, SERVER_PARTS, STAGES, Span
 
 FORMULAS = {
     "Total": "From the start of the run to its end. Queue time is not included.",
@@ -17,6 +17,12 @@ FORMULAS = {
     "tok/s": "(N − 1) / seconds after the first token, for N new tokens.",
     "New tokens": "Tokens the model produced, with the end-of-answer token, without the prompt.",
     "Prompt tokens": "Tokens of the prompt, including the visual tokens.",
+}
+PART_NAMES = {
+    SERVER: "at the server",
+    **dict(
+        zip(SERVER_PARTS, ("upload and queue", "first text", "rest of the answer"), strict=True)
+    ),
 }
 UNITS = dict.fromkeys(("Total", "TTFT", "TPOT"), "ms")  # the others have none or are named by it
 STOPS = {
@@ -74,7 +80,11 @@ def figures(model: ComparedModel) -> tuple[AnswerFigure, ...]:
         "Prompt tokens": [result.generation.prompt_tokens for result in model.counted],
     }
     place = model.counted.index(model.middle)
-    for name, values in numbers.items():  # a single value if all runs have the same
+    for name, every in numbers.items():  # a single value if all runs have the same
+        values = [value for value in every if value is not None]
+        if len(values) < len(every):  # a server does not tell
+            spreads[name] = None
+            continue
         runs = len(values) if min(values) < max(values) else 1
         spreads[name] = RunRange(values[place], min(values), max(values), runs)
     return tuple(figure(name, spreads[name]) for name in FORMULAS)
@@ -100,6 +110,6 @@ def stage_words(name: str, span: Span) -> str:
 
 
 def stages(spans: Mapping[str, Span | None]) -> str:
-    """The times of the stages that were recorded."""
-    known = [(name, spans.get(name)) for name in STAGES]
+    """The times of the stages, and of the parts at a server, that were recorded."""
+    known = [(PART_NAMES.get(name, name), spans.get(name)) for name in (*STAGES, *SERVER_PARTS)]
     return ", ".join(stage_words(name, span) for name, span in known if span)

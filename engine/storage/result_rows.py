@@ -25,6 +25,7 @@ from engine.types import (
     ModelInfo,
     RunRequest,
     RunResult,
+    Served,
     Span,
     TensorSpec,
 )
@@ -135,6 +136,7 @@ class ResultRow(Struct, frozen=True, kw_only=True):
     paused_ms: Time | None = None
     at: str | None = None
     where: Place | None = None  # on a cluster
+    served: Served | None = None
 
     @classmethod
     def parse(cls, value: Mapping[str, Any] | bytes) -> Self:
@@ -174,7 +176,8 @@ class ResultRow(Struct, frozen=True, kw_only=True):
         """Raises ValidationError for an answer without the figures that all code relies on."""
         if self.error:
             return
-        for name in _NEEDED_IN_A_BATCH if self.batch > 1 else _NEEDED_ALONE:
+        needed = _NEEDED_IN_A_BATCH if self.batch > 1 else _NEEDED_ALONE
+        for name in needed if self.served is None else _NEEDED_OF_A_SERVER:
             if getattr(self, name) is None:
                 raise ValidationError(f"It is an answer and has no `{name}`")
         for name in ("token_ids", "token_ms", "text_ends"):
@@ -252,13 +255,14 @@ SPANS = (*STAGES, "prefill", "steps")  # of ResultRow.spans
 _OF_FAILURES = ("model", "family", "checkpoint", "shows", "sample", "prompt", "mode",
                 "window", "split", "perturb", "error")  # fmt: skip
 _OF_SOME = ("text_ends", "letter_logprobs", "choices", "choice_form", "right_letter",
-            "question_task", "where")  # fmt: skip
+            "question_task", "where", "served")  # fmt: skip
 _OF_RUNS = ("sequence", "reference", "truth", "choices", "choice_form", "right_letter",
             "question_task", "repeat", "phase", "batch_asked", "paused_ms", "at",
             "where")  # fmt: skip
 _OF_ANSWERS = frozenset(ResultRow.__struct_fields__) - {*_OF_FAILURES, *_OF_RUNS}
 _OF_BATCHES = frozenset(name for name in _OF_ANSWERS if name.startswith("batch_"))
 _NEEDED_ALONE = ("new_tokens", "stages", "total_ms")
+_NEEDED_OF_A_SERVER = ("stages", "total_ms")  # it may not tell its tokens
 _NEEDED_IN_A_BATCH = ("batch_id", "batch_stages", "batch_ms", "batch_tokens", "batch_cached",
                       "new_tokens")  # fmt: skip
 _OF_A_BATCH = ("tokens", "cached", "tokens_per_s", "samples_per_s")
@@ -295,10 +299,12 @@ def _of_request(request: RunRequest) -> dict[str, Any]:
 
 def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
     request, model, answer = result.request, result.model, result.generation
+    known = None if result.served else True  # a server tells no ids
     return {
         **{name: getattr(model, name) for name in _OF_MODELS},
         **{name: getattr(result, name) for name in _OF_RESULTS},
-        **{name: getattr(answer, name) for name in ("text", "token_ids", "stop", "token_ms")},
+        **{name: getattr(answer, name) for name in ("text", "stop")},
+        **{name: known and getattr(answer, name) for name in ("token_ids", "token_ms")},
         "model": model.name,
         "identity": identity(model),
         "context_tokens": answer.prompt_tokens,
@@ -313,6 +319,7 @@ def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
         "extent": AskedAndRan(request.how.extent, result.extent),
         "letter_logprobs": dict(result.letter_logprobs or {}) or None,
         "standing": standing,
+        "served": result.served,
     }
 
 

@@ -132,11 +132,12 @@ def undone(rows: Sequence[Verdict], samples: Sequence[str]) -> list[str]:
 def missing(cover: Coverage, result: RunResult) -> Iterator[str]:
     """What a result has that was not verified, e.g. "96 tokens (48 verified)"."""
     request, answer = result.request, result.generation
-    positions = answer.prompt_tokens + result.new_tokens
+    new_tokens = result.new_tokens or 0
+    positions = (answer.prompt_tokens or 0) + new_tokens
     if not request.how.decode.greedy and not cover.sampling:
         yield "sampling"
-    if result.new_tokens > cover.new_tokens:
-        yield f"{result.new_tokens:,} tokens ({cover.new_tokens:,} verified)"
+    if new_tokens > cover.new_tokens:
+        yield f"{new_tokens:,} tokens ({cover.new_tokens:,} verified)"
     if positions > cover.positions:
         yield f"{positions:,} positions ({cover.positions:,} verified)"
     if answer.stop == "eos" and not cover.natural_end:

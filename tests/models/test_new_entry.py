@@ -146,7 +146,7 @@ def test_what_cannot_be_an_entry_is_refused(
     [
         ("model = ", "not valid TOML"),
         ('model = [{name = "x", checkpoint = "a/b"}]', "not valid TOML"),  # with one more entry
-        ('[[model]]\nname = "x"\n', "missing required field 'checkpoint'"),
+        ('[[model]]\nname = "x"\n', "has no checkpoint: name a checkpoint, or server"),
     ],
 )
 def test_a_file_that_cannot_take_an_entry_stays(

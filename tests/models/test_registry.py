@@ -104,7 +104,7 @@ def test_a_damaged_memo_costs_only_time(folder: Path, tmp_path: Path, text: str)
     ("text", "message"),
     [
         ("", "holds no .*model.* entry"),
-        ('[[model]]\nname = "a"', "missing required field 'checkpoint'"),
+        ('[[model]]\nname = "a"', "has no checkpoint: name a checkpoint, or server"),
         ('[[model]]\nname="a"\nfamily="gpt"\ncheckpoint="./x"', "unknown family 'gpt'"),
         ('[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./x"\ndtype="int3"', "dtype 'int3'"),
         ('[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./x"\nsize=1', "unknown field 'size'"),

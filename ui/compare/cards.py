@@ -102,14 +102,13 @@ def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
 
 def figures(model: ComparedModel) -> str:
     """The total and the number of tokens, and what has to be known to read them, in HTML."""
-    total, (low, high) = model.total, model.tokens
-    tokens = count(high, "token") if low == high else f"{low:,} to {high:,} tokens"
+    total = model.total
     notes = [total.words] if total.words else []
     if model.middle.cached:
         notes.append(f"{ms(model.middle.uncached_total_ms)} without cache")
     return (
         f'<p class="card-total"><b>{marked("total", model.label, ms(total.middle))}</b> '
-        f"{marked('New tokens', model.label, tokens)}<small>{'; '.join(notes)}</small></p>"
+        f"{marked('New tokens', model.label, model.tokens)}<small>{'; '.join(notes)}</small></p>"
     )
 
 

@@ -17,20 +17,32 @@ from engine.analysis import compared as bars
 from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.metrics import BY_NAME
 from engine.jobs.run_job import GENERATE
-from engine.palette import DECODE_COLOURS, STAGE_COLOURS, UNACCOUNTED, family_colour
-from engine.report.answer_part import figure, figures
+from engine.palette import (
+    DECODE_COLOURS,
+    SERVER_COLOURS,
+    STAGE_COLOURS,
+    UNACCOUNTED,
+    family_colour,
+)
+from engine.quoting import NONE
+from engine.report.answer_part import PART_NAMES, figure, figures
 from engine.report.blocks import ReportTable
-from engine.types import STAGES, Span
+from engine.types import SERVER, SERVER_PARTS, STAGES, Span
 from ui.widgets.text import marked, ms
 
-NAMES = {
+NAMES = PART_NAMES | {
     bars.PREFILL: "prefill",
     bars.STEPS: "token steps",
     bars.REST: "rest of decode",
     GENERATE: "generate()",
 }
-COLOURS = {**STAGE_COLOURS, **DECODE_COLOURS, GENERATE: STAGE_COLOURS[UNACCOUNTED]}
-ORDER = (*bars.RUN_PARTS, GENERATE)
+COLOURS = {
+    **STAGE_COLOURS,
+    **DECODE_COLOURS,
+    **SERVER_COLOURS,
+    GENERATE: STAGE_COLOURS[UNACCOUNTED],
+}
+ORDER = (*bars.RUN_PARTS, *SERVER_PARTS, SERVER, GENERATE)
 STEPS = (1, 2, 2.5, 5, 10)  # times a power of ten: the distance of two ticks
 MOST_TICKS = 6
 LEAST_SHARE = 0.002  # of the axis: a shorter part is not visible and has no entry in the legend
@@ -41,7 +53,7 @@ SOURCE_WORDS = {
     "derived": "derived: total minus the hook's time",
 }
 DECODE_ROWS = {f"decode.{name}": BY_NAME[name].label for name in ("prefill", "steps")}
-MISSING = "not measured"
+MISSING, NOT_VISIBLE = "not measured", "not visible at a server"
 THIS_RUN, ORIGINAL = BY_NAME["total"].label, BY_NAME["uncached_total"].label
 
 
@@ -71,6 +83,7 @@ class RunBar:
 def finished(model: ComparedModel) -> RunBar:
     """The row of a model's runs: the parts of the middle one if there are several."""
     times, uncached = bars.run_times(model), bars.uncached_times(model)
+    order = bars.run_parts(model)
     total, label = model.time("total"), model.label
     assert total is not None  # every result has one
     several = total.runs > 1
@@ -79,11 +92,11 @@ def finished(model: ComparedModel) -> RunBar:
     return RunBar(
         label,
         model.family,
-        tuple(bars.segments({label: times}, bars.RUN_PARTS)),
+        tuple(bars.segments({label: times}, order)),
         ms(total.middle),
         ", ".join(details),
         frozenset(span.name for span in bars.cached_spans(model)),
-        tuple(bars.segments({label: uncached}, bars.RUN_PARTS)) if uncached else (),
+        tuple(bars.segments({label: uncached}, order)) if uncached else (),
         (total.low, total.high) if several else None,
     )
 
@@ -191,7 +204,8 @@ def ink(colour: str) -> str:
 
 def table(models: Sequence[ComparedModel]) -> ReportTable:
     """The numbers of the bars and their sources: one row per stage, one column per model."""
-    columns = [_column(model) for model in models]
+    served = any(model.middle.served for model in models)
+    columns = [_column(model, served) for model in models]
     rows = tuple((name, *(cells[name] for cells in columns)) for name in columns[0])
     heads = ("", *(head(model, model.label) for model in models))
     return ReportTable("", heads, rows, len(heads))
@@ -203,8 +217,11 @@ def head(model: ComparedModel, words: str) -> Markup:
     return mark.format(family_colour(model.family), words)
 
 
-def _column(model: ComparedModel) -> dict[str, str]:
+def _column(model: ComparedModel, served: bool) -> dict[str, str]:
+    """The cells by row; `served`: a server answered some model of the table."""
     cells: dict[str, str] = {stage: _cell(model, stage) for stage in STAGES}
+    for part in SERVER_PARTS if served else ():
+        cells[NAMES[part]] = _cell(model, part)
     for name, shown in DECODE_ROWS.items():
         cells[shown] = _cell(model, name)
     cells[UNACCOUNTED] = _time(model.time("unaccounted"))
@@ -223,7 +240,8 @@ def _time(spread: RunRange | None) -> str:
 def _cell(model: ComparedModel, name: str) -> str:
     span, spread = model.middle.span(name), model.time(name)
     if span is None or spread is None:
-        return MISSING
+        of_servers = name in (SERVER, *SERVER_PARTS)
+        return NOT_VISIBLE if model.middle.served else NONE if of_servers else MISSING
     words = f"{_time(spread)}, {SOURCE_WORDS[span.source]}"
     if span.source != "cached":
         return words

@@ -1,0 +1,1 @@
+"""Columns that are servers: one request of the OpenAI-compatible protocol, and what it tells."""

@@ -1,0 +1,133 @@
+"""A served model as the pipeline sees it: the same sample and question, sent as one request.
+
+The stages load and preprocess are ours: reading, choosing frames, encoding PNG.  What follows is
+the server's: upload and queue (until its headers), the first text, the rest.  Vision and prefill
+are not visible, so they are no spans.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from PIL import Image as Pillow
+
+from engine.errors import BadInput, Cancelled
+from engine.machine.load import Meter
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry, Server
+from engine.pipeline.watcher import Watcher
+from engine.served import capabilities, protocol
+from engine.served.protocol import Reply
+from engine.timing import Timeline
+from engine.types import DecodeConfig, Generation, Image, Media, RunRequest, RunResult, Served
+
+NOT_TOLD = "The server does not tell how many tokens its answer has: no time per token is given."
+RETRIED = "The request was sent {} times, because the server had no room before: times include it."
+NO_MODES = "A server has no modes: the setting {} was not used."
+MAY_BE_CACHED = (
+    "The prompt may come from a cache of the server: nothing that it takes switches that off."
+)
+
+
+def answer(entry: ModelEntry, request: RunRequest, watcher: Watcher | None = None) -> RunResult:
+    """Asks the server of the entry; raises ServerFailed, BadInput, Cancelled before the answer."""
+    assert entry.server is not None
+    server, watcher = entry.server, watcher or Watcher()
+    known = capabilities.of(server)
+    body = _settings(known, server, request.how.decode)
+    on = torch.device("cpu")
+    meter, timeline = Meter(torch.get_num_threads()), Timeline(on)
+    with timeline.span("load"):
+        watcher.stage("load")
+        loaded = watcher.load(request.sample, entry.kind, request.how)
+    with timeline.span("preprocess"):
+        watcher.stage("preprocess")
+        body |= {"messages": _messages(loaded, request.prompt)}
+    if watcher.cancelled():
+        raise Cancelled(f"{entry.name} was cancelled before it was asked.")
+    watcher.stage("server")
+    sent = timeline.now()
+    reply = protocol.ask(
+        server, body, lambda text, ms: watcher.piece(text, sent + ms), watcher.cancelled
+    )
+    served = _served(server, sent, reply)
+    return RunResult(
+        request=request,
+        model=registry.card(entry),
+        spans=(*timeline.spans, *served.spans),
+        generation=Generation((), reply.text.strip(), reply.stop, reply.prompt_tokens, ()),
+        total_ms=timeline.end(),
+        cold=False,
+        backend="server",
+        shown=loaded.shown,
+        notes=(*loaded.notes, *_notes(known, request, reply)),
+        environment={"device": server.host, "server": server.url, "software": known.software},
+        extent=loaded.extent,
+        clocks=(timeline.began, timeline.ended),
+        machine_load=meter.read(),
+        token_limit=request.how.decode.max_new_tokens,
+        served=served,
+    )
+
+
+def _served(server: Server, sent: float, reply: Reply) -> Served:
+    return Served(
+        host=server.host,
+        tokens=reply.tokens,
+        sent_ms=sent,
+        headers_ms=sent + reply.headers_ms,
+        end_ms=sent + reply.end_ms,
+        arrivals_ms=tuple(sent + ms for ms, _ in reply.pieces),
+        text_ends=tuple(end for _, end in reply.pieces),
+        retries=reply.retries,
+        told=reply.told | ({"usage": reply.usage} if reply.usage else {}),
+    )
+
+
+def _notes(known: capabilities.Capabilities, request: RunRequest, reply: Reply) -> list[str]:
+    notes = [] if reply.tokens is not None or reply.stop == "cancelled" else [NOT_TOLD]
+    if reply.retries:
+        notes.append(RETRIED.format(reply.retries + 1))
+    if request.how.mode == "hooked":
+        notes.append(NO_MODES.format("hooked"))
+    if known.takes.reuses:
+        notes.append(MAY_BE_CACHED)
+    return notes
+
+
+def _settings(
+    known: capabilities.Capabilities, server: Server, decode: DecodeConfig
+) -> dict[str, Any]:
+    """The body without messages: every sampler is stated, because servers differ in defaults."""
+    if decode.min_new_tokens:
+        raise BadInput(
+            f"{server.host} cannot be made to answer with {decode.min_new_tokens:,} tokens: leave "
+            "out the forced length."
+        )
+    body: dict[str, Any] = {
+        "model": server.model,
+        "stream": True,
+        "max_tokens": decode.max_new_tokens,
+        "temperature": decode.temperature,
+        "top_p": decode.top_p,
+    }
+    return body | ({"seed": decode.seed} if decode.temperature else {}) | known.takes.fields()
+
+
+def _messages(loaded: Media, question: str) -> list[Mapping[str, Any]]:
+    """One turn: the pictures in their order, without loss, then the question."""
+    pictures = [
+        {"type": "image_url", "image_url": {"url": data_url(image)}} for image in loaded.images
+    ]
+    return [{"role": "user", "content": [*pictures, {"type": "text", "text": question}]}]
+
+
+def data_url(image: Image) -> str:
+    """A picture [H, W, 3] as a PNG in a data URL."""
+    file = io.BytesIO()
+    Pillow.fromarray(image).save(file, "PNG", compress_level=1)
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

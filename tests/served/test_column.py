@@ -1,0 +1,180 @@
+"""A served column: what is sent, what a result says of it, and what it does not pretend to know."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from engine import media
+from engine.errors import BadInput, Cancelled, ModelUnavailable, SettingsError
+from engine.jobs.run_job import RunJob
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.pipeline.watcher import Watcher
+from engine.served import column
+from engine.storage.result_rows import ResultRow
+from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
+from tests.served.fake_server import WORDS, FakeServer, in_turn, piece, says, streams, whole
+
+TEXT = "".join(WORDS)
+
+
+@pytest.fixture
+def entry(fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelEntry:
+    """A served model in a models.toml of its own."""
+    return named(tmp_path, monkeypatch, f'server = "{fake.url}"\nmodel = "served-model"\n')
+
+
+def named(folder: Path, patch: pytest.MonkeyPatch, lines: str) -> ModelEntry:
+    file = folder / "models.toml"
+    file.write_text(f'[[model]]\nname = "ours"\n{lines}', encoding="utf-8")
+    patch.setenv("STAGESCOPE_MODELS", str(file))
+    return registry.entry("ours")
+
+
+def request(sample: Sample, **how: object) -> RunRequest:
+    return RunRequest(sample, "ours", "What is ahead?", RunOptions(**how))  # type: ignore[arg-type]
+
+
+def test_the_request_has_every_picture_without_loss_and_every_sampler(
+    fake: FakeServer, entry: ModelEntry, sample: Sample
+) -> None:
+    for kind in ("image", "events"):
+        shown = replace(entry, kind=kind)
+        column.answer(shown, request(sample))
+        (turn,) = fake.asked[-1]["messages"]
+        *pictures, question = turn["content"]
+        assert turn["role"] == "user" and question == {"type": "text", "text": "What is ahead?"}
+        sent = [one["image_url"]["url"].partition(",")[2] for one in pictures]
+        read = [np.asarray(Image.open(io.BytesIO(base64.b64decode(one)))) for one in sent]
+        wanted = media.load(sample, kind, RunOptions()).images
+        assert len(read) == len(wanted) == (5 if kind == "events" else 1)
+        assert all(np.array_equal(one, other) for one, other in zip(read, wanted, strict=True))
+    body = {key: value for key, value in fake.asked[-1].items() if key != "messages"}
+    assert len(body.pop("cache_salt")) == 16  # of vLLM
+    assert body == {
+        "model": "served-model", "stream": True, "max_tokens": 256, "temperature": 0.0,
+        "top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0,
+        "stream_options": {"include_usage": True},
+    }  # fmt: skip
+    column.answer(entry, request(sample, decode=DecodeConfig(9, temperature=0.5, seed=3)))
+    assert {"temperature": 0.5, "seed": 3, "max_tokens": 9}.items() <= fake.asked[-1].items()
+
+
+def test_the_times_are_those_that_can_be_seen(
+    fake: FakeServer, entry: ModelEntry, sample: Sample
+) -> None:
+    fake.answer = streams(*whole(), pause_s=0.02)
+    result = column.answer(entry, request(sample))
+    assert (result.generation.text, result.generation.stop) == (TEXT, "eos")
+    assert (result.new_tokens, result.generation.prompt_tokens, result.backend) == (9, 52, "server")
+    names = ["load", "preprocess", "server", "server.upload", "server.first", "server.rest"]
+    assert [span.name for span in result.spans] == names  # no vision, no prefill
+    assert result.served is not None and result.ttft_ms == result.served.arrivals_ms[0]
+    assert result.tpot_ms == pytest.approx((result.total_ms - result.ttft_ms) / 8)
+    at_server, *parts = (span.ms for span in result.spans[2:])
+    assert 0 < sum(parts) <= at_server + 1e-6 and min(parts) >= 0
+    assert 0 <= result.unaccounted_ms < result.total_ms - at_server
+    assert not result.cold and not result.generation.token_ids
+
+
+def test_a_row_of_it_reads_as_it_was_written(
+    fake: FakeServer, entry: ModelEntry, sample: Sample
+) -> None:
+    fake.answer = streams(*whole(usage=None))
+    result = column.answer(entry, request(sample))
+    row = ResultRow.from_result(result)
+    assert ResultRow.parse(json.dumps(row.as_dict()).encode()) == row
+    assert (row.new_tokens, row.tpot_ms, row.tokens_per_s, row.token_ids) == (None,) * 4
+    assert row.stages is not None and row.stages["vision"] is row.stages["decode"] is None
+    assert row.served == result.served and row.ran == "server" and row.text == TEXT
+    assert column.NOT_TOLD in row.notes
+    fake.answer = streams(*whole())  # control
+    assert column.NOT_TOLD not in column.answer(entry, request(sample)).notes
+
+
+def test_what_a_server_cannot_do_is_said(
+    fake: FakeServer, entry: ModelEntry, sample: Sample
+) -> None:
+    with pytest.raises(BadInput, match="cannot be made to answer with 8 tokens"):
+        column.answer(entry, request(sample, decode=DecodeConfig(8, 8)))
+    fake.answer = in_turn(says(429, "", Retry_After="0"), streams(*whole()))
+    found = column.answer(entry, request(sample, mode="hooked")).notes
+    assert column.RETRIED.format(2) in found and column.NO_MODES.format("hooked") in found
+    assert column.MAY_BE_CACHED not in found  # vLLM takes a salt
+    for ask in (registry.load, registry.check, registry.needed):
+        with pytest.raises((BadInput, ModelUnavailable), match="is a server"):
+            ask(entry)
+    with pytest.raises(BadInput, match="decides its dtype: leave it out"):
+        registry.entry("ours@float16")
+    assert registry.entry("ours@events").kind == "events"
+
+
+def test_a_job_streams_the_text_and_a_cancel_keeps_it(
+    fake: FakeServer, entry: ModelEntry, sample: Sample
+) -> None:
+    fake.answer = streams(*[piece("word ")] * 10_000, pause_s=0.005)
+    job, seen = RunJob(request=request(sample)), list[str]()
+    take = job.piece
+
+    def piece_of(text: str, ms: float) -> None:
+        take(text, ms)
+        view = job.view()
+        assert view.ttft_ms and not view.new_tokens and view.progress[-1].name == "server"
+        seen.append(view.text)
+        if len(seen) == 3:
+            job.cancel()
+
+    job.piece = piece_of  # type: ignore[method-assign]
+    job.work()
+    assert job.state == "cancelled" and job.result is not None and len(set(seen)) > 2
+    assert job.result.generation.text == job.view().text == seen[-1].strip()
+    with pytest.raises(Cancelled):
+        column.answer(entry, request(sample), _Stopped())
+
+
+class _Stopped(Watcher):
+    def cancelled(self) -> bool:
+        return True
+
+
+WRONG = {
+    "has server and checkpoint": 'server = "http://a/v1"\nmodel = "m"\ncheckpoint = "./x"\n',
+    "has a server and no model": 'server = "http://a/v1"\n',
+    "has model and no server": 'checkpoint = "./x"\nmodel = "m"\n',
+    "has no checkpoint": 'label = "x"\n',
+    "'ftp://a' is no address of a server": 'server = "ftp://a"\nmodel = "m"\n',
+    "A server with an @ is no address": 'server = "http://me:secret@a/v1"\nmodel = "m"\n',
+    "is no entry": 'server = "http://a/v1"\nmodel = "m"\napi_key_env = "sk-secret"\n',
+    "'timeout_s'": 'server = "http://a/v1"\nmodel = "m"\ntimeout_s = 0\n',
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_entries_that_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    with pytest.raises(SettingsError) as found:
+        named(tmp_path, monkeypatch, WRONG[words])
+    assert words in str(found.value) and "secret" not in str(found.value)
+
+
+def test_a_missing_key_makes_it_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = 'server = "https://a.b/v1/"\nmodel = "m"\napi_key_env = "OUR_KEY"\n'
+    entry = named(tmp_path, monkeypatch, lines)
+    assert "OUR_KEY, which is not set" in (registry.unavailable(entry) or "")
+    monkeypatch.setenv("OUR_KEY", "x")
+    assert registry.unavailable(entry) is None
+    assert entry.server is not None and not entry.server.loopback
+    assert entry.server.url == "https://a.b/v1" and entry.checkpoint == "m at a.b"
+    assert entry.server.address("/v1/models") == "https://a.b/v1/models"
+    assert entry.server.address("/version") == "https://a.b/version"
