@@ -48,6 +48,10 @@ class ServerFailed(StageScopeError):
     """A served model did not answer, or not in the form of its protocol."""
 
 
+class ServerAway(ServerFailed):
+    """A server cannot be reached, or takes no request at all: nothing was asked."""
+
+
 class NotFinite(StageScopeError):
     """A model's logits are NaN or infinite."""
 

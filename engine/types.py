@@ -709,8 +709,8 @@ class Served:
     @property
     def spans(self) -> tuple[Span, ...]:
         """The time at the server, and its parts, of which the server tells nothing more."""
-        arrivals = self.arrivals_ms or (self.end_ms,)
-        moments = (self.sent_ms, self.headers_ms, arrivals[0], arrivals[-1])
+        first = self.arrivals_ms[0] if self.arrivals_ms else self.end_ms
+        moments = (self.sent_ms, self.headers_ms, first, self.end_ms)
         parts = zip(SERVER_PARTS, pairwise(moments), strict=True)
         whole = Span(SERVER, self.sent_ms, self.end_ms - self.sent_ms)
         return whole, *(Span(name, at, end - at) for name, (at, end) in parts)

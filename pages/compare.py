@@ -63,6 +63,7 @@ def choose(entries: Sequence[ModelEntry]) -> tuple[CompareChoice, str, bool]:
             repeats = pick_repeats()
             blind_vote.toggle()
             options, problem = pick_run_options()
+    problem = problem or model_picker.unasked_hosts("compare", models)
     with st.container(horizontal=True, vertical_alignment="bottom", key="compare_ask"):
         question = st.text_area(
             "Question",

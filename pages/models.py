@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Sequence
 
 import streamlit as st
@@ -15,9 +16,10 @@ import streamlit as st
 from engine import settings
 from engine.errors import ModelUnavailable
 from engine.models import checkpoint, registry
-from engine.models.checkpoint import ModelEntry
-from engine.quoting import gib
+from engine.models.checkpoint import ModelEntry, Server
+from engine.quoting import duration, gib, listed, ms
 from engine.report import card_rows
+from engine.served import capabilities
 from engine.storage.schemas import UNVERIFIED
 from engine.verify import certificates
 from ui.compare import cards, trust_badges
@@ -38,6 +40,8 @@ _COMMAND = re.compile(r"`([^`]+)`")  # how the engine's messages quote a command
 
 def show(entry: ModelEntry) -> None:
     """One entry: its state, its actions, what decides whether it fits, and the rest folded."""
+    if entry.server:
+        return show_server(entry, entry.server)
     reason = registry.unavailable(entry)
     proof = certificates.covering(entry) if reason is None else None
     with answers.frame(entry.colour, entry.name):
@@ -81,6 +85,33 @@ def show(entry: ModelEntry) -> None:
                 query = {kept_certificates.HASH: proof.certificate}
             label = "Show the certificate →" if proof else "Verify this model →"
             st.page_link("pages/verify.py", label=label, query_params=query)
+
+
+def show_server(entry: ModelEntry, server: Server) -> None:
+    """A served model: where it is, and what its server said of itself."""
+    reason, asked = registry.unavailable(entry), f"models_ask_{entry.name}"
+    with answers.frame(entry.colour, entry.name):
+        cards.heading(entry)
+        said = capabilities.kept(server)
+        if st.session_state.get(asked):
+            with st.spinner(f"Asking {server.host} …"):
+                said = capabilities.probe(server)
+        if said is None:
+            st.badge("not asked yet", color="gray")
+        elif said.problem:
+            st.badge("not reachable", color="orange")
+        else:
+            st.badge(f"reached {duration(time.time() - said.at)} ago", color="green")
+        if problem := reason or (said.problem if said else ""):
+            notices.notice(problem, f"reason_{entry.name}")
+        if said and not said.problem and said.models and server.model not in said.models:
+            words = f"It lists no model {server.model}, but {listed(said.models)}."
+            notices.notice(words, f"listed_{entry.name}")
+        st.button("Ask the server", key=asked, disabled=reason is not None)
+        rows = [("Server", server.url), ("Its name there", server.model)]
+        if said and not said.problem:
+            rows += [("Software", said.software), ("Round trip", ms(said.round_trip_ms))]
+        st.html(facts(rows, entry.label))
 
 
 def show_absent(entry: ModelEntry, reason: str) -> None:

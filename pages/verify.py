@@ -49,7 +49,7 @@ EMPTY = (
 def choose_all(entries: Sequence[ModelEntry]) -> tuple[Dataset | None, dict[str, Any]]:
     """The sidebar: the dataset, and what a VerifyRequest takes."""
     dataset = dataset_picker.choose("verify")
-    models = pick_loadable_models(entries, "verify")
+    models = pick_loadable_models([one for one in entries if not one.server], "verify")
     asked: dict[str, Any] = {"models": tuple(model.name for model in models), "samples": ()}
     if dataset is None:  # keeps a link's number while the demo scenes are made
         st.number_input("Samples", value=None, key="verify_no_samples", disabled=True)

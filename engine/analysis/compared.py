@@ -379,10 +379,16 @@ CONDITIONS: Mapping[str, Callable[[RunResult], str]] = {
 }
 
 
+NOT_OF_SERVERS = ("cache", "warm-up", "token steps", "mode")
+
+
 def _differences(models: Sequence[ComparedModel]) -> dict[str, str]:
     """A sentence for each condition that is not the same in all runs."""
     found = {}
+    mixed = len({bool(model.middle.served) for model in models}) > 1
     for name, value_of in CONDITIONS.items():
+        if mixed and name in NOT_OF_SERVERS:  # the device says it
+            continue
         who: dict[str, dict[str, None]] = {}
         for model in models:
             for result in model.counted:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from engine.benchmark.prepare import PreparedRun, prepare, resume, settled
 from engine.benchmark.task_executor import TaskExecutor, Tasks
-from engine.errors import Cancelled, StageScopeError, StoreError
+from engine.errors import Cancelled, ServerAway, StageScopeError, StoreError
 from engine.models import registry, variants
 from engine.pipeline.watcher import Watcher
 from engine.storage import run_header, run_store
@@ -101,16 +101,27 @@ class RunSession:
         adapters = self._load([name for name in group if name in waiting])
         for name, adapter in adapters.items():
             self._warm_up(name, adapter)
-        for batch in self.plan.batches(group):
+        server = self.ready.entries[group[0]].server if len(group) == 1 else None
+        for batch in self._requests(group, server.parallel) if server else self.plan.batches(group):
             if tasks := [task for task in batch if task not in self.done]:
                 self._ask(tasks, adapters)
 
-    def _load(self, names: Sequence[str]) -> dict[str, Adapter]:
-        """The adapters of a group; a model that does not load is given up, the others continue."""
-        adapters: dict[str, Adapter] = {}
+    def _requests(self, group: tuple[str, ...], parallel: int) -> Iterator[Tasks]:
+        """The measured tasks of a server that are asked at once."""
+        left = [task for task in self.plan.tasks(group) if task not in self.done]
+        for start in range(0, len(left), parallel):
+            yield left[start : start + parallel]
+
+    def _load(self, names: Sequence[str]) -> dict[str, Adapter | None]:
+        """The adapters of a group, None for a server; a model that does not load is given up, the
+        others continue."""
+        adapters: dict[str, Adapter | None] = {}
         for name in names:
             self.between()
             entry, begin = self.ready.entries[name], time.monotonic()
+            if entry.server:
+                adapters[name] = None
+                continue
             self.tracker.current = f"loading {entry.label}"
             there = variants.loaded(entry) in registry.resident()
             try:
@@ -123,7 +134,7 @@ class RunSession:
                 self.note("loaded", "", model=name, ms=round(ms, 1))
         return adapters
 
-    def _warm_up(self, name: str, adapter: Adapter) -> None:
+    def _warm_up(self, name: str, adapter: Adapter | None) -> None:
         """Warm-up rows; their numbers continue those of earlier sessions."""
         begin = sum(task.model == name and task.phase == "warmup" for task in self.done)
         tasks = (Task(name, sample, 0, "warmup") for sample in self.plan.samples)
@@ -144,7 +155,7 @@ class RunSession:
             self.tracker.paused_ms += paused
             self.note("paused", "The device was lent to other work.", ms=round(paused, 1))
 
-    def _ask(self, tasks: Tasks, adapters: Mapping[str, Adapter]) -> None:
+    def _ask(self, tasks: Tasks, adapters: Mapping[str, Adapter | None]) -> None:
         """Runs tasks of one model together, or in smaller groups if they do not fit."""
         model, todo = tasks[0].model, deque([tasks])
         label = self.ready.entries[model].label
@@ -153,7 +164,10 @@ class RunSession:
             some = todo.popleft()
             more = f" and {len(some) - 1:,} more" if len(some) > 1 else ""
             self.tracker.current = f"{label}, {some[0].phase}, sample {some[0].sample}{more}"
-            found, parts = self.task_executor.ask(some, adapters[model])
+            try:
+                found, parts = self.task_executor.ask(some, adapters[model])
+            except ServerAway as error:  # no row: a resumed run asks again
+                return self.give_up(model, str(error))
             todo.extendleft(reversed(parts))
             self.keep(some, found, self.paused_ms)
             if found:

@@ -106,15 +106,19 @@ def ordered(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> P
         return plan
     order: Order = "sequential"
     count = len(plan.models)
+    here = [entry for entry in entries.values() if not entry.server]
+    several = any(entry.server.parallel > 1 for entry in entries.values() if entry.server)
     if count == 1:
         why = "there is only one model"
+    elif several:
+        why = "a server takes several requests at once"
+    elif not here:
+        order, why = "interleaved", "servers need no memory here"
     elif elsewhere:
         why = "each worker of a cluster holds one model"
     else:
         try:
-            room = registry.combined_memory(
-                [entries[name] for name in plan.models], plan.decode.max_new_tokens
-            )
+            room = registry.combined_memory(here, plan.decode.max_new_tokens)
         except ModelUnavailable as error:
             why = f"the memory that the models need is not known ({error})".rstrip(".")
         else:

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from engine.errors import BadInput, Cancelled, ModelUnavailable, OutOfMemory, StageScopeError
+from engine.errors import (
+    BadInput,
+    Cancelled,
+    ModelUnavailable,
+    OutOfMemory,
+    ServerAway,
+    StageScopeError,
+)
 from engine.machine import device
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
+from engine.quoting import count
 from engine.storage.plan import Plan, Task
 from engine.storage.result_rows import ResultRow
 from engine.types import RunRequest, RunResult, Sample
@@ -46,8 +55,10 @@ class TaskExecutor:
         kind = self.entries[task.model].kind
         return self.samples[task.sample].missing.get(kind)
 
-    def ask(self, tasks: Tasks, adapter: Adapter) -> tuple[list[ResultRow], list[Tasks]]:
+    def ask(self, tasks: Tasks, adapter: Adapter | None) -> tuple[list[ResultRow], list[Tasks]]:
         """A row per task; or no rows and the smaller groups to run instead."""
+        if adapter is None:
+            return self.ask_server(tasks), []
         most = self._fits(tasks[0].model, adapter) if len(tasks) > 1 else 1
         if len(tasks) > most:
             return [], _parts(tasks, most)
@@ -55,14 +66,29 @@ class TaskExecutor:
             return [self.alone(tasks[0], adapter)], []
         return self._together(tasks, adapter)
 
-    def alone(self, task: Task, adapter: Adapter) -> ResultRow:
-        """The row of one run; only Cancelled and StoreError are raised further."""
+    def ask_server(self, tasks: Tasks) -> list[ResultRow]:
+        """A row per task; the requests are made at once."""
+        with ThreadPoolExecutor(len(tasks)) as pool:
+            rows = list(pool.map(self.alone, tasks))
+        if len(tasks) == 1:
+            return rows
+        note = f"Asked together with {count(len(tasks) - 1, 'other request')}."
+        return [row if row.error else replace(row, notes=(*row.notes, note)) for row in rows]
+
+    def alone(self, task: Task, adapter: Adapter | None = None) -> ResultRow:
+        """The row of one run, of a server without an adapter; only Cancelled, ServerAway and
+        StoreError are raised further."""
         from engine.pipeline import feature_cache, single_run
 
         try:
             request = self._request(task)
-            result = single_run.run(adapter, request, feature_cache.shared(), self.watcher)
-        except Cancelled:
+            if adapter is None:
+                from engine.served import column
+
+                result = column.answer(self.entries[task.model], request, self.watcher)
+            else:
+                result = single_run.run(adapter, request, feature_cache.shared(), self.watcher)
+        except (Cancelled, ServerAway):
             raise
         except Exception as error:  # any error becomes the row's error
             if not isinstance(error, StageScopeError):

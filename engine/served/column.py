@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from PIL import Image as Pillow
 
+from engine import media
 from engine.errors import BadInput, Cancelled
 from engine.machine.load import Meter
 from engine.models import registry
@@ -39,6 +40,7 @@ def answer(entry: ModelEntry, request: RunRequest, watcher: Watcher | None = Non
     server, watcher = entry.server, watcher or Watcher()
     known = capabilities.of(server)
     body = _settings(known, server, request.how.decode)
+    media.prepare()  # imports, before the clock starts
     on = torch.device("cpu")
     meter, timeline = Meter(torch.get_num_threads()), Timeline(on)
     with timeline.span("load"):

@@ -20,8 +20,9 @@ from functools import lru_cache
 from typing import Any
 
 import httpx2
+import msgspec
 
-from engine.errors import Cancelled, ServerFailed
+from engine.errors import Cancelled, ServerAway, ServerFailed
 from engine.models import registry
 from engine.models.checkpoint import Server
 from engine.quoting import MAX_LINE, count, one_line, quoted
@@ -33,6 +34,7 @@ MOST_BYTES = 32 * 2**20  # of one reply; each token is a line of some hundred by
 MOST_LINE = 2**20
 MOST_SAID = 64 * 2**10  # bytes of an error that are read
 RETRIES = 2
+NOT_HERE = (401, 403, 404)  # no request will be answered
 BUSY = (429, 503)  # tried again: no answer was begun
 PATIENCE_S = 1.0  # before it, if the server names no time
 STOPS: Mapping[object, Stop] = {"length": "length", "max_tokens": "length"}
@@ -139,13 +141,13 @@ async def _told(work: Coroutine[Any, Any, None], server: Server) -> None:
     try:
         await work
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
-        raise ServerFailed(_failure(server, error)) from error
+        raise _failure(server, error) from error
 
 
 async def _asked(
     server: Server, body: Mapping[str, Any], piece: Callable[[str, float], None], reply: Reply
 ) -> None:
-    sent = json.dumps(body).encode()
+    sent = msgspec.json.encode(body)
     async with _client(server) as client:
         while True:
             wait = None
@@ -154,7 +156,7 @@ async def _asked(
             except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
                 lost = isinstance(error, httpx2.RemoteProtocolError | httpx2.ReadError)
                 if not lost or reply.headers_ms or reply.retries == RETRIES:
-                    raise ServerFailed(_failure(server, error, bool(reply.pieces))) from error
+                    raise _failure(server, error, bool(reply.pieces)) from error
                 wait = 0.0
             if wait is None:
                 return
@@ -177,7 +179,8 @@ async def _attempt(
             return _patience(response.headers.get("Retry-After", ""))
         if response.status_code != 200:
             said = (await _some(response)).decode("utf-8", "replace")
-            raise ServerFailed(_refusal(server, response, said))
+            away = response.status_code in NOT_HERE or response.status_code // 100 == 3
+            raise (ServerAway if away else ServerFailed)(_refusal(server, response, said))
         reply.headers_ms = reply.now()
         if (coding := response.headers.get("Content-Encoding", "identity")) != "identity":
             raise ServerFailed(
@@ -279,9 +282,9 @@ def key_of(server: Server) -> str:
     if not server.api_key_env:
         return ""
     if not (key := os.environ.get(server.api_key_env, "").strip()):
-        raise ServerFailed(registry.lacks_key(server))
+        raise ServerAway(registry.lacks_key(server))
     if not key.isascii() or not key.isprintable():
-        raise ServerFailed(f"The key in {server.api_key_env} has characters that no key has.")
+        raise ServerAway(f"The key in {server.api_key_env} has characters that no key has.")
     return key
 
 
@@ -340,35 +343,33 @@ def _said(server: Server, value: Any, status: str = "") -> str:
     return f" ({parts})" if parts else ""
 
 
-def _failure(server: Server, error: BaseException, begun: bool = False) -> str:
-    """The sentence for a connection that was not made, or broke."""
+def _failure(server: Server, error: BaseException, begun: bool = False) -> ServerFailed:
+    """The error for a connection that was not made, or broke."""
     chain: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in chain:
         chain.append(link)
         link = link.__cause__ or link.__context__
-    kinds = tuple(type(one) for one in chain)
-    host = server.host
-
-    def was(*wanted: type[BaseException]) -> bool:
-        return any(issubclass(kind, wanted) for kind in kinds)
-
-    if was(ssl.SSLError):
-        why = next(one for one in chain if isinstance(one, ssl.SSLError))
-        reason = one_line(getattr(why, "verify_message", "") or why.reason or "TLS failed")
-        return f"{host} has a certificate that is not trusted ({reason}): correct server or it."
-    if was(socket.gaierror):
-        return f"{host} has no address (DNS): correct server in models.toml."
-    if was(httpx2.ConnectTimeout):
-        return f"{host} did not accept a connection within {CONNECT_S:g} s: is it running?"
-    if was(httpx2.TimeoutException):
-        return f"{host} was silent for {server.timeout_s:g} s: raise timeout_s in models.toml."
-    if was(httpx2.ConnectError, ConnectionRefusedError):
-        return f"{host} refuses connections: start the server, or correct server in models.toml."
-    if was(httpx2.InvalidURL, httpx2.UnsupportedProtocol):
-        return f"{host} is no address: correct server in models.toml."
+    secure = next((one for one in chain if isinstance(one, ssl.SSLError)), None)
+    why = one_line(getattr(secure, "verify_message", "") or getattr(secure, "reason", "") or "")
+    fix = "correct server in models.toml."
+    forms: tuple[tuple[type[BaseException], type[ServerFailed], str], ...] = (
+        (ssl.SSLError, ServerAway, f"has a certificate that is not trusted ({why}): {fix}"),
+        (socket.gaierror, ServerAway, f"has no address (DNS): {fix}"),
+        (httpx2.ConnectTimeout, ServerAway, f"took no connection within {CONNECT_S:g} s: {fix}"),
+        (
+            httpx2.TimeoutException,
+            ServerFailed,
+            f"was silent for {server.timeout_s:g} s: raise timeout_s in models.toml.",
+        ),
+        (httpx2.ConnectError, ServerAway, f"refuses connections: start the server, or {fix}"),
+        (httpx2.InvalidURL, ServerAway, f"is no address: {fix}"),
+    )
+    for kind, failed, words in forms:
+        if any(isinstance(one, kind) for one in chain):
+            return failed(f"{server.host} {words}")
     where = "in the middle of the answer" if begun else "before an answer"
-    return f"{host} broke the connection {where}: see its log."
+    return ServerFailed(f"{server.host} broke the connection {where}: see its log.")
 
 
 def _whole(value: object) -> int | None:

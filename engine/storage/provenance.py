@@ -23,7 +23,10 @@ ENGINE = Path(__file__).resolve().parent.parent
 ANSWERS = ("machine", "media", "decoding", "models", "pipeline", "prompts.py", "timing.py",
            "media_options.py", "types.py")  # fmt: skip
 # A row depends on these too: who asked, here or on a worker of a cluster, and how it was written.
-ROWS = (*ANSWERS, "benchmark/task_executor.py", "benchmark/cluster", "storage/result_rows.py")
+ROWS = (
+    *ANSWERS,
+    *("served", "benchmark/task_executor.py", "benchmark/cluster", "storage/result_rows.py"),
+)
 LIBRARIES = ("torch", "transformers", "tokenizers", "av", "pillow", "numpy")
 
 
@@ -103,8 +106,11 @@ def describe_models(entries: Iterable[ModelEntry]) -> tuple[ModelIdentity, ...]:
     """The identity of each entry; ModelUnavailable if a checkpoint is missing."""
     found = []
     for entry in entries:
-        folder = checkpoint.locate(entry)
         named = (entry.name, entry.label, entry.family, entry.checkpoint)
+        if entry.server:  # its weights are not known
+            found.append(ModelIdentity(*named, None, entry.precision, "", entry.kind))
+            continue
+        folder = checkpoint.locate(entry)
         revision, digest = checkpoint.revision(entry, folder), model_card.full_digest(entry, folder)
         found.append(ModelIdentity(*named, revision, entry.precision, digest, entry.kind))
     return tuple(found)

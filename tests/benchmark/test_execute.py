@@ -24,6 +24,7 @@ from engine.storage.plan import Plan
 from engine.storage.run_store import Run
 from engine.types import DecodeConfig
 from tests import fabricate, recordings
+from tests.served.fake_server import in_turn, says, serving, streams, whole
 from tests.tiny import unload_all
 
 pytestmark = pytest.mark.loads
@@ -453,3 +454,24 @@ def test_a_line_that_is_there_twice_is_one_result(root: Path, tmp_path: Path) ->
     (told,) = found.notes
     assert told == ready.writer.problem
     assert told.startswith("1 of 6 lines of results.jsonl cannot be used (line 6: it repeats")
+
+
+def test_a_server_takes_several_samples_at_once_and_is_asked_for_the_rest_when_it_is_back(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving() as fake:
+        file = tmp_path / "served.toml"
+        entry = f'name = "ours"\nserver = "{fake.url}"\nmodel = "m"\nparallel = 2\n'
+        file.write_text(f"[[model]]\n{entry}", encoding="utf-8")
+        monkeypatch.setenv("STAGESCOPE_MODELS", str(file))
+        fake.answer = in_turn(*[streams(*whole())] * 2, says(401, "another key"))
+        wanted = DecodeConfig(max_new_tokens=4)
+        run = go(root, tmp_path / "run", models=("ours",), decode=wanted, warmup=0)
+        first = rows(run)
+        assert len(first) == 2
+        assert not any(row.get("error") for row in first)  # who did not answer has no row
+        assert all("Asked together with 1 other request." in row["notes"] for row in first)
+        fake.answer, before = streams(*whole()), len(fake.asked)
+        run = go_on(tmp_path / "run")
+        assert run.state == "finished" and len(fake.asked) - before == 2
+        assert len({row["sample"] for row in rows(run)}) == len(rows(run)) == 4

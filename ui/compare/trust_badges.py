@@ -9,7 +9,7 @@ from engine.machine.load import MachineLoad
 from engine.machine.load import words as load_words
 from engine.storage.result_rows import ResultRow
 from engine.storage.schemas import Standing
-from engine.types import COLD_VISION
+from engine.types import COLD_VISION, Served
 from engine.verify import certificates
 from ui.widgets.text import escape, ms
 
@@ -32,6 +32,10 @@ UNVERIFIED_HELP = (
     "No certificate covers this checkpoint, code, device, dtype and backend, so it "
     "is not proved that these are times of the model's own inference. The Verify page can prove "
     "it for the device's default backend."
+)
+SERVED_HELP = (
+    "A server answered: what ran there is not proved. Its time is known from the arrival of its "
+    "text; vision and prefill are not visible. Its tokens are its own count."
 )
 COLD: Badge = (
     "cold run",
@@ -67,6 +71,13 @@ BUSY_HELP = (
 )
 
 
+def served_badge(served: Served) -> Badge:
+    """Which server answered, and what it says of the answer."""
+    told = "; ".join(f"{name}: {value}" for name, value in served.told.items())
+    word = f" In its own words: {escape(told)}." if told else ""
+    return f"at {served.host}", "blue", SERVED_HELP + word
+
+
 def certificate_badge(standing: Standing, command: str = "") -> Badge:
     """A badge with what is proved, what is not covered, or "unverified"; `command` would verify
     the result with its own settings."""
@@ -91,7 +102,8 @@ def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Bad
     `loads`: of all runs whose times are shown, if they are several.
     """
     command = certificates.command(row.model, row.ran)
-    found = [certificate_badge(row.standing, command)]
+    proof = served_badge(row.served) if row.served else certificate_badge(row.standing, command)
+    found = [proof]
     for name, span in (row.batch_spans if row.batch > 1 else row.spans).items():
         if span is not None and span.source == "cached":
             words = f"{name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"

@@ -15,11 +15,13 @@ from engine import palette
 from engine.errors import ModelUnavailable, StageScopeError
 from engine.models import checkpoint, quantization, registry, variants
 from engine.models.checkpoint import ModelEntry
+from engine.quoting import joined
 from ui.widgets import links, notices
 from ui.widgets.text import count, escape
 
 DEFAULT_MODELS = 3
 NOTHING: Mapping[str, str] = {}
+ALLOWED = "allowed_hosts"  # in this visit
 NAMES = {"compare": "column", "benchmark": "variant", "verify": "variant"}
 HELP = (
     "The same model again with another input, dtype or quantization, or another model shown "
@@ -52,7 +54,8 @@ def pick_loadable_models(
     shown = [one for entry in entries
              for one in (entry, *(item for item in listed if item.of == entry))]  # fmt: skip
     reasons = {entry: registry.unavailable(entry) for entry in shown}
-    able = [entry.name for entry in entries if reasons[entry] is None]
+    # Nothing is sent to a server that nobody has chosen.
+    able = [one.name for one in entries if reasons[one] is None and not one.server]
     labels = {entry.name: entry.label for entry in shown if installed(entry)}
     links.say_unknown(f"{page}_models", labels.values(), "model")
     if most:
@@ -83,12 +86,28 @@ def pick_loadable_models(
 
 
 def installed(entry: ModelEntry) -> bool:
-    """Whether the checkpoint's files are on this machine."""
+    """Whether the checkpoint's files are on this machine, or a server has them."""
+    if entry.server:
+        return True
     try:
         checkpoint.locate(entry)
     except ModelUnavailable:
         return False
     return True
+
+
+def unasked_hosts(page: str, models: Iterable[ModelEntry]) -> str:
+    """Says which other machines the pictures would be sent to, and asks once in a visit for each;
+    why nothing can start before, or ""."""
+    hosts = {one.server.host for one in models if one.server and not one.server.loopback}
+    allowed = st.session_state.setdefault(ALLOWED, set())
+    if not (asked := sorted(hosts - allowed)):
+        return ""
+    words = f"Pictures and questions will be sent to {joined(asked)}."
+    with st.container(key=f"notice_{page}_hosts", horizontal=True, vertical_alignment="center"):
+        st.text(words)
+        st.button("Allow", key=f"{page}_allow", on_click=allowed.update, args=(asked,))
+    return "Nothing is sent before you allow it above: allow it, or remove the column."
 
 
 def _variants(page: str, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
@@ -135,6 +154,8 @@ def _changed(entry: ModelEntry) -> list[ModelEntry]:
     base, own = entry.of or entry, {name: getattr(entry, name) for name in variants.WORDS}
     offered = () if base.quantization else quantization.offered()
     values = {**variants.WORDS, "quantization": offered}
+    if base.server:
+        values = {"kind": variants.SHOWS}
     return [
         variants.derived(base, own | {name: value})
         for name, several in values.items()
