@@ -169,11 +169,11 @@ def sentence(found: Split, decided: bool) -> str:
     return (
         "No conclusion about mean total time, because the paired test does not support one. In "
         f"{samples}, {fast} took {means[0]:,.1f} ms on average and {slow} {means[1]:,.1f} ms, "
-        f"{ratio:.2f}x as long{_listed(parts)}"
+        f"{ratio:.2f}x as long{_listed(parts, f'. Of {fast}')}"
     )
 
 
-def _listed(parts: Sequence[SpeedupFactor]) -> str:
+def _listed(parts: Sequence[SpeedupFactor], whose: str = "") -> str:
     """The end of the sentence: the factors that are not 1, the largest first."""
     texts = []
     for part in sorted(parts, key=lambda part: -abs(math.log(part.factor))):
@@ -191,4 +191,4 @@ def _listed(parts: Sequence[SpeedupFactor]) -> str:
         texts.append(f"{text} (x{part.factor:.2f})")
     if not texts:
         return "."
-    return f": {'; '.join(texts)}."
+    return f"{whose}: {'; '.join(texts)}."

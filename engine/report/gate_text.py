@@ -105,8 +105,8 @@ def table(report: GateReport) -> ReportTable:
         (one.label, name_of(one), f"not compared: {one.reason}", *[NONE] * 4)
         for one in report.not_compared
     ]
-    change = "change (95 % interval)" if _intervals(report) else "change"
-    head = ("model", "metric", "verdict", "BASE", "NEW", change, "n")
+    change = "paired change" + (" (95 % interval)" if _intervals(report) else "")
+    head = ("model", "metric", "verdict", "median of BASE", "median of NEW", change, "n")
     return ReportTable("", head, tuple(rows), words=3)
 
 
@@ -166,7 +166,8 @@ def method(report: GateReport) -> str:
         )
     return (
         "Each sequence counts once, by the median of its samples' ratios NEW / BASE. A change is "
-        "the centre of these ratios (Hodges and Lehmann), not the ratio of both medians. "
+        "the centre of these ratios (Hodges and Lehmann), not the ratio of both medians. A "
+        "sample counts in the medians by the median of its turns. "
         f"The margin is {margin}{f', of accuracy {points}' if points else ''}. {tests}"
     )
 

@@ -89,8 +89,8 @@ LESS, MORE = (1.0, 1.0, 1.0, 1.0, 4, 1.5, 0, 0), (1.0, 1.0, 1.0, 1.0, 4, 2.0, 0,
 def test_what_was_not_decided_is_said_first() -> None:
     whole = (
         "No conclusion about mean total time, because the paired test does not support one. In "
-        "these 3 samples, a took 10.0 ms on average and b 12.0 ms, 1.20x as long: time per token "
-        "1.33x faster (x1.20)."
+        "these 3 samples, a took 10.0 ms on average and b 12.0 ms, 1.20x as long. Of a: time per "
+        "token 1.33x faster (x1.20)."
     )
     assert speedup.sentence(split_of("a", "b", 3, LESS, MORE), False) == whole
     assert speedup.sentence(split_of("b", "a", 3, MORE, LESS), False) == whole

@@ -236,7 +236,7 @@ def _columns(opened: OpenedRuns, shown: pd.DataFrame) -> dict[str, Any]:
             columns[name] = figure(format="%.3f", width="small")  # what orders the rows
     for label in opened.labels:
         columns[f"{label}: answer"] = text(label, width=226, help=label)
-        total = figure("ms", format="%.1f", width=62, help=f"Total time of {label}.")
+        total = figure("ms", format="%.1f", width=62, help=f"Total time of {label}, first repeat.")
         columns[f"{label}: total (ms)"] = total
     return columns
 
