@@ -22,11 +22,11 @@ from engine.analysis.speedup import Split
 from engine.analysis.statistics import FEWEST_REPEATS, shift_interval
 from engine.palette import UNACCOUNTED
 from engine.quoting import count, joined, ms
-from engine.types import SERVER_PARTS, STAGES, TITLES, RunResult, Span, StageName
+from engine.types import SERVER, SERVER_PARTS, STAGES, TITLES, RunResult, Span, StageName
 
 TIMES = ("total", "uncached_total", "ttft", "tpot", UNACCOUNTED)
 CANCELLED = "cancelled before the end"
-PARTS: tuple[str, ...] = (*STAGES, UNACCOUNTED)
+PARTS: tuple[str, ...] = (*STAGES, SERVER, UNACCOUNTED)
 DECODE: StageName = "decode"
 PREFILL, STEPS, REST = "decode.prefill", "decode.steps", "decode.rest"
 _WHOLE: tuple[str, ...] = tuple(stage for stage in STAGES if stage != DECODE)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from engine.types import STAGES
+from engine.types import SERVER, STAGES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,9 @@ METRICS: tuple[Metric, ...] = (
       for number, name in enumerate(STAGES, 1)),
     Metric("prefill", "decode: prefill", "ms", "start of stage 4 to the first token", True),
     Metric("steps", "decode: token steps", "ms", "first to last token"),
-    Metric("unaccounted", "unaccounted", "ms", "the total minus the four stages"),
+    Metric(SERVER, "at the server", "ms", "from sending a request to the end of its answer"),
+    Metric("unaccounted", "unaccounted", "ms", "the total minus the four stages, or the server's "
+           "part"),
     Metric("total", "total", "ms", "start to end of the run", True),
     Metric("uncached_total", "total without cache", "ms",
            "the total with each cached stage at the time of its computation"),

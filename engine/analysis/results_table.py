@@ -22,6 +22,7 @@ from engine.machine.load import MachineLoad
 from engine.media_options import COUNT_SPLIT
 from engine.storage.result_rows import SPANS, ResultRow
 from engine.storage.run_store import Run
+from engine.types import SERVER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +41,7 @@ OF_ROWS = ("model", "family", "sample", "sequence", "repeat", "phase", "cached",
 NUMBERS_OF_ROWS = ("ttft_ms", "tpot_ms", "tokens_per_s", "total_ms", "uncached_total_ms",
                    "unaccounted_ms", "new_tokens", "context_tokens", "batch_ms",
                    "batch_tokens")  # fmt: skip
-NUMBERS = (*(f"{name}_ms" for name in SPANS), "vision_original_ms", *NUMBERS_OF_ROWS)
+NUMBERS = (*(f"{name}_ms" for name in (*SPANS, SERVER)), "vision_original_ms", *NUMBERS_OF_ROWS)
 NO_ANSWER = ResultRow(model="", sample="", repeat=0, phase="measured")
 LOAD = tuple(one.name for one in fields(MachineLoad) if one.name != "busy")
 LOADS = ("cpu_ms", *(f"load_{name}" for name in LOAD))
@@ -120,6 +121,7 @@ def join(
 def _record(run: Run, title: str, offset: int, row: ResultRow) -> dict[str, Any]:
     """The values of a row by column."""
     spans, load = row.spans, row.machine_load
+    spans |= {SERVER: row.served.spans[0] if row.served else None}
     groups: dict[Group, bool] = {
         "warm-up": row.phase == "warmup",
         "cold": bool(row.cold),

@@ -22,16 +22,20 @@ from engine.cli.common import (
     refuse,
     say,
 )
-from engine.errors import BadInput
+from engine.errors import BadInput, ServerAway
 from engine.models import new_entry, registry
-from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
-from engine.quoting import printable, shown
+from engine.models.checkpoint import DTYPE_BYTES, ModelEntry, Server, server_url
+from engine.quoting import listed, ms, printable, quoted, shown
 from engine.storage import result_rows
 from engine.types import MediaKind
 
 WORD = "add"
 _FIELDS = ("name", "label", "dtype", "shows")
-CHECKPOINT_HELP = "after the word add: a folder, or a name on the Hugging Face hub, to enter"
+_OF_SERVERS = ("name", "label", "shows", "api_key_env")
+CHECKPOINT_HELP = (
+    "after the word add: a folder, or a name on the Hugging Face hub, to enter; with --server the "
+    "model's name there"
+)
 
 
 def add(commands: Any) -> None:
@@ -50,6 +54,10 @@ def add(commands: Any) -> None:
         "--label": flag(str, "its name on the pages"),
         "--dtype": flag(DTYPE_BYTES, "default: that of its files, or bfloat16"),
         "--shows": flag(get_args(MediaKind), "what the model is shown"),
+        "--server": flag(
+            str, "the address of an OpenAI-compatible API, such as http://127.0.0.1:8000/v1"
+        ),
+        "--api-key-env": flag(str, "the environment variable that holds the server's key"),
         "--dry-run": flag(bool, "print the entry, write nothing"),
     }
     add_flags(models.add_argument_group("models add"), new)
@@ -101,7 +109,7 @@ def _models(options: argparse.Namespace) -> int:
     if options.checkpoint is not None:
         raise BadInput("models prints one card at a time: name one model, or write models add.")
     why = "belongs to models add: write models add and a checkpoint."
-    refuse(options, (*_FIELDS, "dry_run"), why)
+    refuse(options, (*_FIELDS, "server", "api_key_env", "dry_run"), why)
     if options.model is not None:
         return _card(registry.entry(options.model), options)
     if options.full:
@@ -123,6 +131,8 @@ def _card(entry: ModelEntry, options: argparse.Namespace) -> int:
     """One model's card; ModelUnavailable, and exit code 2, if it is not installed."""
     from engine.report import card_rows  # no list waits for reports
 
+    if entry.server:
+        return _server_card(entry, entry.server, options)
     card = registry.card(entry)
     if options.full:
         card = replace(card, digest=registry.full_digest(entry))
@@ -139,7 +149,25 @@ def _card(entry: ModelEntry, options: argparse.Namespace) -> int:
     return 0
 
 
+def _server_card(entry: ModelEntry, server: Server, options: argparse.Namespace) -> int:
+    """What a server says now; exit code 2 if it says nothing."""
+    from engine.served import capabilities
+
+    said = capabilities.probe(server)
+    row = _model_row(entry) | {"server": server.url, "model": server.model, "shows": entry.kind}
+    if said.problem:
+        raise ServerAway(said.problem)
+    row |= {"software": said.software, "round_trip_ms": said.round_trip_ms, "models": said.models}
+    lines = {name: row[name] for name in ("server", "model", "shows", "software")}
+    lines |= {"round trip": ms(said.round_trip_ms), "state": row["reason"] or "ready"}
+    out(row, "\n".join(f"{name}: {value}" for name, value in lines.items()), options)
+    return 0
+
+
 def _add_entry(options: argparse.Namespace) -> int:
+    if options.server is not None:
+        return _add_server(options)
+    refuse(options, ["api_key_env"], "belongs to a server: name it with --server.")
     if options.checkpoint is None:
         raise BadInput("models add needs a folder or a name on the hub: name one.")
     refuse(options, ["full"], "hashes a model's files: use it with models NAME.")
@@ -153,6 +181,35 @@ def _add_entry(options: argparse.Namespace) -> int:
         say(f"{name}: its files are not here, so it is checked after {later}.")
     row = {"name": name, "written": not options.dry_run, "checked": new.here, "entry": new.lines}
     out(row, new.lines.rstrip(), options)
+    return 0
+
+
+def _add_server(options: argparse.Namespace) -> int:
+    """Enters a model of a server, which is asked what it is and has."""
+    from engine.served import capabilities
+
+    refuse(options, ["dtype", "full"], "is decided by the server: leave it out.")
+    key = options.api_key_env or ""
+    server = Server(server_url(options.server), options.checkpoint or "", key)
+    said = capabilities.probe(server)
+    if said.problem:
+        raise BadInput(said.problem)
+    if not (name := options.checkpoint):
+        if len(said.models) != 1:
+            has = f"has {listed(said.models)}" if said.models else "does not list its models"
+            raise BadInput(f"{server.host} {has}: name one after the word add.")
+        (name,) = said.models
+    new = new_entry.make_server(
+        options.server, name, **{field: getattr(options, field) for field in _OF_SERVERS}
+    )
+    if not options.dry_run:
+        new.write()
+        say(f"{new.entry.name} is now in {new.path}.")
+    if said.models and name not in said.models:
+        say(f"{server.host} does not list {quoted(name)}, but {listed(said.models)}.")
+    say(f"{server.host}: {said.software}, {ms(said.round_trip_ms)} for a round trip.")
+    row = {"name": new.entry.name, "written": not options.dry_run, "entry": new.lines}
+    out(row | {"software": said.software, "models": said.models}, new.lines.rstrip(), options)
     return 0
 
 

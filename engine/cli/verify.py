@@ -13,8 +13,9 @@ from typing import Any
 
 from engine.cli import common
 from engine.cli.common import flag
-from engine.errors import StageScopeError
+from engine.errors import BadInput, StageScopeError
 from engine.jobs.verify_job import VerifyJob
+from engine.models import registry
 from engine.prompts import DEFAULT_QUESTION
 from engine.report.blocks import Block, Bullets, Heading, Paragraph
 from engine.verify import certificates
@@ -61,6 +62,12 @@ class _PrintingVerifyJob(VerifyJob):
 
 def _verify(options: argparse.Namespace) -> int:
     chosen = common.model_names(options)
+    for entry in map(registry.find, chosen):
+        if entry is not None and entry.server:
+            raise BadInput(
+                f"{entry.name} is a server, and verify proves checkpoints on this machine: leave "
+                "it out."
+            )
     found = common.read_dataset(options.dataset)
     number = min(SAMPLES, len(found.samples)) if options.samples is None else options.samples
     request = VerifyRequest(

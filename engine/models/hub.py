@@ -42,6 +42,8 @@ def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
     """Downloads the entry's checkpoint to the hub's cache or the folder `to`; returns its path."""
     from huggingface_hub import HfApi, snapshot_download
 
+    if entry.server:
+        raise BadInput(f"{entry.name} is a server ({entry.server.host}): nothing is downloaded.")
     if entry.folder is not None:
         raise BadInput(
             f"{entry.name} is a local folder ({entry.folder}), not a Hugging Face name: copy the "

@@ -1,4 +1,4 @@
-"""A new entry at the end of models.toml, for a folder or a name on the hub.
+"""A new entry at the end of models.toml, for a folder, a name on the hub or a server.
 
 Text is only appended, so comments and other entries stay as they are; the whole file is read as
 entries before it is replaced.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,8 @@ from engine.quoting import quoted, shown
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 _PAGE = re.compile(r"https?://(www\.)?huggingface\.co/(?P<name>[^/]+/[^/?#]+)/?")
 _DTYPE = "bfloat16"  # of a checkpoint that is not here yet, or that no model can run in
-_ORDER = ("name", "label", "family", "checkpoint", "revision", "dtype", "shows")
+_ORDER = ("name", "label", "family", "checkpoint", "revision", "dtype", "server", "model",
+          "api_key_env", "shows")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,40 @@ class NewEntry:
 def make(where: str, **chosen: str | None) -> NewEntry:
     """The entry for a checkpoint, with the chosen fields name, label, dtype and shows."""
     path = settings.load().models_file
-    text = read_text(path, settings.MAX_TOML, "The list of models", error=SettingsError)
-    known = checkpoint.read_entries(settings.parse_toml(text, path), path)
     place, folder = _place(where, path)
     short = Path(place).name
-    row = {"name": short.lower(), "label": short, "checkpoint": place}
-    row |= {key: value for key, value in chosen.items() if value is not None}
+    row = {"name": short.lower(), "label": short, "checkpoint": place} | _given(chosen)
+    stored = None
+    if folder is None:
+        row["revision"] = "main"
+        folder = checkpoint.hub_folder(place, "main")
+    if folder is not None:
+        entry = _added(row, path)[0]
+        row["family"] = entry.family
+        registry.check(entry)
+        stored = model_card.read(entry, folder).stored_dtype
+    row.setdefault("dtype", stored if stored in DTYPE_BYTES else _DTYPE)
+    entry, lines, whole = _added(row, path)
+    return NewEntry(entry, lines, folder is not None, path, whole)
+
+
+def make_server(url: str, model: str, **chosen: str | None) -> NewEntry:
+    """The entry for a model that a server has, with the chosen fields name, label, shows and
+    api_key_env."""
+    path, short = settings.load().models_file, Path(model).name
+    row = {"name": short.lower(), "label": short, "server": checkpoint.server_url(url)}
+    entry, lines, whole = _added(row | {"model": model} | _given(chosen), path)
+    return NewEntry(entry, lines, True, path, whole)
+
+
+def _given(chosen: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: value for key, value in chosen.items() if value is not None}
+
+
+def _added(row: Mapping[str, str], path: Path) -> tuple[ModelEntry, str, str]:
+    """The row as an entry, read back from the whole new file, its lines, and the file."""
+    text = read_text(path, settings.MAX_TOML, "The list of models", error=SettingsError)
+    known = checkpoint.read_entries(settings.parse_toml(text, path), path)
     if not _NAME.fullmatch(row["name"]):
         raise BadInput(
             f"{quoted(row['name'])} cannot be a model's name: give one with --name, of up to 80 "
@@ -64,33 +94,17 @@ def make(where: str, **chosen: str | None) -> NewEntry:
         )
     if row["name"] in {entry.name for entry in known} | {"add"}:
         raise BadInput(f"{shown(path)} holds {quoted(row['name'])} already: choose another --name.")
-
-    def added() -> tuple[ModelEntry, str, str]:
-        """The row as an entry, read back from the whole new file, its lines, and the file."""
-        fields = [f"{k} = {json.dumps(row[k], ensure_ascii=False)}" for k in _ORDER if k in row]
-        lines = "\n".join(["[[model]]", *fields, ""])
-        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-        whole = f"{text}{gap}{lines}"
-        *before, entry = checkpoint.read_entries(settings.parse_toml(whole, path), path)
-        if tuple(before) != known:
-            raise SettingsError(
-                f"{shown(path)} would be read differently with another entry at its end: add the "
-                "entry by hand."
-            )
-        return entry, lines, whole
-
-    stored = None
-    if folder is None:
-        row["revision"] = "main"
-        folder = checkpoint.hub_folder(place, "main")
-    if folder is not None:
-        entry, *_ = added()
-        row["family"] = entry.family
-        registry.check(entry)
-        stored = model_card.read(entry, folder).stored_dtype
-    row.setdefault("dtype", stored if stored in DTYPE_BYTES else _DTYPE)
-    entry, lines, whole = added()
-    return NewEntry(entry, lines, folder is not None, path, whole)
+    fields = [f"{k} = {json.dumps(row[k], ensure_ascii=False)}" for k in _ORDER if k in row]
+    lines = "\n".join(["[[model]]", *fields, ""])
+    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    whole = f"{text}{gap}{lines}"
+    *before, entry = checkpoint.read_entries(settings.parse_toml(whole, path), path)
+    if tuple(before) != known:
+        raise SettingsError(
+            f"{shown(path)} would be read differently with another entry at its end: add the entry "
+            "by hand."
+        )
+    return entry, lines, whole
 
 
 def _place(where: str, path: Path) -> tuple[str, Path | None]:

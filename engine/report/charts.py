@@ -31,13 +31,14 @@ from engine.palette import (
     HEAT_COLOURS,
     LIMIT,
     NEUTRAL,
+    SERVER_COLOURS,
     STAGE_COLOURS,
     UNACCOUNTED,
     family_colour,
 )
 from engine.quoting import count, ms, number, percent
 from engine.storage.explanations import MomentLoss
-from engine.types import STAGES
+from engine.types import SERVER, STAGES
 from engine.viewing.event_times import EventRates
 
 Chart = alt.Chart | alt.LayerChart
@@ -171,8 +172,10 @@ def _thinned(lines: pd.DataFrame, most: int) -> pd.DataFrame:
 def stage_bars(times: StageTimes, what: str = "median") -> alt.Chart:
     """A bar per label, its stages end to end; `what` names the statistic."""
     title = f"{what} of each stage (ms)"
-    colours = {part: STAGE_COLOURS[part] for part in PARTS}
-    bars: alt.Chart = alt.Chart(pd.DataFrame(segments(times))).mark_bar(height=20)
+    colours = {**STAGE_COLOURS, SERVER: SERVER_COLOURS[SERVER]}
+    there = {part for known in times.values() for part in known} | {*STAGE_COLOURS}
+    colours = {part: colours[part] for part in PARTS if part in there}
+    bars: alt.Chart = alt.Chart(pd.DataFrame(segments(times, tuple(colours)))).mark_bar(height=20)
     return (
         bars.transform_calculate(end_ms="datum.start_ms + datum.ms")
         .encode(

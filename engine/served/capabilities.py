@@ -108,8 +108,9 @@ def kept(server: Server) -> Capabilities | None:
 
 def probe(server: Server) -> Capabilities:
     """Asks the server, and keeps what it says."""
-    began = time.perf_counter()
     try:
+        protocol.get(server, "/v1/models", PROBE_S)  # the first one also prepares the client
+        began = time.perf_counter()
         _, _, listed = protocol.get(server, "/v1/models", PROBE_S)
         spent = 1000 * (time.perf_counter() - began)
         rows = listed["data"] if isinstance(listed, dict) and "data" in listed else []

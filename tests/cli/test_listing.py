@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from engine.__main__ import main
+from engine.models import registry
 from tests import published_checkpoints, tiny
 from tests.conftest import picture
 from tests.models import published_folders
+from tests.served.fake_server import serving
 from tests.tiny import unload_all
 
 
@@ -190,3 +192,35 @@ def test_samples_show_windows_and_choices(
     assert (row["window"], row["choices"], row["answer"], row["task"]) == (
         "1s+50ms", ["one", "two"], "B", "counting",
     )  # fmt: skip
+
+
+def test_a_server_is_asked_and_entered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "models.toml"
+    file.write_text('[[model]]\nname = "a"\ncheckpoint = "./a"\n', encoding="utf-8")
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(file))
+    monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(tmp_path / "cache"))
+    with serving() as fake:
+        assert main(["models", "add", "--server", fake.url, "--shows", "video"]) == 0
+        out, told = capsys.readouterr()
+        assert "vLLM 0.30.1" in told and 'model = "served-model"' in out
+        entry = registry.entry("served-model")
+        assert entry.server is not None and entry.server.url == fake.url and entry.kind == "video"
+        assert main(["models", "served-model"]) == 0
+        assert "software: vLLM 0.30.1" in capsys.readouterr().out
+        for words, why in (
+            (["add", "--server", fake.url], "holds 'served-model' already"),
+            (["add", "--server", "ftp://x"], "is no address of a server"),
+            (["add", "--server", fake.url, "--dtype", "float16"], "is decided by the server"),
+            (["add", "b", "--api-key-env", "KEY"], "belongs to a server"),
+            (["add", "--server", fake.url, "--api-key-env", "NO_KEY"], "NO_KEY, which is not set"),
+        ):
+            assert main(["models", *words]) == 2 and why in capsys.readouterr().err
+        fake.pages["/v1/models"] = {"data": [{"id": "x"}, {"id": "y"}]}
+        assert main(["models", "add", "--server", fake.url]) == 2
+        assert "has x, y: name one after the word add" in capsys.readouterr().err
+    assert main(["models", "served-model"]) == 2
+    assert "refuses connections" in capsys.readouterr().err
+    for words in (["verify", "--models", "served-model"], ["download", "served-model"]):
+        assert main(words) == 2 and "is a server" in capsys.readouterr().err

@@ -46,7 +46,7 @@ def answer(**more: object) -> charts.AnswerTimes:
 
 def test_stages_lie_end_to_end_in_the_fixed_order() -> None:
     a = [row for row in data(charts.stage_bars(TWO)) if row["label"] == "A"]
-    assert [row["part"] for row in a] == list(PARTS)
+    assert [row["part"] for row in a] == list(STAGE_COLOURS)
     assert [row["start_ms"] for row in a] == [0, 2, 2, 2, 5]
     assert [row["ms"] for row in a] == [2, 0, 0, 3, 0]
 
@@ -54,8 +54,10 @@ def test_stages_lie_end_to_end_in_the_fixed_order() -> None:
 def test_stage_bars_keep_order_colours_and_units() -> None:
     spec = charts.stage_bars(TWO).to_dict()["encoding"]
     assert spec["y"]["scale"]["domain"] == ["A", "B"]
-    assert spec["color"]["scale"]["domain"] == list(PARTS)
-    assert spec["color"]["scale"]["range"] == [STAGE_COLOURS[part] for part in PARTS]
+    assert spec["color"]["scale"]["domain"] == list(STAGE_COLOURS)
+    assert spec["color"]["scale"]["range"] == list(STAGE_COLOURS.values())
+    served = charts.stage_bars(TWO | {"C": {"server": 9.0}}).to_dict()["encoding"]
+    assert served["color"]["scale"]["domain"] == list(PARTS)
     assert "(ms)" in spec["x"]["title"]
 
 
@@ -169,7 +171,7 @@ def test_each_factor_of_a_speed_up_belongs_to_a_stage() -> None:
     split = speedup.split_of("a", "b", 8, factors, [2 * factor for factor in factors])
     lines = charts.falls(charts.split_steps(split))
     stages = {line["stage"] for line in lines[1:-1]}
-    assert {stage.split(".")[0] for stage in stages} == set(PARTS)
+    assert {stage.split(".")[0] for stage in stages} == set(STAGE_COLOURS)
     assert lines[-2]["end"] == pytest.approx(split.b_ms) and lines[-1]["start"] == 0
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from engine.analysis.compared import PARTS
-from engine.palette import STAGE_COLOURS, TONES, UNACCOUNTED
-from engine.types import STAGES
+from engine.palette import SERVER_COLOURS, STAGE_COLOURS, TONES, UNACCOUNTED
+from engine.types import SERVER, STAGES
 
 CONFIG = Path(__file__).resolve().parents[3] / ".streamlit" / "config.toml"
 
@@ -47,8 +47,10 @@ def test_text_is_readable(base: str) -> None:
 
 
 def test_every_stage_has_its_own_colour_and_meaning() -> None:
-    assert tuple(STAGE_COLOURS) == PARTS == (*STAGES, UNACCOUNTED)
-    assert len(set(STAGE_COLOURS.values())) == len(PARTS)
+    assert tuple(STAGE_COLOURS) == (*STAGES, UNACCOUNTED)
+    assert set(PARTS) - {SERVER} == set(STAGE_COLOURS)
+    colours = [*STAGE_COLOURS.values(), SERVER_COLOURS[SERVER]]
+    assert len(set(colours)) == len(PARTS)
 
 
 def test_no_other_style_sheet_stands_where_a_dialog_replaces_it() -> None:
