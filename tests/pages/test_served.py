@@ -1,0 +1,70 @@
+"""A served column on the pages: nothing is sent unasked, the card says who answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pages.conftest import Open
+from tests.pages.reading import badges, html, press_run, results, tables, texts
+from tests.served.fake_server import FakeServer, serving, streams, whole
+
+AWAY = "http://192.0.2.7:8000/v1"  # no machine has such an address
+
+
+@pytest.fixture
+def fake(
+    app: Open, tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FakeServer]:
+    """A server beside the tiny models, as "Served"; "Away" is on another machine."""
+    with serving() as server:
+        text = (tiny_models / "models.toml").read_text(encoding="utf-8")
+        text = text.replace('checkpoint = "./', f'checkpoint = "{tiny_models}/')
+        for name, url in (("Served", server.url), ("Away", AWAY)):
+            text += f'\n[[model]]\nname = "{name.lower()}"\nlabel = "{name}"\n'
+            text += f'server = "{url}"\nmodel = "served-model"\n'
+        file = tmp_path / "served.toml"
+        file.write_text(text, encoding="utf-8")
+        monkeypatch.setenv("STAGESCOPE_MODELS", str(file))
+        yield server
+
+
+def test_a_server_answers_beside_a_local_model(app: Open, fake: FakeServer) -> None:
+    at = app(tokens="5")
+    assert "Served" not in at.multiselect(key="compare_models").value  # nobody has chosen it
+    at = press_run(app(models=["Served", "Tiny llava"], tokens="5"))
+    assert [view.state for view in results(at)] == ["done", "done"] and len(fake.asked) == 1
+    assert "A road ahead, a car." in texts(at)
+    assert fake.url.split("/")[2] in badges(at) and "9 tokens" in html(at)
+    assert "rest of the answer" in html(at) and html(at).count('class="run-bar"') == 2
+    assert "not visible at a server" in str(tables(at))
+    assert "the runs differ in device." in html(at)  # no winner between here and there
+    fake.answer = streams(*whole(usage=None))
+    at = press_run(at)
+    assert "tokens not told" in html(at)
+
+
+def test_nothing_goes_to_another_machine_before_it_is_allowed(app: Open, fake: FakeServer) -> None:
+    at = app(models=["Away"])
+    assert at.button(key="compare_run").disabled and "192.0.2.7:8000" in texts(at)
+    at.button(key="compare_allow").click().run()
+    assert not at.button(key="compare_run").disabled
+    at = app(models=["Served"])  # control: this machine
+    assert not at.button(key="compare_run").disabled
+    assert "compare_allow" not in [one.key for one in at.button]
+
+
+def test_the_models_page_asks_a_server_and_says_what_it_is(app: Open, fake: FakeServer) -> None:
+    at = app("pages/models.py")
+    words = " ".join(element.value for element in at.markdown)
+    assert "not asked yet" in words and fake.url.split("/")[2] in html(at)
+    at.button(key="models_ask_served").click().run()
+    assert "vLLM 0.30.1" in html(at) and not at.exception
+    fake.pages["/v1/models"] = {"data": [{"id": "another"}]}
+    at.button(key="models_ask_served").click().run()
+    assert "It lists no model served-model, but another." in texts(at)
+    fake.pages["/v1/models"] = "<html>"
+    at = app("pages/verify.py")
+    assert "Served" not in at.multiselect(key="verify_models").options
