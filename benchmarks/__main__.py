@@ -14,8 +14,8 @@ import sys
 from benchmarks.machine import say
 
 NAMES = ("video", "events", "event_readers", "preprocessing", "stages", "decoding",
-         "drafting", "batches", "families", "app", "growth", "scaling", "loaded", "planted",
-         "intervals", "attribution", "gate")  # fmt: skip
+         "drafting", "batches", "families", "served", "app", "growth", "scaling", "loaded",
+         "planted", "intervals", "attribution", "gate")  # fmt: skip
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ from benchmarks.machine import RESULTS
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "speed.md"
 BELOW = "<!-- Below this line: python -m benchmarks.table -->\n"
 ORDER = ("video", "events", "event_readers", "preprocessing", "stages", "decoding",
-         "drafting", "batches", "families", "app", "growth")  # fmt: skip
+         "drafting", "batches", "families", "served", "app", "growth")  # fmt: skip
 NONE = (
     "## Accelerators\n\nNo accelerator has been measured yet. "
     "`python -m benchmarks.accelerator --out FOLDER` measures one, "

@@ -268,12 +268,12 @@ def _client(server: Server) -> httpx2.AsyncClient:
     """Follows no redirect: pictures and keys go nowhere but to the address in models.toml.  A proxy
     of the environment is used for other machines only."""
     limit = httpx2.Timeout(server.timeout_s, connect=min(CONNECT_S, server.timeout_s))
-    secure = _trusted() if server.url.startswith("https:") else False
-    return httpx2.AsyncClient(timeout=limit, verify=secure, trust_env=not server.loopback)
+    return httpx2.AsyncClient(timeout=limit, verify=_trusted(), trust_env=not server.loopback)
 
 
 @lru_cache(maxsize=1)
 def _trusted() -> ssl.SSLContext:
+    """Made once: each client would read all certificates."""
     return ssl.create_default_context()
 
 
