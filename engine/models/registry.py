@@ -281,8 +281,9 @@ def card(item: ModelEntry) -> ModelInfo:
 
 
 def hooked_only(item: ModelEntry) -> str | None:
-    """Why only the hooked mode can run this model, or None; ModelUnavailable without its files."""
-    if item.family != ANY_FAMILY:
+    """Why only the hooked mode can run this model, or None; ModelUnavailable without its files, as
+    of a server."""
+    if item.family != ANY_FAMILY and not item.server:
         return None
     config = checkpoint_files.read_json(checkpoint.locate(item) / "config.json", item.name)
     if (model_type := str(config.get("model_type"))) not in HOOKED_ONLY:

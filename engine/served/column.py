@@ -77,6 +77,9 @@ def answer(entry: ModelEntry, request: RunRequest, watcher: Watcher | None = Non
 
 
 def _served(server: Server, sent: float, reply: Reply) -> Served:
+    text = reply.text.strip()
+    before = len(reply.text) - len(reply.text.lstrip())  # characters that the text lacks
+    ends = (min(max(0, end - before), len(text)) for _, end in reply.pieces)
     return Served(
         host=server.host,
         tokens=reply.tokens,
@@ -84,7 +87,7 @@ def _served(server: Server, sent: float, reply: Reply) -> Served:
         headers_ms=sent + reply.headers_ms,
         end_ms=sent + reply.end_ms,
         arrivals_ms=tuple(sent + ms for ms, _ in reply.pieces),
-        text_ends=tuple(end for _, end in reply.pieces),
+        text_ends=tuple(ends),
         retries=reply.retries,
         told=reply.told | ({"usage": reply.usage} if reply.usage else {}),
     )

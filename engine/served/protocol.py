@@ -14,6 +14,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -85,7 +86,7 @@ def ask(
     returns what has arrived, with the stop "cancelled".
     """
     reply = Reply()
-    asyncio.run(_until(_asked(server, body, piece, reply), server, cancelled))
+    _run(lambda: _until(_asked(server, body, piece, reply), server, cancelled))
     if not reply.ended and not reply.pieces:
         raise Cancelled(f"The request to {server.host} was cancelled.")
     reply.end_ms = reply.now()
@@ -108,8 +109,18 @@ def get(server: Server, path: str, seconds: float) -> tuple[int, Mapping[str, st
                 value = json.loads(text)
             found.append((response.status_code, dict(response.headers), value))
 
-    asyncio.run(_until(_told(read(), server), server, lambda: False, seconds))
+    _run(lambda: _until(_told(read(), server), server, lambda: False, seconds))
     return found[0]
+
+
+def _run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Runs to the end, in a thread of its own where this one has a loop, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: asyncio.run(work())).result()
 
 
 async def _until(
@@ -175,8 +186,10 @@ async def _attempt(
     headers = {**_headers(server), "Content-Type": "application/json"}
     address = server.url + COMPLETIONS
     async with client.stream("POST", address, content=sent, headers=headers) as response:
-        if response.status_code in BUSY and reply.retries < RETRIES:
-            return _patience(response.headers.get("Retry-After", ""))
+        wait = _patience(response.headers.get("Retry-After", ""))
+        left = server.timeout_s - reply.now() / 1000
+        if response.status_code in BUSY and reply.retries < RETRIES and wait < left:
+            return wait
         if response.status_code != 200:
             said = (await _some(response)).decode("utf-8", "replace")
             away = response.status_code in NOT_HERE or response.status_code // 100 == 3

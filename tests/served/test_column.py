@@ -88,13 +88,14 @@ def test_the_times_are_those_that_can_be_seen(
 def test_a_row_of_it_reads_as_it_was_written(
     fake: FakeServer, entry: ModelEntry, sample: Sample
 ) -> None:
-    fake.answer = streams(*whole(usage=None))
+    fake.answer = streams(*whole((" A", " road", "\n"), usage=None))
     result = column.answer(entry, request(sample))
+    assert result.served is not None and result.served.text_ends == (1, 6, 6)
     row = ResultRow.from_result(result)
     assert ResultRow.parse(json.dumps(row.as_dict()).encode()) == row
     assert (row.new_tokens, row.tpot_ms, row.tokens_per_s, row.token_ids) == (None,) * 4
     assert row.stages is not None and row.stages["vision"] is row.stages["decode"] is None
-    assert row.served == result.served and row.ran == "server" and row.text == TEXT
+    assert row.served == result.served and row.ran == "server" and row.text == "A road"
     assert column.NOT_TOLD in row.notes
     fake.answer = streams(*whole())  # control
     assert column.NOT_TOLD not in column.answer(entry, request(sample)).notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import tracemalloc
@@ -70,6 +71,13 @@ def test_forms_of_an_answer(
     assert (found.text, found.stop, found.tokens) == (text, stop, tokens)
 
 
+def test_a_notebook_has_a_loop_already(server: Server) -> None:
+    async def cell() -> str:
+        return asked(server).text
+
+    assert asyncio.run(cell()) == TEXT
+
+
 def error(message: str) -> dict[str, object]:
     return {"error": {"message": message, "code": 1}}
 
@@ -114,6 +122,9 @@ def test_a_server_that_is_busy_is_asked_again_before_its_first_byte(
     assert (asked(server).text, asked(server).retries) == (TEXT, 0)
     fake.answer = in_turn(busy, streams(*whole()))
     assert asked(server).retries == 1
+    fake.answer = says(429, "", Retry_After="3600")  # longer than the limit: not waited for
+    with pytest.raises(ServerFailed, match="has too many requests"):
+        asked(server)
     fake.asked.clear()
     fake.answer = streams(
         piece("A"), cut=True

@@ -7,6 +7,7 @@ literally; st.markdown gets constants and escaped text.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape as escape_html
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -102,8 +103,9 @@ def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
 
 def figures(model: ComparedModel) -> str:
     """The total and the number of tokens, and what has to be known to read them, in HTML."""
-    total = model.total
-    notes = [total.words] if total.words else []
+    total, served = model.total, model.middle.served
+    notes = [f"at {escape_html(served.host)}"] if served else []
+    notes += [total.words] if total.words else []
     if model.middle.cached:
         notes.append(f"{ms(model.middle.uncached_total_ms)} without cache")
     return (

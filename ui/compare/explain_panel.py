@@ -13,7 +13,7 @@ from engine.jobs import explain_job
 from engine.jobs.explain_job import ExplainJob, ExplainView
 from engine.jobs.run_job import RunView
 from engine.media.thumbnails import stamp_of
-from engine.models import checkpoint, registry
+from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.types import MediaKind, RunRequest
 from ui.compare import explanation_view
@@ -130,8 +130,6 @@ def options() -> ExplainOptions:
 def _refusal(entry: ModelEntry | None) -> str | None:
     """Why this model's answers cannot be explained, or None."""
     try:
-        if entry is not None and entry.server:
-            checkpoint.locate(entry)  # says that a server has none
         return None if entry is None else registry.hooked_only(entry)
     except StageScopeError as error:
         return str(error)

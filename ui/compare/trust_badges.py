@@ -34,7 +34,7 @@ UNVERIFIED_HELP = (
     "it for the device's default backend."
 )
 SERVED_HELP = (
-    "A server answered: what ran there is not proved. Its time is known from the arrival of its "
+    "{} answered: what ran there is not proved. Its time is known from the arrival of its "
     "text; vision and prefill are not visible. Its tokens are its own count."
 )
 COLD: Badge = (
@@ -75,7 +75,7 @@ def served_badge(served: Served) -> Badge:
     """Which server answered, and what it says of the answer."""
     told = "; ".join(f"{name}: {value}" for name, value in served.told.items())
     word = f" In its own words: {escape(told)}." if told else ""
-    return f"at {served.host}", "blue", SERVED_HELP + word
+    return "the server's word", "blue", SERVED_HELP.format(served.host) + word
 
 
 def certificate_badge(standing: Standing, command: str = "") -> Badge:

@@ -118,7 +118,7 @@ def _first_line(found: OpenedRuns, whole: Findings) -> None:
         lines = [headline(opened_runs.comparison(found, name, a, b, "total"))]
     verdict(lines or document.verdict(whole, found.labels).split(". ", 1))
     if len(found.sources) == 2:
-        notices.small("Is the newer run worse? Comparison begins with a gate.", "results_gate")
+        notices.small("Is the newer run worse? Comparison answers first.", "results_gate")
     say_apart(found, a, b)
     if split := speedup.split(opened_runs.look(found, name).table, a, b):
         steps = charts.split_steps(split)

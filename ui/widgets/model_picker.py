@@ -103,9 +103,8 @@ def unasked_hosts(page: str, models: Iterable[ModelEntry]) -> str:
     allowed = st.session_state.setdefault(ALLOWED, set())
     if not (asked := sorted(hosts - allowed)):
         return ""
-    words = f"Pictures and questions will be sent to {joined(asked)}."
     with st.container(key=f"notice_{page}_hosts", horizontal=True, vertical_alignment="center"):
-        st.text(words)
+        st.text(f"Pictures and questions will be sent to {joined(asked)}.")
         st.button("Allow", key=f"{page}_allow", on_click=allowed.update, args=(asked,))
     return "Nothing is sent before you allow it above: allow it, or remove the column."
 

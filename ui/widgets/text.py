@@ -48,8 +48,8 @@ def names_of(samples: Sequence[Sample]) -> dict[str, str]:
 
 
 def when(stamp: str) -> str:
-    """The day and minute of a UTC time from run.json; other text is unchanged."""
-    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\+00:00", stamp)
+    """The day and second of a UTC time from run.json; other text is unchanged."""
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\+00:00", stamp)
     return f"{found[1]} {found[2]} UTC" if found else stamp
 
 

@@ -25,7 +25,7 @@ def test_a_named_run_and_the_baseline() -> None:
     assert found.title == found.name == "Rainy drive"
     assert words(found).split(" · ") == [
         "Rainy drive",
-        "2026-01-01 10:15 UTC",
+        "2026-01-01 10:15:00 UTC",
         "Kitchen",
         "EventGPT",
         "6 rows, including warm-up",
@@ -54,7 +54,8 @@ def test_only_runs_that_can_share_samples_of_a_model_are_comparable() -> None:
 
 
 def test_a_run_in_words() -> None:
-    assert words(source()) == "2026-01-01 10:15 UTC · Kitchen · ev, vl · 6 rows, including warm-up"
+    when = "2026-01-01 10:15:00 UTC"
+    assert words(source()) == f"{when} · Kitchen · ev, vl · 6 rows, including warm-up"
     assert words(source(results=4)).endswith(" · 4 results")
     stopped = words(source(state="stopped", settings={"kind": "comparison"}))
     assert " · comparison · Kitchen · not finished · " in stopped

@@ -30,5 +30,5 @@ def test_names_of_samples_are_told_apart() -> None:
 
 
 def test_when_a_run_began() -> None:
-    assert text.when("2026-01-02T03:04:05+00:00") == "2026-01-02 03:04 UTC"
+    assert text.when("2026-01-02T03:04:05+00:00") == "2026-01-02 03:04:05 UTC"
     assert text.when("long ago") == "long ago"
