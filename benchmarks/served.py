@@ -49,13 +49,12 @@ def measure(quick: bool) -> list[Row]:
 @contextmanager
 def _fake() -> Iterator[Server]:
     command = [sys.executable, "-c", FAKE]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield Server(process.stdout.readline().strip(), "m")
-    finally:
-        process.kill()
-        process.wait()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield Server(process.stdout.readline().strip(), "m")
+        finally:
+            process.kill()
 
 
 def _client(requests: int) -> Iterator[Row]:
