@@ -3,6 +3,8 @@ the server that answers for it."""
 
 from __future__ import annotations
 
+import ipaddress
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,13 +36,20 @@ _ALLOWED: dict[str, set[str]] = {  # the values of these fields
 }
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a name or address can only be this machine."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True)
 class Server:
     """Where a served model is asked: an OpenAI-compatible API, and the name it has there.
 
     `api_key_env` names the environment variable with the key.  `timeout_s` is the most that one
-    answer may take, `parallel` the requests at once in a dataset run.  `weights`: the entry of the
-    same checkpoint, if it is here.
+    answer may take, `parallel` the requests at once in a dataset run.
     """
 
     url: str
@@ -48,7 +57,6 @@ class Server:
     api_key_env: str = ""
     timeout_s: float = 120.0
     parallel: int = 1
-    weights: str = ""
 
     @property
     def host(self) -> str:
@@ -58,8 +66,12 @@ class Server:
     @property
     def loopback(self) -> bool:
         """Whether nothing leaves this machine."""
-        name = urlsplit(self.url).hostname or ""
-        return name == "localhost" or name == "::1" or name.startswith("127.")
+        return is_loopback(urlsplit(self.url).hostname or "")
+
+    @property
+    def key(self) -> str:
+        """The key in the environment; "" if it takes none, or the variable is not set."""
+        return os.environ.get(self.api_key_env, "").strip() if self.api_key_env else ""
 
     def address(self, path: str) -> str:
         """An address below the API ("/v1/models") or the server ("/version")."""
@@ -119,10 +131,9 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     api_key_env: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     timeout_s: Annotated[float, Meta(gt=0, le=3600)] | None = None
     parallel: Annotated[int, Meta(ge=1, le=64)] | None = None
-    weights: Text | None = None
 
 
-_OF_SERVERS = ("server", "model", "api_key_env", "timeout_s", "parallel", "weights")
+_OF_SERVERS = ("server", "model", "api_key_env", "timeout_s", "parallel")
 _OF_CHECKPOINTS = ("checkpoint", "family", "revision", "quantization", "download")
 
 

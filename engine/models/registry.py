@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
@@ -104,8 +103,8 @@ def unavailable(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> str | None:
     """Why this model cannot be loaded for answers of `new_tokens` and what to do, or None.  Of a
     server only what is known without asking it."""
     if item.server:
-        name = item.server.api_key_env
-        return None if not name or os.environ.get(name, "").strip() else lacks_key(item.server)
+        lacking = item.server.api_key_env and not item.server.key
+        return lacks_key(item.server) if lacking else None
     try:
         if variants.loaded(item) in _held:
             return None

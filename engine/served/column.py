@@ -27,7 +27,7 @@ from engine.timing import Timeline
 from engine.types import DecodeConfig, Generation, Image, Media, RunRequest, RunResult, Served
 
 NOT_TOLD = "The server does not tell how many tokens its answer has: no time per token is given."
-RETRIED = "The request was sent {} times, because the server had no room before: times include it."
+RETRIED = "The request was sent {} times before it was answered: times include that."
 NO_MODES = "A server has no modes: the setting {} was not used."
 MAY_BE_CACHED = (
     "The prompt may come from a cache of the server: nothing that it takes switches that off."

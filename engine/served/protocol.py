@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
 import ssl
 import time
@@ -34,6 +33,7 @@ CONNECT_S = 10.0
 MOST_BYTES = 32 * 2**20  # of one reply; each token is a line of some hundred bytes
 MOST_LINE = 2**20
 MOST_SAID = 64 * 2**10  # bytes of an error that are read
+MOST_NUMBERS, MOST_NUMBER = 40, 1e12  # in its usage and timings
 RETRIES = 2
 NOT_HERE = (401, 403, 404)  # no request will be answered
 BUSY = (429, 503)  # tried again: no answer was begun
@@ -47,7 +47,7 @@ class Reply:
     """What a server has sent for one request so far; milliseconds since it was first sent.
 
     `pieces` has the arrival of each piece of text and the characters of the text up to its end.
-    `usage` and `told` (timings, fingerprint) are the server's word.
+    `usage` and `told` (timings) are the server's word.
     """
 
     text: str = ""
@@ -261,9 +261,9 @@ def _event(line: bytes, server: Server, piece: Callable[[str, float], None], rep
         piece(reply.text, reply.pieces[-1][0])
     if reason:
         reply.stop, reply.ended = STOPS.get(reason, "eos"), True
-    if isinstance(usage := value.get("usage"), dict):
-        reply.usage = usage
-    reply.told |= {key: value[key] for key in ("timings", "system_fingerprint") if value.get(key)}
+    reply.usage |= _numbers(value.get("usage"))
+    if timings := _numbers(value.get("timings")):
+        reply.told["timings"] = timings
     return False
 
 
@@ -292,11 +292,10 @@ def _trusted() -> ssl.SSLContext:
 
 def key_of(server: Server) -> str:
     """The key in the environment, or ""; ServerFailed if the variable is not set."""
-    if not server.api_key_env:
-        return ""
-    if not (key := os.environ.get(server.api_key_env, "").strip()):
+    key = server.key
+    if server.api_key_env and not key:
         raise ServerAway(registry.lacks_key(server))
-    if not key.isascii() or not key.isprintable():
+    if not key.isascii() or not key.isprintable():  # also not ""
         raise ServerAway(f"The key in {server.api_key_env} has characters that no key has.")
     return key
 
@@ -350,8 +349,8 @@ def _said(server: Server, value: Any, status: str = "") -> str:
     if isinstance(value, dict):
         value = value.get("message") or value
     words = one_line(" ".join(str(value).split()))[:MAX_LINE].rstrip(" .:")
-    if server.api_key_env and (key := os.environ.get(server.api_key_env, "").strip()):
-        words = words.replace(key, "...")
+    if server.key:
+        words = words.replace(server.key, "...")
     parts = ": ".join(filter(None, (status, words)))
     return f" ({parts})" if parts else ""
 
@@ -383,6 +382,16 @@ def _failure(server: Server, error: BaseException, begun: bool = False) -> Serve
             return failed(f"{server.host} {words}")
     where = "in the middle of the answer" if begun else "before an answer"
     return ServerFailed(f"{server.host} broke the connection {where}: see its log.")
+
+
+def _numbers(value: object) -> dict[str, float]:
+    """The numbers of an object, of which a server may send any amount of anything."""
+    pairs = list(value.items())[:MOST_NUMBERS] if isinstance(value, dict) else ()
+    return {
+        one_line(name)[:MAX_LINE]: number
+        for name, number in pairs
+        if type(number) in (int, float) and abs(number) <= MOST_NUMBER
+    }
 
 
 def _whole(value: object) -> int | None:

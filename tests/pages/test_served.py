@@ -51,6 +51,10 @@ def test_nothing_goes_to_another_machine_before_it_is_allowed(app: Open, fake: F
     assert at.button(key="compare_run").disabled and "192.0.2.7:8000" in texts(at)
     at.button(key="compare_allow").click().run()
     assert not at.button(key="compare_run").disabled
+    at = app("pages/benchmark.py", models=["Away"])
+    assert at.button(key="benchmark_start").disabled
+    at.button(key="benchmark_allow").click().run()
+    assert not at.button(key="benchmark_start").disabled
     at = app(models=["Served"])  # control: this machine
     assert not at.button(key="compare_run").disabled
     assert "compare_allow" not in [one.key for one in at.button]

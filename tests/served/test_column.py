@@ -176,6 +176,9 @@ def test_a_missing_key_makes_it_unavailable(
     monkeypatch.setenv("OUR_KEY", "x")
     assert registry.unavailable(entry) is None
     assert entry.server is not None and not entry.server.loopback
+    for host, here in (("127.0.0.1", True), ("[::1]:8000", True), ("localhost:1", True),
+                       ("127.evil.com", False), ("127.0.0.1.evil.com", False)):  # fmt: skip
+        assert replace(entry.server, url=f"http://{host}/v1").loopback is here, host
     assert entry.server.url == "https://a.b/v1" and entry.checkpoint == "m at a.b"
     assert entry.server.address("/v1/models") == "https://a.b/v1/models"
     assert entry.server.address("/version") == "https://a.b/version"

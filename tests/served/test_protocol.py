@@ -61,6 +61,8 @@ def test_the_pieces_their_arrivals_and_the_usage(fake: FakeServer, server: Serve
                     "usage": USAGE}), TEXT, "eos", 9),  # it does not stream
         (streams(piece("x"), event({"choices": [], "usage": {"completion_tokens": "many"}}),
                  b"data: [DONE]\n"), "x", "eos", None),
+        (streams(piece("x"), event({"usage": {"completion_tokens": 10**300, "x": ["y"] * 9}}),
+                 b"data: [DONE]\n"), "x", "eos", None),
     ],
 )  # fmt: skip
 def test_forms_of_an_answer(

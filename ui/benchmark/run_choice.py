@@ -22,7 +22,7 @@ from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan
 from engine.types import MAX_NEW_TOKENS, OPTIONS, DecodeConfig
 from ui.widgets import choices, dataset_picker, notices
-from ui.widgets.model_picker import pick_loadable_models
+from ui.widgets.model_picker import pick_loadable_models, unasked_hosts
 from ui.widgets.run_settings import open_box, pick_box
 from ui.widgets.text import count
 
@@ -99,7 +99,9 @@ class RunChoice:
 def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     """Draws all widgets, since one that is not drawn loses its value; then makes the plan."""
     found = dataset_picker.choose("benchmark")
-    models = tuple(entry.name for entry in pick_loadable_models(entries, "benchmark", 3))
+    chosen = pick_loadable_models(entries, "benchmark", 3)
+    models = tuple(entry.name for entry in chosen)
+    problem = unasked_hosts("benchmark", chosen)
     workers = _workers()
     ids, lines = _samples(found)
     prompt: str | None = None
@@ -125,7 +127,7 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     title = "New tokens each" if forced == "forced" else "Max new tokens"
     first = DecodeConfig.max_new_tokens
     tokens = int(choices.number(title, "benchmark_tokens", 1, MAX_NEW_TOKENS, first, step=16))
-    options, problem = dict[str, Any](), ""
+    options = dict[str, Any]()
     for box in ("pipeline", "recording"):
         with open_box("benchmark", box):
             more, wrong = pick_box("benchmark", box, Plan, CHANGED)

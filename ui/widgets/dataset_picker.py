@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import ipaddress
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from engine.demo import demo_dataset
 from engine.errors import BadInput, DatasetError
 from engine.media import dataset
 from engine.media.dataset import Dataset
+from engine.models.checkpoint import is_loopback
 from ui.widgets import links, notices
 from ui.widgets.preparation import SCENES_NOW, demo_scenes
 
@@ -57,13 +57,7 @@ def choose(page: str) -> Dataset | None:
 
 def on_loopback() -> bool:
     """Whether only this machine can reach the server."""
-    address = st.get_option("server.address")
-    if address == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address or "").is_loopback
-    except ValueError:
-        return False
+    return is_loopback(st.get_option("server.address") or "")
 
 
 def read(root: Path, first: bool = False) -> Dataset | None:
