@@ -106,7 +106,7 @@ def unasked_hosts(page: str, models: Iterable[ModelEntry]) -> str:
     with st.container(key=f"notice_{page}_hosts", horizontal=True, vertical_alignment="center"):
         st.text(f"Pictures and questions will be sent to {joined(asked)}.")
         st.button("Allow", key=f"{page}_allow", on_click=allowed.update, args=(asked,))
-    return "Nothing is sent before you allow it above: allow it, or remove the column."
+    return "Nothing is sent before you allow it: press Allow, or remove that model."
 
 
 def _variants(page: str, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
