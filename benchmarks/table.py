@@ -58,9 +58,11 @@ def sections(folder: Path) -> Iterator[str]:
         where = kept["machine"]
         command = COMMANDS.get(name, f"benchmarks.{name.partition('-')[0]}")
         yield (
-            f"## {name.replace('_', ' ').capitalize()}\n\n`python -m {command}`, "
+            f"## {name.replace('_', ' ').partition('-')[0].capitalize()}\n\n`python -m {command}`, "
             f"{kept['measured']}, {where['processor']}, {where['cores']} cores.\n"
         )
+        if unequal := kept.get("unequal"):
+            yield f"Not equal: {', '.join(f'`{place}`' for place in unequal)}.\n"
         for kind, columns in COLUMNS.items():
             if cells := [_cells(row) for row in rows if _kind(row) == kind]:
                 yield _table(columns, cells)

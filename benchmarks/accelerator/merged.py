@@ -56,7 +56,11 @@ def merged(folder: Path) -> dict[str, Any]:
         "copy_gb_per_s": next((one["copy_gb_per_s"] for one in sizes), None),
         "parts": _read(folder / "parts.json"),
         "families": {name: one for size in sizes for name, one in size["families"].items()},
-        "app": kept.get("app", {}).get("sections", {}),
+        "app": {
+            name: figures
+            for part in ("app", "app-quantized")
+            for name, figures in kept.get(part, {}).get("sections", {}).items()
+        },
         "verify": {
             name: Counter(verdict["outcome"] for verdict in one["verdicts"])
             for name, one in kept.items()

@@ -18,6 +18,7 @@ DEMO = "eventgpt-demo,video-llava-demo,llava-demo"
 # Each family is verified in both 16-bit forms: as published, and in the other one.
 OTHER = {"eventgpt": "float16", "video_llava": "bfloat16", "llava": "bfloat16"}
 RUN_TOKENS = 32  # of each answer of a dataset run, at most: hundreds of them in minutes
+PLAIN = ("together", "features", "clock", "full_memory", "one_after_another")  # of app_path
 ENGINE_NEEDS = ("msgspec", "diskcache", "av")
 
 
@@ -49,8 +50,9 @@ def parts(options: argparse.Namespace) -> list[Part]:
         *_decoding(options),
         Part("prepare", "checkpoints and scenes in files", _prepare(options), 5, ENGINE_NEEDS),
         *_verified(options, published=True),
-        Part("app", "the app's own path", _app(options), 6, ENGINE_NEEDS, (0, 1)),
+        Part("app", "the app's own path", _app(options, *PLAIN), 6, ENGINE_NEEDS, (0, 1)),
         *_dataset_runs(options),
+        Part("app-quantized", "8 and 4 bits", _app(options, "quantized"), 9, ENGINE_NEEDS, (0, 1)),
         *_verified(options, published=False),
     ]
 
@@ -104,9 +106,10 @@ def _prepare(options: argparse.Namespace) -> tuple[str, ...]:
     return ("benchmarks.accelerator.prepare", str(_work(options)), *scenes, *_small(options))
 
 
-def _app(options: argparse.Namespace) -> tuple[str, ...]:
+def _app(options: argparse.Namespace, *sections: str) -> tuple[str, ...]:
     words = ("--repeat", str(options.repeat), "--tokens", str(options.tokens))
-    return ("benchmarks.accelerator.app_path", str(_work(options)), "--out", OUT, *words)
+    place = (str(_work(options)), "--out", OUT, "--only", ",".join(sections))
+    return ("benchmarks.accelerator.app_path", *place, *words)
 
 
 def _sizes(options: argparse.Namespace) -> tuple[str, ...]:

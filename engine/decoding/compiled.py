@@ -54,9 +54,11 @@ class Bucket:
     """The memory of one bucket: keys and values [heads, L, D] per layer, and the step's inputs.
 
     `token` and `position` are [1].  `call` runs the step: scores [1, vocabulary] float32, and the
-    best token [1], which is no EOS at positions below `held`.
+    best token [1], which is no EOS at positions below `held`.  `step` is held because a CUDA graph
+    reads its tensors (the rotations) by address and does not keep them.
     """
 
+    step: Step
     keys: list[torch.Tensor]
     values: list[torch.Tensor]
     token: torch.Tensor
@@ -198,7 +200,7 @@ def _furnish(step: Step, llama: Llama, size: int, device: torch.device) -> Bucke
     call()
     if device.type == "cuda":
         call = _captured(call, device)
-    return Bucket(keys, values, token, position, held, call)
+    return Bucket(step, keys, values, token, position, held, call)
 
 
 def _captured(

@@ -7,6 +7,7 @@ the entry's dtype.
 
 from __future__ import annotations
 
+import logging
 from importlib.util import find_spec
 from typing import Any
 
@@ -59,6 +60,8 @@ def options(info: ModelInfo) -> dict[str, Any]:
     import torch
     from transformers import BitsAndBytesConfig
 
+    # It repeats a warning about float16 in every layer of every token.
+    logging.getLogger("bitsandbytes.autograd").setLevel(logging.ERROR)
     # transformers matches a name from the start of a module's full name, or as its end; without
     # the pattern, it would quantize what is inside model.vision_tower.
     skipped = [rf"(?:.*\.)?{name}" for name in UNTOUCHED]

@@ -6,6 +6,8 @@ torch.compile traces is counted by a compiler that generates nothing; one test r
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -454,6 +456,30 @@ def test_a_step_is_captured_on_its_own_device_and_within_its_bucket(
     assert replay()[0].shape == (1, warm + 1)  # the captured call's memory
     assert warm + 1 < compiled.BUCKET  # the step before them was the first
     assert cuda.current == [torch.device("cuda:0")]
+
+
+def test_a_bucket_keeps_the_step_whose_tensors_its_graph_reads(
+    adapter: Adapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CUDA graph has addresses only: if another bucket's step replaced this one, it would read
+    what is written there next."""
+    zeros = torch.zeros
+
+    def step(*_: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        return zeros(1, 1), zeros(1)
+
+    graph = lambda: (zeros(1, 1), zeros(1))  # noqa: E731 - it holds nothing
+    monkeypatch.setattr(compiled, "_captured", lambda call, device: graph)
+    monkeypatch.setattr(torch, "zeros", lambda *shape, device, **more: zeros(*shape, **more))
+    llama = adapter.decoder.llama
+    assert llama is not None
+    bucket, alive = compiled._furnish(step, llama, 64, torch.device("cuda")), weakref.ref(step)
+    del step
+    gc.collect()
+    assert alive() is not None
+    del bucket
+    gc.collect()
+    assert alive() is None
 
 
 @pytest.mark.compiles
