@@ -1,8 +1,8 @@
 """A gate: whether a run is worse than an earlier one of the same samples, by more than a margin.
 
 Each sample counts by its ratio NEW / BASE: of the medians of its repeats, or the median of the
-ratios of its turns.  Each sequence counts once, by the median of its samples.  A metric of one
-model is
+ratios of its turns.  Each sequence counts once, by the median of its samples.  The medians beside
+it are of all results, as in every summary.  A metric of one model is
     no worse    the test excludes that NEW is worse by the margin or more
     worse       the test excludes that NEW is worse by less than the margin
     undecided   neither
@@ -27,6 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from operator import eq
+from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -34,7 +35,6 @@ import numpy as np
 from engine.analysis import machine_loads, metrics, statistics
 from engine.analysis.answer_reading import asked_content, is_scene, read_attributes
 from engine.analysis.metrics import BY_NAME, PAIRED, Metric
-from engine.analysis.pairs import sample_medians
 from engine.analysis.results_table import answered, frame, labels, measured
 from engine.analysis.statistics import above, below, chance, clustered_difference, holm
 from engine.errors import BadInput
@@ -70,15 +70,14 @@ KNOWN = (*(metric.name for metric in GATED), ACCURACY, ANSWERS)
 class SampleValues:
     """One model's answers to one sample, over its repeats.
 
-    values: metric -> median of the measured results.  turns: metric -> repeat -> value, if the run
-    took turns with another.  right: the share of right answers or attributes, None if it is not
-    known.  token_ids: of the first answer, None without ids.  new_tokens counts the answers of
-    batches too.
+    values: metric -> repeat -> measured value; new_tokens counts the answers of batches too.
+    by_turns: the run took turns with another.  right: the share of right answers or attributes,
+    None if it is not known.  token_ids: of the first answer, None without ids.
     """
 
     sequence: str
-    values: Mapping[str, float]
-    turns: Mapping[str, Mapping[int, float]]
+    values: Mapping[str, Mapping[int, float]]
+    by_turns: bool = False
     right: float | None = None
     token_ids: tuple[int, ...] | None = None
 
@@ -122,8 +121,9 @@ class GateResult:
 
     unit "ratio": `change`, `low` and `high` are NEW / BASE; "points": NEW - BASE, a difference of
     shares from -1 to 1.  They are the estimate and its 95 % interval for this metric alone (None
-    with too few sequences, or if every answer is the same).  base, new: medians over the samples,
-    of accuracy means.  p_no_worse, p_worse: adjusted by Holm; a verdict needs at most TAIL.
+    with too few sequences, or if every answer is the same).  base, new: medians of all results of
+    the samples, of accuracy means.  p_no_worse, p_worse: adjusted by Holm; a verdict needs at most
+    TAIL.
     """
 
     label: str
@@ -243,23 +243,19 @@ def _model(
     by_turns: bool,
 ) -> ModelValues:
     answers, timed = answered(lines), measured(lines)
-    values: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    turns: defaultdict[str, dict[str, dict[int, float]]] = defaultdict(dict)
+    values: defaultdict[str, dict[str, dict[int, float]]] = defaultdict(dict)
     for metric in GATED:
-        fair = metrics.fair(timed, metric)
-        medians = sample_medians(answers if metric.name == TOKENS else fair, metric)
-        for sample, value in medians["value"].round(DIGITS).items():
-            values[str(sample)][metric.name] = float(value)
-        known = fair[["sample", "repeat", metric.column]].dropna().round(DIGITS)
-        for sample, repeat, value in known.itertuples(index=False) if by_turns else ():
-            turns[str(sample)].setdefault(metric.name, {})[int(repeat)] = float(value)
+        some = answers if metric.name == TOKENS else metrics.fair(timed, metric)
+        known = some[["sample", "repeat", metric.column]].dropna().round(DIGITS)
+        for sample, repeat, value in known.itertuples(index=False):
+            values[str(sample)].setdefault(metric.name, {})[int(repeat)] = float(value)
     right = accuracy(answers)
     first = answers.drop_duplicates("sample")[["sample", "cluster", "offset"]]
     samples = {
         name: SampleValues(
             sequence=cluster,
             values=values[name],
-            turns=turns[name],
+            by_turns=by_turns,
             right=right.get(name),
             token_ids=ids.get(offset),
         )
@@ -465,7 +461,8 @@ def _test(
         known = any(metric in one.values for one, _ in both)
         reason = "no sample has a measured value in both runs"
         return NotCompared(label, metric, reason, asked or known)
-    first, second = np.array([(a.values[metric], b.values[metric]) for a, b in pairs]).T
+    first = [value for a, _ in pairs for value in a.values[metric].values()]
+    second = [value for _, b in pairs for value in b.values[metric].values()]
     ratios = [_ratio(a, b, metric) for a, b in pairs]
     if min(*first, *second, *ratios) < LEAST:
         return NotCompared(label, metric, "a value of 0 has no ratio", True)
@@ -499,9 +496,10 @@ def _test(
 
 def _ratio(base: SampleValues, new: SampleValues, metric: str) -> float:
     """NEW / BASE of a sample; 0 without a ratio."""
-    ours, theirs = base.turns.get(metric, {}), new.turns.get(metric, {})
-    turns = [(ours[repeat], theirs[repeat]) for repeat in ours if repeat in theirs]
-    pairs = turns or [(base.values[metric], new.values[metric])]
+    ours, theirs = base.values[metric], new.values[metric]
+    both = ours.keys() & theirs.keys() if base.by_turns and new.by_turns else ()
+    turns = [(ours[repeat], theirs[repeat]) for repeat in both]
+    pairs = turns or [(median(ours.values()), median(theirs.values()))]
     if min(map(min, pairs)) < LEAST:
         return 0.0
     ratios = [second / first for first, second in pairs]

@@ -166,8 +166,8 @@ def method(report: GateReport) -> str:
         )
     return (
         "Each sequence counts once, by the median of its samples' ratios NEW / BASE. A change is "
-        "the centre of these ratios (Hodges and Lehmann), not the ratio of both medians. A "
-        "sample counts in the medians by the median of its turns. "
+        "the centre of these ratios (Hodges and Lehmann), not the ratio of both medians. The "
+        "median of BASE or NEW is of all repeats of these samples, as in every other table. "
         f"The margin is {margin}{f', of accuracy {points}' if points else ''}. {tests}"
     )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.analysis import gate as gates
+from engine.analysis import model_summary
 from engine.analysis.gate import (
     GateReport,
     GateResult,
@@ -21,6 +23,7 @@ from engine.analysis.gate import (
     metric_names,
     values_of,
 )
+from engine.analysis.results_table import frame
 from engine.errors import BadInput
 from engine.machine.load import MachineLoad
 from engine.report import gate_text
@@ -373,7 +376,20 @@ def test_the_ratio_of_each_turn_counts(make: Make) -> None:
 def test_each_turn_of_a_sample_keeps_its_own_time(make: Make) -> None:
     found = [fabricate.row("ev", "s0", repeat=n, gaps=[2.0 * (n + 1)] * 5) for n in range(3)]
     (one,) = make(found).models
-    assert one.samples["s0"].turns["tpot"] == {0: 2.0, 1: 4.0, 2: 6.0}
+    assert one.samples["s0"].values["tpot"] == {0: 2.0, 1: 4.0, 2: 6.0}
+
+
+def test_the_medians_are_those_of_every_other_table(make: Make, tmp_path: Path) -> None:
+    """Of all repeats; the median of the samples' medians is another figure here, 2 ms."""
+    found = [
+        fabricate.row("ev", f"s{index}", repeat=repeat, gaps=[gap] * 5)
+        for index, gaps in enumerate([(1.0, 1.0, 4.0), (2.0, 2.0, 5.0), (6.0, 7.0, 8.0)])
+        for repeat, gap in enumerate(gaps)
+    ]
+    shown = model_summary.figures(frame([fabricate.run(tmp_path / "run", found)]))
+    figure = model_summary.find(shown, "ev", "tpot")
+    gated = result(gate(make(found), again(make(found)), ["tpot"]), "tpot")
+    assert figure is not None and gated.base == gated.new == figure.median == 4.0
 
 
 def test_names_from_a_file_stay_on_one_line(make: Make) -> None:
@@ -387,7 +403,7 @@ def test_names_from_a_file_stay_on_one_line(make: Make) -> None:
 def test_times_that_were_never_measured_have_no_ratio(make: Make, value: float) -> None:
     base = make(rows())
     samples = {
-        name: replace(one, values={**one.values, "total": value}, turns={})
+        name: replace(one, values={**one.values, "total": {0: value}})
         for name, one in base.models[0].samples.items()
     }
     report = gate(model(base, samples=samples), make(rows(seed=1)))
@@ -446,7 +462,7 @@ def _noisy(values: RunValues, seed: int, slower: float) -> RunValues:
     noise = np.exp(0.02 * np.random.default_rng(seed).standard_t(3, size=14))
     (one,) = values.models
     samples = {
-        name: replace(of, values={"total": 100 * slower * float(factor)}, turns={})
+        name: replace(of, values={"total": {0: 100 * slower * float(factor)}})
         for (name, of), factor in zip(one.samples.items(), noise, strict=True)
     }
     header = replace(values.header, id=f"run-{seed}")
@@ -470,7 +486,7 @@ def test_beyond_the_limit_is_worse_and_before_it_is_not(metric: str, worse: floa
         ratio = worse**factor  # a little more of the same change, or a little less
         logs = np.full(8, np.log(ratio))
         samples = [
-            {f"s{n}": SampleValues(sequence=f"q{n}", values={metric: float(value)}, turns={})
+            {f"s{n}": SampleValues(sequence=f"q{n}", values={metric: {0: float(value)}})
              for n, value in enumerate(values)}
             for values in (np.full(8, 10.0), 10.0 * np.exp(logs))
         ]  # fmt: skip
