@@ -127,11 +127,12 @@ def show(
         for slot, entry in zip(slots, chosen, strict=True):
             cards.idle(slot, entry, registry.cannot_run(entry, sample))
         return below(False)
+    by_model = dict(zip((view.model for view in views), slots, strict=True))
+    draw = _drawing(by_model, head, bars, by_name, spoken)
+    draw(views)  # a press of Run shows on the cards before the rest is drawn
     if live:
         below(True)
-    by_model = dict(zip((view.model for view in views), slots, strict=True))
-    _follow(by_model, head, bars, by_name, spoken)
-    if live:
+        followed_runs.follow(draw)
         st.rerun()
     if repeats := found_verdict(views, by_name).repeats:
         decide.button(
@@ -146,14 +147,14 @@ def show(
     below(False)
 
 
-def _follow(
+def _drawing(
     slots: dict[str, cards.CardSlot],
     head: DeltaGenerator,
     bars: DeltaGenerator,
     by_name: Mapping[str, ModelEntry],
     spoken: Spoken,
-) -> None:
-    """Draws what has changed since the last update, until all runs have ended."""
+) -> Callable[[list[RunView]], None]:
+    """Draws what has changed since its last call."""
     drawn: dict[str, RunView] = {}
     html: dict[DeltaGenerator, str] = {}
 
@@ -179,4 +180,4 @@ def _follow(
         put(head, words)
         put(bars, run_bars.html([_row(view, by_name[view.model], compared) for view in now]))
 
-    followed_runs.follow(draw)
+    return draw
