@@ -93,6 +93,13 @@ def count(number: int, noun: str, several: str = "") -> str:
     return f"{whole(number)} {noun if number == 1 else several or noun + 's'}"
 
 
+def tokens_told(number: float | None) -> str:
+    """ "9 tokens", or that a server does not tell their number."""
+    if number is None or number != number:
+        return "tokens not told"
+    return count(int(number), "token")
+
+
 def number(value: float | None) -> str:
     """Three significant digits with thousands separators: "0.123", "12.3", "1,234"."""
     if value is None or value != value:

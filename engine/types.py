@@ -715,6 +715,13 @@ class Served:
         whole = Span(SERVER, self.sent_ms, self.end_ms - self.sent_ms)
         return whole, *(Span(name, at, end - at) for name, (at, end) in parts)
 
+    @property
+    def token_ms(self) -> tuple[float, ...]:
+        """The arrivals, if as many pieces came as the server counts tokens, or one fewer: the token
+        that ends an answer has no text.  Otherwise a piece is not a token: ()."""
+        one_each = self.tokens is not None and 0 <= self.tokens - len(self.arrivals_ms) <= 1
+        return self.arrivals_ms if one_each else ()
+
 
 COLD_VISION = "Vision was computed in a cold run."  # a note about cached features
 

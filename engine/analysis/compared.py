@@ -21,7 +21,7 @@ from engine.analysis import speedup
 from engine.analysis.speedup import Split
 from engine.analysis.statistics import FEWEST_REPEATS, shift_interval
 from engine.palette import UNACCOUNTED
-from engine.quoting import count, joined, ms
+from engine.quoting import count, joined, ms, tokens_told
 from engine.types import SERVER, SERVER_PARTS, STAGES, TITLES, RunResult, Span, StageName
 
 TIMES = ("total", "uncached_total", "ttft", "tpot", UNACCOUNTED)
@@ -104,7 +104,7 @@ class ComparedModel:
         """The number of new tokens of its runs in words."""
         numbers = [number for one in self.counted if (number := one.new_tokens) is not None]
         if len(numbers) < len(self.counted):
-            return "tokens not told"
+            return tokens_told(None)
         low, high = min(numbers), max(numbers)
         return count(high, "token") if low == high else f"{low:,} to {high:,} tokens"
 

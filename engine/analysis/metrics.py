@@ -63,7 +63,7 @@ METRICS: tuple[Metric, ...] = (
            "the total with each cached stage at the time of its computation"),
     Metric("ttft", "TTFT", "ms", "start of the run to the first new token", True),
     Metric("tpot", "TPOT", "ms", "(total - TTFT) / (new tokens - 1)"),
-    Metric("itl", "ITL", "ms", "gaps between new tokens, pooled"),
+    Metric("itl", "ITL", "ms", "gaps between new tokens, pooled; of a server if each came alone"),
     Metric("tokens_per_s", "tok/s", "tokens/s", "(new tokens - 1) / (total - TTFT)",
            less_is_faster=False),
     Metric("cpu", "CPU time", "ms",

@@ -156,7 +156,7 @@ def _record(run: Run, title: str, offset: int, row: ResultRow) -> dict[str, Any]
         "cpu_ms": load.cpu_ms if load and alone_on_cpu else None,
         **{f"load_{name}": getattr(load, name, None) for name in LOAD},
         **{name: getattr(row, name) or "" for name in TEXTS},
-        "token_ms": np.asarray(row.token_ms or (), dtype=np.float64),
+        "token_ms": np.asarray((row.served or row).token_ms or (), dtype=np.float64),
     }
 
 

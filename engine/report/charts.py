@@ -36,7 +36,7 @@ from engine.palette import (
     UNACCOUNTED,
     family_colour,
 )
-from engine.quoting import count, ms, number, percent
+from engine.quoting import count, ms, number, percent, tokens_told
 from engine.storage.explanations import MomentLoss
 from engine.types import SERVER, STAGES
 from engine.viewing.event_times import EventRates
@@ -367,12 +367,14 @@ def timeline(answers: Sequence[AnswerTimes]) -> alt.LayerChart:
     bars: Any = alt.Chart(stages).mark_bar(height=24, opacity=0.8)
     ticks: Any = alt.Chart(tokens).mark_tick(thickness=1.5, height=34, color=NEUTRAL)
     y, gap = _rows("label", labels), "Since the previous token (ms)"
+    names = [*STAGES, *[SERVER] * (SERVER in set(stages["stage"]))]
+    colours = {name: {**STAGE_COLOURS, **SERVER_COLOURS}[name] for name in names}
     layers = [
         bars.encode(
             y=y,
             x=alt.X("start:Q", title="time since the start of the run (ms)"),
             x2="end:Q",
-            color=_colour("stage", {name: STAGE_COLOURS[name] for name in STAGES}, _below(4)),
+            color=_colour("stage", colours, _below(len(colours))),
             tooltip=_tips({"stage:N": "Stage", "ms:Q": "ms", "source:N": "Source"}),
         ),
         ticks.encode(
@@ -387,7 +389,7 @@ def timeline(answers: Sequence[AnswerTimes]) -> alt.LayerChart:
 def stage_lines(answer: AnswerTimes) -> Iterator[dict[str, Any]]:
     """A line per timed stage; without a known start it begins at the end of the one before."""
     end = 0.0
-    for name in STAGES:
+    for name in (*STAGES, SERVER):
         length = answer.row[f"{name}_ms"]
         if length == length:
             start = answer.starts.get(name, end)
@@ -409,7 +411,7 @@ def timeline_words(answers: Sequence[AnswerTimes]) -> str:
         row = answer.row
         parts = ", ".join(f"{line['stage']} {ms(line['ms'])}" for line in stage_lines(answer))
         sentences.append(
-            f"{answer.label}: {parts}; {len(row['token_ms']):,} tokens, the first after "
+            f"{answer.label}: {parts}; {tokens_told(row['new_tokens'])}, the first after "
             f"{ms(row['ttft_ms'])}, the last after {ms(row['total_ms'])}."
         )
     return " ".join(sentences)

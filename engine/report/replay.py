@@ -15,9 +15,9 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from engine.analysis.results_table import labels, measured
-from engine.palette import DECODE_COLOURS, STAGE_COLOURS, family_colour, tones
-from engine.quoting import count, ms, printable
-from engine.report.answer_part import stage_words
+from engine.palette import DECODE_COLOURS, SERVER_COLOURS, STAGE_COLOURS, family_colour, tones
+from engine.quoting import ms, printable, tokens_told
+from engine.report.answer_part import PART_NAMES, stage_words
 from engine.report.blocks import Block, ChartBlock, Heading, Paragraph
 from engine.storage.result_rows import ResultRow
 from engine.types import STAGES, Span
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 Pieces = tuple[tuple[float, str], ...]
 PARTS = (*(name for name in STAGES if name != "decode"), "prefill", "steps")  # decode in two
-COLOURS = {**STAGE_COLOURS, **{name: DECODE_COLOURS[f"decode.{name}"] for name in PARTS[-2:]}}
+_OF_DECODE = {name: DECODE_COLOURS[f"decode.{name}"] for name in PARTS[-2:]}
+COLOURS = {**STAGE_COLOURS, **SERVER_COLOURS, **_OF_DECODE}
 SPEEDS = {"1x": 1, "0.25x": 4, "0.1x": 10}  # label -> how many times slower than recorded
-WORDS = {"steps": "token steps"}
+WORDS = {"steps": "token steps", **PART_NAMES}
 LABEL = "Replay of recorded times"
 TOGETHER = "The models ran one after another; the replay starts them together."
 COLD = "Cold run: the first after loading includes start-up work."
@@ -47,27 +48,28 @@ class ReplayLane:
     stages: tuple[tuple[str, Span], ...]
     pieces: Pieces
     total_ms: float
-    tokens: int
+    tokens: int | None  # None: a server does not tell
     notes: tuple[str, ...] = ()
 
 
 def lane(label: str, row: ResultRow, note: str = "") -> ReplayLane | None:
     """The run of a row, with a note; None without times of its own: of a failure or a batch."""
-    times = row.token_ms or ()
+    served = row.served
+    times = served.arrivals_ms if served else row.token_ms or ()
     if row.error or row.total_ms is None or not times:
         return None
     names = PARTS if row.prefill and row.steps else STAGES
     stages = tuple((name, span) for name in names if (span := row.spans[name]) is not None)
+    stages += tuple((span.name, span) for span in served.spans[1:]) if served else ()
     notes = tuple(filter(None, (note, COLD if row.cold else "")))
-    text, ends = printable(row.text or ""), row.text_ends or ()
+    text, ends = printable(row.text or ""), (served or row).text_ends or ()
     if len(ends) == len(times):
         bounds = accumulate((0, *ends[:-1], len(text)), max)
         parts = [text[start:end] for start, end in pairwise(bounds)]
     else:
         parts, times, notes = [text], times[-1:], (*notes, NO_TEXT_TIMES)
     pieces = tuple(zip(times, parts, strict=True))
-    tokens = len(row.token_ms or ())
-    return ReplayLane(label, row.family or "", stages, pieces, row.total_ms, tokens, notes)
+    return ReplayLane(label, row.family or "", stages, pieces, row.total_ms, row.new_tokens, notes)
 
 
 def replayed(found: Findings) -> Iterator[Block]:
@@ -84,7 +86,7 @@ def replayed(found: Findings) -> Iterator[Block]:
         known = [one for one in lanes if one is not None]
         if len(known) == len(names):
             words = "; ".join(
-                f"{one.label} {ms(one.total_ms)}, {count(one.tokens, 'token')}" for one in known
+                f"{one.label} {ms(one.total_ms)}, {tokens_told(one.tokens)}" for one in known
             )
             yield Heading(2, "Replay of one sample")
             yield Paragraph(
@@ -138,7 +140,7 @@ def _lane(lane: ReplayLane, colour: str, longest: float, size: int) -> str:
     texts = [(group[-1][0], "".join(piece for _, piece in group)) for group in groups]
     text = "".join(_at("span", at, piece) for at, piece in texts if piece)
     notes = "".join(f"<p>{escape(note)}</p>" for note in lane.notes)
-    done = f"{ms(lane.total_ms)} · {count(lane.tokens, 'token')}"
+    done = f"{ms(lane.total_ms)} · {tokens_told(lane.tokens)}"
     return (
         f'<div class="replay-lane" style="border-color:{colour}">'
         f'<div class="replay-head"><b>{escape(printable(lane.label))}</b>'

@@ -21,7 +21,7 @@ from PIL import Image
 
 from engine.errors import BadInput
 from engine.palette import family_colour, tones
-from engine.quoting import count, ms, printable
+from engine.quoting import ms, printable, tokens_told
 from engine.report.answer_part import stage_words
 from engine.report.replay import COLOURS, SPEEDS, WORDS, ReplayLane
 
@@ -104,7 +104,7 @@ def _svg(
         inner, y = MARGIN + INDENT, y + _SIZES["label"]
         body.append(_text(printable(lane.label), inner, y, "label", "bold"))
         if at >= lane.total_ms:
-            done = f"{ms(lane.total_ms)}, {count(lane.tokens, 'token')}"
+            done = f"{ms(lane.total_ms)}, {tokens_told(lane.tokens)}"
             body.append(_text(done, WIDTH - MARGIN, y, "label", "bold", "end"))
         y += 10
         wide = (WIDTH - MARGIN - inner) / longest

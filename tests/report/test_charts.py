@@ -41,6 +41,7 @@ def answer(**more: object) -> charts.AnswerTimes:
     row: dict[str, object] = {f"{name}_ms": 10.0 for name in STAGES}
     row |= {f"{name}_source": "measured" for name in STAGES}
     row |= {"token_ms": np.array([32.0, 35.0, 40.0]), "ttft_ms": 32.0, "total_ms": 40.0}
+    row |= {"new_tokens": 3, "server_ms": float("nan")}
     return charts.AnswerTimes("a", row | more, {"vision": 22.0})
 
 
@@ -197,6 +198,11 @@ def test_the_timeline_is_a_chart_and_a_sentence() -> None:
     chart = charts.timeline([answer()]).to_dict()
     assert "(ms)" in chart["layer"][0]["encoding"]["x"]["title"]
     assert "3 tokens, the first after 32.0 ms" in charts.timeline_words([answer()])
+    there = {f"{name}_ms": float("nan") for name in ("vision", "decode")}
+    served = answer(**there, server_ms=20.0, server_source="measured", new_tokens=float("nan"))
+    assert "server 20.0 ms; tokens not told" in charts.timeline_words([served])
+    colours = charts.timeline([served]).to_dict()["layer"][0]["encoding"]["color"]["scale"]
+    assert colours["domain"] == [*STAGES, "server"]
 
 
 @pytest.mark.loads

@@ -18,6 +18,7 @@ from engine.jobs.run_job import RunJob
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.pipeline.watcher import Watcher
+from engine.report import replay
 from engine.served import column
 from engine.storage.result_rows import ResultRow
 from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
@@ -99,6 +100,21 @@ def test_a_row_of_it_reads_as_it_was_written(
     assert column.NOT_TOLD in row.notes
     fake.answer = streams(*whole())  # control
     assert column.NOT_TOLD not in column.answer(entry, request(sample)).notes
+
+
+@pytest.mark.parametrize(("counted", "gaps"), [(9, 0), (5, 3), (4, 3), (None, 0)])
+def test_a_piece_is_a_token_only_if_the_server_counts_as_many(
+    counted: int | None, gaps: int, fake: FakeServer, entry: ModelEntry, sample: Sample
+) -> None:
+    """WORDS has four; a fifth token may be the end, which has no text."""
+    fake.answer = streams(*whole(usage={"completion_tokens": counted}))
+    row = ResultRow.from_result(column.answer(entry, request(sample)))
+    assert row.served is not None and len(row.served.token_ms) == (4 if gaps else 0)
+    lane = replay.lane("Ours", row)
+    assert lane is not None and [text for _, text in lane.pieces] == [*WORDS]  # as they arrived
+    assert [at for at, _ in lane.pieces] == [*row.served.arrivals_ms] and lane.tokens == counted
+    shown = replay.section([lane])
+    assert ("tokens not told" in shown) == (counted is None) and "upload and queue" in shown
 
 
 def test_what_a_server_cannot_do_is_said(
