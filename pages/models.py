@@ -10,23 +10,26 @@ import contextlib
 import re
 import time
 from collections.abc import Sequence
+from typing import get_args
 
 import streamlit as st
 
 from engine import settings
-from engine.errors import ModelUnavailable
+from engine.errors import ModelUnavailable, StageScopeError
 from engine.models import checkpoint, registry
 from engine.models.checkpoint import ModelEntry, Server
 from engine.quoting import duration, gib, listed, ms
 from engine.report import card_rows
 from engine.served import capabilities
 from engine.storage.schemas import UNVERIFIED
+from engine.types import MediaKind
 from engine.verify import certificates
 from ui.compare import cards, trust_badges
 from ui.models import cache_view, memory_bars, model_actions
 from ui.models.memory_bars import facts
 from ui.verify import kept_certificates
 from ui.widgets import answers, followed_runs, notices, preparation
+from ui.widgets.dataset_picker import on_loopback
 from ui.widgets.model_picker import entries_or_stop, installed
 
 COLUMNS = 3
@@ -114,6 +117,35 @@ def show_server(entry: ModelEntry, server: Server) -> None:
         st.html(facts(rows, entry.label))
 
 
+def add_server() -> None:
+    """Asks a server and enters its model; only where the app serves this machine alone."""
+    if not on_loopback():
+        return
+    with st.expander("Add a served model", key="models_add"), st.form("add_server", border=False):
+        address = st.text_input(
+            "Address of its OpenAI-compatible API",
+            placeholder="http://127.0.0.1:8000/v1",
+            key="add_server_address",
+        )
+        columns = iter(st.columns(4))
+        model = next(columns).text_input("Its name at the server", key="add_server_model")
+        shows = next(columns).selectbox(
+            "Is shown", get_args(MediaKind)[::-1], key="add_server_shows"
+        )
+        name = next(columns).text_input("Another name here", key="add_server_name")
+        key = next(columns).text_input("Environment variable with its key", key="add_server_key")
+        if not st.form_submit_button("Ask it and add", key="add_server"):
+            return
+        given = {"shows": shows, "name": name.strip() or None, "api_key_env": key.strip() or None}
+        try:
+            with st.spinner("Asking the server …"):
+                new, _ = capabilities.entered(address, model.strip() or None, **given)
+            new.write()
+        except StageScopeError as error:
+            return notices.problem(str(error), "add_server")
+    st.rerun()
+
+
 def show_absent(entry: ModelEntry, reason: str) -> None:
     """What a card says without files: the command that fetches them, or what else to do."""
     st.badge("not installed", color="orange")
@@ -145,6 +177,7 @@ def main() -> None:
     names = {entry.name for entry in entries}
     loaded = [item for item in registry.resident() if item.name not in names]
     show_all([*here, *loaded])
+    add_server()
     if absent := [entry for entry in entries if entry not in here]:
         with st.expander(f"Not installed ({len(absent)})", key="models_absent"):
             notices.small(ABSENT, "not_installed")

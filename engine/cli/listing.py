@@ -24,7 +24,7 @@ from engine.cli.common import (
 )
 from engine.errors import BadInput, ServerAway
 from engine.models import new_entry, registry
-from engine.models.checkpoint import DTYPE_BYTES, ModelEntry, Server, server_url
+from engine.models.checkpoint import DTYPE_BYTES, ModelEntry, Server
 from engine.quoting import listed, ms, printable, quoted, shown
 from engine.storage import result_rows
 from engine.types import MediaKind
@@ -189,25 +189,16 @@ def _add_server(options: argparse.Namespace) -> int:
     from engine.served import capabilities
 
     refuse(options, ["dtype", "full"], "is decided by the server: leave it out.")
-    key = options.api_key_env or ""
-    server = Server(server_url(options.server), options.checkpoint or "", key)
-    said = capabilities.probe(server)
-    if said.problem:
-        raise BadInput(said.problem)
-    if not (name := options.checkpoint):
-        if len(said.models) != 1:
-            has = f"has {listed(said.models)}" if said.models else "does not list its models"
-            raise BadInput(f"{server.host} {has}: name one after the word add.")
-        (name,) = said.models
-    new = new_entry.make_server(
-        options.server, name, **{field: getattr(options, field) for field in _OF_SERVERS}
-    )
+    chosen = {field: getattr(options, field) for field in _OF_SERVERS}
+    new, said = capabilities.entered(options.server, options.checkpoint, **chosen)
+    assert new.entry.server is not None
+    host, name = new.entry.server.host, new.entry.server.model
     if not options.dry_run:
         new.write()
         say(f"{new.entry.name} is now in {new.path}.")
     if said.models and name not in said.models:
-        say(f"{server.host} does not list {quoted(name)}, but {listed(said.models)}.")
-    say(f"{server.host}: {said.software}, {ms(said.round_trip_ms)} for a round trip.")
+        say(f"{host} does not list {quoted(name)}, but {listed(said.models)}.")
+    say(f"{host}: {said.software}, {ms(said.round_trip_ms)} for a round trip.")
     row = {"name": new.entry.name, "written": not options.dry_run, "entry": new.lines}
     out(row | {"software": said.software, "models": said.models}, new.lines.rstrip(), options)
     return 0

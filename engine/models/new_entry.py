@@ -93,7 +93,9 @@ def _added(row: Mapping[str, str], path: Path) -> tuple[ModelEntry, str, str]:
             "letters, digits, dots, hyphens, underscores and plus signs."
         )
     if row["name"] in {entry.name for entry in known} | {"add"}:
-        raise BadInput(f"{shown(path)} holds {quoted(row['name'])} already: choose another --name.")
+        raise BadInput(
+            f"{shown(path)} holds {quoted(row['name'])} already: choose another name (--name)."
+        )
     fields = [f"{k} = {json.dumps(row[k], ensure_ascii=False)}" for k in _ORDER if k in row]
     lines = "\n".join(["[[model]]", *fields, ""])
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"

@@ -19,9 +19,10 @@ import msgspec
 
 from engine import settings
 from engine.errors import BadInput, ServerFailed
-from engine.models.checkpoint import Server
+from engine.models import new_entry
+from engine.models.checkpoint import Server, server_url
 from engine.plain_files import read_json, write_whole
-from engine.quoting import MAX_LINE, one_line
+from engine.quoting import MAX_LINE, listed, one_line
 from engine.served import protocol
 
 PROBE_S = 5.0
@@ -126,6 +127,21 @@ def probe(server: Server) -> Capabilities:
         _file().parent.mkdir(parents=True, exist_ok=True)
         write_whole(_file(), msgspec.json.encode(every))
     return found
+
+
+def entered(
+    address: str, model: str | None = None, **chosen: str | None
+) -> tuple[new_entry.NewEntry, Capabilities]:
+    """The entry for a model of a server, which is asked what it is and has; `chosen` as in
+    new_entry.make_server.  BadInput if it does not answer, or the model must be named."""
+    server = Server(server_url(address), model or "", chosen.get("api_key_env") or "")
+    said = probe(server)
+    if said.problem:
+        raise BadInput(said.problem)
+    if model is None and len(said.models) != 1:
+        has = f"has {listed(said.models)}" if said.models else "does not list its models"
+        raise BadInput(f"{server.host} {has}: name the model.")
+    return new_entry.make_server(address, model or said.models[0], **chosen), said
 
 
 def _identified(server: Server, owner: str) -> Capabilities:

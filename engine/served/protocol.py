@@ -139,9 +139,10 @@ async def _until(
             task.cancel()
             await asyncio.wait({task})
             if late:
+                advice = "raise timeout_s in models.toml, or ask for fewer tokens"
                 raise ServerFailed(
-                    f"{server.host} did not finish within {limit:g} s: raise timeout_s in "
-                    "models.toml, or ask for fewer tokens."
+                    f"{server.host} did not finish within {limit:g} s: "
+                    f"{'see its log' if seconds else advice}."
                 )
             return
     task.result()

@@ -219,7 +219,7 @@ def test_a_server_is_asked_and_entered(
             assert main(["models", *words]) == 2 and why in capsys.readouterr().err
         fake.pages["/v1/models"] = {"data": [{"id": "x"}, {"id": "y"}]}
         assert main(["models", "add", "--server", fake.url]) == 2
-        assert "has x, y: name one after the word add" in capsys.readouterr().err
+        assert "has x, y: name the model" in capsys.readouterr().err
     assert main(["models", "served-model"]) == 2
     assert "refuses connections" in capsys.readouterr().err
     for words in (["verify", "--models", "served-model"], ["download", "served-model"]):

@@ -119,7 +119,7 @@ def test_a_file_without_an_end_of_line_or_an_entry(home: Path, before: str) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((HUB, "--name", "first"), "holds 'first' already: choose another --name"),
+        ((HUB, "--name", "first"), "holds 'first' already: choose another name"),
         ((HUB, "--name", "a@video"), "'a@video' cannot be a model's name"),
         ((HUB, "--name", "add"), "holds 'add' already"),
         ((HUB, "--name", ""), "'' cannot be a model's name"),

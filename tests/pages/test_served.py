@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
 
+from engine.models import registry
 from tests.pages.conftest import Open
 from tests.pages.reading import html, press_run, results, tables, texts
 from tests.served.fake_server import FakeServer, serving, streams, whole
@@ -72,3 +75,27 @@ def test_the_models_page_asks_a_server_and_says_what_it_is(app: Open, fake: Fake
     fake.pages["/v1/models"] = "<html>"
     at = app("pages/verify.py")
     assert "Served" not in at.multiselect(key="verify_models").options
+
+
+def test_a_server_is_added_on_the_models_page(
+    app: Open, fake: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def add(at: AppTest, address: str) -> AppTest:
+        at.text_input(key="add_server_address").set_value(address)
+        return at.button(key="add_server").click().run()
+
+    at = add(app("pages/models.py"), "http://127.0.0.1:9/v1")
+    assert "127.0.0.1:9 refuses connections" in texts(at)
+    assert "is no address of a server" in texts(add(at, "nonsense"))
+    assert "served-model" not in [entry.name for entry in registry.entries()]
+    at = add(at, fake.url)
+    entry = registry.entry("served-model")
+    assert entry.server is not None and entry.server.url == fake.url and entry.kind == "image"
+    assert not at.exception and "Ask the server" in [one.label for one in at.button]
+    assert "holds 'served-model' already" in texts(add(at, fake.url))
+    option = st.get_option
+    monkeypatch.setattr(
+        st, "get_option", lambda name: "0.0.0.0" if name == "server.address" else option(name)
+    )
+    at = app("pages/models.py")  # other machines can open the page
+    assert "add_server" not in [one.key for one in at.button]

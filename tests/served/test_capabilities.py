@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from dataclasses import replace
 from typing import Any
@@ -66,6 +67,15 @@ def test_a_server_that_is_not_there_has_a_reason_and_is_not_kept(server: Server)
     away = replace(server, url="http://127.0.0.1:9/v1")
     assert "refuses connections" in capabilities.of(away).problem
     assert capabilities.kept(away) is None
+
+
+def test_a_server_that_says_nothing_is_not_waited_for(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capabilities, "PROBE_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        away = replace(server, url=f"http://127.0.0.1:{silent.getsockname()[1]}/v1")
+        assert "did not finish within 0.1 s: see its log" in capabilities.of(away).problem
 
 
 def test_a_damaged_file_counts_as_none(server: Server) -> None:
