@@ -83,6 +83,12 @@ def checked(
                 f"{entry.name} is shown no event images, and perturb changes raw events only: "
                 "leave it out, or show it event images."
             )
+    for entry in entries.values() if elsewhere else ():
+        if entry.server:
+            raise BadInput(
+                f"{entry.name} is a server, which workers of a cluster do not ask: set parallel in "
+                "its entry, and leave the cluster."
+            )
     for entry in () if elsewhere else entries.values():
         others_fill_memory = any(one != variants.loaded(entry) for one in registry.resident())
         if (reason := registry.unavailable(entry)) and not others_fill_memory:

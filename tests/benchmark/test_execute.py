@@ -475,3 +475,5 @@ def test_a_server_takes_several_samples_at_once_and_is_asked_for_the_rest_when_i
         run = go_on(tmp_path / "run")
         assert run.state == "finished" and len(fake.asked) - before == 2
         assert len({row["sample"] for row in rows(run)}) == len(rows(run)) == 4
+        with pytest.raises(BadInput, match="which workers of a cluster do not ask"):
+            execute.prepare(plan(root, models=("ours",)), dataset.read(root), elsewhere=True)
