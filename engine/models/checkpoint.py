@@ -49,7 +49,8 @@ class Server:
     """Where a served model is asked: an OpenAI-compatible API, and the name it has there.
 
     `api_key_env` names the environment variable with the key.  `timeout_s` is the most that one
-    answer may take, `parallel` the requests at once in a dataset run.
+    answer may take, `parallel` the requests at once in a dataset run.  `clip`: a video is sent
+    as its file, of which the server chooses the frames.
     """
 
     url: str
@@ -57,6 +58,7 @@ class Server:
     api_key_env: str = ""
     timeout_s: float = 120.0
     parallel: int = 1
+    clip: bool = False
 
     @property
     def host(self) -> str:
@@ -131,9 +133,10 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     api_key_env: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     timeout_s: Annotated[float, Meta(gt=0, le=3600)] | None = None
     parallel: Annotated[int, Meta(ge=1, le=64)] | None = None
+    clip: bool | None = None
 
 
-_OF_SERVERS = ("server", "model", "api_key_env", "timeout_s", "parallel")
+_OF_SERVERS = ("server", "model", "api_key_env", "timeout_s", "parallel", "clip")
 _OF_CHECKPOINTS = ("checkpoint", "family", "revision", "quantization", "download")
 
 
@@ -201,6 +204,11 @@ def _served(row: Row, fields: dict[str, Any], about: dict[str, Any], path: Path)
         )
     server = Server(server_url(about.pop("server")), **about)
     kind = fields.pop("shows") or FAMILIES[SERVED].kind
+    if server.clip and kind != "video":
+        raise SettingsError(
+            f"{shown(path)}: {quoted(row.name)} has clip and is shown no video: add "
+            'shows = "video", or leave clip out.'
+        )
     given = {"family": SERVED, "checkpoint": f"{server.model} at {server.host}", "dtype": ""}
     return ModelEntry(**fields | given, kind=kind, folder=None, server=server)
 

@@ -21,14 +21,27 @@ from engine.machine.load import Meter
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry, Server
 from engine.pipeline.watcher import Watcher
+from engine.plain_files import read_bytes
 from engine.served import capabilities, protocol
 from engine.served.protocol import Reply
 from engine.timing import Timeline
-from engine.types import DecodeConfig, Generation, Image, Media, RunRequest, RunResult, Served
+from engine.types import (
+    DecodeConfig,
+    Generation,
+    Image,
+    Media,
+    RunRequest,
+    RunResult,
+    Sample,
+    Served,
+)
 
 NOT_TOLD = "The server does not tell how many tokens its answer has: no time per token is given."
 RETRIED = "The request was sent {} times before it was answered: times include that."
 NO_MODES = "A server has no modes: the setting {} was not used."
+ITS_FRAMES = "The clip was sent as a file: the server chose its frames, which may be others."
+MOST_CLIP = 64 * 2**20  # bytes
+CLIP = Media("video", (), "", "the file of the clip", notes=(ITS_FRAMES,))
 MAY_BE_CACHED = (
     "The prompt may come from a cache of the server: nothing that it takes switches that off."
 )
@@ -45,10 +58,15 @@ def answer(entry: ModelEntry, request: RunRequest, watcher: Watcher | None = Non
     meter, timeline = Meter(torch.get_num_threads()), Timeline(on)
     with timeline.span("load"):
         watcher.stage("load")
-        loaded = watcher.load(request.sample, entry.kind, request.how)
+        clip = _clip(request.sample) if server.clip else None
+        loaded = CLIP if clip else watcher.load(request.sample, entry.kind, request.how)
     with timeline.span("preprocess"):
         watcher.stage("preprocess")
-        body |= {"messages": _messages(loaded, request.prompt)}
+        # In their order, without loss, then the question: one turn.
+        parts = [_part("image", "png", _png(image)) for image in loaded.images]
+        parts += [_part("video", "mp4", clip)] if clip else []
+        content = [*parts, {"type": "text", "text": request.prompt}]
+        body |= {"messages": [{"role": "user", "content": content}]}
     if watcher.cancelled():
         raise Cancelled(f"{entry.name} was cancelled before it was asked.")
     watcher.stage("server")
@@ -123,16 +141,23 @@ def _settings(
     return body | ({"seed": decode.seed} if decode.temperature else {}) | known.takes.fields()
 
 
-def _messages(loaded: Media, question: str) -> list[Mapping[str, Any]]:
-    """One turn: the pictures in their order, without loss, then the question."""
-    pictures = [
-        {"type": "image_url", "image_url": {"url": data_url(image)}} for image in loaded.images
-    ]
-    return [{"role": "user", "content": [*pictures, {"type": "text", "text": question}]}]
+def _clip(sample: Sample) -> bytes:
+    """The file of the sample's clip."""
+    if sample.mp4 is None or sample.window is not None:
+        raise BadInput(
+            f"Sample {sample.id} is no whole clip: leave clip out of the entry, to send frames."
+        )
+    return read_bytes(sample.mp4, MOST_CLIP, "The clip")
 
 
-def data_url(image: Image) -> str:
-    """A picture [H, W, 3] as a PNG in a data URL."""
+def _part(kind: str, form: str, data: bytes) -> Mapping[str, Any]:
+    """A picture or a clip of a turn, as a data URL."""
+    url = f"data:{kind}/{form};base64,{base64.b64encode(data).decode()}"
+    return {"type": f"{kind}_url", f"{kind}_url": {"url": url}}
+
+
+def _png(image: Image) -> bytes:
+    """A picture [H, W, 3]."""
     file = io.BytesIO()
     Pillow.fromarray(image).save(file, "PNG", compress_level=1)
-    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    return file.getvalue()

@@ -69,6 +69,25 @@ def test_the_request_has_every_picture_without_loss_and_every_sampler(
     assert {"temperature": 0.5, "seed": 3, "max_tokens": 9}.items() <= fake.asked[-1].items()
 
 
+def test_a_clip_is_sent_as_its_file_where_the_entry_says_so(
+    fake: FakeServer, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = f'server = "{fake.url}"\nmodel = "m"\nclip = true\n'
+    entry = named(tmp_path, monkeypatch, f'{lines}shows = "video"\n')
+    result = column.answer(entry, request(sample))
+    part, _ = fake.asked[-1]["messages"][0]["content"]
+    sent = part["video_url"]["url"].removeprefix("data:video/mp4;base64,")
+    assert sample.mp4 is not None and base64.b64decode(sent) == sample.mp4.read_bytes()
+    assert part["type"] == "video_url" and column.ITS_FRAMES in result.notes
+    with pytest.raises(BadInput, match="is no whole clip: leave clip out"):
+        column.answer(entry, request(replace(sample, mp4=None)))
+    monkeypatch.setattr(column, "MOST_CLIP", 9)
+    with pytest.raises(BadInput, match="more than the 9 bytes"):
+        column.answer(entry, request(sample))
+    with pytest.raises(SettingsError, match="has clip and is shown no video"):
+        named(tmp_path, monkeypatch, lines)
+
+
 def test_the_times_are_those_that_can_be_seen(
     fake: FakeServer, entry: ModelEntry, sample: Sample
 ) -> None:
