@@ -74,16 +74,19 @@ def test_a_clip_is_sent_as_its_file_where_the_entry_says_so(
 ) -> None:
     lines = f'server = "{fake.url}"\nmodel = "m"\nclip = true\n'
     entry = named(tmp_path, monkeypatch, f'{lines}shows = "video"\n')
-    result = column.answer(entry, request(sample))
+    file = tmp_path / "clip.mp4"
+    file.write_bytes(b"a whole clip")
+    clip = replace(sample, mp4=file)
+    result = column.answer(entry, request(clip))
     part, _ = fake.asked[-1]["messages"][0]["content"]
     sent = part["video_url"]["url"].removeprefix("data:video/mp4;base64,")
-    assert sample.mp4 is not None and base64.b64decode(sent) == sample.mp4.read_bytes()
+    assert base64.b64decode(sent) == file.read_bytes()
     assert part["type"] == "video_url" and column.ITS_FRAMES in result.notes
     with pytest.raises(BadInput, match="is no whole clip: leave clip out"):
-        column.answer(entry, request(replace(sample, mp4=None)))
+        column.answer(entry, request(sample))
     monkeypatch.setattr(column, "MOST_CLIP", 9)
     with pytest.raises(BadInput, match="more than the 9 bytes"):
-        column.answer(entry, request(sample))
+        column.answer(entry, request(clip))
     with pytest.raises(SettingsError, match="has clip and is shown no video"):
         named(tmp_path, monkeypatch, lines)
 
