@@ -546,7 +546,8 @@ def test_a_run_at_work_and_one_on_a_reachable_server_are_not_deleted(
 
 def test_different_length_rules_begin_with_equal_lengths(app: Open, make: Make) -> None:
     make("free", fabricate.pair(2))
-    forced = [row | {"model": "im"} for row in fabricate.pair(2)]
+    short = {"gaps": [2.0] * 2, "prefill": 9.0}
+    forced = [fabricate.row("im", f"s{n // 2}", **short) for n in range(4)]
     plan = Plan(("im",), ("s0", "s1"), decode=DecodeConfig(3, min_new_tokens=3))
     header = replace(fabricate.header(("im",), ("s0", "s1")), plan=plan)
     with run_store.create(header, settings.load().runs_dir / "forced") as writer:
@@ -556,6 +557,10 @@ def test_different_length_rules_begin_with_equal_lengths(app: Open, make: Make) 
     at = app(PAGE, runs=["free", "forced"])
     assert at.segmented_control(key="results_lens").value == "first"
     assert "different length rules (" in texts(at) and "forced 3 tokens" in texts(at)
+    (told,) = [rows for rows in tables(at) if rows[0][:2] == ["metric", "source"]][:1]
+    totals = next(row[2:] for row in told if row[0] == "total (ms)")
+    for label, words in zip(told[0][2:], totals, strict=True):  # of the same first tokens
+        assert f"{label} {words.partition(' (')[0]} ms" in texts(at).partition("Median totals")[2]
     pick(at, "free")
     assert at.segmented_control(key="results_lens").value == "natural"  # the default again
     pick(at, "free", "forced")

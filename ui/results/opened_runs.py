@@ -163,8 +163,9 @@ def default_lens(opened: OpenedRuns) -> tuple[LensName, str]:
 
 
 @cached(most=TABLES)
-def findings(opened: OpenedRuns) -> Findings:
-    return Findings(opened.runs, opened.table)
+def findings(opened: OpenedRuns, name: LensName | None = None) -> Findings:
+    """Of all results, or for one choice of answer lengths."""
+    return Findings(opened.runs, look(opened, name).table if name else opened.table)
 
 
 @cached(most=2 * TABLES)

@@ -116,6 +116,9 @@ def _first_line(found: OpenedRuns, whole: Findings) -> None:
     lines = opened_runs.saved_verdict(found)
     if not lines and len(found.labels) == 2:
         lines = [headline(opened_runs.comparison(found, name, a, b, "total"))]
+    if name == "first":  # by default, for runs with different length rules
+        whole = opened_runs.findings(found, name)
+        notices.small(opened_runs.look(found, name).note, "results_verdict_lens")
     verdict(lines or document.verdict(whole, found.labels).split(". ", 1))
     if len(found.sources) == 2:
         notices.small("Is the newer run worse? Comparison answers first.", "results_gate")
