@@ -439,9 +439,10 @@ def observer(timed: Pairs) -> CheckFinding:
     outcome: Outcome = "unresolved" if few or added.high > most else "passed"
     if clear or (added.low > most and not few):
         outcome = "failed"  # if clear without the waits, despite noise in the raw times
+    reach = "range" if few else "95 % interval"
     middle, low, high = added.median / answer, added.low / answer, added.high / answer
     sentence = (
-        f"The probe adds {1000 * added.median:,.0f} us (95 % interval {1000 * added.low:,.0f} to "
+        f"The probe adds {1000 * added.median:,.0f} us ({reach} {1000 * added.low:,.0f} to "
         f"{1000 * added.high:,.0f} us, {added.n} pairs) to a generate() of {answer:,.0f} ms: "
         f"{middle:.2%} ({low:.2%} to {high:.2%})."
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import streamlit as st
 
+from engine.analysis.statistics import MIN_CLUSTERS
 from engine.report.blocks import Block, Bullets, Paragraph, ReportTable
 from engine.verify.verdict import Verdict
 from ui.verify import verdict_markup
@@ -188,9 +189,11 @@ def _ratios(
     dots, bound = verify_charts.ratio_charts(ratios, row.evidence, edges, title)
     yield Paragraph("One mark per pair; the two runs of a pair follow each other.")
     yield dots
+    enough = len(ratios) >= MIN_CLUSTERS
+    ends = "its 95 % interval (sign test)" if enough else "the range, of too few for an interval"
     yield Paragraph(
-        "The median and its 95 % interval (sign test), on a finer axis. The check passes if the "
-        "whole interval is on the right side of the bound."
+        f"The median and {ends}, on a finer axis. The check passes if all of it is on the right "
+        "side of the bound."
     )
     yield bound
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from engine.report.blocks import Bullets, ReportTable
+from dataclasses import replace
+
+import pytest
+
+from engine.report.blocks import Bullets, Paragraph, ReportTable
+from tests.ui.verify.made import verdicts
+from ui.verify import evidence
 from ui.verify.evidence import tables
 
 
@@ -30,3 +36,11 @@ def test_lists_of_objects_are_tables_and_long_lists_are_cut() -> None:
     (long,) = tables({"positions": {"hooked": list(range(30))}})
     assert isinstance(long, ReportTable)
     assert long.rows[0][1].endswith("19 … (30 in total)")
+
+
+@pytest.mark.parametrize(("n", "words"), [(5, "the range, of too few"), (6, "95 % interval")])
+def test_five_pairs_have_no_interval_of_95_percent(n: int, words: str) -> None:
+    row = next(one for one in verdicts() if one.check == "stage3")
+    row = replace(row, evidence={**row.evidence, "alone_ms": [1.0] * n, "probe_ms": [1.1] * n})
+    said = [part.text for part in evidence.DRAWN["stage3"](row) if isinstance(part, Paragraph)]
+    assert words in " ".join(said)
