@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from engine.report.blocks import Bullets, Paragraph, ReportTable
 from tests.ui.verify.made import verdicts
