@@ -280,10 +280,11 @@ def _undecided(models: tuple[ComparedModel, ...]) -> RunVerdict | None:
         return None
     reason = ""
     if close:
+        low, high = _shift(first, close[0])
         reason = (
             f"{first.label} took {ms(first.total.middle)} and {close[0].label} "
             f"{ms(close[0].total.middle)}, but these runs do not decide: the 95 % interval of the "
-            f"difference, {' to '.join(map(ms, _shift(first, close[0])))}, includes 0 or less."
+            f"difference, {ms(low)} to {ms(high)}, {'includes' if high >= 0 else 'lies below'} 0."
         )
         if slower := [one.label for one in (second, *others) if one not in close]:
             reason += f" {first.label} is faster than {joined(slower)}."

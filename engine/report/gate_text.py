@@ -34,6 +34,11 @@ LEGEND = (
     "have two, because more and fewer both count as a change."
 )
 
+RIGHT = (
+    "Accuracy is the share of right answers, or of the attributes that were asked for: one that an "
+    "answer does not state counts as wrong. "
+)
+
 
 def headline(report: GateReport) -> str:
     """The verdict in one sentence."""
@@ -168,7 +173,8 @@ def method(report: GateReport) -> str:
         "Each sequence counts once, by the median of its samples' ratios NEW / BASE. A change is "
         "the centre of these ratios (Hodges and Lehmann), not the ratio of both medians. The "
         "median of BASE or NEW is of all repeats of these samples, as in every other table. "
-        f"The margin is {margin}{f', of accuracy {points}' if points else ''}. {tests}"
+        f"The margin is {margin}{f', of accuracy {points}' if points else ''}. "
+        f"{RIGHT if points else ''}{tests}"
     )
 
 

@@ -120,6 +120,11 @@ def probe(server: Server) -> Capabilities:
         return Capabilities(problem=str(error))
     owner = named[0].get("owned_by") if named else ""
     found = _identified(server, _OWNERS.get(str(owner), ""))
+    if listed is None and found.kind == "other":  # such as a web page
+        return Capabilities(
+            problem=f"{server.host} is no OpenAI-compatible API at this address: write one such as "
+            "http://127.0.0.1:8000/v1."
+        )
     models = tuple(one_line(str(row["id"]))[:MAX_LINE] for row in named)
     found = replace(found, models=models, round_trip_ms=round(spent, 1), at=time.time())
     every = {**_read(_file(), _changed()), server.url: found}

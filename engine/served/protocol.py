@@ -365,7 +365,7 @@ def _failure(server: Server, error: BaseException, begun: bool = False) -> Serve
         link = link.__cause__ or link.__context__
     secure = next((one for one in chain if isinstance(one, ssl.SSLError)), None)
     why = one_line(getattr(secure, "verify_message", "") or getattr(secure, "reason", "") or "")
-    fix = "correct server in models.toml."
+    fix = "correct its address (server in models.toml)."
     forms: tuple[tuple[type[BaseException], type[ServerFailed], str], ...] = (
         (ssl.SSLError, ServerAway, f"has a certificate that is not trusted ({why}): {fix}"),
         (socket.gaierror, ServerAway, f"has no address (DNS): {fix}"),

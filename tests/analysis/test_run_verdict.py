@@ -218,7 +218,7 @@ def test_repeats_that_a_test_does_not_tell_apart_show_no_difference() -> None:
     assert (found.winner, found.repeats) == ("", 10)
     assert found.reason == (
         "Fast took 208 ms and Slow 315 ms, but these runs do not decide: the 95 % interval of the "
-        "difference, −30.0 ms to 120 ms, includes 0 or less."
+        "difference, −30.0 ms to 120 ms, includes 0."
     )
     third = repeated("Third", *(ms + 300 for ms in SLOW))
     among = verdict([repeated("Slow", *SLOW), third, wide], {})

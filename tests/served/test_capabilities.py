@@ -63,6 +63,14 @@ def test_strange_lists_name_no_model(fake: FakeServer, server: Server, listed: o
     assert capabilities.probe(server).models == ()
 
 
+def test_a_web_page_is_no_server(fake: FakeServer, server: Server) -> None:
+    fake.pages = {"/v1/models": "<html>"}
+    assert "is no OpenAI-compatible API" in capabilities.probe(server).problem
+    assert capabilities.kept(server) is None
+    fake.pages = {"/v1/models": {"detail": "not found"}}  # control: it speaks JSON
+    assert not capabilities.probe(server).problem
+
+
 def test_a_server_that_is_not_there_has_a_reason_and_is_not_kept(server: Server) -> None:
     away = replace(server, url="http://127.0.0.1:9/v1")
     assert "refuses connections" in capabilities.of(away).problem
