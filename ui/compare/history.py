@@ -141,6 +141,7 @@ def _saving(shown: Sequence[ModelRuns]) -> None:
                 args=(tuple(RUNS.ids()), shown),
                 disabled=not ended,
             )
+            notices.small("A comparison that is not saved is lost after this visit.", "unsaved")
         else:
             st.page_link(
                 "pages/results.py",
