@@ -14,7 +14,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -106,6 +106,11 @@ class Adapter(ABC):
             made._plain = pixels.known_settings(image_processor)
             made._processor = made.processor_digest()
         return made
+
+    @cached_property
+    def weight_bytes(self) -> int:
+        """Bytes of its weights on the device; counted once, because pages ask for each variant."""
+        return sum(part.nbytes for part in (*self.model.parameters(), *self.model.buffers()))
 
     def processor_digest(self) -> str:
         made = self.image_processor

@@ -231,10 +231,7 @@ def resident() -> tuple[ModelEntry, ...]:
 
 def resident_bytes() -> dict[ModelEntry, int]:
     """Bytes of the weights of each loaded model on its device."""
-    return {
-        item: sum(part.nbytes for part in (*model.parameters(), *model.buffers()))
-        for item, model in [(one, adapter.model) for one, (adapter, _) in list(_held.items())]
-    }
+    return {item: adapter.weight_bytes for item, (adapter, _) in list(_held.items())}
 
 
 def needed(item: ModelEntry, new_tokens: int = NEW_TOKENS, folder: Path | None = None) -> Need:
