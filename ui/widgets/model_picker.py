@@ -56,7 +56,7 @@ def pick_loadable_models(
     reasons = {entry: registry.unavailable(entry) for entry in shown}
     # Nothing is sent to a server that nobody has chosen.
     able = [one.name for one in entries if reasons[one] is None and not one.server]
-    files = {entry for entry in shown if installed(entry)}
+    files = {entry for entry in shown if reasons[entry] is None or installed(entry)}
     labels = {entry.name: entry.label for entry in shown if entry in files}
     links.say_unknown(f"{page}_models", labels.values(), "model")
     if most:
