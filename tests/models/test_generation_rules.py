@@ -26,7 +26,7 @@ from engine.verify.verdict import Verdict, VerifyRequest
 from tests.conftest import make_sample
 from tests.models.conftest import loaded
 from tests.tiny import unload_all
-from tests.verify.conftest import Notes
+from tests.verify.conftest import Notes, steps_for
 
 pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
 QUESTION = "What is it?"
@@ -178,6 +178,7 @@ def test_settings_without_effect_are_not_refused() -> None:
 
 
 Verified = Callable[..., dict[str, Verdict]]
+EQUAL = frozenset(("equal_hooked", "equal_decoupled", "equal_features", "greedy", "equal_sampled"))
 
 
 @pytest.fixture
@@ -185,7 +186,7 @@ def verified(
     tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Verified]:
     """check -> verdict of a tiny model with these generation settings."""
-    monkeypatch.setattr(runner, "PAIRS", 3)
+    monkeypatch.setattr(runner, "STEPS", steps_for(EQUAL))
     kept = {f: (tiny_models / f / "generation_config.json").read_bytes() for f in FAMILIES}
 
     def verify(family: str, settings: dict[str, Any]) -> dict[str, Verdict]:
@@ -208,9 +209,8 @@ def test_verify_passes_with_the_settings_and_fails_where_they_are_dropped(
 ) -> None:
     """Planted: no rule is read.  plain is the model's own configuration and answers otherwise."""
     settings = {"repetition_penalty": 1.7, "suppress_tokens": list(range(5, 150))}
-    equal = ("equal_hooked", "equal_decoupled", "equal_features", "greedy", "equal_sampled")
     found = verified(family, settings)
-    assert {found[check].outcome for check in equal} == {"passed"}
+    assert {found[check].outcome for check in EQUAL} == {"passed"}
     monkeypatch.setattr(GenerationRules, "read", classmethod(lambda cls, settings: cls()))
     found = verified(family, settings)
-    assert "failed" in {found[check].outcome for check in equal[:2]}
+    assert "failed" in {found[check].outcome for check in ("equal_hooked", "equal_decoupled")}

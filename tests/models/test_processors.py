@@ -22,7 +22,7 @@ from tests import published_checkpoints
 from tests.models.conftest import CROPPED, SIDE, loaded
 from tests.models.test_pixels import pictures
 from tests.tiny import unload_all
-from tests.verify.conftest import Notes
+from tests.verify.conftest import Notes, steps_for
 
 pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
 FORMS: dict[str, dict[str, Any]] = {
@@ -109,7 +109,7 @@ def verified(
     tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Verdict]]:
     """The verdict on the pixels of a tiny model with these settings of its image processor."""
-    monkeypatch.setattr(runner, "PAIRS", 3)
+    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset({"pixels"})))
     file = tiny_models / "llava" / "preprocessor_config.json"
     kept = file.read_bytes()
 
