@@ -18,6 +18,7 @@ from engine.verify import certificates, runner
 from engine.verify.verdict import CHECKS, VerifyRequest
 from tests.faults import FAULTS
 from tests.test_main import root  # noqa: F401 - a fixture
+from tests.verify.conftest import steps_for
 
 QUICK = ("--samples", "1", "--runs", "1", "--max-new-tokens", "8")
 
@@ -112,6 +113,7 @@ def test_a_failed_check_is_exit_code_1_and_text_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     FAULTS["temperature ignored"].plant(monkeypatch)
+    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset({"settings"})))
     code = main(["verify", "--models", "tiny-llava", "--dataset", str(root), *QUICK])
     out, err = capsys.readouterr()
     assert code == 1 and "tiny-llava: NOT verified" in out
@@ -122,7 +124,9 @@ def test_a_failed_check_is_exit_code_1_and_text_says_so(
 def test_misuse_is_exit_code_2_and_others_go_on(
     capsys: pytest.CaptureFixture[str],
     root: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset({"equal_hooked"})))
     fixed = ("--dataset", root)
     for arguments, message in (
         (("--models", "tiny-llava", "--samples", 0), "samples is 0"),
@@ -153,8 +157,9 @@ def test_a_certificate_that_cannot_be_kept_costs_no_verdict(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset({"equal_hooked", "greedy"})))
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("STAGESCOPE_RUNS_DIR", str(tmp_path / "file"))
     _, found, err = verify(capsys, "--models", "tiny-llava", "--dataset", root, *QUICK)
-    assert found["path"] is None and len(found["verdicts"]) == len(CHECKS)
+    assert found["path"] is None and len(found["verdicts"]) == 2
     assert "certificate cannot be saved" in err

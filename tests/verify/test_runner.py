@@ -19,7 +19,7 @@ from engine.types import Sample
 from engine.verify import answer_paths, runner
 from engine.verify.verdict import VerifyRequest
 from tests.conftest import make_sample
-from tests.verify.conftest import Notes
+from tests.verify.conftest import Notes, steps_for
 
 
 @pytest.fixture(autouse=True)
@@ -27,12 +27,19 @@ def few_pairs(monkeypatch: pytest.MonkeyPatch, tiny_models: Path) -> None:
     monkeypatch.setattr(runner, "PAIRS", 5)
 
 
+def only(monkeypatch: pytest.MonkeyPatch, *checks: str) -> None:
+    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset(checks)))
+
+
 def request(*samples: Sample, models: tuple[str, ...] = ("tiny-llava",)) -> VerifyRequest:
     return VerifyRequest(models, samples, max_new_tokens=8, runs=1)
 
 
 @pytest.mark.loads
-def test_what_cannot_run_is_a_row_and_the_others_go_on(sample: Sample, tmp_path: Path) -> None:
+def test_what_cannot_run_is_a_row_and_the_others_go_on(
+    sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(monkeypatch, "equal_hooked", "comparison")
     blind = replace(make_sample(tmp_path, 7), missing={"image": "It has no picture: add one."})
     blind = replace(blind, frames=(), images=())
     notes = Notes()
@@ -70,7 +77,10 @@ def test_what_a_verification_plants_is_seen_by_nobody_else(sample: Sample) -> No
 
 
 @pytest.mark.loads
-def test_a_question_with_choices_is_verified_as_any_other(sample: Sample) -> None:
+def test_a_question_with_choices_is_verified_as_any_other(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(monkeypatch, "counted")
     wanted = request(replace(sample, question="Which?", choices=("one", "two")))
     (found,) = runner.verify(replace(wanted, prompt="Which?"), Notes())
     counted = [v for v in found.verdicts if v.check == "counted"]
@@ -85,11 +95,12 @@ def test_a_model_that_raises_is_a_row_that_says_where(
         raise ZeroDivisionError("odd model")
 
     monkeypatch.setattr(LlavaAdapter, "generate_from_features", broken)
+    only(monkeypatch, "equal_hooked", "equal_features")
     models = ("tiny-llava", "tiny-eventgpt")
     llava, other = runner.verify(request(sample, models=models), Notes())
     (verdict,) = llava.verdicts
     assert verdict.sentence == "ZeroDivisionError while answering the features way: odd model"
-    assert len(other.verdicts) > 10
+    assert {one.outcome for one in other.verdicts} == {"passed"}
 
 
 @pytest.mark.loads
@@ -114,10 +125,11 @@ def test_the_visual_rows_of_another_layer_of_the_tower(
         f'checkpoint = "{folder}"\ndtype = "float32"\n'
     )
     monkeypatch.setenv("STAGESCOPE_MODELS", str(entries))
+    only(monkeypatch, "rows", "equal_decoupled")
     (found,) = runner.verify(request(sample, models=("other",)), Notes())
     outcomes = {v.check: v.outcome for v in found.verdicts}
     assert outcomes.get("rows") == rows, [v.sentence for v in found.verdicts]
-    assert outcomes["answer"] == "passed" and outcomes["equal_decoupled"] in ("passed", "tie")
+    assert outcomes["equal_decoupled"] in ("passed", "tie")
     registry.unload(registry.entry("other"))
 
 
@@ -164,10 +176,11 @@ def test_the_users_cache_and_generator_are_left_alone(sample: Sample) -> None:
 
 @pytest.mark.loads
 def test_raw_events_are_changed_one_by_one(
-    real_root: Path, cache_dir: Path, tiny_models: Path
+    real_root: Path, cache_dir: Path, tiny_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from engine.media import dataset
 
+    only(monkeypatch, "keys")
     events = [s for s in dataset.read(real_root).samples if s.events is not None]
     notes = Notes()
     runner.verify(request(events[0], models=("tiny-eventgpt",)), notes)
