@@ -50,7 +50,8 @@ class Server:
 
     `api_key_env` names the environment variable with the key.  `timeout_s` is the most that one
     answer may take, `parallel` the requests at once in a dataset run.  `clip`: a video is sent
-    as its file, of which the server chooses the frames.
+    as its file, of which the server chooses the frames.  `weights`: the entry of what should be the
+    same checkpoint on this machine.
     """
 
     url: str
@@ -59,6 +60,7 @@ class Server:
     timeout_s: float = 120.0
     parallel: int = 1
     clip: bool = False
+    weights: str = ""
 
     @property
     def host(self) -> str:
@@ -134,9 +136,10 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     timeout_s: Annotated[float, Meta(gt=0, le=3600)] | None = None
     parallel: Annotated[int, Meta(ge=1, le=64)] | None = None
     clip: bool | None = None
+    weights: Text | None = None
 
 
-_OF_SERVERS = ("server", "model", "api_key_env", "timeout_s", "parallel", "clip")
+_OF_SERVERS = ("server", "model", "api_key_env", "timeout_s", "parallel", "clip", "weights")
 _OF_CHECKPOINTS = ("checkpoint", "family", "revision", "quantization", "download")
 
 
@@ -150,6 +153,13 @@ def read_entries(table: dict[str, Any], path: Path) -> tuple[ModelEntry, ...]:
     names = [entry.name for entry in entries]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise SettingsError(f"{shown(path)} holds {quoted(twice)} twice: rename one.")
+    here = {entry.name for entry in entries if not entry.server}
+    for entry in entries:
+        if entry.server and entry.server.weights not in {"", *here}:
+            raise SettingsError(
+                f"{shown(path)}: {quoted(entry.name)} has the weights "
+                f"{quoted(entry.server.weights)}: name the entry of a checkpoint, or leave it out."
+            )
     return entries
 
 

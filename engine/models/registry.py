@@ -260,8 +260,12 @@ def combined_memory(items: Sequence[ModelEntry], new_tokens: int) -> CombinedMem
 
 def card(item: ModelEntry) -> ModelInfo:
     """The model's card: of the loaded model, else read from its folder; or ModelUnavailable.  Of a
-    server, what models.toml says."""
+    server, what models.toml says, and the questions that its weights here were trained on."""
     if item.server:
+        questions = None
+        if item.server.weights:
+            with suppress(ModelUnavailable):
+                questions = card(entry(item.server.weights)).questions
         return ModelInfo(
             name=item.name,
             family=item.family,
@@ -270,6 +274,7 @@ def card(item: ModelEntry) -> ModelInfo:
             dtype="",
             demo=False,
             source=item.server.url,
+            questions=questions,
             shows=item.kind,
         )
     _, uses = _held.get(variants.loaded(item), (None, dict[ModelEntry, Use]()))

@@ -18,11 +18,13 @@ from engine.jobs.run_job import RunJob
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.pipeline.watcher import Watcher
+from engine.prompts import DEFAULT_QUESTION
 from engine.report import replay
 from engine.served import column
 from engine.storage.result_rows import ResultRow
 from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
 from tests.served.fake_server import WORDS, FakeServer, in_turn, piece, says, streams, whole
+from tools.demo_training.train import CHECKPOINTS
 
 TEXT = "".join(WORDS)
 
@@ -139,6 +141,19 @@ def test_a_piece_is_a_token_only_if_the_server_counts_as_many(
     assert ("tokens not told" in shown) == (counted is None) and "upload and queue" in shown
 
 
+def test_what_the_weights_here_were_trained_on_holds_for_the_server(
+    fake: FakeServer, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = CHECKPOINTS / "llava"
+    served = f'server = "{fake.url}"\nmodel = "m"\n'
+    local = f'[[model]]\nname = "here"\ncheckpoint = "{place}"\ndemo = true\n'
+    asked = replace(request(sample), prompt=DEFAULT_QUESTION)
+    for weights, trained, other in (("", None, None), ('weights = "here"\n', False, True)):
+        entry = named(tmp_path, monkeypatch, f"{served}{weights}{local}")
+        assert column.answer(entry, asked).off_script is trained
+        assert column.answer(entry, request(sample)).off_script is other
+
+
 def test_what_a_server_cannot_do_is_said(
     fake: FakeServer, entry: ModelEntry, sample: Sample
 ) -> None:
@@ -185,6 +200,8 @@ class _Stopped(Watcher):
 
 
 WRONG = {
+    "has the weights 'none'": 'server = "http://a/v1"\nmodel = "m"\nweights = "none"\n',
+    "has the weights 'ours'": 'server = "http://a/v1"\nmodel = "m"\nweights = "ours"\n',
     "has server and checkpoint": 'server = "http://a/v1"\nmodel = "m"\ncheckpoint = "./x"\n',
     "has a server and no model": 'server = "http://a/v1"\n',
     "has model and no server": 'checkpoint = "./x"\nmodel = "m"\n',
