@@ -59,12 +59,12 @@ def answer(entry: ModelEntry, request: RunRequest, watcher: Watcher | None = Non
     with timeline.span("load"):
         watcher.stage("load")
         clip = _clip(request.sample) if server.clip else None
-        loaded = CLIP if clip else watcher.load(request.sample, entry.kind, request.how)
+        loaded = watcher.load(request.sample, entry.kind, request.how) if clip is None else CLIP
     with timeline.span("preprocess"):
         watcher.stage("preprocess")
         # In their order, without loss, then the question: one turn.
         parts = [_part("image", "png", _png(image)) for image in loaded.images]
-        parts += [_part("video", "mp4", clip)] if clip else []
+        parts += [] if clip is None else [_part("video", "mp4", clip)]
         content = [*parts, {"type": "text", "text": request.prompt}]
         body |= {"messages": [{"role": "user", "content": content}]}
     if watcher.cancelled():
