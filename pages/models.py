@@ -10,19 +10,17 @@ import contextlib
 import re
 import time
 from collections.abc import Sequence
-from typing import get_args
 
 import streamlit as st
 
 from engine import settings
 from engine.errors import ModelUnavailable, StageScopeError
-from engine.models import checkpoint, registry
+from engine.models import checkpoint, registry, variants
 from engine.models.checkpoint import ModelEntry, Server
 from engine.quoting import duration, gib, listed, ms
 from engine.report import card_rows
 from engine.served import capabilities
 from engine.storage.schemas import UNVERIFIED
-from engine.types import MediaKind
 from engine.verify import certificates
 from ui.compare import cards, trust_badges
 from ui.models import cache_view, memory_bars, model_actions
@@ -122,18 +120,12 @@ def add_server() -> None:
     if not on_loopback():
         return
     with st.expander("Add a served model", key="models_add"), st.form("add_server", border=False):
-        address = st.text_input(
-            "Address of its OpenAI-compatible API",
-            placeholder="http://127.0.0.1:8000/v1",
-            key="add_server_address",
-        )
-        columns = iter(st.columns(4))
-        model = next(columns).text_input("Its name at the server", key="add_server_model")
-        shows = next(columns).selectbox(
-            "Is shown", get_args(MediaKind)[::-1], key="add_server_shows"
-        )
-        name = next(columns).text_input("Another name here", key="add_server_name")
-        key = next(columns).text_input("Environment variable with its key", key="add_server_key")
+        address = st.text_input("Address, such as http://127.0.0.1:8000/v1", key="add_server_url")
+        places = st.columns(4)
+        model = places[0].text_input("Its name at the server", key="add_server_model")
+        shows = places[1].selectbox("Is shown", variants.SHOWS[::-1], key="add_server_shows")
+        name = places[2].text_input("Another name here", key="add_server_name")
+        key = places[3].text_input("Environment variable with its key", key="add_server_key")
         if not st.form_submit_button("Ask it and add", key="add_server"):
             return
         given = {"shows": shows, "name": name.strip() or None, "api_key_env": key.strip() or None}

@@ -81,7 +81,7 @@ def test_a_server_is_added_on_the_models_page(
     app: Open, fake: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def add(at: AppTest, address: str) -> AppTest:
-        at.text_input(key="add_server_address").set_value(address)
+        at.text_input(key="add_server_url").set_value(address)
         return at.button(key="add_server").click().run()
 
     at = add(app("pages/models.py"), "http://127.0.0.1:9/v1")

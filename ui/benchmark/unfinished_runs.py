@@ -19,7 +19,6 @@ from ui.widgets import notices
 from ui.widgets.stored_runs import Stamp, stamp_of
 from ui.widgets.text import count, when
 
-SWEEP = "The rest of this sweep"
 FORCE_HELP = (
     "A run resumes only with the same samples, code and checkpoints. "
     "With this switch it resumes anyway, and its journal says so."
@@ -44,7 +43,7 @@ def show(
                 stopped[info.folder.name] = info  # a copied run has the same id
     except StoreError as error:
         notices.problem(str(error), "benchmark_runs")
-    names = [SWEEP, *stopped] if left else list(stopped)
+    names = ["The rest of this sweep", *stopped] if left else list(stopped)
     if not names:
         return
     st.subheader("Not finished", anchor=False, help="Runs that were cancelled or interrupted.")

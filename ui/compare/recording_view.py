@@ -34,7 +34,6 @@ LENGTH, MOMENT = "compare_window", "compare_moment"
 LENGTHS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 DEFAULT_MS = 20
 SLIDER_STEPS = 200  # positions of the slider, at most
-WIDTH = 640  # pixels on the page
 KEPT_S = 600  # an event stream leaves the memory when nobody has used it for so long
 
 
@@ -205,7 +204,7 @@ def _scrubber(sample: Sample, part: Window | None) -> None:
         f"{begin:,.1f} to {begin + length:,.1f} ms: {count(on + off, 'event')}, "
         f"{on:,} brighter (red), {off:,} darker (blue)"
     )
-    st.image(seen_markup.event_address(picture), width=WIDTH, alt=f"Events from {words}.")
+    st.image(seen_markup.event_address(picture), width=640, alt=f"Events from {words}.")
     st.caption(words)
 
 

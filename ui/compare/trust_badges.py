@@ -23,7 +23,6 @@ VERIFIED_HELP = (
     "Certificate {} proves that decoupled inference gives the model's own answer, for this "
     "checkpoint, code, device and dtype. {} The Verify page shows what was and was not proved."
 )
-TIMING_HELP = "Its checks of the times passed too."
 NOT_COVERED_HELP = (
     "The model is verified, but its certificate does not cover this result: what is missing was "
     "not compared with the model's own generate()."
@@ -82,7 +81,7 @@ def certificate_badge(standing: Standing, command: str = "") -> Badge:
     """A badge with what is proved, what is not covered, or "unverified"; `command` would verify
     the result with its own settings."""
     if standing.state == "verified":
-        timing = standing.open_timing or TIMING_HELP
+        timing = standing.open_timing or "Its checks of the times passed too."
         return standing.words, "green", VERIFIED_HELP.format(standing.name, timing)
     if standing.state == "not covered":
         closest = f" The closest certificate is {standing.name}." if standing.name else ""
