@@ -198,7 +198,7 @@ def _samples(found: Dataset | None) -> tuple[tuple[str, ...], list[str]]:
         )
         return (), (text or "").splitlines()
     if which == "first" and found is not None:  # keeps a link's number while the scenes are made
-        most, some = len(held), min(20, len(held))
+        most, some = len(held), min(20, len(held))  # the default, if not all
         number = choices.number("How many", "benchmark_samples", 1, most, some, SAMPLES_HELP)
         held = held[: int(number)]
     return tuple(sample.id for sample in held), []

@@ -27,6 +27,7 @@ from ui.widgets.text import count, escape, marked, ms, queued, rate
 CardSlot = dict[str, DeltaGenerator]
 PARTS = ("head", "figures", "trust", "stream", "answer", "notes")
 # Steps of a cancelled run that cannot be interrupted.
+STOPPING = {"compile": "compiling", "loading": "loading"}
 
 
 def row(
@@ -143,7 +144,7 @@ def status(view: RunView) -> str:
     """The job's state, in a few words, with the number of the repeat."""
     if view.stopping:
         state = "Cancelling …"
-        if step := {"compile": "compiling", "loading": "loading"}.get(view.stage or view.state):
+        if step := STOPPING.get(view.stage or view.state):
             state = f"Cancelling: {step} cannot be interrupted. A new run waits until it ends."
     elif view.state == "queued":
         state = queued(view.position)

@@ -27,6 +27,7 @@ RUN_GONE = (
     "The run {!r} in the link was not found: choose another one, or put its folder back into the "
     "runs folder."
 )
+STATES = {"running": "running", "stopped": "not finished"}
 SAID, DELETED = "results_said", ""  # in the session: what came of a change; the key of deletions
 DIFFERS_HELP = "The chosen runs differ in this setting."
 CHANGED_HELP = "This setting is not the default."
@@ -121,7 +122,7 @@ def words(source: Source) -> str:
         when(info.created) if details.name else "",
         info.settings.get("kind", ""),
         source.dataset,
-        {"running": "running", "stopped": "not finished"}.get(info.state, ""),
+        STATES.get(info.state, ""),
         ", ".join(info.labels or info.models),
         source.amount,
         *details.tags,

@@ -189,8 +189,7 @@ def _ratios(
     dots, bound = verify_charts.ratio_charts(ratios, row.evidence, edges, title)
     yield Paragraph("One mark per pair; the two runs of a pair follow each other.")
     yield dots
-    enough = len(ratios) >= MIN_CLUSTERS
-    ends = "its 95 % interval (sign test)" if enough else "the range, of too few for an interval"
+    ends = "its 95 % interval (sign test)" if len(ratios) >= MIN_CLUSTERS else "the range"
     yield Paragraph(
         f"The median and {ends}, on a finer axis. The check passes if all of it is on the right "
         "side of the bound."

@@ -56,8 +56,7 @@ def pick_loadable_models(
     reasons = {entry: registry.unavailable(entry) for entry in shown}
     # Nothing is sent to a server that nobody has chosen.
     able = [one.name for one in entries if reasons[one] is None and not one.server]
-    files = {entry for entry in shown if reasons[entry] is None or installed(entry)}
-    labels = {entry.name: entry.label for entry in shown if entry in files}
+    labels = {one.name: one.label for one in shown if reasons[one] is None or installed(one)}
     links.say_unknown(f"{page}_models", labels.values(), "model")
     if most:
         links.say_more(f"{page}_models", most)
@@ -77,7 +76,7 @@ def pick_loadable_models(
         notices.notice(f"{entry.label} is left out. {missing[entry.kind]}", f"left_{entry.name}")
     others = [entry for entry in shown if entry not in left_out]
     why_not = {one: why for one in others if (why := missing.get(one.kind) or reasons[one])}
-    if here := {one: why for one, why in why_not.items() if one in files or not labels}:
+    if here := {one: why for one, why in why_not.items() if one.name in labels or not labels}:
         with st.expander(f"{count(len(here), 'model')} cannot run", key=f"{page}_why_not"):
             for entry, reason in here.items():
                 st.text(entry.label)

@@ -37,7 +37,7 @@ def test_lists_of_objects_are_tables_and_long_lists_are_cut() -> None:
     assert long.rows[0][1].endswith("19 … (30 in total)")
 
 
-@pytest.mark.parametrize(("n", "words"), [(5, "the range, of too few"), (6, "95 % interval")])
+@pytest.mark.parametrize(("n", "words"), [(5, "and the range, on"), (6, "95 % interval")])
 def test_five_pairs_have_no_interval_of_95_percent(n: int, words: str) -> None:
     row = next(one for one in verdicts() if one.check == "stage3")
     row = replace(row, evidence={**row.evidence, "alone_ms": [1.0] * n, "probe_ms": [1.1] * n})
