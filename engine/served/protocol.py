@@ -47,7 +47,7 @@ class Reply:
     """What a server has sent for one request so far; milliseconds since it was first sent.
 
     `pieces` has the arrival of each piece of text and the characters of the text up to its end.
-    `usage` and `told` (timings) are the server's word.
+    `usage` and `told` (its own times) are the server's word.
     """
 
     text: str = ""
@@ -263,8 +263,9 @@ def _event(line: bytes, server: Server, piece: Callable[[str, float], None], rep
     if reason:
         reply.stop, reply.ended = STOPS.get(reason, "eos"), True
     reply.usage |= _numbers(value.get("usage"))
-    if timings := _numbers(value.get("timings")):
-        reply.told["timings"] = timings
+    for name in ("timings", "metrics"):  # of llama.cpp; of vLLM
+        if numbers := _numbers(value.get(name)):
+            reply.told[name] = numbers
     return False
 
 

@@ -47,6 +47,17 @@ def test_the_pieces_their_arrivals_and_the_usage(fake: FakeServer, server: Serve
     assert fake.asked == [BODY] and "Authorization" not in fake.headers[0]
 
 
+@pytest.mark.parametrize("name", ["timings", "metrics"])
+def test_the_servers_own_times_are_kept_as_its_word(
+    fake: FakeServer, server: Server, name: str
+) -> None:
+    own = {"time_to_first_token_ms": 85.2, "note": "no number"}
+    fake.answer = streams(piece("x"), event({"choices": [], name: own}), *whole())
+    assert asked(server).told == {name: {"time_to_first_token_ms": 85.2}}
+    fake.answer = streams(*whole())
+    assert asked(server).told == {}
+
+
 @pytest.mark.parametrize(
     ("answer", "text", "stop", "tokens"),
     [
