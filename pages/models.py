@@ -120,7 +120,7 @@ def add_server() -> None:
     if not on_loopback():
         return
     with st.expander("Add a served model", key="models_add"), st.form("add_server", border=False):
-        address = st.text_input("Address, such as http://127.0.0.1:8000/v1", key="add_server_url")
+        url = st.text_input("Address", placeholder="http://127.0.0.1:8000/v1", key="add_server_url")
         places = st.columns(4)
         model = places[0].text_input("Its name at the server", key="add_server_model")
         shows = places[1].selectbox("Is shown", variants.SHOWS[::-1], key="add_server_shows")
@@ -131,7 +131,7 @@ def add_server() -> None:
         given = {"shows": shows, "name": name.strip() or None, "api_key_env": key.strip() or None}
         try:
             with st.spinner("Asking the server …"):
-                new, _ = capabilities.entered(address, model.strip() or None, **given)
+                new, _ = capabilities.entered(url, model.strip() or None, **given)
             new.write()
         except StageScopeError as error:
             return notices.problem(str(error), "add_server")
