@@ -48,9 +48,9 @@ clean:
 	touch $@
 
 .venv/run.stamp: .venv/made.stamp pyproject.toml requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt -e .
 	touch $@
 
-.venv/dev.stamp: .venv/run.stamp requirements-dev.txt requirements-events.txt requirements-ray.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+.venv/dev.stamp: .venv/run.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt -e '.[dev]'
 	touch $@

@@ -3,7 +3,7 @@
 A million events are written in every format and read by turns by the engine, by faery and by
 eventcv, as far as they know the format, CPU time; the run stops if the events differ.  Then a file
 of 2 GB is opened and 50 ms from its middle are read, in a process of its own for each format, for
-the time and the memory.  Needs requirements-events.txt and faery.
+the time and the memory.  Needs the extra `events` and faery.
 """
 
 from __future__ import annotations

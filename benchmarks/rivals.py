@@ -1,6 +1,6 @@
 """Other libraries that give chosen frames of a clip, one thread each, where they are installed.
 
-`pip install -r requirements-bench.txt`.  torchcodec brings no FFmpeg of its own: `library_folder`
+`pip install -e '.[bench]'`.  torchcodec brings no FFmpeg of its own: `library_folder`
 makes one out of PyAV's, under the names torchcodec looks for.
 
 Boundary: each rival is a function from a path and indices to frames [H, W, 3] RGB.

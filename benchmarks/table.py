@@ -2,7 +2,7 @@
 
 `python -m benchmarks.table` reads benchmarks/results/*.json and shows those that have rows: of
 ratios, of single figures, or of growth; those of accelerators come last.  `--write` puts the text
-into docs/speed.md, below the line that says so.
+into benchmarks/results/speed-tables.md.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from typing import Any
 
 from benchmarks.machine import RESULTS
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "speed.md"
-BELOW = "<!-- Below this line: python -m benchmarks.table -->\n"
+PAGE = RESULTS / "speed-tables.md"
+HEAD = (
+    "# Measured speed\n\nWritten by `python -m benchmarks.table --write`. "
+    "[Speed](../../docs/speed.md) says how to read it.\n"
+)
 ORDER = ("video", "events", "event_readers", "preprocessing", "stages", "decoding",
          "drafting", "batches", "families", "served", "app", "growth")  # fmt: skip
 NONE = (
     "## Accelerators\n\nNo accelerator has been measured yet. "
     "`python -m benchmarks.accelerator --out FOLDER` measures one, "
-    "and with `--keep` its figures come here ([how](accelerator.md)).\n"
+    "and with `--keep` its figures come here ([how](../../docs/speed.md)).\n"
 )
 COMMANDS = {"app_against": "benchmarks.app --against FOLDER"}
 COLUMNS = {  # by the field that tells the kind of a row
@@ -35,14 +38,14 @@ COLUMNS = {  # by the field that tells the kind of a row
 def main() -> None:
     text = everything(RESULTS)
     if sys.argv[1:] == ["--write"]:
-        head = PAGE.read_text(encoding="utf-8").partition(BELOW)[0]
-        PAGE.write_text(f"{head}{BELOW}\n{text}", encoding="utf-8")
+        PAGE.write_text(text, encoding="utf-8")
     print(text, end="")
 
 
 def everything(folder: Path) -> str:
     found = list(sections(folder))
-    return "\n".join(found if list(folder.glob("accelerator-*.json")) else [*found, NONE])
+    last = [] if list(folder.glob("accelerator-*.json")) else [NONE]
+    return "\n".join([HEAD, *found, *last])
 
 
 def sections(folder: Path) -> Iterator[str]:

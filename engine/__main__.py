@@ -24,6 +24,7 @@ from engine.quoting import quoted, shown
 
 # command -> module in engine/cli/, imported when called; in the order of the help.
 COMMANDS = {
+    "app": "app",
     "compare": "compare",
     "explain": "explain",
     "draft": "draft",

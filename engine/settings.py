@@ -1,7 +1,8 @@
 """The settings of this machine: folders, models.toml, device, threads, and the Ray address.
 
-An environment variable overrides `stagescope.toml` (in the project folder, or the path in
-STAGESCOPE_SETTINGS), which overrides the default.  `VARIABLES` lists all environment variables.
+An environment variable overrides `stagescope.toml` (or the path in STAGESCOPE_SETTINGS), which
+overrides the default.  `VARIABLES` lists all environment variables.  Both files are looked for in
+the current folder, in this user's configuration folder, and beside the code.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from engine.quoting import quoted, shown
 
 MAX_TOML = 2**20  # bytes of a settings file or of models.toml
 PROJECT = Path(__file__).resolve().parent.parent
+INSTALLED = not (PROJECT / "pyproject.toml").is_file()  # from a wheel: nothing is written there
+COMMAND = "stagescope" if INSTALLED else "python -m engine"  # as sentences name it
+MODELS = "models.toml"
 VARIABLES = {
     "cache_dir": "STAGESCOPE_CACHE_DIR",
     "runs_dir": "STAGESCOPE_RUNS_DIR",
@@ -79,7 +83,7 @@ def load() -> Settings:
         cache_dir=cache_dir,
         runs_dir=expand(_text(table, "runs_dir", str(default_runs))),
         datasets=_paths(_get(table, "datasets", "")),
-        models_file=expand(_text(table, "models_file", str(PROJECT / "models.toml"))),
+        models_file=expand(_text(table, "models_file", str(_nearest(MODELS)))),
         device=_text(table, "device", "auto"),
         threads=_whole("threads", _get(table, "threads", max(1, cores - 1)), cores),
         cache_limit_mb=_whole("cache_limit_mb", _get(table, "cache_limit_mb", 8192), 10**9),
@@ -103,7 +107,7 @@ def expand(text: str, base: Path | None = None) -> Path:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file as a dict, or SettingsError that names the file."""
-    return parse_toml(read_text(path, MAX_TOML, "The settings file", error=SettingsError), path)
+    return parse_toml(read_text(path, MAX_TOML, "The file", error=SettingsError), path)
 
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
@@ -118,7 +122,7 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
 
 def _file() -> dict[str, Any]:
     named = os.environ.get("STAGESCOPE_SETTINGS")
-    path = Path(named) if named else PROJECT / "stagescope.toml"
+    path = Path(named) if named else _nearest("stagescope.toml")
     if not named and not path.exists():
         return {}
     table = read_toml(path)
@@ -160,6 +164,22 @@ def _text(table: dict[str, Any], name: str, default: str) -> str:
     if not isinstance(value, str):
         raise SettingsError(f"{name} is {quoted(value)}: write it as a text in quotes.")
     return value
+
+
+def own_models_file() -> Path:
+    """Where an entry is added: the file that is read, or the user's instead of a wheel's."""
+    path = load().models_file
+    shipped = INSTALLED and path == PROJECT / MODELS
+    return _home("XDG_CONFIG_HOME", ".config") / MODELS if shipped else path
+
+
+def _nearest(name: str) -> Path:
+    """This file in the current folder, in the user's configuration folder, or beside the code."""
+    with suppress(OSError):  # the current folder was removed
+        for folder in (Path.cwd(), _home("XDG_CONFIG_HOME", ".config")):
+            if (folder / name).is_file():
+                return folder / name
+    return PROJECT / name
 
 
 def _home(variable: str, default: str) -> Path:

@@ -58,6 +58,7 @@ Stop = Literal["eos", "length", "cancelled"]
 
 STAGES: tuple[StageName, ...] = get_args(StageName)
 SERVER = "server"  # the span of all that happens at a server, and its parts
+FEW_TOKENS, AT_ONCE_MS = 4, 0.1  # fewer do not show it; of each token: quicker is no stream
 SERVER_PARTS = ("server.upload", "server.first", "server.rest")
 # The size of pictures of raw events: from each slice, or from the whole stream.
 EXTENTS: tuple[Extent, ...] = get_args(Extent)
@@ -716,11 +717,18 @@ class Served:
         return whole, *(Span(name, at, end - at) for name, (at, end) in parts)
 
     @property
+    def buffered(self) -> bool:
+        """Whether its tokens came all at once, so that their arrivals tell nothing of each."""
+        last = self.arrivals_ms[-1] - self.arrivals_ms[0] if self.arrivals_ms else 0.0
+        tokens = self.tokens or len(self.arrivals_ms)
+        return tokens >= FEW_TOKENS and last < AT_ONCE_MS * (tokens - 1)
+
+    @property
     def token_ms(self) -> tuple[float, ...]:
         """The arrivals, if as many pieces came as the server counts tokens, or one fewer: the token
         that ends an answer has no text.  Otherwise a piece is not a token: ()."""
         one_each = self.tokens is not None and 0 <= self.tokens - len(self.arrivals_ms) <= 1
-        return self.arrivals_ms if one_each else ()
+        return self.arrivals_ms if one_each and not self.buffered else ()
 
 
 COLD_VISION = "Vision was computed in a cold run."  # a note about cached features
@@ -781,7 +789,10 @@ class RunResult:
 
     @property
     def tpot_ms(self) -> float | None:
-        """(end of the run - TTFT) / (N - 1); None for N <= 1, or if N is not told."""
+        """(end of the run - TTFT) / (N - 1); None for N <= 1, if N is not told, or if a server sent
+        all tokens at once."""
+        if self.served and self.served.buffered:
+            return None
         first, tokens = self.ttft_ms, self.new_tokens or 0
         return None if first is None or tokens < 2 else (self.total_ms - first) / (tokens - 1)
 

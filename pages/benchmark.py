@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from engine import settings
 from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
 from engine.storage.run_header import HEADER
@@ -32,7 +33,7 @@ EMPTY = (
     "A run started on the Compare page meanwhile gets the device between two samples. "
     "From a terminal:"
 )
-EXAMPLE = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20"
+EXAMPLE = f"{settings.COMMAND} bench --dataset ROOT --models NAME,NAME --samples 20"
 
 
 def buttons(choice: RunChoice, live: bool) -> None:

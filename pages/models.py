@@ -20,7 +20,7 @@ from engine.models.checkpoint import ModelEntry, Server
 from engine.quoting import duration, gib, listed, ms
 from engine.report import card_rows
 from engine.served import capabilities
-from engine.storage.schemas import UNVERIFIED
+from engine.storage.schemas import UNVERIFIED, Standing
 from engine.verify import certificates
 from ui.compare import cards, trust_badges
 from ui.models import cache_view, memory_bars, model_actions
@@ -34,7 +34,7 @@ COLUMNS = 3
 AT_A_GLANCE = ("Parameters", "Runs in")  # the other rows of a card are folded
 ABSENT = (
     "Their files are not on this machine. Run the command once in a terminal, or set the "
-    "checkpoint in models.toml to a folder. `python -m engine models add HUB_NAME` adds others."
+    f"checkpoint in models.toml to a folder. `{settings.COMMAND} models add HUB_NAME` adds others."
 )
 _COMMAND = re.compile(r"`([^`]+)`")  # how the engine's messages quote a command
 
@@ -58,8 +58,7 @@ def show(entry: ModelEntry) -> None:
             else:
                 st.badge("cannot be loaded", color="orange")
             if entry in registry.resident() or reason is None:
-                words, colour, help_text = trust_badges.certificate_badge(proof or UNVERIFIED)
-                st.badge(words, color=colour, help=help_text)
+                proof_badge(proof)
         if reason is not None:
             notices.notice(reason, f"reason_{entry.name}")
         card = need = modes = None
@@ -81,11 +80,20 @@ def show(entry: ModelEntry) -> None:
         with st.expander("Files and details", key=f"models_files_{entry.name}"):
             st.html(facts(rest, "Files and details"))
         if reason is None:
-            query = {"verify_models": entry.label}
-            if proof and proof.certificate:
-                query = {kept_certificates.HASH: proof.certificate}
-            label = "Show the certificate →" if proof else "Verify this model →"
-            st.page_link("pages/verify.py", label=label, query_params=query)
+            verify_link(entry, proof)
+
+
+def proof_badge(proof: Standing | None) -> None:
+    words, colour, help_text = trust_badges.certificate_badge(proof or UNVERIFIED)
+    st.badge(words, color=colour, help=help_text)
+
+
+def verify_link(entry: ModelEntry, proof: Standing | None) -> None:
+    query = {"verify_models": entry.label}
+    if proof and proof.certificate:
+        query = {kept_certificates.HASH: proof.certificate}
+    label = "Show the certificate →" if proof else "Verify this model →"
+    st.page_link("pages/verify.py", label=label, query_params=query)
 
 
 def show_server(entry: ModelEntry, server: Server) -> None:
@@ -97,12 +105,15 @@ def show_server(entry: ModelEntry, server: Server) -> None:
         if st.session_state.get(asked):
             with st.spinner(f"Asking {server.host} …"):
                 said = capabilities.probe(server)
-        if said is None:
-            st.badge("not asked yet", color="gray")
-        elif said.problem:
-            st.badge("not reachable", color="orange")
-        else:
-            st.badge(f"reached {duration(time.time() - said.at)} ago", color="green")
+        proof = certificates.covering(entry)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            if said is None:
+                st.badge("not asked yet", color="gray")
+            elif said.problem:
+                st.badge("not reachable", color="orange")
+            else:
+                st.badge(f"reached {duration(time.time() - said.at)} ago", color="green")
+            proof_badge(proof)
         if problem := reason or (said.problem if said else ""):
             notices.notice(problem, f"reason_{entry.name}")
         if said and not said.problem and said.models and server.model not in said.models:
@@ -113,22 +124,29 @@ def show_server(entry: ModelEntry, server: Server) -> None:
         if said and not said.problem:
             rows += [("Software", said.software), ("Round trip", ms(said.round_trip_ms))]
         st.html(facts(rows, entry.label))
+        verify_link(entry, proof)
 
 
-def add_server() -> None:
+def add_server(entries: Sequence[ModelEntry]) -> None:
     """Asks a server and enters its model; only where the app serves this machine alone."""
     if not on_loopback():
         return
     with st.expander("Add a served model", key="models_add"), st.form("add_server", border=False):
         url = st.text_input("Address", placeholder="http://127.0.0.1:8000/v1", key="add_server_url")
-        places = st.columns(4)
+        places = st.columns(5)
         model = places[0].text_input("Its name at the server", key="add_server_model")
         shows = places[1].selectbox("Is shown", variants.SHOWS[::-1], key="add_server_shows")
         name = places[2].text_input("Another name here", key="add_server_name")
         key = places[3].text_input("Environment variable with its key", key="add_server_key")
+        here = {one.label: one.name for one in entries if not one.server}
+        weights = places[4].selectbox(
+            "Same checkpoint here", list(here), index=None, key="add_server_weights",
+            placeholder="none", help="Verify compares its answers with the server's.",
+        )  # fmt: skip
         if not st.form_submit_button("Ask it and add", key="add_server"):
             return
         given = {"shows": shows, "name": name.strip() or None, "api_key_env": key.strip() or None}
+        given["weights"] = here.get(weights or "")
         try:
             with st.spinner("Asking the server …"):
                 new, _ = capabilities.entered(url, model.strip() or None, **given)
@@ -169,7 +187,7 @@ def main() -> None:
     names = {entry.name for entry in entries}
     loaded = [item for item in registry.resident() if item.name not in names]
     show_all([*here, *loaded])
-    add_server()
+    add_server(here)
     if absent := [entry for entry in entries if entry not in here]:
         with st.expander(f"Not installed ({len(absent)})", key="models_absent"):
             notices.small(ABSENT, "not_installed")

@@ -11,6 +11,7 @@ from functools import partial
 
 import streamlit as st
 
+from engine import settings
 from engine.errors import StageScopeError
 from engine.published.claims import published_report
 from engine.published.claims.waterfall import named, waterfall
@@ -133,7 +134,7 @@ def report(opened: OpenedSets) -> None:
     # kept sets by name; the page does not know the paths of a visit's files
     kept = map(shlex.quote, st.session_state.get(adding.SETS, ()))
     names = " ".join([*kept, *["FOLDER"] * bool(opened_sets.dropped())])
-    command = f"python -m engine report --imported {names} --format html --out report.html"
+    command = f"{settings.COMMAND} report --imported {names} --format html --out report.html"
     st.code(command, language=None)
 
 

@@ -13,6 +13,7 @@ import streamlit as st
 from engine import settings
 from engine.errors import StageScopeError
 from engine.models import registry
+from engine.report import document
 from engine.storage.plan_words import COMPARISON
 from ui.published import draft_view
 from ui.results import (
@@ -47,7 +48,7 @@ def samples(opened: OpenedRuns) -> None:
         deck_view.show(opened)  # without the verdict, whose token counts would tell the models
         return
     kept = kept_comparison(opened)
-    overview.verdict(opened_runs.saved_verdict(opened))
+    overview.verdict(document.saved_verdict(opened.runs))
     name = opened.runs[0].header.plan.samples[0] if kept else sample_list.choose(opened)
     if name is not None:
         sample_view.show(opened, name)

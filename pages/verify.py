@@ -26,7 +26,7 @@ from ui.verify import kept_certificates
 from ui.verify.verdict_board import Board
 from ui.widgets import choices, dataset_picker, followed_runs, links, notices, preparation
 from ui.widgets.followed_runs import Followed
-from ui.widgets.model_picker import entries_or_stop, pick_loadable_models
+from ui.widgets.model_picker import entries_or_stop, pick_loadable_models, unasked_hosts
 from ui.widgets.run_settings import pick, run_and_cancel
 from ui.widgets.text import count, escape, names_of, queued
 
@@ -42,14 +42,15 @@ EMPTY = (
     "Verify (Ctrl+Enter). Each chosen model then answers the same question in four ways: its "
     "own generate() on pixels; the same with the probe; decoupled (features encoded once, saved to "
     "disk, read back); and from given features. Every check shows its result and its evidence. A "
-    "result that cannot be told apart from noise stays open. The outcome is saved as a certificate."
+    "result that cannot be told apart from noise stays open. The outcome is saved as a "
+    "certificate. A served model is compared with the same checkpoint on this machine."
 )
 
 
 def choose_all(entries: Sequence[ModelEntry]) -> tuple[Dataset | None, dict[str, Any]]:
     """The sidebar: the dataset, and what a VerifyRequest takes."""
     dataset = dataset_picker.choose("verify")
-    models = pick_loadable_models([one for one in entries if not one.server], "verify")
+    models = pick_loadable_models(entries, "verify")
     asked: dict[str, Any] = {"models": tuple(model.name for model in models), "samples": ()}
     if dataset is None:  # keeps a link's number while the demo scenes are made
         st.number_input("Samples", value=None, key="verify_no_samples", disabled=True)
@@ -78,7 +79,8 @@ def buttons(
     running = JOB.live()  # of any visitor
     with st.container(horizontal=True, vertical_alignment="center"):
         run = ("Verify", "verify_run")
-        ready = dataset is not None and bool(asked["models"])
+        unasked = unasked_hosts("verify", [registry.entry(name) for name in asked["models"]])
+        ready = dataset is not None and bool(asked["models"]) and not unasked
         pressed = run_and_cancel("verify", run, live, ready, JOB.cancel)
         if running and running[-1] is not shown:
             label, other = "Show the running verification", running[-1]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import faulthandler
 import gc
 import io
+import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,12 +23,26 @@ from PIL import Image
 
 from engine.demo.demo_dataset import ensure_dataset
 from engine.machine import memory
+from engine.models import templates
 from engine.storage import provenance
 from engine.types import Sample
 
+Rendered = list[tuple[str, str]]
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 REAL = SHARED / "real"
 RECORDED = SHARED / "recorded"
+
+
+def slow_unless(quick: Iterable[Any], every: Iterable[Any]) -> list[Any]:
+    """The cases of a test, of which some are quick and the others only in make test-slow; a tuple
+    has a value for each parameter."""
+    marks = pytest.mark.slow
+    return [
+        one
+        if one in quick
+        else pytest.param(*(one if isinstance(one, tuple) else (one,)), marks=marks)
+        for one in every
+    ]
 
 
 def pytest_collection() -> None:
@@ -88,6 +104,23 @@ def _packages_looked_through_once() -> Iterator[None]:
             looked = cache(manifest_scanner.scan_component_manifests)
             patch.setattr(manifest_scanner, "scan_component_manifests", looked)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def templates_in_this_process() -> Iterator[Callable[[str], Rendered]]:
+    """A second for each process that renders a template is spent in tests/models/test_templates.py
+    alone, which gets the function that starts one."""
+    own = templates._rendered
+
+    @cache
+    def here(request: str) -> Rendered:
+        asked = json.loads(request)
+        given = asked["template"], asked["variables"]
+        return [templates.rendered(*given, one) for one in asked["contents"]]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(templates, "_rendered", here)
+        yield own
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import re
 import shlex
@@ -12,11 +13,15 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+import stagescope
 from engine import settings
 from engine.__main__ import COMMANDS, _parser, command
 from tests.test_layering import ROOMS, ROOT, UI_ROOMS
+from tools import pins
 
-DOCUMENTS = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
+TABLES = ROOT / "benchmarks" / "results" / "speed-tables.md"
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+DOCUMENTS = (ROOT / "README.md", ROOT / "CHANGELOG.md", TABLES, *PAGES)
 README_CHARACTERS = 7_000
 TOPS = ("engine", "ui", "pages", "tools", "tests", "benchmarks", "docs")
 PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(TOPS)})/[\w./-]*\w")
@@ -125,38 +130,27 @@ def test_settings_are_all_documented() -> None:
 
 
 def listed_rooms(page: str) -> list[str]:
-    """The rooms in the tables of the architecture page that say what each holds."""
-    head = page.partition("## Options of a run")[0]
-    return re.findall(r"^\| `?(\w+)`? \| [A-Z]", head, re.MULTILINE)
+    """The rooms in the tables of contributing.md that say what each holds."""
+    part = page.partition("## Rooms of the code")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `?(\w+)`? \| [A-Z]", part, re.MULTILINE)
 
 
 def test_the_rooms_stand_in_their_order() -> None:
-    assert listed_rooms(text(ROOT / "docs" / "architecture.md")) == [*ROOMS, *UI_ROOMS]
+    assert listed_rooms(text(ROOT / "docs" / "contributing.md")) == [*ROOMS, *UI_ROOMS]
 
 
-def requirements(name: str) -> list[Requirement]:
-    lines = [line.partition("#")[0].strip() for line in text(ROOT / name).splitlines()]
-    return [Requirement(line) for line in lines if line]
-
-
-def test_the_dependencies_have_one_source() -> None:
-    named = tomllib.loads(text(ROOT / "pyproject.toml"))
-    dynamic = named["tool"]["setuptools"]["dynamic"]
-    extras = [extra["file"] for extra in dynamic["optional-dependencies"].values()]
-    assert dynamic["dependencies"]["file"] == ["requirements.txt"]
-    lists = {path.name for path in ROOT.glob("requirements*.txt")}
-    assert {name for extra in extras for name in extra} | {"requirements.txt"} == lists
-    assert not {"dependencies", "optional-dependencies"} & set(named["project"])
-
-
-@pytest.mark.parametrize("path", sorted(ROOT.glob("requirements*.txt")), ids=lambda path: path.name)
-def test_each_dependency_is_pinned(path: Path) -> None:
-    found = requirements(path.name)
-    assert found
-    for one in found:
-        assert [pin.operator for pin in one.specifier] == ["=="], one
+def test_each_dependency_is_pinned_in_its_range() -> None:
+    lines = text(pins.FILE).splitlines()
+    pinned = {one.name: one.specifier for one in map(Requirement, lines[1:])}
+    ranges = pins.dependencies()
+    assert list(pinned) == [one.name for one in ranges]
+    for one in ranges:
+        (pin,) = pinned[one.name]
+        assert {bound.operator for bound in one.specifier} == {">=", "<"}
+        assert pin.operator == "==" and pin.version in one.specifier, one
 
 
 def test_the_installed_command_is_the_command_line() -> None:
     scripts = tomllib.loads(text(ROOT / "pyproject.toml"))["project"]["scripts"]
-    assert scripts == {"stagescope": f"{command.__module__}:{command.__name__}"}
+    assert scripts == {"stagescope": "stagescope:command"}
+    assert inspect.getsource(stagescope.command).count(f"import {command.__name__}\n") == 1

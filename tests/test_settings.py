@@ -9,6 +9,7 @@ import pytest
 
 from engine import settings
 from engine.errors import SettingsError
+from engine.models import registry
 
 
 @pytest.fixture(autouse=True)
@@ -105,4 +106,44 @@ def test_a_settings_file_must_be_a_regular_file(file: Path) -> None:
 
 def test_a_named_file_that_is_absent_is_said(file: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read"):
+        settings.load()
+
+
+def test_files_are_looked_for_here_then_in_the_users_folder_then_beside_the_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    here, own = tmp_path / "here", tmp_path / "home" / "stagescope"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(own.parent))
+    for folder in (here, own):
+        folder.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    assert settings.load().models_file == settings.PROJECT / "models.toml"
+    for folder in (own, here):
+        (folder / "models.toml").touch()
+        (folder / "stagescope.toml").write_text(f'device = "{folder.name}"')
+        found = settings.load()
+        assert (found.models_file, found.device) == (folder / "models.toml", folder.name)
+        assert settings.own_models_file() == folder / "models.toml"
+
+
+def test_a_wheel_reads_its_models_and_adds_to_the_users(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert settings.own_models_file() == settings.PROJECT / "models.toml"  # of a checkout
+    monkeypatch.setattr(settings, "INSTALLED", True)
+    assert settings.load().models_file == settings.PROJECT / "models.toml"
+    assert settings.own_models_file() == tmp_path / "stagescope" / "models.toml"
+    gone = next(one for one in registry.entries() if one.name == "eventgpt-7b")
+    assert gone.folder == tmp_path / "checkpoints" / "EventGPT-7b"  # nothing is put in a wheel
+
+
+def test_a_current_folder_that_was_removed_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(SettingsError, match="No such file or directory"):
         settings.load()

@@ -1,4 +1,4 @@
-"""One file of all parts of a measurement, with rows for the tables of docs/speed.md.
+"""One file of all parts of a measurement, with rows for the tables of speed.
 
 Boundary: reads the parts' files in a folder and writes one; measures nothing.
 """

@@ -1,6 +1,6 @@
 """Runs that differ in the strength of one change: accuracy and changed answers at each strength.
 
-Three shares, over the records that have an answer at strength 0 (docs/robustness.md): right answers
+Three shares, over the records that have an answer at strength 0 (docs/results.md): right answers
 of multiple-choice questions, right attributes of demo scenes, and answers whose token ids differ
 from those at strength 0.  A result without an answer is in no share; it is counted beside it.
 Runs that differ in anything else that may change answers give a sentence and no curve.

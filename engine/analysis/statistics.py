@@ -10,7 +10,7 @@ code are, on a log scale: exchanging the runs changes their sign.
 A share of cases that depend on each other within clusters has the interval of E. L. Korn and B. I.
 Graubard (1998): that of Clopper and Pearson on the effective number of cases, which the design
 effect of the clusters and the t quantiles reduce.  Two changes keep its coverage where clusters are
-few and where a share is near 0 or 1 (docs/intervals.md):
+few and where a share is near 0 or 1 (docs/results.md):
 - the correlation within clusters is estimated, and the estimate is moved towards 1 as if PRIOR
   more clusters spoke for 1; if all cases are right, nothing else is known of the correlation, so
   each cluster counts about once;
@@ -44,7 +44,7 @@ _STEPS = 500  # numbers of clusters tried one by one
 EXACT = 60  # values; the distribution of more is close to the normal one
 _HALVINGS = 24  # of the range of a p-value
 PRIOR = 1.0  # clusters that speak for a correlation of 1
-UPPER = 0.98  # not 0.975: skewed figures of few clusters need the margin (docs/intervals.md)
+UPPER = 0.98  # not 0.975: skewed figures of few clusters need the margin (docs/results.md)
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,13 @@ class Side:
 
     def __init__(self, name: str, checkout: Path, arguments: Sequence[str]) -> None:
         self._words = f"The {name} run, of {shown(checkout)},"
+        environment = {**os.environ, "PYTHONPATH": str(checkout)}
+        if checkout == settings.PROJECT:  # for another one its own folder decides
+            environment[settings.VARIABLES["models_file"]] = str(settings.load().models_file)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "engine", *arguments],
             cwd=checkout,
-            env={**os.environ, "PYTHONPATH": str(checkout)},
+            env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -10,10 +10,11 @@ import statistics
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from engine.quoting import duration
 from engine.storage.result_rows import ResultRow
 from engine.types import STAGES
 
@@ -74,6 +75,29 @@ class Progress:
     notes: tuple[str, ...]
     workers: tuple[WorkerView, ...] = ()  # none if this process does the work itself
     batch: int = 1  # samples at once, as planned
+
+    @property
+    def line(self) -> str:
+        """Counts, rate and time left, as a terminal shows them."""
+        rate = f", {self.per_s:.2f} per second" if self.per_s else ""
+        left = f", about {duration(self.left_s)} left" if self.left_s else ""
+        failed = f", {self.failed:,} failed" if self.failed else ""
+        on_cluster = any(not worker.ended for worker in self.workers)
+        where = f"; {self.current}" if on_cluster else ""  # the workers' states and problems
+        return f"{self.done:,} of {self.planned:,} results{failed}{rate}{left}{where}"
+
+    def end(self) -> Iterator[str]:
+        """What a terminal shows at the end: the counts, and each failure's reason once."""
+        yield self.line
+        for live in self.models:
+            if live.given_up:
+                yield f"{live.model} was given up: {live.given_up}"
+        for reason, count in Counter(f"{row.model}: {row.error}" for row in self.failures).items():
+            yield f"{count:,}x {reason}"
+
+    @property
+    def incomplete(self) -> bool:
+        return bool(self.failed) or any(live.given_up for live in self.models)
 
 
 class AnsweredBy(NamedTuple):

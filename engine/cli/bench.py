@@ -9,39 +9,29 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import time
-from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine import media_options, settings, types
-from engine.benchmark import by_turns, execute, prepare, sweep
+from engine import media_options, public, settings
+from engine.benchmark import by_turns, prepare, sweep
 from engine.benchmark.cluster.cluster_options import LOCAL, PER_WORKER, ClusterOptions, per_worker
-from engine.benchmark.execute import PreparedRun
-from engine.benchmark.run_progress import Progress, Tracker
 from engine.cli import common, plan_only
 from engine.cli.common import flag
 from engine.errors import BadInput, StoreError
+from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
 from engine.media import dataset
 from engine.media_options import Perturbation
-from engine.pipeline.watcher import Watcher
 from engine.plain_files import read_text
-from engine.quoting import duration, quoted, shown, whole
+from engine.quoting import shown, whole
 from engine.storage import run_header, run_store
 from engine.storage.plan import ORDERS, STOP_AFTER, Plan
-from engine.types import arranged
 
 MAX_IDS = 64 * 2**20  # bytes of the file of --ids
-EVERY_S = 2.0  # between two lines of progress
 ORDER_HELP = "auto (default): by turns if all models fit in memory, otherwise model by model"
-OFFERED = tuple(name for name in types.OFFERED if name not in ("temperature", "top_p", "seed"))
 # Flags of a new run; a resumed run has its own plan.
-PLANNING = ("models", "show", "samples", "ids", "prompt", "repeat", "warmup", "order", "length",
-            *OFFERED, "batch", "stop_after", "out")  # fmt: skip
-
+PLANNING = ("models", "show", "samples", "ids", "prompt", *public.PLANNED, *public.BENCHED, "out")
 
 LENGTH_HELP = "natural (default), or forced:N for N tokens each"
 AGAINST_HELP = (
@@ -73,7 +63,7 @@ def add(commands: Any) -> None:
         "--warmup": flag(int, "warm-up runs of each model (default: 1)"),
         "--order": flag(ORDERS, ORDER_HELP),
         "--length": flag(str, LENGTH_HELP),
-        **common.option_flags(OFFERED, Plan),
+        **common.option_flags(public.BENCHED, Plan),
         "--batch": flag(int, "samples per batch (default: 1); only whole batches are timed"),
         "--stop-after": flag(int, stop_after),
         "--out": flag(Path, "folder of the run (default: in the runs folder)"),
@@ -101,57 +91,52 @@ def _bench(options: argparse.Namespace) -> int:
         return plan_only.show(options, *_plan_of_sweep(options))
     if options.resume is None and "/" in (options.perturb or ""):
         return _sweep(options)
-    with _place(options) as executor:
-        return _run(options, executor)
+    return _run(options)
 
 
-def _place(options: argparse.Namespace) -> AbstractContextManager[execute.Executor | None]:
-    """A context for the run; leaving it stops everything that was started."""
+def _cluster(options: argparse.Namespace) -> ClusterOptions | None:
+    """Where the run is done, if not in this process."""
     if options.executor == "local":
         common.refuse(
             options,
             ("address", "workers", "per_worker"),
             "needs --executor ray: leave it out, or add that.",
         )
-        return nullcontext()
-    from engine.benchmark.cluster.run_session import ClusterExecutor
-
+        return None
     cpus, gpus = (1, None) if options.per_worker is None else per_worker(options.per_worker)
     address = options.address
     if address is None:
         address = settings.load().ray_address or LOCAL
     wanted = ClusterOptions(address, options.workers, cpus, gpus)
     wanted.refuse(options.order or "", options.batch or 1)
-    common.say(f"Connecting to Ray at {address} ..." if address != LOCAL else "Starting Ray ...")
-    return ClusterExecutor(wanted)
+    return wanted
 
 
-def _run(options: argparse.Namespace, executor: execute.Executor | None) -> int:
+def _run(options: argparse.Namespace) -> int:
+    cluster = _cluster(options)
     if options.resume is None:
         plan, found = _planned(options)
-        elsewhere = executor is not None
-        ready = execute.prepare(plan, found, options.out, elsewhere, options.turns or "")
+        together = options.turns or ""
+        job = BenchmarkJob(
+            plan=plan, root=found.root, folder=options.out, together=together, cluster=cluster
+        )
     else:
         common.refuse(options, PLANNING, "belongs to a new run: leave it or --resume out.")
         run = run_store.find(options.resume, settings.load().runs_dir)
-        ready = prepare.resume(run, options.dataset, options.force)
-    folder, plan = ready.writer.folder, ready.writer.header.plan
-    common.say(f"The run is saved in {folder}")
-    if ready.writer.problem:
-        common.say(ready.writer.problem)
-    if plan.order_why:
-        common.say(f"Order: {plan.order} ({plan.order_why})")
-    view = _executed(ready, executor)
-    if view is None:
-        how = f"Resume with: python -m engine bench --resume {shlex.quote(str(folder))}"
-        common.say("Stopped." if options.turns else f"Stopped. {how}")
+        job = BenchmarkJob(resume=run, root=options.dataset, force=options.force, cluster=cluster)
+    try:
+        results = public.ran(job, common.say)
+    except KeyboardInterrupt:
+        how = f"{settings.COMMAND} bench --resume {shlex.quote(str(job.folder))}"
+        resumable = job.folder and not options.turns
+        common.say(f"Stopped. Resume with: {how}" if resumable else "Stopped.")
         return 130
     from engine.report import document
     from engine.report.report_figures import Findings
 
-    figures = Findings([run_store.read(folder)], titled=False)
+    figures = Findings([results.run], titled=False)
     value = {
-        "folder": str(folder),
+        "folder": str(results.folder),
         "counts": figures.counts,
         "figures": figures.figures,
         "throughput": figures.throughputs,
@@ -159,25 +144,12 @@ def _run(options: argparse.Namespace, executor: execute.Executor | None) -> int:
         "machine_load": figures.loads,
     }
     common.out(value, document.summary(figures), options)
-    return 1 if _incomplete(view) else 0
+    return _code(job)
 
 
-def _executed(ready: PreparedRun, executor: execute.Executor | None) -> Progress | None:
-    """The progress at the end of the run, with each failure reason once; None after Ctrl-C."""
-    try:
-        with ready.writer:
-            kind = _Turns if ready.writer.header.together else _ProgressPrinter
-            execute.run(ready, kind(ready.tracker), executor)
-    except KeyboardInterrupt:
-        return None
-    view = ready.tracker.view()
-    common.say(_line(view))
-    for live in view.models:
-        if live.given_up:
-            common.say(f"{live.model} was given up: {live.given_up}")
-    for reason, count in Counter(f"{row.model}: {row.error}" for row in view.failures).items():
-        common.say(f"{count:,}x {reason}")
-    return view
+def _code(job: BenchmarkJob) -> int:
+    view = job.view().progress
+    return 1 if view is None or view.incomplete else 0
 
 
 def _by_turns(options: argparse.Namespace) -> int:
@@ -213,15 +185,11 @@ def _by_turns(options: argparse.Namespace) -> int:
             f"The run {shown(unfinished[0])} did not finish: mend what it printed, and start both "
             "again with another --out."
         )
-    command = shlex.join(["python", "-m", "engine", "gate", *map(str, folders)])
+    command = f"{settings.COMMAND} gate {shlex.join(map(str, folders))}"
     common.out(
         {"folders": list(map(str, folders)), "gate": command}, f"Compare them: {command}", options
     )
     return code
-
-
-def _incomplete(view: Progress) -> bool:
-    return bool(view.failed) or any(live.given_up for live in view.models)
 
 
 def _plan_of_sweep(
@@ -237,19 +205,19 @@ def _sweep(options: argparse.Namespace) -> int:
     if options.executor != "local":
         sweep.refuse_elsewhere(len(media_options.sweep(options.perturb)))
     plan, found, runs = _plan_of_sweep(options)
-    plans, base = sweep.plans(plan, runs), options.out or sweep.new_base()
-    folders, failed = sweep.folders(base, plans), False
-    for place, (each, folder) in enumerate(zip(plans, folders, strict=True), start=1):
-        strength = ",".join(map(str, each.perturb))
-        common.say(f"Run {place} of {len(plans)}, {strength}, is saved in {folder}")
-        view = _executed(sweep.ready(each, found, folder, sweep.change_of(plans)), None)
-        if view is None:
+    base = options.out or sweep.new_base()
+    jobs = sweep_jobs(sweep.plans(plan, runs), found.root, base)
+    for number, job in enumerate(jobs, start=1):
+        common.say(f"Run {number} of {len(jobs)}: {','.join(map(str, runs[number - 1]))}")
+        try:
+            public.ran(job, common.say)
+        except KeyboardInterrupt:
             common.say(
                 f"Stopped. Repeat the command with --out {shlex.quote(str(base))}: finished runs "
                 "are skipped, and this one continues."
             )
             return 130
-        failed = failed or _incomplete(view)
+    folders = [job.folder for job in jobs if job.folder]
     from engine.analysis import robustness
     from engine.report import robustness_part
 
@@ -258,8 +226,8 @@ def _sweep(options: argparse.Namespace) -> int:
     value = {"folders": list(map(str, folders)), "robustness": curves}
     common.out(value, shown, options)
     names = shlex.join(map(str, folders))
-    common.say(f"Report: python -m engine report {names} --format html --out report.html")
-    return 1 if failed else 0
+    common.say(f"Report: {settings.COMMAND} report {names} --format html --out report.html")
+    return max(map(_code, jobs))
 
 
 def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
@@ -267,16 +235,11 @@ def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
     if not options.models:
         raise BadInput("--models is missing: name at least one model.")
     common.refuse(options, ["force"], "goes with --resume: leave it out.")
-    found = common.read_dataset(options.dataset)
-    names = ("prompt", "repeat", "warmup", "order", "batch", "stop_after")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    plan = Plan(
-        models=tuple(common.model_names(options)),
-        samples=_samples(found, options),
-        **given,
-        **arranged(_length(options) | common.given_options(options)),
-    )
-    return plan, found
+    found = public.read_dataset(options.dataset)
+    given = {name: getattr(options, name) for name in (*public.PLANNED, *public.BENCHED)}
+    given = {name: value for name, value in given.items() if value is not None}
+    models, samples = common.model_names(options), _samples(found, options)
+    return public.planned(models, found, samples, options.prompt, given), found
 
 
 def _samples(found: dataset.Dataset, options: argparse.Namespace) -> tuple[str, ...]:
@@ -301,49 +264,3 @@ def _samples(found: dataset.Dataset, options: argparse.Namespace) -> tuple[str, 
         known = f"{len(everything):,}"
         common.say(f"--samples is {whole(wanted)}; the dataset has only {known}: all are used.")
     return everything[:wanted]
-
-
-def _length(options: argparse.Namespace) -> dict[str, int]:
-    """The limits that --length sets."""
-    if options.length in (None, "natural"):
-        return {}
-    kind, _, digits = options.length.partition(":")
-    if kind != "forced" or not digits.isdecimal() or len(digits) > 9:
-        raise BadInput(
-            f"--length is {quoted(options.length)}: write natural, or forced:N as in forced:64."
-        )
-    if options.max_new_tokens is not None:
-        raise BadInput("--length forced:N sets the number of tokens: leave --max-new-tokens out.")
-    return {"max_new_tokens": int(digits), "min_new_tokens": int(digits)}
-
-
-class _ProgressPrinter(Watcher):
-    """Prints the progress every EVERY_S."""
-
-    def __init__(self, tracker: Tracker) -> None:
-        self._tracker = tracker
-        self._printed = time.monotonic()
-
-    def give_way(self) -> float:
-        """Prints progress between two samples; other jobs do not wait for the device here."""
-        if time.monotonic() - self._printed >= EVERY_S:
-            self._printed = time.monotonic()
-            common.say(_line(self._tracker.view()))
-        return 0.0
-
-
-class _Turns(_ProgressPrinter):
-    """A side of --against; the other side's work is no pause, because each result follows one."""
-
-    def give_way(self) -> float:
-        by_turns.wait_for_turn()
-        return super().give_way()
-
-
-def _line(view: Progress) -> str:
-    rate = f", {view.per_s:.2f} per second" if view.per_s else ""
-    left = f", about {duration(view.left_s)} left" if view.left_s else ""
-    failed = f", {view.failed:,} failed" if view.failed else ""
-    on_cluster = any(not worker.ended for worker in view.workers)
-    where = f"; {view.current}" if on_cluster else ""  # the workers' states and problems
-    return f"{view.done:,} of {view.planned:,} results{failed}{rate}{left}{where}"

@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine import settings
 from engine.errors import BadInput
-from engine.media import dataset
-from engine.media.dataset import Dataset
 from engine.models import registry, variants
+from engine.public import read_options
 from engine.quoting import printable, quoted
 from engine.types import OFFERED, OPTIONS, VARIANT_MARK, RunOptions, value_of
 
@@ -55,15 +53,6 @@ def out(value: object, result: str | Iterable[Block], options: Namespace) -> Non
         from engine.report.drawers import terminal
 
         print(printable(terminal(result)))
-
-
-def read_dataset(root: Path | None) -> Dataset:
-    """The dataset in this folder, or the demo dataset, which is made at first use."""
-    if root is not None:
-        return dataset.read(root)
-    from engine.demo.demo_dataset import ensure_dataset
-
-    return dataset.read(ensure_dataset(settings.load().demo_dir))
 
 
 Flags = dict[str, dict[str, Any]]  # "--name", or "name" of a positional -> add_argument's options
@@ -179,9 +168,4 @@ def percent(name: str, text: str) -> float:
 
 def given_options(options: Namespace) -> dict[str, Any]:
     """The values of the options that were given, by name; BadInput for a text of another form."""
-    given = {name: getattr(options, name, None) for name in OFFERED}
-    return {
-        name: read(value) if (read := OPTIONS[name].read) else value
-        for name, value in given.items()
-        if value is not None
-    }
+    return read_options({name: getattr(options, name, None) for name in OFFERED})

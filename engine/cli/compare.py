@@ -1,7 +1,6 @@
 """compare: ask one or more models one or more questions about one sample, once or several times.
 
-Repeats take turns (A B C A B C), so that a drift of the machine affects all models alike.  Exit
-code 0 if every model answered, 2 for a user error, 1 otherwise.
+Exit code 0 if every model answered, 2 for a user error, 1 otherwise.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from engine import public
 from engine.analysis.compared import ComparedModel
 from engine.cli import common
 from engine.cli.common import flag
@@ -19,14 +19,12 @@ from engine.jobs.run_job import RunJob
 from engine.media import dataset
 from engine.models import registry
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
-from engine.quoting import cut, ms
+from engine.quoting import ms
 from engine.report import answer_part
 from engine.report.blocks import Block, Bullets, Heading, Paragraph
 from engine.storage.result_rows import ResultRow
-from engine.types import RunOptions, RunRequest, arranged
+from engine.types import RunOptions, arranged
 from engine.verify import certificates
-
-MAX_REPEATS = 100
 
 
 def add(commands: Any) -> None:
@@ -44,39 +42,26 @@ def add(commands: Any) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    if not 1 <= options.repeat <= MAX_REPEATS:
-        raise BadInput(f"--repeat is {options.repeat}: choose a number from 1 to {MAX_REPEATS}.")
+    if not 1 <= options.repeat <= public.MAX_REPEATS:
+        most = public.MAX_REPEATS
+        raise BadInput(f"--repeat is {options.repeat}: choose a number from 1 to {most}.")
     chosen = common.model_names(options)
-    sample = dataset.find(common.read_dataset(options.dataset), options.sample)
+    sample = dataset.find(public.read_dataset(options.dataset), options.sample)
     how = RunOptions(**arranged(common.given_options(options)))
     requests = [
         how.ask(sample, name, prompt)
         for prompt in options.prompt or [DEFAULT_QUESTION]
         for name in chosen
     ]
-    rounds = [[_run(request) for request in requests] for _ in range(options.repeat)]
-    rows = [_row(job).printed() for jobs in rounds for job in jobs]
+    answered = public.answered(requests, options.repeat, common.say)
+    rows = [_row(job).printed() for jobs in zip(*answered, strict=True) for job in jobs]
     several = len(options.prompt or ()) > 1
-    repeats = [(jobs, _compared(jobs)) for jobs in zip(*rounds, strict=True)]
+    repeats = [(jobs, _compared(jobs)) for jobs in answered]
     medians = [_medians(jobs, model) for jobs, model in repeats]
     blocks = [block for jobs, model in repeats for block in _card(jobs, model, several)]
     value = rows if options.repeat == 1 else {"runs": rows, "medians": medians}
     common.out(value, blocks, options)
-    return max(_exit_code(job) for jobs in rounds for job in jobs)
-
-
-def _run(request: RunRequest) -> RunJob:
-    """One run, which has ended; a failure does not stop the other models."""
-    if entry := registry.find(request.model):
-        doing = (
-            f"asking {entry.server.host}" if entry.server else "loading the model, then answering"
-        )
-        common.say(f"{request.model}: {doing} ...")
-    job = RunJob(request=request)
-    job.work()
-    for note in job.result.notes if job.result else (job.error,):
-        common.say(f"{cut(request.model)}: {note}")
-    return job
+    return max(_exit_code(job) for jobs in answered for job in jobs)
 
 
 def _row(job: RunJob) -> ResultRow:

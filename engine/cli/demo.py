@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from engine.cli.common import JSON, command, flag, names, out, read_dataset, refuse, say
+from engine.cli.common import JSON, command, flag, names, out, refuse, say
 from engine.errors import BadInput
+from engine.public import read_dataset
 from engine.quoting import quoted, shown
 
 SCENES = 40  # of a multiple-choice set

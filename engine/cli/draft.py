@@ -20,6 +20,7 @@ from engine.jobs.draft_job import DraftJob
 from engine.media import dataset
 from engine.pipeline.drafts import LOOKUP, MAX_GAMMA, DraftRequest
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
+from engine.public import read_dataset
 from engine.quoting import times
 from engine.report.blocks import Block, Bullets, Heading, Paragraph
 from engine.types import arranged
@@ -55,7 +56,7 @@ class _PrintingDraftJob(DraftJob):
 
 
 def _draft(options: argparse.Namespace) -> int:
-    found = common.read_dataset(options.dataset)
+    found = read_dataset(options.dataset)
     samples = tuple(dataset.find(found, name) for name in options.sample)
     request = DraftRequest(
         samples,

@@ -18,20 +18,20 @@ from engine.cli.common import (
     command,
     flag,
     out,
-    read_dataset,
     refuse,
     say,
 )
 from engine.errors import BadInput, ServerAway
 from engine.models import new_entry, registry
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry, Server
+from engine.public import read_dataset
 from engine.quoting import listed, ms, printable, quoted, shown
 from engine.storage import result_rows
 from engine.types import MediaKind
 
 WORD = "add"
 _FIELDS = ("name", "label", "dtype", "shows")
-_OF_SERVERS = ("name", "label", "shows", "api_key_env")
+_OF_SERVERS = ("name", "label", "shows", "api_key_env", "weights")
 CHECKPOINT_HELP = (
     "after the word add: a folder, or a name on the Hugging Face hub, to enter; with --server the "
     "model's name there"
@@ -57,6 +57,7 @@ def add(commands: Any) -> None:
         "--server": flag(
             str, "the address of an OpenAI-compatible API, such as http://127.0.0.1:8000/v1"
         ),
+        "--weights": flag(str, "the entry of the same checkpoint on this machine: for verify"),
         "--api-key-env": flag(str, "the environment variable that holds the server's key"),
         "--dry-run": flag(bool, "print the entry, write nothing"),
     }
@@ -109,7 +110,7 @@ def _models(options: argparse.Namespace) -> int:
     if options.checkpoint is not None:
         raise BadInput("models prints one card at a time: name one model, or write models add.")
     why = "belongs to models add: write models add and a checkpoint."
-    refuse(options, (*_FIELDS, "server", "api_key_env", "dry_run"), why)
+    refuse(options, (*_FIELDS, "server", "api_key_env", "weights", "dry_run"), why)
     if options.model is not None:
         return _card(registry.entry(options.model), options)
     if options.full:
@@ -167,7 +168,7 @@ def _server_card(entry: ModelEntry, server: Server, options: argparse.Namespace)
 def _add_entry(options: argparse.Namespace) -> int:
     if options.server is not None:
         return _add_server(options)
-    refuse(options, ["api_key_env"], "belongs to a server: name it with --server.")
+    refuse(options, ["api_key_env", "weights"], "belongs to a server: name it with --server.")
     if options.checkpoint is None:
         raise BadInput("models add needs a folder or a name on the hub: name one.")
     refuse(options, ["full"], "hashes a model's files: use it with models NAME.")
@@ -177,7 +178,7 @@ def _add_entry(options: argparse.Namespace) -> int:
         new.write()
         say(f"{name} is now in {new.path}.")
     if not new.here:
-        later = f"`python -m engine download {name}`"
+        later = f"`{settings.COMMAND} download {name}`"
         say(f"{name}: its files are not here, so it is checked after {later}.")
     row = {"name": name, "written": not options.dry_run, "checked": new.here, "entry": new.lines}
     out(row, new.lines.rstrip(), options)

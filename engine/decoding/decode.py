@@ -10,6 +10,7 @@ equal seed give equal tokens.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,9 @@ from engine.decoding import llama
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import NotFinite
 from engine.types import DecodeConfig, Stop
+
+# Its name from 5.24 on is `cache`; older versions know this one alone, which goes in 5.40.
+warnings.filterwarnings("ignore", "`past_key_values` is deprecated", FutureWarning)
 
 
 @dataclass(frozen=True, eq=False)

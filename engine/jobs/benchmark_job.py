@@ -5,13 +5,14 @@ It continues when no page shows it.  Between two samples it lets brief jobs (a C
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from engine.benchmark import execute, sweep
+from engine.benchmark import by_turns, execute, sweep
 from engine.benchmark.cluster.cluster_options import LOCAL, ClusterOptions
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.errors import BadInput
@@ -22,6 +23,7 @@ from engine.models import registry
 from engine.storage.plan import Plan
 from engine.types import Doing
 
+EVERY_S = 2.0  # between two lines of progress
 CHECKING = "checking the dataset and the checkpoints"
 LEAVING = "leaving Ray"
 
@@ -37,9 +39,10 @@ class BenchmarkView(JobView):
     cluster: bool = False  # whether workers of a cluster answer
 
 
-def sweep_jobs(plans: Sequence[Plan], root: Path) -> list[BenchmarkJob]:
-    """A job per strength, each with a folder in the runs folder."""
-    places, change = sweep.folders(sweep.new_base(), plans), sweep.change_of(plans)
+def sweep_jobs(plans: Sequence[Plan], root: Path, base: Path | None = None) -> list[BenchmarkJob]:
+    """A job per strength, each with a folder: `base` and the strength (default: in the runs
+    folder)."""
+    places, change = sweep.folders(base or sweep.new_base(), plans), sweep.change_of(plans)
     return [
         BenchmarkJob(plan=plan, root=root, sweep=places, place=place, swept=change)
         for place, plan in enumerate(plans)
@@ -60,11 +63,13 @@ class BenchmarkJob(Job):
     force: bool = False
     cluster: ClusterOptions | None = None
     folder: Path | None = None  # of the run, once known
+    together: str = ""  # the ID of two runs that take turns (engine/benchmark/by_turns.py)
     sweep: tuple[Path, ...] = ()  # the folders of all runs of a sweep
     place: int = 0  # of this run among them
     swept: Change | None = None  # the change whose strength differs between them
     _tracker: Tracker | None = None
     _stage: str = ""
+    _told_s: float = field(default_factory=time.monotonic)
 
     @cached_property
     def title(self) -> str:  # stays the same if models.toml changes meanwhile
@@ -72,6 +77,11 @@ class BenchmarkJob(Job):
             changes = f" with {','.join(map(str, self.plan.perturb))}" if self.plan.perturb else ""
             return f"The run of {', '.join(map(registry.label, self.plan.models))}{changes}"
         return f"The run {self.resume.name if self.resume else ''}"
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        view = self._tracker.view() if self._tracker else None
+        return (view.done, view.planned) if view else (0, 0)
 
     def run(self) -> None:
         """Checks the run, then does the remaining tasks; a failed check is the job's error."""
@@ -82,18 +92,41 @@ class BenchmarkJob(Job):
             with ready.writer:
                 self.folder, self._tracker = ready.writer.folder, ready.tracker
                 self._stage, self.state = "", "running"
+                self._begun(ready)
                 try:
                     outcome = execute.run(ready, self, executor)
                 finally:
                     self._stage = "" if self.cluster is None else LEAVING
+                for line in ready.tracker.view().end():
+                    self.tell(line)
         if outcome == "cancelled":
             self.state = "cancelled"
+
+    def _begun(self, ready: execute.PreparedRun) -> None:
+        plan = ready.writer.header.plan
+        self.tell(f"The run is saved in {self.folder}")
+        if ready.writer.problem:
+            self.tell(ready.writer.problem)
+        if plan.order_why:
+            self.tell(f"Order: {plan.order} ({plan.order_why})")
+
+    def give_way(self) -> float:
+        """Tells progress now and then; a side of two runs waits for its turn, which is no pause,
+        because each result follows one of the other side."""
+        if self.together:
+            by_turns.wait_for_turn()
+        if self._tracker and time.monotonic() - self._told_s >= EVERY_S:
+            self._told_s = time.monotonic()
+            if (view := self._tracker.view()).done:
+                self.tell(view.line)
+        return super().give_way()
 
     def _executor(self) -> AbstractContextManager[execute.Executor | None]:
         if self.cluster is None:
             return nullcontext()
         address = self.cluster.address
         self._stage = "starting Ray" if address == LOCAL else f"connecting to Ray at {address}"
+        self.tell(f"{self._stage[0].upper()}{self._stage[1:]} ...")
         from engine.benchmark.cluster.run_session import ClusterExecutor
 
         if self.plan is not None:
@@ -109,7 +142,8 @@ class BenchmarkJob(Job):
             folder = self.sweep[self.place]
             return sweep.ready(self.plan, dataset.read(self.root), folder, self.swept)
         elsewhere = self.cluster is not None
-        return execute.prepare(self.plan, dataset.read(self.root), self.folder, elsewhere)
+        found = dataset.read(self.root)
+        return execute.prepare(self.plan, found, self.folder, elsewhere, self.together)
 
     def stage(self, name: Doing) -> None:
         self._stage = name

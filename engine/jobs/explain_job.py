@@ -5,7 +5,8 @@ It keeps the figures and the map, not the pictures, so that many explanations fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from msgspec import structs
 
@@ -16,7 +17,10 @@ from engine.jobs.queue import Job, JobView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.models.families import ANY_FAMILY
+from engine.quoting import cut, shown
+from engine.storage import explanations
 from engine.storage.explanations import Cost
+from engine.storage.result_rows import ResultRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +39,7 @@ class ExplainJob(Job, ExplainWatcher):
     """Explains the words of one answer; it is also the watcher of the explanation."""
 
     request: ExplainRequest
+    kept: tuple[Path, ResultRow] | None = None  # a run and its answer: the explanation joins them
     found: Explanation | None = None
     map: bytes = b""
     title = "The explanation"
@@ -42,22 +47,40 @@ class ExplainJob(Job, ExplainWatcher):
 
     def planned(self, cost: Cost) -> None:
         self._done = (self._done[0], cost.encodings)
+        self.tell(f"{cut(self.request.run.model)}: {cost.sentence}")
 
     def done(self, encodings: int, of: int) -> None:
         self._done = (encodings, of)
+        self.tell(f"{cut(self.request.run.model)}: {encodings:,} of {of:,} inputs")
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        return self._done
 
     def run(self) -> None:
         """Loads the model if needed, explains, and draws the map."""
-        from engine.attribution import explain, heatmap
+        from engine.attribution import explain, heatmap, kept
 
         self.state = "loading"
         run = self.request.run
         entry = registry.entry(run.model)
         if reason := registry.cannot_run(entry, run.sample):
             raise BadInput(reason)
+        self.tell(f"{cut(run.model)}: loading the model ...")
         adapter = registry.load(entry, run.how.decode.max_new_tokens)
         self.state = "running"
+        if self.kept is not None:
+            explain.refuse(adapter)
+            ids = explain.answer_ids(adapter, run, self)
+            kept.refuse_other(ids, self.kept[1].token_ids, run)
+            self.request = replace(self.request, token_ids=ids)
         found = explain.explain(adapter, self.request, self)
+        if self.kept is not None:
+            folder, row = self.kept
+            kept.keep(folder, found, row.repeat)
+            self.tell(f"Kept in {shown(folder / explanations.EXPLANATIONS)}.")
+            if problem := explanations.problem(folder):
+                self.tell(problem)
         self.map = heatmap.sheet(found)
         self.found = structs.replace(found, pictures=())
 

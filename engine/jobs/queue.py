@@ -14,6 +14,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -56,9 +57,11 @@ class Job(Watcher, ABC):
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     state: State = "queued"
     failure: Exception | None = None
+    tell: Callable[[str], None] = lambda _: None  # gets each step as a line of text
     owner: str = ""  # the visit whose own files it reads; "": visible to all who know its id
     _queue: Jobs | None = None
     _cancel: threading.Event = field(default_factory=threading.Event)
+    _over: threading.Event = field(default_factory=threading.Event)
     _last_read: float = field(default_factory=time.monotonic)
     _submitted: float = field(default_factory=time.monotonic)
     _started: float | None = None
@@ -111,6 +114,17 @@ class Job(Watcher, ABC):
         self.failure = failure
         self._ended = time.monotonic()
         self.state = state
+        self._over.set()
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """The steps that are done, of how many; 0 of 0 while that is not known."""
+        return 0, 0
+
+    def ends_within(self, seconds: float) -> bool:
+        """Waits at most so long; a heartbeat."""
+        self._last_read = time.monotonic()
+        return self._over.wait(seconds)
 
     def cancelled(self) -> bool:
         unread = time.monotonic() - self._last_read

@@ -9,8 +9,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from engine.errors import BadInput
-from engine.jobs.queue import Job, JobView
-from engine.models import registry
+from engine.jobs.queue import Job, JobView, State
+from engine.models import registry, variants
+from engine.quoting import cut
 from engine.types import Doing, Mode, RunRequest, RunResult, Span
 
 if TYPE_CHECKING:
@@ -94,6 +95,12 @@ class RunJob(Job):
         adapter = self._adapter  # a copy: the worker may reset it meanwhile
         return adapter.text(ids) if adapter and ids else self._last_text
 
+    def end(self, state: State, failure: Exception | None = None) -> None:
+        self.failure = failure
+        for note in self.result.notes if self.result else (self.error,):
+            self.tell(f"{cut(self.request.model)}: {note}")
+        super().end(state, failure)
+
     def run(self) -> None:
         """Loads the model if needed and answers."""
         from engine.pipeline import feature_cache, single_run
@@ -102,6 +109,10 @@ class RunJob(Job):
         entry = registry.entry(self.request.model)
         if reason := registry.cannot_run(entry, self.request.sample):
             raise BadInput(reason)
+        doing = f"asking {entry.server.host}" if entry.server else "answering"
+        if not entry.server and variants.loaded(entry) not in registry.resident():
+            doing = "loading the model, then answering"
+        self.tell(f"{self.request.model}: {doing} ...")
         if entry.server:
             from engine.served import column
 

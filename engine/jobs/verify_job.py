@@ -12,6 +12,8 @@ from engine.verify import certificates, report
 from engine.verify.report import Report
 from engine.verify.verdict import Verdict, VerifyRequest, VerifyWatcher
 
+WRONG = ("failed", "skipped")  # outcomes that are not a proof
+
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyView(JobView):
@@ -40,7 +42,6 @@ class VerifyJob(Job, VerifyWatcher):
     dataset: str
     certificate: dict[str, Any] | None = None
     unkept: str = ""  # why the certificate was not saved
-    misuse: bool = False  # a requested model is not in models.toml
     _doing: tuple[str, str, str] = ("", "", "")
     _verdicts: list[Verdict] = field(default_factory=list)
 
@@ -52,11 +53,19 @@ class VerifyJob(Job, VerifyWatcher):
     def verdicts(self) -> tuple[Verdict, ...]:
         return tuple(self._verdicts)
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        return self.view().report.progress
+
     def doing(self, model: str, sample: str, what: str) -> None:
+        if (model, sample) != self._doing[:2]:
+            self.tell(f"{model}: {f'sample {sample}' if sample else what} ...")
         self._doing = (model, sample, what)
 
     def found(self, verdict: Verdict) -> None:
         self._verdicts.append(verdict)
+        if verdict.outcome in WRONG:
+            self.tell(f"{verdict.model}: {verdict.title}: {verdict.sentence}")
 
     def run(self) -> None:
         from engine.verify.runner import verify
@@ -66,7 +75,6 @@ class VerifyJob(Job, VerifyWatcher):
             models = verify(self.request, self)
         except Cancelled as error:  # raised by one of its runs
             raise Cancelled("The verification was cancelled.") from error
-        self.misuse = not all(model.known for model in models)
         if self.cancelled():
             raise Cancelled("The verification was cancelled.")
         self.certificate = certificates.make(self.request, models, self.dataset)
@@ -74,6 +82,7 @@ class VerifyJob(Job, VerifyWatcher):
             certificates.store(self.certificate)
         except BadInput as error:
             self.unkept = str(error)
+            self.tell(self.unkept)
         self.state = "done"
 
     def view(self) -> VerifyView:

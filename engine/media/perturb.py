@@ -1,4 +1,4 @@
-"""Seeded changes of an event stream (docs/robustness.md).
+"""Seeded changes of an event stream (docs/results.md).
 
 The random numbers of a change depend on the seed, the change and the sample's id alone.  So changes
 do not depend on one another, and with one seed the events that are lost at strength 0.3 are also

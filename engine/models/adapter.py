@@ -12,7 +12,7 @@ import copy
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -56,16 +56,11 @@ class _Use:
 class Adapter(ABC):
     """One loaded model.  Subclasses define the classes, the prompt and the order of operations.
 
-    `kind`: what the model is shown; the class has what its family usually gets.  `makers` maps the
-    methods of stage 2 to the kinds of work that they do, for verification.
+    `kind`: what the model is shown; the class has what its family usually gets.
     """
 
     kind: MediaKind
     prompt: ClassVar[str]  # holds {question} once
-    makers: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "pixels": ("making pixels",),
-        "prompt_ids": ("making token ids",),
-    }
     tower_takes_pictures: ClassVar[bool] = True  # False: it takes tiles or patches of them
     refuses: Mapping[Way, str] = {}  # a way that this model does not offer, and why
 
@@ -105,6 +100,12 @@ class Adapter(ABC):
             made.image_processor = image_processor
             made._plain = pixels.known_settings(image_processor)
             made._processor = made.processor_digest()
+        return made
+
+    def reworded(self, change: Callable[[str], str]) -> Adapter:
+        """The same loaded model with another text around the question."""
+        made = copy.copy(self)
+        made.prompt = change(self.prompt)  # type: ignore[misc]
         return made
 
     @cached_property

@@ -196,6 +196,12 @@ def _entry(given: Any, path: Path) -> ModelEntry:
             f"{shown(path)}: {quoted(row.name)} {without}: name a checkpoint, or server and model."
         )
     place = settings.expand(row.checkpoint, path.parent)
+    if not place.exists():
+        shipped = settings.PROJECT / row.checkpoint
+        inside = settings.INSTALLED and path.parent == settings.PROJECT  # nothing is put there
+        place = (
+            shipped if shipped.is_dir() else settings.expand(row.checkpoint) if inside else place
+        )
     folder = None if is_hub_name(row.checkpoint) and not place.exists() else place
     local = folder or hub_folder(row.checkpoint, row.revision)
     family = row.family or _family_of(row.name, local)
@@ -256,7 +262,7 @@ def is_hub_name(checkpoint: str) -> bool:
 
 def locate(entry: ModelEntry) -> Path:
     """The folder that holds the checkpoint's files, or ModelUnavailable with what to do."""
-    name, download = entry.name, f"python -m engine download {entry.name}"
+    name, download = entry.name, f"{settings.COMMAND} download {entry.name}"
     if entry.server:
         raise ModelUnavailable(
             f"{name} is a server ({entry.server.host}): this needs a checkpoint on this machine."

@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 _PAGE = re.compile(r"https?://(www\.)?huggingface\.co/(?P<name>[^/]+/[^/?#]+)/?")
 _DTYPE = "bfloat16"  # of a checkpoint that is not here yet, or that no model can run in
 _ORDER = ("name", "label", "family", "checkpoint", "revision", "dtype", "server", "model",
-          "api_key_env", "shows")  # fmt: skip
+          "api_key_env", "weights", "shows")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,9 @@ class NewEntry:
     def write(self) -> None:
         """Replaces models.toml, or SettingsError."""
         try:
-            if not os.access(self.path, os.W_OK) or not self.path.stat().st_mode & 0o222:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            there = self.path.exists()
+            if there and not (os.access(self.path, os.W_OK) and self.path.stat().st_mode & 0o222):
                 raise PermissionError(0, "it is read-only", str(self.path))
             write_whole(self.path.resolve(), self.whole.encode())
         except OSError as error:
@@ -52,7 +54,7 @@ class NewEntry:
 
 def make(where: str, **chosen: str | None) -> NewEntry:
     """The entry for a checkpoint, with the chosen fields name, label, dtype and shows."""
-    path = settings.load().models_file
+    path = settings.own_models_file()
     place, folder = _place(where, path)
     short = Path(place).name
     row = {"name": short.lower(), "label": short, "checkpoint": place} | _given(chosen)
@@ -71,9 +73,9 @@ def make(where: str, **chosen: str | None) -> NewEntry:
 
 
 def make_server(url: str, model: str, **chosen: str | None) -> NewEntry:
-    """The entry for a model that a server has, with the chosen fields name, label, shows and
-    api_key_env."""
-    path, short = settings.load().models_file, Path(model).name
+    """The entry for a model that a server has, with the chosen fields name, label, shows,
+    weights and api_key_env."""
+    path, short = settings.own_models_file(), Path(model).name
     row = {"name": short.lower(), "label": short, "server": checkpoint.server_url(url)}
     entry, lines, whole = _added(row | {"model": model} | _given(chosen), path)
     return NewEntry(entry, lines, True, path, whole)
@@ -85,7 +87,8 @@ def _given(chosen: Mapping[str, str | None]) -> dict[str, str]:
 
 def _added(row: Mapping[str, str], path: Path) -> tuple[ModelEntry, str, str]:
     """The row as an entry, read back from the whole new file, its lines, and the file."""
-    text = read_text(path, settings.MAX_TOML, "The list of models", error=SettingsError)
+    read = settings.load().models_file
+    text = read_text(read, settings.MAX_TOML, "The list of models", error=SettingsError)
     known = checkpoint.read_entries(settings.parse_toml(text, path), path)
     if not _NAME.fullmatch(row["name"]):
         raise BadInput(

@@ -1,6 +1,6 @@
 """8-bit and 4-bit loading: whether it works here, why not, and the options for loading.
 
-bitsandbytes through transformers, only on CUDA (requirements-cuda.txt). Only the linear layers of
+bitsandbytes through transformers, only on CUDA. Only the linear layers of
 the language model are quantized: the vision tower, the projector, the adaptor and the head stay in
 the entry's dtype.
 """
@@ -35,7 +35,7 @@ def reason() -> str | None:
     """Why this machine cannot quantize, or None.  Imports torch only if the packages are there."""
     absent = [name for name in NEEDS if find_spec(name) is None]
     if absent:
-        return f"{' and '.join(absent)} not installed: `pip install -r requirements-cuda.txt`"
+        return f"{' and '.join(absent)} not installed: `pip install {' '.join(NEEDS)}`"
     wanted = settings.load().device
     import torch
 

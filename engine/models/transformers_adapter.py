@@ -12,13 +12,14 @@ a row of families.py.  A model without the seam runs in hooked mode only.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -67,9 +68,6 @@ class TransformersAdapter(Adapter):
     kind: MediaKind = "image"
     prompt = "{rendered}"  # the chat template's text for the number of pictures
     tower_takes_pictures = False
-    makers: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "processor_inputs": ("making pixels", "making token ids")
-    }
 
     @classmethod
     def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
@@ -107,6 +105,14 @@ class TransformersAdapter(Adapter):
             frames = ChosenFrames((0, 1, 2, 3), 4, rate=4.0)
             clip = Media("video", (noise,) * 4, "", "a clip", frames=frames)
             self._vision["video"] = self._tried(clip)
+
+    def reworded(self, change: Callable[[str], str]) -> Adapter:
+        made = copy.copy(self)
+        made._texts = {
+            key: change(text) if isinstance(text, str) else text
+            for key, text in self._texts.items()
+        }
+        return made
 
     def _render(self, *wanted: tuple[str, int]) -> None:
         """Keeps the prompts of so many images or clips, or why there are none."""

@@ -30,6 +30,7 @@ from engine.report.origin_part import flow, origin
 from engine.report.replay import replayed
 from engine.report.report_figures import Findings
 from engine.report.robustness_part import robust
+from engine.storage.run_store import Run
 from engine.types import STAGES
 
 _SOURCES = {
@@ -99,8 +100,28 @@ def first_page(found: Findings) -> Iterator[Block]:
     ))  # fmt: skip
 
 
+def answers(found: Findings) -> Iterator[Block]:
+    """What each model said, if the runs are about one sample; nothing otherwise."""
+    if found.table["sample"].nunique() != 1:
+        return
+    for label, rows in found.table.groupby("label", sort=False):
+        last = rows.iloc[-1]
+        yield Heading(3, str(label))
+        yield Paragraph(last["text"] or f"no answer: {last['error']}")
+
+
+def saved_verdict(runs: Sequence[Run]) -> list[str]:
+    """The lines of the verdict on a comparison that was saved, shown alone; it compares results by
+    pairs, and a row cannot be turned back into one."""
+    journal = runs[0].journal if len(runs) == 1 else ()
+    told = [str(entry.get("text")) for entry in journal if entry.get("event") == "verdict"]
+    return told[-1].split("\n") if told else []
+
+
 def verdict(found: Findings, names: Sequence[str]) -> str:
     """Which of these labels was fastest, or why none can be named."""
+    if said := saved_verdict(found.runs):
+        return f"Verdict: {' '.join(said)}"
     if not names:
         return "Verdict: none, because no result was measured."
     totals = [one for one in found.comparisons if one.metric == "total"]

@@ -122,6 +122,11 @@ def html(title: str, blocks: Sequence[Block]) -> str:
     return page.render(title=title, blocks=_pictures(blocks), seen_style=style) + "\n"
 
 
+def fragment(blocks: Sequence[Block]) -> str:
+    """The blocks within another page, such as a notebook: in its colours, without scripts."""
+    return _templates().get_template("fragment.html.jinja").render(blocks=_pictures(blocks))
+
+
 def _pictures(blocks: Sequence[Block]) -> list[Block]:
     """The blocks with charts as markup: SVG is Markup, other trusted HTML a plain text.  A chart
     that cannot be drawn is left out for its words."""

@@ -76,6 +76,16 @@ def figures(found: Explanation, picture: bytes = b"") -> Iterator[Block]:
         yield Bullets(found.notes)
 
 
+def answered(found: Explanation, picture: bytes = b"") -> Iterator[Block]:
+    """An explanation alone, with the answer that it is of."""
+    run, (first, after) = found.request.run, found.scored
+    yield Heading(3, f"{run.model}, sample {run.sample.id}")
+    yield Paragraph(found.answer)
+    yield Paragraph(f"Words: {found.words} (tokens {first + 1} to {after})")
+    yield from figures(found, picture)
+    yield from limits()
+
+
 def places(found: Explanation) -> Bullets:
     """The cells that carry most."""
     lines = wording.cells(found) or ("No part: the words lose nothing without any of them.",)

@@ -136,8 +136,6 @@ def _happened(run: Run) -> Iterator[str]:
         forced = entry.get("event") == "resumed" and entry.get("text")
         if entry.get("event") == "given up" or forced:
             yield str(entry.get("text"))
-        if entry.get("event") == "verdict":
-            yield f"The Compare page said: {' '.join(str(entry.get('text')).split())}"
     # What did not run on a node, and why.
     reasons = [str(e.get("text")) for e in run.journal if e.get("event") == "elsewhere"]
     reasons = list(dict.fromkeys(reasons))

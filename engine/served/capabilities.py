@@ -35,26 +35,32 @@ _USAGE = {"stream_options": {"include_usage": True}}
 class Kind(NamedTuple):
     """A kind of server.  `extras`: fields beyond the protocol that it takes, which switch its own
     samplers off and make it tell the usage.  `salt`: the field that keeps a prompt out of its cache
-    of prompts; `reuses`: it may answer from such a cache whatever it is sent.
+    of prompts; `reuses`: it may answer from such a cache whatever it is sent; `scores`: it tells
+    log-probabilities of tokens.
     """
 
     label: str
     extras: Mapping[str, Any] = {}
     salt: str = ""
     reuses: bool = False
+    scores: bool = False
 
     def fields(self) -> dict[str, Any]:
         return {**self.extras, **({self.salt: secrets.token_hex(8)} if self.salt else {})}
 
 
 _PENALTY = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
-# By the servers' documentation; llama.cpp and transformers serve as they answered.
+# By the servers' documentation; llama.cpp, llama-cpp-python, transformers serve as they answered.
 KINDS: Mapping[str, Kind] = {
-    "vllm": Kind("vLLM", _USAGE | _PENALTY, salt="cache_salt"),
-    "sglang": Kind("SGLang", _USAGE | _PENALTY, salt="cache_salt"),
+    "vllm": Kind("vLLM", _USAGE | _PENALTY, salt="cache_salt", scores=True),
+    "sglang": Kind("SGLang", _USAGE | _PENALTY, salt="cache_salt", scores=True),
     "llama.cpp": Kind(
         "llama.cpp",
         _USAGE | {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0, "cache_prompt": False},
+        scores=True,
+    ),
+    "llama-cpp-python": Kind(
+        "llama-cpp-python", {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0}, reuses=True
     ),
     "ollama": Kind("Ollama", _USAGE, reuses=True),
     "lmstudio": Kind("LM Studio", _USAGE | {"top_k": 0, "repeat_penalty": 1.0}, reuses=True),
@@ -71,8 +77,10 @@ _OWN_ADDRESSES = (
     ("/get_server_info", "sglang", "version"),
     ("/api/v0/models", "lmstudio", "data"),
     ("/openapi.json", "transformers", "paths"),
+    ("/openapi.json", "llama-cpp-python", "paths"),
 )
-_OF_TRANSFORMERS = "/load_model"
+# An address that its list of addresses has.
+_LISTED = {"transformers": "/load_model", "llama-cpp-python": "/extras/tokenize/count"}
 
 
 @dataclass(frozen=True)
@@ -158,7 +166,7 @@ def _identified(server: Server, owner: str) -> Capabilities:
             status, _, value = protocol.get(server, address, PROBE_S)
             if status != 200 or not isinstance(value, dict) or key not in value:
                 continue
-            if kind == "transformers" and _OF_TRANSFORMERS not in value[key]:
+            if kind in _LISTED and _LISTED[kind] not in value[key]:
                 continue
             version = value[key] if isinstance(value[key], str) else ""
             return Capabilities(kind, one_line(version)[:MAX_LINE])

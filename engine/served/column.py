@@ -37,6 +37,7 @@ from engine.types import (
 )
 
 NOT_TOLD = "The server does not tell how many tokens its answer has: no time per token is given."
+AT_ONCE = "The server sends its text all at once: no time per token is given."
 RETRIED = "The request was sent {} times before it was answered: times include that."
 NO_MODES = "A server has no modes: the setting {} was not used."
 ITS_FRAMES = "The clip was sent as a file: the server chose its frames, which may be others."
@@ -47,12 +48,20 @@ MAY_BE_CACHED = (
 )
 
 
-def answer(entry: ModelEntry, request: RunRequest, watcher: Watcher | None = None) -> RunResult:
-    """Asks the server of the entry; raises ServerFailed, BadInput, Cancelled before the answer."""
+def answer(
+    entry: ModelEntry,
+    request: RunRequest,
+    watcher: Watcher | None = None,
+    known: capabilities.Capabilities | None = None,
+) -> RunResult:
+    """Asks the server of the entry (`known`: what is known of it).
+
+    Raises ServerFailed, BadInput, Cancelled before the answer.
+    """
     assert entry.server is not None
     server, watcher = entry.server, watcher or Watcher()
-    known = capabilities.of(server)
-    body = _settings(known, server, request.how.decode)
+    known = known or capabilities.of(server)
+    refuse_forced(server, request.how.decode)
     media.prepare()  # imports, before the clock starts
     on = torch.device("cpu")
     meter, timeline = Meter(torch.get_num_threads()), Timeline(on)
@@ -62,17 +71,13 @@ def answer(entry: ModelEntry, request: RunRequest, watcher: Watcher | None = Non
         loaded = watcher.load(request.sample, entry.kind, request.how) if clip is None else CLIP
     with timeline.span("preprocess"):
         watcher.stage("preprocess")
-        # In their order, without loss, then the question: one turn.
-        parts = [_part("image", "png", _png(image)) for image in loaded.images]
-        parts += [] if clip is None else [_part("video", "mp4", clip)]
-        content = [*parts, {"type": "text", "text": request.prompt}]
-        body |= {"messages": [{"role": "user", "content": content}]}
+        sent_body = body(server, known, request, loaded, clip)
     if watcher.cancelled():
         raise Cancelled(f"{entry.name} was cancelled before it was asked.")
     watcher.stage("server")
     sent = timeline.now()
     reply = protocol.ask(
-        server, body, lambda text, ms: watcher.piece(text, sent + ms), watcher.cancelled
+        server, sent_body, lambda text, ms: watcher.piece(text, sent + ms), watcher.cancelled
     )
     served = _served(server, sent, reply)
     return RunResult(
@@ -84,7 +89,7 @@ def answer(entry: ModelEntry, request: RunRequest, watcher: Watcher | None = Non
         cold=False,
         backend="server",
         shown=loaded.shown,
-        notes=(*loaded.notes, *_notes(known, request, reply)),
+        notes=(*loaded.notes, *_notes(known, request, reply, served)),
         environment={"device": server.host, "server": server.url, "software": known.software},
         extent=loaded.extent,
         clocks=(timeline.began, timeline.ended),
@@ -111,8 +116,11 @@ def _served(server: Server, sent: float, reply: Reply) -> Served:
     )
 
 
-def _notes(known: capabilities.Capabilities, request: RunRequest, reply: Reply) -> list[str]:
+def _notes(
+    known: capabilities.Capabilities, request: RunRequest, reply: Reply, served: Served
+) -> list[str]:
     notes = [] if reply.tokens is not None or reply.stop == "cancelled" else [NOT_TOLD]
+    notes += [AT_ONCE] if served.buffered else []
     if reply.retries:
         notes.append(RETRIED.format(reply.retries + 1))
     if request.how.mode == "hooked":
@@ -122,23 +130,37 @@ def _notes(known: capabilities.Capabilities, request: RunRequest, reply: Reply) 
     return notes
 
 
-def _settings(
-    known: capabilities.Capabilities, server: Server, decode: DecodeConfig
-) -> dict[str, Any]:
-    """The body without messages: every sampler is stated, because servers differ in defaults."""
+def refuse_forced(server: Server, decode: DecodeConfig) -> None:
+    """BadInput for a length that no server can be given."""
     if decode.min_new_tokens:
         raise BadInput(
             f"{server.host} cannot be made to answer with {decode.min_new_tokens:,} tokens: leave "
             "out the forced length."
         )
-    body: dict[str, Any] = {
+
+
+def body(
+    server: Server,
+    known: capabilities.Capabilities,
+    request: RunRequest,
+    loaded: Media,
+    clip: bytes | None = None,
+) -> dict[str, Any]:
+    """The request: the pictures in their order, without loss, then the question, in one turn; and
+    every sampler, because servers differ in defaults."""
+    parts = [_part("image", "png", _png(image)) for image in loaded.images]
+    parts += [] if clip is None else [_part("video", "mp4", clip)]
+    content = [*parts, {"type": "text", "text": request.prompt}]
+    decode = request.how.decode
+    found: dict[str, Any] = {
+        "messages": [{"role": "user", "content": content}],
         "model": server.model,
         "stream": True,
         "max_tokens": decode.max_new_tokens,
         "temperature": decode.temperature,
         "top_p": decode.top_p,
     }
-    return body | ({"seed": decode.seed} if decode.temperature else {}) | known.takes.fields()
+    return found | ({"seed": decode.seed} if decode.temperature else {}) | known.takes.fields()
 
 
 def _clip(sample: Sample) -> bytes:

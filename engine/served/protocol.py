@@ -32,7 +32,7 @@ POLL_S = 0.02  # how soon a cancel is noticed
 CONNECT_S = 10.0
 MOST_BYTES = 32 * 2**20  # of one reply; each token is a line of some hundred bytes
 MOST_LINE = 2**20
-MOST_SAID = 64 * 2**10  # bytes of an error that are read
+MOST_SAID = 64 * 2**10  # bytes of an error, or of what it tells of itself
 MOST_NUMBERS, MOST_NUMBER = 40, 1e12  # in its usage and timings
 RETRIES = 2
 NOT_HERE = (401, 403, 404)  # no request will be answered
@@ -93,19 +93,31 @@ def ask(
     return reply
 
 
-def get(server: Server, path: str, seconds: float) -> tuple[int, Mapping[str, str], Any]:
-    """The status, headers and JSON (None if it is none) of an address below the server's origin or,
-    beginning with /v1, its API; ServerFailed without an answer."""
+def get(
+    server: Server,
+    path: str,
+    seconds: float,
+    body: Mapping[str, Any] | None = None,
+    most: int = MOST_SAID,
+) -> tuple[int, Mapping[str, str], Any]:
+    """The status, headers and JSON (None if it is none, or has more than so many bytes) of an
+    address below the server's origin or, beginning with /v1, its API; ServerFailed without an
+    answer.  A body is posted."""
     found: list[tuple[int, Mapping[str, str], Any]] = []
 
     async def read() -> None:
         async with (
             _client(server) as client,
-            client.stream("GET", server.address(path), headers=_headers(server)) as response,
+            client.stream(
+                "GET" if body is None else "POST",
+                server.address(path),
+                content=None if body is None else msgspec.json.encode(body),
+                headers={**_headers(server), "Content-Type": "application/json"},
+            ) as response,
         ):
-            text = (await _some(response)).decode("utf-8", "replace")
+            text = (await _some(response, most)).decode("utf-8", "replace")
             value = None
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 value = json.loads(text)
             found.append((response.status_code, dict(response.headers), value))
 
@@ -239,7 +251,9 @@ def _event(line: bytes, server: Server, piece: Callable[[str, float], None], rep
     elif kind != b"data":  # a comment, an id, the blank line between events
         return False
     if data == b"[DONE]":
-        if not reply.ended and reply.pieces:  # it gives no reason
+        if not reply.ended and not reply.pieces:
+            raise ServerFailed(f"{server.host} ended without an answer: see its log.")
+        if not reply.ended:  # it gives no reason
             reply.stop, reply.ended = "eos", True
         return True
     try:
@@ -247,7 +261,8 @@ def _event(line: bytes, server: Server, piece: Callable[[str, float], None], rep
         choices = value.get("choices") or [{}]
         message = choices[0].get("delta") or choices[0].get("message") or {}
         text, reason = message.get("content") or "", choices[0].get("finish_reason")
-        words = [text] if isinstance(text, str) else [part["text"] for part in text]
+        added = text if isinstance(text, str) else "".join(part["text"] for part in text)
+        added = added.encode("utf-8", "replace").decode()  # half of a pair of surrogates
     except (ValueError, RecursionError, AttributeError, LookupError, TypeError) as error:
         said = one_line(data[:MAX_LINE].decode("utf-8", "replace"))
         raise ServerFailed(
@@ -256,12 +271,12 @@ def _event(line: bytes, server: Server, piece: Callable[[str, float], None], rep
         ) from error
     if failed := value.get("error"):
         raise ServerFailed(f"{server.host} failed during the answer{_said(server, failed)}.")
-    if added := "".join(words):
+    if added:
         reply.text += added
         reply.pieces.append((reply.now(), len(reply.text)))
         piece(reply.text, reply.pieces[-1][0])
     if reason:
-        reply.stop, reply.ended = STOPS.get(reason, "eos"), True
+        reply.stop, reply.ended = STOPS.get(str(reason), "eos"), True
     reply.usage |= _numbers(value.get("usage"))
     for name in ("timings", "metrics"):  # of llama.cpp; of vLLM
         if numbers := _numbers(value.get(name)):
@@ -269,14 +284,14 @@ def _event(line: bytes, server: Server, piece: Callable[[str, float], None], rep
     return False
 
 
-async def _some(response: httpx2.Response) -> bytes:
+async def _some(response: httpx2.Response, most: int = MOST_SAID) -> bytes:
     """The beginning of a body."""
-    found = b""
+    found = bytearray()
     async for chunk in response.aiter_raw():
         found += chunk
-        if len(found) > MOST_SAID:
+        if len(found) > most:
             break
-    return found[:MOST_SAID]
+    return bytes(found[:most])
 
 
 def _client(server: Server) -> httpx2.AsyncClient:
@@ -366,9 +381,12 @@ def _failure(server: Server, error: BaseException, begun: bool = False) -> Serve
         link = link.__cause__ or link.__context__
     secure = next((one for one in chain if isinstance(one, ssl.SSLError)), None)
     why = one_line(getattr(secure, "verify_message", "") or getattr(secure, "reason", "") or "")
+    untrusted = f"has a certificate that is not trusted ({why}): "
+    if not isinstance(secure, ssl.SSLCertVerificationError):
+        untrusted = f"does not speak https ({why}): write http://, or "
     fix = "correct its address (server in models.toml)."
     forms: tuple[tuple[type[BaseException], type[ServerFailed], str], ...] = (
-        (ssl.SSLError, ServerAway, f"has a certificate that is not trusted ({why}): {fix}"),
+        (ssl.SSLError, ServerAway, untrusted + fix),
         (socket.gaierror, ServerAway, f"has no address (DNS): {fix}"),
         (httpx2.ConnectTimeout, ServerAway, f"took no connection within {CONNECT_S:g} s: {fix}"),
         (

@@ -182,9 +182,7 @@ def create(header: Header, folder: Path) -> Writer:
         folder.mkdir(parents=True, exist_ok=True)
         taken = [path.name for path in folder.iterdir()]
     if HEADER in taken:
-        raise StoreError(
-            f"{folder} already contains a run: name a new folder, or continue it with --resume."
-        )
+        raise StoreError(f"{folder} already contains a run: name a new folder, or resume that run.")
     if taken:
         raise StoreError(f"{folder} already contains {min(taken)}: name a new or an empty folder.")
     results = _locked(folder)

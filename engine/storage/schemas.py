@@ -73,9 +73,10 @@ class Vote(Struct, frozen=True):
 
 class Standing(Struct, frozen=True):
     """Whether a certificate covers a result; `missing`: what the closest one does not cover, or
-    which timing checks of a covering one stayed open."""
+    which timing checks of a covering one stayed open.  Of a server: how long ago it was proved, or
+    what was found instead."""
 
-    state: Literal["verified", "not covered", "unverified"]
+    state: Literal["verified", "not covered", "unverified", "proved", "disproved"]
     certificate: str | None = None
     missing: tuple[str, ...] = ()
 
@@ -91,6 +92,10 @@ class Standing(Struct, frozen=True):
             return f"not covered: {', '.join(self.missing)}"
         if self.state == "unverified":
             return self.state
+        if self.state == "proved":
+            return f"the model it says, proved {', '.join(self.missing)}"
+        if self.state == "disproved":
+            return "not the checkpoint as published"
         return "same answer as generate()" + ("" if self.missing else ", timing verified")
 
     @property

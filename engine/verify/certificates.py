@@ -17,7 +17,7 @@ import platform
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +33,8 @@ from engine.models import checkpoint, checkpoint_files, variants
 from engine.models.checkpoint import ModelEntry
 from engine.models.families import FAMILIES
 from engine.plain_files import JSON_FAULTS, Count, Name, advice, read_limited, reason, write_whole
-from engine.quoting import quoted, shown
+from engine.quoting import count, quoted, shown
+from engine.served import capabilities
 from engine.storage import provenance
 from engine.storage.result_rows import ResultRow, plain_value
 from engine.storage.schemas import SHOWN, UNVERIFIED, Standing, Texts, checked
@@ -43,10 +44,11 @@ from engine.verify.coverage import Coverage
 from engine.verify.verdict import TIMING, ModelVerdicts, Verdict, VerifyRequest, verified
 
 __all__ = ["SHOWN"]
-FORMAT = 4
+FORMAT = 5
 MAX_BYTES = 2**25  # of one file
 WHOLE = "whole recordings"
-CODE = (*provenance.ANSWERS, "verify", "storage/result_rows.py")
+SERVED_AGE = timedelta(days=1)  # of a server's certificate: it may run something else since
+CODE = (*provenance.ANSWERS, "verify", "served", "storage/result_rows.py")
 _LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "tokenizers")
 
 
@@ -130,14 +132,17 @@ def _plain(value: Any) -> Any:
 
 
 def _entry(model: ModelVerdicts, samples: Sequence[str]) -> VerifiedModel:
-    info, rows = model.info, model.verdicts
+    info, rows, where = model.info, model.verdicts, model.environment
+    digest = info.digest if info else ""
+    if "server" in where:
+        digest = served_digest(where["server"], info.checkpoint if info else "")
     return VerifiedModel(
         name=model.name,
-        digest=info.digest if info else "",
+        digest=digest,
         dtype=info.precision if info else "",
         environment=dict(model.environment),
         backend=model.backend,
-        verified=bool(info and info.digest) and verified(rows, model.name),
+        verified=bool(digest) and verified(rows, model.name),
         coverage=coverage.of(rows),
         unproved=coverage.unproved(rows, samples),
         shows=(info.shows or "") if info else "",
@@ -240,6 +245,32 @@ def row_of(result: RunResult) -> ResultRow:
     return ResultRow.from_result(result, certificate_status(result))
 
 
+def served_digest(url: str, model: str) -> str:
+    """What stands for the checkpoint of a served model: its address and its name there."""
+    return hashlib.sha256(f"{url}\n{model}".encode()).hexdigest()
+
+
+def _served_status(digest: str, software: str, result: RunResult | None = None) -> Standing:
+    """That of the newest certificate of a server: it ages, because a server can change."""
+    for certificate, model in _fresh(digest):
+        if model["environment"]["software"] != software:
+            continue
+        age = datetime.now(UTC) - datetime.fromisoformat(certificate["made"])
+        if not model["verified"]:
+            said = [row["sentence"] for row in certificate["verdicts"] if row["outcome"] == "failed"
+                    and row["model"] == model["name"]]  # fmt: skip
+            return (
+                Standing("disproved", certificate["hash"], tuple(said[:1])) if said else UNVERIFIED
+            )
+        hours = int(age.total_seconds() // 3600)
+        ago = f"{count(hours, 'hour')} ago" if hours else "within the hour"
+        lacking = [f"proved {ago}"] if age > SERVED_AGE else []
+        lacking += coverage.missing(_coverage(model), result) if result else []
+        state: Any = "not covered" if lacking else "proved"
+        return Standing(state, certificate["hash"], tuple(lacking) or (ago,))
+    return UNVERIFIED
+
+
 def certificate_status(result: RunResult) -> Standing:
     """Whether a certificate covers a result as it ran, and which of its timing checks stayed open;
     if it does not, what is not covered.
@@ -248,6 +279,10 @@ def certificate_status(result: RunResult) -> Standing:
     its checks failed, earlier ones do not count.  Otherwise the closest certificate of the
     checkpoint is named.
     """
+    if result.served:
+        where = result.environment
+        digest = served_digest(where.get("server", ""), result.model.checkpoint)
+        return _served_status(digest, where.get("software", ""), result)
     closest, ran = UNVERIFIED, _ran(result)
     for certificate, model in _fresh(result.model.digest):
         lacking = _other_settings(certificate, model, ran)
@@ -266,6 +301,10 @@ def certificate_status(result: RunResult) -> Standing:
 def covering(entry: ModelEntry) -> Standing | None:
     """That of the newest certificate that verified this entry with its current files and device,
     its own input and the device's default backend; or None."""
+    if entry.server:
+        known = capabilities.kept(entry.server)
+        standing = _served_status(digest_now(entry) or "", known.software if known else "")
+        return None if standing == UNVERIFIED else standing
     ran = {
         "shown": entry.kind,
         "dtype": entry.precision,
@@ -294,7 +333,7 @@ def covers(model: Mapping[str, Any]) -> str:
 
 def command(model: str, ran: str) -> str:
     """The command that verifies a model with the backend that ran."""
-    words = ["python -m engine verify --models", shlex.quote(model)]
+    words = [f"{settings.COMMAND} verify --models", shlex.quote(model)]
     words += [f"--backend {ran}"] if ran != "generate" else []  # generate() is covered by any
     return " ".join(words)
 
@@ -364,6 +403,8 @@ def _other_settings(
 
 def digest_now(entry: ModelEntry) -> str | None:
     """The digest of the entry's files, or None if they are missing or not hashed since a change."""
+    if entry.server:
+        return served_digest(entry.server.url, entry.checkpoint)
     try:
         folder = checkpoint.locate(entry)
         return checkpoint_files.digest_if_known(folder, entry.name, settings.load().hashes_file)
@@ -408,6 +449,9 @@ def _other_model(model: Mapping[str, Any], entry: ModelEntry | None) -> str:
         return ""  # it did not load, so the certificate does not cover it
     if entry is None:
         return f"{name} is no longer in models.toml."
+    if entry.server:
+        same = digest_now(entry) == model["digest"]
+        return "" if same else f"{name} names another server, or another model of it, now."
     if entry.precision != model["dtype"]:
         return f"{name} ran in {model['dtype']} then and runs in {entry.precision} now."
     if digest_now(entry) != model["digest"]:

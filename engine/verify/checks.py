@@ -293,32 +293,3 @@ def left_as_found(
         faults.append(f"plain gives another answer afterwards. {again.sentence}")
     good = "plain gives the same answer as before; no hook or changed setting remains."
     return judged(faults, good, "traces", {"faults": faults, "again": again.sentence})
-
-
-def planted(plain: RecordedAnswer) -> Iterator[tuple[str, RecordedAnswer]]:
-    """Copies of an answer with one difference each, at its start, middle and end."""
-    last, vocabulary = len(plain.ids) - 1, plain.logits.shape[-1]
-    for place in sorted({0, last // 2, last}):
-        ids = list(plain.ids)
-        ids[place] = (ids[place] + 1) % vocabulary
-        yield f"another token at {place + 1}", replace(plain, ids=tuple(ids))
-        logits = plain.logits.clone()
-        logits[place] += 0.05 * float(plain.logits.abs().max())
-        yield f"other logits at {place + 1}", replace(plain, logits=logits)
-    yield "no last token", replace(plain, ids=plain.ids[:-1])
-    yield "the last token twice", replace(plain, ids=(*plain.ids, plain.ids[-1]))
-
-
-def comparison(plain: RecordedAnswer, rounding: float) -> CheckFinding:
-    """The comparison must find each planted difference, and none in an unchanged copy."""
-    noticed = {
-        what: OUTCOMES[compare(plain, copy, rounding).result] == "failed"
-        for what, copy in planted(plain)
-    }
-    worse = replace(plain, ids=(*plain.ids[:-1], int(plain.logits[-1].argmin())))
-    noticed["a last token that is not the best"] = greedy([worse]).outcome == "failed"
-    faults = [f"The comparison does not find {what}." for what, seen in noticed.items() if not seen]
-    if compare(plain, replace(plain, way="copy"), rounding).result != "EXACT":
-        faults.append("The comparison finds a difference between equal answers.")
-    good = f"All {len(noticed)} planted differences in {len(plain.ids):,} tokens were found."
-    return judged(faults, good, "differences missed", {"planted": noticed})

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.storage.schemas import PASSED
-from engine.types import RunResult
-from engine.verify.verdict import CHECKS, ONCE, Verdict
+from engine.types import FRAME_RULES, RunResult
+from engine.verify.verdict import EVERY, SERVED, Verdict, checks_of
 
 # The worst come first.
 OUTCOMES = {"failed": "Failed", "unresolved": "Open", "skipped": "Cannot run",
@@ -21,11 +21,21 @@ NAMED = 5  # missing checks that are listed by name
 
 # Not checked, because all ways share it or because it lies outside this run.
 ALWAYS = (
-    "What all ways share: the prompt; files into pictures (the choice of frames is recomputed); "
-    "vision tower and language model (for EventGPT, StageScope's implementation; projector, "
-    "adaptor and pooling are recomputed).",
+    "What all ways share: the prompt; files into pictures; vision tower and language model (for "
+    "EventGPT, StageScope's implementation; projector, adaptor and pooling are recomputed).",
     "Answers for other samples, questions, dtypes, devices or libraries.",
     "Times and speeds in general: they hold for this machine at the time of each run.",
+)
+# What the code alone decides: the same on every machine, for every checkpoint.
+BY_TESTS = (
+    "Proved by the tests of this version, not here: frame rules, cache keys, damaged entries of "
+    "the cache, the work of each stage, waits for the device, the arithmetic of all figures, and "
+    "that a difference between two answers is found."
+)
+# The same of a server.
+ALWAYS_SERVED = (
+    "Answers to other questions, about other samples, or with other settings.",
+    "What the server does tomorrow: it can change under its name.",
 )
 
 
@@ -35,7 +45,7 @@ class Coverage:
 
     new_tokens: the longest answer; positions: prompt and answer together; natural_end: an answer
     was compared up to its end token; batch: the largest batch; pictures: numbers of pictures in a
-    prompt; frames: the frame rules, for video models.
+    prompt; frames: the frame rules.
     """
 
     new_tokens: int = 0
@@ -56,8 +66,9 @@ class Coverage:
             f"batches of up to {self.batch:,}" if self.batch > 1 else "no batches",
             f"prompts with {_numbers(self.pictures)} picture(s)",
         ]
-        parts += [f"frame rules {', '.join(self.frames)}"] if self.frames else []
-        return f"Covered: {'; '.join(parts)}."
+        by_tests = self.frames == FRAME_RULES
+        parts += [f"frame rules {', '.join(self.frames)}"] if self.frames and not by_tests else []
+        return f"Covered: {'; '.join(parts)}." + (f" {BY_TESTS}" if by_tests else "")
 
 
 def of(verdicts: Iterable[Verdict]) -> Coverage:
@@ -73,15 +84,16 @@ def of(verdicts: Iterable[Verdict]) -> Coverage:
         for check, rows in every.items()
         if all(row.outcome in (*PASSED, "skipped") for row in rows)
     }
-    answers = [*good["answer"], *good["long"]]
-    lists = [one["rules"] for one in good["frames"] if isinstance(one.get("rules"), list | tuple)]
+    answers = [*good["answer"], *good["long"], *good["same"]]
+    lists = [one["rules"] for one in good["same"] if isinstance(one.get("rules"), list | tuple)]
+    lists += [FRAME_RULES] if good["answer"] else []  # of a local model the tests prove them
     return Coverage(
         new_tokens=max(_whole(answers, "new_tokens")),
         positions=max(_whole(answers, "positions")),
-        natural_end=bool(good["ends"]),
+        natural_end=bool(good["ends"]) or any(one.get("natural_end") for one in good["same"]),
         sampling={"equal_sampled", "settings"} <= settled,
         batch=max(1, *_whole(good["equal_batch"], "size")),
-        pictures=tuple(sorted({*_whole(good["answer"], "pictures")} - {0})),
+        pictures=tuple(sorted({*_whole(answers, "pictures")} - {0})),
         frames=tuple(dict.fromkeys(str(rule) for rules in lists for rule in rules)),
     )
 
@@ -93,10 +105,11 @@ def _whole(evidence: Iterable[Mapping[str, Any]], name: str) -> list[int]:
 
 def unproved(rows: Sequence[Verdict], samples: Sequence[str]) -> list[str]:
     """Everything that a model's verification on these samples does not prove, its gaps first."""
-    left = [CHECKS[check].title for check in undone(rows, samples)]
+    left = [EVERY[check].title for check in undone(rows, samples)]
     text = "Not done on every sample: " + ", ".join(left)
     text = f"{len(left)} checks were not done on every sample" if len(left) > NAMED else text
-    return [*gaps(rows, samples), *([f"{text}."] if left else ()), *ALWAYS]
+    always = ALWAYS_SERVED if checks_of(rows) is SERVED else ALWAYS
+    return [*gaps(rows, samples), *([f"{text}."] if left else ()), *always]
 
 
 def gaps(rows: Sequence[Verdict], samples: Sequence[str]) -> Iterator[str]:
@@ -124,8 +137,8 @@ def undone(rows: Sequence[Verdict], samples: Sequence[str]) -> list[str]:
     done, able = {(row.check, row.sample) for row in rows}, taken(rows, samples)
     return [
         check
-        for check in CHECKS
-        if not all((check, sample) in done for sample in (("",) if check in ONCE else able))
+        for check, row in checks_of(rows).items()
+        if not all((check, sample) in done for sample in (("",) if row.once else able))
     ]
 
 

@@ -11,10 +11,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from engine.models import registry
 from engine.quoting import count, joined
 from engine.storage.schemas import PASSED
 from engine.verify import certificates, coverage
-from engine.verify.verdict import CHECKS, ONCE, Verdict, VerifyRequest, verified
+from engine.verify.verdict import (
+    CHECKS,
+    EVERY,
+    SERVED,
+    Check,
+    Verdict,
+    VerifyRequest,
+    checks_of,
+    verified,
+)
 
 WORST_FIRST = tuple(coverage.OUTCOMES)
 OTHER_VERSION = "A check from another version of StageScope."
@@ -34,21 +44,21 @@ CLAIMS: dict[tuple[str, ...], str] = {
     ("long",): "Answers longer than 256 tokens also have equal tokens.",
     ("shapes",): "Answers to wide and to tall pictures also have equal tokens.",
     ("equal_batch",): "A sample's answer in a batch equals its answer alone.",
-    ("comparison",): "The comparison detects planted differences, up to the last token.",
     ("rows",): "Projector, adaptor and pooling match a float64 computation from the weights.",
-    ("frames",): "It gets the frames that the frame rule selects.",
-    ("work", "probe", "synchronised"): (
-        "Each stage times its own work: files are read in stage 1, pixels made in stage 2, and the "
-        "clock waits for the device."
-    ),
-    ("figures",): "TTFT, TPOT, totals and token times follow from the raw spans.",
+    ("probe",): "The probe times every layer of stage 3.",
     ("encoded_once",): "Each picture is encoded once, and not at all if its features are cached.",
     ("clock", "accounted"): "The stages' times cover the whole run, and two clocks agree.",
     ("stage3",): "Stage 3 timed by the probe takes as long as stage 3 alone.",
     ("observer",): "The probe does not slow generate() down.",
     ("left_as_found",): "The verification leaves the model unchanged.",
-    ("keys", "damage"): "The feature cache distinguishes inputs and detects a damaged entry.",
     ("sight",): "Its answer depends on its pictures.",
+}
+SERVED_CLAIMS: dict[tuple[str, ...], str] = {
+    ("reached", "same"): "It read the requests, and gave the answers of the checkpoint here.",
+    ("saw",): "Other pictures change its answers as they do here.",
+    ("arrivals",): "Its text comes piece by piece, at the times that are shown.",
+    ("repeats",): "It gives the same answer to the same request, and computes it each time.",
+    ("steady",): "Its times to the first text vary little.",
 }
 
 
@@ -60,6 +70,7 @@ class Model(NamedTuple):
     dtype: str = ""
     place: str = ""
     coverage: str = ""  # what the certificate covers, in one sentence
+    served: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +88,12 @@ class Report:
     @cached_property
     def checks(self) -> tuple[str, ...]:
         """All checks in their fixed order; those of another version last."""
-        return tuple(dict.fromkeys((*CHECKS, *(row.check for row in self.rows))))
+        tables = [self.table(model) for model in sorted(self.models, key=lambda one: one.served)]
+        known = (check for table in tables for check in table)
+        return tuple(dict.fromkeys((*known, *(row.check for row in self.rows))))
+
+    def table(self, model: Model) -> dict[str, Check]:
+        return SERVED if model.served else CHECKS
 
     @cached_property
     def _cells(self) -> dict[tuple[str, str, str], list[Verdict]]:
@@ -99,19 +115,19 @@ class Report:
         return coverage.taken(self.of(model), self.samples)
 
     def title(self, check: str) -> tuple[str, str]:
-        if check in CHECKS:
-            return CHECKS[check].title, CHECKS[check].question
+        if check in EVERY:
+            return EVERY[check].title, EVERY[check].question
         return next(row.title for row in self.rows if row.check == check), OTHER_VERSION
 
     @property
     def progress(self) -> tuple[int, int]:
         """(checks done, checks in total); a failed model's remaining checks do not count."""
-        each = len(CHECKS) - len(ONCE)
         done = total = 0
         for model in self.models:
             rows = self.of(model.name)
             done += len(rows)
-            full = each * len(self.taken(model.name)) + len(ONCE)
+            taken = len(self.taken(model.name))
+            full = sum(1 if check.once else taken for check in self.table(model).values())
             total += len(rows) if self.passed_by(model.name) else full
         return done, max(total, done)
 
@@ -130,7 +146,9 @@ def running(
     current = names.index(doing[0]) if doing[0] in names else 0
     for place, name in enumerate(names):
         proved = verified(verdicts, name) if place < current else None
-        models.append(Model(name, False if ended else proved))
+        entry = registry.find(name)
+        served = entry is not None and entry.server is not None
+        models.append(Model(name, False if ended else proved, served=served))
     samples = tuple(sample.id for sample in request.samples)
     return Report(tuple(models), samples, request.runs, verdicts, ended, doing)
 
@@ -140,9 +158,9 @@ def of_certificate(certificate: Mapping[str, Any]) -> Report:
     for one in certificate["models"]:
         where = one["environment"]
         known = {"device", "hardware"} <= where.keys()
-        place = f"{where['device']} ({where['hardware']})" if known else ""
-        covered = certificates.covers(one)
-        models.append(Model(one["name"], one["verified"], one["dtype"], place, covered))
+        place = f"{where['device']} ({where['hardware']})" if known else where.get("server", "")
+        covered, served = certificates.covers(one), "server" in where
+        models.append(Model(one["name"], one["verified"], one["dtype"], place, covered, served))
     request, rows = certificate["request"], certificates.verdicts_in(certificate)
     samples = tuple(request["samples"])
     return Report(tuple(models), samples, request["runs"], rows, True, certificate=certificate)
@@ -166,8 +184,19 @@ def summary(report: Report, model: Model) -> Summary:
     state, headline = _state(report, model, rows, left)
     open_ = {row.check for row in rows if row.outcome not in (*PASSED, "skipped")} | set(left)
     over = report.passed_by(model.name)
-    proved = [claim for checks, claim in CLAIMS.items() if over and not open_ & set(checks)]
+    claims = SERVED_CLAIMS if model.served else CLAIMS
+    proved = [claim for checks, claim in claims.items() if over and not open_ & set(checks)]
     return Summary(state, headline, tuple(proved))
+
+
+def _diagnosis(rows: Sequence[Verdict]) -> str:
+    """What is found of a server: why its answers differ, otherwise the first thing that is wrong,
+    otherwise that they do not."""
+    found = {row.check: row for row in rows}
+    failed = next((row for row in rows if row.outcome == "failed"), None)
+    said = found["why"] if found.get("why") and found["why"].outcome == "failed" else failed
+    said = said or found.get("same") or rows[0]
+    return said.sentence
 
 
 def not_proved(report: Report, labels: Mapping[str, str]) -> list[str]:
@@ -180,7 +209,7 @@ def not_proved(report: Report, labels: Mapping[str, str]) -> list[str]:
         rows = report.of(model.name)
         cells = [(coverage.OUTCOMES[row.outcome], row.title) for row in rows]
         undone = coverage.undone(rows, report.samples)
-        cells += [(order[-1], CHECKS[check].title) for check in undone]
+        cells += [(order[-1], EVERY[check].title) for check in undone]
         for reason, title in cells:
             if reason in reasons:
                 reasons[reason].setdefault(title, {})[labels[model.name]] = None
@@ -193,7 +222,9 @@ def not_proved(report: Report, labels: Mapping[str, str]) -> list[str]:
         if len(parts) > coverage.NAMED:
             parts = [count(len(parts), "check")]
         sentences += [f"{reason}: {'; '.join(parts)}."] if parts else []
-    return [*sentences, *coverage.ALWAYS]
+    kinds = {model.served for model in report.models}
+    always = (coverage.ALWAYS if False in kinds else ()), (coverage.ALWAYS_SERVED * (True in kinds))
+    return [*sentences, *(line for lines in always for line in lines)]
 
 
 def tally(report: Report, model: str) -> str:
@@ -209,7 +240,7 @@ def tally(report: Report, model: str) -> str:
     others = {
         "not offered": outcomes.count("refused"),
         "cannot run": outcomes.count("skipped"),
-        "not done": len(report.checks) - len(worst),
+        "not done": len(checks_of(rows)) - len(worst),
     }
     parts += [f"{number} {word}" for word, number in others.items() if number]
     return f"{'; '.join(parts)}."
@@ -220,11 +251,12 @@ def passed_by_all(report: Report) -> list[str]:
     if not report.ended:
         return []
     done = {check: [row for row in report.rows if row.check == check] for check in report.checks}
-    names = {model.name for model in report.models}
     return [
         check
         for check, rows in done.items()
-        if all(row.outcome in PASSED for row in rows) and {row.model for row in rows} == names
+        if all(row.outcome in PASSED for row in rows)
+        and {row.model for row in rows}
+        == {one.name for one in report.models if one.served == (check in SERVED)}
     ]
 
 
@@ -236,6 +268,8 @@ def _state(
     if report.ended and report.certificate is None and not failed:
         return "unfinished", "The verification did not finish, so there is no certificate."
     done = count(len(rows), "check")
+    if model.served and rows and model.verified is not None:
+        return ("verified" if model.verified else "refused"), _diagnosis(rows)
     if model.verified:
         on = count(len(report.taken(model.name)), "sample")
         on += f", except for {count(ties, 'numeric tie')}" if ties else ""
@@ -243,7 +277,8 @@ def _state(
     if failed:
         return "refused", f"Not verified: {failed} of {done} failed."
     if model.verified is False:
-        missing = f"{len(left)} of {count(len(CHECKS), 'check')} were not done on every sample"
+        every = count(len(report.table(model)), "check")
+        missing = f"{len(left)} of {every} were not done on every sample"
         return "refused", f"Not verified: {missing if left else 'a required check stayed open'}."
     if report.doing[0] == model.name:
         return "checking", f"{done} done, none failed so far."

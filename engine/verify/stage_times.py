@@ -1,5 +1,5 @@
-"""Checks the times: the clock, the sum of the stages, stage 3 measured twice, figures recomputed,
-and the cost of the probe.
+"""Checks the times: the clock, the sum of the stages, stage 3 measured twice, and the cost of the
+probe.
 
 Milliseconds.  Results of repeated warm runs are judged.  Compared runs alternate, so that a slower
 machine affects both.  A run's zero point is read on both clocks at the same moment, so a pause
@@ -8,9 +8,8 @@ between two readings does not shift the times.
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -22,7 +21,6 @@ import torch
 from engine.analysis import statistics
 from engine.machine.clocks import ThreadWait, second_s, since
 from engine.machine.load import MachineLoad, Meter, together
-from engine.storage.result_rows import ResultRow
 from engine.storage.schemas import Outcome
 from engine.timing import VisionProbe, synchronizer
 from engine.types import STAGES, DecodeConfig, RunResult, Span
@@ -130,7 +128,8 @@ def clock(rounds: Rounds, more: Sequence[Fault] = ()) -> CheckFinding:
     """Spans must never go back in time, and a second clock must agree."""
     runs = [timed for round_ in rounds for timed in round_]
     faults = [*more, *(fault for timed in runs for fault in clocks_differ(timed.result))]
-    faults += [Fault(text) for timed in runs for text in _backwards(timed.result)]
+    for timed in runs:
+        faults += map(Fault, (*_backwards(timed.result), *_tokens(timed.result)))
     faults += _clocks_apart(runs)
     monotonic = time.get_clock_info("perf_counter").monotonic
     if not monotonic:
@@ -306,66 +305,21 @@ def _vision(round_: Sequence[TimedRun], kind: str) -> Span:
     return span
 
 
-def figures(rounds: Rounds) -> CheckFinding:
-    """Checks token times of all runs, and the figures of the last round's results and rows."""
-    results = [timed.result for round_ in rounds for timed in round_]
-    faults = [fault for result in results for fault in _tokens(result)]
-    for kind, result, *_ in rounds[-1]:
-        expected = recomputed(result)
-        faults += _different(kind, "result", result, expected)
-        faults += _different(kind, "row", ResultRow.from_result(result), expected)
-    evidence = {"runs": len(results), "faults": faults[:10]}
-    good = f"TTFT, TPOT, totals and token times of {len(results)} runs follow from the raw spans."
-    return judged(faults, good, "faults", evidence)
-
-
-def recomputed(result: RunResult) -> dict[str, float | None]:
-    """Every derived figure by its definition, from spans, token times and the run's end."""
-    times, count = result.generation.token_ms, len(result.generation.token_ids)
-    first = times[0] if times else None
-    after = None if first is None or count < 2 else (result.total_ms - first) / (count - 1)
-    cold: float | None = result.total_ms
-    for span in _stages(result):
-        if span.source == "cached" and cold is not None:
-            cold = None if span.original_ms is None else cold - span.ms + span.original_ms
-    return {
-        "ttft_ms": first,
-        "tpot_ms": after,
-        "tokens_per_s": None if not after else 1000 / after,
-        "unaccounted_ms": result.total_ms - math.fsum(span.ms for span in _stages(result)),
-        "uncached_total_ms": cold,
-        "new_tokens": count,
-    }
-
-
-def _different(
-    kind: str, what: str, seen: RunResult | ResultRow, expected: Mapping[str, float | None]
-) -> Iterator[str]:
-    for name, value in expected.items():
-        stated = getattr(seen, name)
-        if stated is None or value is None:
-            equal = stated is value
-        else:
-            equal = abs(stated - value) <= NEAR_MS * max(1.0, abs(value))
-        if not equal:
-            yield f"{kind}: {name} of the {what} is {stated}, but the spans give {value}."
-
-
 def _tokens(result: RunResult) -> Iterator[str]:
     """Faults unless each token has one time, in ascending order and within the decode stage."""
     times, count = result.generation.token_ms, len(result.generation.token_ids)
     decode, prefill = result.span("decode"), result.span("decode.prefill")
     if len(times) != count:
-        yield f"{count} tokens have {len(times)} times."
+        yield f"{count} tokens have {len(times)} times"
     if any(after <= before for before, after in pairwise(times)):
-        yield "Two tokens have the same time, or a token's time is before that of the previous one."
+        yield "two tokens have the same time, or a token's time is before that of the previous one"
     if decode is None or not times:
         return
     start, end = decode.start_ms - EDGE_MS, decode.start_ms + decode.ms + EDGE_MS
     if not start <= min(times) <= max(times) <= end:
-        yield "A token's time is not within the decode stage."
+        yield "a token's time is not within the decode stage"
     if prefill is None or abs(prefill.start_ms + prefill.ms - times[0]) > EDGE_MS:
-        yield "The prefill does not end at the first token."
+        yield "the prefill does not end at the first token"
 
 
 @dataclass(frozen=True)
@@ -381,11 +335,6 @@ class Pairs:
     net_ms: tuple[tuple[float, float], ...] = ()
     answers_ms: tuple[float, ...] = ()
     load: MachineLoad | None = None
-
-    def __add__(self, other: Pairs) -> Pairs:
-        loads = [load for load in (self.load, other.load) if load is not None]
-        net, answers = self.net_ms + other.net_ms, self.answers_ms + other.answers_ms
-        return Pairs(self.ms + other.ms, net, answers, together(loads))
 
 
 @torch.inference_mode()

@@ -59,7 +59,7 @@ CHECKS: dict[str, Check] = {
         "Does generate() on the features, without pixels, give the same tokens?",
         needs="decoupled"),
     "equal_sampled": Check("Equal with sampling",
-        "Do all ways draw the same tokens with the same seed?", may_stay_open=True),
+        "Do all ways draw the same tokens with the same seed?", once=True, may_stay_open=True),
     "settings": Check("Sampling settings",
         "Do temperature, top_p, seed and minimum length act as in the model's own generate()?",
         once=True, may_stay_open=True),
@@ -72,8 +72,6 @@ CHECKS: dict[str, Check] = {
         needs="decoupled", once=True, may_stay_open=True),
     "ends": Check("Natural end", "Does each way end where generate() does, with one end token?",
         may_stay_open=True),
-    "comparison": Check("Comparison",
-        "Does the comparison find planted differences, also at the last token?", once=True),
     "greedy": Check("Greedy", "Is each token the one with the highest logit?"),
     "counted": Check("Tokens counted", "Does the result hold exactly the computed tokens?"),
     "encoded_once": Check("Encoded once",
@@ -83,33 +81,46 @@ CHECKS: dict[str, Check] = {
         needs="decoupled", once=True, may_stay_open=True),
     "probe": Check("Probe covers stage 3", "Does the probe time every layer of stage 3?",
         needs="decoupled", once=True),
-    "frames": Check("Frames shown", "Is the model shown the frames that each rule names?",
-        may_stay_open=True),
-    "work": Check("Work in its stage", "Does each stage do exactly its own work in every run?",
-        needs="decoupled", once=True),
-    "synchronised": Check("Device synchronised",
-        "Does the clock wait for the device at both ends of every stage?",
-        needs="decoupled", once=True),
-    "figures": Check("Figures recomputed",
-        "Do TTFT, TPOT, totals and token times follow from the raw spans?"),
-    "clock": Check("Clock", "Does time only go forward, and do two clocks agree?"),
-    "accounted": Check("Stages add up", "Do the four stages cover the whole run?"),
+    "clock": Check("Clock", "Does time only go forward, and do two clocks agree?", once=True),
+    "accounted": Check("Stages add up", "Do the four stages cover the whole run?", once=True),
     "stage3": Check("Stage 3 timed two ways",
         "Does the probe measure the time that stage 3 takes alone?",
-        needs="decoupled", may_stay_open=True),
+        needs="decoupled", once=True, may_stay_open=True),
     "observer": Check("Cost of the probe", "Is generate() as fast with the probe as without?",
         once=True, may_stay_open=True),
     "left_as_found": Check("Model unchanged",
         "Does the model give the same answer afterwards, with no hook or setting changed?"),
-    "keys": Check("Cache keys", "Does the key change exactly when it must?", needs="decoupled"),
-    "damage": Check("Damaged cache", "Is a changed byte detected, and are features recomputed?",
-        needs="decoupled"),
     "sight": Check("Effect of the input", "Does the visual input change the logits and the answer?",
         needs="decoupled"),
 }  # fmt: skip
+# Of a served model, all done once; in the order in which they are done.
+SERVED: dict[str, Check] = {
+    "reached": Check("Request read",
+        "Does it count its tokens right, also of words that nobody had asked before?",
+        once=True, may_stay_open=True),
+    "same": Check("Same answers",
+        "Are its answers those of the checkpoint's own generate() on this machine?", once=True),
+    "why": Check("Why not", "Which changes to the local run give its answers?",
+        once=True, may_stay_open=True),
+    "saw": Check("Pictures seen", "Do other pictures change its answer as they do here?",
+        once=True),
+    "arrivals": Check("Arrival times",
+        "Does a second clock see the same arrivals, and do they come one by one?",
+        once=True, may_stay_open=True),
+    "repeats": Check("Repeatable",
+        "Do equal requests get the same answer, computed again?", once=True),
+    "steady": Check("Steady times", "Does its time to the first text vary little?",
+        once=True, may_stay_open=True),
+}  # fmt: skip
+EVERY = CHECKS | SERVED
 # Checks of times that may stay open: an answer is verified without them, its times are not.
 TIMING = {"stage3": "the time of stage 3", "observer": "the cost of the probe"}
 ONCE = frozenset(name for name, check in CHECKS.items() if check.once)
+
+
+def checks_of(rows: Iterable[Verdict]) -> dict[str, Check]:
+    """The checks of the kind of model whose rows these are."""
+    return SERVED if any(row.check in SERVED for row in rows) else CHECKS
 
 
 @dataclass(frozen=True)
@@ -193,7 +204,7 @@ class Verdict(Struct, frozen=True):
 
     @classmethod
     def of(cls, check: str, model: str, sample: str, found: CheckFinding) -> Self:
-        return cls(check, CHECKS[check].title, model, sample, *vars(found).values())
+        return cls(check, EVERY[check].title, model, sample, *vars(found).values())
 
     @property
     def passed(self) -> bool:
@@ -267,15 +278,16 @@ def verified(verdicts: Iterable[Verdict], model: str) -> bool:
 
     Samples that it cannot take do not count, nor do ways that it refuses, which no run takes.
     """
-    own = [(v.check, v.outcome) for v in verdicts if v.model == model and v.outcome != "skipped"]
+    rows = [row for row in verdicts if row.model == model and row.outcome != "skipped"]
+    own = [(row.check, row.outcome) for row in rows]
     settled = {check for check, outcome in own if outcome in (*PASSED, "refused")}
-    needed = {name for name, check in CHECKS.items() if not check.may_stay_open}
+    needed = {name for name, check in checks_of(rows).items() if not check.may_stay_open}
     complete = settled >= needed and any(outcome in PASSED for _, outcome in own)
     return complete and not any(_spoils(*pair) for pair in own)
 
 
 def _spoils(check: str, outcome: str) -> bool:
-    known = CHECKS.get(check, Check("", ""))
+    known = EVERY.get(check, Check("", ""))
     if outcome == "refused":
         return not known.needs
     return outcome not in PASSED and (outcome == "failed" or not known.may_stay_open)

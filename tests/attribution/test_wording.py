@@ -6,8 +6,8 @@ import pytest
 
 from engine.attribution import wording
 from engine.attribution.explained import as_json
-from engine.cli.explain import blocks
 from engine.report.drawers import terminal
+from engine.report.explanation_part import answered
 from engine.storage.explanations import Chance
 from tests.attribution.made import CLEAR, NO_CHANCE, UNLIKELY, cell, explanation
 
@@ -25,7 +25,7 @@ def test_no_place_is_named_by_chance_or_for_words_the_model_does_not_consider(te
     found = explanation(chance=test)
     assert wording.no_place(found) and wording.conclusion(found) == test.sentence
     assert wording.alt(found, "s").endswith(test.sentence)
-    text = terminal(blocks(found))
+    text = terminal(answered(found))
     assert test.sentence in text and "Largest losses:" in text and "Places that" not in text
     assert as_json(found)["chance"]["sentence"] == test.sentence
 
@@ -34,7 +34,7 @@ def test_the_control_names_a_place_and_no_test_is_not_held_against_it() -> None:
     for test in (CLEAR, None):
         found = explanation(chance=test)
         assert not wording.no_place(found) and "right, bottom" in wording.alt(found, "s")
-        assert "Places that the words rest on:" in terminal(blocks(found))
+        assert "Places that the words rest on:" in terminal(answered(found))
     assert wording.conclusion(explanation(chance=None)) == wording.UNTESTED
     assert wording.plain(explanation()).endswith("-0.70 nats; probability of their least likely "
                                                  "token: 0.5.")  # fmt: skip

@@ -34,6 +34,7 @@ sys.exit(int(code))
 def checkout(tmp_path: Path) -> Path:
     folder = tmp_path / "checkout"
     (folder / "engine" / "benchmark").mkdir(parents=True)
+    (folder / "engine" / "__init__.py").touch()
     (folder / "engine" / "__main__.py").write_text(ENGINE)
     (folder / "engine" / "benchmark" / "by_turns.py").touch()
     return folder

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -86,7 +86,14 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def serve(cache: Path, variables: dict[str, str], port: int = 0) -> Iterator[str]:
+def serve(
+    cache: Path,
+    variables: dict[str, str],
+    port: int = 0,
+    command: Sequence[str] = (sys.executable, "-m", "streamlit", "run", "app.py", "--server.port"),
+    folder: Path = ROOT,
+) -> Iterator[str]:
+    """The address of an app; `command` without its port at the end, started in `folder`."""
     port = port or free_port()
     environment = {
         **os.environ,
@@ -94,10 +101,10 @@ def serve(cache: Path, variables: dict[str, str], port: int = 0) -> Iterator[str
         "STAGESCOPE_DEVICE": "cpu",
         **variables,
     }
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     log = cache / "server.log"
     with log.open("w") as out:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
+        started = [*command, str(port)]
+        process = subprocess.Popen(started, cwd=folder, env=environment, stdout=out, stderr=out)
     try:
         _wait_for(f"http://127.0.0.1:{port}/_stcore/health", process, log)
         yield f"http://127.0.0.1:{port}/"

@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import SETTLED, Visitor
 from tests.browser.test_imported import drop
+from tests.conftest import slow_unless
 
 pytestmark = pytest.mark.browser
 AUDIT = Path(__file__).with_name("page_audit.js").read_text()
@@ -115,12 +116,7 @@ def verified(visitor: Visitor) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "pages",
-    [
-        empty,
-        compared,
-        *(pytest.param(one, marks=pytest.mark.slow) for one in (explained, benchmarked, verified)),
-    ],
+    "pages", slow_unless([compared], [compared, empty, explained, benchmarked, verified])
 )
 def test_a_page_has_no_fault_at_any_width_and_in_any_theme(
     visitor: Visitor, pages: Callable[[Visitor], Iterator[str]]

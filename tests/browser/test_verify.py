@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from engine.verify.verdict import CHECKS, ONCE
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import APP, Visitor
 
 pytestmark = pytest.mark.browser
 QUICK = "verify?verify_samples=2&verify_runs=8&verify_tokens=12&verify_models=Tiny+llava"
@@ -28,7 +28,9 @@ def test_verdicts_fill_in_open_their_evidence_and_stay_when_cancelled(visitor: V
     page.get_by_role("link", name="Verify", exact=True).click()
     page.get_by_text(re.compile("^Ended after")).wait_for()
     page.get_by_text(re.compile(r"Tiny llava: \d+ passed")).first.wait_for()
-    page.locator(".st-key-verify_limits").wait_for()  # the table is drawn a last time before it
+    # Drawn a last time: until the script ends, the rows of the drawing before stay below it, and a
+    # click may meet one of them while it goes.
+    page.locator(f"{APP} .st-key-verify_limits").wait_for()
     page.locator(".st-key-verify_passed summary").click()
     page.get_by_role("button", name="Stages add up").click()
     charts = page.locator('[class*="st-key-proof_evidence"] [data-testid="stVegaLiteChart"] svg')

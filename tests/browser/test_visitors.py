@@ -114,6 +114,7 @@ def test_an_upload_and_what_came_of_it_are_its_visitors_alone(
     assert media <= {(ROOT / "ui" / "icon.png").read_bytes()}  # of the visit's files there is none
 
 
+@pytest.mark.slow
 def test_no_address_of_the_server_reads_a_file_or_ends_in_an_exception(
     reachable: str, other: Page
 ) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,8 +16,9 @@ from typing import Any
 import pytest
 
 from engine.__main__ import main
+from engine.jobs import benchmark_job
+from engine.jobs.queue import Job
 from engine.models import registry
-from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
 from engine.storage.result_rows import AskedAndRan
 from tests import recordings
@@ -130,11 +132,11 @@ def test_more_samples_than_there_are(capsys: pytest.CaptureFixture[str], root: P
         (("--repeat", 10**9), "repeat is 1,000,000,000"),
         (("--warmup", -1), "warmup is -1"),
         (("--max-new-tokens", 10**12), "max_new_tokens is 1,000,000,000,000"),
-        (("--length", "forced:8"), "leave --max-new-tokens out"),
-        (("--length", "forced:0x"), "--length is 'forced:0x'"),
-        (("--length", "long"), "--length is 'long'"),
-        (("--length", ""), "--length is ''"),
-        (("--length", "forced:" + "9" * 5000), "--length is 'forced:999"),
+        (("--length", "forced:8"), "leave max_new_tokens out"),
+        (("--length", "forced:0x"), "length is 'forced:0x'"),
+        (("--length", "long"), "length is 'long'"),
+        (("--length", ""), "length is ''"),
+        (("--length", "forced:" + "9" * 5000), "length is 'forced:999"),
         (("--repeat", "9" * 4000), "repeat is a very long number"),
         (("--models", "a" * 10_000), "is not a known model"),
         (("--ids", "/dev/zero"), "it is a device"),
@@ -201,6 +203,12 @@ def test_a_model_that_is_given_up_is_exit_code_1(
     assert code == 1 and "was given up: 2 failures in a row" in err
 
 
+def interrupt(cancelled: threading.Event) -> None:
+    """Ctrl-C, in the thread of the work: the main one gets it."""
+    signal.raise_signal(signal.SIGINT)
+    assert cancelled.wait(60)
+
+
 def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(
     capsys: pytest.CaptureFixture[str],
     root: Path,
@@ -208,14 +216,16 @@ def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
-    encode, calls = adapter.encode, []
+    encode, calls, cancelled = adapter.encode, [], threading.Event()
 
     def interrupted(prepared: Any) -> Any:
         calls.append(1)
         if len(calls) == 4:
-            raise KeyboardInterrupt
+            interrupt(cancelled)
         return encode(prepared)
 
+    cancel = Job.cancel
+    monkeypatch.setattr(Job, "cancel", lambda job: (cancel(job), cancelled.set()))
     monkeypatch.setattr(adapter, "encode", interrupted)
     folder = tmp_path / "a run"
     code, found, err = bench(capsys, root, "--out", folder)
@@ -243,6 +253,7 @@ def test_resuming_refuses_another_dataset_and_another_version(
     assert code == 2 and "version 1" in err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
 def test_killed_with_9_it_goes_on_where_it_was(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
@@ -298,12 +309,9 @@ def _results(folder: Path) -> int:
 def test_progress_is_said_now_and_then(
     capsys: pytest.CaptureFixture[str], root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engine.cli import bench as command
-
-    monkeypatch.setattr(command, "EVERY_S", 0.0)
+    monkeypatch.setattr(benchmark_job, "EVERY_S", 0.0)
     _, _, err = bench(capsys, root)
     assert "2 of 4 results, " in err and "per second, about" in err
-    assert issubclass(command._ProgressPrinter, Watcher)
 
 
 def test_the_backend_is_part_of_the_plan(
@@ -383,7 +391,7 @@ def test_a_sweep_is_a_run_per_strength_and_its_curves(
     code, found, err = bench(capsys, raw, *sweep)
     names = [Path(folder).name for folder in found["folders"]]
     assert code == 0 and names == ["night-hot-0", "night-hot-0.2"]
-    assert "Run 2 of 2, drop:0.1,hot:0.2, is saved in" in err and "Report: python -m" in err
+    assert "Run 2 of 2: drop:0.1,hot:0.2\n" in err and "Report: python -m" in err
     curves = found["robustness"]
     assert (curves["change"], curves["others"], curves["seed"]) == ("hot", "drop:0.1", 5)
     assert [point["strength"] for point in curves["curves"][0]["points"]] == [0, 0.2]
@@ -399,12 +407,13 @@ def test_a_stopped_sweep_says_how_to_go_on(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
+    cancel, cancelled = Job.cancel, threading.Event()
+    monkeypatch.setattr(Job, "cancel", lambda job: (cancel(job), cancelled.set()))
     sweep = (*SWEEP, "hot:0/0.2", "--out", tmp_path / "night")
     with monkeypatch.context() as patch:
-        patch.setattr("engine.benchmark.execute.RunSession.between", interrupt)
+        patch.setattr(
+            "engine.benchmark.execute.RunSession._warm_up", lambda *_: interrupt(cancelled)
+        )
         code, found, err = bench(capsys, raw, *sweep)
     assert code == 130 and found is None
     assert f"Repeat the command with --out {tmp_path / 'night'}: finished runs are skipped" in err

@@ -202,11 +202,13 @@ def test_a_server_is_asked_and_entered(
     monkeypatch.setenv("STAGESCOPE_MODELS", str(file))
     monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(tmp_path / "cache"))
     with serving() as fake:
-        assert main(["models", "add", "--server", fake.url, "--shows", "video"]) == 0
+        wanted = ["--server", fake.url, "--shows", "video", "--weights", "a"]
+        assert main(["models", "add", *wanted]) == 0
         out, told = capsys.readouterr()
         assert "vLLM 0.30.1" in told and 'model = "served-model"' in out
         entry = registry.entry("served-model")
         assert entry.server is not None and entry.server.url == fake.url and entry.kind == "video"
+        assert entry.server.weights == "a"
         assert main(["models", "served-model"]) == 0
         assert "software: vLLM 0.30.1" in capsys.readouterr().out
         for words, why in (
@@ -222,5 +224,4 @@ def test_a_server_is_asked_and_entered(
         assert "has x, y: name the model" in capsys.readouterr().err
     assert main(["models", "served-model"]) == 2
     assert "refuses connections" in capsys.readouterr().err
-    for words in (["verify", "--models", "served-model"], ["download", "served-model"]):
-        assert main(words) == 2 and "is a server" in capsys.readouterr().err
+    assert main(["download", "served-model"]) == 2 and "is a server" in capsys.readouterr().err

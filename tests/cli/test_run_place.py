@@ -54,7 +54,7 @@ def test_without_ray_it_says_how_to_get_it(
 ) -> None:
     monkeypatch.setattr(ray_link.importlib.util, "find_spec", lambda _: None)
     assert bench(root, "--executor", "ray") == 2
-    assert "Ray is not installed: pip install -r requirements-ray.txt" in capsys.readouterr().err
+    assert "Ray is not installed: pip install ray" in capsys.readouterr().err
     assert not (root.parent / "run").exists()
 
 

@@ -85,24 +85,25 @@ def checksum_not_looked_at(patch: Patch) -> None:
 
 
 CACHE = "pipeline/test_feature_cache"
-KEYS = f"{CACHE} pipeline/test_single_run"
+KEYS = f"{CACHE} pipeline/test_cache_keys pipeline/test_single_run"
 FAULTS = (
-    *(fault(f"key forgets the {name}", "llava", "keys", key_forgets(name), KEYS,
+    *(fault(f"key forgets the {name}", "llava", "", key_forgets(name), KEYS,
             f"The features' key does not depend on the {name}.", "cache")
       for name in ("dtype", "checkpoint", "media", "device", "code")),
-    fault("key looks at the beginning", "llava", "keys", key_looks_at_the_beginning_alone,
-          f"media/test_load {CACHE}", "The key takes the first kilobyte of a file.", "cache"),
-    fault("key forgets settings", "llava", "keys", key_forgets_the_processors_settings, KEYS,
+    fault("key looks at the beginning", "llava", "", key_looks_at_the_beginning_alone,
+          f"media/test_load pipeline/test_cache_keys {CACHE}",
+          "The key takes the first kilobyte of a file.", "cache"),
+    fault("key forgets settings", "llava", "", key_forgets_the_processors_settings, KEYS,
           "The key does not depend on the image processor's settings.", "cache"),
     fault("features in half precision", "llava", "equal_decoupled",
           features_kept_in_half_precision, KEYS, "Features are rounded to float16 on disk.",
           "cache"),
     fault("cached time embellished", "llava", "accounted", cached_time_embellished, KEYS,
           "A cached stage says that it took ten times as long.", "cache"),
-    fault("key remembers the question", "llava", "keys", key_remembers_the_question, KEYS,
+    fault("key remembers the question", "llava", "", key_remembers_the_question, KEYS,
           "The key changes with the question, so nothing is found again.", "cache"),
-    fault("key remembers the file", "llava", "keys", key_remembers_the_file, KEYS,
+    fault("key remembers the file", "llava", "", key_remembers_the_file, KEYS,
           "The key changes with each reading of a file.", "cache"),
-    fault("checksum not looked at", "llava", "damage", checksum_not_looked_at, CACHE,
+    fault("checksum not looked at", "llava", "", checksum_not_looked_at, CACHE,
           "A damaged value of the cache is used.", "cache"),
 )  # fmt: skip

@@ -189,14 +189,14 @@ FAULTS = (
     fault("context miscounted", "llava", "counted",
           result_says(prompt_tokens=lambda fields: fields["prompt_tokens"] - 4), RUN,
           "The context leaves out the visual tokens."),
-    fault("token times made up", "llava", "clock figures",
+    fault("token times made up", "llava", "clock",
           result_says(token_ms=lambda f: tuple(1000.0 + 10.0 * i for i in range(
               len(f["token_ids"])))), RUN,
           "Token times are evenly spaced, after the run.", "token times"),
-    fault("token time missing", "llava", "figures",
+    fault("token time missing", "llava", "clock",
           result_says(token_ms=lambda fields: fields["token_ms"][:-1]), RUN,
           "The last token has no time.", "token times"),
-    fault("tokens reported together", "llava", "figures",
+    fault("tokens reported together", "llava", "clock",
           result_says(token_ms=lambda f: f["token_ms"][:1] + f["token_ms"][-1:] * (
               len(f["token_ms"]) - 1)), RUN,
           "All tokens after the first have the time of the last.", "token times"),

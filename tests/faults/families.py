@@ -193,7 +193,7 @@ FAULTS = (
     fault("aspect ratio of a square", "mllama", "shapes",
           wrong_for_every_way("aspect_ratio_ids", torch.ones_like), TESTS,
           "A Mllama is told that each picture is one square tile.", "shapes"),
-    fault("keys without shapes", "qwen2_5_vl", "keys", keys_of_pixels_without_shape,
+    fault("keys without shapes", "qwen2_5_vl", "", keys_of_pixels_without_shape,
           "media/test_load " + TESTS,
           "A wide and a tall picture with the same values have one key.", "shapes"),
 )  # fmt: skip

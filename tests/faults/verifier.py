@@ -35,9 +35,9 @@ def old_certificates_count(patch: Patch) -> None:
 
 PROOF = "verify/test_certificates verify/test_certificate_status"
 FAULTS = (
-    fault("verifier compares 8 ids", "llava", "comparison", compares_eight_ids,
+    fault("verifier compares 8 ids", "llava", "", compares_eight_ids,
           "verify/test_equality", "The verifier compares the first 8 tokens.", "verifier"),
-    fault("verifier compares ids alone", "llava", "comparison", compares_ids_alone,
+    fault("verifier compares ids alone", "llava", "", compares_ids_alone,
           "verify/test_equality", "The verifier does not look at logits.", "verifier"),
     fault("covers everything", "llava", "", covers_everything, PROOF,
           "Every result of a verified model is called verified.", "coverage"),

@@ -10,6 +10,7 @@ import pytest
 
 from engine.errors import MediaError
 from engine.media import decoding, video
+from tests.conftest import slow_unless
 from tests.media import clips
 
 pytestmark = pytest.mark.loads
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.loads
         ("gif", "gif"),
     ],
 )
-@pytest.mark.parametrize("rule", ["arange", "spread"])
+@pytest.mark.parametrize("rule", slow_unless(["arange"], ["arange", "spread"]))
 def test_every_kind_gives_the_frames_of_a_plain_decoding(kind: str, codec: str, rule: str) -> None:
     data = clips.encoded(kind, codec)
     everything = clips.decoded(data)

@@ -11,6 +11,7 @@ import pytest
 
 from engine.errors import MediaError
 from engine.media import decoding, video
+from tests.conftest import slow_unless
 from tests.media import clips
 
 pytestmark = pytest.mark.loads
@@ -66,7 +67,7 @@ def check_equal(data: bytes, choice: video.Choice, quick: bool) -> None:
         assert decoding.some_frames(data, "a", choice) is None
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_unless(KINDS[:1], KINDS))
 @pytest.mark.parametrize("how", X264)
 def test_h264_equals_a_whole_decoding(how: str, kind: str) -> None:
     data = clips.encoded(kind, **X264[how])

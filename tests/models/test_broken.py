@@ -21,6 +21,7 @@ from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.types import Mode, RunOptions, RunRequest, Sample
 from tests import published_checkpoints
+from tests.conftest import slow_unless
 from tests.models import published_folders
 from tests.models.conftest import CROPPED, OWN_FAMILIES, entry_for, loaded
 from tests.models.published_folders import change
@@ -459,7 +460,7 @@ def test_what_cannot_run_is_refused_in_the_list(
     assert "\n" not in str(caught.value) and str(caught.value).endswith(".")
 
 
-@pytest.mark.parametrize("name", ONLY_AT_LOAD)
+@pytest.mark.parametrize("name", slow_unless([*ONLY_AT_LOAD][::3], ONLY_AT_LOAD))
 def test_what_only_loading_shows_is_refused_and_leaves_no_model_in_memory(
     name: str,
     copied: Callable[[str], tuple[Path, str]],

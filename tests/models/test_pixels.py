@@ -18,6 +18,7 @@ from engine.media import events
 from engine.models import pixels, registry
 from engine.models.adapter import Adapter
 from engine.types import Image
+from tests.conftest import slow_unless
 from tests.media.test_events import drawn_as_published, growing
 
 pytestmark = pytest.mark.loads
@@ -70,7 +71,8 @@ def own(processor: Any, images: Sequence[Image]) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("rows_first", [True, False])  # Pillow 13 may resize columns first
+# Pillow 13 may resize columns first.
+@pytest.mark.parametrize("rows_first", slow_unless([True], [True, False]))
 def test_exact_pixels_are_the_processors_own(
     rows_first: bool, name: str, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import Features, Prepared, Sample
 from tests import published_checkpoints, tiny
-from tests.conftest import picture
+from tests.conftest import picture, slow_unless
 from tests.models.conftest import loaded
 
 pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
@@ -38,7 +38,7 @@ def by_module(adapter: Adapter) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize(
     ("family", "layout", "form"),
-    [pytest.param(f, n, k, id=f"{f}-{n.__name__}-{k}") for f, n, k in FORMS],
+    slow_unless(FORMS[::4], FORMS),
 )
 def test_every_tensor_arrives_bit_for_bit(
     family: str, layout: Callable[[str], str], form: published_checkpoints.Form, tmp_path: Path

@@ -53,7 +53,7 @@ def test_a_sample_without_the_media_says_so(tiny_models: Path) -> None:
     assert registry.cannot_run(registry.entry("tiny-llava"), sample) is None
 
 
-@pytest.mark.loads
+@pytest.mark.slow
 def test_the_first_load_of_a_process_asks_the_accelerators_memory(tiny_models: Path) -> None:
     """Without torch, only the system's memory is known (device.memories)."""
     code = (

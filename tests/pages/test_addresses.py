@@ -17,6 +17,7 @@ from engine.media import dataset
 from engine.storage.plan import Plan
 from tests import fabricate
 from tests.addresses import PAGES, Address, addresses, parameters
+from tests.conftest import slow_unless
 from tests.pages.conftest import ROOT, Open
 from tests.pages.test_benchmark import Holding
 from ui.widgets import dataset_picker
@@ -64,7 +65,7 @@ def told(at: AppTest) -> str:
     return "\n".join(at.exception[0].stack_trace[-1:]) or at.exception[0].message
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", slow_unless(["compare", "results"], PAGES))
 def test_no_address_ends_in_an_exception(app: Open, busy: list[str], page: str) -> None:
     raised = {}
     for address in addresses(page, NUMBER, more=busy):
@@ -74,7 +75,7 @@ def test_no_address_ends_in_an_exception(app: Open, busy: list[str], page: str) 
     assert not raised
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", slow_unless(["compare"], PAGES))
 def test_nor_does_going_back_to_one_within_a_visit(app: Open, page: str) -> None:
     """Back and Forward change the address of a page whose widgets are there already."""
     at, raised = visit(page).run(), {}

@@ -22,11 +22,12 @@ from engine.prompts import choice_question
 from engine.storage.result_rows import ResultRow
 from engine.types import ChoiceForm, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from tests import tiny
-from tests.conftest import make_sample
+from tests.conftest import make_sample, slow_unless
 
 CHOICES = ("a car", "a truck", "nothing")
 QUESTION = choice_question("What is ahead?", CHOICES)
 SHORT = DecodeConfig(max_new_tokens=4)
+SOME = ("qwen2_vl", "paligemma", "gemma3", "mllama", "blip-2", "git")
 TINY = ("tiny-eventgpt", "tiny-llava", "tiny-video_llava")
 
 
@@ -87,7 +88,7 @@ def test_they_are_those_of_the_models_own_forward(
 
 
 @pytest.mark.loads
-@pytest.mark.parametrize("family", ["qwen2_vl", "paligemma", "gemma3", "mllama", "blip-2", "git"])
+@pytest.mark.parametrize("family", slow_unless(["qwen2_vl"], SOME))
 def test_any_model_of_transformers(
     family: str,
     family_folder: Callable[[str], Path],

@@ -72,7 +72,7 @@ def test_no_model_is_an_empty_chart() -> None:
     assert "<svg" in charts.svgs([charts.stage_bars({})])[0]
 
 
-@pytest.mark.loads
+@pytest.mark.slow
 def test_a_chart_that_ends_the_process_costs_no_other_and_is_told_in_words() -> None:
     """A non-character and a control character end it."""
     names = ("good", "a\ufffeb", "a\x1bb", "fine")

@@ -24,6 +24,10 @@ SAID: dict[str, tuple[dict[str, Any], str]] = {
         {"/openapi.json": {"paths": {"/load_model": {}}}, "/v1/models": 500},
         "transformers serve",
     ),
+    "llama-cpp-python": (
+        {"/openapi.json": {"paths": {"/extras/tokenize/count": {}}}},
+        "llama-cpp-python",
+    ),
     "other": ({"/openapi.json": {"paths": {}}}, "OpenAI-compatible server"),
 }
 

@@ -131,7 +131,7 @@ def test_a_piece_is_a_token_only_if_the_server_counts_as_many(
     counted: int | None, gaps: int, fake: FakeServer, entry: ModelEntry, sample: Sample
 ) -> None:
     """WORDS has four; a fifth token may be the end, which has no text."""
-    fake.answer = streams(*whole(usage={"completion_tokens": counted}))
+    fake.answer = streams(*whole(usage={"completion_tokens": counted}), pause_s=0.002)
     row = ResultRow.from_result(column.answer(entry, request(sample)))
     assert row.served is not None and len(row.served.token_ms) == (4 if gaps else 0)
     lane = replay.lane("Ours", row)
@@ -139,6 +139,16 @@ def test_a_piece_is_a_token_only_if_the_server_counts_as_many(
     assert [at for at, _ in lane.pieces] == [*row.served.arrivals_ms] and lane.tokens == counted
     shown = replay.section([lane])
     assert ("tokens not told" in shown) == (counted is None) and "upload and queue" in shown
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.002])
+def test_no_time_per_token_is_given_of_text_that_came_all_at_once(
+    pause_s: float, fake: FakeServer, entry: ModelEntry, sample: Sample
+) -> None:
+    parts = whole() if pause_s else [b"".join(whole())]
+    fake.answer = streams(*parts, pause_s=pause_s)
+    result = column.answer(entry, request(sample))
+    assert (result.tpot_ms is None) == (column.AT_ONCE in result.notes) == (pause_s == 0.0)
 
 
 def test_what_the_weights_here_were_trained_on_holds_for_the_server(

@@ -70,6 +70,8 @@ def test_the_servers_own_times_are_kept_as_its_word(
         (streams(*whole(("Straße ", "\U0001f697"))), "Straße \U0001f697", "eos", 9),
         (says(200, {"choices": [{"message": {"content": TEXT}, "finish_reason": "stop"}],
                     "usage": USAGE}), TEXT, "eos", 9),  # it does not stream
+        (streams(*whole(("a \ud800 b",))), "a ? b", "eos", 9),  # half of a pair of surrogates
+        (streams(piece("x"), piece("", finish_reason=["odd"])), "x", "eos", None),
         (streams(piece("x"), event({"choices": [], "usage": {"completion_tokens": "many"}}),
                  b"data: [DONE]\n"), "x", "eos", None),
         (streams(piece("x"), event({"usage": {"completion_tokens": 10**300, "x": ["y"] * 9}}),
@@ -114,6 +116,11 @@ FAILURES: dict[str, tuple[Answer, str]] = {
     "no end": (streams(piece("A road")), "ended in the middle of the answer, after 6 characters"),
     "cut": (streams(piece("A road"), cut=True), "broke the connection in the middle of the answer"),
     "nothing": (streams(), "ended in the middle of the answer, after 0 characters"),
+    "only the end": (streams(b"data: [DONE]\n\n"), "ended without an answer: see its log."),
+    "a number as text": (
+        streams(event({"choices": [{"delta": {"content": [{"text": 5}]}}]})),
+        "which is no part of an answer",
+    ),
     "compressed": (says(200, "x", Content_Encoding="gzip"), "sends 'gzip' unasked"),
 }
 
@@ -202,7 +209,7 @@ def test_a_server_that_is_not_there(closed: Server, fake: FakeServer) -> None:
         asked(closed)
     with pytest.raises(ServerFailed, match=r"nowhere\.invalid has no address"):
         asked(replace(closed, url="http://nowhere.invalid/v1"))
-    with pytest.raises(ServerFailed, match="has a certificate that is not trusted"):
+    with pytest.raises(ServerFailed, match="does not speak https"):
         asked(replace(closed, url=fake.url.replace("http:", "https:")))
 
 

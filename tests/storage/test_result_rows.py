@@ -124,7 +124,8 @@ from tests.ui.answers import result
 first = result()
 five = replace(first, spans=(*first.spans, Span("rerank", first.total_ms, 5.0)),
                total_ms=first.total_ms + 5.0)
-assert five.unaccounted_ms == first.unaccounted_ms == stage_times.recomputed(five)["unaccounted_ms"]
+assert five.unaccounted_ms == first.unaccounted_ms
+assert stage_times._columns(five)["rerank"] == 5.0
 answer = ResultRow.from_result(five)
 assert answer.spans["rerank"].ms == 5.0 == answer.as_dict()["stages"]["rerank"]["ms"]
 row = answer.placed(Task("m", "s", 0, "measured"), 1, 0.0, "", None)
@@ -138,7 +139,7 @@ print("seen everywhere")
 """
 
 
-@pytest.mark.loads
+@pytest.mark.slow
 def test_a_fifth_stage_is_seen_everywhere(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FIFTH, str(tmp_path / "run")],

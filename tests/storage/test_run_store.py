@@ -41,7 +41,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_a_folder_that_holds_something_is_not_overwritten(tmp_path: Path) -> None:
     fabricate.run(tmp_path / "run", [fabricate.row()])
-    with pytest.raises(StoreError, match=r"already contains a run.*--resume"):
+    with pytest.raises(StoreError, match=r"already contains a run.*resume that run"):
         run_store.create(fabricate.header(), tmp_path / "run")
     (tmp_path / "rest").mkdir()
     (tmp_path / "rest" / ".run.json.0.part").write_text("")  # of a killed process: no run yet

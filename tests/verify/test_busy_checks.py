@@ -80,7 +80,6 @@ def measured(monkeypatch: pytest.MonkeyPatch, rounds: Sequence[Attempt]) -> dict
     for name in ("accounted", "stage3"):
         monkeypatch.setattr(runner.stage_times, name, lambda one: one.finding)
     monkeypatch.setattr(runner.stage_times, "clock", lambda one, late: one.finding)
-    monkeypatch.setattr(runner.stage_times, "figures", lambda one: one.finding)
     return dict(checks._timings())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from engine.errors import BadInput
 from engine.media_options import Split, perturbations, window
-from engine.storage.schemas import Standing
+from engine.storage.schemas import UNVERIFIED, Standing
 from engine.types import (
     Batch,
     DecodeConfig,
@@ -21,12 +22,14 @@ from engine.types import (
     RunRequest,
     RunResult,
     Sample,
+    Served,
     TensorSpec,
 )
 from engine.verify import certificates
 from engine.verify.certificates import UnusableFile
 from engine.verify.verdict import (
     CHECKS,
+    SERVED,
     CheckFinding,
     ModelVerdicts,
     Outcome,
@@ -42,7 +45,6 @@ REQUEST = VerifyRequest(("m",), (Sample("s", "q"),))
 REACHED = {
     "answer": {"new_tokens": 48, "positions": 148, "pictures": 8},
     "equal_batch": {"size": 4},
-    "frames": {"rules": ["arange"]},
 }
 
 
@@ -112,7 +114,6 @@ def test_a_kept_certificate_is_found_and_holds_everything() -> None:
         ({"place": HERE | {"hardware": "abacus"}}, "hardware abacus (x86_64 verified)"),
         ({"backend": "compiled"}, "backend compiled (eager verified)"),
         ({"tokens": 49, "config": DecodeConfig(max_new_tokens=300)}, "49 tokens (48 verified)"),
-        ({"frames": "linspace"}, "frame rule linspace"),
         ({"extent": "stream"}, "extent stream (slice verified)"),
         ({"pictures": 5}, "prompt with 5 picture(s) (8 verified)"),
         ({"batch": Batch("b", 8, (), 1.0, 8)}, "batch of 8 (4 verified)"),
@@ -180,7 +181,6 @@ def test_a_verification_with_open_checks_takes_back_no_earlier_one() -> None:
         ("settings", {"config": DecodeConfig(temperature=0.5)}, "sampling"),
         ("ends", {}, "natural end"),
         ("equal_batch", {"batch": Batch("b", 2, (), 1.0, 2)}, "batch of 2 (none verified)"),
-        ("frames", {}, "frame rule arange"),
     ],
 )
 def test_what_a_check_left_open_is_not_covered(
@@ -215,7 +215,7 @@ def test_a_certificate_of_another_format_is_refused_in_one_sentence() -> None:
     made = certificate() | {"format": 2}
     certificates.store(made | {"hash": certificates.content_hash(made)})
     (refused,) = certificates.unusable_files()
-    assert refused.reason == "it has format 2, but this program reads 4"
+    assert refused.reason == "it has format 2, but this program reads 5"
     assert standing() == Standing("unverified")
 
 
@@ -313,3 +313,56 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(
 def test_the_command_verifies_what_ran(ran: str, flags: str) -> None:
     words = certificates.command("ev", ran)
     assert words == f"python -m engine verify --models ev{flags}"
+
+
+SERVER = {"device": "gpu:8000", "server": "http://gpu:8000/v1", "software": "vLLM 1"}
+
+
+def of_server(hours: float, **outcomes: Outcome) -> dict[str, object]:
+    """A certificate of a server, so many hours old."""
+    evidence = {
+        "new_tokens": 48,
+        "positions": 148,
+        "pictures": 8,
+        "natural_end": True,
+        "rules": ["arange"],
+    }
+    verdicts = [
+        Verdict.of(check, "m", "", CheckFinding(outcomes.get(check, "passed"), "Found.",
+                   evidence=evidence if check == "same" else {}))
+        for check in SERVED
+    ]  # fmt: skip
+    info = ModelInfo("m", "served", "m at gpu:8000", None, "", False)
+    found = ModelVerdicts("m", info, SERVER | {"model": "m"}, tuple(verdicts), True, "server")
+    made = certificates.make(REQUEST, [found], "/data")
+    made["made"] = (datetime.now(UTC) - timedelta(hours=hours)).isoformat(timespec="seconds")
+    return made | {"hash": certificates.content_hash(made)}
+
+
+def served_standing(software: str = "vLLM 1", tokens: int = 48) -> Standing:
+    answer = Served("gpu:8000", tokens, 0.0, 1.0, 9.0, (2.0,), (2,))
+    found = result(digest="", served=answer, environment=SERVER | {"software": software})
+    info = replace(found.model, checkpoint="m at gpu:8000")
+    return certificates.certificate_status(replace(found, model=info))
+
+
+def test_a_servers_certificate_ages_and_holds_for_its_software() -> None:
+    assert served_standing() == UNVERIFIED
+    certificates.store(of_server(30))
+    assert served_standing().words == "not covered: proved 30 hours ago"
+    certificates.store(of_server(3))
+    assert served_standing().words == "the model it says, proved 3 hours ago"
+    certificates.store(of_server(0.5))
+    assert served_standing().words == "the model it says, proved within the hour"
+    assert served_standing("vLLM 2") == UNVERIFIED
+    assert served_standing(tokens=60).words == (
+        "not covered: 60 tokens (48 verified), 160 positions (148 verified)"
+    )
+
+
+def test_a_server_whose_answers_differ_is_said_to_be_another_model() -> None:
+    certificates.store(of_server(3))
+    certificates.store(of_server(1, same="failed"))
+    found = served_standing()
+    assert (found.state, found.missing) == ("disproved", ("Found.",))
+    assert found.words == "not the checkpoint as published"

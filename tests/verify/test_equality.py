@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 import torch
 
 from engine.verify import checks
@@ -80,3 +83,28 @@ def test_ids_that_are_not_the_best_are_found() -> None:
     assert checks.not_the_best(nothing) == [0]
     assert checks.compare(PLAIN, nothing, float("nan")).result == "MISMATCH"
     assert checks.not_the_best(answer("odd", *PLAIN.logits.tolist(), ids=(1, 1, 2))) == [1]
+
+
+LONG = 300  # tokens
+
+
+@pytest.mark.parametrize("place", [0, 8, LONG // 2, LONG - 1])
+@pytest.mark.parametrize("what", ["token", "logits"])
+def test_a_difference_is_found_wherever_it_stands(what: str, place: int) -> None:
+    logits = torch.eye(5).repeat(LONG // 5, 1)
+    plain = answer("plain", *logits.tolist())
+    ids, moved = list(plain.ids), plain.logits.clone()
+    if what == "token":
+        ids[place] = (ids[place] + 1) % 5
+    else:
+        moved[place] += 0.05
+    found = checks.compare(plain, replace(plain, ids=tuple(ids), logits=moved), ROUNDING)
+    assert found.result == ("MISMATCH" if what == "token" else "DRIFT")
+    assert checks.compare(plain, replace(plain, way="copy"), ROUNDING).result == "EXACT"
+
+
+def test_a_token_more_or_less_is_found() -> None:
+    for ids in (PLAIN.ids[:-1], (*PLAIN.ids, PLAIN.ids[-1])):
+        assert checks.compare(PLAIN, replace(PLAIN, ids=ids), ROUNDING).result == "MISMATCH"
+    worst = replace(PLAIN, ids=(*PLAIN.ids[:-1], int(PLAIN.logits[-1].argmin())))
+    assert checks.greedy([worst]).outcome == "failed"

@@ -27,7 +27,7 @@ from engine.verify import checks, pictures, runner, stage_times
 from engine.verify.answer_paths import WAYS, AnswerRecorder, RecordedAnswer, Subject, rounding
 from engine.verify.checks import AnswerComparison
 from engine.verify.verdict import CHECKS, Verdict, VerifyRequest
-from tests.conftest import shaped_sample
+from tests.conftest import shaped_sample, slow_unless
 from tests.models import family_checkpoints
 from tests.models.family_checkpoints import FAMILIES, NEED_TORCHVISION, each
 from tests.verify.conftest import Notes
@@ -121,7 +121,7 @@ def test_there_are_as_many_families_as_were_measured() -> None:
     assert len(SEAM) >= 22 and set(NO_SEAM) == set(family_checkpoints.NO_SEAM)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", slow_unless(["float32"], DTYPES))
 @pytest.mark.parametrize("family", each(FAMILIES))
 def test_every_way_answers_as_plain(
     family: str, dtype: str, models: Models, tmp_path: Path
@@ -161,7 +161,7 @@ def test_every_way_answers_as_the_model_without_the_adapter(
             assert compared.result == "EXACT", f"{answer.way}: {compared.sentence}"
 
 
-@pytest.mark.parametrize("kind", ["image", "events", "video"])
+@pytest.mark.parametrize("kind", slow_unless(["image"], ["image", "events", "video"]))
 @pytest.mark.parametrize("family", each(FAMILIES))
 def test_wide_and_tall_pictures_pass_the_check_of_shapes(
     family: str, kind: str, models: Models, tmp_path: Path
@@ -267,7 +267,7 @@ def test_features_are_encoded_once_and_then_read(
     [
         pytest.param("qwen2_5_vl", {"batch"}, marks=pytest.mark.slow),
         pytest.param("paligemma", {"batch"}, marks=pytest.mark.slow),
-        ("mllama", {"batch", "decoupled"}),
+        pytest.param("mllama", {"batch", "decoupled"}, marks=pytest.mark.slow),
     ],
 )
 def test_a_whole_verification_finds_no_fault(

@@ -5,13 +5,12 @@ The faults are those of tests/faults, which the benchmark of planted faults runs
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from engine.verify.verdict import CHECKS
+from tests.conftest import slow_unless
 from tests.faults import FAULTS
 from tests.models import family_checkpoints
 from tests.verify.conftest import FAMILIES, Verify
@@ -23,10 +22,6 @@ CAUGHT = {name: fault.checks for name, fault in FAULTS.items() if fault.checks}
 FIRST = {check: name for name, checks in reversed(CAUGHT.items()) for check in checks}
 # Checks that need an answer's end, which random weights do not reach: tested by themselves.
 ALONE = {"ends"}
-
-
-def slow_unless(quick: Iterable[str], names: Iterable[str]) -> list[Any]:
-    return [one if one in quick else pytest.param(one, marks=pytest.mark.slow) for one in names]
 
 
 @pytest.mark.loads

@@ -68,7 +68,7 @@ def test_a_check_of_another_version_has_a_row_of_its_own() -> None:
     read = of_certificate(found)
     assert read.checks == (*CHECKS, "smell")
     assert read.title("smell") == ("Smell", report.OTHER_VERSION)
-    assert read.title("keys") == CHECKS["keys"][:2]
+    assert read.title("sight") == CHECKS["sight"][:2]
 
 
 def of(found: Report) -> Summary:
@@ -124,14 +124,14 @@ def test_a_sample_that_it_cannot_take_is_said_and_counts_for_nothing() -> None:
 
 
 def test_what_is_open_for_the_same_reason_is_one_sentence() -> None:
-    changed: dict[tuple[str, str], Outcome] = {("keys", A): "unresolved", ("keys", B): "unresolved"}
-    also: dict[tuple[str, str], Outcome] = {("frames", A): "unresolved", ("damage", A): "failed"}
+    changed: dict[tuple[str, str], Outcome] = {("ends", A): "unresolved", ("ends", B): "unresolved"}
+    also: dict[tuple[str, str], Outcome] = {("greedy", A): "unresolved", ("sight", A): "failed"}
     rows = (*verdicts("one", changed), *verdicts("two", changed | also))
     first = of_certificate(certificate()).models[0]
     found = Report((first, first._replace(name="two")), (A, B), 2, rows, True)
     assert not_proved(found, {"one": "One", "two": "Two"})[:-3] == [
-        f"Failed: {CHECKS['damage'].title} for Two.",
-        f"Open: {CHECKS['keys'].title}; {CHECKS['frames'].title} for Two.",
+        f"Failed: {CHECKS['sight'].title} for Two.",
+        f"Open: {CHECKS['ends'].title}; {CHECKS['greedy'].title} for Two.",
     ]
 
 
@@ -151,6 +151,6 @@ def test_what_was_cancelled_says_what_was_not_done() -> None:
     assert said.state == "unfinished" and "did not finish" in said.headline
     assert re.fullmatch(r"Not done on every sample: \d+ checks\.", limits(early)[0])
     late = limits(view(verdicts()[:-3], state="cancelled").report)
-    assert late[0] == "Not done on every sample: Damaged cache; Effect of the input."
+    assert late[0] == "Not done on every sample: Model unchanged; Effect of the input."
     whole = of(view(verdicts(), state="cancelled").report)
     assert "there is no certificate" in whole.headline

@@ -75,7 +75,7 @@ def command(plans: Sequence[Plan], dataset: Dataset, cluster: ClusterOptions | N
     if text := sweep_text([one.perturb for one in plans]):
         parts += ["--perturb", text]
     parts += _cluster(cluster) if cluster else ()
-    return shlex.join(["python", "-m", "engine", "bench", *parts])
+    return f"{settings.COMMAND} bench {shlex.join(parts)}"
 
 
 def _cluster(cluster: ClusterOptions) -> Iterator[str]:

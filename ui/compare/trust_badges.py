@@ -69,6 +69,11 @@ BUSY_HELP = (
     "machine. Measured: {}."
 )
 
+PROVED_HELP = (
+    "Certificate {}: its answers were those of the same checkpoint on this machine. A server can "
+    "change under its name, so this holds for a day."
+)
+
 
 def served_badge(served: Served) -> Badge:
     """Which server answered, and what it says of the answer."""
@@ -83,6 +88,11 @@ def certificate_badge(standing: Standing, command: str = "") -> Badge:
     if standing.state == "verified":
         timing = standing.open_timing or "Its checks of the times passed too."
         return standing.words, "green", VERIFIED_HELP.format(standing.name, timing)
+    if standing.state == "proved":
+        return standing.words, "green", PROVED_HELP.format(standing.name)
+    if standing.state == "disproved":
+        said = " ".join(map(escape, standing.missing))
+        return standing.words, "orange", f"{said} Certificate {standing.name}."
     if standing.state == "not covered":
         closest = f" The closest certificate is {standing.name}." if standing.name else ""
         return standing.words, "orange", NOT_COVERED_HELP + closest
@@ -101,8 +111,10 @@ def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Bad
     `loads`: of all runs whose times are shown, if they are several.
     """
     command = certificates.command(row.model, row.ran)
-    proof = served_badge(row.served) if row.served else certificate_badge(row.standing, command)
-    found = [proof]
+    found = [certificate_badge(row.standing, command)]
+    if row.served:
+        proved = row.standing.state != "unverified"
+        found = [*found * proved, served_badge(row.served)]
     for name, span in (row.batch_spans if row.batch > 1 else row.spans).items():
         if span is not None and span.source == "cached":
             words = f"{name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"

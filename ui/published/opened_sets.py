@@ -15,6 +15,7 @@ from typing import Literal, TypeVar
 
 import streamlit as st
 
+from engine import settings
 from engine.errors import BadInput
 from engine.published.audit import Audited, audited
 from engine.published.claims.headlines import Headline, headlines
@@ -26,7 +27,7 @@ VISIT = "Files of this visit"
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 TOTAL_MB = 256
 MAX_FILES = 1_000
-INSTEAD = "save them as a set with `python -m engine import FOLDER --save NAME`."
+INSTEAD = f"save them as a set with `{settings.COMMAND} import FOLDER --save NAME`."
 _DROPPED = "published_visit"
 Kept = TypeVar("Kept")
 

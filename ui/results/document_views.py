@@ -7,6 +7,7 @@ from functools import partial
 
 import streamlit as st
 
+from engine import settings
 from engine.report import charts, choice_part
 from engine.report import export as documents
 from engine.report import robustness_part as curves
@@ -103,7 +104,7 @@ def export(opened: OpenedRuns) -> None:
     if not any(source.private for source in opened.sources):
         st.caption("From a terminal:")
         runs = shlex.join(run.folder.name for run in opened.runs)
-        command = f"python -m engine report {runs} --format html --out report.html"
+        command = f"{settings.COMMAND} report {runs} --format html --out report.html"
         st.code(command, language=None)
     found = opened_runs.findings(opened)
     blocks.draw(origin(found), "results_origin")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
+from engine import settings
 from engine.analysis import gate
 from engine.analysis.gate import GateReport, RunValues
 from engine.errors import StageScopeError
@@ -104,9 +105,9 @@ def _downloads(report: GateReport, named: Callable[[], GateReport]) -> None:
 
 
 def command(sides: Sides, metrics: tuple[str, ...], margin: float) -> str:
-    parts = ["python", "-m", "engine", "gate", *(side.key for side in sides)]
+    parts = [side.key for side in sides]
     if metrics != gate.DEFAULT:
         parts += ["--metric", ",".join(metrics)]
     if margin != gate.MARGIN:
         parts += ["--margin", f"{100 * margin:g}%"]
-    return shlex.join(parts)
+    return f"{settings.COMMAND} gate {shlex.join(parts)}"

@@ -144,13 +144,6 @@ def sides(opened: OpenedRuns) -> tuple[str, str]:
     return (others[0], base[0]) if pinned and base and others else (labels[0], labels[1])
 
 
-def saved_verdict(opened: OpenedRuns) -> list[str]:
-    """The lines of the verdict on a comparison that was saved on the Compare page, shown alone."""
-    journal = opened.runs[0].journal if len(opened.runs) == 1 else ()
-    told = [str(entry.get("text")) for entry in journal if entry.get("event") == "verdict"]
-    return told[-1].split("\n") if told else []
-
-
 def default_lens(opened: OpenedRuns) -> tuple[LensName, str]:
     """The lens in which the chosen results can be compared, and the reason if it is not the
     natural one."""

@@ -113,7 +113,7 @@ def _first_line(found: OpenedRuns, whole: Findings) -> None:
         return
     name = opened_runs.default_lens(found)[0]
     a, b = opened_runs.sides(found)
-    lines = opened_runs.saved_verdict(found)
+    lines = document.saved_verdict(found.runs)
     if not lines and len(found.labels) == 2:
         lines = [headline(opened_runs.comparison(found, name, a, b, "total"))]
     if name == "first":  # by default, for runs with different length rules

@@ -17,6 +17,7 @@ from engine.report.blocks import Block, Bullets, Paragraph, ReportTable
 from engine.verify.verdict import Verdict
 from ui.verify import verdict_markup
 from ui.widgets import blocks
+from ui.widgets.text import escape
 
 WAYS = {
     "plain": "plain: its own generate() on pixels",
@@ -38,6 +39,8 @@ NAMES = {  # of the evidence, where they do not speak for themselves
     "alone_ms": "stage 3 alone (ms)",
     "probe_ms": "stage 3 by the probe (ms)",
 }
+SIDES = {"there": "the server's answer", "here": "the local answer"}
+MOST_TEXTS = 3
 CHART_COLUMNS = 3
 MOST = 20  # values of a list
 MOST_ROWS = 40
@@ -197,12 +200,46 @@ def _ratios(
     yield bound
 
 
+def _same(row: Verdict) -> Iterator[Block]:
+    """Both answers of the samples that differ, in tokens of the checkpoint's tokenizer."""
+    differ = [one for one in row.evidence["samples"] if one["position"] is not None]
+    for one in differ[:MOST_TEXTS]:
+        st.caption(f"Sample {escape(one['sample'])}")
+        for side in ("there", "here"):
+            seen = one[side]
+            marked = (SIDES[side], seen["pieces"], seen["ids"], one["position"])
+            st.html(verdict_markup.tokens(*marked))
+    yield Paragraph(
+        f"{len(differ)} of {len(row.evidence['samples'])} answers differ; rounding explains "
+        f"{row.evidence['rounding']:.2g} nats."
+    )
+
+
+def _why(row: Verdict) -> Iterator[Block]:
+    """Every hypothesis that was run here, the best first."""
+    rows = tuple(
+        (
+            one["words"],
+            f"{one['equal']} of {one['of']}",
+            "" if one["share"] is None else f"{one['share']:.1%}",
+        )
+        for one in row.evidence.get("tried", ())
+    )
+    if rows:
+        head = ("The local model with", "Answers given in a row", "Tokens as good as any")
+        yield ReportTable("Run on this machine", head, rows)
+    if published := row.evidence.get("as_published"):
+        yield Paragraph("As published: {} of {} answers.".format(*published))
+
+
 COMPARED = (  # checks that compare the tokens of two answers
     *("equal_hooked", "equal_decoupled", "equal_features"),
     *("equal_sampled", "equal_batch", "shapes", "long"),
 )
 DRAWN: dict[str, Callable[[Verdict], Iterator[Block]]] = {
     **dict.fromkeys(COMPARED, _compared),
+    "same": _same,
+    "why": _why,
     "accounted": _accounted,
     "stage3": _stage3,
     "observer": _observer,

@@ -94,7 +94,8 @@ class Board:
     def _sentence(self, report: Report, model: Model) -> str:
         said, entry = summary(report, model), self._entries.get(model.name)
         counted = said.state in ("verified", "refused")
-        words = tally(report, model.name) if counted else said.headline
+        told = model.served and report.passed_by(model.name)  # what is found of a server
+        words = tally(report, model.name) if counted and not told else said.headline
         colour = family_colour(entry.colour) if entry else NEUTRAL
         label = self._label(model.name)
         return verdict_markup.sentence(said.state, said.words, label, words, colour)

@@ -25,9 +25,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from engine import settings
 from engine.benchmark.cluster.cluster_options import AUTO, LOCAL, ClusterOptions, host_and_port
 from engine.errors import Cancelled, ClusterError
-from engine.settings import PROJECT
 
 Event = dict[str, Any]
 PROBE_S = 3.0
@@ -49,10 +49,7 @@ class Link:
     ) -> None:
         """Connects; ClusterError if that fails, Cancelled if requested."""
         if importlib.util.find_spec("ray") is None:
-            raise ClusterError(
-                "Ray is not installed: pip install -r requirements-ray.txt (the same on each "
-                "machine)."
-            )
+            raise ClusterError("Ray is not installed: pip install ray (the same on each machine).")
         address = options.address
         if address not in (LOCAL, AUTO) and (problem := unreachable(address)):
             raise ClusterError(
@@ -63,11 +60,14 @@ class Link:
         self._log = (self.folder / "ray.log").open("w+b")
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._stop_s = 1.0
-        path = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH", "")]))
+        models = str(settings.load().models_file)
+        path = os.pathsep.join(
+            filter(None, [str(settings.PROJECT), os.environ.get("PYTHONPATH", "")])
+        )
         self._process = subprocess.Popen(
             [sys.executable, "-m", "engine.benchmark.cluster.ray_process"],
-            cwd=PROJECT,
-            env={**os.environ, "PYTHONPATH": path},
+            cwd=settings.PROJECT,
+            env={**os.environ, "PYTHONPATH": path, settings.VARIABLES["models_file"]: models},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -207,8 +207,7 @@ def file_of(path: Path, name: str) -> Iterator[Any]:
         h5py, _ = map(import_module, ("h5py", "hdf5plugin"))  # which registers Blosc and others
     except ImportError as error:
         raise MediaError(
-            f"{name} needs the libraries h5py and hdf5plugin, which cannot be imported: run "
-            "`pip install -r requirements-events.txt`."
+            f"{name} needs libraries that cannot be imported: run `pip install h5py hdf5plugin`."
         ) from error
     large(path, None)
     how = {"rdcc_nbytes": CACHE, "locking": False}

@@ -41,7 +41,7 @@ pytestmark = [
     pytest.mark.loads,
     pytest.mark.skipif(
         importlib.util.find_spec("ray") is None,
-        reason="Ray is not installed (requirements-ray.txt)",
+        reason="Ray is not installed (pip install ray)",
     ),
     pytest.mark.skipif(sys.platform != "linux", reason="nodes on one machine need Linux"),
 ]

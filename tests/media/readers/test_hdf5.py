@@ -352,8 +352,8 @@ def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         raise ImportError(f"No module named {name!r}")
 
     monkeypatch.setattr(hdf5, "import_module", absent)
-    assert "needs the libraries h5py" in refusal(path)
-    assert "run `pip install -r requirements-events.txt`" in refusal(path)
+    assert "needs libraries that cannot be imported" in refusal(path)
+    assert "run `pip install h5py hdf5plugin`" in refusal(path)
 
 
 @pytest.mark.loads

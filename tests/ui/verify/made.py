@@ -59,8 +59,6 @@ def evidence() -> dict[str, dict[str, Any]]:
     times = {name: spread(1.0, 2.0, 4.0) for name in stages}
     kind = times | {"first_run_ms": dict.fromkeys(stages, 9.0)}
     ratios = {"median": 1.0, "low": 0.9, "high": 1.05, "n": 2}
-    steps = {"noticed": True, "computed again": True}
-    key = {"what": "dtype", "must_change": True, "changed": True, "right": True}
     ablation = {"shown": "zeros", "moved": 2.5, "ids": [1], "text": "Nothing."}
     return {
         "answer": {
@@ -71,13 +69,8 @@ def evidence() -> dict[str, dict[str, Any]]:
         "long": equal() | {"new_tokens": 272, "positions": 372},
         "ends": {"natural_end": True, "new_tokens": {"plain": 16}, "faults": []},
         "settings": {"tokens": {"seed": [1, 2]}, "faults": []},
-        "comparison": {"planted": {"no last token": True}},
         "rows": {"apart": {"rows": 1e-7}, "bounds": {"rows": 2e-5}},
         "probe": {"modules": ["Tower"], "layers": 3, "faults": []},
-        "frames": {"rules": ["arange"], "faults": [], "open": []},
-        "work": {"work": [["load: reading files"]], "faults": []},
-        "synchronised": {"events": [["sync", ""]], "faults": []},
-        "figures": {"runs": 9, "faults": []},
         **{name: equal() for name in CHECKS if name.startswith("equal_")},
         "equal_batch": equal() | {"size": 4},
         "shapes": equal(),
@@ -90,8 +83,6 @@ def evidence() -> dict[str, dict[str, Any]]:
         "stage3": {"alone_ms": [1.0, 2.0], "probe_ms": [1.0, 2.1], **ratios},
         "observer": {"pairs_ms": [[1.0, 1.1], [2.0, 2.0]], "answer_ms": 2.0, **ratios},
         "left_as_found": {"faults": [], "again": "EXACT: all 3 tokens are equal."},
-        "keys": {"changes": [key]},
-        "damage": {"steps": steps, "note": "It was damaged."},
         "sight": {"own": "A car.", "changes": [ablation]},
     }
 
