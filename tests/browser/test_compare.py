@@ -42,6 +42,7 @@ WORDS = """() => { const shown = [], range = document.createRange();
       + '[data-testid="stIconMaterial"]')
       && around.checkVisibility({ opacityProperty: true })) shown.push(nodes.currentNode.data); }
   return shown.join(' ').replace(/(EventGPT|Video-LLaVA|LLaVA-1.5) .demo.|\\bms\\b/g, '')
+    .replace(/busy machine|Other work slowed [^.]*\\./g, '')  // what only a busy machine adds
     .match(/\\p{L}[\\p{L}\\p{N}'’.-]*/gu); }"""
 CARDS = '.st-key-compare_cards [class*="st-key-card_"]'
 # Whether the cards stand in rows of these lengths, with the answers of a row on one line, each
