@@ -122,6 +122,7 @@ def test_a_fresh_clone_answers_about_the_scene(context: BrowserContext, shipped:
     assert visitor.outside == []
 
 
+@pytest.mark.slow
 def test_bars_and_answers_grow_and_cancel_stops_all(visitor: Visitor) -> None:
     """A growing answer shows its end, a finished one its beginning."""
     page = visitor.open(f"{LONG}&compare_repeat=3").page
@@ -146,6 +147,7 @@ def test_bars_and_answers_grow_and_cancel_stops_all(visitor: Visitor) -> None:
     expect(page.get_by_text(re.compile("Cancelled$")).first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_answers_are_copied_and_dim_when_inputs_change(visitor: Visitor) -> None:
     page = visitor.open(SHORT).page
     visitor.run()
@@ -180,6 +182,7 @@ def test_answers_are_copied_and_dim_when_inputs_change(visitor: Visitor) -> None
     expect(said).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_six_cards_stand_in_rows_and_each_has_its_colour(visitor: Visitor) -> None:
     def query(labels: list[str]) -> str:
         return "?" + urlencode({"compare_models": labels, "compare_tokens": 8}, doseq=True)

@@ -151,6 +151,7 @@ def test_a_finished_run_is_read_down_to_one_answer_and_downloaded(
     assert visitor.outside == []
 
 
+@pytest.mark.slow
 def test_the_deck_hides_the_names_until_a_blind_vote_and_keys_drive_it(
     visitor: Visitor, copied: Callable[[], str]
 ) -> None:

@@ -14,7 +14,7 @@ from engine import settings
 @pytest.mark.parametrize(
     "chosen",
     [
-        pytest.param("waiting and eventgpt or control", marks=pytest.mark.loads),
+        pytest.param("waiting and (eventgpt or control)", marks=pytest.mark.loads),
         pytest.param("", marks=pytest.mark.slow),
     ],
 )

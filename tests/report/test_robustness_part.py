@@ -57,6 +57,7 @@ def test_strengths_of_jitter_are_drawn_in_milliseconds(tmp_path: Path) -> None:
     assert [line["at"] for line in lines if line["name"] == "ev"] == [0, 0.5]
 
 
+@pytest.mark.slow
 def test_all_formats_have_it_and_no_pair_mixes_strengths(tmp_path: Path) -> None:
     runs = sweep(tmp_path, 0, 3)
     found = json.loads("".join(export.write(runs, "json")))

@@ -221,6 +221,7 @@ def test_log_probabilities_that_are_none_are_not_told(
     assert said.outcome == "failed" and said.evidence["samples"][0]["server_gap"] is None
 
 
+@pytest.mark.slow
 def test_without_weights_a_server_is_not_proved(prove: Prove, adapter: Adapter) -> None:
     with model_serving(adapter) as server:
         found = prove(server, weights="", number=2)
