@@ -15,7 +15,7 @@ from engine.report import drawers
 from engine.report.blocks import Bullets, Contents, Heading, Paragraph, ReportTable
 from engine.storage import annotations, run_store
 from engine.storage.run_header import HEADER, new_id
-from tests.browser.conftest import SETTLED, Visitor, free_port, serve, visit
+from tests.browser.conftest import PATIENCE_MS, SETTLED, Visitor, free_port, serve, visit
 
 pytestmark = pytest.mark.browser
 MARKS = "svg.marks, canvas.marks"  # a chart with many marks is a canvas
@@ -95,7 +95,8 @@ def test_a_run_is_left_cancelled_by_another_person_and_resumed_on_a_restarted_se
         page.locator(BUTTON.format("resume")).click()
         page.locator(BUTTON.format("cancel")).wait_for()
     with serving(tmp_path, variables, port):  # the open page finds the new server by itself
-        page.locator(".st-key-benchmark_force").wait_for()
+        # It asks for the server at growing intervals, the last ones of 16 and 32 s.
+        page.locator(".st-key-benchmark_force").wait_for(timeout=3 * PATIENCE_MS)
         expect(page.get_by_role("link", name="Compare", exact=True)).to_be_visible()
         expect(page.get_by_role("link", name="app", exact=True)).to_have_count(0)
         page.locator(BUTTON.format("resume")).click()
