@@ -541,6 +541,8 @@ def _finish(jobs: Sequence[Job], progress: Told) -> None:
         """In the caller's thread, which gets what a function raises."""
         while lines and callable(progress):
             progress(lines.popleft())
+        if bar.disable:  # reading the progress takes time from the job
+            return
         done, total = job.progress
         if total and (bar.n, bar.total) != (done, total):  # it has steps of its own
             bar.total = total
@@ -557,7 +559,7 @@ def _finish(jobs: Sequence[Job], progress: Told) -> None:
                 while not job.ends_within(POLL_S):
                     look(job)
                 look(job)
-                bar.update(not any(job.progress))
+                bar.update(bar.disable or not any(job.progress))
     except BaseException:
         # In a thread of its own, which no second interrupt breaks off.
         Thread(target=_cancel, args=(submitted,)).start()

@@ -40,7 +40,7 @@ from engine.verify.verdict import (
     needs_retry,
 )
 
-PAIRS, PAIRS_S = 40, 1.0  # of the observer's cost
+PAIRS, PAIRS_S = 40, 0.6  # of the observer's cost
 
 
 def verify(request: VerifyRequest, watcher: VerifyWatcher) -> list[ModelVerdicts]:

@@ -91,7 +91,7 @@ CHECKS: dict[str, Check] = {
     "left_as_found": Check("Model unchanged",
         "Does the model give the same answer afterwards, with no hook or setting changed?"),
     "sight": Check("Effect of the input", "Does the visual input change the logits and the answer?",
-        needs="decoupled"),
+        needs="decoupled", once=True),
 }  # fmt: skip
 # Of a served model, all done once; in the order in which they are done.
 SERVED: dict[str, Check] = {
