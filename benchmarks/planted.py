@@ -3,8 +3,8 @@
 `python -m benchmarks.planted` plants each fault of tests/faults in a separate process, which
 verifies one tiny model on one sample (8 tokens, one warm run), and in another process, which runs
 the tests that the fault names, without those that compile.  The first row has no fault: nothing
-may fail.  `--only TEXT` runs faults whose names contain TEXT.  Checks that fail on a busy machine
-(CLOCKS) only count if the fault concerns them.  The figures are in results/planted.json.
+may fail.  `--only TEXT` runs faults whose names contain TEXT.  Checks of times (CLOCKS) only count
+if the fault concerns them.  The figures are in results/planted.json.
 """
 
 from __future__ import annotations
@@ -181,13 +181,13 @@ def _verified(name: str, family: str, runs: int, folder: Path) -> list[str]:
     """The checks that fail with the fault planted."""
     import pytest
 
-    from engine.verify import runner, stage_times
+    from engine.verify import runner
     from engine.verify.verdict import VerifyRequest
     from tests.conftest import make_sample
     from tests.faults import FAULTS
     from tests.verify.conftest import Notes
 
-    runner.PAIRS = stage_times.FEW
+    runner.PAIRS = 3
     sample = make_sample(folder)
     if name in FAULTS:
         FAULTS[name].plant(pytest.MonkeyPatch())

@@ -30,14 +30,12 @@ from engine.verify.answer_paths import ANOTHER_QUESTION, RecordedAnswer, Subject
 from engine.verify.verdict import (
     CHECKS,
     ONCE,
-    Attempt,
     CheckFinding,
     ModelVerdicts,
     Verdict,
     VerifyRequest,
     VerifyWatcher,
-    final_finding,
-    needs_retry,
+    under_load,
 )
 
 PAIRS, PAIRS_S = 40, 0.6  # of the observer's cost
@@ -95,7 +93,7 @@ class _ModelChecks:
             yield from self._sample(sample, samples[(index + 1) % len(samples)])
             self.watcher.give_way()
         if self.pairs.ms:
-            cost = final_finding([_observed(self.pairs)])
+            cost = under_load(stage_times.observer(self.pairs), self.pairs.load)
             yield Verdict.of("observer", self.adapter.info.name, "", cost)
 
     def _sample(self, sample: Sample, other: Sample) -> Iterator[Verdict]:
@@ -121,10 +119,6 @@ class _ModelChecks:
             if not isinstance(error, StageScopeError):
                 sentence = f"{type(error).__name__} while {now.now if now else ''}: {error}"
             yield Verdict.of("answer", name, sample.id, CheckFinding("failed", sentence))
-
-
-def _observed(pairs: stage_times.Pairs) -> Attempt:
-    return Attempt(stage_times.observer(pairs), pairs.load)
 
 
 class SampleChecks:
@@ -241,32 +235,13 @@ class SampleChecks:
         return finding.opened("The draws cannot be compared beyond rounding.")
 
     def _timings(self) -> Iterator[tuple[str, CheckFinding]]:
-        """The checks of repeated runs; on a busy machine failed ones are repeated."""
-        tries: dict[str, list[Attempt]] = {"clock": [], "accounted": [], "stage3": []}
-        while any(map(needs_retry, tries.values())):
-            late, rounds = self._late(), self._rounds()
-            load = stage_times.load_of(rounds)
-            looks = (
-                stage_times.clock(rounds, late),
-                stage_times.accounted(rounds),
-                self.refused("stage3") or stage_times.stage3(rounds),
-            )
-            for attempts, look in zip(tries.values(), looks, strict=True):
-                if needs_retry(attempts):
-                    attempts.append(Attempt(look, load))
-        for check, attempts in tries.items():
-            yield check, final_finding(attempts)
-
-    def _late(self) -> list[stage_times.Fault]:
-        """Faults of token times; a way answers again if its fault may be due to a pause."""
-        faults: list[stage_times.Fault] = []
-        for way, answer in self.answers.items():
-            late = list(stage_times.token_faults(answer))
-            if any(not fault.sure for fault in late):
-                again: RecordedAnswer = getattr(self.subject, way)(self.subject.greedy)
-                late = list(stage_times.token_faults(again))
-            faults += late
-        return faults
+        """The checks of repeated runs."""
+        late = [fault for one in self.answers.values() for fault in stage_times.token_faults(one)]
+        rounds = self._rounds()
+        load = stage_times.load_of(rounds)
+        yield "clock", under_load(stage_times.clock(rounds, late), load)
+        yield "accounted", under_load(stage_times.accounted(rounds), load)
+        yield "stage3", self.refused("stage3") or under_load(stage_times.stage3(rounds), load)
 
     def _rounds(self) -> list[list[stage_times.TimedRun]]:
         rounds: list[list[stage_times.TimedRun]] = []
@@ -306,14 +281,10 @@ class SampleChecks:
         return projection.sight(self.subject, other, self.rounding)
 
     def left_as_found(self) -> CheckFinding:
-        """Before that, the cost of the probe: the pairs of the quietest attempt, repeated while the
-        probe seems slow and the machine is busy."""
+        """Before that, the cost of the probe."""
         if self.once:
             self.doing("timing generate() with and without the probe")
-            tries: list[stage_times.Pairs] = []
-            while needs_retry([_observed(one) for one in tries]):
-                tries.append(stage_times.pairs(self.subject, PAIRS, PAIRS_S))
-            self.pairs = min(tries, key=lambda one: (one.load.waited or 0.0) if one.load else 0.0)
+            self.pairs = stage_times.pairs(self.subject, PAIRS, PAIRS_S)
         self.doing("checking that the model is unchanged")
         again = checks.compare(self.plain, self.subject.plain(self.subject.greedy), self.rounding)
         return checks.left_as_found(self.before, checks.state(self.adapter), again)

@@ -1,10 +1,6 @@
 """The checks, and the result of one: an outcome, a sentence, a figure with its bound, the evidence.
 
 Evidence is plain JSON, so that a certificate can store it and a page can show it.  No torch here.
-
-Timing checks on a busy machine are repeated, and left open if load may be the reason.  A finding
-with "beyond_load" in its evidence is a failure under any load: it remains after the thread's waits
-for a core are subtracted, or it concerns the order of events, not their length.
 """
 
 from __future__ import annotations
@@ -17,7 +13,7 @@ from msgspec import Struct
 
 from engine import quoting
 from engine.errors import BadInput
-from engine.machine.load import MachineLoad, together, words
+from engine.machine.load import MachineLoad, words
 from engine.media_options import check_range, same_option
 from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
@@ -27,8 +23,6 @@ from engine.types import Backend, DecodeConfig, MediaOptions, ModelInfo, Sample
 MAX_RUNS = 100
 MIN_TOKENS, MAX_TOKENS = 8, 512  # one token would not reach the decode loop
 MAX_BATCH = 64
-TRIES = 3  # of a timing check
-BEYOND = "beyond_load"  # a key of the evidence
 
 
 class Check(NamedTuple):
@@ -151,41 +145,14 @@ def judged(
     return CheckFinding(outcome, [*faults, *open_, good][0], len(faults), 0, unit, evidence)
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """One attempt at a timing check, and the machine's load (None: not measured)."""
-
-    finding: CheckFinding
-    load: MachineLoad | None
-
-    @property
-    def excused(self) -> bool:
-        """Whether it failed and load may be the reason."""
-        failed = self.finding.outcome == "failed" and not self.finding.evidence.get(BEYOND)
-        return failed and self.load is not None and bool(self.load.busy)
-
-
-def needs_retry(tries: Sequence[Attempt]) -> bool:
-    return not tries or (len(tries) < TRIES and all(one.excused for one in tries))
-
-
-def final_finding(tries: Sequence[Attempt]) -> CheckFinding:
-    """The last finding, or an open one if every attempt failed on a busy machine."""
-    last, load = tries[-1].finding, tries[-1].load
-    evidence = dict(last.evidence) | {"tries": len(tries)}
-    evidence |= {"machine_load": vars(load)} if load is not None else {}
-    busy = all(one.excused for one in tries)
-    times = len(tries) if busy else len(tries) - 1
-    often = "once" if times == 1 else f"{times} times"
-    outcome, sentence = last.outcome, last.sentence
-    if busy:
-        loads = together([one.load for one in tries if one.load is not None])
-        load_text = words(loads) if loads is not None else ""
-        outcome = "unresolved"
-        sentence = f"Open: machine busy ({load_text}). Tried {often}; the last result: {sentence}"
-    elif times:
-        sentence += f" (Repeated: it had failed {often} on a busy machine.)"
-    return replace(last, outcome=outcome, sentence=sentence, evidence=evidence)
+def under_load(found: CheckFinding, load: MachineLoad | None) -> CheckFinding:
+    """A finding about times with the machine's load, told where it may be the reason."""
+    if load is None:
+        return found
+    found = replace(found, evidence={**found.evidence, "machine_load": vars(load)})
+    if load.busy and found.outcome not in PASSED:
+        return replace(found, sentence=f"{found.sentence} The machine was busy: {words(load)}.")
+    return found
 
 
 class Verdict(Struct, frozen=True):

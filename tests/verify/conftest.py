@@ -11,7 +11,7 @@ import pytest
 
 from engine.models import registry
 from engine.types import Sample
-from engine.verify import runner, stage_times
+from engine.verify import runner
 from engine.verify.verdict import Verdict, VerifyRequest
 from tests import tiny
 
@@ -49,7 +49,7 @@ def verify(
 ) -> Iterator[Verify]:
     """check -> verdict of one tiny model; `only`: these checks alone.  What a test has done to the
     model goes with it."""
-    monkeypatch.setattr(runner, "PAIRS", stage_times.FEW)
+    monkeypatch.setattr(runner, "PAIRS", 3)
 
     def verified(
         family: str, runs: int = 1, only: frozenset[str] = frozenset()

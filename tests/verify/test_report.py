@@ -125,7 +125,7 @@ def test_a_sample_that_it_cannot_take_is_said_and_counts_for_nothing() -> None:
 
 def test_what_is_open_for_the_same_reason_is_one_sentence() -> None:
     changed: dict[tuple[str, str], Outcome] = {("ends", A): "unresolved", ("ends", B): "unresolved"}
-    also: dict[tuple[str, str], Outcome] = {("greedy", A): "unresolved", ("sight", A): "failed"}
+    also: dict[tuple[str, str], Outcome] = {("greedy", A): "unresolved", ("sight", ""): "failed"}
     rows = (*verdicts("one", changed), *verdicts("two", changed | also))
     first = of_certificate(certificate()).models[0]
     found = Report((first, first._replace(name="two")), (A, B), 2, rows, True)

@@ -9,12 +9,10 @@ import pytest
 import torch
 
 from engine.machine.clocks import Moment
-from engine.machine.load import MachineLoad
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Source, Span
 from engine.verify import stage_times
 from engine.verify.answer_paths import RecordedAnswer
 from engine.verify.stage_times import TimedRun, clocks_differ, token_faults
-from engine.verify.verdict import BEYOND, Attempt, final_finding
 
 INFO = ModelInfo("m", "llava", "c", None, "float32", False)
 REQUEST = RunRequest(Sample("s", "q"), "m", "Why?")
@@ -72,38 +70,16 @@ def test_two_per_cent_that_no_stage_covers_fail() -> None:
     assert stage_times.accounted(rounds(*[(bad,) * 3] * 3)).outcome == "unresolved"
 
 
-def loaded(one: RunResult, waited: float, inside: float = 0.0) -> RunResult:
-    """The same on a machine where the thread waited `waited` ms, `inside` of them within stages."""
-    load = MachineLoad(0.0, one.total_ms, 50.0, 2, 1, waited_ms=waited, others=1.5)
-    spans = tuple(replace(s, waited_ms=inside / 4) for s in one.spans)
-    return replace(one, spans=spans, machine_load=load)
+def test_a_gap_in_some_runs_may_be_a_busy_machine() -> None:
+    good, paused = (result(),) * 3, (result(rest=30),) * 3
+    found = stage_times.accounted(rounds(good, paused, paused, paused, good, paused))
+    assert found.outcome == "passed" and found.figure == 0
 
 
-def test_a_gap_that_waits_explain_may_be_load_and_another_is_a_fault() -> None:
-    """30 ms between the stages: the thread had no core in them, or it had one."""
-    for waited, inside, beyond in ((30.0, 0.0, False), (30.0, 30.0, True), (1.0, 0.0, True)):
-        gap = loaded(result(rest=30), waited, inside)
-        found = stage_times.accounted(rounds(*[(gap,) * 3] * 6))
-        assert found.outcome == "failed" and found.evidence[BEYOND] is beyond
-        load = stage_times.load_of(rounds(*[(gap,) * 3] * 6))
-        assert final_finding([Attempt(found, load)]).outcome == (
-            "failed" if beyond else "unresolved"
-        )
-
-
-def test_an_overlap_is_a_fault_whatever_the_load() -> None:
-    bad = loaded(result(rest=-30), 90.0)
-    assert stage_times.accounted(rounds(*[(bad,) * 3] * 6)).evidence[BEYOND]
-
-
-def test_a_probe_that_misses_most_is_a_fault_whatever_the_load() -> None:
-    """Waits taken off, stage 3 takes 10 ms alone; the probe sees 10 of them, or 1."""
-    for ms, outcome in ((10.0, "unresolved"), (1.0, "failed")):
-        alone, probed = loaded(result(50.0), 60.0, 160.0), loaded(result(ms), 60.0)
-        found = stage_times.stage3(rounds(*[(alone, alone, probed)] * 6))
-        assert found.outcome == "failed" and found.evidence[BEYOND] is (outcome == "failed")
-        load = MachineLoad(0.0, 100.0, 50.0, 2, 1, waited_ms=60.0, others=1.5)
-        assert final_finding([Attempt(found, load)]).outcome == outcome
+def test_a_probe_that_misses_most_fails_and_one_that_misses_some_is_open() -> None:
+    for ms, outcome in ((9.0, "passed"), (7.0, "unresolved"), (4.0, "failed"), (30.0, "failed")):
+        rows = [(result(10), result(10), result(ms))] * 6
+        assert stage_times.stage3(rounds(*rows)).outcome == outcome
 
 
 ANSWER_MS = 400.0  # a natural answer; the pairs are short answers
@@ -112,25 +88,12 @@ ANSWER_MS = 400.0  # a natural answer; the pairs are short answers
 def pairs(
     costs: Sequence[float], bare: float = 13.0, answer: float = ANSWER_MS
 ) -> stage_times.Pairs:
-    return stage_times.Pairs(tuple((bare, bare + cost) for cost in costs), (), (answer,))
+    return stage_times.Pairs(tuple((bare, bare + cost) for cost in costs), answer)
 
 
-def with_net(found: stage_times.Pairs, costs: Sequence[float], bare: float) -> stage_times.Pairs:
-    return replace(found, net_ms=tuple((bare, bare + cost) for cost in costs))
-
-
-def test_a_slow_probe_is_a_fault_whatever_the_load() -> None:
-    slow, noise = pairs([60.0 + i % 3 for i in range(40)]), [1.0 + i % 3 for i in range(40)]
-    assert not stage_times.observer(slow).evidence[BEYOND]
-    assert not stage_times.observer(with_net(slow, noise, 50.0)).evidence[BEYOND]
-    assert stage_times.observer(with_net(slow, [60.0] * 40, 50.0)).evidence[BEYOND]
+def test_a_noisy_machine_hides_the_probes_cost_and_is_no_fault() -> None:
     noisy = pairs([90.0 * (-1) ** i for i in range(40)], 100.0)
     assert stage_times.observer(noisy).outcome == "unresolved"
-    assert stage_times.observer(with_net(noisy, [60.0] * 40, 50.0)).outcome == "failed"
-    few = with_net(pairs([60.0] * 10), [60.0] * 10, 50.0)
-    assert not stage_times.observer(few).evidence[BEYOND]
-    dear = with_net(slow, [2.0] * 40, 5.0)  # much of a short answer, little of the whole one
-    assert not stage_times.observer(dear).evidence[BEYOND]
 
 
 @pytest.mark.parametrize("speed", [0.2, 1.0, 5.0])
@@ -169,12 +132,6 @@ def test_a_token_outside_stage_4_or_out_of_order_fails(
     assert not any(words in fault for fault in fine)
 
 
-def test_a_frame_that_waits_explain_may_be_load_and_another_is_a_fault() -> None:
-    for waited, beyond in ((100.0, False), (0.0, True), (None, False)):
-        runs = [[TimedRun("hooked", loaded(result(), 0.0), 200.0, waited)]]
-        assert stage_times.clock(runs).evidence[BEYOND] is beyond
-
-
 def test_a_cached_stage_must_say_what_it_took() -> None:
     (round_,) = rounds((result(),) * 3)
     wrong = TimedRun("cached", result(), 100)
@@ -189,8 +146,7 @@ def test_a_cached_stage_must_say_what_it_took() -> None:
         ((3, 3.1, 2.9, 3, 3), "failed"),
         ((6, 14, 8, 11, 9), "unresolved"),
         ((8, 8, 8, 8), "unresolved"),
-        ((3, 3, 3), "failed"),
-        ((3, 3), "unresolved"),
+        ((3, 3, 3), "unresolved"),
     ],
 )
 def test_stage_3_by_probe_against_alone(probed: tuple[float, ...], outcome: str) -> None:
@@ -296,19 +252,18 @@ def test_a_pause_before_one_token_is_reported_shifts_no_other() -> None:
 
 def test_times_that_are_made_up_are_a_fault_whatever_the_load() -> None:
     (late,) = token_faults(answer([1000.0 + 10 * i for i in range(5)]))
-    assert late.sure and "after they were computed" in late.text
+    assert "after they were computed" in late
     (early,) = token_faults(answer([1.0 * i for i in range(5)]))
-    assert early.sure and "before it was computed" in early.text
+    assert "before it was computed" in early
 
 
 def test_a_constant_shift_may_be_a_busy_machine() -> None:
-    (fault,) = token_faults(answer([t + 5 for t in SEEN]))
-    assert not fault.sure and "5.0 ms (median)" in fault.text
+    assert list(token_faults(answer([t + 5 for t in SEEN]))) == []
 
 
 def test_a_token_without_a_time_is_a_fault() -> None:
     (fault,) = token_faults(answer(SEEN[:3]))
-    assert fault.sure and "3 token times are reported for 5 tokens" in fault.text
+    assert "3 token times are reported for 5 tokens" in fault
 
 
 def test_a_clock_that_runs_slow_is_a_fault_and_a_wide_bracket_is_none() -> None:
@@ -318,7 +273,7 @@ def test_a_clock_that_runs_slow_is_a_fault_and_a_wide_bracket_is_none() -> None:
     assert list(clocks_differ(fine)) == []
     slow = replace(result(), clocks=(began, Moment(5 + total, 9 + 10 * total, 1e-6)))
     (fault,) = clocks_differ(slow)
-    assert fault.sure and "another clock" in fault.text
+    assert "another clock" in fault
     wide = replace(slow, clocks=(began, Moment(5 + total, 9 + total + 0.01, 0.02)))
     assert list(clocks_differ(wide)) == []
     assert list(clocks_differ(result())) == []  # nothing was recorded

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import BadInput
+from engine.machine.load import MachineLoad
 from engine.types import Sample
 from engine.verify import checks
 from engine.verify.verdict import (
@@ -15,6 +16,7 @@ from engine.verify.verdict import (
     VerifyRequest,
     choose,
     judged,
+    under_load,
     verified,
 )
 
@@ -92,3 +94,13 @@ def test_judged_says_the_first_fault() -> None:
     assert judged([], "All good.", "ways", {}).outcome == "passed"
     bad = judged(["This.", "That."], "All good.", "ways", {})
     assert (bad.outcome, bad.sentence, bad.figure) == ("failed", "This.", 2)
+
+
+@pytest.mark.parametrize("outcome", ["passed", "unresolved", "failed"])
+def test_a_busy_machine_is_told_where_it_may_be_the_reason(outcome: Outcome) -> None:
+    busy = MachineLoad(0.0, 1000.0, 450.0, 2, 1, waited_ms=500.0, others=1.5, steal=0.0)
+    found = CheckFinding(outcome, "So it is.")
+    told = under_load(found, busy)
+    assert told.outcome == outcome and told.evidence["machine_load"]["others"] == 1.5
+    assert ("The machine was busy: " in told.sentence) == (outcome != "passed")
+    assert under_load(found, None) == found
