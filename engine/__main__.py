@@ -31,6 +31,7 @@ COMMANDS = {
     "verify": "verify",
     "bench": "bench",
     "report": "report",
+    "bundle": "report",
     "gate": "gate",
     "samples": "listing",
     "models": "listing",

@@ -12,12 +12,15 @@ from typing import Any
 from engine import settings
 from engine.cli.common import command, flag, read_progress, say
 from engine.errors import BadInput
+from engine.media_options import check_range
 from engine.published.read import RecordsError, ResultFile, imported_sets, read_files
 from engine.quoting import printable
 from engine.storage import new_file, run_store
+from engine.storage.run_store import Run
 
 FORMATS = ("md", "html", "csv", "json")
 DOCUMENTS = ("md", "html")
+LARGEST, MOST_LARGEST = 1200, 10_000  # pixels of a bundle's pictures
 
 
 def add(commands: Any) -> None:
@@ -25,20 +28,40 @@ def add(commands: Any) -> None:
     flags = {
         "runs": flag(str, "folder or name of a run", form="RUN", nargs="*"),
         "--imported": flag(str, imported, form="FILE|FOLDER|NAME", nargs="+"),
+        "--bundle": flag(Path, "a folder that `bundle` wrote: it is checked, then read"),
         "--format": flag(FORMATS, default="md"),
         "--out": flag(Path, "a file to write (default: standard output)"),
     }
     command(commands, "report", _report, "write a report of one or more runs", flags)
+    folder = {
+        "runs": flag(str, "folder or name of a run", form="RUN", nargs="+"),
+        "--out": flag(Path, "the new folder", required=True),
+        "--largest": flag(int, "longer side of pictures in pixels; 0: no media", default=LARGEST),
+    }
+    command(commands, "bundle", _bundle, "write runs as a folder that opens anywhere", folder)
 
 
 def _report(options: argparse.Namespace) -> int:
     _check(options)
     if options.imported:
         return _imported(options)
+    if options.bundle:
+        from engine.report import bundle
+
+        with bundle.opened(options.bundle) as runs:
+            say(f"{options.bundle} is as it was written.")
+            return _runs(options, runs)
+    return _runs(options, _read(options.runs))
+
+
+def _read(names: Iterable[str]) -> list[Run]:
+    base = settings.load().runs_dir
+    return [run_store.read(run_store.find(name, base)) for name in names]
+
+
+def _runs(options: argparse.Namespace, runs: list[Run]) -> int:
     from engine.report import export
 
-    base = settings.load().runs_dir
-    runs = [run_store.read(run_store.find(name, base)) for name in options.runs]
     _give(options, export.write(runs, options.format))
     for run in runs:
         for problem in run.problems:
@@ -46,9 +69,20 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _bundle(options: argparse.Namespace) -> int:
+    from engine.report import bundle
+
+    check_range("largest", options.largest, 0, MOST_LARGEST)
+    bundle.write(_read(options.runs), options.out, options.largest)
+    say(f"Written: {options.out / bundle.INDEX}")
+    return 0
+
+
 def _check(options: argparse.Namespace) -> None:
-    if bool(options.runs) == bool(options.imported):
-        raise BadInput("Name either runs, or published files after --imported.")
+    if sum(map(bool, (options.runs, options.imported, options.bundle))) != 1:
+        raise BadInput(
+            "Name either runs, or published files after --imported, or a folder after --bundle."
+        )
     if options.imported and options.format not in DOCUMENTS:
         raise BadInput(f"--format {options.format} is for runs: published files become md or html.")
     if options.out is not None:

@@ -113,13 +113,17 @@ def anchor(name: str) -> str:
     return "".join(kept).replace(" ", "-")
 
 
-def html(title: str, blocks: Sequence[Block]) -> str:
-    """One file with its charts inside; its policy forbids scripts and requests."""
+def html(title: str, blocks: Sequence[Block], samples: int = 0) -> str:
+    """One file with its charts inside; its policy forbids scripts and requests.
+
+    `samples`: how many a bundle shows above the contents; only its own files may run then.
+    """
     from engine.viewing import seen_markup  # imports much that other drawers do not need
 
     page = _templates().get_template("document.html.jinja")
     style = Markup(seen_markup.STYLE)
-    return page.render(title=title, blocks=_pictures(blocks), seen_style=style) + "\n"
+    drawn = _pictures(blocks)
+    return page.render(title=title, blocks=drawn, seen_style=style, samples=samples) + "\n"
 
 
 def fragment(blocks: Sequence[Block]) -> str:

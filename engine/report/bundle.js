@@ -1,0 +1,132 @@
+// Lists, searches and shows the samples of a bundle.  Every name and answer is set as text.
+"use strict";
+const parts = new Map(); // number of a file below data/ -> its samples
+let index = { chunk: 1, samples: [] };
+let waiting = null;
+
+function stagescope(number, value) { // called by the files below data/
+  if (number < 0) index = value;
+  else parts.set(number, value);
+  if (waiting) waiting();
+}
+
+const byId = name => document.getElementById(name);
+
+function made(tag, text = "", name = "") {
+  const node = document.createElement(tag);
+  if (text !== "") node.textContent = text;
+  if (name) node.className = name;
+  return node;
+}
+
+function wanted() {
+  const words = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const kind = byId("kind").value;
+  return index.samples.map((sample, place) => ({ sample, place })).filter(({ sample }) => {
+    const [id, sequence, question, alike, failed] = sample;
+    const text = `${id} ${sequence} ${question}`.toLowerCase();
+    return words.every(word => text.includes(word))
+      && (kind === "" || (kind === "failed" ? failed > 0 : alike !== null && alike < 1));
+  });
+}
+
+function list() {
+  const rows = wanted(), shown = rows.slice(0, 200), box = byId("list");
+  box.replaceChildren(...shown.map(({ sample, place }) => {
+    const button = made("button", sample[0]);
+    const alike = sample[3] === null ? "" : `agreement ${sample[3].toFixed(3)}`;
+    const failed = sample[4] ? `${sample[4]} failed` : "";
+    button.append(made("small", [sample[1], alike, failed].filter(Boolean).join(" · ")));
+    button.dataset.place = place;
+    button.addEventListener("click", () => { location.hash = "sample=" + encodeURIComponent(sample[0]); });
+    return button;
+  }));
+  const more = rows.length > shown.length ? `, the first ${shown.length} listed` : "";
+  byId("number").textContent = `${rows.length} of ${index.samples.length} samples${more}`;
+}
+
+function open() {
+  const match = /^#sample=(.*)$/.exec(location.hash);
+  let id = index.samples.length ? index.samples[0][0] : "";
+  try { if (match) id = decodeURIComponent(match[1]); } catch { return; }
+  const place = index.samples.findIndex(sample => sample[0] === id);
+  if (place < 0) return;
+  const number = Math.floor(place / index.chunk);
+  if (!parts.has(number)) {
+    waiting = () => { waiting = null; open(); };
+    const script = document.createElement("script");
+    script.src = `data/${number}.js`;
+    document.head.append(script);
+    return;
+  }
+  draw(parts.get(number)[place % index.chunk]);
+  for (const button of byId("list").children)
+    button.setAttribute("aria-current", String(Number(button.dataset.place) === place));
+  if (match) byId("samples").scrollIntoView();
+}
+
+function draw(sample) {
+  const box = byId("sample");
+  const head = [made("h3", sample.id), made("p", sample.question)];
+  if (sample.reference) head.push(made("p", `Reference: ${sample.reference}`, "soft"));
+  const media = made("div", "", "media");
+  for (const [address, words] of sample.media) {
+    const figure = made("figure");
+    const picture = made(address.endsWith(".mp4") ? "video" : "img");
+    picture.src = address;
+    if (picture.tagName === "VIDEO") { picture.controls = true; picture.preload = "none"; picture.title = words; }
+    else picture.alt = words;
+    figure.append(picture, made("figcaption", words));
+    media.append(figure);
+  }
+  const cards = made("div", "", "cards");
+  const longest = Math.max(...sample.answers.map(answer => answer.total || 0));
+  cards.append(...sample.answers.map(answer => card(answer, longest, sample.answers[0].label)));
+  box.replaceChildren(...head, media, cards);
+}
+
+function card(answer, longest, first) {
+  const box = made("article", "", "card");
+  box.style.borderColor = answer.colour;
+  box.append(made("h4", answer.label));
+  box.append(made("p", answer.error || answer.text, answer.error ? "error" : "answer"));
+  const figures = made("dl");
+  for (const [name, value] of answer.figures) {
+    const pair = made("div");
+    pair.append(made("dt", name), made("dd", value));
+    figures.append(pair);
+  }
+  const track = made("div", "", "track");
+  track.setAttribute("role", "img");
+  track.setAttribute("aria-label", answer.stages);
+  for (const [name, start, length, colour] of answer.bars) {
+    const bar = made("i");
+    bar.title = name;
+    bar.style.left = `${100 * start / longest}%`;
+    bar.style.width = `${100 * length / longest}%`;
+    bar.style.background = colour;
+    track.append(bar);
+  }
+  box.append(figures, track, made("p", answer.stages, "soft"));
+  box.append(...answer.notes.map(note => made("p", note, "soft")));
+  if (answer.changes.length) {
+    const details = made("details"), text = made("p", "", "answer");
+    details.append(made("summary", `Differences from ${first}`));
+    const tags = { both: "span", first: "del", second: "ins" };
+    for (const [kind, piece] of answer.changes) {
+      if (text.textContent && !/^\s/.test(piece)) text.append(" ");
+      text.append(made(tags[kind], piece));
+    }
+    details.append(text);
+    box.append(details);
+  }
+  return box;
+}
+
+addEventListener("DOMContentLoaded", () => {
+  byId("search").addEventListener("input", list);
+  byId("kind").addEventListener("change", list);
+  addEventListener("hashchange", open);
+  list();
+  open();
+});

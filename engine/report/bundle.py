@@ -1,0 +1,323 @@
+"""Runs as one folder that opens anywhere: from file://, without a server or a network.
+
+    index.html       the report of the runs, and their samples; its policy lets only own files run
+    bundle.js        lists, searches and shows the samples
+    data/N.js        CHUNK samples with their answers, loaded when one of them is opened
+    media/HASH.webp  what the models were shown, once for each content; clips as they are
+    runs/ID/         the files of each run, gzipped, without folders and hosts of this machine
+    manifest.json    the SHA-256 of every other file
+
+Names, questions and answers are text everywhere.  `opened()` reads such a folder as runs again.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import combinations
+from pathlib import Path, PurePath
+from typing import Any
+
+from engine import media, settings
+from engine.analysis import agreement
+from engine.analysis.compared import RunRange
+from engine.errors import DatasetError, MediaError, StoreError
+from engine.media import thumbnails
+from engine.models.families import FAMILIES
+from engine.palette import family_colour, tones
+from engine.plain_files import not_written, read_json, read_limited, reason
+from engine.quoting import count, ms, quoted, shown
+from engine.report import answer_part, drawers, replay
+from engine.report.document import document, title
+from engine.report.explanation_part import explained
+from engine.report.report_figures import Findings
+from engine.report.seen_part import samples_of
+from engine.storage import run_store
+from engine.storage.result_rows import ResultRow
+from engine.storage.run_header import HEADER
+from engine.storage.run_store import Run
+from engine.types import MediaKind, Sample
+from engine.viewing import picture_sheet
+
+FORMAT, VERSION = "stagescope-bundle", 1
+MANIFEST, INDEX = "manifest.json", "index.html"
+CHUNK = 50  # samples of one file below data/
+LARGEST = 1200  # pixels; the width of a sheet
+MOST_BYTES = 2**31  # of one file that is read again
+PARTS = (HEADER, run_store.RESULTS, run_store.JOURNAL, run_store.SUMMARY)
+# The folders of an absolute path, before its last part.
+_FOLDERS = re.compile(r"(?<![\w.:/\\])(?:/|[A-Za-z]:\\)(?:[^\s/\\'\":,;]+[/\\])+")
+Progress = Callable[[int, int], None]
+
+
+def write(
+    runs: Sequence[Run],
+    folder: Path,
+    largest: int = LARGEST,
+    progress: Progress = lambda done, of: None,
+) -> Path:
+    """Writes a new folder; `largest`: the longer side of pictures in pixels, 0 for no media.
+
+    The folder is complete or absent: StoreError if it exists or cannot be written.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise StoreError(f"{shown(folder)} exists already: name a new folder.")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".bundle-") as place:
+            made = Path(place, "bundle")
+            made.mkdir()
+            _Bundle(runs, made, largest, progress).write(Path(place))
+            if folder.exists():
+                folder.rmdir()
+            made.rename(folder)
+    except OSError as error:
+        raise not_written(folder, error, "name another folder") from error
+    return folder
+
+
+class _Bundle:
+    def __init__(self, runs: Sequence[Run], folder: Path, largest: int, progress: Progress) -> None:
+        self.folder, self.largest, self.progress = folder, largest, progress
+        self.given, self.manifest = runs, dict[str, str]()
+        self.places = _places(runs)
+
+    def write(self, place: Path) -> None:
+        """`place`: a folder for the runs without what belongs to this machine, from which the rest
+        is made."""
+        self.found = Findings([self._run(run, place / "runs" / run.id) for run in self.given])
+        self.runs = self.found.runs
+        samples = self._samples()
+        names = list(dict.fromkeys(self.found.table["sample"]))
+        index = []
+        for start in range(0, len(names), CHUNK):
+            part = [self._sample(name, samples.get(name)) for name in names[start : start + CHUNK]]
+            self._put(f"data/{start // CHUNK}.js", f"stagescope({start // CHUNK},{_js(part)});\n")
+            index += [[one[key] for key in ("id", "sequence", "question", "alike", "failed")]
+                      for one in part]  # fmt: skip
+            self.progress(min(start + CHUNK, len(names)), len(names))
+        self._put("data/index.js", f"stagescope(-1,{_js({'chunk': CHUNK, 'samples': index})});\n")
+        self._put("bundle.js", _template("bundle.js"))
+        blocks = [*document(self.found)]
+        for run in self.given:
+            blocks += explained(run, len(self.runs) > 1)
+        page = drawers.html(title(self.found), blocks, samples=len(names))
+        self._put(INDEX, self._plain(page))
+        files = dict(sorted(self.manifest.items()))
+        content = {"format": FORMAT, "version": VERSION, "files": files}
+        (self.folder / MANIFEST).write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+    def _put(self, name: str, data: str | bytes) -> None:
+        data = data.encode(errors="replace") if isinstance(data, str) else data
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        self.manifest[name] = hashlib.sha256(data).hexdigest()
+
+    def _plain(self, text: str) -> str:
+        """The text without the folders of this machine."""
+        for place in self.places:
+            text = text.replace(f"{place}{os.sep}", "").replace(place, PurePath(place).name)
+        return text
+
+    def _run(self, run: Run, clean: Path) -> Run:
+        clean.mkdir(parents=True)
+        for name in PARTS:
+            if not (run.folder / name).exists():
+                continue
+            with (run.folder / name).open(encoding="utf-8", errors="replace", newline="\n") as file:
+                text = "".join(map(self._row if name == run_store.RESULTS else self._plain, file))
+            (clean / name).write_text(text, encoding="utf-8", newline="\n")
+            self._put(f"runs/{run.id}/{name}.gz", gzip.compress(text.encode(), mtime=0))
+        return run_store.read(clean)
+
+    def _row(self, line: str) -> str:
+        """A row without hosts, and without folders in what is said of it; its answer stays."""
+        try:
+            value = json.loads(self._plain(line))
+        except ValueError:
+            return ""  # nobody can read it here either
+        if isinstance(value, dict):
+            if isinstance(value.get("where"), dict):
+                value["where"] |= {"host": None, "address": None}
+            if isinstance(value.get("error"), str):
+                value["error"] = self._said(value["error"])
+            if isinstance(value.get("notes"), list):
+                value["notes"] = [self._said(str(one)) for one in value["notes"]]
+        return json.dumps(value, ensure_ascii=False) + "\n"
+
+    def _said(self, sentence: str) -> str:
+        """A sentence of ours, which may name any folder."""
+        return _FOLDERS.sub("", self._plain(sentence))
+
+    def _samples(self) -> dict[str, Sample]:
+        """The samples of the first run's dataset; none where it has gone or has changed."""
+        try:
+            return {one.id: one for one in samples_of(self.given[0].header)}
+        except DatasetError:
+            return {}
+
+    def _sample(self, name: str, sample: Sample | None) -> dict[str, Any]:
+        """One sample with the last measured answer of each label, as the browser gets it."""
+        lines = self.found.table[self.found.table["sample"] == name]
+        lines = lines[lines["phase"] == "measured"].drop_duplicates("label", keep="last")
+        places = zip(lines["label"], lines["number"], lines["offset"], strict=True)
+        rows = [(str(label), self.runs[int(n)].row(int(offset))) for label, n, offset in places]
+        colours = tones([row.family or "" for _, row in rows])
+        texts = [row.text or "" for _, row in rows if not row.error]
+        shared = [agreement.word_f1(*pair) for pair in combinations(texts, 2)]
+        known = [one for one in shared if one is not None]
+        return {
+            "id": name,
+            "sequence": sample.sequence if sample else "",
+            "question": next((row.prompt for _, row in rows if row.prompt), ""),
+            "reference": sample.reference if sample else "",
+            "alike": round(min(known), 3) if known else None,
+            "failed": sum(bool(row.error) for _, row in rows),
+            "media": self._media(sample, [row for _, row in rows]) if sample else [],
+            "answers": [
+                self._answer(label, row, family_colour(tone), texts[0] if texts else "")
+                for (label, row), tone in zip(rows, colours, strict=True)
+            ],
+        }
+
+    def _answer(self, label: str, row: ResultRow, colour: str, first: str) -> dict[str, Any]:
+        numbers: dict[str, float | None] = {"New tokens": row.new_tokens}
+        if row.batch == 1:
+            numbers |= {"TTFT": row.ttft_ms, "TPOT": row.tpot_ms, "Total": row.total_ms}
+        figures = []
+        for name, value in numbers.items():
+            spread = None if value is None else RunRange(value, value, value, 1)
+            figures.append([name, answer_part.figure(name, spread).words])
+        if row.batch > 1:
+            figures.append([f"Batch of {row.batch:,}", ms(row.batch_ms)])
+        spans = row.batch_spans if row.batch > 1 else row.spans
+        bars = [
+            [answer_part.PART_NAMES.get(name, name), span.start_ms, span.ms, replay.COLOURS[name]]
+            for name, span in spans.items()
+            if span is not None and name in replay.COLOURS
+        ]
+        text = row.text or ""
+        changes = [] if row.error or text == first else agreement.difference(first, text)
+        told = [row.standing.words, *(["cold run"] if row.cold else []), *row.notes]
+        return {
+            "label": label,
+            "colour": colour,
+            "text": text,
+            "error": row.error or "",
+            "figures": figures,
+            "stages": answer_part.stages(spans),
+            "bars": bars,
+            "total": row.total_ms if row.batch == 1 else row.batch_ms,
+            "notes": told,
+            "changes": [[piece.kind, piece.text] for piece in changes],
+        }
+
+    def _media(self, sample: Sample, rows: Sequence[ResultRow]) -> list[list[str]]:
+        """[address, words] of what each kind of model was shown, and of the clip."""
+        if not self.largest:
+            return []
+        how, told = self.runs[0].header.plan.media, list[list[str]]()
+        usual = {name: family.kind for name, family in FAMILIES.items()}
+        kinds = dict[MediaKind, None]()
+        for row in rows:
+            kind: Any = row.shows or usual.get(row.family or "")
+            if kind:
+                kinds[kind] = None
+        for kind in kinds:
+            try:
+                found = media.load(sample, kind, how)
+            except MediaError:
+                continue  # the row says why
+            sheet = picture_sheet.sheet(found.images)
+            sheet.thumbnail((self.largest, self.largest))
+            words = f"{kind}: {self._said(found.source)}"
+            told.append([self._keep(thumbnails.encode(sheet), ".webp"), words])
+        if sample.mp4 is not None:
+            try:
+                data = read_limited(sample.mp4, MOST_BYTES)
+            except OSError:
+                return told
+            told.append([self._keep(data, ".mp4"), f"clip: {sample.mp4.name}"])
+        return told
+
+    def _keep(self, data: bytes, ending: str) -> str:
+        name = f"media/{hashlib.sha256(data).hexdigest()[:24]}{ending}"
+        if name not in self.manifest:
+            self._put(name, data)
+        return name
+
+
+def _places(runs: Sequence[Run]) -> list[str]:
+    """Folders of this machine that a run may name, the longest first."""
+    known = [settings.PROJECT, settings.load().runs_dir, Path.home()]
+    for run in runs:
+        known += [run.folder.absolute(), Path(run.header.dataset.root)]
+        known += [Path(model.checkpoint).parent for model in run.header.models]
+    return sorted({str(one) for one in known if one.is_absolute() and one != Path(one.anchor)},
+                  key=len, reverse=True)  # fmt: skip
+
+
+def _js(value: object) -> str:
+    """JSON that is also a script: nothing in it ends the script or a line of it."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+def _template(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def checked(folder: Path) -> Mapping[str, str]:
+    """The manifest's files; StoreError names the files that were changed, removed or added."""
+    content = read_json(folder / MANIFEST, 2**26, "The manifest", dict, error=StoreError)
+    if (content.get("format"), content.get("version")) != (FORMAT, VERSION):
+        raise StoreError(f"{shown(folder)} is not a bundle of this version: make it again.")
+    files: Mapping[str, str] = content.get("files") or {}
+    there = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() or path.is_symlink()
+    } - {MANIFEST}
+    wrong = []
+    for name in sorted(there | set(files)):
+        if name not in files:
+            wrong.append(f"{quoted(name)} was added")
+        elif name not in there:
+            wrong.append(f"{quoted(name)} is missing")
+        elif _digest(folder / name) != files[name]:
+            wrong.append(f"{quoted(name)} was changed")
+    if wrong:
+        many = f" ({count(len(wrong), 'file')} in all)" if len(wrong) > 1 else ""
+        raise StoreError(f"{shown(folder)} is not as it was written: {wrong[0]}{many}.")
+    return files
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(read_limited(path, MOST_BYTES, links=False)).hexdigest()
+    except OSError as error:
+        return reason(error)
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[list[Run]]:
+    """The runs of a bundle that is as it was written, while the context lasts."""
+    files = [name for name in checked(folder) if name.startswith("runs/")]
+    with tempfile.TemporaryDirectory(prefix="stagescope-bundle-") as place:
+        for name in files:
+            parts = PurePath(name).parts
+            if len(parts) != 3 or ".." in parts or not name.endswith(".gz"):
+                raise StoreError(f"{shown(folder)} names {quoted(name)}, which no bundle has.")
+            target = Path(place, *parts).with_suffix("")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with gzip.open(folder / name) as packed, target.open("wb") as out:
+                shutil.copyfileobj(packed, out)
+        yield [run_store.read(path) for path in sorted(Path(place, "runs").iterdir())]

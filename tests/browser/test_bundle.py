@@ -1,0 +1,63 @@
+"""A bundle opened as a file: nothing runs that is not ours, and every text is text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from engine.report import bundle
+from tests import fabricate
+
+pytestmark = pytest.mark.browser
+HEAD = "name => document.querySelector('#sample h3')?.textContent == name"
+RUN = "hacked=1"
+TAGS = (
+    *(f"<{tag} {event}={RUN}>" for tag, event in {
+        "img src=x": "onerror", "svg": "onload", "video src=x": "onerror", "body": "onload",
+        "details open": "ontoggle", "input autofocus": "onfocus"}.items()),
+    *(f"<{tag}//evil.example>" for tag in (
+        "base href=", "form action=", "link rel=stylesheet href=", "object data=", "embed src=",
+        "meta http-equiv=refresh content=0;url=", "iframe src=")),
+    f"<script>{RUN}</script>", f"</script><script>{RUN}</script>",
+    f"<math><mtext></script><script>{RUN}</script>", f"<a href=javascript:{RUN}>x</a>",
+    "<style>*{display:none}</style>", "<!--", "-->", "]]>",
+)  # fmt: skip
+WORDS = (
+    "'", '"', "`${hacked=1}`", "\\", "\\u003cscript\\u003e", f"\u2028{RUN}\u2028", "\u2029",
+    "\x07", "\u202etxt.exe", "../../etc/passwd", "..\\..\\x", "a/b/c", "__proto__", "constructor",
+    "{{ 7*7 }}", "%3Cscript%3E", "&lt;script&gt;", "long " * 4000,
+    "\U0001f600 \u05d0\u0628 e\u0301",
+)  # fmt: skip
+
+
+def test_forty_hostile_texts_do_nothing(context: BrowserContext, tmp_path: Path) -> None:
+    hostile = [*TAGS, *WORDS]
+    rows = [
+        fabricate.row(model, f"{number} {text[:200]}", text=text, prompt=text)
+        for number, text in enumerate(hostile)
+        for model in ("ev", "vl")
+    ]
+    rows.append(fabricate.failed("ev", "z", TAGS[0]))
+    titles = {"ev": TAGS[1], "vl": WORDS[1]}
+    folder = bundle.write([fabricate.run(tmp_path / "r", rows, titles=titles)], tmp_path / "out")
+    page, asked, said = context.new_page(), list[str](), list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto((folder / bundle.INDEX).as_uri())
+    for number, text in enumerate(hostile):
+        page.locator("#list button").nth(number).click()
+        page.wait_for_function(HEAD, arg=f"{number} {text[:200]}")
+        assert page.locator("#sample .answer").first.text_content() == text
+    assert page.evaluate("typeof hacked") == "undefined" and said == []
+    assert all(url.startswith(folder.as_uri()) for url in asked)
+    assert page.locator("#sample script, #list script, #sample iframe").count() == 0
+
+    page.locator("#search").fill("etc/passwd")
+    expect(page.locator("#list button")).to_have_count(1)
+    page.locator("#search").fill("")
+    page.locator("#kind").select_option("failed")
+    expect(page.locator("#list button")).to_have_count(1)
+    page.reload()  # the address names the sample
+    page.wait_for_function(HEAD, arg=f"{len(hostile) - 1} {hostile[-1]}")

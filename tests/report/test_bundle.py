@@ -1,0 +1,152 @@
+"""A bundle holds what was run and nothing of the machine; what was changed in it is named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.__main__ import main
+from engine.errors import StoreError
+from engine.media import dataset
+from engine.report import bundle, export
+from engine.storage import provenance, run_header, run_store
+from engine.storage.run_store import Run
+from tests import fabricate, recordings
+
+pytestmark = pytest.mark.loads
+MANY = bundle.CHUNK + 3
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    rows = fabricate.pair(MANY)
+    for one in rows:
+        one["where"] = {"node": "n1", "host": "my-machine", "address": "10.0.0.7", "actor": "w"}
+    rows[1]["text"] = "A road with a car."
+    rows.append(fabricate.failed("ev", "z", f"{tmp_path}/checkpoint is missing."))
+    return fabricate.run(tmp_path / "runs" / "r", rows)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Everything in the folder, unpacked."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            name = path.relative_to(folder).as_posix()
+            found[name] = gzip.decompress(data) if name.endswith(".gz") else data
+    return found
+
+
+def test_the_rows_come_back_as_they_were_and_the_report_is_the_same(
+    run: Run, tmp_path: Path
+) -> None:
+    folder = bundle.write([run], tmp_path / "out")
+    with bundle.opened(folder) as again:
+        (read,) = again
+        assert read.header.plan == run.header.plan and read.state == run.state
+        rows = [row.as_dict() | {"where": None, "error": None} for _, row in read.results()]
+        assert rows == [row.as_dict() | {"where": None, "error": None} for _, row in run.results()]
+        assert "".join(export.write(again, "md")).count("\n") > 50
+
+
+def test_nothing_names_a_folder_or_a_host_of_this_machine(run: Run, tmp_path: Path) -> None:
+    for name, data in files(bundle.write([run], tmp_path / "out")).items():
+        for word in (str(tmp_path), "/data/one", "my-machine", "10.0.0.7"):
+            assert word.encode() not in data, (name, word)
+    stored = (run.folder / run_store.RESULTS).read_text(encoding="utf-8")
+    assert "my-machine" in stored and str(tmp_path) in stored  # control
+
+
+def test_samples_are_found_in_their_chunk_with_figures_and_differences(
+    run: Run, tmp_path: Path
+) -> None:
+    found = files(bundle.write([run], tmp_path / "out"))
+    assert {name for name in found if name.startswith("data/")} == {
+        "data/0.js",
+        "data/1.js",
+        "data/index.js",
+    }
+
+    def value(name: str) -> Any:
+        return json.loads(found[name].decode().partition(",")[2].removesuffix(");\n"))
+
+    index, first = value("data/index.js")["samples"], value("data/0.js")
+    assert len(index) == MANY + 1 and len(value("data/1.js")) == 4
+    answers = {one["label"]: one for one in first[0]["answers"]}
+    assert ["second", " road with a car."] in answers["vl"]["changes"] and not answers["ev"][
+        "changes"
+    ]
+    assert dict(answers["ev"]["figures"])["New tokens"] == "6"
+    assert index[0][3] < 1 and index[-1][4] == 1  # the agreement; the failures
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda f: (f / "data/0.js").write_text("x"), "'data/0.js' was changed"),
+        (lambda f: (f / "bundle.js").unlink(), "'bundle.js' is missing"),
+        (lambda f: (f / "more.txt").write_text("x"), "'more.txt' was added"),
+        (lambda f: (f / "more").symlink_to("/etc/passwd"), "'more' was added"),
+        (lambda f: (f / "manifest.json").write_text("{}"), "not a bundle of this version"),
+        (lambda f: (f / "manifest.json").unlink(), "The manifest .* cannot be read"),
+    ],
+)
+def test_what_was_changed_is_named(run: Run, tmp_path: Path, spoil: Any, said: str) -> None:
+    folder = bundle.write([run], tmp_path / "out")
+    bundle.checked(folder)  # control
+    spoil(folder)
+    with pytest.raises(StoreError, match=said), bundle.opened(folder):
+        pass
+
+
+def test_a_file_outside_runs_is_refused_even_if_the_manifest_names_it(
+    run: Run, tmp_path: Path
+) -> None:
+    folder = bundle.write([run], tmp_path / "out")
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    deep = folder / "runs" / "a" / "b" / "c.gz"
+    deep.parent.mkdir(parents=True)
+    deep.write_bytes(gzip.compress(b"x"))
+    manifest["files"]["runs/a/b/c.gz"] = bundle._digest(deep)
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    said = "'runs/a/b/c.gz', which no bundle has"
+    with pytest.raises(StoreError, match=said), bundle.opened(folder):
+        pass
+
+
+def test_pictures_and_clips_are_kept_once(tmp_path: Path) -> None:
+    root = recordings.root(tmp_path / "root", 2)
+    found = dataset.read(root)
+    samples = list(found.samples)
+    rows = [fabricate.row(m, s.id, shows="video") for s in samples for m in ("ev", "vl")]
+    made = fabricate.run(tmp_path / "runs" / "r", rows)
+    header = made.header
+    identity = run_header.DatasetIdentity(
+        str(root), provenance.describe_dataset(root, samples).digest
+    )
+    value = run_header.as_json(header) | {"dataset": vars(identity)}
+    (made.folder / run_header.HEADER).write_text(json.dumps(value), encoding="utf-8")
+    made = run_store.read(made.folder)
+    pictures = [n for n in files(bundle.write([made], tmp_path / "a", 64)) if "media/" in n]
+    assert len([name for name in pictures if name.endswith(".webp")]) == len(samples)
+    assert not [n for n in files(bundle.write([made], tmp_path / "b", 0)) if "media/" in n]
+
+
+def test_a_folder_that_is_there_is_not_replaced(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    arguments = ["bundle", str(run.folder), "--out", str(tmp_path / "out")]
+    assert main(arguments) == 2 and "exists already: name a new folder" in capsys.readouterr().err
+    assert main([*arguments[:-1], str(tmp_path / "new"), "--largest", "-1"]) == 2
+    assert "largest is -1" in capsys.readouterr().err and not (tmp_path / "new").exists()
+    assert main([*arguments[:-1], str(tmp_path / "new")]) == 0
+    assert main(["report", "--bundle", str(tmp_path / "new"), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["id"] == run.id
+    assert main(["report", str(run.folder), "--bundle", str(tmp_path / "new")]) == 2
