@@ -83,6 +83,14 @@ def write(
     return folder
 
 
+def zipped(runs: Sequence[Run]) -> bytes:
+    """The same as a ZIP of one folder."""
+    with tempfile.TemporaryDirectory(prefix="stagescope-bundle-") as place:
+        write(runs, Path(place, "out", "stagescope"))
+        made = shutil.make_archive(f"{place}/bundle", "zip", f"{place}/out")
+        return Path(made).read_bytes()
+
+
 class _Bundle:
     def __init__(self, runs: Sequence[Run], folder: Path, largest: int, progress: Progress) -> None:
         self.folder, self.largest, self.progress = folder, largest, progress
@@ -200,7 +208,12 @@ class _Bundle:
             figures.append([f"Batch of {row.batch:,}", ms(row.batch_ms)])
         spans = row.batch_spans if row.batch > 1 else row.spans
         bars = [
-            [answer_part.PART_NAMES.get(name, name), span.start_ms, span.ms, replay.COLOURS[name]]
+            [
+                answer_part.PART_NAMES.get(name, name),
+                round(span.start_ms, 2),
+                round(span.ms, 2),
+                replay.COLOURS[name],
+            ]
             for name, span in spans.items()
             if span is not None and name in replay.COLOURS
         ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +152,10 @@ def test_a_folder_that_is_there_is_not_replaced(
     assert main(["report", "--bundle", str(tmp_path / "new"), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"][0]["id"] == run.id
     assert main(["report", str(run.folder), "--bundle", str(tmp_path / "new")]) == 2
+
+
+def test_a_zip_holds_the_folder(run: Run, tmp_path: Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(bundle.zipped([run]))) as packed:
+        packed.extractall(tmp_path / "there")
+    with bundle.opened(tmp_path / "there" / "stagescope") as (again,):
+        assert again.id == run.id

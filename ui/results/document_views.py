@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from engine import settings
-from engine.report import charts, choice_part
+from engine.report import bundle, charts, choice_part
 from engine.report import export as documents
 from engine.report import robustness_part as curves
 from engine.report.document import agreement
@@ -28,6 +28,11 @@ NO_REFERENCE = (
 )
 KINDS = {  # format, which also ends the file's name: title, MIME type, content
     "html": ("Report, one HTML file", "text/html", "With charts, readable offline, printable."),
+    "zip": (
+        "Bundle, ZIP",
+        "application/zip",
+        "Answers, pictures and clips: unpacked, its index.html opens anywhere.",
+    ),
     "md": ("Report, Markdown", "text/markdown", "The same words and tables as text."),
     "csv": ("Results, CSV", "text/csv", "One line per result."),
     "json": ("Findings, JSON", "application/json", "Counts, figures, comparisons, splits."),
@@ -111,5 +116,7 @@ def export(opened: OpenedRuns) -> None:
     blocks.draw(flow(found), "results_flow")
 
 
-def _written(opened: OpenedRuns, form: str) -> str:
+def _written(opened: OpenedRuns, form: str) -> str | bytes:
+    if form == "zip":
+        return bundle.zipped(opened.runs)
     return "".join(documents.write(opened.runs, form))
