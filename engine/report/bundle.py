@@ -28,6 +28,7 @@ from typing import Any
 from engine import media, settings
 from engine.analysis import agreement
 from engine.analysis.compared import RunRange
+from engine.analysis.results_table import labels
 from engine.errors import DatasetError, MediaError, StoreError
 from engine.media import thumbnails
 from engine.models.families import FAMILIES
@@ -101,7 +102,7 @@ class _Bundle:
         """`place`: a folder for the runs without what belongs to this machine, from which the rest
         is made."""
         self.found = Findings([self._run(run, place / "runs" / run.id) for run in self.given])
-        self.runs = self.found.runs
+        self.runs, self.order = self.found.runs, labels(self.found.table)
         samples = self._samples()
         names = list(dict.fromkeys(self.found.table["sample"]))
         index = []
@@ -176,6 +177,7 @@ class _Bundle:
         """One sample with the last measured answer of each label, as the browser gets it."""
         lines = self.found.table[self.found.table["sample"] == name]
         lines = lines[lines["phase"] == "measured"].drop_duplicates("label", keep="last")
+        lines = lines.sort_values("label", key=lambda names: names.map(self.order.index))
         places = zip(lines["label"], lines["number"], lines["offset"], strict=True)
         rows = [(str(label), self.runs[int(n)].row(int(offset))) for label, n, offset in places]
         colours = tones([row.family or "" for _, row in rows])

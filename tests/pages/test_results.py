@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine import settings
 from engine.prompts import OFF_SCRIPT
+from engine.report import bundle
 from engine.storage import annotations as marks
 from engine.storage import run_details, run_store
 from engine.storage.plan import Plan, Task
@@ -439,6 +440,21 @@ def test_an_answer_of_a_batch_shows_the_batchs_times(app: Open, make: Make) -> N
     assert "A note of the batch." in texts(at)
     assert "in a batch of 3" in " ".join(element.value for element in at.markdown)
     assert "Not in the timeline, because answered in a batch" in captions(at)
+
+
+def test_a_bundle_has_the_figures_of_the_page_to_the_last_digit(
+    app: Open, make: Make, tmp_path: Path
+) -> None:
+    runs = [make("batches", BATCHES), make("single", fabricate.pair(3))]
+    folder = bundle.write(runs, tmp_path / "out")
+    text = (folder / "data" / "0.js").read_text(encoding="utf-8")
+    kept = json.loads(text.partition(",")[2].removesuffix(");\n"))
+    assert len(kept) > 3
+    for sample in kept:
+        at = app(PAGE, runs=["batches", "single"], view="Samples", sample=sample["id"])
+        figures = [tuple(figure) for one in sample["answers"] for figure in one["figures"]]
+        assert figures == [(metric.label, metric.value) for metric in at.metric]
+        assert all(f"{one['stages']}." in texts(at) for one in sample["answers"])
 
 
 def created(run: Run, moment: str) -> Run:
