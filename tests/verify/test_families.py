@@ -23,7 +23,7 @@ from engine.models import auto_processor, families, registry
 from engine.models.adapter import Adapter
 from engine.models.families import OWN
 from engine.types import RunOptions, Sample
-from engine.verify import checks, pictures, runner, stage_times
+from engine.verify import checks, pictures, runner
 from engine.verify.answer_paths import WAYS, AnswerRecorder, RecordedAnswer, Subject, rounding
 from engine.verify.checks import AnswerComparison
 from engine.verify.verdict import CHECKS, Verdict, VerifyRequest
@@ -277,7 +277,7 @@ def test_a_whole_verification_finds_no_fault(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runner, "PAIRS", stage_times.FEW)
+    monkeypatch.setattr(runner, "PAIRS", 3)
     sample = pictured(tmp_path / "sample")
     request = VerifyRequest((models(family),), (sample,), max_new_tokens=TOKENS, runs=1, batch=2)
     (examined,) = runner.verify(request, Notes())
