@@ -4,7 +4,7 @@
     bundle.js        lists, searches and shows the samples
     data/N.js        CHUNK samples with their answers, loaded when one of them is opened
     media/HASH.webp  what the models were shown, once for each content; clips as they are
-    runs/ID/         the files of each run, gzipped, without folders and hosts of this machine
+    runs/NUMBER/     the files of each run, gzipped, without folders and hosts of this machine
     manifest.json    the SHA-256 of every other file
 
 Names, questions and answers are text everywhere.  `opened()` reads such a folder as runs again.
@@ -101,7 +101,8 @@ class _Bundle:
     def write(self, place: Path) -> None:
         """`place`: a folder for the runs without what belongs to this machine, from which the rest
         is made."""
-        self.found = Findings([self._run(run, place / "runs" / run.id) for run in self.given])
+        numbered = enumerate(self.given, 1)  # an id may be any text, and the same twice
+        self.found = Findings([self._run(run, f"{n:03}", place) for n, run in numbered])
         self.runs, self.order = self.found.runs, labels(self.found.table)
         samples = self._samples()
         names = list(dict.fromkeys(self.found.table["sample"]))
@@ -136,7 +137,8 @@ class _Bundle:
             text = text.replace(f"{place}{os.sep}", "").replace(place, PurePath(place).name)
         return text
 
-    def _run(self, run: Run, clean: Path) -> Run:
+    def _run(self, run: Run, number: str, place: Path) -> Run:
+        clean = place / "runs" / number
         clean.mkdir(parents=True)
         for name in PARTS:
             if not (run.folder / name).exists():
@@ -144,7 +146,7 @@ class _Bundle:
             with (run.folder / name).open(encoding="utf-8", errors="replace", newline="\n") as file:
                 text = "".join(map(self._row if name == run_store.RESULTS else self._plain, file))
             (clean / name).write_text(text, encoding="utf-8", newline="\n")
-            self._put(f"runs/{run.id}/{name}.gz", gzip.compress(text.encode(), mtime=0))
+            self._put(f"runs/{number}/{name}.gz", gzip.compress(text.encode(), mtime=0))
         return run_store.read(clean)
 
     def _row(self, line: str) -> str:

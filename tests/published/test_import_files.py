@@ -251,8 +251,11 @@ def test_a_report_takes_files_and_kept_sets_together(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Name either runs, or published files after --imported."),
-        (["run", "--imported", "x"], "Name either runs, or published files after --imported."),
+        ([], "Name either runs, or published files after --imported, or a folder"),
+        (
+            ["run", "--imported", "x"],
+            "Name either runs, or published files after --imported, or a folder",
+        ),
         (["--imported", "x", "--format", "csv"], "--format csv is for runs"),
         (["--imported", "/no/such/x.json"], "x.json is not a file, a folder or a kept set"),
         (["--imported", "x" * 5000], "or a kept set"),
