@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from engine.analysis.compared import ComparedModel, RunRange
 from engine.quoting import NONE, count, ms, rate
+from engine.storage.result_rows import ResultRow
 from engine.types import SERVER, SERVER_PARTS, STAGES, Span
 
 FORMULAS = {
@@ -57,6 +58,16 @@ def figure(name: str, spread: RunRange | None) -> AnswerFigure:
         return AnswerFigure(name)
     low, middle, high = (_text(name, value) for value in (spread.low, spread.middle, spread.high))
     return AnswerFigure(name, middle, (low, high) if spread.runs > 1 else None)
+
+
+def of_row(row: ResultRow) -> list[tuple[str, str]]:
+    """(name, words) of one stored result; a sample of a batch has the batch's time."""
+    numbers: dict[str, float | None] = {"New tokens": row.new_tokens}
+    if row.batch == 1:
+        numbers |= {"TTFT": row.ttft_ms, "TPOT": row.tpot_ms, "Total": row.total_ms}
+    spreads = {n: None if v is None else RunRange(v, v, v, 1) for n, v in numbers.items()}
+    found = [(name, figure(name, spread).words) for name, spread in spreads.items()]
+    return [*found, (f"Batch of {row.batch:,}", ms(row.batch_ms))] if row.batch > 1 else found
 
 
 def _plain(name: str) -> bool:

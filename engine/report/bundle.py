@@ -24,17 +24,17 @@ from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path, PurePath
 from typing import Any
+from urllib.parse import urlsplit
 
 from engine import media, settings
 from engine.analysis import agreement
-from engine.analysis.compared import RunRange
 from engine.analysis.results_table import labels
 from engine.errors import DatasetError, MediaError, StoreError
 from engine.media import thumbnails
 from engine.models.families import FAMILIES
 from engine.palette import family_colour, tones
 from engine.plain_files import not_written, read_json, read_limited, reason
-from engine.quoting import count, ms, quoted, shown
+from engine.quoting import count, quoted, shown
 from engine.report import answer_part, drawers, replay
 from engine.report.document import document, title
 from engine.report.explanation_part import explained
@@ -53,6 +53,7 @@ CHUNK = 50  # samples of one file below data/
 LARGEST = 1200  # pixels; the width of a sheet
 MOST_BYTES = 2**31  # of one file that is read again
 PARTS = (HEADER, run_store.RESULTS, run_store.JOURNAL, run_store.SUMMARY)
+_SAID = ("sample", "text", "prompt", "reference", "token_ids", "token_ms")  # of a row: as they are
 # The folders of an absolute path, before its last part.
 _FOLDERS = re.compile(r"(?<![\w.:/\\])(?:/|[A-Za-z]:\\)(?:[^\s/\\'\":,;]+[/\\])+")
 Progress = Callable[[int, int], None]
@@ -96,7 +97,7 @@ class _Bundle:
     def __init__(self, runs: Sequence[Run], folder: Path, largest: int, progress: Progress) -> None:
         self.folder, self.largest, self.progress = folder, largest, progress
         self.given, self.manifest = runs, dict[str, str]()
-        self.places = _places(runs)
+        self.places, self.hosts = _places(runs), _hosts(runs)
 
     def write(self, place: Path) -> None:
         """`place`: a folder for the runs without what belongs to this machine, from which the rest
@@ -134,8 +135,15 @@ class _Bundle:
     def _plain(self, text: str) -> str:
         """The text without the folders of this machine."""
         for place in self.places:
-            text = text.replace(f"{place}{os.sep}", "").replace(place, PurePath(place).name)
+            text = text.replace(f"{place}{os.sep}", "")
+            name = PurePath(place).name.replace("\\", r"\\")
+            text = re.sub(rf"{re.escape(place)}(?![\w.-])", name, text)
         return text
+
+    def _line(self, line: str) -> str:
+        """A line of a run's file that holds no answer."""
+        line = self._plain(line)
+        return self.hosts.sub("host", line) if self.hosts else line
 
     def _run(self, run: Run, number: str, place: Path) -> Run:
         clean = place / "runs" / number
@@ -144,7 +152,7 @@ class _Bundle:
             if not (run.folder / name).exists():
                 continue
             with (run.folder / name).open(encoding="utf-8", errors="replace", newline="\n") as file:
-                text = "".join(map(self._row if name == run_store.RESULTS else self._plain, file))
+                text = "".join(map(self._row if name == run_store.RESULTS else self._line, file))
             (clean / name).write_text(text, encoding="utf-8", newline="\n")
             self._put(f"runs/{number}/{name}.gz", gzip.compress(text.encode(), mtime=0))
         return run_store.read(clean)
@@ -152,17 +160,18 @@ class _Bundle:
     def _row(self, line: str) -> str:
         """A row without hosts, and without folders in what is said of it; its answer stays."""
         try:
-            value = json.loads(self._plain(line))
-        except ValueError:
+            value = json.loads(line)
+            said = {key: value.pop(key) for key in _SAID if key in value}
+        except (ValueError, AttributeError):
             return ""  # nobody can read it here either
-        if isinstance(value, dict):
-            if isinstance(value.get("where"), dict):
-                value["where"] |= {"host": None, "address": None}
-            if isinstance(value.get("error"), str):
-                value["error"] = self._said(value["error"])
-            if isinstance(value.get("notes"), list):
-                value["notes"] = [self._said(str(one)) for one in value["notes"]]
-        return json.dumps(value, ensure_ascii=False) + "\n"
+        value = json.loads(self._line(json.dumps(value, ensure_ascii=False)))
+        if isinstance(value.get("where"), dict):
+            value["where"] |= {"host": None, "address": None}
+        if isinstance(value.get("error"), str):
+            value["error"] = self._said(value["error"])
+        if isinstance(value.get("notes"), list):
+            value["notes"] = [self._said(str(one)) for one in value["notes"]]
+        return json.dumps(value | said, ensure_ascii=False) + "\n"
 
     def _said(self, sentence: str) -> str:
         """A sentence of ours, which may name any folder."""
@@ -201,15 +210,6 @@ class _Bundle:
         }
 
     def _answer(self, label: str, row: ResultRow, colour: str, first: str) -> dict[str, Any]:
-        numbers: dict[str, float | None] = {"New tokens": row.new_tokens}
-        if row.batch == 1:
-            numbers |= {"TTFT": row.ttft_ms, "TPOT": row.tpot_ms, "Total": row.total_ms}
-        figures = []
-        for name, value in numbers.items():
-            spread = None if value is None else RunRange(value, value, value, 1)
-            figures.append([name, answer_part.figure(name, spread).words])
-        if row.batch > 1:
-            figures.append([f"Batch of {row.batch:,}", ms(row.batch_ms)])
         spans = row.batch_spans if row.batch > 1 else row.spans
         bars = [
             [
@@ -229,7 +229,7 @@ class _Bundle:
             "colour": colour,
             "text": text,
             "error": row.error or "",
-            "figures": figures,
+            "figures": answer_part.of_row(row),
             "stages": answer_part.stages(spans),
             "bars": bars,
             "total": row.total_ms if row.batch == 1 else row.batch_ms,
@@ -280,6 +280,18 @@ def _places(runs: Sequence[Run]) -> list[str]:
         known += [Path(model.checkpoint).parent for model in run.header.models]
     return sorted({str(one) for one in known if one.is_absolute() and one != Path(one.anchor)},
                   key=len, reverse=True)  # fmt: skip
+
+
+def _hosts(runs: Sequence[Run]) -> re.Pattern[str] | None:
+    """The names and addresses of the machines and servers that answered."""
+    names = set[str]()
+    for run in runs:
+        for _, row in run.results():
+            server = urlsplit(str(row.environment.get("server") or "")).hostname
+            place = row.where
+            names |= {server or "", *((place.host or "", place.address or "") if place else ())}
+    known = "|".join(map(re.escape, sorted(names - {""}, key=len, reverse=True)))
+    return re.compile(rf"(?<![\w.-])(?:{known})(?![\w-])") if known else None
 
 
 def _js(value: object) -> str:

@@ -453,7 +453,8 @@ def test_a_bundle_has_the_figures_of_the_page_to_the_last_digit(
     for sample in kept:
         at = app(PAGE, runs=["batches", "single"], view="Samples", sample=sample["id"])
         figures = [tuple(figure) for one in sample["answers"] for figure in one["figures"]]
-        assert figures == [(metric.label, metric.value) for metric in at.metric]
+        shown = [(metric.label, metric.value) for metric in at.metric]
+        assert sorted(figures) == sorted(shown)  # runs of one second stand in any order
         assert all(f"{one['stages']}." in texts(at) for one in sample["answers"])
 
 

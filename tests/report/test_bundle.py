@@ -27,10 +27,17 @@ MANY = bundle.CHUNK + 3
 def run(tmp_path: Path) -> Run:
     rows = fabricate.pair(MANY)
     for one in rows:
+        one["environment"] = {"server": "http://my-server:8000/v1"}
         one["where"] = {"node": "n1", "host": "my-machine", "address": "10.0.0.7", "actor": "w"}
     rows[1]["text"] = "A road with a car."
+    rows[3]["text"] = f"In {Path.home()} is a road."
     rows.append(fabricate.failed("ev", "z", f"{tmp_path}/checkpoint is missing."))
-    return fabricate.run(tmp_path / "runs" / "r", rows)
+    made = fabricate.run(tmp_path / "runs" / "r", rows)
+    with (made.folder / run_store.JOURNAL).open("a") as journal:
+        note = "Worker w has ended on my-machine (10.0.0.7)."
+        event = {"at": "2026-01-01T00:00:00+00:00", "event": "elsewhere", "text": note}
+        journal.write(json.dumps(event) + "\n")
+    return run_store.read(made.folder)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -51,14 +58,15 @@ def test_the_rows_come_back_as_they_were_and_the_report_is_the_same(
     with bundle.opened(folder) as again:
         (read,) = again
         assert read.header.plan == run.header.plan and read.state == run.state
-        rows = [row.as_dict() | {"where": None, "error": None} for _, row in read.results()]
-        assert rows == [row.as_dict() | {"where": None, "error": None} for _, row in run.results()]
+        place = dict.fromkeys(("where", "error", "environment"))
+        kept, given = ([row.as_dict() | place for _, row in one.results()] for one in (read, run))
+        assert kept == given and any(str(Path.home()) in row["text"] for row in kept if row["text"])
         assert "".join(export.write(again, "md")).count("\n") > 50
 
 
 def test_nothing_names_a_folder_or_a_host_of_this_machine(run: Run, tmp_path: Path) -> None:
     for name, data in files(bundle.write([run], tmp_path / "out")).items():
-        for word in (str(tmp_path), "/data/one", "my-machine", "10.0.0.7"):
+        for word in (str(tmp_path), "/data/one", "my-machine", "10.0.0.7", "my-server"):
             assert word.encode() not in data, (name, word)
     stored = (run.folder / run_store.RESULTS).read_text(encoding="utf-8")
     assert "my-machine" in stored and str(tmp_path) in stored  # control

@@ -16,7 +16,6 @@ from typing import Any
 import streamlit as st
 
 from engine.analysis import agreement
-from engine.analysis.compared import RunRange
 from engine.attribution import kept
 from engine.attribution.explained import Explanation
 from engine.errors import DatasetError, MediaError, StageScopeError
@@ -35,7 +34,7 @@ from ui.compare import explanation_view, trust_badges
 from ui.results import run_list, sample_list
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import answers, choices, contact_sheets, dataset_picker, marked_text, notices
-from ui.widgets.text import escape, ms
+from ui.widgets.text import escape
 
 PER_ROW = 3
 MOST_CHARS = 80  # of explained words in the list
@@ -162,17 +161,10 @@ def _figures(label: str, row: ResultRow) -> None:
     with st.container(horizontal=True, gap="small"):
         for words, colour, help_text in trust_badges.badges(row):
             st.badge(words, color=colour, help=help_text)
-    shown: dict[str, float | None] = {"New tokens": row.new_tokens}
-    if row.batch == 1:
-        shown |= {"TTFT": row.ttft_ms, "TPOT": row.tpot_ms, "Total": row.total_ms}
     with st.container(horizontal=True, gap="small"):
-        for name, value in shown.items():
-            spread = None if value is None else RunRange(value, value, value, 1)
-            words = answer_part.figure(name, spread).words
-            st.metric(name, words, help=answer_part.FORMULAS[name], width="content")
-        if row.batch > 1:
-            name, help_text = f"Batch of {row.batch:,}", trust_badges.BATCH_HELP
-            st.metric(name, ms(row.batch_ms), help=help_text, width="content")
+        for name, words in answer_part.of_row(row):
+            help_text = answer_part.FORMULAS.get(name, trust_badges.BATCH_HELP)
+            st.metric(name, words, help=help_text, width="content")
     of_batch = "Whole batch: " if row.batch > 1 else ""
     spans = row.batch_spans if row.batch > 1 else row.spans
     stages = answer_part.stages(spans) or "no stage was recorded"
