@@ -51,7 +51,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-sync"]  # fmt: skip
 BURST_MS = 5  # two redraws are never this close together
 REST_MS = 300  # between two clicks: the last one's rerun has ended
-LONGEST_MS = 300_000
+LONGEST_MS = 120_000
 BUTTON = ".st-key-compare_run button:enabled"
 SCENES = re.compile(rf"^Sample \({len(SEEDS)}\)$")
 TITLE = "() => document.querySelector('h1')?.textContent"
@@ -61,24 +61,21 @@ CARDS = """() => [...document.querySelectorAll('[class*="st-key-card_"]')]
 WORDS = """() => [...document.querySelectorAll(
   '[class*="st-key-answer_"], [class*="st-key-stream_"]')]
   .some(one => one.textContent.trim() && !/Press Run/.test(one.textContent))"""
-# Resolves with the milliseconds from the last click event to the moment `state()` has changed.
+# Sets `answered` to the milliseconds from the last click event to the change of `state()`.
 ANSWER = """state => {
   const before = state();
   let pressed = NaN;
   document.addEventListener('click', () => { pressed = performance.now(); }, true);
-  window.answered = new Promise(done => {
-    let over = false;
-    const look = () => {
-      if (over || pressed !== pressed || state() === before) return;
-      over = true;
-      watch.disconnect();
-      done(performance.now() - pressed);
-    };
-    const watch = new MutationObserver(look);
-    watch.observe(document.body, {subtree: true, childList: true, attributes: true});
-    const frame = () => { look(); if (!over) requestAnimationFrame(frame); };
-    frame();  // what unfolds by an animation changes no element
-  });
+  window.answered = null;
+  const look = () => {
+    if (window.answered !== null || pressed !== pressed || state() === before) return;
+    window.answered = performance.now() - pressed;
+    watch.disconnect();
+  };
+  const watch = new MutationObserver(look);
+  watch.observe(document.body, {subtree: true, childList: true, attributes: true});
+  const frame = () => { look(); if (window.answered === null) requestAnimationFrame(frame); };
+  frame();  // what unfolds by an animation changes no element
 }"""
 # Notes the moment of every change of the words in each answer.
 WATCH = """() => {
@@ -148,10 +145,12 @@ def served(root: Path, cache: Path, module: str = "streamlit") -> Iterator[tuple
                               stderr=subprocess.DEVNULL)  # fmt: skip
     try:
         while not _healthy(url):
+            if server.poll() is not None:
+                sys.exit(f"The server of {root} ended with code {server.returncode}.")
             time.sleep(0.02)
         yield url, began
     finally:
-        server.terminate()
+        server.kill()
         server.wait()
 
 
@@ -204,6 +203,7 @@ def _answer(page: Page, state: str, press: Callable[[], None]) -> float:
     page.wait_for_timeout(REST_MS)
     page.evaluate(f"() => ({ANSWER})({state})")
     press()
+    page.wait_for_function("() => window.answered !== null", timeout=LONGEST_MS)
     return float(page.evaluate("() => window.answered"))
 
 

@@ -5,11 +5,12 @@ Coverage is computed from a certificate's verdicts, so it includes only what the
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.quoting import count
 from engine.storage.schemas import PASSED
 from engine.types import FRAME_RULES, RunResult
 from engine.verify.verdict import EVERY, SERVED, Verdict, checks_of
@@ -91,7 +92,7 @@ def of(verdicts: Iterable[Verdict]) -> Coverage:
         new_tokens=max(_whole(answers, "new_tokens")),
         positions=max(_whole(answers, "positions")),
         natural_end=bool(good["ends"]) or any(one.get("natural_end") for one in good["same"]),
-        sampling={"equal_sampled", "settings"} <= settled,
+        sampling="sampled" in settled,
         batch=max(1, *_whole(good["equal_batch"], "size")),
         pictures=tuple(sorted({*_whole(answers, "pictures")} - {0})),
         frames=tuple(dict.fromkeys(str(rule) for rules in lists for rule in rules)),
@@ -104,26 +105,21 @@ def _whole(evidence: Iterable[Mapping[str, Any]], name: str) -> list[int]:
 
 
 def unproved(rows: Sequence[Verdict], samples: Sequence[str]) -> list[str]:
-    """Everything that a model's verification on these samples does not prove, its gaps first."""
-    left = [EVERY[check].title for check in undone(rows, samples)]
-    text = "Not done on every sample: " + ", ".join(left)
-    text = f"{len(left)} checks were not done on every sample" if len(left) > NAMED else text
-    always = ALWAYS_SERVED if checks_of(rows) is SERVED else ALWAYS
-    return [*gaps(rows, samples), *([f"{text}."] if left else ()), *always]
-
-
-def gaps(rows: Sequence[Verdict], samples: Sequence[str]) -> Iterator[str]:
-    """Failed checks, open ones, samples it cannot run on, ways it refuses; each with the number of
-    samples and the first sentence."""
-    order, bad = list(OUTCOMES), defaultdict[tuple[str, str], list[Verdict]](list)
-    for row in rows:
-        bad[row.outcome, row.title].append(row)
-    for (outcome, title), found in sorted(bad.items(), key=lambda cell: order.index(cell[0][0])):
-        if outcome not in PASSED:
-            everywhere = len(samples) == 1 or not found[0].sample
-            where = "" if everywhere else f", on {len(found)} of {len(samples)} samples"
-            first = "First: " if len(found) > 1 else ""
-            yield f"{OUTCOMES[outcome]}: {title}{where}. {first}{found[0].sentence}"
+    """What a model's verification on these samples does not prove: what failed, stayed open, cannot
+    run, is not offered or was not done; and what no verification proves."""
+    titles = {word: list[str]() for outcome, word in OUTCOMES.items() if outcome not in PASSED}
+    found = Counter((OUTCOMES[row.outcome], row.title, row.sample != "") for row in rows)
+    for (word, title, by_sample), n in found.items():
+        if word in titles:
+            where = f" on {n} of {len(samples)} samples" if by_sample and n < len(samples) else ""
+            titles[word].append(title + where)
+    titles["Not done on every sample"] = [EVERY[check].title for check in undone(rows, samples)]
+    sentences = [
+        f"{word}: {count(len(some), 'check') if len(some) > NAMED else '; '.join(some)}."
+        for word, some in titles.items()
+        if some
+    ]
+    return [*sentences, *(ALWAYS_SERVED if checks_of(rows) is SERVED else ALWAYS)]
 
 
 def taken(rows: Iterable[Verdict], samples: Sequence[str]) -> tuple[str, ...]:

@@ -141,15 +141,15 @@ def own(subject: Subject, config: DecodeConfig) -> RecordedAnswer:
     return watch.answer("plain", subject.new_ids(out, watch.steps))
 
 
-def settings(
+def sampled(
     subject: Subject,
     plain: RecordedAnswer,
     rounding: float,
     text: Callable[[Sequence[int]], str],
     doing: Callable[[str], None],
 ) -> CheckFinding:
-    """The hooked and decoupled ways must give the tokens of generate() under every setting, and
-    settings must change the tokens.
+    """All ways must give the tokens of generate() under every setting, and settings must change
+    the tokens.
 
     Results must also report why they stopped, and the text that `text` gives for their ids.  Open
     if logits differ by rounding: one random number may then draw different tokens.
@@ -163,7 +163,7 @@ def settings(
         config = replace(subject.greedy, max_new_tokens=TOKENS, **values)
         with changed(adapter, flattened if name in SETTINGS else ended):
             wanted = own(subject, config)
-            ways = [way for way in ("hooked", "decoupled") if way in subject.ways]
+            ways = [way for way in ("hooked", "decoupled", "features") if way in subject.ways]
             others = [getattr(subject, way)(config) for way in ways]
         answers[name] = wanted.ids
         for other in others:

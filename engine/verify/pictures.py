@@ -1,11 +1,8 @@
-"""Checks of what the model is shown: pixels, the frames that each rule names, and other shapes.
+"""Checks of what the model is shown: pixels, and pictures of other shapes.
 
 Pixels are compared with those of the image processor that a checkpoint names, which is loaded
 independently of the adapter: from engine/models only the folder's path is used, so a wrong class or
 setting there shows up as a difference here.
-
-The frame rules are computed and the files read a second time, only with PyAV and Pillow.  If that
-cannot be compared pixel by pixel (for example a rotated clip), the check stays open.
 
 A sample's pictures often have one shape, and are nearly square for the model: a grid with height
 and width swapped, or a mask without padding, would then change nothing.  So a wide and a tall
@@ -43,7 +40,6 @@ from engine.verify.verdict import CheckFinding
 
 FRAMES = 8
 TOKENS = 8  # of the answers to other shapes
-MANY_BYTES = 2**29  # frames that need more memory are not compared
 _NAMING = ('"image_processor_type"', '"feature_extractor_type"')
 _SHAPES = ((60, 180), (180, 60))  # height and width: padding and cropping differ between them
 

@@ -1,21 +1,20 @@
-"""Recomputes visual rows in float64 with NumPy, checks what the probe times, and whether the visual
-input changes the logits and the answer.
+"""Recomputes EventGPT's visual rows in float64 with NumPy, checks what the probe times, and whether
+the visual input changes the logits and the answer.
 
 The second computation takes the vision tower's output and the weights of projector and adaptor
-from the model, but does not use the model's code.
+from the model, but does not use the model's code: its pooling is the project's own.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.special import erf, expit
+from scipy.special import erf
 
 from engine.decoding import decode
 from engine.models.adapter import Adapter
@@ -28,104 +27,36 @@ Array = npt.NDArray[np.float64]
 # The largest difference of rows, relative to their largest value, that rounding explains.
 ROUNDS = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}
 EXACT = 1e-9  # for the same modules run in float64
-NOT_PLAIN = "Its projector has other layers than linear ones, so its rows were not recomputed."
-
-
-def gelu_tanh(x: Array) -> Array:
-    return np.asarray(0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
-
-
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "gelu": lambda x: np.asarray(0.5 * x * (1 + erf(x / np.sqrt(2)))),
-    "gelu_pytorch_tanh": gelu_tanh,
-    "gelu_new": gelu_tanh,
-    "quick_gelu": lambda x: np.asarray(x * expit(1.702 * x)),
-    "relu": lambda x: np.maximum(x, 0),
-    "silu": lambda x: np.asarray(x * expit(x)),
-}
-
-
-class ProjectionParts(NamedTuple):
-    """The modules that make a model's rows.
-
-    tower: the module whose output is projected; layers: linear layers, each with the activation
-    after it ("" for none); modules: the model's modules for the same computation.
-    """
-
-    tower: torch.nn.Module
-    layers: tuple[tuple[torch.nn.Module, str], ...]
-    modules: tuple[torch.nn.Module, ...]
-    keeps_cls: bool
-    pools: bool
-
-
-def parts(adapter: Adapter) -> ProjectionParts | None:
-    """The model's parts; None if its projector has another form."""
-    eventgpt = type(adapter).kind == "events"  # another family may be shown event pictures too
-    found = _event_parts(adapter) if eventgpt else _placeholder_parts(adapter)
-    if found is None:
-        return None
-    plain = all(type(layer) is torch.nn.Linear for layer, _ in found.layers)
-    return found if plain and all(act in ("", *ACTIVATIONS) for _, act in found.layers) else None
-
-
-def _event_parts(adapter: Adapter) -> ProjectionParts:
-    model = adapter.model.model
-    first, _, second = model.visual_projector
-    layers = [(first, "gelu"), (second, "")]
-    if type(model.feature_adaptor) is not torch.nn.Identity:
-        layers.append((model.feature_adaptor, ""))
-    modules = (model.visual_projector, model.feature_adaptor)
-    return ProjectionParts(model.visual_tower, tuple(layers), modules, True, True)
-
-
-def _placeholder_parts(adapter: Adapter) -> ProjectionParts | None:
-    """LLaVA and Video-LLaVA: one layer of the tower, with or without its CLS; else None."""
-    model, config = adapter.model.model, adapter.model.config
-    projector: Any = getattr(model, "multi_modal_projector", None)
-    if not hasattr(projector, "linear_2") or isinstance(config.vision_feature_layer, list | tuple):
-        return None
-    if config.model_type not in ("llava", "video_llava"):
-        return None
-    tower: Any = adapter.vision_modules()[0]
-    blocks, chosen = tower.encoder.layers, config.vision_feature_layer
-    place = chosen if chosen >= 0 else len(blocks) + 1 + chosen
-    layers = ((projector.linear_1, config.projector_hidden_act), (projector.linear_2, ""))
-    clips = tower is getattr(model, "video_tower", None)
-    full = clips or config.vision_feature_select_strategy == "full"
-    # Place 0 is what the first block reads; SigLIP has no norm before it.
-    read = blocks[place - 1] if place else getattr(tower, "pre_layrnorm", tower.embeddings)
-    return ProjectionParts(read, layers, (projector,), full, False)
+NOT_OURS = (
+    "Its rows are transformers' own computation; equal answers from given features prove them."
+)
 
 
 @torch.inference_mode()
 def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
-    """Compares encode(), and the model's modules in float64, with NumPy."""
-    found = parts(adapter)
-    if found is None:
-        return CheckFinding("unresolved", NOT_PLAIN)
-    seen: list[torch.Tensor] = []
-
-    def see(module: Any, arguments: Any, out: Any) -> None:
-        seen.append((out if isinstance(out, torch.Tensor) else out[0]).detach())
-
-    handle = found.tower.register_forward_hook(see)
+    """EventGPT's encode(), and the model's modules in float64, compared with NumPy."""
+    if type(adapter).kind != "events":  # another family may be shown event pictures too
+        return CheckFinding("refused", NOT_OURS)
+    model, seen = adapter.model.model, list[torch.Tensor]()
+    handle = model.visual_tower.register_forward_hook(
+        lambda module, given, out: seen.append(out.detach())
+    )
     try:
-        got = adapter.encode(prepared)
+        (got,) = adapter.encode(prepared).tensors.values()
     finally:
         handle.remove()
-    hidden = torch.cat([one.reshape(-1, *one.shape[-2:]) for one in seen])
-    hidden = hidden if found.keeps_cls else hidden[:, 1:]
-    expected = _expected(found, _array(hidden))  # [T, P, hidden]
-    wanted = expected.reshape(-1, expected.shape[-1])
-    if found.pools:  # [T + P, hidden]: means over tokens, then means over images
-        wanted = np.concatenate([expected.mean(1), expected.mean(0)])
+    hidden = torch.cat(seen)  # [T, P, width]
+    first, _, second = model.visual_projector
+    inner = _linear(_array(hidden), first)
+    expected = _linear(inner * 0.5 * (1 + erf(inner / np.sqrt(2))), second)  # [T, P, hidden]
+    if type(model.feature_adaptor) is not torch.nn.Identity:
+        expected = _linear(expected, model.feature_adaptor)
+    # [T + P, hidden]: means over tokens, then means over images
+    wanted = np.concatenate([expected.mean(1), expected.mean(0)])
     again = hidden.double().cpu()
-    for module in found.modules:  # the model's own, in float64
+    for module in (model.visual_projector, model.feature_adaptor):  # the model's own, in float64
         again = copy.deepcopy(module).cpu().double()(again)
-    tensors = [t for name, t in got.tensors.items() if not name.startswith("deepstack")]
-    made = torch.cat([one.reshape(-1, one.shape[-1]) for one in tensors])  # [V, hidden]
-    apart = {"rows": _apart(_array(made), wanted), "in float64": _apart(_array(again), expected)}
+    apart = {"rows": _apart(_array(got), wanted), "in float64": _apart(_array(again), expected)}
     bounds = {"rows": ROUNDS.get(adapter.dtype, 0.0), "in float64": EXACT}
     faults = [
         f"Visual rows ({name}) differ from the float64 computation by {apart[name]:.2g} of their "
@@ -137,13 +68,8 @@ def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
     return judged(faults, good, "faults", {"apart": apart, "bounds": bounds})
 
 
-def _expected(found: ProjectionParts, hidden: Array) -> Array:
-    """hidden [T, P, width] -> [T, P, hidden], before any pooling."""
-    for layer, activation in found.layers:
-        bias: Any = layer.bias
-        hidden = hidden @ _array(layer.weight).T + (0.0 if bias is None else _array(bias))
-        hidden = ACTIVATIONS[activation](hidden) if activation else hidden
-    return hidden
+def _linear(rows: Array, layer: Any) -> Array:
+    return rows @ _array(layer.weight).T + (0.0 if layer.bias is None else _array(layer.bias))
 
 
 def _array(tensor: Any) -> Array:

@@ -5,7 +5,6 @@ A claim is made only if all its checks passed on every sample.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,7 +36,7 @@ CLAIMS: dict[tuple[str, ...], str] = {
         "Hooked, decoupled and from given features, its tokens equal those of its own generate()."
     ),
     ("pixels",): "Its pixels equal its image processor's.",
-    ("equal_sampled", "settings"): (
+    ("sampled",): (
         "This also holds for sampled tokens, with temperature, top_p, seed and minimum length."
     ),
     ("ends",): "Its answers end at the same token as those of its own generate().",
@@ -95,16 +94,10 @@ class Report:
     def table(self, model: Model) -> dict[str, Check]:
         return SERVED if model.served else CHECKS
 
-    @cached_property
-    def _cells(self) -> dict[tuple[str, str, str], list[Verdict]]:
-        cells: dict[tuple[str, str, str], list[Verdict]] = {}
-        for row in sorted(self.rows, key=lambda row: WORST_FIRST.index(row.outcome)):
-            cells.setdefault((row.model, row.check, row.sample), []).append(row)
-        return cells
-
     def found(self, model: str, check: str, sample: str) -> Sequence[Verdict]:
         """The rows of one check on one sample, the worst first; usually one or none."""
-        return self._cells.get((model, check, sample), ())
+        rows = [row for row in self.of(model, check) if row.sample == sample]
+        return sorted(rows, key=lambda row: WORST_FIRST.index(row.outcome))
 
     def of(self, model: str, check: str | None = None) -> list[Verdict]:
         """A model's rows, of one check or of all."""
@@ -113,6 +106,9 @@ class Report:
     def taken(self, model: str) -> tuple[str, ...]:
         """The samples that a model can run on."""
         return coverage.taken(self.of(model), self.samples)
+
+    def unproved(self, model: Model) -> list[str]:
+        return coverage.unproved(self.of(model.name), self.samples)
 
     def title(self, check: str) -> tuple[str, str]:
         if check in EVERY:
@@ -179,14 +175,25 @@ class Summary(NamedTuple):
 
 
 def summary(report: Report, model: Model) -> Summary:
-    rows = report.of(model.name)
+    rows, over = report.of(model.name), report.passed_by(model.name)
     left = coverage.undone(rows, report.samples)
-    state, headline = _state(report, model, rows, left)
     open_ = {row.check for row in rows if row.outcome not in (*PASSED, "skipped")} | set(left)
-    over = report.passed_by(model.name)
     claims = SERVED_CLAIMS if model.served else CLAIMS
     proved = [claim for checks, claim in claims.items() if over and not open_ & set(checks)]
-    return Summary(state, headline, tuple(proved))
+    failed = any(row.outcome == "failed" for row in rows)
+    counted = _diagnosis(rows) if model.served and rows and over else tally(report, model.name)
+    state: State
+    if report.ended and report.certificate is None and not failed:
+        state, said = "unfinished", "The verification did not finish, so there is no certificate."
+    elif model.verified:
+        state, said = "verified", counted
+    elif failed or model.verified is False:
+        state, said = "refused", counted
+    elif report.doing[0] == model.name:
+        state, said = "checking", f"{count(len(rows), 'check')} done, none failed so far."
+    else:
+        state, said = "waiting", "Not started yet."
+    return Summary(state, said, tuple(proved))
 
 
 def _diagnosis(rows: Sequence[Verdict]) -> str:
@@ -199,32 +206,16 @@ def _diagnosis(rows: Sequence[Verdict]) -> str:
     return said.sentence
 
 
-def not_proved(report: Report, labels: Mapping[str, str]) -> list[str]:
-    """What a report does not prove: each reason once, with its checks and their models if it is not
-    all of them.  `labels`: by the models' names."""
-    order = [coverage.OUTCOMES[one] for one in WORST_FIRST if one not in PASSED]
-    order.append("Not done on every sample")
-    reasons: dict[str, dict[str, dict[str, None]]] = {reason: {} for reason in order}
-    for model in report.models:
-        rows = report.of(model.name)
-        cells = [(coverage.OUTCOMES[row.outcome], row.title) for row in rows]
-        undone = coverage.undone(rows, report.samples)
-        cells += [(order[-1], EVERY[check].title) for check in undone]
-        for reason, title in cells:
-            if reason in reasons:
-                reasons[reason].setdefault(title, {})[labels[model.name]] = None
-    sentences = []
-    for reason, checks in reasons.items():
-        parts = [
-            title if len(some) == len(labels) else f"{title} for {joined(list(some))}"
-            for title, some in checks.items()
-        ]
-        if len(parts) > coverage.NAMED:
-            parts = [count(len(parts), "check")]
-        sentences += [f"{reason}: {'; '.join(parts)}."] if parts else []
-    kinds = {model.served for model in report.models}
-    always = (coverage.ALWAYS if False in kinds else ()), (coverage.ALWAYS_SERVED * (True in kinds))
-    return [*sentences, *(line for lines in always for line in lines)]
+def shared(each: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """The sentences of (label, sentences) of each model, once; with labels if it is not all."""
+    who: dict[str, list[str]] = {}
+    for label, sentences in each:
+        for sentence in sentences:
+            who.setdefault(sentence, []).append(label)
+    return [
+        sentence if len(labels) == len(each) else f"{joined(labels)}: {sentence}"
+        for sentence, labels in who.items()
+    ]
 
 
 def tally(report: Report, model: str) -> str:
@@ -258,28 +249,3 @@ def passed_by_all(report: Report) -> list[str]:
         and {row.model for row in rows}
         == {one.name for one in report.models if one.served == (check in SERVED)}
     ]
-
-
-def _state(
-    report: Report, model: Model, rows: Sequence[Verdict], left: Sequence[str]
-) -> tuple[State, str]:
-    counts = Counter(row.outcome for row in rows)
-    failed, ties = counts["failed"], counts["tie"]
-    if report.ended and report.certificate is None and not failed:
-        return "unfinished", "The verification did not finish, so there is no certificate."
-    done = count(len(rows), "check")
-    if model.served and rows and model.verified is not None:
-        return ("verified" if model.verified else "refused"), _diagnosis(rows)
-    if model.verified:
-        on = count(len(report.taken(model.name)), "sample")
-        on += f", except for {count(ties, 'numeric tie')}" if ties else ""
-        return "verified", f"Verified: decoupled inference equals its own generate() on {on}."
-    if failed:
-        return "refused", f"Not verified: {failed} of {done} failed."
-    if model.verified is False:
-        every = count(len(report.table(model)), "check")
-        missing = f"{len(left)} of {every} were not done on every sample"
-        return "refused", f"Not verified: {missing if left else 'a required check stayed open'}."
-    if report.doing[0] == model.name:
-        return "checking", f"{done} done, none failed so far."
-    return "waiting", "Not started yet."

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from engine import media
 from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
+from engine.machine import device
 from engine.models import registry
-from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.types import Prepared, Ran, Sample
 from engine.verify import (
@@ -47,41 +47,30 @@ def verify(request: VerifyRequest, watcher: VerifyWatcher) -> list[ModelVerdicts
 
 
 def _model(name: str, request: VerifyRequest, watcher: VerifyWatcher) -> ModelVerdicts:
-    from engine.machine import device
-
     watcher.doing(name, "", "loading the model")
     try:
         entry = registry.entry(name)
-        if entry.server:
-            return _server(entry, request, watcher)
-        adapter = registry.load(entry)
+        kind = served.ServerChecks if entry.server else _ModelChecks
+        model = kind(entry, request, watcher)
     except StageScopeError as error:
         verdict = Verdict.of("answer", name, "", CheckFinding("failed", str(error)))
         watcher.found(verdict)
         return ModelVerdicts(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
     verdicts: list[Verdict] = []
-    model = _ModelChecks(adapter, request, watcher)
     for verdict in model.verdicts():
         watcher.found(verdict)
         verdicts.append(verdict)
-    where = device.environment(adapter.device)
-    return ModelVerdicts(name, adapter.info, where, tuple(verdicts), True, model.backend)
-
-
-def _server(entry: ModelEntry, request: VerifyRequest, watcher: VerifyWatcher) -> ModelVerdicts:
-    server, verdicts = served.ServerChecks(entry, request, watcher), []
-    for verdict in server.verdicts():
-        watcher.found(verdict)
-        verdicts.append(verdict)
-    info, where = registry.card(entry), server.environment
-    return ModelVerdicts(entry.name, info, where, tuple(verdicts), True, "server")
+    where = model.environment
+    return ModelVerdicts(name, model.info, where, tuple(verdicts), True, model.backend)
 
 
 class _ModelChecks:
     """One loaded model and all samples."""
 
-    def __init__(self, adapter: Adapter, request: VerifyRequest, watcher: VerifyWatcher) -> None:
-        self.adapter, self.request, self.watcher = adapter, request, watcher
+    def __init__(self, entry: ModelEntry, request: VerifyRequest, watcher: VerifyWatcher) -> None:
+        self.adapter, self.request, self.watcher = registry.load(entry), request, watcher
+        self.info = self.adapter.info
+        self.environment = device.environment(self.adapter.device)
         self.pairs = stage_times.Pairs()
         self.backend: Ran = "eager"
         self.once = True  # the checks per model are still to be done
@@ -94,10 +83,10 @@ class _ModelChecks:
             self.watcher.give_way()
         if self.pairs.ms:
             cost = under_load(stage_times.observer(self.pairs), self.pairs.load)
-            yield Verdict.of("observer", self.adapter.info.name, "", cost)
+            yield Verdict.of("observer", self.info.name, "", cost)
 
     def _sample(self, sample: Sample, other: Sample) -> Iterator[Verdict]:
-        name, now = self.adapter.info.name, None
+        name, now = self.info.name, None
         try:
             with tempfile.TemporaryDirectory(prefix="stagescope-verify-") as folder:
                 try:
@@ -222,18 +211,6 @@ class SampleChecks:
         pieces: list[str] = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))
         return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
 
-    def sampled(self) -> CheckFinding:
-        """Open if logits differ by rounding: one random number may then draw different tokens."""
-        subject = self.subject
-        config = replace(subject.brief, temperature=0.8, top_p=0.95, seed=1)
-        plain = subject.plain(config)
-        drawn = ("hooked", "decoupled", "features")
-        pairs = [(plain, getattr(subject, way)(config)) for way in drawn if way in subject.ways]
-        finding, worst = checks.finding(pairs, self.rounding, self.pieces)
-        if worst.result == "EXACT" or not 0 < worst.logit_difference <= self.rounding:
-            return finding
-        return finding.opened("The draws cannot be compared beyond rounding.")
-
     def _timings(self) -> Iterator[tuple[str, CheckFinding]]:
         """The checks of repeated runs."""
         late = [fault for one in self.answers.values() for fault in stage_times.token_faults(one)]
@@ -298,12 +275,11 @@ STEPS: dict[str, tuple[str, Callable[[SampleChecks], CheckFinding]]] = {
     "equal_hooked": ("", lambda c: c.equal("hooked")),
     "equal_decoupled": ("", lambda c: c.equal("decoupled", "computed")),
     "equal_features": ("", lambda c: c.equal("features")),
-    "equal_sampled": ("sampling with one seed", SampleChecks.sampled),
     "ends": ("", lambda c: checks.ends(c.answers, c.adapter.eos_ids)),
     "greedy": ("", lambda c: checks.greedy(c.answers.values())),
     "counted": ("", lambda c: checks.counted(c.answers.values(), c.text)),
     "encoded_once": ("", lambda c: checks.encoded_once(c.answers, c.subject)),
-    "settings": ("", lambda c: extents.settings(c.subject, c.plain, c.rounding, c.text, c.doing)),
+    "sampled": ("", lambda c: extents.sampled(c.subject, c.plain, c.rounding, c.text, c.doing)),
     "equal_batch": ("", SampleChecks.batch),
     "shapes": ("", lambda c: pictures.shapes(c.subject, c.folder / "shapes", c.pieces, c.doing)),
     "long": ("forcing a long answer", SampleChecks.long),

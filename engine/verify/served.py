@@ -89,6 +89,7 @@ class ServerChecks:
         self.folder = tempfile.TemporaryDirectory(prefix="stagescope-verify-")
         self.samples = [replace(sample, choices=()) for sample in request.samples]
         self.known = capabilities.probe(self.server)
+        self.info, self.backend = registry.card(entry), "server"
 
     def verdicts(self) -> Iterator[Verdict]:
         """One of each check, up to the first that the server does not answer."""

@@ -195,7 +195,7 @@ FAULTS = (
     fault("probe without the projector", "llava", "probe", probe_without_the_projector,
           "models/test_equality test_timing pipeline/test_single_run",
           "LLaVA's probe times the tower and leaves the projector out.", "stages"),
-    fault("text keeps special tokens", "llava", "settings", text_keeps_special_tokens,
+    fault("text keeps special tokens", "llava", "sampled", text_keeps_special_tokens,
           "pipeline/test_single_run models/test_equality", "The text keeps the end token.", "text"),
     fault("frames one too late", "video_llava", "", frames_one_too_late,
           "media/test_video media/test_load", "Every frame is the one after the named one.",

@@ -113,11 +113,11 @@ def test_a_failed_check_is_exit_code_1_and_text_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     FAULTS["temperature ignored"].plant(monkeypatch)
-    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset({"settings"})))
+    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset({"sampled"})))
     code = main(["verify", "--models", "tiny-llava", "--dataset", str(root), *QUICK])
     out, err = capsys.readouterr()
     assert code == 1 and "tiny-llava: NOT verified" in out
-    assert "FAIL Sampling settings" in out and "Sampling settings" in err
+    assert "FAIL Sampled = plain" in out and "Sampled = plain" in err
 
 
 @pytest.mark.loads

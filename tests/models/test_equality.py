@@ -110,3 +110,23 @@ def test_control_features_of_another_sample_change_the_logits(
             for one in (prepared, shown)
         )
     assert not torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("family", ["llava", "video_llava"])
+def test_rows_come_from_the_layer_that_the_configuration_names(
+    family: str, sample: Sample, tiny_folder: Path
+) -> None:
+    """In transformers' own code, so that no way of answering differs if it reads another layer."""
+    adapter = registry.load(entry_of("tiny", family, "float32", tiny_folder))
+    shown = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
+    model = adapter.model.model
+    assert model.config.vision_feature_layer == -2
+    with torch.inference_mode():
+        (rows,) = adapter.encode(shown).tensors.values()
+        pixels = shown.pixels.reshape(-1, *shown.pixels.shape[-3:])
+        layers = adapter.vision_modules()[0](pixels, output_hidden_states=True).hidden_states
+        own, other = (
+            model.multi_modal_projector(layers[at][:, int(family == "llava") :]) for at in (-2, -1)
+        )
+    rows = rows.reshape(own.shape)
+    assert torch.allclose(rows, own, atol=1e-5) and not torch.allclose(rows, other, atol=1e-2)

@@ -178,7 +178,7 @@ def test_settings_without_effect_are_not_refused() -> None:
 
 
 Verified = Callable[..., dict[str, Verdict]]
-EQUAL = frozenset(("equal_hooked", "equal_decoupled", "equal_features", "greedy", "equal_sampled"))
+EQUAL = frozenset(("equal_hooked", "equal_decoupled", "equal_features", "greedy", "sampled"))
 
 
 @pytest.fixture

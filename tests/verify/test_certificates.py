@@ -177,8 +177,7 @@ def test_a_verification_with_open_checks_takes_back_no_earlier_one() -> None:
 @pytest.mark.parametrize(
     ("open_", "change", "missing"),
     [
-        ("equal_sampled", {"config": DecodeConfig(temperature=0.5)}, "sampling"),
-        ("settings", {"config": DecodeConfig(temperature=0.5)}, "sampling"),
+        ("sampled", {"config": DecodeConfig(temperature=0.5)}, "sampling"),
         ("ends", {}, "natural end"),
         ("equal_batch", {"batch": Batch("b", 2, (), 1.0, 2)}, "batch of 2 (none verified)"),
     ],
@@ -196,7 +195,7 @@ def test_what_a_check_left_open_is_not_covered(
 def test_several_gaps_are_listed_together_and_a_forced_answer_extends_the_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    certificates.store(certificate(settings="unresolved"))
+    certificates.store(certificate(sampled="unresolved"))
     far = {"tokens": 96, "config": DecodeConfig(temperature=1.0)}
     words = standing(**far).words
     assert words == "not covered: sampling, 96 tokens (48 verified), 196 positions (148 verified)"
@@ -229,7 +228,7 @@ def test_coverage_that_the_verdicts_contradict_is_no_certificate() -> None:
 
 def test_what_is_not_proved_stands_on_the_certificate() -> None:
     (model,) = certificate(long="unresolved")["models"]  # type: ignore[misc]
-    assert model["unproved"][0] == "Open: Long answers. So."
+    assert model["unproved"][0] == "Open: Long answers."
     assert any("language model" in sentence for sentence in model["unproved"])
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -101,36 +99,6 @@ def test_a_model_that_raises_is_a_row_that_says_where(
     (verdict,) = llava.verdicts
     assert verdict.sentence == "ZeroDivisionError while answering the features way: odd model"
     assert {one.outcome for one in other.verdicts} == {"passed"}
-
-
-@pytest.mark.loads
-@pytest.mark.parametrize(("layer", "rows"), [([-2], "unresolved"), (-4, "passed")])
-def test_the_visual_rows_of_another_layer_of_the_tower(
-    layer: object,
-    rows: str,
-    sample: Sample,
-    tiny_models: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The independent computation knows a single layer, what the first one reads too."""
-    folder = Path(shutil.copytree(tiny_models / "llava", tmp_path / "llava"))
-    config = json.loads((folder / "config.json").read_text())
-    assert config["vision_feature_layer"] == -2
-    assert config["vision_config"]["num_hidden_layers"] == 3
-    (folder / "config.json").write_text(json.dumps(config | {"vision_feature_layer": layer}))
-    entries = tmp_path / "models.toml"
-    entries.write_text(
-        f'[[model]]\nname = "other"\nlabel = "Other layer"\nfamily = "llava"\n'
-        f'checkpoint = "{folder}"\ndtype = "float32"\n'
-    )
-    monkeypatch.setenv("STAGESCOPE_MODELS", str(entries))
-    only(monkeypatch, "rows", "equal_decoupled")
-    (found,) = runner.verify(request(sample, models=("other",)), Notes())
-    outcomes = {v.check: v.outcome for v in found.verdicts}
-    assert outcomes.get("rows") == rows, [v.sentence for v in found.verdicts]
-    assert outcomes["equal_decoupled"] in ("passed", "tie")
-    registry.unload(registry.entry("other"))
 
 
 @pytest.mark.loads

@@ -234,7 +234,7 @@ def _why(row: Verdict) -> Iterator[Block]:
 
 COMPARED = (  # checks that compare the tokens of two answers
     *("equal_hooked", "equal_decoupled", "equal_features"),
-    *("equal_sampled", "equal_batch", "shapes", "long"),
+    *("equal_batch", "shapes", "long"),
 )
 DRAWN: dict[str, Callable[[Verdict], Iterator[Block]]] = {
     **dict.fromkeys(COMPARED, _compared),

@@ -13,16 +13,14 @@ from streamlit.delta_generator import DeltaGenerator
 from engine.models import variants
 from engine.models.checkpoint import ModelEntry
 from engine.palette import NEUTRAL, family_colour
-from engine.quoting import joined
 from engine.report.blocks import Bullets
 from engine.verify.report import (
     WORST_FIRST,
     Model,
     Report,
-    not_proved,
     passed_by_all,
+    shared,
     summary,
-    tally,
 )
 from engine.verify.verdict import CHECKS, ONCE
 from ui.verify import evidence, verdict_markup
@@ -93,12 +91,9 @@ class Board:
 
     def _sentence(self, report: Report, model: Model) -> str:
         said, entry = summary(report, model), self._entries.get(model.name)
-        counted = said.state in ("verified", "refused")
-        told = model.served and report.passed_by(model.name)  # what is found of a server
-        words = tally(report, model.name) if counted and not told else said.headline
         colour = family_colour(entry.colour) if entry else NEUTRAL
         label = self._label(model.name)
-        return verdict_markup.sentence(said.state, said.words, label, words, colour)
+        return verdict_markup.sentence(said.state, said.words, label, said.headline, colour)
 
     def _lay_out_row(self, report: Report, check: str) -> None:
         title, question = report.title(check)
@@ -138,25 +133,18 @@ class Board:
 
     def _limits(self, report: Report) -> None:
         """What is not proved and what is, each sentence once."""
-        labels = {model.name: self._label(model.name) for model in report.models}
-        with st.expander("Not proved", key=f"{self._name}_limits"):
-            blocks.draw([Bullets(tuple(not_proved(report, labels)))], f"{self._name}_limits")
-        who: dict[str, list[str]] = {}
-        for model in report.models:
-            for claim in summary(report, model).proved:
-                who.setdefault(claim, []).append(labels[model.name])
-        lines = [
-            claim if len(some) == len(labels) else f"{joined(some)}: {claim}"
-            for claim, some in who.items()
-        ]
-        lines += [
-            f"{labels[model.name]}, {model.dtype} on {model.place}: {model.coverage}"
-            for model in report.models
+        named = [(self._label(model.name), model) for model in report.models]
+        left = shared([(label, report.unproved(model)) for label, model in named])
+        proved = shared([(label, summary(report, model).proved) for label, model in named])
+        proved += [
+            f"{label}, {model.dtype} on {model.place}: {model.coverage}"
+            for label, model in named
             if model.dtype
         ]
-        if lines:
-            with st.expander("Proved", key=f"{self._name}_proved"):
-                blocks.draw([Bullets(tuple(lines))], f"{self._name}_proved")
+        for title, key, lines in (("Not proved", "limits", left), ("Proved", "proved", proved)):
+            if lines:
+                with st.expander(title, key=f"{self._name}_{key}"):
+                    blocks.draw([Bullets(tuple(lines))], f"{self._name}_{key}")
 
 
 def _columns(report: Report) -> list[DeltaGenerator]:

@@ -68,7 +68,7 @@ def evidence() -> dict[str, dict[str, Any]]:
         },
         "long": equal() | {"new_tokens": 272, "positions": 372},
         "ends": {"natural_end": True, "new_tokens": {"plain": 16}, "faults": []},
-        "settings": {"tokens": {"seed": [1, 2]}, "faults": []},
+        "sampled": {"tokens": {"seed": [1, 2]}, "faults": []},
         "rows": {"apart": {"rows": 1e-7}, "bounds": {"rows": 2e-5}},
         "probe": {"modules": ["Tower"], "layers": 3, "faults": []},
         **{name: equal() for name in CHECKS if name.startswith("equal_")},
