@@ -17,7 +17,7 @@ from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
 from engine.machine import device
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.types import Prepared, Ran, Sample
+from engine.types import Prepared, Ran, RunResult, Sample
 from engine.verify import (
     checks,
     extents,
@@ -214,18 +214,14 @@ class SampleChecks:
     def _timings(self) -> Iterator[tuple[str, CheckFinding]]:
         """The checks of repeated runs."""
         late = [fault for one in self.answers.values() for fault in stage_times.token_faults(one)]
-        rounds = self._rounds()
+        rounds: list[dict[str, RunResult]] = []
+        for round_ in stage_times.repeat(self.subject, self.request.runs):
+            self.doing(f"timing the stages, round {len(rounds) + 1} of {self.request.runs + 1}")
+            rounds.append(round_)
         load = stage_times.load_of(rounds)
         yield "clock", under_load(stage_times.clock(rounds, late), load)
         yield "accounted", under_load(stage_times.accounted(rounds), load)
         yield "stage3", self.refused("stage3") or under_load(stage_times.stage3(rounds), load)
-
-    def _rounds(self) -> list[list[stage_times.TimedRun]]:
-        rounds: list[list[stage_times.TimedRun]] = []
-        for round_ in stage_times.repeat(self.subject, self.request.runs):
-            self.doing(f"timing the stages, round {len(rounds) + 1} of {self.request.runs + 1}")
-            rounds.append(round_)
-        return rounds
 
     def batch(self) -> CheckFinding:
         """Answers the subject's question and another question about another sample, in turn."""

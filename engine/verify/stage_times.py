@@ -11,7 +11,7 @@ shift the times.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
@@ -21,7 +21,6 @@ import numpy as np
 import torch
 
 from engine.analysis import statistics
-from engine.machine.clocks import second_s
 from engine.machine.load import MachineLoad, Meter, together
 from engine.storage.schemas import Outcome
 from engine.timing import VisionProbe, synchronizer
@@ -36,24 +35,15 @@ NEAR_MS, EDGE_MS = 1e-6, 0.001  # equal figures; edges of spans
 # model: only what exceeds both is a fault.
 UNACCOUNTED, UNACCOUNTED_MS = 0.02, 1.0  # of a run
 STAGE3, STAGE3_MS = 0.15, 0.5  # of stage 3 measured alone
-CLOCKS_SHARE, CLOCKS_MS = 0.05, 20.0  # two clocks around one run; the difference is text and row
 OBSERVER, OBSERVER_MS = 0.01, 0.5  # of a whole answer's generate(), added by the probe
 ENOUGH = 5  # pairs: all five exceed a bound by chance in 1 of 32 cases
 PAIR_TOKENS = 2  # of the short answers
 
 
-class TimedRun(NamedTuple):
-    """One run of the pipeline, and its length on a second clock."""
-
-    kind: str
-    result: RunResult
-    outer_ms: float
+Rounds = Sequence[Mapping[str, RunResult]]  # by kind of run
 
 
-Rounds = Sequence[Sequence[TimedRun]]
-
-
-def repeat(subject: Subject, runs: int) -> Iterator[list[TimedRun]]:
+def repeat(subject: Subject, runs: int) -> Iterator[dict[str, RunResult]]:
     """runs + 1 rounds of the three kinds of run; the first round is the warm-up."""
     config = subject.brief
     requests = {"hooked": subject.run_request(config, "off", "hooked")}
@@ -63,17 +53,12 @@ def repeat(subject: Subject, runs: int) -> Iterator[list[TimedRun]]:
             kind: subject.run_request(config, cache) for kind, cache in caches.items()
         } | requests
     for _ in range(runs + 1):
-        timed = []
-        for kind, request in requests.items():
-            start = second_s()
-            result = subject.run(request)
-            timed.append(TimedRun(kind, result, (second_s() - start) * 1000))
-        yield timed
+        yield {kind: subject.run(request) for kind, request in requests.items()}
 
 
 def load_of(rounds: Rounds) -> MachineLoad | None:
     """The machine's load during all these runs; None if it is unknown for one."""
-    loads = [timed.result.machine_load for round_ in rounds for timed in round_]
+    loads = [result.machine_load for round_ in rounds for result in round_.values()]
     known = [load for load in loads if load is not None]
     return together(known) if len(known) == len(loads) else None
 
@@ -110,11 +95,9 @@ def token_faults(answer: RecordedAnswer) -> Iterator[str]:
 
 def clock(rounds: Rounds, more: Sequence[str] = ()) -> CheckFinding:
     """Spans must never go back in time, and a second clock must agree."""
-    runs = [timed for round_ in rounds for timed in round_]
-    faults = [*more, *(fault for timed in runs for fault in clocks_differ(timed.result))]
-    for timed in runs:
-        faults += (*_backwards(timed.result), *_tokens(timed.result))
-    faults += _clocks_apart(runs)
+    runs, faults = [result for round_ in rounds for result in round_.values()], list(more)
+    for result in runs:
+        faults += (*clocks_differ(result), *_backwards(result), *_tokens(result))
     monotonic = time.get_clock_info("perf_counter").monotonic
     if not monotonic:
         faults.append("this system's performance counter can be set back")
@@ -146,18 +129,6 @@ def _backwards(result: RunResult) -> Iterator[str]:
             yield f"{after.name} starts before {before.name} ends"
 
 
-def _clocks_apart(runs: Sequence[TimedRun]) -> Iterator[str]:
-    """A run must not be longer than the second clock's time around it, nor much shorter.
-
-    Only the run with the smallest difference counts, because a busy machine may pause any run
-    between two clock readings.
-    """
-    gap, timed = min(((t.outer_ms - t.result.total_ms, t) for t in runs), key=lambda pair: pair[0])
-    bound, total = max(CLOCKS_MS, CLOCKS_SHARE * timed.outer_ms), timed.result.total_ms
-    if not -uncertainty_ms(timed.result) <= gap <= bound:
-        yield f"a run of {total:.1f} ms took {timed.outer_ms:.1f} ms by another clock"
-
-
 def _stages(result: RunResult) -> list[Span]:
     return [span for span in result.spans if span.name in STAGES]
 
@@ -170,10 +141,10 @@ def accounted(rounds: Rounds) -> CheckFinding:
     """
     shares, most, spreads = dict[str, float](), dict[str, float](), dict[str, Any]()
     n = len(rounds) - 1
-    for first, *again in zip(*rounds, strict=True):
-        kind, warm = first.kind, [timed.result for timed in again]
+    for kind in rounds[0]:
+        first, *warm = [round_[kind] for round_ in rounds]
         columns = [_columns(result) for result in warm]
-        spreads[kind] = {"first_run_ms": _columns(first.result)}
+        spreads[kind] = {"first_run_ms": _columns(first)}
         for name in columns[0]:
             values = [column[name] for column in columns]
             spreads[kind][name] = vars(statistics.spread(values)) | {"values": values}
@@ -186,8 +157,6 @@ def accounted(rounds: Rounds) -> CheckFinding:
     )
     outcome: Outcome = "failed" if n >= ENOUGH else "unresolved"
     outcome = "passed" if shares[worst] <= most[worst] else outcome
-    if wrong := _misquoted(rounds):
-        outcome, sentence = "failed", wrong
     evidence = {"shares": shares, "kinds": spreads, "n": n}
     return CheckFinding(outcome, sentence, shares[worst], most[worst], "of a run", evidence)
 
@@ -206,24 +175,15 @@ def _allowed(result: RunResult) -> float:
     return max(UNACCOUNTED, _share(result, UNACCOUNTED_MS))
 
 
-def _misquoted(rounds: Rounds) -> str:
-    """A fault if a cached stage reports another original time than was measured."""
-    for round_ in rounds:
-        if len(round_) == 1:  # hooked runs only, which cache nothing
-            continue
-        took, reported = _vision(round_, "computed").ms, _vision(round_, "cached").original_ms
-        if reported is None or abs(reported - took) > 1e-6:
-            return f"A cached stage 3 reports an original time of {reported} ms; it took {took} ms."
-    return ""
-
-
 def stage3(rounds: Rounds) -> CheckFinding:
     """Compares the probe's time with that of the encoder alone, paired by round.
 
     It fails only if it is clearly less than half or more than twice as long.
     """
-    pairs = [(_vision(round_, "computed"), _vision(round_, "hooked")) for round_ in rounds[1:]]
-    alone, probed = ([span.ms for span in spans] for spans in zip(*pairs, strict=True))
+    alone, probed = (
+        [span.ms for round_ in rounds[1:] if (span := round_[kind].span("vision"))]
+        for kind in ("computed", "hooked")
+    )
     interval = statistics.median_interval(
         [b / a for a, b in zip(alone, probed, strict=True)], ratios=True
     )
@@ -243,12 +203,6 @@ def stage3(rounds: Rounds) -> CheckFinding:
     )
     evidence = {"alone_ms": alone, "probe_ms": probed, **vars(interval)}
     return CheckFinding(outcome, sentence, interval.median - 1, bound, "of stage 3", evidence)
-
-
-def _vision(round_: Sequence[TimedRun], kind: str) -> Span:
-    span = next(timed.result for timed in round_ if timed.kind == kind).span("vision")
-    assert span is not None  # every kind of run encodes or reads
-    return span
 
 
 def _tokens(result: RunResult) -> Iterator[str]:

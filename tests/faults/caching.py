@@ -98,7 +98,7 @@ FAULTS = (
     fault("features in half precision", "llava", "equal_decoupled",
           features_kept_in_half_precision, KEYS, "Features are rounded to float16 on disk.",
           "cache"),
-    fault("cached time embellished", "llava", "accounted", cached_time_embellished, KEYS,
+    fault("cached time embellished", "llava", "", cached_time_embellished, KEYS,
           "A cached stage says that it took ten times as long.", "cache"),
     fault("key remembers the question", "llava", "", key_remembers_the_question, KEYS,
           "The key changes with the question, so nothing is found again.", "cache"),

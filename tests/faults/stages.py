@@ -273,7 +273,7 @@ FAULTS = (
     fault("nothing unaccounted", "llava", "",
           result_figure("unaccounted_ms", lambda result: 0.0), f"test_types {RUN}",
           "The unaccounted time is always 0.", "figures"),
-    fault("cached shown as measured", "llava", "accounted", cached_shown_as_measured, TIMES,
+    fault("cached shown as measured", "llava", "", cached_shown_as_measured, TIMES,
           "A cached stage is shown as measured.", "figures"),
     fault("probe overwrites", "llava", "stage3", probe_overwrites, TIMES,
           "The probe keeps the last module's time alone.", "stages", 5),

@@ -12,7 +12,7 @@ from engine.machine.clocks import Moment
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Source, Span
 from engine.verify import stage_times
 from engine.verify.answer_paths import RecordedAnswer
-from engine.verify.stage_times import TimedRun, clocks_differ, token_faults
+from engine.verify.stage_times import clocks_differ, token_faults
 
 INFO = ModelInfo("m", "llava", "c", None, "float32", False)
 REQUEST = RunRequest(Sample("s", "q"), "m", "Why?")
@@ -36,21 +36,8 @@ def result(
     return RunResult(REQUEST, INFO, tuple(spans), answer, start + rest, False)
 
 
-def rounds(*results: tuple[RunResult, RunResult, RunResult]) -> list[list[TimedRun]]:
-    kinds = ("computed", "cached", "hooked")
-    return [
-        [TimedRun(kind, one, one.total_ms + 1) for kind, one in zip(kinds, _told(row), strict=True)]
-        for row in results
-    ]
-
-
-def _told(row: Sequence[RunResult]) -> list[RunResult]:
-    """The cached run says what the computed one took."""
-    computed, cached, hooked = row
-    took = computed.span("vision")
-    assert took is not None
-    spans = [replace(s, original_ms=took.ms) if s.name == "vision" else s for s in cached.spans]
-    return [computed, replace(cached, spans=tuple(spans)), hooked]
+def rounds(*results: tuple[RunResult, RunResult, RunResult]) -> list[dict[str, RunResult]]:
+    return [dict(zip(("computed", "cached", "hooked"), row, strict=True)) for row in results]
 
 
 def test_stages_that_add_up_pass_and_the_first_run_stands_apart() -> None:
@@ -132,13 +119,6 @@ def test_a_token_outside_stage_4_or_out_of_order_fails(
     assert not any(words in fault for fault in fine)
 
 
-def test_a_cached_stage_must_say_what_it_took() -> None:
-    (round_,) = rounds((result(),) * 3)
-    wrong = TimedRun("cached", result(), 100)
-    found = stage_times.accounted([round_, [round_[0], wrong, round_[2]]])
-    assert found.outcome == "failed" and "reports an original time of None ms" in found.sentence
-
-
 @pytest.mark.parametrize(
     ("probed", "outcome"),
     [
@@ -182,12 +162,6 @@ def test_time_that_goes_back_fails(bad: RunResult) -> None:
     assert found.outcome == "failed" and found.evidence["faults"]
 
 
-@pytest.mark.parametrize("outer", [50.0, 200.0])
-def test_clocks_that_disagree_fail(outer: float) -> None:
-    runs = [[TimedRun("hooked", result(), outer)]]
-    assert "by another clock" in stage_times.clock(runs).sentence
-
-
 def test_the_probes_cost_is_open_where_its_interval_holds_the_bound() -> None:
     found = stage_times.observer(pairs([30.0 * (-1) ** i for i in range(9)]))
     assert found.outcome == "unresolved" and "Not resolved with 9 pairs" in found.sentence
@@ -210,7 +184,7 @@ def test_a_short_run_has_the_same_gaps_as_a_long_one(total: float, outcome: str)
     """What the stages leave out is fixed: 0.9 ms of a run of 10 ms, not 9 % of a long one."""
     one = Span("decode", 0.0, 0.91 * total, "measured")
     gap = RunResult(REQUEST, INFO, (one,), Generation((), "", "eos", 9, ()), total, False)
-    found = stage_times.accounted([[TimedRun("hooked", gap, total)]] * 6)
+    found = stage_times.accounted([{"hooked": gap}] * 6)
     assert found.outcome == outcome and found.figure == pytest.approx(0.09)
 
 
@@ -221,11 +195,6 @@ def test_stage_3_of_a_tiny_tower_may_differ_by_what_a_hook_costs(
 ) -> None:
     found = stage_times.stage3(rounds(*[(result(alone),) * 2 + (result(factor * alone),)] * 6))
     assert found.outcome == outcome, found.sentence
-
-
-def test_clocks_may_drift_apart_in_a_long_run() -> None:
-    slewed = [[TimedRun("hooked", result(rest=60_000.0), 60_100.0 - 30.0)]]
-    assert stage_times.clock(slewed).outcome == "passed"
 
 
 SEEN = (20.0, 30.0, 40.0, 50.0, 60.0)
