@@ -51,7 +51,7 @@ ANOTHER_QUESTION = "Anything else?"
 # The generation settings that the user decides: length, and how tokens are drawn.
 _DRAWN = ("max_length", "num_beams", "temperature", "top_k", "top_p", "min_p", "typical_p",
           "epsilon_cutoff", "eta_cutoff")  # fmt: skip
-BRIEF = 48  # tokens
+BRIEF = 16  # tokens
 LEAST_ROOM = 16  # new tokens that the context must have room for: some checks need them
 
 
