@@ -84,7 +84,7 @@ def _batch_misreported(
             yield f"Row {number} of a batch has its own times, which a batch cannot have."
 
 
-TOKENS = 16  # of the answers under other settings
+TOKENS = 8  # of the answers under other settings
 RANGE = 3.0  # of the flattened logits, from their mean to their largest
 SETTINGS: dict[str, dict[str, Any]] = {
     "sampled": {"temperature": 1.0, "seed": 11},
