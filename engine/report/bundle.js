@@ -1,8 +1,8 @@
-// Lists, searches and shows the samples of a bundle.  Every name and answer is set as text.
+// Lists, searches, shows and replays the samples of a bundle.  Every name and answer is set as text.
 "use strict";
 const parts = new Map(); // number of a file below data/ -> its samples
 let index = { chunk: 1, samples: [] };
-let waiting = null;
+let waiting = null, playing = null;
 
 function stagescope(number, value) { // called by the files below data/
   if (number < 0) index = value;
@@ -82,7 +82,39 @@ function draw(sample) {
   const cards = made("div", "", "cards");
   const longest = Math.max(...sample.answers.map(answer => answer.total || 0));
   cards.append(...sample.answers.map(answer => card(answer, longest, sample.answers[0].label)));
-  box.replaceChildren(...head, media, cards);
+  const controls = made("div", "", "choose"), clock = made("span");
+  for (const [name, slow] of [["Replay", 1], ["at 0.25x", 4], ["at 0.1x", 10]]) {
+    const button = made("button", name);
+    button.addEventListener("click", () => replay(sample.answers, [...cards.children], slow, clock));
+    controls.append(button);
+  }
+  controls.append(clock);
+  const timed = sample.answers.some(answer => answer.pieces.length);
+  box.replaceChildren(...head, media, ...(timed ? [controls] : []), cards);
+}
+
+// Stages and words at their recorded times; all start together, though they ran one after another.
+function replay(answers, cards, slow, clock) {
+  const began = performance.now(), mine = playing = {};
+  const longest = Math.max(...answers.map(answer => answer.total || 0));
+  const letters = answers.map(answer => [...answer.text]);
+  const frame = () => {
+    const at = Math.min(longest, (performance.now() - began) / slow);
+    if (playing !== mine || !clock.isConnected) return;
+    clock.textContent = `${Math.round(at)} ms`;
+    answers.forEach((answer, place) => {
+      if (!answer.pieces.length) return;
+      const said = answer.pieces.filter(([ms]) => at >= ms || at === longest).pop();
+      const text = letters[place].slice(0, said ? said[1] : 0).join("");
+      cards[place].querySelector(".answer").textContent = text;
+      answer.bars.forEach(([, start, length], bar) => {
+        const known = Math.min(length, Math.max(0, at - start));
+        cards[place].querySelectorAll(".track i")[bar].style.width = `${100 * known / longest}%`;
+      });
+    });
+    if (at < longest) requestAnimationFrame(frame);
+  };
+  frame();
 }
 
 function card(answer, longest, first) {
@@ -124,6 +156,8 @@ function card(answer, longest, first) {
 }
 
 addEventListener("DOMContentLoaded", () => {
+  for (const block of document.querySelectorAll("script[type='application/json']"))
+    stagescope(...JSON.parse(block.textContent)); // a bundle of one file
   byId("search").addEventListener("input", list);
   byId("kind").addEventListener("change", list);
   addEventListener("hashchange", open);

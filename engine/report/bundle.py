@@ -7,7 +7,8 @@
     runs/NUMBER/     the files of each run, gzipped, without folders and hosts of this machine
     manifest.json    the SHA-256 of every other file
 
-Names, questions and answers are text everywhere.  `opened()` reads such a folder as runs again.
+Names, questions and answers are text everywhere.  `opened()` reads such a folder as runs again;
+`page()` is a bundle of one file, without media and runs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path, PurePath
@@ -36,10 +37,11 @@ from engine.palette import family_colour, tones
 from engine.plain_files import not_written, read_json, read_limited, reason
 from engine.quoting import count, quoted, shown
 from engine.report import answer_part, drawers, replay
+from engine.report.blocks import Block
 from engine.report.document import document, title
 from engine.report.explanation_part import explained
 from engine.report.report_figures import Findings
-from engine.report.seen_part import samples_of
+from engine.report.seen_part import samples_of, seen
 from engine.storage import run_store
 from engine.storage.result_rows import ResultRow
 from engine.storage.run_header import HEADER
@@ -93,37 +95,62 @@ def zipped(runs: Sequence[Run]) -> bytes:
         return Path(made).read_bytes()
 
 
+def page(runs: Sequence[Run]) -> str:
+    """The same as one file, without media; what the models of the first run saw is drawn."""
+    with tempfile.TemporaryDirectory(prefix="stagescope-bundle-") as place:
+        made = _Bundle(runs, Path(place, "bundle"), 0, lambda done, of: None)
+        made.read(Path(place))
+        scripts = list(made.scripts())
+        whole = made.page(_template("bundle.js"), seen(runs[0]))
+    blocks = (f'<script type="application/json">{_js(part)}</script>\n' for part in scripts)
+    return whole.replace("</head>", f"{''.join(blocks)}</head>", 1)
+
+
 class _Bundle:
     def __init__(self, runs: Sequence[Run], folder: Path, largest: int, progress: Progress) -> None:
         self.folder, self.largest, self.progress = folder, largest, progress
         self.given, self.manifest = runs, dict[str, str]()
         self.places, self.hosts = _places(runs), _hosts(runs)
 
-    def write(self, place: Path) -> None:
+    def read(self, place: Path) -> None:
         """`place`: a folder for the runs without what belongs to this machine, from which the rest
         is made."""
         numbered = enumerate(self.given, 1)  # an id may be any text, and the same twice
         self.found = Findings([self._run(run, f"{n:03}", place) for n, run in numbered])
         self.runs, self.order = self.found.runs, labels(self.found.table)
-        samples = self._samples()
-        names = list(dict.fromkeys(self.found.table["sample"]))
-        index = []
-        for start in range(0, len(names), CHUNK):
-            part = [self._sample(name, samples.get(name)) for name in names[start : start + CHUNK]]
-            self._put(f"data/{start // CHUNK}.js", f"stagescope({start // CHUNK},{_js(part)});\n")
-            index += [[one[key] for key in ("id", "sequence", "question", "alike", "failed")]
-                      for one in part]  # fmt: skip
-            self.progress(min(start + CHUNK, len(names)), len(names))
-        self._put("data/index.js", f"stagescope(-1,{_js({'chunk': CHUNK, 'samples': index})});\n")
+        self.names = list(dict.fromkeys(self.found.table["sample"]))
+
+    def write(self, place: Path) -> None:
+        self.read(place)
+        for number, part in self.scripts():
+            name = "index" if number < 0 else number
+            self._put(f"data/{name}.js", f"stagescope({number},{_js(part)});\n")
         self._put("bundle.js", _template("bundle.js"))
-        blocks = [*document(self.found)]
-        for run in self.given:
-            blocks += explained(run, len(self.runs) > 1)
-        page = drawers.html(title(self.found), blocks, samples=len(names))
-        self._put(INDEX, self._plain(page))
+        self._put(INDEX, self.page())
         files = dict(sorted(self.manifest.items()))
         content = {"format": FORMAT, "version": VERSION, "files": files}
         (self.folder / MANIFEST).write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+    def scripts(self) -> Iterator[tuple[int, Any]]:
+        """(number, CHUNK samples), then (-1, the list of all)."""
+        samples, index = self._samples(), []
+        for start in range(0, len(self.names), CHUNK):
+            some = self.names[start : start + CHUNK]
+            part = [self._sample(name, samples.get(name)) for name in some]
+            yield start // CHUNK, part
+            index += [[one[key] for key in ("id", "sequence", "question", "alike", "failed")]
+                      for one in part]  # fmt: skip
+            self.progress(min(start + CHUNK, len(self.names)), len(self.names))
+        yield -1, {"chunk": CHUNK, "samples": index}
+
+    def page(self, script: str = "", more: Iterable[Block] = ()) -> str:
+        blocks = [*document(self.found)]
+        for run in self.given:
+            blocks += explained(run, len(self.runs) > 1)
+        whole = drawers.html(title(self.found), [*blocks, *more], len(self.names), script)
+        # A picture's data is no sentence.
+        parts = re.split(r"(data:[\w/]+;base64,[\w+/=]+)", whole)
+        return "".join(part if n % 2 else self._plain(part) for n, part in enumerate(parts))
 
     def _put(self, name: str, data: str | bytes) -> None:
         data = data.encode(errors="replace") if isinstance(data, str) else data
@@ -163,7 +190,7 @@ class _Bundle:
             value = json.loads(line)
             said = {key: value.pop(key) for key in _SAID if key in value}
         except (ValueError, AttributeError):
-            return ""  # nobody can read it here either
+            return self._said(self._line(line)) + "\n"  # nobody can read it here either
         value = json.loads(self._line(json.dumps(value, ensure_ascii=False)))
         if isinstance(value.get("where"), dict):
             value["where"] |= {"host": None, "address": None}
@@ -222,6 +249,10 @@ class _Bundle:
             if span is not None and name in replay.COLOURS
         ]
         text = row.text or ""
+        lane, pieces, end = replay.lane(label, row), list[tuple[float, int]](), 0
+        for at, piece in lane.pieces if lane else ():
+            end += len(piece)
+            pieces.append((round(at, 1), end))
         changes = [] if row.error or text == first else agreement.difference(first, text)
         told = [row.standing.words, *(["cold run"] if row.cold else []), *row.notes]
         return {
@@ -232,6 +263,7 @@ class _Bundle:
             "figures": answer_part.of_row(row),
             "stages": answer_part.stages(spans),
             "bars": bars,
+            "pieces": pieces,
             "total": row.total_ms if row.batch == 1 else row.batch_ms,
             "notes": told,
             "changes": [[piece.kind, piece.text] for piece in changes],

@@ -27,7 +27,6 @@ from engine.report.blocks import (
 from engine.report.choice_part import choosing, finding, limits, sentence
 from engine.report.comparison_part import comparing
 from engine.report.origin_part import flow, origin
-from engine.report.replay import replayed
 from engine.report.report_figures import Findings
 from engine.report.robustness_part import robust
 from engine.storage.run_store import Run
@@ -49,7 +48,7 @@ def title(found: Findings) -> str:
 
 def document(found: Findings) -> list[Block]:
     """The whole report: one page for a reader in a hurry, then everything, then the settings."""
-    parts = (results, choosing, _figures, replayed, together, apart, comparing, agreement, robust)
+    parts = (results, choosing, _figures, together, apart, comparing, agreement, robust)
     body = [block for part in parts for block in part(found)]
     body += [Heading(2, "Appendix: settings and definitions")]
     body += [

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
+from hashlib import sha256
 from textwrap import indent
 
 import msgspec
@@ -113,17 +115,20 @@ def anchor(name: str) -> str:
     return "".join(kept).replace(" ", "-")
 
 
-def html(title: str, blocks: Sequence[Block], samples: int = 0) -> str:
+def html(title: str, blocks: Sequence[Block], samples: int = 0, script: str = "") -> str:
     """One file with its charts inside; its policy forbids scripts and requests.
 
-    `samples`: how many a bundle shows above the contents; only its own files may run then.
+    `samples`: how many a bundle shows above the contents; only its own files may run then, or in a
+    bundle of one file this `script`.
     """
     from engine.viewing import seen_markup  # imports much that other drawers do not need
 
     page = _templates().get_template("document.html.jinja")
     style = Markup(seen_markup.STYLE)
     drawn = _pictures(blocks)
-    return page.render(title=title, blocks=drawn, seen_style=style, samples=samples) + "\n"
+    digest = b64encode(sha256(script.encode()).digest()).decode() if script else ""
+    more = {"samples": samples, "script": Markup(script), "digest": digest}
+    return page.render(title=title, blocks=drawn, seen_style=style, **more) + "\n"
 
 
 def fragment(blocks: Sequence[Block]) -> str:

@@ -9,13 +9,12 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 from engine.analysis.results_table import frame
 from engine.quoting import printable
-from engine.report import drawers, explanation_part, seen_part
-from engine.report.document import document, title
+from engine.report import bundle, drawers
+from engine.report.document import document
 from engine.report.report_figures import Findings, certificate_text
 from engine.storage import run_header
 from engine.storage.run_store import Run
@@ -35,10 +34,7 @@ def _markdown(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _html(runs: Sequence[Run]) -> Iterator[str]:
-    found = Findings(runs)
-    parts = [explanation_part.explained(run, len(runs) > 1) for run in found.runs]
-    blocks = chain(document(found), *parts, seen_part.seen(found.runs[0]))
-    yield drawers.html(title(found), list(blocks))
+    yield bundle.page(runs)
 
 
 def _csv(runs: Sequence[Run]) -> Iterator[str]:

@@ -6,24 +6,17 @@ speed is chosen, and where a browser cannot animate it, the finished answers are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from html import escape
 from itertools import accumulate, pairwise
 from math import ceil
-from typing import TYPE_CHECKING
 
-from engine.analysis.results_table import labels, measured
 from engine.palette import DECODE_COLOURS, SERVER_COLOURS, STAGE_COLOURS, family_colour, tones
 from engine.quoting import ms, printable, tokens_told
 from engine.report.answer_part import PART_NAMES, stage_words
-from engine.report.blocks import Block, ChartBlock, Heading, Paragraph
 from engine.storage.result_rows import ResultRow
 from engine.types import STAGES, Span
-
-if TYPE_CHECKING:
-    from engine.report.report_figures import Findings
 
 Pieces = tuple[tuple[float, str], ...]
 PARTS = (*(name for name in STAGES if name != "decode"), "prefill", "steps")  # decode in two
@@ -70,31 +63,6 @@ def lane(label: str, row: ResultRow, note: str = "") -> ReplayLane | None:
         parts, times, notes = [text], times[-1:], (*notes, NO_TEXT_TIMES)
     pieces = tuple(zip(times, parts, strict=True))
     return ReplayLane(label, row.family or "", stages, pieces, row.total_ms, row.new_tokens, notes)
-
-
-def replayed(found: Findings) -> Iterator[Block]:
-    """The first sample with measured times of every model; nothing if there is none."""
-    table = measured(found.table)
-    names = [label for label in labels(found.table) if label in set(table["label"])]
-    for sample, lines in table.groupby("sample", sort=False):
-        first = lines.drop_duplicates("label").set_index("label")
-        if not names or not set(names) <= set(first.index):
-            continue
-        places = first.loc[names, ["number", "offset"]].itertuples(index=False)
-        rows = [found.runs[number].row(offset) for number, offset in places]
-        lanes = [lane(label, row) for label, row in zip(names, rows, strict=True)]
-        known = [one for one in lanes if one is not None]
-        if len(known) == len(names):
-            words = "; ".join(
-                f"{one.label} {ms(one.total_ms)}, {tokens_told(one.tokens)}" for one in known
-            )
-            yield Heading(2, "Replay of one sample")
-            yield Paragraph(
-                f"Sample {sample}: {rows[0].prompt or ''} Stages and tokens at their recorded "
-                "times, in the first measured run of each model."
-            )
-            yield ChartBlock(f"Total times: {words}.", partial(section, known))
-            return
 
 
 def section(lanes: Sequence[ReplayLane]) -> str:

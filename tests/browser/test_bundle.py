@@ -32,7 +32,10 @@ WORDS = (
 )  # fmt: skip
 
 
-def test_forty_hostile_texts_do_nothing(context: BrowserContext, tmp_path: Path) -> None:
+@pytest.mark.parametrize("one_file", [False, True])
+def test_forty_hostile_texts_do_nothing(
+    one_file: bool, context: BrowserContext, tmp_path: Path
+) -> None:
     hostile = [*TAGS, *WORDS]
     rows = [
         fabricate.row(model, f"{number} {text[:200]}", text=text, prompt=text)
@@ -41,7 +44,12 @@ def test_forty_hostile_texts_do_nothing(context: BrowserContext, tmp_path: Path)
     ]
     rows.append(fabricate.failed("ev", "z", TAGS[0]))
     titles = {"ev": TAGS[1], "vl": WORDS[1]}
-    folder = bundle.write([fabricate.run(tmp_path / "r", rows, titles=titles)], tmp_path / "out")
+    run, folder = fabricate.run(tmp_path / "r", rows, titles=titles), tmp_path / "out"
+    if one_file:
+        folder.mkdir()
+        (folder / bundle.INDEX).write_text(bundle.page([run]), encoding="utf-8")
+    else:
+        bundle.write([run], folder)
     page, asked, said = context.new_page(), list[str](), list[str]()
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: said.append(str(error)))
@@ -61,3 +69,22 @@ def test_forty_hostile_texts_do_nothing(context: BrowserContext, tmp_path: Path)
     expect(page.locator("#list button")).to_have_count(1)
     page.reload()  # the address names the sample
     page.wait_for_function(HEAD, arg=f"{len(hostile) - 1} {hostile[-1]}")
+
+
+def test_a_replay_shows_words_at_their_times_and_ends_with_the_answer(
+    context: BrowserContext, tmp_path: Path
+) -> None:
+    rows = [
+        fabricate.row("ev", "s", gaps=(60_000.0,), text="\U0001f600 Hi.", text_ends=[1, 5]),
+        fabricate.row("vl", "s", text="A lane.", text_ends=[1, 1, 6, 7]),
+    ]
+    path = tmp_path / "report.html"
+    path.write_text(bundle.page([fabricate.run(tmp_path / "r", rows)]), encoding="utf-8")
+    page = context.new_page()
+    page.goto(path.as_uri())
+    page.get_by_role("button", name="Replay", exact=True).click()
+    first, second = page.locator("#sample .card > .answer").all()
+    expect(second).to_have_text("A lane.")
+    expect(first).to_have_text("\U0001f600")
+    page.evaluate("() => { const now = performance.now(); performance.now = () => now + 1e6; }")
+    expect(first).to_have_text("\U0001f600 Hi.")

@@ -65,7 +65,8 @@ def test_the_rows_come_back_as_they_were_and_the_report_is_the_same(
 
 
 def test_nothing_names_a_folder_or_a_host_of_this_machine(run: Run, tmp_path: Path) -> None:
-    for name, data in files(bundle.write([run], tmp_path / "out")).items():
+    written = files(bundle.write([run], tmp_path / "out"))
+    for name, data in (written | {"one file": bundle.page([run]).encode()}).items():
         for word in (str(tmp_path), "/data/one", "my-machine", "10.0.0.7", "my-server"):
             assert word.encode() not in data, (name, word)
     stored = (run.folder / run_store.RESULTS).read_text(encoding="utf-8")
@@ -92,6 +93,7 @@ def test_samples_are_found_in_their_chunk_with_figures_and_differences(
         "changes"
     ]
     assert dict(answers["ev"]["figures"])["New tokens"] == "6"
+    assert answers["ev"]["pieces"][-1][1] == len(answers["ev"]["text"])
     assert index[0][3] < 1 and index[-1][4] == 1  # the agreement; the failures
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from msgspec import structs
 
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS
-from engine.report import export, replay
+from engine.report import replay
 from engine.report.replay import ReplayLane
 from engine.storage.result_rows import ResultRow
 from tests import fabricate
@@ -102,24 +101,3 @@ def test_long_answers_appear_in_groups_and_never_early(monkeypatch: pytest.Monke
     assert AT.findall(html).count(("120.000", ".")) == 2
     assert replay.GROUPED.format(2) in html
     assert "appear together" not in replay.section([lane()])  # control
-
-
-def test_a_report_replays_the_first_sample_that_all_have_answered(tmp_path: Path) -> None:
-    rows = [
-        fabricate.row("ev", "s0"),
-        fabricate.failed("vl", "s0"),
-        fabricate.row("ev", "s1", text="A lane.", text_ends=[1, 1, 6, 7]),
-        fabricate.row("vl", "s1", cached_ms=10.0),
-    ]
-    run = fabricate.run(tmp_path / "both", rows)
-    html = "".join(export.write([run], "html"))
-    assert html.count('class="replay"') == 1 and "Sample s1: What is it?" in html
-    assert [text for _, text in AT.findall(html) if text in ("A", " lane", ".")] == [
-        "A",
-        " lane",
-        ".",
-    ]
-    assert "read from the cache; when computed: 10.0 ms" in html
-    assert "Total times: ev 30.0 ms, 4 tokens; vl 30.0 ms" in "".join(export.write([run], "md"))
-    alone = fabricate.run(tmp_path / "alone", [rows[0], rows[3]])
-    assert 'class="replay"' not in "".join(export.write([alone], "html"))
