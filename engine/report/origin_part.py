@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from engine import settings
 from engine.analysis.results_table import labels
 from engine.quoting import NONE, count, gib
 from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings, certificate_text
+from engine.storage.plan import IDS, flags
 from engine.storage.run_store import Run
 from engine.storage.schemas import UNVERIFIED
 from engine.types import EXTENT_WORDS, FRAME_WORDS
@@ -61,6 +64,12 @@ def origin(found: Findings) -> Iterator[Block]:
         rows = tuple(_settings(run, results))
         yield ReportTable(
             "The settings of the run, and the backend that ran.", ("setting", "value"), rows, 2
+        )
+        plan, root = run.header.plan, PurePath(run.header.dataset.root).name
+        yield Paragraph(
+            f"Made again by: {settings.COMMAND} bench {shlex.join(flags([plan], root))}. The "
+            f"dataset may lie elsewhere; {IDS} has the {count(len(plan.samples), 'id')} of "
+            "plan.samples in run.json, one on each line."
         )
         if happened := tuple(_happened(run)):
             yield Bullets(happened)

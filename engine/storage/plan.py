@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal, NamedTuple
 
 from engine.errors import BadInput
-from engine.media_options import check_range
+from engine.media_options import check_range, sweep_text
 from engine.prompts import check_question
 from engine.quoting import quoted
-from engine.types import OPTIONS, CachePolicy, RunOptions
+from engine.types import OFFERED, OPTIONS, CachePolicy, RunOptions, value_of
 
 Order = Literal["auto", "sequential", "interleaved"]
 Phase = Literal["warmup", "measured"]
 ORDERS: tuple[Order, ...] = ("auto", "sequential", "interleaved")
 MAX_REPEAT, MAX_WARMUP, MAX_RESULTS, MAX_BATCH = 1000, 100, 1_000_000, 256
+IDS = "ids.txt"
 STOP_AFTER = 10  # failures of one model in a row
 
 
@@ -115,3 +116,26 @@ class Plan(RunOptions):
 
     def tasks(self, group: tuple[str, ...]) -> Iterator[Task]:
         return chain.from_iterable(self.batches(group))
+
+
+def flags(plans: Sequence[Plan], root: str, every: Sequence[str] = ()) -> Iterator[str]:
+    """The options of `bench` for a plan, or for those of a sweep, on the dataset `root`; only what
+    differs from the defaults.
+
+    `every`: the dataset's samples.  If the plan's are not the first of them, or they are not known,
+    the ids are expected in the file IDS, one on each line.
+    """
+    plan = plans[0] if plans[0].perturb else replace(plans[0], perturb_seed=0)
+    yield from ("--dataset", root, "--models", ",".join(plan.models))
+    if plan.samples != tuple(every):
+        first = plan.samples == tuple(every[: len(plan.samples)])
+        yield from ("--samples", str(len(plan.samples))) if first else ("--ids", IDS)
+    if plan.decode.forced is not None:
+        yield from ("--length", f"forced:{plan.decode.forced}")
+    for name in ("prompt", "repeat", "warmup", "order", "batch", *OFFERED):
+        value = value_of(plan, name)
+        set_by_length = name == "max_new_tokens" and plan.decode.forced is not None
+        if value != value_of(Plan, name) and not set_by_length and name != "perturb":
+            yield from ("--" + name.replace("_", "-"), str(value))
+    if text := sweep_text([one.perturb for one in plans]):
+        yield from ("--perturb", text)

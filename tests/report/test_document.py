@@ -355,3 +355,9 @@ def test_settings_are_an_appendix(tmp_path: Path) -> None:
     assert parts[:2] == ["## Findings", "## Results"]
     assert parts[-1] == "## Appendix: settings and definitions"
     assert told.index("### Run ") > told.index(parts[-1])
+
+
+def test_the_command_that_makes_a_run_again_is_told(tmp_path: Path) -> None:
+    told = "".join(export.write([fabricate.run(tmp_path / "q", fabricate.pair(3))], "md"))
+    assert "bench --dataset one --models ev,vl --ids ids.txt --max-new-tokens 64. The" in told
+    assert "ids.txt has the 3 ids of plan.samples in run.json" in told

@@ -15,9 +15,9 @@ from engine.benchmark.cluster.cluster_options import ClusterOptions, per_worker
 from engine.cli import bench
 from engine.media.dataset import Dataset
 from engine.media_options import Split, Window, perturbations, sweep
-from engine.storage.plan import Plan
+from engine.storage.plan import IDS, Plan
 from engine.types import DecodeConfig
-from ui.benchmark.planning_view import IDS, command
+from ui.benchmark.planning_view import command
 
 FOUR = tuple("abcd")
 PLAN = Plan(("x", "y"), FOUR)
