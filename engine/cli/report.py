@@ -18,7 +18,7 @@ from engine.quoting import printable
 from engine.storage import new_file, run_store
 from engine.storage.run_store import Run
 
-FORMATS = ("md", "html", "csv", "json")
+FORMATS = ("md", "html", "csv", "json", "parquet")
 DOCUMENTS = ("md", "html")
 LARGEST, MOST_LARGEST = 1200, 10_000  # pixels of a bundle's pictures
 
@@ -62,7 +62,11 @@ def _read(names: Iterable[str]) -> list[Run]:
 def _runs(options: argparse.Namespace, runs: list[Run]) -> int:
     from engine.report import export
 
-    _give(options, export.write(runs, options.format))
+    if options.format == "parquet":
+        new_file.write(options.out, export.data(runs, "parquet"))
+        say(f"Written: {options.out}")
+    else:
+        _give(options, export.write(runs, options.format))
     for run in runs:
         for problem in run.problems:
             say(f"{run.folder}: {problem}")
@@ -85,6 +89,8 @@ def _check(options: argparse.Namespace) -> None:
         )
     if options.imported and options.format not in DOCUMENTS:
         raise BadInput(f"--format {options.format} is for runs: published files become md or html.")
+    if options.format == "parquet" and options.out is None:
+        raise BadInput("--format parquet is no text: name a file with --out.")
     if options.out is not None:
         new_file.refuse(options.out)
 

@@ -1,4 +1,4 @@
-"""The formats of a report, each as pieces of text; CSV has one line per result.
+"""The formats of a report, each as pieces of text; CSV and Parquet have one line per result.
 
 Texts that a spreadsheet would read as a formula get an apostrophe in front.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from engine.analysis.results_table import frame
 from engine.quoting import printable
@@ -18,6 +18,9 @@ from engine.report.document import document
 from engine.report.report_figures import Findings, certificate_text
 from engine.storage import run_header
 from engine.storage.run_store import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _LEFT_OUT = ("title", "bare", "cluster", "number", "offset", "token_ms", "truth")
 # What a spreadsheet may skip before the sign of a formula, and the signs, also of full width.
@@ -29,6 +32,13 @@ def write(runs: Sequence[Run], form: str) -> Iterator[str]:
     return FORMATS[form](runs)
 
 
+def data(runs: Sequence[Run], form: str) -> bytes:
+    """The same as a file's content; also as Parquet."""
+    if form == "parquet":
+        return b"".join(_parquet(runs))
+    return "".join(write(runs, form)).encode(errors="replace")
+
+
 def _markdown(runs: Sequence[Run]) -> Iterator[str]:
     yield drawers.markdown(document(Findings(runs)))
 
@@ -37,15 +47,31 @@ def _html(runs: Sequence[Run]) -> Iterator[str]:
     yield bundle.page(runs)
 
 
+def _results(runs: Sequence[Run]) -> pd.DataFrame:
+    """One line per result."""
+    return frame(runs).drop(columns=list(_LEFT_OUT))
+
+
 def _csv(runs: Sequence[Run]) -> Iterator[str]:
-    table = frame(runs)
-    columns = [name for name in table.columns if name not in _LEFT_OUT]
-    yield _line(columns)
-    for values in table[columns].itertuples(index=False):
+    table = _results(runs)
+    yield _line(table.columns)
+    for values in table.itertuples(index=False):
         yield _line([_cell(value) for value in values])
 
 
-def _line(values: Sequence[Any]) -> str:
+def _parquet(runs: Sequence[Run]) -> Iterator[bytes]:
+    """Texts are as they were answered, but for what is no character."""
+    table, out = _results(runs), io.BytesIO()
+    for name in table.select_dtypes("object"):
+        table[name] = [
+            value.encode(errors="replace").decode() if isinstance(value, str) else value
+            for value in table[name]
+        ]
+    table.to_parquet(out, index=False)
+    yield out.getvalue()
+
+
+def _line(values: Iterable[Any]) -> str:
     buffer = io.StringIO()
     # Every text is quoted: a carriage return outside quotes would begin a line.
     csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC).writerow(values)

@@ -20,7 +20,7 @@ from tests.test_main import root
 __all__ = ["root"]
 ROOT = Path(__file__).resolve().parents[2]
 ASKED = ("explain", "--sample", "id-000000", "--model", "tiny-llava", "--words", "a car", "--out")
-FORMATS = ("md", "html", "csv", "json")
+FORMATS = ("md", "html", "csv", "json", "parquet")
 COMMANDS = {
     "imported": ("report", "--imported", "{run}/results.jsonl", "--out"),
     **{name: ("report", "{run}", "--format", name, "--out") for name in FORMATS},

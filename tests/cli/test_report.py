@@ -29,7 +29,8 @@ def test_runs_are_named_or_given_by_folder(capsys: pytest.CaptureFixture[str], r
 
 
 @pytest.mark.parametrize(
-    "form", ["md", pytest.param("html", marks=pytest.mark.loads), "csv", "json"]
+    "form",
+    ["md", pytest.param("html", marks=pytest.mark.loads), "csv", "json", "parquet"],
 )
 def test_a_report_goes_to_a_file(
     capsys: pytest.CaptureFixture[str], runs: Path, tmp_path: Path, form: str

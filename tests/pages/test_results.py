@@ -326,7 +326,7 @@ def test_what_ran_and_the_reports_are_there(app: Open, make: Make) -> None:
     at = app(PAGE, runs="one", view="Export")
     assert "digest-of-data" in html(at) and "preprocess -> vision" in html(at)
     at = view(at, "Export")
-    assert len(at.get("download_button")) == 5
+    assert len(at.get("download_button")) == 6
     assert (
         at.code[0].value
         == f"python -m engine report {run.folder.name} --format html --out report.html"

@@ -6,6 +6,7 @@ import csv
 import io
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from engine.quoting import printable
@@ -42,3 +43,14 @@ def test_a_carriage_return_begins_no_line(tmp_path: Path) -> None:
     run = fabricate.run(tmp_path / "r", [fabricate.row(prompt="Why?\r=1+1|cmd")])
     made = "".join(export.write([run], "csv"))
     assert '"Why?\ufffd=1+1|cmd"' in made and "\r" not in made
+
+
+def test_parquet_has_the_same_lines_with_types(tmp_path: Path) -> None:
+    text = "=1\r a \x07\ud800 \U0001f600"
+    rows = [*fabricate.pair(2), fabricate.failed("ev", "z"), fabricate.row("ev", "y", text=text)]
+    runs = [fabricate.run(tmp_path / "r", rows)]
+    table = pd.read_parquet(io.BytesIO(export.data(runs, "parquet")))
+    lines = list(csv.DictReader(io.StringIO(export.data(runs, "csv").decode(), newline="")))
+    assert [*table.columns] == [*lines[0]] and len(table) == len(lines) == len(rows)
+    assert table["total_ms"].dtype == float and table["total_ms"].isna().sum() == 1
+    assert table["text"].iloc[-1] == text.replace("\ud800", "?")  # no character

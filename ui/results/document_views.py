@@ -35,6 +35,7 @@ KINDS = {  # format, which also ends the file's name: title, MIME type, content
     ),
     "md": ("Report, Markdown", "text/markdown", "The same words and tables as text."),
     "csv": ("Results, CSV", "text/csv", "One line per result."),
+    "parquet": ("Results, Parquet", "application/vnd.apache.parquet", "The same lines, typed."),
     "json": ("Findings, JSON", "application/json", "Counts, figures, comparisons, splits."),
 }
 
@@ -116,7 +117,5 @@ def export(opened: OpenedRuns) -> None:
     blocks.draw(flow(found), "results_flow")
 
 
-def _written(opened: OpenedRuns, form: str) -> str | bytes:
-    if form == "zip":
-        return bundle.zipped(opened.runs)
-    return "".join(documents.write(opened.runs, form))
+def _written(opened: OpenedRuns, form: str) -> bytes:
+    return bundle.zipped(opened.runs) if form == "zip" else documents.data(opened.runs, form)
