@@ -20,11 +20,13 @@ import os
 import re
 import shutil
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from engine import media, settings
@@ -54,6 +56,9 @@ MANIFEST, INDEX = "manifest.json", "index.html"
 CHUNK = 50  # samples of one file below data/
 LARGEST = 1200  # pixels; the width of a sheet
 MOST_BYTES = 2**31  # of one file that is read again
+MOST_FILES = 20_000
+BLOCK = 2**20
+MOST_BLOCKS = MOST_BYTES // BLOCK
 PARTS = (HEADER, run_store.RESULTS, run_store.JOURNAL, run_store.SUMMARY)
 _SAID = ("sample", "text", "prompt", "reference", "token_ids", "token_ms")  # of a row: as they are
 # The folders of an absolute path, before its last part.
@@ -104,6 +109,29 @@ def page(runs: Sequence[Run]) -> str:
         whole = made.page(_template("bundle.js"), seen(runs[0]))
     blocks = (f'<script type="application/json">{_js(part)}</script>\n' for part in scripts)
     return whole.replace("</head>", f"{''.join(blocks)}</head>", 1)
+
+
+def unzipped(data: BinaryIO, runs: Path) -> list[str]:
+    """Puts the runs of a zipped bundle into a folder of runs; their names there."""
+    with tempfile.TemporaryDirectory(prefix="stagescope-bundle-") as place:
+        try:
+            with zipfile.ZipFile(data) as packed:
+                inside = packed.infolist()
+                if len(inside) > MOST_FILES or sum(one.file_size for one in inside) > MOST_BYTES:
+                    raise StoreError("The ZIP unpacks to more than a bundle may have: 2 GB.")
+                packed.extractall(place)  # no name leads out of the folder
+        except (OSError, EOFError, ValueError, NotImplementedError, RuntimeError, zlib.error,
+                zipfile.BadZipFile) as error:  # fmt: skip
+            raise StoreError(f"This is no ZIP that can be read ({reason(error)}).") from error
+        found = [path.parent for path in Path(place).rglob(MANIFEST)]
+        if len(found) != 1:
+            raise StoreError(f"The ZIP has {count(len(found), 'file')} named {MANIFEST}, not one.")
+        mark, names = _digest(found[0] / MANIFEST)[:8], list[str]()
+        with opened(found[0]) as again:
+            for run in again:
+                names.append(f"bundle-{mark}-{run.folder.name}")
+                shutil.copytree(run.folder, runs / names[-1], dirs_exist_ok=True)
+    return names
 
 
 class _Bundle:
@@ -379,6 +407,15 @@ def opened(folder: Path) -> Iterator[list[Run]]:
                 raise StoreError(f"{shown(folder)} names {quoted(name)}, which no bundle has.")
             target = Path(place, *parts).with_suffix("")
             target.parent.mkdir(parents=True, exist_ok=True)
-            with gzip.open(folder / name) as packed, target.open("wb") as out:
-                shutil.copyfileobj(packed, out)
+            try:
+                with gzip.open(folder / name) as packed, target.open("wb") as out:
+                    for _ in range(MOST_BLOCKS):
+                        if not out.write(packed.read(BLOCK)):
+                            break
+                    else:
+                        raise StoreError(
+                            f"{quoted(name)} unpacks to more than 2 GB: use a smaller run."
+                        )
+            except (OSError, EOFError, zlib.error) as error:
+                raise StoreError(f"{quoted(name)} cannot be read: {reason(error)}.") from error
         yield [run_store.read(path) for path in sorted(Path(place, "runs").iterdir())]

@@ -85,7 +85,7 @@ def test_an_upload_and_what_came_of_it_are_its_visitors_alone(
 
     page.locator(".st-key-history_save button").filter(visible=True).click()
     page.get_by_text("Saved: open").click()
-    page.get_by_text("of your own files: for this visit only").first.wait_for()
+    page.get_by_text("for this visit only").first.wait_for()
     name = page.url.partition("results_runs=")[2].partition("&")[0]
     (tmp_path / RESULTS).write_text('{"of": "a"}')
     page.get_by_role("link", name="Published files").click()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import shlex
+import shutil
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +53,8 @@ def view(at: AppTest, name: str) -> AppTest:
 
 def listed(at: AppTest) -> list[str]:
     """The chosen runs, in the order of the list."""
-    return [one.key.removeprefix("results_edit_") for one in at.get("popover")]
+    keys = [one.key for one in at.get("popover")]
+    return [key.removeprefix("results_edit_") for key in keys if key.startswith("results_edit_")]
 
 
 def pick(at: AppTest, *runs: str) -> None:
@@ -492,7 +496,7 @@ def test_a_tag_that_is_too_long_is_refused_in_its_box_and_taken_back(app: Open, 
     at = app(PAGE, runs="one")
     at.multiselect(key="results_tags_one").set_value(["rain"]).run()
     at.multiselect(key="results_tags_one").set_value(["rain", "x" * 99]).run()
-    box = at.main.get("popover")[0]
+    (box,) = [one for one in at.main.get("popover") if one.key == "results_edit_one"]
     assert any("has 99 characters: shorten it" in str(one.value) for one in box.get("text"))
     assert at.multiselect(key="results_tags_one").value == ["rain"]
     assert run_details.read(run.folder)[0].tags == ("rain",)
@@ -635,3 +639,23 @@ def test_a_median_that_is_told_in_four_places_is_the_same(
     assert {len(values) for values in found.values()} == {1}
     monkeypatch.setattr(overview, "number", lambda value: f"{value + 1:.3f}")  # a planted one
     assert {len(values) for values in medians(app(PAGE, runs="one")).values()} == {2}
+
+
+def test_a_bundle_is_opened_for_this_visit_and_a_changed_one_is_refused(
+    app: Open, make: Make
+) -> None:
+    run = make("one", fabricate.pair(2))
+    data = bundle.zipped([run])
+    shutil.rmtree(run.folder)
+    at = app(PAGE)
+    at.file_uploader(key="results_bundle").set_value(("b.zip", data, "application/zip")).run()
+    name = at.query_params["results_runs"]
+    assert name.startswith("bundle-") and run.id in texts(at) and not at.exception
+    assert not (settings.load().runs_dir / name).exists()
+    spoiled = io.BytesIO(data)
+    with zipfile.ZipFile(spoiled, "a") as packed:
+        packed.writestr("stagescope/more.txt", "x")
+    again = app(PAGE)
+    file = ("b.zip", spoiled.getvalue(), "application/zip")
+    again.file_uploader(key="results_bundle").set_value(file).run()
+    assert "'more.txt' was added" in texts(again) and "results_runs" not in again.query_params

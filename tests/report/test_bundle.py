@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -181,3 +183,51 @@ def test_ids_of_runs_name_no_folder(tmp_path: Path) -> None:
     with bundle.opened(folder) as again:
         assert [run.id for run in again] == [odd.id, runs[1].id, runs[1].id]
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "deep"}
+
+
+def test_a_zip_is_checked_and_its_runs_are_put_beside_others(run: Run, tmp_path: Path) -> None:
+    data, runs = bundle.zipped([run, run]), tmp_path / "visit"
+    names = bundle.unzipped(io.BytesIO(data), runs)
+    assert len(names) == 2 and {path.name for path in runs.iterdir()} == set(names)
+    again = run_store.read(runs / names[0])
+    assert [row.text for _, row in again.results()] == [row.text for _, row in run.results()]
+    assert bundle.unzipped(io.BytesIO(data), runs) == names  # the same bundle again
+
+
+def packed(files: Mapping[str, bytes]) -> io.BytesIO:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as out:
+        for name, content in files.items():
+            out.writestr(name, content)
+    return data
+
+
+def bomb() -> dict[str, bytes]:
+    """A manifest that is right, and a part that unpacks to more than may be."""
+    part = gzip.compress(b"x" * 4 * bundle.BLOCK)
+    files = {"runs/001/run.json.gz": hashlib.sha256(part).hexdigest()}
+    content = {"format": bundle.FORMAT, "version": bundle.VERSION, "files": files}
+    manifest = json.dumps(content).encode()
+    return {"b/runs/001/run.json.gz": part, f"b/{bundle.MANIFEST}": manifest}
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "0 files named manifest.json"),
+        ({"../../out/manifest.json": b"{}"}, "not a bundle of this version"),
+        ({"a/manifest.json": b"", "b/manifest.json": b""}, "2 files named manifest.json"),
+        (bomb(), "unpacks to more"),
+        ({f"{n}": b"" for n in range(9)}, "unpacks to more"),
+    ],
+)
+def test_a_zip_that_is_no_bundle_is_refused(
+    files: Mapping[str, bytes], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "MOST_BLOCKS", 3)
+    monkeypatch.setattr(bundle, "MOST_FILES", 8)
+    with pytest.raises(StoreError, match=said):
+        bundle.unzipped(packed(files), tmp_path / "visit")
+    with pytest.raises(StoreError, match="no ZIP that can be read"):
+        bundle.unzipped(io.BytesIO(b"PK\x03\x04 no"), tmp_path / "visit")
+    assert not [*tmp_path.rglob("*")]

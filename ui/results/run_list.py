@@ -13,12 +13,13 @@ import streamlit as st
 
 from engine import settings
 from engine.errors import StageScopeError, StoreError
+from engine.report import bundle
 from engine.storage import plan_words, run_details, run_store
 from engine.storage.run_details import MAX_NAME_CHARS, MAX_TAGS
 from ui.results import result_sources
 from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import Source
-from ui.widgets import dataset_picker, links, notices
+from ui.widgets import dataset_picker, links, notices, uploads
 from ui.widgets.text import count, escape, when
 
 KEYS, FIELD = "results_runs", "results_pick"  # in the URL, and the field
@@ -27,6 +28,7 @@ RUN_GONE = (
     "The run {!r} in the link was not found: choose another one, or put its folder back into the "
     "runs folder."
 )
+BUNDLE = "results_bundle"  # in the session: the uploaded file
 STATES = {"running": "running", "stopped": "not finished"}
 SAID, DELETED = "results_said", ""  # in the session: what came of a change; the key of deletions
 DIFFERS_HELP = "The chosen runs differ in this setting."
@@ -62,11 +64,33 @@ def choose() -> list[Source] | None:
     chosen = [key for key in asked if key in readable]
     if readable:
         _field(readable, chosen)
+    else:
+        _others()
+    said(BUNDLE)
     if unreadable := [one for one in runs if one.info.problem]:
         with st.expander(f"Unreadable: {count(len(unreadable), 'run')}"):
             for one in unreadable:
                 notices.small(one.info.problem, f"run_{one.key}")
     return [one for key, one in readable.items() if key in chosen] if runs else None
+
+
+def _others() -> None:
+    with st.popover("Open a bundle", key=f"{BUNDLE}_box"):
+        st.file_uploader(
+            "A bundle as ZIP",
+            type=["zip"],
+            key=BUNDLE,
+            on_change=_unzip,
+            help="Each of its files is checked against its manifest. Its runs are shown in this "
+            "visit only.",
+        )
+
+
+def _unzip() -> None:
+    file = st.session_state[BUNDLE]
+    if file is None:
+        return
+    attempt(BUNDLE, lambda: _put(bundle.unzipped(file, uploads.runs_of_visit().root)[:MOST]))
 
 
 def _field(readable: Mapping[str, Source], chosen: list[str]) -> None:
@@ -97,6 +121,7 @@ def _field(readable: Mapping[str, Source], chosen: list[str]) -> None:
                 args=([pinned.key, newest.key],),
                 disabled=set(chosen) == {pinned.key, newest.key},
             )
+        _others()
 
 
 def newest_finished(runs: Sequence[Source]) -> Source | None:
@@ -126,7 +151,7 @@ def words(source: Source) -> str:
         ", ".join(info.labels or info.models),
         source.amount,
         *details.tags,
-        "of your own files: for this visit only" if source.private else "",
+        "for this visit only" if source.private else "",
     )
     return " · ".join(filter(None, parts))
 
