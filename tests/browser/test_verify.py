@@ -28,8 +28,9 @@ def test_verdicts_fill_in_open_their_evidence_and_stay_when_cancelled(visitor: V
     page.get_by_role("link", name="Verify", exact=True).click()
     page.get_by_text(re.compile("^Ended after")).wait_for()
     page.get_by_text(re.compile(r"Tiny llava: \d+ passed")).first.wait_for()
-    # Drawn a last time: until the script ends, the rows of the drawing before stay below it, and a
-    # click may meet one of them while it goes.
+    # Drawn a last time, with Verify enabled: until the script ends, the rows of the drawing before
+    # stay below it, and a click may meet one of them while it goes.
+    page.locator(BUTTON.format("run")).wait_for()
     page.locator(f"{APP} .st-key-verify_limits").wait_for()
     page.locator(".st-key-verify_passed summary").click()
     page.get_by_role("button", name="Stages add up").click()
