@@ -178,7 +178,7 @@ FAULTS = (
           "EventGPT's rows of images stand after the rows of patches.", "visual rows"),
     fault("GELU by tanh", "eventgpt", "rows", gelu_by_tanh, EVENT,
           "EventGPT's projector uses the tanh approximation of GELU.", "visual rows"),
-    fault("another layer of the tower", "llava", "rows", another_layer_of_the_tower, LLAVA,
+    fault("another layer of the tower", "llava", "", another_layer_of_the_tower, LLAVA,
           "LLaVA reads the tower's last layer, not the one its configuration names.",
           "visual rows"),
     fault("one event image", "eventgpt", "equal_decoupled equal_features encoded_once",
