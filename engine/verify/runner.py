@@ -48,18 +48,20 @@ def verify(request: VerifyRequest, watcher: VerifyWatcher) -> list[ModelVerdicts
 
 def _model(name: str, request: VerifyRequest, watcher: VerifyWatcher) -> ModelVerdicts:
     watcher.doing(name, "", "loading the model")
+    verdicts: list[Verdict] = []
     try:
         entry = registry.entry(name)
         kind = served.ServerChecks if entry.server else _ModelChecks
         model = kind(entry, request, watcher)
+        for verdict in model.verdicts():
+            watcher.found(verdict)
+            verdicts.append(verdict)
+    except Cancelled:
+        raise
     except StageScopeError as error:
         verdict = Verdict.of("answer", name, "", CheckFinding("failed", str(error)))
         watcher.found(verdict)
         return ModelVerdicts(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
-    verdicts: list[Verdict] = []
-    for verdict in model.verdicts():
-        watcher.found(verdict)
-        verdicts.append(verdict)
     where = model.environment
     return ModelVerdicts(name, model.info, where, tuple(verdicts), True, model.backend)
 
