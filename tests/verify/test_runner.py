@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from engine import media, settings, timing
-from engine.errors import BadInput, Cancelled
+from engine.errors import BadInput, Cancelled, ModelUnavailable
 from engine.models import registry
 from engine.models.llava import LlavaAdapter
 from engine.types import Sample
@@ -98,6 +99,26 @@ def test_a_model_that_raises_is_a_row_that_says_where(
     llava, other = runner.verify(request(sample, models=models), Notes())
     (verdict,) = llava.verdicts
     assert verdict.sentence == "ZeroDivisionError while answering the features way: odd model"
+    assert {one.outcome for one in other.verdicts} == {"passed"}
+
+
+@pytest.mark.loads
+def test_what_a_models_checks_cannot_load_is_its_row(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the local weights of a server are gone."""
+    only(monkeypatch, "equal_hooked")
+    whole = runner._ModelChecks.verdicts
+
+    def gone(checks: Any) -> Any:
+        if checks.info.name == "tiny-llava":
+            raise ModelUnavailable("Its weights are gone.")
+        return whole(checks)
+
+    monkeypatch.setattr(runner._ModelChecks, "verdicts", gone)
+    models = ("tiny-llava", "tiny-eventgpt")
+    llava, other = runner.verify(request(sample, models=models), Notes())
+    assert [one.sentence for one in llava.verdicts] == ["Its weights are gone."]
     assert {one.outcome for one in other.verdicts} == {"passed"}
 
 
