@@ -60,7 +60,7 @@ function open() {
     return;
   }
   draw(parts.get(number)[place % index.chunk]);
-  for (const button of byId("list").children)
+  for (const button of byId("list")?.children ?? [])
     button.setAttribute("aria-current", String(Number(button.dataset.place) === place));
   if (match) byId("samples").scrollIntoView();
 }
@@ -82,25 +82,43 @@ function draw(sample) {
   const cards = made("div", "", "cards");
   const longest = Math.max(...sample.answers.map(answer => answer.total || 0));
   cards.append(...sample.answers.map(answer => card(answer, longest, sample.answers[0].label)));
-  const controls = made("div", "", "choose"), clock = made("span");
-  for (const [name, slow] of [["Replay", 1], ["at 0.25x", 4], ["at 0.1x", 10]]) {
-    const button = made("button", name);
-    button.addEventListener("click", () => replay(sample.answers, [...cards.children], slow, clock));
-    controls.append(button);
-  }
-  controls.append(clock);
-  const timed = sample.answers.some(answer => answer.pieces.length);
-  box.replaceChildren(...head, media, ...(timed ? [controls] : []), cards);
+  const timed = sample.answers.filter(answer => answer.pieces.length).length;
+  box.replaceChildren(...head, media, ...(timed ? [controls(sample, cards)] : []), cards);
+  if (timed > 1)
+    cards.before(made("p", "The models ran one after another; the replay starts them together.", "soft"));
 }
 
-// Stages and words at their recorded times; all start together, though they ran one after another.
+function controls(sample, cards) {
+  const box = made("div", "", "choose"), clock = made("span");
+  const button = (name, act) => {
+    const node = made("button", name);
+    node.addEventListener("click", () => act(node));
+    box.append(node);
+    return node;
+  };
+  const hold = paused => {
+    if (playing) playing.paused = paused;
+    pause.setAttribute("aria-pressed", String(paused));
+  };
+  for (const [name, slow] of [["Replay", 1], ["at 0.25x", 4], ["at 0.1x", 10]])
+    button(name, () => { replay(sample.answers, [...cards.children], slow, clock); hold(false); });
+  const pause = button("Pause", node => hold(node.getAttribute("aria-pressed") !== "true"));
+  pause.setAttribute("aria-pressed", "false");
+  box.append(clock);
+  return box;
+}
+
+// Stages and words at their recorded times, `slow` times slower.
 function replay(answers, cards, slow, clock) {
-  const began = performance.now(), mine = playing = {};
+  const mine = playing = { paused: false };
   const longest = Math.max(...answers.map(answer => answer.total || 0));
   const letters = answers.map(answer => [...answer.text]);
+  let at = 0, before = performance.now();
   const frame = () => {
-    const at = Math.min(longest, (performance.now() - began) / slow);
     if (playing !== mine || !clock.isConnected) return;
+    const now = performance.now();
+    if (!mine.paused) at = Math.min(longest, at + (now - before) / slow);
+    before = now;
     clock.textContent = `${Math.round(at)} ms`;
     answers.forEach((answer, place) => {
       if (!answer.pieces.length) return;
@@ -158,9 +176,17 @@ function card(answer, longest, first) {
 addEventListener("DOMContentLoaded", () => {
   for (const block of document.querySelectorAll("script[type='application/json']"))
     stagescope(...JSON.parse(block.textContent)); // a bundle of one file
-  byId("search").addEventListener("input", list);
-  byId("kind").addEventListener("change", list);
+  if (byId("list")) { // more than one sample
+    byId("search").addEventListener("input", list);
+    byId("kind").addEventListener("change", list);
+    list();
+  }
   addEventListener("hashchange", open);
-  list();
   open();
+  if (frameElement) { // within another page: as high as its content, on that page's ground
+    frameElement.style.colorScheme = getComputedStyle(document.documentElement).colorScheme;
+    new ResizeObserver(() => {
+      frameElement.style.height = `${document.documentElement.offsetHeight}px`;
+    }).observe(document.documentElement);
+  }
 });

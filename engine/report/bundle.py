@@ -35,10 +35,9 @@ from engine.analysis.results_table import labels
 from engine.errors import DatasetError, MediaError, StoreError
 from engine.media import thumbnails
 from engine.models.families import FAMILIES
-from engine.palette import family_colour, tones
 from engine.plain_files import not_written, read_json, read_limited, reason
 from engine.quoting import count, quoted, shown
-from engine.report import answer_part, drawers, replay
+from engine.report import drawers, replay
 from engine.report.blocks import Block
 from engine.report.document import document, title
 from engine.report.explanation_part import explained
@@ -106,9 +105,7 @@ def page(runs: Sequence[Run]) -> str:
         made = _Bundle(runs, Path(place, "bundle"), 0, lambda done, of: None)
         made.read(Path(place))
         scripts = list(made.scripts())
-        whole = made.page(_template("bundle.js"), seen(runs[0]))
-    blocks = (f'<script type="application/json">{_js(part)}</script>\n' for part in scripts)
-    return whole.replace("</head>", f"{''.join(blocks)}</head>", 1)
+        return drawers.one_file(made.page(drawers.script(), seen(runs[0])), scripts)
 
 
 def unzipped(data: BinaryIO, runs: Path) -> list[str]:
@@ -152,8 +149,8 @@ class _Bundle:
         self.read(place)
         for number, part in self.scripts():
             name = "index" if number < 0 else number
-            self._put(f"data/{name}.js", f"stagescope({number},{_js(part)});\n")
-        self._put("bundle.js", _template("bundle.js"))
+            self._put(f"data/{name}.js", f"stagescope({number},{drawers.script_data(part)});\n")
+        self._put("bundle.js", drawers.script())
         self._put(INDEX, self.page())
         files = dict(sorted(self.manifest.items()))
         content = {"format": FORMAT, "version": VERSION, "files": files}
@@ -246,7 +243,6 @@ class _Bundle:
         lines = lines.sort_values("label", key=lambda names: names.map(self.order.index))
         places = zip(lines["label"], lines["number"], lines["offset"], strict=True)
         rows = [(str(label), self.runs[int(n)].row(int(offset))) for label, n, offset in places]
-        colours = tones([row.family or "" for _, row in rows])
         texts = [row.text or "" for _, row in rows if not row.error]
         shared = [agreement.word_f1(*pair) for pair in combinations(texts, 2)]
         known = [one for one in shared if one is not None]
@@ -258,43 +254,7 @@ class _Bundle:
             "alike": round(min(known), 3) if known else None,
             "failed": sum(bool(row.error) for _, row in rows),
             "media": self._media(sample, [row for _, row in rows]) if sample else [],
-            "answers": [
-                self._answer(label, row, family_colour(tone), texts[0] if texts else "")
-                for (label, row), tone in zip(rows, colours, strict=True)
-            ],
-        }
-
-    def _answer(self, label: str, row: ResultRow, colour: str, first: str) -> dict[str, Any]:
-        spans = row.batch_spans if row.batch > 1 else row.spans
-        bars = [
-            [
-                answer_part.PART_NAMES.get(name, name),
-                round(span.start_ms, 2),
-                round(span.ms, 2),
-                replay.COLOURS[name],
-            ]
-            for name, span in spans.items()
-            if span is not None and name in replay.COLOURS
-        ]
-        text = row.text or ""
-        lane, pieces, end = replay.lane(label, row), list[tuple[float, int]](), 0
-        for at, piece in lane.pieces if lane else ():
-            end += len(piece)
-            pieces.append((round(at, 1), end))
-        changes = [] if row.error or text == first else agreement.difference(first, text)
-        told = [row.standing.words, *(["cold run"] if row.cold else []), *row.notes]
-        return {
-            "label": label,
-            "colour": colour,
-            "text": text,
-            "error": row.error or "",
-            "figures": answer_part.of_row(row),
-            "stages": answer_part.stages(spans),
-            "bars": bars,
-            "pieces": pieces,
-            "total": row.total_ms if row.batch == 1 else row.batch_ms,
-            "notes": told,
-            "changes": [[piece.kind, piece.text] for piece in changes],
+            "answers": replay.answers(rows),
         }
 
     def _media(self, sample: Sample, rows: Sequence[ResultRow]) -> list[list[str]]:
@@ -352,16 +312,6 @@ def _hosts(runs: Sequence[Run]) -> re.Pattern[str] | None:
             names |= {server or "", *((place.host or "", place.address or "") if place else ())}
     known = "|".join(map(re.escape, sorted(names - {""}, key=len, reverse=True)))
     return re.compile(rf"(?<![\w.-])(?:{known})(?![\w-])") if known else None
-
-
-def _js(value: object) -> str:
-    """JSON that is also a script: nothing in it ends the script or a line of it."""
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c")
-
-
-def _template(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def checked(folder: Path) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from hashlib import sha256
+from pathlib import Path
 from textwrap import indent
 
 import msgspec
@@ -115,11 +116,17 @@ def anchor(name: str) -> str:
     return "".join(kept).replace(" ", "-")
 
 
-def html(title: str, blocks: Sequence[Block], samples: int = 0, script: str = "") -> str:
+def html(
+    title: str,
+    blocks: Sequence[Block],
+    samples: int = 0,
+    script: str = "",
+    scheme: str = "light dark",
+) -> str:
     """One file with its charts inside; its policy forbids scripts and requests.
 
     `samples`: how many a bundle shows above the contents; only its own files may run then, or in a
-    bundle of one file this `script`.
+    bundle of one file this `script`.  `scheme`: light, dark, or both as the browser prefers.
     """
     from engine.viewing import seen_markup  # imports much that other drawers do not need
 
@@ -127,8 +134,25 @@ def html(title: str, blocks: Sequence[Block], samples: int = 0, script: str = ""
     style = Markup(seen_markup.STYLE)
     drawn = _pictures(blocks)
     digest = b64encode(sha256(script.encode()).digest()).decode() if script else ""
-    more = {"samples": samples, "script": Markup(script), "digest": digest}
+    more = {"samples": samples, "script": Markup(script), "digest": digest, "scheme": scheme}
     return page.render(title=title, blocks=drawn, seen_style=style, **more) + "\n"
+
+
+def script() -> str:
+    """What lists, searches, shows and replays samples in a browser."""
+    return Path(__file__).with_name("bundle.js").read_text(encoding="utf-8")
+
+
+def script_data(value: object) -> str:
+    """JSON that is also a script: nothing in it ends the script or a line of it."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+def one_file(page: str, parts: Iterable[object]) -> str:
+    """A page with the data of its script inside, as blocks that do not run."""
+    blocks = (f'<script type="application/json">{script_data(part)}</script>\n' for part in parts)
+    return page.replace("</head>", f"{''.join(blocks)}</head>", 1)
 
 
 def fragment(blocks: Sequence[Block]) -> str:

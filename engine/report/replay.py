@@ -1,165 +1,89 @@
-"""A finished comparison replayed as a race: stages and tokens appear at their recorded times.
+"""What a browser draws of a sample's answers and plays at their recorded times: bundle.js.
 
-CSS animations play it, so that it needs no script and no network; every text is escaped.  Until a
-speed is chosen, and where a browser cannot animate it, the finished answers are shown.
+A bundle has it of every sample; Compare has it of the shown runs, as a page of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
-from itertools import accumulate, pairwise
-from math import ceil
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
 
+from engine.analysis import agreement
 from engine.palette import DECODE_COLOURS, SERVER_COLOURS, STAGE_COLOURS, family_colour, tones
-from engine.quoting import ms, printable, tokens_told
-from engine.report.answer_part import PART_NAMES, stage_words
+from engine.report import answer_part, drawers
 from engine.storage.result_rows import ResultRow
 from engine.types import STAGES, Span
 
-Pieces = tuple[tuple[float, str], ...]
 PARTS = (*(name for name in STAGES if name != "decode"), "prefill", "steps")  # decode in two
 _OF_DECODE = {name: DECODE_COLOURS[f"decode.{name}"] for name in PARTS[-2:]}
 COLOURS = {**STAGE_COLOURS, **SERVER_COLOURS, **_OF_DECODE}
-SPEEDS = {"1x": 1, "0.25x": 4, "0.1x": 10}  # label -> how many times slower than recorded
-WORDS = {"steps": "token steps", **PART_NAMES}
-LABEL = "Replay of recorded times"
-TOGETHER = "The models ran one after another; the replay starts them together."
-COLD = "Cold run: the first after loading includes start-up work."
-GROUPED = "Long answers: the words of {} tokens appear together, at the time of the last of them."
-MOST_PIECES = 1200  # of all models; a browser animates more of them too late
+WORDS = {"steps": "token steps", **answer_part.PART_NAMES}
 NO_TEXT_TIMES = "The times of its words were not recorded: the text appears with the last token."
 
 
-@dataclass(frozen=True)
-class ReplayLane:
-    """One model's run: its stages, its pieces of text as (ms, text), and its total."""
-
-    label: str
-    family: str
-    stages: tuple[tuple[str, Span], ...]
-    pieces: Pieces
-    total_ms: float
-    tokens: int | None  # None: a server does not tell
-    notes: tuple[str, ...] = ()
+def page(sample: str, question: str, rows: Sequence[tuple[str, ResultRow]], scheme: str) -> str:
+    """One sample as an HTML file without media; `scheme`: light or dark."""
+    told = {"id": sample, "question": question, "reference": "", "media": []}
+    index = {"chunk": 1, "samples": [[sample, "", question, None, 0]]}
+    whole = drawers.html(f"Replay: {sample}", [], 1, drawers.script(), scheme)
+    return drawers.one_file(whole, [(0, [told | {"answers": answers(rows)}]), (-1, index)])
 
 
-def lane(label: str, row: ResultRow, note: str = "") -> ReplayLane | None:
-    """The run of a row, with a note; None without times of its own: of a failure or a batch."""
-    served = row.served
-    times = served.arrivals_ms if served else row.token_ms or ()
+def answers(rows: Sequence[tuple[str, ResultRow]]) -> list[dict[str, Any]]:
+    """Each label's answer, with its differences from the first one that did not fail."""
+    colours = tones([row.family or "" for _, row in rows])
+    first = next((row.text or "" for _, row in rows if not row.error), "")
+    return [
+        _answer(label, row, family_colour(tone), first)
+        for (label, row), tone in zip(rows, colours, strict=True)
+    ]
+
+
+def _answer(label: str, row: ResultRow, colour: str, first: str) -> dict[str, Any]:
+    text, pieces, spans = row.text or "", _pieces(row), _spans(row)
+    whole = row.batch_spans if row.batch > 1 else {**row.spans, **spans}
+    changes = [] if row.error or text == first else agreement.difference(first, text)
+    notes = [row.standing.words, *(["cold run"] if row.cold else []), *row.notes]
+    untimed = pieces and len(pieces) < len(_times(row))
+    return {
+        "label": label,
+        "colour": colour,
+        "text": text,
+        "error": row.error or "",
+        "figures": answer_part.of_row(row),
+        "stages": answer_part.stages(whole),
+        "bars": [
+            [WORDS.get(name, name), round(span.start_ms, 2), round(span.ms, 2), COLOURS[name]]
+            for name, span in spans.items()
+        ],
+        "pieces": pieces,
+        "total": row.total_ms if row.batch == 1 else row.batch_ms,
+        "notes": [*notes, *([NO_TEXT_TIMES] if untimed else [])],
+        "changes": [[piece.kind, piece.text] for piece in changes],
+    }
+
+
+def _spans(row: ResultRow) -> Mapping[str, Span]:
+    """The stages, with decode in its two parts if they are known, and the parts at a server."""
+    spans = row.batch_spans if row.batch > 1 else row.spans
+    names = PARTS if spans.get("prefill") and spans.get("steps") else STAGES
+    found = {name: span for name in names if (span := spans.get(name)) is not None}
+    return found | ({span.name: span for span in row.served.spans[1:]} if row.served else {})
+
+
+def _times(row: ResultRow) -> Sequence[float]:
+    """When its pieces of text came, since the start of the run, in ms."""
+    return row.served.arrivals_ms if row.served else row.token_ms or ()
+
+
+def _pieces(row: ResultRow) -> list[tuple[float, int]]:
+    """(ms, letters of the text known then); none of a failure or a sample of a batch."""
+    times, length = _times(row), len(row.text or "")
+    ends = (row.served or row).text_ends or ()
     if row.error or row.total_ms is None or not times:
-        return None
-    names = PARTS if row.prefill and row.steps else STAGES
-    stages = tuple((name, span) for name in names if (span := row.spans[name]) is not None)
-    stages += tuple((span.name, span) for span in served.spans[1:]) if served else ()
-    notes = tuple(filter(None, (note, COLD if row.cold else "")))
-    text, ends = printable(row.text or ""), (served or row).text_ends or ()
-    if len(ends) == len(times):
-        bounds = accumulate((0, *ends[:-1], len(text)), max)
-        parts = [text[start:end] for start, end in pairwise(bounds)]
-    else:
-        parts, times, notes = [text], times[-1:], (*notes, NO_TEXT_TIMES)
-    pieces = tuple(zip(times, parts, strict=True))
-    return ReplayLane(label, row.family or "", stages, pieces, row.total_ms, row.new_tokens, notes)
-
-
-def section(lanes: Sequence[ReplayLane]) -> str:
-    """The replay of at least one lane, with its controls and its style; one per document."""
-    longest = max(lane.total_ms for lane in lanes)
-    size = ceil(sum(len(lane.pieces) for lane in lanes) / MOST_PIECES)
-    remarks = [TOGETHER] * (len(lanes) > 1) + [GROUPED.format(size)] * (size > 1)
-    together = "".join(f"<p>{remark}</p>" for remark in remarks)
-    colours = tones([lane.family for lane in lanes])
-    body = "\n".join(
-        _lane(lane, family_colour(tone), longest, size)
-        for lane, tone in zip(lanes, colours, strict=True)
-    )
-    speeds = "".join(
-        f'<label><input type="radio" name="replay-speed" value="{slow}"'
-        f"{'' if slow else ' checked'}>{name}</label>"
-        for name, slow in ({"Stop": 0} | SPEEDS).items()
-    )
-    return (
-        f'<section class="replay" aria-label="{LABEL}"><style>{_STYLE}</style>\n'
-        f'<div class="replay-controls"><b>{LABEL}</b><span role="radiogroup" '
-        f'aria-label="Speed of the replay">{speeds}</span>'
-        '<label><input type="checkbox" name="replay-pause">Pause</label>'
-        f'<span class="replay-clock" style="--end:{longest:.3f};--ms:{round(longest)}"></span>'
-        f"</div>\n{together}\n{body}\n</section>"
-    )
-
-
-def _lane(lane: ReplayLane, colour: str, longest: float, size: int) -> str:
-    bars = "".join(
-        f'<i style="--at:{span.start_ms:.3f};--for:{span.ms:.3f};'
-        f"left:{100 * span.start_ms / longest:.3f}%;width:{100 * span.ms / longest:.3f}%;"
-        f'background:{COLOURS[name]}"></i>'
-        for name, span in lane.stages
-    )
-    # The words of a stage appear at its end.
-    words = "".join(
-        _at("b", span.start_ms + span.ms, stage_words(WORDS.get(name, name), span))
-        for name, span in lane.stages
-    )
-    # Groups of `size` pieces, each at the time of its last one, so that none is early.
-    groups = [lane.pieces[at : at + size] for at in range(0, len(lane.pieces), size)]
-    texts = [(group[-1][0], "".join(piece for _, piece in group)) for group in groups]
-    text = "".join(_at("span", at, piece) for at, piece in texts if piece)
-    notes = "".join(f"<p>{escape(note)}</p>" for note in lane.notes)
-    done = f"{ms(lane.total_ms)} · {tokens_told(lane.tokens)}"
-    return (
-        f'<div class="replay-lane" style="border-color:{colour}">'
-        f'<div class="replay-head"><b>{escape(printable(lane.label))}</b>'
-        f"{_at('i', lane.total_ms, done)}</div>"
-        f'<div class="replay-track">{bars}</div><div class="replay-stages">{words}</div>{notes}'
-        f'<div class="replay-text">{text}</div></div>'
-    )
-
-
-def _at(tag: str, at_ms: float, text: str) -> str:
-    """Text that appears at a time."""
-    return f'<{tag} class="at" style="--at:{at_ms:.3f}">{escape(text)}</{tag}>'
-
-
-# \3c is "<": a page's filter of HTML removes a style that has one.
-_STYLE = """
-@property --ms { syntax: "\\3c integer>"; inherits: true; initial-value: 0; }
-.replay { --line: color-mix(in srgb, currentColor 22%, transparent); }
-.replay p { margin: 0.2rem 0; font-size: 0.875rem; opacity: 0.8; }
-.replay-controls { display: flex; flex-wrap: wrap; align-items: center; gap: 0.4rem 0.9rem; }
-.replay-controls label { display: inline-flex; align-items: center; gap: 0.25rem; cursor: pointer;
-  margin-right: 0.6rem; }
-.replay-controls input { margin: 0; accent-color: #3D93D8; }
-.replay-controls input:focus-visible { outline: 2px solid currentColor; outline-offset: 2px; }
-.replay-clock { font-variant-numeric: tabular-nums; min-width: 6rem; }
-.replay:has(input:checked:not([value="0"], [name="replay-pause"])) .replay-clock::after {
-  counter-reset: ms var(--ms); content: counter(ms) " ms"; }
-.replay-lane { margin: 0.7rem 0; padding: 0.1rem 0 0.1rem 0.7rem; border-left: 4px solid; }
-.replay-head, .replay-stages { display: flex; flex-wrap: wrap; gap: 0.1rem 0.9rem;
-  font-variant-numeric: tabular-nums; }
-.replay-head i { font-style: normal; }
-.replay-stages { font-size: 0.875rem; } .replay-stages b { font-weight: 400; opacity: 0.8; }
-.replay-track { position: relative; height: 0.8rem; margin: 0.3rem 0; border-radius: 0.2rem;
-  background: var(--line); overflow: hidden; }
-.replay-track i { position: absolute; top: 0; bottom: 0; min-width: 2px; transform-origin: left;
-  animation: var(--grow, none) calc(var(--for) * var(--slow, 1) * 1ms) linear
-    calc(var(--at) * var(--slow, 1) * 1ms) backwards var(--state, running); }
-.replay-text { white-space: pre-wrap; overflow-wrap: anywhere; }
-.replay .at { animation: var(--appear, none) 1ms linear
-  calc(var(--at) * var(--slow, 1) * 1ms) backwards var(--state, running); }
-.replay-clock { animation: var(--count, none)
-  calc(var(--end) * var(--slow, 1) * 1ms) linear backwards var(--state, running); }
-.replay:has([name="replay-pause"]:checked) { --state: paused; }
-@media (prefers-reduced-motion: reduce) {
-  .replay-track i { animation-timing-function: step-end; } }
-@media print { .replay-controls { display: none; } .replay * { animation: none !important; } }
-""" + "".join(  # each speed has keyframes of its own: another name starts the animations anew
-    f'.replay:has([value="{slow}"]:checked) {{ --slow: {slow}; --appear: appear-{slow}; '
-    f"--grow: grow-{slow}; --count: count-{slow}; }}\n"
-    f"@keyframes appear-{slow} {{ from {{ visibility: hidden; }} }}\n"
-    f"@keyframes grow-{slow} {{ from {{ transform: scaleX(0); }} }}\n"
-    f"@keyframes count-{slow} {{ from {{ --ms: 0; }} }}\n"
-    for slow in SPEEDS.values()
-)
+        return []
+    if len(ends) != len(times):
+        times, ends = times[-1:], (length,)
+    known = accumulate((*ends[:-1], length), max)  # of a damaged row they may go back
+    return [(round(at, 1), min(end, length)) for at, end in zip(times, known, strict=True)]

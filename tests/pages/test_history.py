@@ -78,7 +78,9 @@ def test_dropped_results_are_said_to_be_gone_and_the_list_is_bounded(
 
 def test_a_saved_comparison_shows_the_figures_of_the_cards(app: Open) -> None:
     at = app(**SHORT, repeat="3", models=["Tiny llava", "Tiny eventgpt"])
-    at = saved(asked(at, "Is it dark?"))
+    at = asked(at, "Is it dark?")
+    assert not at.download_button(key="history_bundle").disabled
+    at = saved(at)
     (info,) = run_store.listing(settings.load().runs_dir)
     assert info.state == "finished" and info.settings["kind"] == "comparison"
     assert f"results_runs={info.folder.name}" in links(at)

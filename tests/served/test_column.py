@@ -134,11 +134,11 @@ def test_a_piece_is_a_token_only_if_the_server_counts_as_many(
     fake.answer = streams(*whole(usage={"completion_tokens": counted}), pause_s=0.002)
     row = ResultRow.from_result(column.answer(entry, request(sample)))
     assert row.served is not None and len(row.served.token_ms) == (4 if gaps else 0)
-    lane = replay.lane("Ours", row)
-    assert lane is not None and [text for _, text in lane.pieces] == [*WORDS]  # as they arrived
-    assert [at for at, _ in lane.pieces] == [*row.served.arrivals_ms] and lane.tokens == counted
-    shown = replay.section([lane])
-    assert ("tokens not told" in shown) == (counted is None) and "upload and queue" in shown
+    (shown,) = replay.answers([("Ours", row)])
+    assert [end for _, end in shown["pieces"]] == [*row.served.text_ends]  # as they arrived
+    assert [at for at, _ in shown["pieces"]] == [round(at, 1) for at in row.served.arrivals_ms]
+    assert "upload and queue" in shown["stages"]
+    assert "upload and queue" in [bar[0] for bar in shown["bars"]]
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.002])

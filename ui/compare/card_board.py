@@ -43,19 +43,16 @@ def found_verdict(views: Sequence[RunView], by_name: Mapping[str, ModelEntry]) -
 
 
 def markup(found: RunVerdict, compared: Sequence[ComparedModel] = ()) -> str:
-    """Which answers mean nothing, then sentences(), then what was mixed.  It is no live region."""
+    """Which answers mean nothing, who was first, why, whether the answers agree, and what was
+    mixed.  It is no live region."""
     above = agreement_view.meaningless(compared)
-    head, *below = sentences(found, compared)
+    head = found.headline
+    below = filter(None, (found.reason, agreement_view.line(compared)))
     lines = [f"<p>{escape(above)}</p>"] * bool(above) + [f"<h2>{escape(head)}</h2>"]
     lines += [f"<p>{escape(line)}</p>" for line in below] + [
         f'<p class="verdict-note">{escape(line)}</p>' for line in found.mixed
     ]
     return f'<div class="verdict">{"".join(lines)}</div>'
-
-
-def sentences(found: RunVerdict, compared: Sequence[ComparedModel]) -> list[str]:
-    """Who was first, why, and whether the answers agree."""
-    return [found.headline, *filter(None, (found.reason, agreement_view.line(compared)))]
 
 
 def _row(view: RunView, entry: ModelEntry, compared: Sequence[ComparedModel]) -> RunBar:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
+from msgspec import structs
 
 from engine.analysis.compared import ComparedModel
 from engine.analysis.metrics import STAGE_MEANING
-from engine.errors import StageScopeError
 from engine.models.checkpoint import ModelEntry
 from engine.storage.result_rows import ResultRow
 from engine.types import RunOptions, Sample
@@ -28,7 +28,6 @@ TIMES, AGREEMENT, SEEN, DRAFT = "Times and replay", "Agreement", "What each mode
 TABS = (TIMES, AGREEMENT, SEEN, WHY, DRAFT)
 REPLAY = "compare_replay"  # in the URL
 REPLAY_HELP = "At the recorded times: stages, tokens and totals appear when they did, or slower."
-PICTURE_HELP = "Verdict, answers and bars as a PNG; a file where the browser allows no copy."
 
 
 def show(
@@ -86,52 +85,39 @@ def _times(compared: Sequence[ComparedModel], by_name: Mapping[str, ModelEntry])
         steps = charts.split_steps(found.split)
         alt = charts.waterfall_words(steps)
         st.altair_chart(charts.waterfall(steps), alt=alt, width="stretch")
-    _replay(compared, (*card_board.sentences(found, compared), *found.mixed))
+    _replay(compared)
     blocks.draw((run_bars.table(compared),), "compare_times")
     meanings = "; ".join(f"{name}: {words}" for name, words in STAGE_MEANING.items())
     st.caption(f"{meanings}. Of several runs: the times of the one with the median total.")
 
 
-def _replay(compared: Sequence[ComparedModel], said: Sequence[str]) -> None:
-    """A button that plays the runs at their recorded times, in HTML without scripts; the replay and
-    the comparison as files."""
-    from engine.report import replay, replay_picture  # import much, which the first page lacks
+def _replay(compared: Sequence[ComparedModel]) -> None:
+    """A button that opens the replay of the runs at their recorded times."""
+    from engine.report import replay  # imports much, which the first page lacks
 
-    rows = [(one.label, ResultRow.from_result(one.middle), one.total.words) for one in compared]
-    found = [lane for each in rows if (lane := replay.lane(*each)) is not None]
+    rows = []
+    for one in compared:
+        row = ResultRow.from_result(one.middle)
+        notes = (*row.notes, *filter(None, [one.total.words]))
+        rows.append((one.label, structs.replace(row, notes=notes)))
     request = compared[0].last.request
-    asked = f"{name_of(request.sample)}: {request.prompt}"
-    if not found:
-        return
     repeated = any(len(one.counted) > 1 for one in compared)
     playing = st.query_params.get(REPLAY) == "true"
     title = f"Play {'the median run' if repeated else 'the run'} of each model"
-    st.button(
-        "Close the replay" if playing else title,
-        key="compare_play",
-        type="primary",
-        width="stretch",
-        help=REPLAY_HELP,
-        on_click=st.query_params.update,
-        args=({REPLAY: str(not playing).lower()},),
-    )
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.download_button(
-            "Save the replay (WebP)",
-            lambda: replay_picture.animation(found, asked, said),
-            "replay.webp",
-            "image/webp",
-            key="compare_webp",
-            on_click="ignore",
+        st.button(
+            "Close the replay" if playing else title,
+            key="compare_play",
+            type="primary",
+            help=REPLAY_HELP,
+            on_click=st.query_params.update,
+            args=({REPLAY: str(not playing).lower()},),
         )
-        if st.button("Copy a picture", key="compare_picture", help=PICTURE_HELP):
-            try:
-                picture = replay_picture.picture(found, asked, said)
-                notices.copied(picture, "image/png", "comparison.png")
-            except StageScopeError as error:
-                notices.problem(str(error), "picture")
         if st.button("Copy the answers", key="compare_copy"):
             whole = "\n\n".join(f"{one.label}:\n{one.last.generation.text}" for one in compared)
+            asked = f"{name_of(request.sample)}: {request.prompt}"
             notices.copied(f"{asked}\n\n{whole}\n".encode(), "text/plain", "answers.txt")
     if playing:
-        st.html(replay.section(found))
+        scheme = st.context.theme.type or "light"
+        page = replay.page(name_of(request.sample), request.prompt, rows, scheme)
+        st.iframe(page, alt="Replay of recorded times")

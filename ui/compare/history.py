@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -20,6 +22,7 @@ from engine.errors import BadInput, DatasetError, StageScopeError
 from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from engine.storage import annotations as feedback
+from engine.storage import run_store
 from engine.storage.schemas import VotedAnswer
 from engine.types import OFFERED, RunResult, Sample
 from ui.compare import blind_vote
@@ -27,6 +30,9 @@ from ui.widgets import dataset_picker, followed_runs, notices, uploads
 from ui.widgets.followed_runs import RUNS, ModelRuns, grouped
 from ui.widgets.run_settings import link_of
 from ui.widgets.text import count, escape, ms, name_of
+
+if TYPE_CHECKING:
+    from engine.benchmark.saved_comparison import ModelAnswers
 
 HISTORY, SAVED, TROUBLE = "history_runs", "history_saved", "history_trouble"
 MOST = 20
@@ -40,6 +46,10 @@ INPUTS = (
 SAVE_HELP = (
     "Keeps the answers and times of these cards as a run, which the Results page, reports and the "
     "command line read like any other. Cancelled runs are left out."
+)
+BUNDLE_HELP = (
+    "Answers, pictures, times and the replay: unpacked, its index.html opens in any browser. "
+    "Answers with different settings are not in one bundle: press Run to repeat all of them."
 )
 WAIT = "Models are still running: wait until they end, or press Cancel, then reopen."
 
@@ -150,6 +160,21 @@ def _saving(shown: Sequence[ModelRuns]) -> None:
             )
             if folder.parent == uploads.runs_folder():
                 st.caption("For this visit only, because it is about your own files.")
+        try:
+            root = _root_of(shown[0].shown.request.sample)
+        except StageScopeError:
+            return  # Save says why
+        requests = [replace(runs.shown.request, model="") for runs in shown]
+        st.download_button(
+            "Bundle (ZIP)",
+            partial(_zipped, _answers(shown), root) if ended else b"",
+            "comparison.zip",
+            "application/zip",
+            key="history_bundle",
+            help=BUNDLE_HELP,
+            on_click="ignore",
+            disabled=not ended or requests != requests[:1] * len(requests),
+        )
 
 
 def _save(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> None:
@@ -159,12 +184,11 @@ def _save(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> None:
         st.session_state[TROUBLE] = str(error)
 
 
-def _saved(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> Path:
-    """The folder of the new run; BadInput or StoreError if it cannot be saved."""
-    from engine.benchmark import saved_comparison  # slow to import
+def _answers(shown: Sequence[ModelRuns]) -> list[ModelAnswers]:
+    from engine.benchmark.saved_comparison import ModelAnswers  # slow to import
 
-    answers = [
-        saved_comparison.ModelAnswers(
+    return [
+        ModelAnswers(
             runs.shown.request,
             tuple(one for view in views if (one := _outcome(view))),
             tuple(_explanations(views)),
@@ -172,14 +196,29 @@ def _saved(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> Path:
         for runs in shown
         if (views := [view for view in runs.views if _outcome(view)])
     ]
+
+
+def _zipped(answers: Sequence[ModelAnswers], root: Path) -> bytes:
+    """The comparison as a bundle, also if it is not saved."""
+    from engine.benchmark import saved_comparison
+    from engine.report import bundle
+
+    with TemporaryDirectory(prefix="stagescope-comparison-") as place:
+        folder = saved_comparison.save(answers, root, Path(place))
+        return bundle.zipped([run_store.read(folder)])
+
+
+def _saved(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> Path:
+    """The folder of the new run; BadInput or StoreError if it cannot be saved."""
+    from engine.benchmark import saved_comparison  # slow to import
+
+    answers = _answers(shown)
     if not answers:
         raise BadInput("There is no answer to save: wait until a model has answered.")
     sample = answers[0].request.sample
-    if uploads.owner(sample):
-        root, base = uploads.visit().root, uploads.runs_of_visit().root
-    else:
-        root, base = _root_of(sample), settings.load().runs_dir
-    folder = saved_comparison.save(answers, root, base)
+    own = bool(uploads.owner(sample))
+    base = uploads.runs_of_visit().root if own else settings.load().runs_dir
+    folder = saved_comparison.save(answers, _root_of(sample), base)
     answered = []  # the answers on the cards, which were voted on
     for runs in shown:
         saved = [view.id for view in runs.views if _outcome(view)]
@@ -208,6 +247,8 @@ def _outcome(view: RunView) -> RunResult | str | None:
 
 def _root_of(sample: Sample) -> Path:
     """The dataset of the sample, among those of the picker, the chosen one first."""
+    if uploads.owner(sample):
+        return uploads.visit().root
     known = settings.load()
     chosen = st.session_state.get("compare_root")
     first = [settings.expand(chosen)] if chosen and chosen != dataset_picker.DEMO else []
