@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,12 +14,13 @@ from engine import settings
 from engine.cli.common import command, flag, read_progress, say
 from engine.errors import BadInput
 from engine.media_options import check_range
+from engine.plain_files import not_written
 from engine.published.read import RecordsError, ResultFile, imported_sets, read_files
-from engine.quoting import printable
+from engine.quoting import count, printable
 from engine.storage import new_file, run_store
 from engine.storage.run_store import Run
 
-FORMATS = ("md", "html", "csv", "json", "parquet")
+FORMATS = ("md", "html", "csv", "json", "parquet", "every-eval-ever")
 DOCUMENTS = ("md", "html")
 LARGEST, MOST_LARGEST = 1200, 10_000  # pixels of a bundle's pictures
 
@@ -65,12 +67,29 @@ def _runs(options: argparse.Namespace, runs: list[Run]) -> int:
     if options.format == "parquet":
         new_file.write(options.out, export.data(runs, "parquet"))
         say(f"Written: {options.out}")
+    elif options.format == "every-eval-ever":
+        _records(options.out, runs)
     else:
         _give(options, export.write(runs, options.format))
     for run in runs:
         for problem in run.problems:
             say(f"{run.folder}: {problem}")
     return 0
+
+
+def _records(folder: Path, runs: list[Run]) -> None:
+    """A file per model: their validator reads one record from each."""
+    from engine.report import drawers, every_eval_ever
+
+    found = list(every_eval_ever.records(runs))
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise not_written(folder, error, "name another folder") from error
+    for number, (label, record) in enumerate(found, 1):
+        name = re.sub(r"[^\w.-]+", "-", label)[:80].strip("-.")
+        new_file.write(folder / f"{number}-{name}.json", drawers.as_json(record).encode())
+    say(f"Written: {count(len(found), 'file')} in {folder}. {every_eval_ever.LEFT_OUT}")
 
 
 def _bundle(options: argparse.Namespace) -> int:
@@ -89,8 +108,9 @@ def _check(options: argparse.Namespace) -> None:
         )
     if options.imported and options.format not in DOCUMENTS:
         raise BadInput(f"--format {options.format} is for runs: published files become md or html.")
-    if options.format == "parquet" and options.out is None:
-        raise BadInput("--format parquet is no text: name a file with --out.")
+    if options.format in ("parquet", "every-eval-ever") and options.out is None:
+        kind = "file" if options.format == "parquet" else "new folder"
+        raise BadInput(f"--format {options.format} is no text: name a {kind} with --out.")
     if options.out is not None:
         new_file.refuse(options.out)
 

@@ -13,6 +13,7 @@ from engine.quoting import NONE, count, gib
 from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings, certificate_text
 from engine.storage.plan import IDS, flags
+from engine.storage.run_header import ModelIdentity
 from engine.storage.run_store import Run
 from engine.storage.schemas import UNVERIFIED
 from engine.types import EXTENT_WORDS, FRAME_WORDS
@@ -156,13 +157,17 @@ def _happened(run: Run) -> Iterator[str]:
     yield from run.problems
 
 
+def model_of(found: Findings, label: str) -> tuple[Run, ModelIdentity | None]:
+    """The first run that has the label, and its model there."""
+    line = found.table[found.table["label"] == label].iloc[0]
+    run = found.runs[int(line["number"])]
+    return run, next((one for one in run.header.models if one.name == line["model"]), None)
+
+
 def _models(found: Findings) -> ReportTable:
     rows = []
     for label in labels(found.table):
-        lines = found.table[found.table["label"] == label]
-        run = found.runs[int(lines["number"].iloc[0])]
-        name = str(lines["model"].iloc[0])
-        model = next((one for one in run.header.models if one.name == name), None)
+        _, model = model_of(found, label)
         if model is not None:
             where = f"{PurePath(model.checkpoint).name} {model.revision or ''}".strip()
             kinds = found.verified.get(label, {})
