@@ -243,7 +243,7 @@ class _Run(StagedRun):
             self.asked.notes.append(MPS_NOTE)
 
     def _token(self, token: int) -> None:
-        ms = self.timeline.now()
+        ms = round(self.timeline.now(), 6)  # the clock tells nanoseconds: no more is kept
         self.last_usage = self.timeline.usage()
         if not self.ids:
             self.first_usage = self.last_usage

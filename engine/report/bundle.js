@@ -1,13 +1,21 @@
 // Lists, searches, shows and replays the samples of a bundle.  Every name and answer is set as text.
 "use strict";
 const parts = new Map(); // number of a file below data/ -> its samples
+const pending = []; // what is being unpacked
 let index = { chunk: 1, samples: [] };
-let waiting = null, playing = null;
+let playing = null;
 
-function stagescope(number, value) { // called by the files below data/
-  if (number < 0) index = value;
-  else parts.set(number, value);
-  if (waiting) waiting();
+function stagescope(number, packed) { // called by the files below data/
+  pending.push(unpacked(packed).then(value => {
+    if (number < 0) index = value;
+    else parts.set(number, value);
+  }));
+}
+
+async function unpacked(packed) { // JSON of gzip in base64
+  const bytes = Uint8Array.from(atob(packed), letter => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
 }
 
 const byId = name => document.getElementById(name);
@@ -53,9 +61,9 @@ function open() {
   if (place < 0) return;
   const number = Math.floor(place / index.chunk);
   if (!parts.has(number)) {
-    waiting = () => { waiting = null; open(); };
     const script = document.createElement("script");
     script.src = `data/${number}.js`;
+    script.addEventListener("load", () => Promise.all(pending).then(open));
     document.head.append(script);
     return;
   }
@@ -82,7 +90,7 @@ function draw(sample) {
   const cards = made("div", "", "cards");
   const longest = Math.max(...sample.answers.map(answer => answer.total || 0));
   cards.append(...sample.answers.map(answer => card(answer, longest, sample.answers[0].label)));
-  const timed = sample.answers.filter(answer => answer.pieces.length).length;
+  const timed = sample.answers.filter(answer => answer.pieces[0].length).length;
   box.replaceChildren(...head, media, ...(timed ? [controls(sample, cards)] : []), cards);
   if (timed > 1)
     cards.before(made("p", "The models ran one after another; the replay starts them together.", "soft"));
@@ -113,6 +121,8 @@ function replay(answers, cards, slow, clock) {
   const mine = playing = { paused: false };
   const longest = Math.max(...answers.map(answer => answer.total || 0));
   const letters = answers.map(answer => [...answer.text]);
+  const sums = steps => steps.map((sum => step => sum += step)(0));
+  const pieces = answers.map(answer => answer.pieces.map(sums)); // moments in 0.1 ms, letters
   let at = 0, before = performance.now();
   const frame = () => {
     if (playing !== mine || !clock.isConnected) return;
@@ -121,13 +131,14 @@ function replay(answers, cards, slow, clock) {
     before = now;
     clock.textContent = `${Math.round(at)} ms`;
     answers.forEach((answer, place) => {
-      if (!answer.pieces.length) return;
-      const said = answer.pieces.filter(([ms]) => at >= ms || at === longest).pop();
-      const text = letters[place].slice(0, said ? said[1] : 0).join("");
+      const [moments, known] = pieces[place];
+      if (!moments.length) return;
+      const count = at === longest ? moments.length : moments.filter(moment => 10 * at >= moment).length;
+      const text = letters[place].slice(0, known[count - 1] ?? 0).join("");
       cards[place].querySelector(".answer").textContent = text;
       answer.bars.forEach(([, start, length], bar) => {
-        const known = Math.min(length, Math.max(0, at - start));
-        cards[place].querySelectorAll(".track i")[bar].style.width = `${100 * known / longest}%`;
+        const done = Math.min(length, Math.max(0, at - start));
+        cards[place].querySelectorAll(".track i")[bar].style.width = `${100 * done / longest}%`;
       });
     });
     if (at < longest) requestAnimationFrame(frame);
@@ -173,9 +184,10 @@ function card(answer, longest, first) {
   return box;
 }
 
-addEventListener("DOMContentLoaded", () => {
-  for (const block of document.querySelectorAll("script[type='application/json']"))
-    stagescope(...JSON.parse(block.textContent)); // a bundle of one file
+addEventListener("DOMContentLoaded", async () => {
+  for (const block of document.querySelectorAll("script[data-number]")) // a bundle of one file
+    stagescope(Number(block.dataset.number), block.textContent);
+  await Promise.all(pending);
   if (byId("list")) { // more than one sample
     byId("search").addEventListener("input", list);
     byId("kind").addEventListener("change", list);

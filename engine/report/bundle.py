@@ -4,7 +4,7 @@
     bundle.js        lists, searches and shows the samples
     data/N.js        CHUNK samples with their answers, loaded when one of them is opened
     media/HASH.webp  what the models were shown, once for each content; clips as they are
-    runs/NUMBER/     the files of each run, gzipped, without folders and hosts of this machine
+    runs/NUMBER/     the files of each run, as .xz, without folders and hosts of this machine
     manifest.json    the SHA-256 of every other file
 
 Names, questions and answers are text everywhere.  `opened()` reads such a folder as runs again;
@@ -13,9 +13,9 @@ Names, questions and answers are text everywhere.  `opened()` reads such a folde
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
+import lzma
 import os
 import re
 import shutil
@@ -149,7 +149,7 @@ class _Bundle:
         self.read(place)
         for number, part in self.scripts():
             name = "index" if number < 0 else number
-            self._put(f"data/{name}.js", f"stagescope({number},{drawers.script_data(part)});\n")
+            self._put(f"data/{name}.js", f'stagescope({number},"{drawers.packed(part)}");\n')
         self._put("bundle.js", drawers.script())
         self._put(INDEX, self.page())
         files = dict(sorted(self.manifest.items()))
@@ -206,7 +206,7 @@ class _Bundle:
             with (run.folder / name).open(encoding="utf-8", errors="replace", newline="\n") as file:
                 text = "".join(map(self._row if name == run_store.RESULTS else self._line, file))
             (clean / name).write_text(text, encoding="utf-8", newline="\n")
-            self._put(f"runs/{number}/{name}.gz", gzip.compress(text.encode(), mtime=0))
+            self._put(f"runs/{number}/{name}.xz", lzma.compress(text.encode()))
         return run_store.read(clean)
 
     def _row(self, line: str) -> str:
@@ -353,12 +353,12 @@ def opened(folder: Path) -> Iterator[list[Run]]:
     with tempfile.TemporaryDirectory(prefix="stagescope-bundle-") as place:
         for name in files:
             parts = PurePath(name).parts
-            if len(parts) != 3 or ".." in parts or not name.endswith(".gz"):
+            if len(parts) != 3 or ".." in parts or not name.endswith(".xz"):
                 raise StoreError(f"{shown(folder)} names {quoted(name)}, which no bundle has.")
             target = Path(place, *parts).with_suffix("")
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
-                with gzip.open(folder / name) as packed, target.open("wb") as out:
+                with lzma.open(folder / name) as packed, target.open("wb") as out:
                     for _ in range(MOST_BLOCKS):
                         if not out.write(packed.read(BLOCK)):
                             break
@@ -366,6 +366,6 @@ def opened(folder: Path) -> Iterator[list[Run]]:
                         raise StoreError(
                             f"{quoted(name)} unpacks to more than 2 GB: use a smaller run."
                         )
-            except (OSError, EOFError, zlib.error) as error:
+            except (OSError, EOFError, lzma.LZMAError) as error:
                 raise StoreError(f"{quoted(name)} cannot be read: {reason(error)}.") from error
         yield [run_store.read(path) for path in sorted(Path(place, "runs").iterdir())]

@@ -6,7 +6,7 @@ A bundle has it of every sample; Compare has it of the shown runs, as a page of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from engine.analysis import agreement
@@ -45,7 +45,7 @@ def _answer(label: str, row: ResultRow, colour: str, first: str) -> dict[str, An
     whole = row.batch_spans if row.batch > 1 else {**row.spans, **spans}
     changes = [] if row.error or text == first else agreement.difference(first, text)
     notes = [row.standing.words, *(["cold run"] if row.cold else []), *row.notes]
-    untimed = pieces and len(pieces) < len(_times(row))
+    untimed = 0 < len(pieces[0]) < len(_times(row))
     return {
         "label": label,
         "colour": colour,
@@ -58,7 +58,7 @@ def _answer(label: str, row: ResultRow, colour: str, first: str) -> dict[str, An
             for name, span in spans.items()
         ],
         "pieces": pieces,
-        "total": row.total_ms if row.batch == 1 else row.batch_ms,
+        "total": round((row.total_ms if row.batch == 1 else row.batch_ms) or 0.0, 2),
         "notes": [*notes, *([NO_TEXT_TIMES] if untimed else [])],
         "changes": [[piece.kind, piece.text] for piece in changes],
     }
@@ -77,13 +77,15 @@ def _times(row: ResultRow) -> Sequence[float]:
     return row.served.arrivals_ms if row.served else row.token_ms or ()
 
 
-def _pieces(row: ResultRow) -> list[tuple[float, int]]:
-    """(ms, letters of the text known then); none of a failure or a sample of a batch."""
+def _pieces(row: ResultRow) -> tuple[list[int], list[int]]:
+    """When text came, in tenths of a millisecond, and how many letters, each since the one before;
+    nothing of a failure or a sample of a batch."""
     times, length = _times(row), len(row.text or "")
     ends = (row.served or row).text_ends or ()
     if row.error or row.total_ms is None or not times:
-        return []
+        return [], []
     if len(ends) != len(times):
         times, ends = times[-1:], (length,)
     known = accumulate((*ends[:-1], length), max)  # of a damaged row they may go back
-    return [(round(at, 1), min(end, length)) for at, end in zip(times, known, strict=True)]
+    moments, letters = [round(at * 10) for at in times], [min(end, length) for end in known]
+    return [b - a for a, b in pairwise((0, *moments))], [b - a for a, b in pairwise((0, *letters))]

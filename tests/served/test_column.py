@@ -6,6 +6,7 @@ import base64
 import io
 import json
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -135,8 +136,9 @@ def test_a_piece_is_a_token_only_if_the_server_counts_as_many(
     row = ResultRow.from_result(column.answer(entry, request(sample)))
     assert row.served is not None and len(row.served.token_ms) == (4 if gaps else 0)
     (shown,) = replay.answers([("Ours", row)])
-    assert [end for _, end in shown["pieces"]] == [*row.served.text_ends]  # as they arrived
-    assert [at for at, _ in shown["pieces"]] == [round(at, 1) for at in row.served.arrivals_ms]
+    moments, letters = map(accumulate, shown["pieces"])  # as they arrived
+    assert [*letters] == [*row.served.text_ends]
+    assert [*moments] == [round(10 * at) for at in row.served.arrivals_ms]
     assert "upload and queue" in shown["stages"]
     assert "upload and queue" in [bar[0] for bar in shown["bars"]]
 
