@@ -28,6 +28,18 @@ WHOLE = """() => { const found = document.querySelector('[data-testid="stDataFra
   const rows = found?.querySelector('.dvn-scroller');
   return rows && found.querySelector('canvas') && found.clientHeight >= 15 * 35
     && rows.scrollHeight <= found.clientHeight + 1; }"""
+# Every marked table, by its caption.
+TABLES = """() => [...document.querySelectorAll("table.figures")].map(table =>
+  [table.caption?.textContent ?? "", [...table.rows].map(row =>
+    [...row.cells].map(cell => cell.textContent.trim()))])"""
+# The figures of each answer in the order of the cards.
+FIGURES = {
+    "app": """() => [...document.querySelectorAll('[data-testid="stMetric"]')].map(one => [
+      one.querySelector('[data-testid="stMetricLabel"]').innerText.trim(),
+      one.querySelector('[data-testid="stMetricValue"]').innerText.trim()])""",
+    "bundle": """() => [...document.querySelectorAll("#sample .card > dl > div")].map(
+      one => [one.querySelector("dt").innerText, one.querySelector("dd").innerText])""",
+}
 CHOICE = ".st-key-results_deck_{} button"
 
 
@@ -122,8 +134,18 @@ def test_a_finished_run_is_read_down_to_one_answer_and_downloaded(
     page.wait_for_url(re.compile("results_sample="))
     page.get_by_role("heading", name="Timeline").wait_for()
 
+    sample = page.url.partition("results_sample=")[2].partition("&")[0]
+    figures = page.evaluate(FIGURES["app"])
+    page.get_by_text("Overview", exact=True).click()
+    page.get_by_text("Spread, percentiles, extremes").click()
+    page.get_by_text("Medians of all results").wait_for()
+    expect(page.locator("table.figures")).to_have_count(7)
+    tables = page.evaluate(TABLES)
+
     page.get_by_text("Comparison", exact=True).click()
     page.get_by_text("Click a point to open its sample.").wait_for()
+    page.locator(SETTLED).wait_for()
+    tables += page.evaluate(TABLES)
     points = page.locator('.st-key-results_scatter [aria-roledescription="circle"]')
     points.first.click(force=True)
     page.get_by_role("heading", name="Word by word").wait_for()
@@ -147,9 +169,15 @@ def test_a_finished_run_is_read_down_to_one_answer_and_downloaded(
     with page.expect_download() as found:
         page.get_by_role("button", name="Report, one HTML file").click()
     found.value.save_as(tmp_path / "report.html")
-    text = (tmp_path / "report.html").read_text()
-    assert text.startswith("<!doctype html>") and 'src="http' not in text
     assert visitor.outside == []
+    page.goto(f"{(tmp_path / 'report.html').as_uri()}#sample={sample}")  # a bundle of one file
+    page.locator("#sample .card").first.wait_for()
+    assert page.evaluate(FIGURES["bundle"]) == figures and len(figures) == 12
+    there = page.evaluate(TABLES)
+    shared = [one for one in tables if one[0] in {caption for caption, _ in there}]
+    assert len(shared) == 7 and [one for one in shared if one not in there] == []
+    shared[0][1][1][1] += "0"
+    assert shared[0] not in there  # control
 
 
 @pytest.mark.slow
