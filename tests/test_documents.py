@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 import stagescope
 from engine import settings
 from engine.__main__ import COMMANDS, _parser, command
-from tests.test_layering import ROOMS, ROOT, UI_ROOMS
+from tests.test_layering import ROOMS, ROOT
 from tools import pins
 
 TABLES = ROOT / "benchmarks" / "results" / "speed-tables.md"
@@ -136,7 +136,7 @@ def listed_rooms(page: str) -> list[str]:
 
 
 def test_the_rooms_stand_in_their_order() -> None:
-    assert listed_rooms(text(ROOT / "docs" / "contributing.md")) == [*ROOMS, *UI_ROOMS]
+    assert listed_rooms(text(ROOT / "docs" / "contributing.md")) == [*ROOMS]
 
 
 def test_each_dependency_is_pinned_in_its_range() -> None:

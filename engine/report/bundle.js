@@ -64,6 +64,9 @@ function open() {
     const script = document.createElement("script");
     script.src = `data/${number}.js`;
     script.addEventListener("load", () => Promise.all(pending).then(open));
+    script.addEventListener("error", () => {
+      byId("sample").textContent = `data/${number}.js is missing: copy the whole folder.`;
+    });
     document.head.append(script);
     return;
   }
