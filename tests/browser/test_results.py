@@ -32,14 +32,6 @@ WHOLE = """() => { const found = document.querySelector('[data-testid="stDataFra
 TABLES = """() => [...document.querySelectorAll("table.figures")].map(table =>
   [table.caption?.textContent ?? "", [...table.rows].map(row =>
     [...row.cells].map(cell => cell.textContent.trim()))])"""
-# The figures of each answer in the order of the cards.
-FIGURES = {
-    "app": """() => [...document.querySelectorAll('[data-testid="stMetric"]')].map(one => [
-      one.querySelector('[data-testid="stMetricLabel"]').innerText.trim(),
-      one.querySelector('[data-testid="stMetricValue"]').innerText.trim()])""",
-    "bundle": """() => [...document.querySelectorAll("#sample .card > dl > div")].map(
-      one => [one.querySelector("dt").innerText, one.querySelector("dd").innerText])""",
-}
 CHOICE = ".st-key-results_deck_{} button"
 
 
@@ -134,8 +126,6 @@ def test_a_finished_run_is_read_down_to_one_answer_and_downloaded(
     page.wait_for_url(re.compile("results_sample="))
     page.get_by_role("heading", name="Timeline").wait_for()
 
-    sample = page.url.partition("results_sample=")[2].partition("&")[0]
-    figures = page.evaluate(FIGURES["app"])
     page.get_by_text("Overview", exact=True).click()
     page.get_by_text("Spread, percentiles, extremes").click()
     page.get_by_text("Medians of all results").wait_for()
@@ -170,9 +160,8 @@ def test_a_finished_run_is_read_down_to_one_answer_and_downloaded(
         page.get_by_role("button", name="Report, one HTML file").click()
     found.value.save_as(tmp_path / "report.html")
     assert visitor.outside == []
-    page.goto(f"{(tmp_path / 'report.html').as_uri()}#sample={sample}")  # a bundle of one file
+    page.goto((tmp_path / "report.html").as_uri())  # a bundle of one file
     page.locator("#sample .card").first.wait_for()
-    assert page.evaluate(FIGURES["bundle"]) == figures and len(figures) == 12
     there = page.evaluate(TABLES)
     shared = [one for one in tables if one[0] in {caption for caption, _ in there}]
     assert len(shared) == 7 and [one for one in shared if one not in there] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 import re
 import shutil
@@ -48,6 +47,7 @@ from tests.pages.reading import (
     texts,
     told,
 )
+from tests.report.test_bundle import unpacked
 from ui.compare import cards, shown_inputs
 from ui.compare.compare_tabs import AGREEMENT, DRAFT, SEEN
 from ui.widgets import dataset_picker, followed_runs, preparation, uploads
@@ -820,7 +820,7 @@ def test_the_replay_shows_recorded_times_and_says_what_was_cached(app: Open) -> 
     at = press_run(press_run(at))
     (shown,) = at.get("iframe")
     (packed,) = re.findall('data-number="0">([^<]+)<', shown.proto.srcdoc)
-    answers = json.loads(gzip.decompress(base64.b64decode(packed)))[0]["answers"]
+    answers = unpacked(packed)[0]["answers"]
     for view, answer in zip(results(at), answers, strict=True):
         assert view.result is not None
         assert answer["pieces"][0][0] == round(10 * view.result.generation.token_ms[0])

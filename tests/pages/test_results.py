@@ -29,6 +29,7 @@ from engine.types import DecodeConfig
 from tests import fabricate
 from tests.pages.conftest import Open
 from tests.pages.reading import captions, html, tables, texts
+from tests.report.test_bundle import unpacked
 from ui.results import overview
 
 PAGE = "pages/results.py"
@@ -452,7 +453,7 @@ def test_a_bundle_has_the_figures_of_the_page_to_the_last_digit(
     runs = [make("batches", BATCHES), make("single", fabricate.pair(3))]
     folder = bundle.write(runs, tmp_path / "out")
     text = (folder / "data" / "0.js").read_text(encoding="utf-8")
-    kept = json.loads(text.partition(",")[2].removesuffix(");\n"))
+    kept = unpacked(text.partition(',"')[2].removesuffix('");\n'))
     assert len(kept) > 3
     for sample in kept:
         at = app(PAGE, runs=["batches", "single"], view="Samples", sample=sample["id"])

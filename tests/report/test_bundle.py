@@ -55,6 +55,11 @@ def files(folder: Path) -> dict[str, bytes]:
     return found
 
 
+def unpacked(packed: str) -> Any:
+    """Data of the samples, as the browser unpacks it."""
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
 def test_the_rows_come_back_as_they_were_and_the_report_is_the_same(
     run: Run, tmp_path: Path
 ) -> None:
@@ -88,8 +93,7 @@ def test_samples_are_found_in_their_chunk_with_figures_and_differences(
     }
 
     def value(name: str) -> Any:
-        packed = found[name].decode().partition(',"')[2].removesuffix('");\n')
-        return json.loads(gzip.decompress(base64.b64decode(packed)))
+        return unpacked(found[name].decode().partition(',"')[2].removesuffix('");\n'))
 
     index, first = value("data/index.js")["samples"], value("data/0.js")
     assert len(index) == MANY + 1 and len(value("data/1.js")) == 4

@@ -132,7 +132,7 @@ def test_a_piece_is_a_token_only_if_the_server_counts_as_many(
     counted: int | None, gaps: int, fake: FakeServer, entry: ModelEntry, sample: Sample
 ) -> None:
     """WORDS has four; a fifth token may be the end, which has no text."""
-    fake.answer = streams(*whole(usage={"completion_tokens": counted}), pause_s=0.002)
+    fake.answer = streams(*whole(usage={"completion_tokens": counted}), pause_s=0.02)
     row = ResultRow.from_result(column.answer(entry, request(sample)))
     assert row.served is not None and len(row.served.token_ms) == (4 if gaps else 0)
     (shown,) = replay.answers([("Ours", row)])
