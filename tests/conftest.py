@@ -184,6 +184,14 @@ def declared_llava(tiny_models: Path) -> Iterator[str]:
     registry.unload(entry)
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports without their charts, which take seconds: for tests of anything else."""
+    from engine.report import charts
+
+    monkeypatch.setattr(charts, "svgs", lambda some: ["<svg></svg>"] * len(some))
+
+
 def picture(path: Path, seed: int, shape: tuple[int, int] = (24, 32)) -> Path:
     """A small random PNG; `shape`: its height and width."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,6 @@ from engine import settings
 from engine.cli.common import command, flag, read_progress, say
 from engine.errors import BadInput
 from engine.media_options import check_range
-from engine.plain_files import not_written
 from engine.published.read import RecordsError, ResultFile, imported_sets, read_files
 from engine.quoting import count, printable
 from engine.storage import new_file, run_store
@@ -30,7 +29,7 @@ def add(commands: Any) -> None:
     flags = {
         "runs": flag(str, "folder or name of a run", form="RUN", nargs="*"),
         "--imported": flag(str, imported, form="FILE|FOLDER|NAME", nargs="+"),
-        "--bundle": flag(Path, "a folder that `bundle` wrote: it is checked, then read"),
+        "--bundle": flag(Path, "what `bundle` wrote, or its ZIP: it is checked, then read"),
         "--format": flag(FORMATS, default="md"),
         "--out": flag(Path, "a file to write (default: standard output)"),
     }
@@ -73,7 +72,7 @@ def _runs(options: argparse.Namespace, runs: list[Run]) -> int:
         _give(options, export.write(runs, options.format))
     for run in runs:
         for problem in run.problems:
-            say(f"{run.folder}: {problem}")
+            say(f"Run {run.id}: {problem}")
     return 0
 
 
@@ -81,11 +80,13 @@ def _records(folder: Path, runs: list[Run]) -> None:
     """A file per model: their validator reads one record from each."""
     from engine.report import drawers, every_eval_ever
 
-    found = list(every_eval_ever.records(runs))
-    try:
-        folder.mkdir()
-    except OSError as error:
-        raise not_written(folder, error, "name another folder") from error
+    every = list(every_eval_ever.records(runs))
+    found = [one for one in every if one[1]["evaluation_results"]]
+    if without := ", ".join(label for label, record in every if not record["evaluation_results"]):
+        say(f"No figure, so no file: {without}.")
+    if not found:
+        raise BadInput("No model of these runs has a figure, so there is nothing to write.")
+    new_file.make_folder(folder)
     for number, (label, record) in enumerate(found, 1):
         name = re.sub(r"[^\w.-]+", "-", label)[:80].strip("-.")
         new_file.write(folder / f"{number}-{name}.json", drawers.as_json(record).encode())
@@ -111,7 +112,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.format in ("parquet", "every-eval-ever") and options.out is None:
         kind = "file" if options.format == "parquet" else "new folder"
         raise BadInput(f"--format {options.format} is no text: name a {kind} with --out.")
-    if options.out is not None:
+    if options.out is not None and options.format != "every-eval-ever":
         new_file.refuse(options.out)
 
 

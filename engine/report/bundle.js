@@ -27,12 +27,31 @@ function made(tag, text = "", name = "") {
   return node;
 }
 
+function load(number) { // the samples of a file below data/, once
+  if (parts.has(number)) return Promise.all(pending);
+  return new Promise((done, failed) => {
+    const script = document.createElement("script");
+    script.src = `data/${number}.js`;
+    script.addEventListener("load", () => done(Promise.all(pending)));
+    script.addEventListener("error", () => failed(script.getAttribute("src")));
+    document.head.append(script);
+  }).catch(name => { byId("sample").textContent = `${name} is missing: copy the whole folder.`; });
+}
+
+async function search() { // questions, answers and references of all samples
+  const all = Math.ceil(index.samples.length / index.chunk);
+  if (byId("search").value) await Promise.all([...Array(all).keys()].map(load));
+  list();
+}
+
 function wanted() {
   const words = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
   const kind = byId("kind").value;
-  return index.samples.map((sample, place) => ({ sample, place })).filter(({ sample }) => {
+  return index.samples.map((sample, place) => ({ sample, place })).filter(({ sample, place }) => {
     const [id, sequence, question, alike, failed] = sample;
-    const text = `${id} ${sequence} ${question}`.toLowerCase();
+    const said = parts.get(Math.floor(place / index.chunk))?.[place % index.chunk];
+    const answers = said ? said.answers.map(answer => answer.text).join(" ") + said.reference : "";
+    const text = `${id} ${sequence} ${question} ${answers}`.toLowerCase();
     return words.every(word => text.includes(word))
       && (kind === "" || (kind === "failed" ? failed > 0 : alike !== null && alike < 1));
   });
@@ -41,10 +60,11 @@ function wanted() {
 function list() {
   const rows = wanted(), shown = rows.slice(0, 200), box = byId("list");
   box.replaceChildren(...shown.map(({ sample, place }) => {
-    const button = made("button", sample[0]);
+    const button = made("button", sample[1] || sample[0]); // the sequence, if it is known
     const alike = sample[3] === null ? "" : `agreement ${sample[3].toFixed(3)}`;
     const failed = sample[4] ? `${sample[4]} failed` : "";
-    button.append(made("small", [sample[1], alike, failed].filter(Boolean).join(" · ")));
+    const id = sample[1] ? sample[0] : "";
+    button.append(made("small", [id, alike, failed].filter(Boolean).join(" · ")));
     button.dataset.place = place;
     button.addEventListener("click", () => { location.hash = "sample=" + encodeURIComponent(sample[0]); });
     return button;
@@ -61,13 +81,7 @@ function open() {
   if (place < 0) return;
   const number = Math.floor(place / index.chunk);
   if (!parts.has(number)) {
-    const script = document.createElement("script");
-    script.src = `data/${number}.js`;
-    script.addEventListener("load", () => Promise.all(pending).then(open));
-    script.addEventListener("error", () => {
-      byId("sample").textContent = `data/${number}.js is missing: copy the whole folder.`;
-    });
-    document.head.append(script);
+    load(number).then(() => { if (parts.has(number)) open(); });
     return;
   }
   draw(parts.get(number)[place % index.chunk]);
@@ -109,12 +123,11 @@ function controls(sample, cards) {
   };
   const hold = paused => {
     if (playing) playing.paused = paused;
-    pause.setAttribute("aria-pressed", String(paused));
+    pause.textContent = paused ? "Continue" : "Pause";
   };
   for (const [name, slow] of [["Replay", 1], ["at 0.25x", 4], ["at 0.1x", 10]])
     button(name, () => { replay(sample.answers, [...cards.children], slow, clock); hold(false); });
-  const pause = button("Pause", node => hold(node.getAttribute("aria-pressed") !== "true"));
-  pause.setAttribute("aria-pressed", "false");
+  const pause = button("Pause", node => hold(node.textContent === "Pause"));
   box.append(clock);
   return box;
 }
@@ -141,7 +154,9 @@ function replay(answers, cards, slow, clock) {
       cards[place].querySelector(".answer").textContent = text;
       answer.bars.forEach(([, start, length], bar) => {
         const done = Math.min(length, Math.max(0, at - start));
-        cards[place].querySelectorAll(".track i")[bar].style.width = `${100 * done / longest}%`;
+        const node = cards[place].querySelectorAll(".track i")[bar];
+        node.style.width = `${100 * done / longest}%`;
+        node.hidden = done === 0;
       });
     });
     if (at < longest) requestAnimationFrame(frame);
@@ -192,7 +207,7 @@ addEventListener("DOMContentLoaded", async () => {
     stagescope(Number(block.dataset.number), block.textContent);
   await Promise.all(pending);
   if (byId("list")) { // more than one sample
-    byId("search").addEventListener("input", list);
+    byId("search").addEventListener("input", search);
     byId("kind").addEventListener("change", list);
     list();
   }

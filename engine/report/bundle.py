@@ -26,8 +26,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from engine import media, settings
 from engine.analysis import agreement
@@ -43,15 +45,16 @@ from engine.report.document import document, title
 from engine.report.explanation_part import explained
 from engine.report.report_figures import Findings
 from engine.report.seen_part import samples_of, seen
-from engine.storage import run_store
+from engine.storage import new_file, run_store
+from engine.storage.plan import IDS
 from engine.storage.result_rows import ResultRow
 from engine.storage.run_header import HEADER
 from engine.storage.run_store import Run
 from engine.types import MediaKind, Sample
 from engine.viewing import picture_sheet
 
-FORMAT, VERSION = "stagescope-bundle", 1
 MANIFEST, INDEX = "manifest.json", "index.html"
+OPENED = "bundle-"  # what the folders of its runs begin with
 CHUNK = 50  # samples of one file below data/
 LARGEST = 1200  # pixels; the width of a sheet
 MOST_BYTES = 2**31  # of one file that is read again
@@ -73,18 +76,15 @@ def write(
 ) -> Path:
     """Writes a new folder; `largest`: the longer side of pictures in pixels, 0 for no media.
 
-    The folder is complete or absent: StoreError if it exists or cannot be written.
+    The folder is complete or empty: StoreError if it holds something or cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise StoreError(f"{shown(folder)} exists already: name a new folder.")
+    new_file.make_folder(folder)
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".bundle-") as place:
             made = Path(place, "bundle")
             made.mkdir()
             _Bundle(runs, made, largest, progress).write(Path(place))
-            if folder.exists():
-                folder.rmdir()
+            folder.rmdir()
             made.rename(folder)
     except OSError as error:
         raise not_written(folder, error, "name another folder") from error
@@ -110,25 +110,35 @@ def page(runs: Sequence[Run]) -> str:
 
 def unzipped(data: BinaryIO, runs: Path) -> list[str]:
     """Puts the runs of a zipped bundle into a folder of runs; their names there."""
+    with _unzipped(data) as folder, _opened(folder, "the ZIP") as again:
+        mark, names = _digest(folder / MANIFEST)[:8], list[str]()
+        for run in again:
+            names.append(f"{OPENED}{mark}-{run.folder.name}")
+            shutil.copytree(run.folder, runs / names[-1], dirs_exist_ok=True)
+    return names
+
+
+@contextmanager
+def _unzipped(data: BinaryIO | Path) -> Iterator[Path]:
+    """The folder of a zipped bundle, while the context lasts."""
     with tempfile.TemporaryDirectory(prefix="stagescope-bundle-") as place:
         try:
             with zipfile.ZipFile(data) as packed:
                 inside = packed.infolist()
                 if len(inside) > MOST_FILES or sum(one.file_size for one in inside) > MOST_BYTES:
-                    raise StoreError("The ZIP unpacks to more than a bundle may have: 2 GB.")
+                    raise StoreError(
+                        f"The ZIP has more than a bundle may have: {MOST_FILES:,} files, 2 GB."
+                    )
+                if any(one.flag_bits & 1 for one in inside):
+                    raise StoreError("The ZIP is encrypted: make it without a password.")
                 packed.extractall(place)  # no name leads out of the folder
         except (OSError, EOFError, ValueError, NotImplementedError, RuntimeError, zlib.error,
                 zipfile.BadZipFile) as error:  # fmt: skip
-            raise StoreError(f"This is no ZIP that can be read ({reason(error)}).") from error
+            raise StoreError(f"This ZIP cannot be unpacked ({reason(error)}).") from error
         found = [path.parent for path in Path(place).rglob(MANIFEST)]
         if len(found) != 1:
             raise StoreError(f"The ZIP has {count(len(found), 'file')} named {MANIFEST}, not one.")
-        mark, names = _digest(found[0] / MANIFEST)[:8], list[str]()
-        with opened(found[0]) as again:
-            for run in again:
-                names.append(f"bundle-{mark}-{run.folder.name}")
-                shutil.copytree(run.folder, runs / names[-1], dirs_exist_ok=True)
-    return names
+        yield found[0]
 
 
 class _Bundle:
@@ -153,8 +163,8 @@ class _Bundle:
         self._put("bundle.js", drawers.script())
         self._put(INDEX, self.page())
         files = dict(sorted(self.manifest.items()))
-        content = {"format": FORMAT, "version": VERSION, "files": files}
-        (self.folder / MANIFEST).write_text(json.dumps(content, indent=1), encoding="utf-8")
+        content = _Manifest("stagescope-bundle", 1, files)
+        (self.folder / MANIFEST).write_text(drawers.as_json(content), encoding="utf-8")
 
     def scripts(self) -> Iterator[tuple[int, Any]]:
         """(number, CHUNK samples), then (-1, the list of all)."""
@@ -207,6 +217,7 @@ class _Bundle:
                 text = "".join(map(self._row if name == run_store.RESULTS else self._line, file))
             (clean / name).write_text(text, encoding="utf-8", newline="\n")
             self._put(f"runs/{number}/{name}.xz", lzma.compress(text.encode()))
+        self._put(f"runs/{number}/{IDS}", "\n".join(run.header.plan.samples) + "\n")
         return run_store.read(clean)
 
     def _row(self, line: str) -> str:
@@ -223,7 +234,7 @@ class _Bundle:
             value["error"] = self._said(value["error"])
         if isinstance(value.get("notes"), list):
             value["notes"] = [self._said(str(one)) for one in value["notes"]]
-        return json.dumps(value | said, ensure_ascii=False) + "\n"
+        return json.dumps(value | said) + "\n"  # with escapes: half a character is kept as it was
 
     def _said(self, sentence: str) -> str:
         """A sentence of ours, which may name any folder."""
@@ -294,11 +305,12 @@ class _Bundle:
 
 def _places(runs: Sequence[Run]) -> list[str]:
     """Folders of this machine that a run may name, the longest first."""
-    known = [settings.PROJECT, settings.load().runs_dir, Path.home()]
+    known = [settings.PROJECT, settings.load().runs_dir, Path.home(), Path("~")]
     for run in runs:
         known += [run.folder.absolute(), Path(run.header.dataset.root)]
         known += [Path(model.checkpoint).parent for model in run.header.models]
-    return sorted({str(one) for one in known if one.is_absolute() and one != Path(one.anchor)},
+    known = [one for one in known if one.is_absolute() or str(one).startswith("~")]
+    return sorted({str(one) for one in known if one != Path(one.anchor)},
                   key=len, reverse=True)  # fmt: skip
 
 
@@ -314,16 +326,25 @@ def _hosts(runs: Sequence[Run]) -> re.Pattern[str] | None:
     return re.compile(rf"(?<![\w.-])(?:{known})(?![\w-])") if known else None
 
 
-def checked(folder: Path) -> Mapping[str, str]:
-    """The manifest's files; StoreError names the files that were changed, removed or added."""
-    content = read_json(folder / MANIFEST, 2**26, "The manifest", dict, error=StoreError)
-    if (content.get("format"), content.get("version")) != (FORMAT, VERSION):
-        raise StoreError(f"{shown(folder)} is not a bundle of this version: make it again.")
-    files: Mapping[str, str] = content.get("files") or {}
+class _Manifest(Struct):
+    format: Literal["stagescope-bundle"]
+    version: Literal[1]
+    files: dict[str, str]
+
+
+def checked(folder: Path, name: str = "") -> Mapping[str, str]:
+    """The manifest's files; StoreError names the files that were changed, removed or added.
+
+    `name`: what messages call the folder.
+    """
+    name = name or shown(folder)
+    path = folder / MANIFEST
+    content = read_json(path, 2**26, "The manifest", _Manifest, links=False, error=StoreError)
+    files = content.files
     there = {
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
-        if path.is_file() or path.is_symlink()
+        if path.is_symlink() or not path.is_dir()
     } - {MANIFEST}
     wrong = []
     for name in sorted(there | set(files)):
@@ -335,7 +356,7 @@ def checked(folder: Path) -> Mapping[str, str]:
             wrong.append(f"{quoted(name)} was changed")
     if wrong:
         many = f" ({count(len(wrong), 'file')} in all)" if len(wrong) > 1 else ""
-        raise StoreError(f"{shown(folder)} is not as it was written: {wrong[0]}{many}.")
+        raise StoreError(f"{name} is not as it was written: {wrong[0]}{many}.")
     return files
 
 
@@ -347,14 +368,27 @@ def _digest(path: Path) -> str:
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[list[Run]]:
-    """The runs of a bundle that is as it was written, while the context lasts."""
-    files = [name for name in checked(folder) if name.startswith("runs/")]
+def opened(bundle: Path) -> Iterator[list[Run]]:
+    """The runs of a folder or ZIP that is as it was written, while the context lasts."""
+    if bundle.is_file():
+        with _unzipped(bundle) as folder, _opened(folder, shown(bundle)) as runs:
+            yield runs
+    else:
+        with _opened(bundle, shown(bundle)) as runs:
+            yield runs
+
+
+@contextmanager
+def _opened(folder: Path, called: str) -> Iterator[list[Run]]:
+    files = [name for name in checked(folder, called) if name.startswith("runs/")]
+    files = [name for name in files if PurePath(name).name != IDS]
+    if not files:
+        raise StoreError(f"{called} holds no run: make it again.")
     with tempfile.TemporaryDirectory(prefix="stagescope-bundle-") as place:
         for name in files:
             parts = PurePath(name).parts
             if len(parts) != 3 or ".." in parts or not name.endswith(".xz"):
-                raise StoreError(f"{shown(folder)} names {quoted(name)}, which no bundle has.")
+                raise StoreError(f"{called} names {quoted(name)}, which no bundle has.")
             target = Path(place, *parts).with_suffix("")
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -368,4 +402,8 @@ def opened(folder: Path) -> Iterator[list[Run]]:
                         )
             except (OSError, EOFError, lzma.LZMAError) as error:
                 raise StoreError(f"{quoted(name)} cannot be read: {reason(error)}.") from error
-        yield [run_store.read(path) for path in sorted(Path(place, "runs").iterdir())]
+        try:
+            runs = [run_store.read(path) for path in sorted(Path(place, "runs").iterdir())]
+        except StoreError as error:
+            raise StoreError(str(error).replace(place, called)) from error
+        yield runs

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import inf
 
 from engine.analysis import machine_loads, model_summary
 from engine.analysis.metrics import BY_NAME, METRICS
@@ -87,12 +88,14 @@ def first_page(found: Findings) -> Iterator[Block]:
         both = (find(found.figures, name, metric) for metric in ("new_tokens", "tpot"))
         tokens, tpot = (number(one.median) if one else "unknown" for one in both)
         lengths.append(f"{name}: {tokens} new tokens, {tpot} ms per token")
+    cold = any(one.cold for one in found.counts)
+    without = "only cold runs, which count in no figure" if cold else "not measured"
     failed = sum(one.failed for one in found.counts)
     states = [(one.state, n) for kinds in found.verified.values() for one, n in kinds.items()]
     uncovered = sum(n for state, n in states if state != "verified")
     yield Bullets((
-        f"The longest stage, of the median total: {'; '.join(longest) or 'not measured'}.",
-        f"Lengths of the answers (medians): {'; '.join(lengths) or 'not measured'}.",
+        f"The longest stage, of the median total: {'; '.join(longest) or without}.",
+        f"Lengths of the answers (medians): {'; '.join(lengths) or without}.",
         *finding(found),
         f"{failed:,} of {total:,} results failed; no certificate covers {uncovered:,} of "
         f"{sum(n for _, n in states):,} answers, warm-up included.",
@@ -125,8 +128,9 @@ def verdict(found: Findings, names: Sequence[str]) -> str:
         return "Verdict: none, because no result was measured."
     totals = [one for one in found.comparisons if one.metric == "total"]
     medians = {name: find(found.figures, name, "total") for name in names}
-    known = [f"{name} {number(one.median)} ms" for name, one in medians.items() if one]
-    times = f" Median totals: {', '.join(known)}." if known else ""
+    known = {name: one.median for name, one in medians.items() if one}
+    words = ", ".join(f"{name} {number(ms)} ms" for name, ms in known.items())
+    times = f" Median totals: {words}." if known else ""
     if len(names) == 1:
         return f"Verdict: none, because only {names[0]} has measured results.{times}"
     for name in names:
@@ -134,6 +138,8 @@ def verdict(found: Findings, names: Sequence[str]) -> str:
         if won == len(names) - 1:
             return f"Verdict: {name} was fastest; the paired intervals exclude equality.{times}"
     open_ = [one for one in totals if one.verdict not in ("less", "more")]
+    # Of the open questions the one between those with the shortest times.
+    open_.sort(key=lambda one: known.get(one.a, inf) + known.get(one.b, inf))
     why = [f"{one.a} and {one.b}: {one.reason or one.verdict}." for one in open_[:1]]
     why = why or ["Not all models can be compared with each other."]
     return f"Verdict: no model was fastest beyond doubt. {why[0]}{times}"

@@ -37,7 +37,7 @@ def records(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, Any]]]:
         run, model = model_of(found, label)
         if model is None:
             continue
-        header, shared = run.header, PurePath(model.checkpoint).name
+        header, count = run.header, next(one for one in found.counts if one.label == label)
         dataset, environment = PurePath(header.dataset.root).name, header.environment
         made = str(int(time.time()))
         served = model.family == SERVED
@@ -47,13 +47,17 @@ def records(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, Any]]]:
             "family": model.family,
             "dtype": model.dtype,
             "checkpoint_digest": model.digest,
+            "checkpoint": PurePath(model.checkpoint).name,
             "revision": model.revision or "not stated",
+            "run": run.state,
+            "results": f"{count.results:,}",
+            "failed": f"{count.failed:,}",
         }
         yield (
             label,
             {
                 "schema_version": VERSION,
-                "evaluation_id": f"{dataset}/{shared}/{made}",
+                "evaluation_id": f"{dataset}/{label}/{made}",
                 "evaluation_timestamp": header.created,
                 "retrieved_timestamp": made,
                 "source_metadata": {
@@ -65,7 +69,7 @@ def records(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, Any]]]:
                 "eval_library": {"name": "stagescope", "version": header.code},
                 "model_info": {
                     "name": label,
-                    "id": shared,
+                    "id": model.name,
                     "inference_engine": {
                         "name": "a server" if served else "transformers",
                         "version": str(environment.get("transformers", "unknown")),

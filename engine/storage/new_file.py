@@ -29,6 +29,19 @@ def refuse(path: Path) -> None:
         raise not_written(path, error, "name another file") from error
 
 
+def make_folder(path: Path) -> None:
+    """Makes a new folder, or takes an empty one; StoreError if it holds something."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        empty = not any(path.iterdir())
+    except FileExistsError:
+        empty = False
+    except OSError as error:
+        raise not_written(path, error, "name another folder") from error
+    if not empty:
+        raise StoreError(f"{shown(path)} exists already: name a new folder.")
+
+
 def write(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Writes the file; StoreError if there is one already or it cannot be written."""
     refuse(path)

@@ -56,7 +56,7 @@ def test_a_torn_line_is_said(capsys: pytest.CaptureFixture[str], runs: Path) -> 
         stream.write(b'{"model"')
     assert main(["report", "first", "--format", "csv"]) == 0
     out, err = capsys.readouterr()
-    assert out.count("\n") == 15 and "torn" in err
+    assert out.count("\n") == 15 and "The last line of results.jsonl is incomplete" in err
 
 
 def test_escape_codes_do_not_reach_the_terminal(

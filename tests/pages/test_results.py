@@ -448,7 +448,7 @@ def test_an_answer_of_a_batch_shows_the_batchs_times(app: Open, make: Make) -> N
 
 
 def test_a_bundle_has_the_figures_of_the_page_to_the_last_digit(
-    app: Open, make: Make, tmp_path: Path
+    app: Open, make: Make, tmp_path: Path, undrawn: None
 ) -> None:
     runs = [make("batches", BATCHES), make("single", fabricate.pair(3))]
     folder = bundle.write(runs, tmp_path / "out")

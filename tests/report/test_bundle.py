@@ -8,6 +8,8 @@ import hashlib
 import io
 import json
 import lzma
+import os
+import shutil
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +25,7 @@ from engine.storage import provenance, run_header, run_store
 from engine.storage.run_store import Run
 from tests import fabricate, recordings
 
-pytestmark = pytest.mark.loads
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("undrawn")]
 MANY = bundle.CHUNK + 3
 
 
@@ -35,6 +37,7 @@ def run(tmp_path: Path) -> Run:
         one["where"] = {"node": "n1", "host": "my-machine", "address": "10.0.0.7", "actor": "w"}
     rows[1]["text"] = "A road with a car."
     rows[3]["text"] = f"In {Path.home()} is a road."
+    rows[5]["text"] = "Half a \ud83d character."  # no reader takes the line
     rows.append(fabricate.failed("ev", "z", f"{tmp_path}/checkpoint is missing."))
     made = fabricate.run(tmp_path / "runs" / "r", rows)
     with (made.folder / run_store.JOURNAL).open("a") as journal:
@@ -106,6 +109,18 @@ def test_samples_are_found_in_their_chunk_with_figures_and_differences(
     assert index[0][3] < 1 and index[-1][4] == 1  # the agreement; the failures
 
 
+def remade(folder: Path, **more: Any) -> None:
+    """The manifest with other values."""
+    path = folder / bundle.MANIFEST
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | more), encoding="utf-8")
+
+
+def again(folder: Path) -> None:
+    """A manifest that fits the files, as one who changes a bundle on purpose would write it."""
+    names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    remade(folder, files={n: bundle._digest(folder / n) for n in names if n != bundle.MANIFEST})
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -113,7 +128,20 @@ def test_samples_are_found_in_their_chunk_with_figures_and_differences(
         (lambda f: (f / "bundle.js").unlink(), "'bundle.js' is missing"),
         (lambda f: (f / "more.txt").write_text("x"), "'more.txt' was added"),
         (lambda f: (f / "more").symlink_to("/etc/passwd"), "'more' was added"),
-        (lambda f: (f / "manifest.json").write_text("{}"), "not a bundle of this version"),
+        (lambda f: (f / "manifest.json").write_text("{}"), "missing required field `format`"),
+        (lambda f: remade(f, files=[]), "Expected `object`, got `array`"),
+        (lambda f: remade(f, files={"index.html": 5}), "Expected `str`, got `int`"),
+        (lambda f: remade(f, version=2), "version"),
+        (lambda f: os.mkfifo(f / "pipe"), "'pipe' was added"),
+        (lambda f: (shutil.rmtree(f / "runs"), again(f)), "holds no run"),
+        (
+            lambda f: ((f / "runs/001/run.json.xz").write_bytes(b"x"), again(f)),
+            "'runs/001/run.json.xz' cannot be read",
+        ),
+        (
+            lambda f: ((f / "runs/001/run.json.xz").write_bytes(lzma.compress(b"{")), again(f)),
+            "the run .*out/runs/001/run.json cannot",
+        ),
         (lambda f: (f / "manifest.json").unlink(), "The manifest .* cannot be read"),
     ],
 )
@@ -176,8 +204,12 @@ def test_a_folder_that_is_there_is_not_replaced(
 def test_a_zip_holds_the_folder(run: Run, tmp_path: Path) -> None:
     with zipfile.ZipFile(io.BytesIO(bundle.zipped([run]))) as packed:
         packed.extractall(tmp_path / "there")
-    with bundle.opened(tmp_path / "there" / "stagescope") as (again,):
-        assert again.id == run.id
+    for there in (tmp_path / "there" / "stagescope", tmp_path / "there.zip"):
+        (tmp_path / "there.zip").write_bytes(bundle.zipped([run]))
+        with bundle.opened(there) as (again,):
+            assert again.id == run.id and again.problems == run.problems
+    ids = (tmp_path / "there" / "stagescope" / "runs" / "001" / "ids.txt").read_text()
+    assert ids.splitlines() == list(run.header.plan.samples)
 
 
 def test_ids_of_runs_name_no_folder(tmp_path: Path) -> None:
@@ -213,7 +245,7 @@ def bomb() -> dict[str, bytes]:
     """A manifest that is right, and a part that unpacks to more than may be."""
     part = lzma.compress(b"x" * 4 * bundle.BLOCK)
     files = {"runs/001/run.json.xz": hashlib.sha256(part).hexdigest()}
-    content = {"format": bundle.FORMAT, "version": bundle.VERSION, "files": files}
+    content = {"format": "stagescope-bundle", "version": 1, "files": files}
     manifest = json.dumps(content).encode()
     return {"b/runs/001/run.json.xz": part, f"b/{bundle.MANIFEST}": manifest}
 
@@ -222,10 +254,10 @@ def bomb() -> dict[str, bytes]:
     ("files", "said"),
     [
         ({}, "0 files named manifest.json"),
-        ({"../../out/manifest.json": b"{}"}, "not a bundle of this version"),
+        ({"../../out/manifest.json": b"{}"}, "missing required field"),
         ({"a/manifest.json": b"", "b/manifest.json": b""}, "2 files named manifest.json"),
         (bomb(), "unpacks to more"),
-        ({f"{n}": b"" for n in range(9)}, "unpacks to more"),
+        ({f"{n}": b"" for n in range(9)}, "more than a bundle may have: 8 files"),
     ],
 )
 def test_a_zip_that_is_no_bundle_is_refused(
@@ -235,6 +267,6 @@ def test_a_zip_that_is_no_bundle_is_refused(
     monkeypatch.setattr(bundle, "MOST_FILES", 8)
     with pytest.raises(StoreError, match=said):
         bundle.unzipped(packed(files), tmp_path / "visit")
-    with pytest.raises(StoreError, match="no ZIP that can be read"):
+    with pytest.raises(StoreError, match="ZIP cannot be unpacked"):
         bundle.unzipped(io.BytesIO(b"PK\x03\x04 no"), tmp_path / "visit")
     assert not [*tmp_path.rglob("*")]

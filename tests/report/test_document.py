@@ -15,7 +15,7 @@ from engine.report.report_figures import Findings
 from engine.storage import run_store
 from tests import fabricate
 
-pytestmark = pytest.mark.loads
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("undrawn")]
 
 
 def text(tmp_path: Path, rows: list[dict[str, Any]], **more: Any) -> str:
@@ -177,16 +177,6 @@ def test_who_answered_on_a_cluster_and_what_ran_elsewhere_is_said(tmp_path: Path
     assert told.count("lacks it.") == 5 and "The journal has 2 more such reasons." in told
     alone = text(tmp_path / "alone", rows)
     assert "sequential: one model after another" in alone and "answered by" not in alone
-
-
-def test_the_device_at_the_end_of_a_long_name_is_not_cut_off(tmp_path: Path) -> None:
-    xeon = {"device": "cpu", "processor": "Xeon Platinum 8480C CPU @ 2.00GHz", "threads": "16"}
-    rows = [fabricate.row("a-model-of-a-long-name", environment=xeon, where=PLACE | {
-        "shares": ["device"]}), fabricate.row("ev", environment=EPYC)]  # fmt: skip
-    told = "".join(export.write([fabricate.run(tmp_path / "r", rows)], "html"))
-    drawn = [part.split("</svg>")[0] for part in told.split("<svg")[1:]]
-    name = ">Xeon Platinum 8480C CPU @ 2.00GHz, 16 threads, shared device<"
-    assert sum(name in one for one in drawn) >= 2 and not any("…" in one for one in drawn)
 
 
 def test_one_type_of_device_needs_no_word(tmp_path: Path) -> None:

@@ -83,3 +83,25 @@ def test_a_file_for_each_model_in_a_new_folder(
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"1-a-b.json", "2-.json"}
     assert main([*arguments, "--out", str(tmp_path / "out")]) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+def test_models_without_a_figure_have_no_file_and_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [*(one for one in fabricate.pair(2) if one["model"] == "vl"), fabricate.failed("ev")]
+    run = fabricate.run(tmp_path / "r", rows)
+    out = ["--format", "every-eval-ever", "--out", str(tmp_path / "deep" / "out")]
+    assert main(["report", str(run.folder), *out]) == 0
+    assert "No figure, so no file: ev" in capsys.readouterr().err
+    (made,) = (tmp_path / "deep" / "out").iterdir()
+    details = json.loads(made.read_bytes())["model_info"]["additional_details"]
+    assert (details["results"], details["failed"], details["run"]) == ("2", "0", run.state)
+    failed = fabricate.run(tmp_path / "f", [fabricate.failed("ev")])
+    assert main(["report", str(failed.folder), *out[:-1], str(tmp_path / "none")]) == 2
+    assert "No model of these runs has a figure" in capsys.readouterr().err
+
+
+def test_records_of_one_family_and_of_two_runs_have_ids_of_their_own(tmp_path: Path) -> None:
+    runs = [fabricate.run(tmp_path / name, fabricate.pair(2)) for name in ("a", "b")]
+    ids = [one["evaluation_id"] for one in records(runs).values()]
+    assert len(ids) == 4 == len(set(ids))

@@ -20,7 +20,7 @@ from engine.storage.run_store import Run
 from tests.attribution import made
 from tests.report.test_seen_part import recorded, words
 
-pytestmark = pytest.mark.loads
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("undrawn")]
 
 MARKUP = "<script>alert(1)</script> a car"
 

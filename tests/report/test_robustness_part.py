@@ -15,7 +15,7 @@ from engine.report.charts import svgs
 from engine.report.report_figures import Findings
 from tests.analysis.test_robustness import run, sweep
 
-pytestmark = pytest.mark.loads
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("undrawn")]
 
 
 def test_a_sweep_has_a_chart_and_a_table_per_measure(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_stored_run_opens_and_its_rows_are_written_as_they_were(stored: Run) -
     assert {row.phase for row in rows} == {"warmup", "measured"} and any(row.cached for row in rows)
 
 
-def test_a_stored_run_has_the_figures_that_its_summary_states(stored: Run) -> None:
+def test_a_stored_run_has_the_figures_that_its_summary_states(stored: Run, undrawn: None) -> None:
     summary = json.loads((stored.folder / run_store.SUMMARY).read_bytes())
     table = frame([stored], answers=False)
     found = {

@@ -21,7 +21,7 @@ from engine.attribution.explained import Explanation
 from engine.errors import DatasetError, MediaError, StageScopeError
 from engine.media.thumbnails import stamp_of
 from engine.models import registry
-from engine.report import answer_part, charts
+from engine.report import answer_part, bundle, charts
 from engine.storage import annotations as feedback
 from engine.storage.annotations import MAX_NOTE_CHARS, Feedback, Thumb
 from engine.storage.explanations import StoredExplanation
@@ -38,6 +38,7 @@ from ui.widgets.text import escape
 
 PER_ROW = 3
 MOST_CHARS = 80  # of explained words in the list
+BUNDLED = "open index.html of the bundle, which has them."
 THUMBS: tuple[Thumb, Thumb] = ("down", "up")  # in the order of st.feedback's values
 
 
@@ -183,7 +184,8 @@ def pictures(result: Result, key: str) -> None:
             raise DatasetError("models.toml has no entry for this model now.")
         seen = contact_sheets.seen(result.sample, entry.kind, result.run.header.plan.media)
     except (MediaError, DatasetError) as error:
-        notices.small(f"No pictures to show: {error}", f"seen_{key}")
+        why = BUNDLED if result.run.folder.name.startswith(bundle.OPENED) else error
+        notices.small(f"No pictures to show: {why}", f"seen_{key}")
         return
     st.image(seen.picture, width="stretch", alt=seen.alt)
     notices.small(seen.caption, f"seen_{key}")
