@@ -9,6 +9,7 @@ from playwright.sync_api import BrowserContext, expect
 
 from engine.report import bundle
 from tests import fabricate
+from tests.conftest import slow_unless
 
 pytestmark = pytest.mark.browser
 HEAD = "name => document.querySelector('#sample h3')?.textContent == name"
@@ -32,7 +33,7 @@ WORDS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("one_file", [False, True])
+@pytest.mark.parametrize("one_file", slow_unless([False], [False, True]))
 def test_forty_hostile_texts_do_nothing(
     one_file: bool, context: BrowserContext, tmp_path: Path
 ) -> None:

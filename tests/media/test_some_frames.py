@@ -75,7 +75,7 @@ def test_h264_equals_a_whole_decoding(how: str, kind: str) -> None:
         check_equal(data, choice, quick=True)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_unless(KINDS[:1], KINDS))
 @pytest.mark.parametrize("codec", OTHERS)
 def test_other_codecs_are_decoded_whole(codec: str, kind: str) -> None:
     if (codec, kind) == ("libvpx-vp9", "mpegts"):
@@ -103,7 +103,7 @@ def test_clips_under_eight_frames_repeat_the_right_ones(count: int) -> None:
 VARIABLE = [0, 7, 90, 91, 400, 420, 1000, 1033, 1034, 1500, 1800, 1801, 2500, 2501, 2950, 3000]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_unless(KINDS[:1], KINDS))
 def test_a_variable_frame_rate(kind: str) -> None:
     check_equal(clips.encoded(kind, times=VARIABLE, g="6"), CHOICES[0], quick=True)
 
@@ -157,7 +157,7 @@ def test_a_clip_whose_beginning_is_lost_is_decoded_whole() -> None:
     np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_unless(KINDS[:1], KINDS))
 def test_a_damaged_clip_shows_what_a_whole_decoding_shows(kind: str) -> None:
     """Or it is decoded whole: never a picture that the whole decoding would not have given."""
     base = clips.encoded(kind, g="12", container={"movflags": "faststart"} if kind == "mp4" else {})

@@ -65,7 +65,7 @@ def told(at: AppTest) -> str:
     return "\n".join(at.exception[0].stack_trace[-1:]) or at.exception[0].message
 
 
-@pytest.mark.parametrize("page", slow_unless(["compare", "results"], PAGES))
+@pytest.mark.parametrize("page", slow_unless(["compare"], PAGES))
 def test_no_address_ends_in_an_exception(app: Open, busy: list[str], page: str) -> None:
     raised = {}
     for address in addresses(page, NUMBER, more=busy):

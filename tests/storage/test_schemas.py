@@ -105,7 +105,12 @@ def made(folder: Path, rows: Sequence[Any]) -> Run:
 
 @pytest.mark.loads
 @pytest.mark.parametrize(
-    "base", [fabricate.row(), fabricate.batch(["s0", "s1"])[0]], ids=["alone", "batch"]
+    "base",
+    [
+        fabricate.row(),
+        pytest.param(fabricate.batch(["s0", "s1"])[0], marks=pytest.mark.slow),
+    ],
+    ids=["alone", "batch"],
 )
 def test_every_key_of_a_row_may_hold_an_odd_value(tmp_path: Path, base: dict[str, Any]) -> None:
     """Each is a row or a fault that is told; no report ends over it."""

@@ -24,6 +24,7 @@ from engine.types import MediaKind
 from engine.verify import hypotheses, runner, served
 from engine.verify.hypotheses import Change
 from engine.verify.verdict import SERVED, Verdict, VerifyRequest, verified
+from tests.conftest import slow_unless
 from tests.served.fake_server import FakeServer, says, serving
 from tests.served.model_server import (
     FAULTS,
@@ -307,19 +308,19 @@ def test_weights_that_are_not_here_are_said_and_nothing_is_accused(
     assert "Its weights cannot be used: gone is not on this machine" in found["reached"].sentence
 
 
-@pytest.mark.parametrize(
-    ("fault", "told", "differs"),
-    [
-        (Fault(), True, False),
-        (Fault(picture=exchanged), True, True),
-        (Fault(picture=compressed), True, True),
-        (Fault(features=lambda every: every * 2), False, True),
-        (Fault(features=lambda every: [None, 3, "x"]), False, False),
-        (Fault(features=lambda every: [base64.b64encode(b"\x91" * 5000).decode()]), False, False),
-        (Fault(features=lambda every: {"a": every}), False, False),
-        (Fault(features=lambda every: []), False, False),
-    ],
-)
+PIXELS = [
+    (Fault(), True, False),
+    (Fault(picture=exchanged), True, True),
+    (Fault(features=lambda every: [None, 3, "x"]), False, False),
+    (Fault(picture=compressed), True, True),
+    (Fault(features=lambda every: every * 2), False, True),
+    (Fault(features=lambda every: [base64.b64encode(b"\x91" * 5000).decode()]), False, False),
+    (Fault(features=lambda every: {"a": every}), False, False),
+    (Fault(features=lambda every: []), False, False),
+]
+
+
+@pytest.mark.parametrize(("fault", "told", "differs"), slow_unless(PIXELS[:3], PIXELS))
 def test_the_pixels_that_a_server_makes_are_compared(
     fault: Fault, told: bool, differs: bool, adapter: Adapter, prove: Prove
 ) -> None:
