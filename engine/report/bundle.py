@@ -8,7 +8,7 @@
     manifest.json    the SHA-256 of every other file
 
 Names, questions and answers are text everywhere.  `opened()` reads such a folder as runs again;
-`page()` is a bundle of one file, without media and runs.
+`page()` is a bundle of one file, without clips and runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path, PurePath
@@ -40,11 +41,9 @@ from engine.models.families import FAMILIES
 from engine.plain_files import not_written, read_json, read_limited, reason
 from engine.quoting import count, quoted, shown
 from engine.report import drawers, replay
-from engine.report.blocks import Block
 from engine.report.document import document, title
 from engine.report.explanation_part import explained
-from engine.report.report_figures import Findings
-from engine.report.seen_part import samples_of, seen
+from engine.report.report_figures import Findings, samples_of
 from engine.storage import new_file, run_store
 from engine.storage.plan import IDS
 from engine.storage.result_rows import ResultRow
@@ -57,6 +56,7 @@ MANIFEST, INDEX = "manifest.json", "index.html"
 OPENED = "bundle-"  # what the folders of its runs begin with
 CHUNK = 50  # samples of one file below data/
 LARGEST = 1200  # pixels; the width of a sheet
+INSIDE = 6  # samples of one file that have pictures; each adds some hundred kilobytes
 MOST_BYTES = 2**31  # of one file that is read again
 MOST_FILES = 20_000
 BLOCK = 2**20
@@ -100,12 +100,12 @@ def zipped(runs: Sequence[Run]) -> bytes:
 
 
 def page(runs: Sequence[Run]) -> str:
-    """The same as one file, without media; what the models of the first run saw is drawn."""
+    """The same as one file, with the pictures of the first INSIDE samples and without clips."""
     with tempfile.TemporaryDirectory(prefix="stagescope-bundle-") as place:
-        made = _Bundle(runs, Path(place, "bundle"), 0, lambda done, of: None)
+        made = _Bundle(runs, Path(place, "bundle"), LARGEST // 2, lambda done, of: None, True)
         made.read(Path(place))
         scripts = list(made.scripts())
-        return drawers.one_file(made.page(drawers.script(), seen(runs[0])), scripts)
+        return drawers.one_file(made.page(drawers.script()), scripts)
 
 
 def unzipped(data: BinaryIO, runs: Path) -> list[str]:
@@ -142,8 +142,18 @@ def _unzipped(data: BinaryIO | Path) -> Iterator[Path]:
 
 
 class _Bundle:
-    def __init__(self, runs: Sequence[Run], folder: Path, largest: int, progress: Progress) -> None:
+    """`one_file`: pictures are inside the data, those of some samples."""
+
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        folder: Path,
+        largest: int,
+        progress: Progress,
+        one_file: bool = False,
+    ) -> None:
         self.folder, self.largest, self.progress = folder, largest, progress
+        self.one_file = one_file
         self.given, self.manifest = runs, dict[str, str]()
         self.places, self.hosts = _places(runs), _hosts(runs)
 
@@ -178,11 +188,11 @@ class _Bundle:
             self.progress(min(start + CHUNK, len(self.names)), len(self.names))
         yield -1, {"chunk": CHUNK, "samples": index}
 
-    def page(self, script: str = "", more: Iterable[Block] = ()) -> str:
+    def page(self, script: str = "") -> str:
         blocks = [*document(self.found)]
         for run in self.given:
             blocks += explained(run, len(self.runs) > 1)
-        whole = drawers.html(title(self.found), [*blocks, *more], len(self.names), script)
+        whole = drawers.html(title(self.found), blocks, len(self.names), script)
         # A picture's data is no sentence.
         parts = re.split(r"(data:[\w/]+;base64,[\w+/=]+)", whole)
         return "".join(part if n % 2 else self._plain(part) for n, part in enumerate(parts))
@@ -270,7 +280,7 @@ class _Bundle:
 
     def _media(self, sample: Sample, rows: Sequence[ResultRow]) -> list[list[str]]:
         """[address, words] of what each kind of model was shown, and of the clip."""
-        if not self.largest:
+        if not self.largest or (self.one_file and sample.id not in self.names[:INSIDE]):
             return []
         how, told = self.runs[0].header.plan.media, list[list[str]]()
         usual = {name: family.kind for name, family in FAMILIES.items()}
@@ -288,7 +298,7 @@ class _Bundle:
             sheet.thumbnail((self.largest, self.largest))
             words = f"{kind}: {self._said(found.source)}"
             told.append([self._keep(thumbnails.encode(sheet), ".webp"), words])
-        if sample.mp4 is not None:
+        if sample.mp4 is not None and not self.one_file:
             try:
                 data = read_limited(sample.mp4, MOST_BYTES)
             except OSError:
@@ -297,6 +307,8 @@ class _Bundle:
         return told
 
     def _keep(self, data: bytes, ending: str) -> str:
+        if self.one_file:
+            return f"data:image/webp;base64,{b64encode(data).decode()}"
         name = f"media/{hashlib.sha256(data).hexdigest()[:24]}{ending}"
         if name not in self.manifest:
             self._put(name, data)

@@ -129,14 +129,11 @@ def html(
     `samples`: how many a bundle shows above the contents; only its own files may run then, or in a
     bundle of one file this `script`.  `scheme`: light, dark, or both as the browser prefers.
     """
-    from engine.viewing import seen_markup  # imports much that other drawers do not need
-
     page = _templates().get_template("document.html.jinja")
-    style = Markup(seen_markup.STYLE)
     drawn = _pictures(blocks)
     digest = b64encode(sha256(script.encode()).digest()).decode() if script else ""
     more = {"samples": samples, "script": Markup(script), "digest": digest, "scheme": scheme}
-    return page.render(title=title, blocks=drawn, seen_style=style, **more) + "\n"
+    return page.render(title=title, blocks=drawn, **more) + "\n"
 
 
 def script() -> str:

@@ -17,7 +17,7 @@ from engine.errors import StageScopeError
 from engine.palette import HEAT_COLOURS
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph
 from engine.report.drawers import printable
-from engine.report.seen_part import samples_of
+from engine.report.report_figures import samples_of
 from engine.storage import explanations
 from engine.storage.run_store import Run
 from engine.types import Sample

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.analysis import (
@@ -34,10 +35,15 @@ from engine.analysis.results_table import (
 )
 from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
+from engine.errors import DatasetError
 from engine.machine.load import MachineLoad
+from engine.media import dataset
 from engine.report.device_notes import label_devices, only_shared
+from engine.storage import provenance
+from engine.storage.run_header import Header
 from engine.storage.run_store import Run
 from engine.storage.schemas import Standing
+from engine.types import Sample
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -229,3 +235,12 @@ def _passages(runs: Sequence[Run], table: pd.DataFrame) -> tuple[Passage, ...]:
         for key in every
         for (shape, dtype, size), n in counted[key].most_common(SHOWN)
     )
+
+
+def samples_of(header: Header) -> list[Sample]:
+    """The plan's samples; DatasetError unless the dataset is here and as it was."""
+    found = dataset.read(Path(header.dataset.root))
+    samples = [dataset.find(found, name) for name in header.plan.samples]
+    if provenance.describe_dataset(found.root, samples).digest != header.dataset.digest:
+        raise DatasetError(f"The samples in {found.root} have changed since the run.")
+    return samples

@@ -168,7 +168,7 @@ def test_a_file_outside_runs_is_refused_even_if_the_manifest_names_it(
         pass
 
 
-def test_pictures_and_clips_are_kept_once(tmp_path: Path) -> None:
+def test_pictures_and_clips_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = recordings.root(tmp_path / "root", 2)
     found = dataset.read(root)
     samples = list(found.samples)
@@ -184,6 +184,12 @@ def test_pictures_and_clips_are_kept_once(tmp_path: Path) -> None:
     pictures = [n for n in files(bundle.write([made], tmp_path / "a", 64)) if "media/" in n]
     assert len([name for name in pictures if name.endswith(".webp")]) == len(samples)
     assert not [n for n in files(bundle.write([made], tmp_path / "b", 0)) if "media/" in n]
+    monkeypatch.setattr(bundle, "INSIDE", 1)  # of the page: in its data, and no clip
+    first, second = unpacked(bundle.page([made]).split('data-number="0">')[1].split("<")[0])
+    assert [address.partition(",")[0] for address, _ in first["media"]] == [
+        "data:image/webp;base64"
+    ]
+    assert second["media"] == []
 
 
 def test_a_folder_that_is_there_is_not_replaced(

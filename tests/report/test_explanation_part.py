@@ -12,17 +12,32 @@ from engine.attribution import kept, wording
 from engine.attribution.explained import ExplainRequest
 from engine.media import dataset
 from engine.report import drawers
-from engine.report.blocks import Block, Bullets, ChartBlock
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph
 from engine.report.explanation_part import MOST, TITLE, explained
-from engine.storage import explanations
+from engine.storage import explanations, provenance
 from engine.storage.explanations import Chance
 from engine.storage.run_store import Run
+from tests import fabricate, recordings
 from tests.attribution import made
-from tests.report.test_seen_part import recorded, words
 
 pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("undrawn")]
 
 MARKUP = "<script>alert(1)</script> a car"
+
+
+def recorded(folder: Path, count: int = 2) -> Run:
+    """A run over a dataset of `count` records, each with 5 event images and 10 frames."""
+    found = dataset.read(recordings.root(folder / "data", count))
+    names = tuple(sample.id for sample in found.samples)
+    run = fabricate.run(folder / "r", fabricate.pair(3))
+    header = run.header
+    described = provenance.describe_dataset(found.root, found.samples)
+    header = replace(header, dataset=described, plan=replace(header.plan, samples=names))
+    return replace(run, header=header)
+
+
+def words(blocks: list[Block]) -> str:
+    return " ".join(block.text for block in blocks if isinstance(block, Paragraph | Heading))
 
 
 def with_explanation(folder: Path, **more: Any) -> Run:
