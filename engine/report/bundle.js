@@ -126,14 +126,19 @@ function controls(sample, cards) {
     pause.textContent = paused ? "Continue" : "Pause";
   };
   for (const [name, slow] of [["Replay", 1], ["at 0.25x", 4], ["at 0.1x", 10]])
-    button(name, () => { replay(sample.answers, [...cards.children], slow, clock); hold(false); });
+    button(name, () => {
+      replay(sample.answers, [...cards.children], slow, clock, () => { pause.disabled = true; });
+      pause.disabled = false;
+      hold(false);
+    });
   const pause = button("Pause", node => hold(node.textContent === "Pause"));
+  pause.disabled = true;
   box.append(clock);
   return box;
 }
 
 // Stages and words at their recorded times, `slow` times slower.
-function replay(answers, cards, slow, clock) {
+function replay(answers, cards, slow, clock, ended) {
   const mine = playing = { paused: false };
   const longest = Math.max(...answers.map(answer => answer.total || 0));
   const letters = answers.map(answer => [...answer.text]);
@@ -160,6 +165,7 @@ function replay(answers, cards, slow, clock) {
       });
     });
     if (at < longest) requestAnimationFrame(frame);
+    else ended();
   };
   frame();
 }

@@ -120,4 +120,4 @@ def _replay(compared: Sequence[ComparedModel]) -> None:
     if playing:
         scheme = st.context.theme.type or "light"
         page = replay.page(name_of(request.sample), request.prompt, rows, scheme)
-        st.iframe(page, alt="Replay of recorded times")
+        st.iframe(page, height=600, alt="Replay of recorded times")  # it sets its own height
