@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import altair as alt
@@ -82,9 +82,9 @@ for chart in sys.stdin:
 """
 
 
-_DOT = re.compile(
+_DOT = (
     r'<path transform="translate\(([\d.]+),([\d.]+)\)" d="M([\d.]+),0A[^"]+" (fill="#\w+") '
-    r'stroke-width="2"( opacity="[\d.]+")/>'
+    r'stroke-width="2" (opacity="[\d.]+")/>'
 )
 
 
@@ -102,15 +102,20 @@ def svgs(charts: Sequence[Chart]) -> list[str]:
         done = subprocess.run(command, input=rest, capture_output=True, text=True)
         if done.returncode == 1:  # an error of Python, which no chart explains
             raise RuntimeError(f"charts cannot be drawn: {done.stderr.strip()[-200:]}")
-        found += [_DOT.sub(_circle, json.loads(line)) for line in done.stdout.splitlines()]
+        drawn = map(json.loads, done.stdout.splitlines())
+        found += [re.sub(f"(?:{_DOT})+", _circles, chart) for chart in drawn]
         found += [""] * (len(found) < len(specs))  # the one at which the process ended
     return found
 
 
-def _circle(dot: re.Match[str]) -> str:
-    """A dot in a third of the characters: a chart has some thousand."""
-    x, y, radius, rest = float(dot[1]), float(dot[2]), float(dot[3]), dot[4] + dot[5]
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {rest}/>'
+def _circles(dots: re.Match[str]) -> str:
+    """Dots in a quarter of the characters: a chart has some thousand."""
+    groups = []
+    for (fill, opacity), some in groupby(re.finditer(_DOT, dots[0]), lambda dot: dot.group(4, 5)):
+        places = ([float(number) for number in dot.group(1, 2, 3)] for dot in some)
+        circles = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}"/>' for x, y, r in places]
+        groups.append(f"<g {fill} fill-{opacity}>{''.join(circles)}</g>")
+    return "".join(groups)
 
 
 def _for_file(chart: Chart) -> dict[str, Any]:
