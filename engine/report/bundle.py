@@ -59,6 +59,7 @@ LARGEST = 1200  # pixels; the width of a sheet
 INSIDE = 6  # samples of one file that have pictures; each adds some hundred kilobytes
 MOST_BYTES = 2**31  # of one file that is read again
 MOST_FILES = 20_000
+MOST_MEMORY = 2**27  # for unpacking; what we pack needs a tenth
 BLOCK = 2**20
 MOST_BLOCKS = MOST_BYTES // BLOCK
 PARTS = (HEADER, run_store.RESULTS, run_store.JOURNAL, run_store.SUMMARY)
@@ -404,9 +405,14 @@ def _opened(folder: Path, called: str) -> Iterator[list[Run]]:
             target = Path(place, *parts).with_suffix("")
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
-                with lzma.open(folder / name) as packed, target.open("wb") as out:
+                unpacker = lzma.LZMADecompressor(memlimit=MOST_MEMORY)
+                with (folder / name).open("rb") as packed, target.open("wb") as out:
                     for _ in range(MOST_BLOCKS):
-                        if not out.write(packed.read(BLOCK)):
+                        piece = packed.read(BLOCK) if unpacker.needs_input else b""
+                        if unpacker.needs_input and not piece:
+                            raise EOFError("it is cut short")
+                        out.write(unpacker.decompress(piece, BLOCK))
+                        if unpacker.eof:
                             break
                     else:
                         raise StoreError(

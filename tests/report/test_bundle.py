@@ -115,6 +115,16 @@ def remade(folder: Path, **more: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_bytes()) | more), encoding="utf-8")
 
 
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def wide(path: Path) -> None:
+    """Packed so that unpacking takes a gigabyte of memory."""
+    form = [{"id": lzma.FILTER_LZMA2, "dict_size": 2**30, "preset": 0}]
+    path.write_bytes(lzma.compress(b"x", filters=form))
+
+
 def again(folder: Path) -> None:
     """A manifest that fits the files, as one who changes a bundle on purpose would write it."""
     names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
@@ -134,6 +144,8 @@ def again(folder: Path) -> None:
         (lambda f: remade(f, version=2), "version"),
         (lambda f: os.mkfifo(f / "pipe"), "'pipe' was added"),
         (lambda f: (shutil.rmtree(f / "runs"), again(f)), "holds no run"),
+        (lambda f: (cut(f / "runs/001/results.jsonl.xz"), again(f)), "it is cut short"),
+        (lambda f: (wide(f / "runs/001/results.jsonl.xz"), again(f)), "[Mm]emory usage limit"),
         (
             lambda f: ((f / "runs/001/run.json.xz").write_bytes(b"x"), again(f)),
             "'runs/001/run.json.xz' cannot be read",
