@@ -89,3 +89,20 @@ def test_a_replay_shows_words_at_their_times_and_ends_with_the_answer(
     expect(first).to_have_text("\U0001f600")
     page.evaluate("() => { const now = performance.now(); performance.now = () => now + 1e6; }")
     expect(first).to_have_text("\U0001f600 Hi.")
+
+
+def test_the_search_finds_words_of_answers_in_chunks_that_nobody_opened(
+    context: BrowserContext, tmp_path: Path
+) -> None:
+    rows = fabricate.pair(bundle.CHUNK + 3)
+    rows[-1]["text"] = "A zebra crosses."
+    bundle.write([fabricate.run(tmp_path / "r", rows)], tmp_path / "out")
+    page = context.new_page()
+    page.goto((tmp_path / "out" / bundle.INDEX).as_uri())
+    page.locator("#search").fill("zebra")
+    expect(page.locator("#list button")).to_have_count(1)
+    page.locator("#list button").click()
+    expect(page.locator("#sample .card > .answer").last).to_have_text("A zebra crosses.")
+    (tmp_path / "out" / "data" / "1.js").unlink()
+    page.reload()
+    expect(page.locator("#sample")).to_have_text("data/1.js is missing: copy the whole folder.")

@@ -335,6 +335,10 @@ def test_the_first_page_names_the_fastest_only_if_the_intervals_do(tmp_path: Pat
     assert "answers, warm-up included." in first  # unlike the results
     few = text(tmp_path / "b", fabricate.pair(3))
     assert "ev was fastest" not in few and "no model was fastest beyond doubt. ev and vl: an" in few
+    slow = [one | {"model": "a"} for one in fabricate.pair(3, 9.0) if one["model"] == "vl"]
+    rows = [*slow, *fabricate.pair(3)]  # the slowest one comes first
+    told = "".join(export.write([fabricate.run(tmp_path / "three", rows)], "md"))
+    assert "no model was fastest beyond doubt. ev and vl: an" in told
     alone = text(tmp_path / "c", [fabricate.row("ev")])
     assert "none, because only ev has measured results" in alone
 
