@@ -1,6 +1,7 @@
 // Lists, searches, shows and replays the samples of a bundle.  Every name and answer is set as text.
 "use strict";
 const parts = new Map(); // number of a file below data/ -> its samples
+const loads = new Map(); // the same number -> what ends when it is loaded
 const pending = []; // what is being unpacked
 let index = { chunk: 1, samples: [] };
 let playing = null;
@@ -29,13 +30,18 @@ function made(tag, text = "", name = "") {
 
 function load(number) { // the samples of a file below data/, once
   if (parts.has(number)) return Promise.all(pending);
-  return new Promise((done, failed) => {
+  if (!loads.has(number)) loads.set(number, new Promise(done => {
     const script = document.createElement("script");
     script.src = `data/${number}.js`;
     script.addEventListener("load", () => done(Promise.all(pending)));
-    script.addEventListener("error", () => failed(script.getAttribute("src")));
+    script.addEventListener("error", () => {
+      byId("sample").textContent = `data/${number}.js is missing: copy the whole folder.`;
+      loads.delete(number);
+      done();
+    });
     document.head.append(script);
-  }).catch(name => { byId("sample").textContent = `${name} is missing: copy the whole folder.`; });
+  }));
+  return loads.get(number);
 }
 
 async function search() { // questions, answers and references of all samples
@@ -106,7 +112,8 @@ function draw(sample) {
   }
   const cards = made("div", "", "cards");
   const longest = Math.max(...sample.answers.map(answer => answer.total || 0));
-  cards.append(...sample.answers.map(answer => card(answer, longest, sample.answers[0].label)));
+  const first = sample.answers.find(answer => !answer.error)?.label; // what differences are from
+  cards.append(...sample.answers.map(answer => card(answer, longest, first)));
   const timed = sample.answers.filter(answer => answer.pieces[0].length).length;
   box.replaceChildren(...head, media, ...(timed ? [controls(sample, cards)] : []), cards);
   if (timed > 1)

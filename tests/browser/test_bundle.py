@@ -106,3 +106,16 @@ def test_the_search_finds_words_of_answers_in_chunks_that_nobody_opened(
     (tmp_path / "out" / "data" / "1.js").unlink()
     page.reload()
     expect(page.locator("#sample")).to_have_text("data/1.js is missing: copy the whole folder.")
+
+
+def test_differences_are_named_after_the_first_answer_that_did_not_fail(
+    context: BrowserContext, tmp_path: Path
+) -> None:
+    texts = {"ev": "A road.", "vl": "A wide road."}
+    rows = [fabricate.row(model, "s", text=text) for model, text in texts.items()]
+    run = fabricate.run(tmp_path / "r", [fabricate.failed("im", "s"), *rows])
+    (tmp_path / "report.html").write_text(bundle.page([run]), encoding="utf-8")
+    page = context.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    expect(page.locator("#sample .card h4")).to_have_text(["im", "ev", "vl"])
+    expect(page.locator("#sample details > summary")).to_have_text(["Differences from ev"])
