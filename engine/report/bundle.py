@@ -24,7 +24,7 @@ import zipfile
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import combinations
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal
@@ -106,7 +106,7 @@ def page(runs: Sequence[Run]) -> str:
         made = _Bundle(runs, Path(place, "bundle"), LARGEST // 2, lambda done, of: None, True)
         made.read(Path(place))
         scripts = list(made.scripts())
-        return drawers.one_file(made.page(drawers.script()), scripts)
+        return replay.one_file(made.page(replay.script()), scripts)
 
 
 def unzipped(data: BinaryIO, runs: Path) -> list[str]:
@@ -170,8 +170,8 @@ class _Bundle:
         self.read(place)
         for number, part in self.scripts():
             name = "index" if number < 0 else number
-            self._put(f"data/{name}.js", f'stagescope({number},"{drawers.packed(part)}");\n')
-        self._put("bundle.js", drawers.script())
+            self._put(f"data/{name}.js", f'stagescope({number},"{replay.packed(part)}");\n')
+        self._put("bundle.js", replay.script())
         self._put(INDEX, self.page())
         files = dict(sorted(self.manifest.items()))
         content = _Manifest("stagescope-bundle", 1, files)
@@ -383,12 +383,9 @@ def _digest(path: Path) -> str:
 @contextmanager
 def opened(bundle: Path) -> Iterator[list[Run]]:
     """The runs of a folder or ZIP that is as it was written, while the context lasts."""
-    if bundle.is_file():
-        with _unzipped(bundle) as folder, _opened(folder, shown(bundle)) as runs:
-            yield runs
-    else:
-        with _opened(bundle, shown(bundle)) as runs:
-            yield runs
+    with ExitStack() as stack:
+        folder = stack.enter_context(_unzipped(bundle)) if bundle.is_file() else bundle
+        yield stack.enter_context(_opened(folder, shown(bundle)))
 
 
 @contextmanager

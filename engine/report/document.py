@@ -88,8 +88,8 @@ def first_page(found: Findings) -> Iterator[Block]:
         both = (find(found.figures, name, metric) for metric in ("new_tokens", "tpot"))
         tokens, tpot = (number(one.median) if one else "unknown" for one in both)
         lengths.append(f"{name}: {tokens} new tokens, {tpot} ms per token")
-    cold = any(one.cold for one in found.counts)
-    without = "only cold runs, which count in no figure" if cold else "not measured"
+    cold = sum(one.cold for one in found.counts)
+    without = "only cold runs, which count in no figure" if 0 < cold == total else "not measured"
     failed = sum(one.failed for one in found.counts)
     states = [(one.state, n) for kinds in found.verified.values() for one, n in kinds.items()]
     uncovered = sum(n for state, n in states if state != "verified")

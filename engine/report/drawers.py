@@ -5,14 +5,12 @@ Markdown and HTML escape every text: an answer cannot become markup, a link or a
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from hashlib import sha256
-from pathlib import Path
 from textwrap import indent
 
 import msgspec
@@ -134,26 +132,6 @@ def html(
     digest = b64encode(sha256(script.encode()).digest()).decode() if script else ""
     more = {"samples": samples, "script": Markup(script), "digest": digest, "scheme": scheme}
     return page.render(title=title, blocks=drawn, **more) + "\n"
-
-
-def script() -> str:
-    """What lists, searches, shows and replays samples in a browser."""
-    return Path(__file__).with_name("bundle.js").read_text(encoding="utf-8")
-
-
-def packed(value: object) -> str:
-    """JSON as the script of samples reads it: gzip in base64, in which nothing can end a script."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-
-
-def one_file(page: str, parts: Iterable[tuple[int, object]]) -> str:
-    """A page with the numbered data of its script inside, as blocks that do not run."""
-    blocks = (
-        f'<script type="application/gzip" data-number="{number}">{packed(part)}</script>\n'
-        for number, part in parts
-    )
-    return page.replace("</head>", f"{''.join(blocks)}</head>", 1)
 
 
 def fragment(blocks: Sequence[Block]) -> str:

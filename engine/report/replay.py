@@ -5,8 +5,12 @@ A bundle has it of every sample; Compare has it of the shown runs, as a page of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gzip
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import Any
 
 from engine.analysis import agreement
@@ -26,8 +30,28 @@ def page(sample: str, question: str, rows: Sequence[tuple[str, ResultRow]], sche
     """One sample as an HTML file without media; `scheme`: light or dark."""
     told = {"id": sample, "question": question, "reference": "", "media": []}
     index = {"chunk": 1, "samples": [[sample, "", question, None, 0]]}
-    whole = drawers.html(f"Replay: {sample}", [], 1, drawers.script(), scheme)
-    return drawers.one_file(whole, [(0, [told | {"answers": answers(rows)}]), (-1, index)])
+    whole = drawers.html(f"Replay: {sample}", [], 1, script(), scheme)
+    return one_file(whole, [(0, [told | {"answers": answers(rows)}]), (-1, index)])
+
+
+def script() -> str:
+    """What lists, searches, shows and replays samples in a browser."""
+    return Path(__file__).with_name("bundle.js").read_text(encoding="utf-8")
+
+
+def packed(value: object) -> str:
+    """JSON as the script of samples reads it: gzip in base64, in which nothing can end a script."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def one_file(page: str, parts: Iterable[tuple[int, object]]) -> str:
+    """A page with the numbered data of its script inside, as blocks that do not run."""
+    blocks = (
+        f'<script type="application/gzip" data-number="{number}">{packed(part)}</script>\n'
+        for number, part in parts
+    )
+    return page.replace("</head>", f"{''.join(blocks)}</head>", 1)
 
 
 def answers(rows: Sequence[tuple[str, ResultRow]]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from functools import partial
 from typing import Any
 
@@ -115,6 +116,14 @@ def test_many_results_are_thinned_and_the_quartiles_are_of_all() -> None:
     chart = charts.distribution(many, {"a": "", "b": ""}, "total (ms)").to_dict()
     assert max(len(rows) for rows in chart["datasets"].values()) <= 2 * charts.DOTS
     assert charts.quartiles(many)["high"].tolist() == [9998.0, 9999.0]
+
+
+def test_dots_of_a_file_are_circles_in_a_group_for_each_colour() -> None:
+    chart = charts.distribution(values(), {"a": "llava", "b": "#123456"}, "total (ms)")
+    (drawn,) = charts.svgs([chart])
+    assert drawn.count("<circle ") == 16 and 'aria-label="total' not in drawn
+    groups = re.findall(r'<g fill="(#\w+)" fill-opacity="[\d.]+"><circle', drawn)
+    assert groups == [family_colour("llava"), "#123456"]
 
 
 def test_results_apart_are_in_no_box() -> None:

@@ -339,6 +339,10 @@ def test_the_first_page_names_the_fastest_only_if_the_intervals_do(tmp_path: Pat
     rows = [*slow, *fabricate.pair(3)]  # the slowest one comes first
     told = "".join(export.write([fabricate.run(tmp_path / "three", rows)], "md"))
     assert "no model was fastest beyond doubt. ev and vl: an" in told
+    cold = [fabricate.row("ev", cold=True), fabricate.failed("vl")]
+    assert "total: only cold runs" in text(tmp_path / "cold", cold[:1])
+    for number, rows in enumerate((cold, cold[1:])):  # a failure is not a cold run
+        assert "total: not measured" in text(tmp_path / f"failed{number}", rows)
     alone = text(tmp_path / "c", [fabricate.row("ev")])
     assert "none, because only ev has measured results" in alone
 
