@@ -136,12 +136,11 @@ def test_a_run_on_a_cluster_says_what_it_does_before_and_after(
     said: list[tuple[str, str]] = []
 
     class Telling(HerePool):
-        def send(self, order: str, **more: Any) -> None:
-            if order == "begin":
-                said.append(("begun", job.view().stage))
-                if lost:
-                    raise ClusterError("The connection is lost.")
-            super().send(order, **more)
+        def start(self, *about: Any) -> str:
+            said.append(("begun", job.view().stage))
+            if lost:
+                raise ClusterError("The connection is lost.")
+            return super().start(*about)
 
         def close(self) -> None:
             said.append(("closed", job.view().stage))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from engine.errors import BadInput
+from engine.errors import BadInput, ClusterError
 from engine.media_options import check_range
 from engine.quoting import quoted, whole
 from engine.storage.plan import Plan
@@ -37,6 +39,29 @@ class ClusterOptions:
                 f"gpus is {self.gpus}: a worker takes 0, a part of 1 that is no less than "
                 f"{LEAST_GPU:g}, or whole GPUs."
             )
+
+    def on(self, nodes: Mapping[str, Mapping[str, Any]]) -> ClusterOptions:
+        """These options for a cluster of these nodes; ClusterError if it has too few devices."""
+        gpus = float(any(node["gpus"] >= 1 for node in nodes.values()))
+        options = replace(self, gpus=gpus if self.gpus is None else self.gpus)
+        there = len(options.devices(nodes))
+        if there < (self.workers or 1):
+            raise ClusterError(
+                f"{self.workers or 1:,} workers are more than the {there:,} devices of the cluster "
+                f"({options.cpus:,} CPU and {options.gpus:g} GPU each): request at most {there:,}, "
+                "or less per worker."
+            )
+        return options
+
+    def devices(self, nodes: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, str]]:
+        """(number, node) of each device: the first of each node, then the second ones, ..."""
+        found = []
+        for name, node in nodes.items():
+            count = int(node["cpus"] // self.cpus)
+            if self.gpus:
+                count = min(count, int(node["gpus"] / self.gpus + 1e-9))
+            found += [(number, name) for number in range(count)]
+        return sorted(found)
 
     def check(self, plan: Plan) -> None:
         """As refuse(); an automatically chosen order is ignored, workers run one model after

@@ -21,7 +21,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,10 @@ _LOGGED = re.compile(r"^\[[^\]]*\]\s*(\([^)]*\)\s*)?\S+:\d+:\s*")
 
 
 class Link:
-    """Workers on Ray: takes orders and returns events, both JSON objects."""
+    """Starts workers on Ray and calls them; what happens there is told by events().
+
+    `nodes`: those at the start, by name, with "id", "address", "cpus" and "gpus".
+    """
 
     def __init__(
         self, options: ClusterOptions, cancelled: Callable[[], bool] = lambda: False
@@ -76,14 +80,14 @@ class Link:
         self._listener = threading.Thread(target=self._listen, name="ray link", daemon=True)
         self._listener.start()
         try:
-            self.send("start", temp=str(self.folder), **vars(options))
-            self._wait_until_ready(address, cancelled)
+            self._send(address=address, temp=str(self.folder))
+            self.nodes = self._wait_until_ready(address, cancelled)
         except BaseException:
             self.close()
             raise
         self._stop_s = STOP_S
 
-    def _wait_until_ready(self, address: str, cancelled: Callable[[], bool]) -> None:
+    def _wait_until_ready(self, address: str, cancelled: Callable[[], bool]) -> Any:
         patience = START_S if address == LOCAL else ANSWER_S
         end = time.monotonic() + patience
         while (left := end - time.monotonic()) > 0:
@@ -91,7 +95,7 @@ class Link:
                 raise Cancelled("The run was cancelled before it was connected to Ray.")
             for event in self.events(min(left, LOOK_S)):
                 if event["event"] == "ready":
-                    return
+                    return event["nodes"]
                 raise ClusterError(str(event["reason"]))  # refused or closed
         if address == LOCAL:
             raise ClusterError(f"Ray did not start on this machine within {patience:g} s.")
@@ -101,9 +105,22 @@ class Link:
             "(~/.ray/auth_token or RAY_AUTH_TOKEN) match the cluster's."
         )
 
-    def send(self, order: str, **more: Any) -> None:
+    def start(self, node_id: str, cpus: int, gpus: float, run_data: Any) -> str:
+        """Starts a worker on a node as soon as it has so many cores and GPUs free; its id."""
+        worker = uuid.uuid4().hex[:8]
+        self._send(start=worker, node=node_id, cpus=cpus, gpus=gpus, run_data=run_data)
+        return worker
+
+    def call(self, worker: str, method: str, arguments: Iterable[Any] = ()) -> None:
+        """An "answer" event has the same three, and a "value", or an "error" and if it "ended"."""
+        self._send(call=worker, method=method, arguments=list(arguments))
+
+    def end(self, worker: str) -> None:
+        self._send(end=worker)
+
+    def _send(self, **order: Any) -> None:
         """Sends an order; if the process has ended, its last event says so."""
-        line = json.dumps({"order": order, **more}) + "\n"
+        line = json.dumps(order) + "\n"
         assert self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):
             self._process.stdin.write(line.encode())

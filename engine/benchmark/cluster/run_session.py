@@ -1,4 +1,4 @@
-"""Runs a session of a dataset run on a cluster: sends tasks to workers and saves their rows.
+"""Runs a session of a dataset run on a cluster: a worker on each device, tasks out, rows in.
 
 Only the driver writes.  If a worker ends, its tasks without a row run on another worker; saved rows
 are never computed again.
@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.benchmark.cluster.cluster_options import ClusterOptions
-from engine.benchmark.cluster.dispatch import MOST_DEATHS, Dispatcher, Order
+from engine.benchmark.cluster.dispatch import MOST_DEATHS, Dispatcher
 from engine.benchmark.cluster.ray_link import Event, Link
 from engine.benchmark.cluster.worker import machine, pack, versions
 from engine.benchmark.cluster.workers import (
+    STARTING,
     WAITING,
     NodeFinding,
     Workers,
@@ -34,6 +35,7 @@ PATIENCE_S = 30.0  # without any worker
 INSPECT_S = 300.0  # for a node's report; it may have to hash its checkpoints first
 SHOWN_S = 0.5  # between two updates of the workers' view
 WAITED_S = 10.0  # for a device, before this is reported
+RESTARTS = 3  # of a device's worker without an answer in between
 
 
 class ClusterExecutor:
@@ -45,31 +47,36 @@ class ClusterExecutor:
         connect: Callable[[ClusterOptions, Callable[[], bool]], Link] | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.options = options
-        self._pool = (connect or Link)(options, cancelled)
+        self._link = (connect or Link)(options, cancelled)
+        try:
+            self.options = options.on(self._link.nodes)
+        except ClusterError:
+            self._link.close()
+            raise
 
     def __enter__(self) -> ClusterExecutor:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._pool.close()
+        self._link.close()
 
     def work(self, session: RunSession) -> None:
         """Runs every task without a row; ClusterError if no worker is left."""
         self.options.check(session.plan)
-        _ClusterRun(session, self._pool).run()
+        _ClusterRun(session, self._link, self.options).run()
 
 
 @dataclass
 class _ClusterRun:
     session: RunSession
-    pool: Link
+    link: Link
+    options: ClusterOptions
     workers: Workers = field(default_factory=Workers)  # with the ended ones
-    calls: dict[int, Order] = field(default_factory=dict)
-    number: int = 0
     lent: dict[Task, float] = field(default_factory=dict)
-    judged: dict[str, NodeFinding] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=versions)
+    judged: dict[str, NodeFinding] = field(default_factory=dict)  # by node
+    inspected: bool = False
+    begun: float = field(default_factory=time.monotonic)
+    failures: Counter[tuple[str, int]] = field(default_factory=Counter)  # in a row, by device
     lonely_since: float | None = None
     head: str = ""  # the problem of the cluster's head node, if any
     reported_waiting: set[str] = field(default_factory=set)
@@ -78,45 +85,22 @@ class _ClusterRun:
 
     def __post_init__(self) -> None:
         ready, plan = self.session.ready, self.session.plan
-        self.digests = provenance.describe_samples(ready.root, list(ready.samples.values()))
+        samples = list(ready.samples.values())
+        self.digests = provenance.describe_samples(ready.root, samples)
+        self.run_data, self.nodes = pack(plan, ready.root, samples), self.link.nodes
         self.warmed = Counter(task.model for task in self.session.done if task.phase == "warmup")
-        self.tasks = Dispatcher(plan.models, self._tasks_of, self._warm_ups)
+        tasks = {model: self._tasks_of(model) for model in plan.models}
+        self.tasks = Dispatcher(tasks, self.workers, self._warm_ups)
 
-    def run(self) -> None:
-        """Runs all tasks; those whose sample lacks the model's media fail without a worker."""
-        session, missing = self.session, self.session.task_executor.missing
-        for model in session.plan.models:
-            for task in session.plan.tasks((model,)):
-                if task not in session.done and (reason := missing(task)):
-                    self._fail(task, reason)
-        if self.tasks.finished():
-            return
-        ready = session.ready
-        data = pack(session.plan, ready.root, list(ready.samples.values()))
-        self.pool.send("begin", run_data=data)
-        try:
-            self._inspect()
-            while not self.tasks.finished():
-                self._between()
-                for model in session.given_up:
-                    self.tasks.drop(model)
-                for order in self.tasks.orders():
-                    self._call(order)
-                self._stop_if_no_worker_can()
-                self._listen()
-        finally:
-            for member in self.workers.values():
-                if not member.ended:
-                    member.end("released")
-            self._show()
-
-    def _tasks_of(self, model: str) -> Iterable[Task]:
-        """The tasks of a model that have no row yet, for workers."""
-        session = self.session
-        if model in session.given_up:
-            return ()
-        tasks = session.plan.tasks((model,))
-        return (t for t in tasks if t not in session.done and not session.task_executor.missing(t))
+    def _tasks_of(self, model: str) -> Iterator[Task]:
+        """The tasks of a model without a row; those whose sample lacks the model's media fail."""
+        for task in self.session.plan.tasks((model,)):
+            if task in self.session.done or model in self.session.given_up:
+                continue
+            if reason := self.session.task_executor.missing(task):
+                self._fail(task, reason)
+            else:
+                yield task
 
     def _warm_ups(self, model: str, lacks: set[str]) -> list[Task]:
         """Warm-up tasks for one worker; numbers continue those of others and earlier sessions."""
@@ -130,8 +114,70 @@ class _ClusterRun:
     def _fail(self, task: Task, reason: str) -> None:
         self.session.keep([task], [self.session.task_executor.failed(task, reason)])
 
+    def run(self) -> None:
+        try:
+            self._start_workers()
+            while not self.tasks.finished:
+                self._between()
+                for model in self.session.given_up:
+                    self.tasks.drop(model)
+                if self._inspected():
+                    for member, task in self.tasks.orders():
+                        self.link.call(member.id, "ask", task)
+                        self._say_task(member)
+                    self._stop_if_no_worker_can()
+                self._listen()
+        finally:
+            for member in self.workers.present:
+                member.end("released")
+            self._show()
+
+    # Workers come and go.
+    def _start_workers(self) -> None:
+        """Starts workers on free devices: only one on a node that is not accepted yet."""
+        for number, node in self.options.devices(self.nodes) if not self.tasks.finished else ():
+            there = [member for member in self.workers.present if member.node == node]
+            finding = self.judged.get(node)
+            usable = not there if finding is None else not (finding.refused or finding.useless)
+            free = all(member.number != number for member in there)
+            if usable and free and self.failures[node, number] < RESTARTS:
+                if len(self.workers.present) == self.options.workers:
+                    return
+                self._start(node, number)
+
+    def _start(self, node: str, number: int) -> None:
+        about, options = self.nodes[node], self.options
+        worker = self.link.start(about["id"], options.cpus, options.gpus or 0.0, self.run_data)
+        self.workers[worker] = WorkerState(worker, node, about["address"], number)
+        self.link.call(worker, "here")
+        self.link.call(worker, "begin", [node not in self.judged])
+
+    def _say_task(self, member: WorkerState) -> None:
+        """What the worker does with the first of its tasks."""
+        member.state = WAITING
+        if member.given:
+            task = member.given[0]
+            label = self.session.ready.entries[task.model].label
+            loaded = member.loaded == task.model
+            member.state = f"{label}, sample {task.sample}" if loaded else f"loading {label}"
+
+    def _end(self, member: WorkerState, reason: str) -> None:
+        """Gives a worker's tasks to others, and writes the reason to the journal."""
+        self.link.end(member.id)
+        again, fatal = self.tasks.leave(member)
+        member.end(f"ended: {reason}")
+        self.last_reason = reason
+        many = f"{len(again):,} of its tasks run elsewhere" if again else "it had no task"
+        text = f"Worker {member.id} has ended: {reason}; {many}."
+        given = [task._asdict() for task in again]
+        self.session.note("worker ended", text, worker=member.id, tasks=given)
+        for task in fatal:  # the sample is the cause, not the device
+            self.failures[member.node, member.number] = 0
+            self._fail(task, f"{MOST_DEATHS} workers have ended on this sample, the last: {reason}")
+
+    # Events from Ray.
     def _listen(self) -> None:
-        for event in self.pool.events(TICK_S):
+        for event in self.link.events(TICK_S):
             self._take(event)
         for member in self.workers.waiting(WAITED_S):
             if member.node not in self.reported_waiting:
@@ -152,145 +198,115 @@ class _ClusterRun:
         tracker.current = "; ".join(filter(None, [self.workers.words(), self.head]))
         tracker.workers = self.workers.views()
 
-    def _call(self, order: Order) -> None:
-        self.number += 1
-        self.calls[self.number] = order
-        label = self.session.ready.entries[order.model].label
-        method, state = "load", f"loading {label}"
-        arguments: list[Any] = [order.model]
-        if order.task is not None:
-            method, arguments = "ask", list(order.task)
-            state = f"{label}, sample {order.task.sample}"
-        self.workers[order.worker].state = state
-        where = {"worker": order.worker, "number": self.number}
-        self.pool.send("call", **where, method=method, arguments=arguments)
-
-    # Events from the workers.
     def _take(self, event: Event) -> None:
-        kind = event["event"]
-        if kind == "starting":
-            name = event["worker"]
-            self.workers[name] = WorkerState(name, event["node"], event["address"])
-        elif kind == "placed":
-            self.workers.place(event["worker"], event["machine"], event["host"])
-        elif kind == "head":
-            self.head = event["trouble"]
-        elif kind == "worker":
-            self._begun(event["worker"], event["about"])
-        elif kind == "done":
-            self._done(event["number"], event["value"])
-        elif kind == "gone":
-            self._gone(event["worker"], event["reason"])
-        elif kind == "closed":
+        if event["event"] == "closed":
             raise ClusterError(f"{event['reason']} All answers are saved; continue with --resume.")
+        if event["event"] == "head":
+            self.head = event["trouble"]
+        elif event["event"] == "nodes":
+            self.nodes = event["nodes"]
+            for member in self.workers.present:
+                if member.node not in self.nodes:
+                    self._end(member, f"node {member.node} has left the cluster")
+            self._start_workers()
+        elif not (member := self.workers[event["worker"]]).ended:
+            if "error" in event:
+                self._failed(member, event)
+            elif event["method"] == "here":
+                member.machine, member.host = event["value"]["machine"], event["value"]["host"]
+                member.state = STARTING
+            elif event["method"] == "begin":
+                self._begun(member, event["value"])
+            else:
+                self.failures[member.node, member.number] = 0
+                self._answered(member, Task(*event["arguments"]), event["value"])
 
-    def _begun(self, worker: str, about: dict[str, Any]) -> None:
+    def _failed(self, member: WorkerState, event: Event) -> None:
+        self.failures[member.node, member.number] += 1
+        ended = f"its process on node {member.node} has ended ({event['error']})"
+        self._end(member, ended if event["ended"] else event["error"])
+        self._start_workers()
+
+    def _begun(self, member: WorkerState, about: Mapping[str, Any]) -> None:
         """A worker reports its device; the first one of a node also reports the node's files."""
-        member = self.workers[worker]
         member.device, member.state = about["device"], WAITING
         name = f"Node {member.node} ({member.host}, {member.address})"
-        if "holds" in about:
+        first = "holds" in about
+        if first:
             ready, held = self.session.ready, about["holds"]
-            self.judged[member.node] = judged(name, held, ready, self.digests, self.versions)
+            self.judged[member.node] = judged(name, held, ready, self.digests, versions())
         finding = self.judged[member.node]
         if reason := finding.refused or finding.useless:
-            self.last_reason = reason
             if finding.useless:
                 self.session.note("elsewhere", f"{reason[:1].upper()}{reason[1:]}.")
-            self.pool.send("refuse", node=member.node, reason=reason)
+            self._end(member, reason)
             return
-        self.pool.send("accept", node=member.node)
-        self.tasks.join(worker, member.node, finding.lacks)
-        text = f"Worker {worker} on {name}: {member.device['type']}, {member.device['name']}."
-        self.session.note("worker", text, worker=worker, node=member.node)
-        if "holds" in about and finding.lacks:
-            lacking = len(finding.lacks)
-            many = "1 sample, which runs" if lacking == 1 else f"{lacking:,} samples, which run"
-            self.session.note("elsewhere", f"{name} lacks files of {many} elsewhere.")
-        for model, reason in finding.unloadable.items():
-            if "holds" in about:
+        text = f"Worker {member.id} on {name}: {member.device['type']}, {member.device['name']}."
+        self.session.note("worker", text, worker=member.id, node=member.node)
+        if first:
+            self.tasks.accept(member.node, finding.lacks)
+            if lacking := len(finding.lacks):
+                many = "1 sample, which runs" if lacking == 1 else f"{lacking:,} samples, which run"
+                self.session.note("elsewhere", f"{name} lacks files of {many} elsewhere.")
+            for reason in finding.unloadable.values():
                 self.session.note("elsewhere", f"{name}: {reason}")
-            self._refused(worker, model, f"{name}: {reason}")
+            self._start_workers()
+        for model, reason in finding.unloadable.items():
+            self._unloadable(member, model, f"{name}: {reason}")
 
-    def _done(self, number: int, value: dict[str, Any]) -> None:
-        order = self.calls.pop(number, None)
-        if order is None:  # its worker has ended, and others got its tasks
+    def _unloadable(self, member: WorkerState, model: str, reason: str) -> None:
+        if self.tasks.unloadable(member, model, reason):
+            member.set_aside()
+
+    def _answered(self, member: WorkerState, task: Task, value: Mapping[str, Any]) -> None:
+        if task not in member.given:  # it was returned when its model could not be loaded
             return
-        member, label = self.workers[order.worker], self.session.ready.entries[order.model].label
-        if order.task is None and value["error"] is None:
-            self.tasks.loaded(order.worker)
-            member.state = f"{label} is loaded"
-        elif order.task is None:
-            reason = f"Node {member.node}: {value['error']}"
-            member.state = WAITING
-            self._refused(order.worker, order.model, reason)
-            self.session.note("elsewhere", f"{label} runs elsewhere. {reason}", model=order.model)
-        elif "absent" in value:
-            reason = f"Node {member.node}: {value['absent']}"
-            self.tasks.absent(order.worker, order.task, reason)
-            self.session.note("elsewhere", f"{reason}; it runs elsewhere.")
-        else:
-            self.tasks.done(order.worker, order.task)
-            where = self.workers.where(order.worker, time.monotonic() - value["busy_s"])
-            row, lent = ResultRow.parse(value["row"]), self.lent.pop(order.task, 0.0)
-            self.session.keep([order.task], [row], lent, where)
-            if not self.tasks.in_flight(order.worker):
-                member.state = WAITING
-            if order.task.phase == "measured":
+        node = f"Node {member.node}:"
+        if reason := value.get("absent"):
+            self.tasks.absent(member, task, f"{node} {reason}")
+            self.session.note("elsewhere", f"{node} {reason}; it runs elsewhere.")
+        elif row := value.get("row"):
+            self.tasks.done(member, task)
+            where = self.workers.where(member, time.monotonic() - value["busy_s"])
+            self.session.keep([task], [ResultRow.parse(row)], self.lent.pop(task, 0.0), where)
+            if task.phase == "measured":
                 member.count()
-
-    def _refused(self, worker: str, model: str, reason: str) -> None:
-        """Records the refusal; a worker that can load no model is set aside."""
-        self.tasks.refused(worker, model, reason)
-        if self.tasks.useless(worker):
-            self.workers[worker].set_aside()
-
-    def _gone(self, worker: str, reason: str) -> None:
-        """Gives a lost worker's tasks to others, and writes the reason to the journal."""
-        self.workers[worker].end(f"ended: {reason}")
-        self.last_reason = reason
-        again, fatal = self.tasks.leave(worker)
-        self.calls = {n: order for n, order in self.calls.items() if order.worker != worker}
-        many = f"{len(again):,} of its tasks run elsewhere" if again else "it had no task"
-        text = f"Worker {worker} has ended: {reason}; {many}."
-        given = [task._asdict() for task in again]
-        self.session.note("worker ended", text, worker=worker, tasks=given)
-        for task in fatal:
-            self._fail(task, f"{MOST_DEATHS} workers have ended on this sample, the last: {reason}")
+        self._say_task(member)
+        if reason := value.get("unloadable"):
+            label = self.session.ready.entries[task.model].label
+            text = f"{label} runs elsewhere. {node} {reason}"
+            self.session.note("elsewhere", text, model=task.model)
+            self._unloadable(member, task.model, f"{node} {reason}")
 
     # Checks before, during and after the run.
-    def _inspect(self) -> None:
-        """Waits for every node's report; refuses the run if a node differs.
+    def _inspected(self) -> bool:
+        """Whether every node has reported, or has had its time; ClusterError if one differs.
 
         A node whose devices are in use by others is checked when it gets a worker.
         """
-        end = time.monotonic() + INSPECT_S
-        while time.monotonic() < end:
+        if not self.inspected:
             waiting = self.workers.waiting(WAITED_S)
-            if self.workers and all(
-                member.ended or member.node in self.judged or member in waiting
-                for member in self.workers.values()
-            ):
-                break
-            self._between()
-            self._listen()
-        if refused := [finding.refused for finding in self.judged.values() if finding.refused]:
-            raise ClusterError(f"{refused[0]}.")
+            left = [one for one in self.workers.present if one.node not in self.judged]
+            late = time.monotonic() - self.begun > INSPECT_S
+            self.inspected = late or all(member in waiting for member in left)
+            refused = [finding.refused for finding in self.judged.values() if finding.refused]
+            if self.inspected and refused:
+                raise ClusterError(f"{refused[0]}.")
+        return self.inspected
 
     def _between(self) -> None:
         """Handles Cancel, and lends this machine's devices to other work; rows record that."""
         self.session.between()
         lent, self.session.paused_ms = self.session.paused_ms, 0.0
-        if lent:
-            for member in self.workers.values():
-                for task in self.tasks.in_flight(member.id) if member.machine == machine() else ():
-                    self.lent[task] = self.lent.get(task, 0.0) + lent
+        for member in self.workers.present if lent else ():
+            for task in member.given if member.machine == machine() else ():
+                self.lent[task] = self.lent.get(task, 0.0) + lent
 
     def _stop_if_no_worker_can(self) -> None:
-        """Raises or gives models up if no task can be sent out."""
+        """Raises or gives models up if no task can be given out."""
         if self.tasks.busy or self.workers.starting():
             self.lonely_since = None
-        elif not self.tasks.workers:
+        elif not self.tasks.able:
             self.lonely_since = self.lonely_since or time.monotonic()
             # A known node may get a worker again.
             findings = (self.judged.get(m.node, NodeFinding()) for m in self.workers.values())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,65 +21,68 @@ from engine.benchmark.task_executor import TaskExecutor
 from engine.errors import StageScopeError
 from engine.models import registry, variants
 from engine.storage import provenance
-from engine.storage.plan import Plan, Task
+from engine.storage.plan import Phase, Plan, Task
 from engine.types import Sample
 
 Answer = dict[str, Any]
 
 
 class Worker:
-    """`environment`: variables to set before anything is read or loaded."""
+    """`threads` is set before anything is loaded; `run_data` is a pack()."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        os.environ.update(environment)
+    def __init__(self, threads: int, run_data: Any) -> None:
+        os.environ["STAGESCOPE_THREADS"] = str(threads)
+        self.plan, self.root, samples = unpack(run_data)
+        self.samples = {sample.id: sample for sample in samples}
+        self.model = ""  # the loaded one
+        self.unloadable: dict[str, str] = {}  # model -> reason
 
     def here(self) -> Answer:
         """Reports that this process runs, and on which machine; returns quickly."""
         return {"machine": machine(), "host": platform.node()}
 
-    def begin(self, run_data: Any, inspect: bool) -> Answer:
-        """Accepts the run's plan and samples; reports this device and, for the first worker of a
-        node, the node's code, checkpoints and samples."""
-        self.plan, root, samples = unpack(run_data)
-        self.samples = {sample.id: sample for sample in samples}
-        about = {"device": device_here()}
+    def begin(self, inspect: bool) -> Answer:
+        """Reports this device and, to `inspect` a node, its code, checkpoints and samples."""
+        about: Answer = {"device": device_here()}
         if inspect:
             about["holds"] = {
                 "code": provenance.describe_code(),
                 "versions": versions(),
-                "root": root.is_dir(),
-                "samples": provenance.describe_samples(root, samples),
+                "root": self.root.is_dir(),
+                "samples": provenance.describe_samples(self.root, list(self.samples.values())),
                 "models": {name: _model(name) for name in self.plan.models},
             }
         return about
 
-    def load(self, model: str) -> Answer:
-        """Loads this model in place of the last one; "error" is the reason if it fails, or None."""
-        try:
-            entry = registry.entry(model)
-            for other in registry.resident():
-                if other != variants.loaded(entry):
-                    self.adapter = None
-                    registry.unload(other)
-            self.task_executor = TaskExecutor(
-                self.plan, self.samples, {model: entry}, None, lambda *_: None
-            )
-            self.adapter = registry.load(entry, self.plan.decode.max_new_tokens)
-        except StageScopeError as error:
-            return {"error": str(error)}
-        return {"error": None}
-
-    def ask(self, model: str, sample: str, repeat: int, phase: str) -> Answer:
-        """The "row" of a task, or "absent" with a sentence if the node lacks one of its files."""
-        task = Task(model, sample, repeat, "warmup" if phase == "warmup" else "measured")
-        chosen = self.samples[sample]
-        assert self.adapter is not None
+    def ask(self, model: str, sample: str, repeat: int, phase: Phase) -> Answer:
+        """The "row" of a task, or a sentence why there is none: the model is "unloadable", or a
+        file of the sample is "absent" from the node."""
+        if model != self.model and model not in self.unloadable:
+            try:
+                self._load(model)
+            except StageScopeError as error:
+                self.unloadable[model] = str(error)
+        if model in self.unloadable:
+            return {"unloadable": self.unloadable[model]}
         start = time.monotonic()
-        row = self.task_executor.alone(task, self.adapter)
+        row = self.task_executor.alone(Task(model, sample, repeat, phase), self.adapter)
         busy_s = time.monotonic() - start
-        if row.error and not provenance.is_here(chosen):
+        if row.error and not provenance.is_here(self.samples[sample]):
             return {"absent": f"files of sample {sample} are not on this node"}
         return {"row": row.as_dict(), "busy_s": busy_s}
+
+    def _load(self, model: str) -> None:
+        """Loads this model in place of the last one."""
+        self.model, self.adapter = "", None
+        entry = registry.entry(model)
+        for other in registry.resident():
+            if other != variants.loaded(entry):
+                registry.unload(other)
+        self.adapter = registry.load(entry, self.plan.decode.max_new_tokens)
+        self.task_executor = TaskExecutor(
+            self.plan, self.samples, {model: entry}, None, lambda *_: None
+        )
+        self.model = model
 
 
 def pack(plan: Plan, root: Path, samples: Sequence[Sample]) -> Any:

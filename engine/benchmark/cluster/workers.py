@@ -12,6 +12,7 @@ from typing import Any
 from engine.benchmark.prepare import PreparedRun
 from engine.benchmark.run_progress import RATED, WorkerView
 from engine.quoting import count
+from engine.storage.plan import Task
 from engine.storage.result_rows import Place
 
 NO_DEVICE, STARTING, WAITING = "waiting for its device", "starting", "waiting"
@@ -22,13 +23,25 @@ COUNTED = {NO_DEVICE: "waiting for a device", STARTING: "starting", WAITING: "id
 
 @dataclass(eq=False)
 class WorkerState:
-    """One worker.  `machine` is empty until its process runs, which needs a free device; `device`
-    is the report of worker.device_here(), empty before it; `over_at`: when it ended, or stopped
-    using its device because it can load no model.  Monotonic seconds."""
+    """One worker, on the device with this number of its node.
+
+    `machine` is empty until its process runs, which needs a free device; `device` is the report of
+    worker.device_here(), empty before it; `over_at`: when it ended, or stopped using its device
+    because it can load no model.  Monotonic seconds.
+
+    `model`: whose tasks it gets, after those of `warm_up`; `loaded`: the model of its last answer;
+    `given`: its tasks, the running one first; `refused`: models that it cannot load.
+    """
 
     id: str
     node: str
     address: str
+    number: int = 0
+    loaded: str = ""
+    model: str = ""
+    warm_up: deque[Task] = field(default_factory=deque)
+    given: deque[Task] = field(default_factory=deque)
+    refused: set[str] = field(default_factory=set)
     machine: str = ""
     host: str = ""
     device: Mapping[str, Any] = field(default_factory=dict)
@@ -55,24 +68,21 @@ class WorkerState:
 class Workers(dict[str, WorkerState]):
     """All workers of a session by their ids."""
 
-    def place(self, worker: str, machine: str, host: str) -> None:
-        """Records that its process runs."""
-        member = self[worker]
-        member.machine, member.host, member.state = machine, host, STARTING
+    @property
+    def present(self) -> list[WorkerState]:
+        return [member for member in self.values() if not member.ended]
 
     def starting(self) -> int:
         """The number of workers that have not reported their device yet."""
-        return sum(not (member.device or member.ended) for member in self.values())
+        return sum(not member.device for member in self.present)
 
     def waiting(self, longer_s: float = 0.0) -> list[WorkerState]:
         """Workers whose process has not started for `longer_s`: their device is in use."""
         latest = time.monotonic() - longer_s
-        absent = (member for member in self.values() if not (member.machine or member.ended))
-        return [member for member in absent if member.since <= latest]
+        return [one for one in self.present if not one.machine and one.since <= latest]
 
-    def where(self, worker: str, since: float) -> Place:
+    def where(self, member: WorkerState, since: float) -> Place:
         """Node, device and sharing for a row whose work began at `since`."""
-        member = self[worker]
         return Place(
             node=member.node,
             host=member.host,
@@ -103,9 +113,7 @@ class Workers(dict[str, WorkerState]):
 
     def words(self) -> str:
         """The number of workers per state, without ended ones."""
-        states = Counter(
-            COUNTED.get(member.state, "at work") for member in self.values() if not member.ended
-        )
+        states = Counter(COUNTED.get(member.state, "at work") for member in self.present)
         order = ("at work", *dict.fromkeys(reversed(COUNTED.values())))
         parts = [f"{count(states[state], 'worker')} {state}" for state in order if states[state]]
         return ", ".join(parts) or ("no worker left" if self else "looking for devices")
@@ -151,7 +159,7 @@ def judged(
 ) -> NodeFinding:
     """Compares a node's code, libraries, checkpoints and samples with the run's.
 
-    `holds`: the report of worker.begin() about the node; `digests` of the samples on this machine;
+    `holds`: the report of Worker.begin() about the node; `digests` of the samples on this machine;
     `versions`: the libraries of this machine.
     """
     if holds["code"] != ready.writer.header.code:

@@ -1,11 +1,11 @@
-"""A pool of workers in this process: the same lines as Ray's, answered at once or as told."""
+"""A cluster in this process: the same calls as a link to Ray, answered at once or as told."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -21,81 +21,59 @@ class Killed(Exception):
 
 
 class HerePool:
-    """`nodes` names each worker's node.  `spoil` may change what a worker answers, or kill it."""
+    """`places` names each worker's node.  `spoil` may change what a worker answers, or kill it; the
+    node leaves with its last worker after `restart` kills."""
 
-    def __init__(self, nodes: dict[str, str], spoil: Spoil | None = None, restart: int = 0) -> None:
-        self.nodes, self.spoil, self.restart = dict(nodes), spoil, restart
+    def __init__(
+        self, places: dict[str, str], spoil: Spoil | None = None, restart: int = 0
+    ) -> None:
+        self.places, self.spoil, self.restart = dict(places), spoil, restart
         self.workers: dict[str, Worker] = {}
         self.queue: deque[Event] = deque()
-        self.calls: deque[tuple[str, int, str, list[Any]]] = deque()
-        self.run_data: Any = None
+        self.calls: deque[tuple[str, str, list[Any]]] = deque()
         self.asked: list[tuple[str, str, list[Any]]] = []
-        self.refused: dict[str, str] = {}
         self.closed = False
 
-    def send(self, order: str, **more: Any) -> None:
-        more = json.loads(json.dumps(more))  # as the line would carry it
-        if order == "begin":
-            self.run_data = more["run_data"]
-            firsts: dict[str, str] = {}
-            for name, node in self.nodes.items():
-                firsts.setdefault(node, name)
-            for name in firsts.values():
-                self.start(name)
-        elif order == "accept":
-            for name, node in self.nodes.items():
-                if node == more["node"] and name not in self.workers:
-                    self.start(name)
-        elif order == "refuse":
-            self.refused[more["node"]] = more["reason"]
-            for name in [n for n, node in self.nodes.items() if node == more["node"]]:
-                self.end(name, more["reason"])
-        else:
-            self._call(more["worker"], more["number"], more["method"], more["arguments"])
+    @property
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        sizes = Counter(self.places.values())
+        about = {"address": "::1", "gpus": 0.0}
+        return {node: {"id": node, "cpus": sizes[node]} | about for node in sizes}
 
-    def start(self, name: str) -> None:
-        node = self.nodes[name]
-        first = not any(self.nodes[other] == node for other in self.workers)
-        self.queue.append({"event": "starting", "worker": name, "node": node, "address": "::1"})
-        self.workers[name] = Worker({"STAGESCOPE_THREADS": "1"})
-        self.queue.append({"event": "placed", "worker": name, **self.workers[name].here()})
-        self._call(name, 0, "begin", [self.run_data, first])
+    def start(self, node_id: str, cpus: int, gpus: float, run_data: Any) -> str:
+        name = next(n for n, at in self.places.items() if at == node_id and n not in self.workers)
+        self.workers[name] = Worker(cpus, json.loads(json.dumps(run_data)))
+        return name
 
-    def end(self, name: str, reason: str) -> None:
-        if self.workers.pop(name, None) is None:
-            return
-        node = self.nodes.pop(name)
-        self.calls = deque(call for call in self.calls if call[0] != name)
-        self.queue.append({"event": "gone", "worker": name, "reason": reason})
-        if self.restart:
-            self.restart -= 1
-            self.nodes[f"{name}+"] = node
-            self.start(f"{name}+")
+    def end(self, worker: str) -> None:
+        self.workers.pop(worker, None)
+        self.places.pop(worker, None)
+        self.calls = deque(call for call in self.calls if call[0] != worker)
 
-    def _call(self, name: str, number: int, method: str, arguments: list[Any]) -> None:
-        if name in self.workers:
-            self.asked.append((name, method, arguments))
-            self.calls.append((name, number, method, arguments))
-
-    def _work(self) -> None:
-        name, number, method, arguments = self.calls.popleft()
-        value = getattr(self.workers[name], method)(*arguments)
-        try:
-            value = self.spoil(name, method, arguments, value) if self.spoil else value
-        except Killed as error:
-            self.end(name, str(error))
-            return
-        value = json.loads(json.dumps(value))
-        if number == 0:
-            self.queue.append({"event": "worker", "worker": name, "about": value})
-        else:
-            self.queue.append({"event": "done", "number": number, "value": value})
+    def call(self, worker: str, method: str, arguments: Iterable[Any] = ()) -> None:
+        self.asked.append((worker, method, list(arguments)))
+        self.calls.append(self.asked[-1])
 
     def events(self, timeout_s: float) -> list[Event]:
         """One at a time, so that much can happen in between."""
         if not self.queue and self.calls:
             self._work()
-        return [self.queue.popleft()] if self.queue else []
+        return [json.loads(json.dumps(self.queue.popleft()))] if self.queue else []
+
+    def _work(self) -> None:
+        worker, method, arguments = self.calls.popleft()
+        event = {"event": "answer", "worker": worker, "method": method, "arguments": arguments}
+        value = getattr(self.workers[worker], method)(*arguments)
+        try:
+            event["value"] = self.spoil(worker, method, arguments, value) if self.spoil else value
+        except Killed as error:
+            event |= {"error": str(error), "ended": True}
+            node = self.places.pop(worker)
+            if self.restart:
+                self.restart -= 1
+                self.places[f"{worker}+"] = node
+            self.queue.append({"event": "nodes", "nodes": self.nodes})
+        self.queue.append(event)
 
     def close(self) -> None:
         self.closed = True

@@ -43,30 +43,27 @@ def test_serialization_keeps_plan_and_samples_as_they_are(root: Path) -> None:
 
 
 def worker(root: Path) -> Worker:
-    found = Worker({"STAGESCOPE_THREADS": "1"})
-    samples = list(dataset.read(root).samples[:2])
-    about = found.begin(pack(plan(), root, samples), True)
+    found = Worker(1, pack(plan(), root, dataset.read(root).samples[:2]))
+    about = found.begin(True)
     holds = about["holds"]
     assert holds["code"] == provenance.describe_code() and holds["versions"] == versions()
     assert holds["root"] and len(set(holds["samples"])) == 2
     assert {len(model["digest"]) for model in holds["models"].values()} == {32}
-    assert set(found.begin(pack(plan(), root, samples), False)) == {"device"}
+    assert set(found.begin(False)) == {"device"}
     return found
 
 
 def test_a_worker_holds_one_model_at_a_time(root: Path) -> None:
     found = worker(root)
     for name in plan().models:
-        assert found.load(name) == {"error": None}
-        assert [entry.name for entry in registry.resident()] == [name]
         row = found.ask(name, "id-0", 0, "measured")["row"]
+        assert [entry.name for entry in registry.resident()] == [name]
         assert row["model"] == name and row["new_tokens"] == 3 and row["error"] is None
-    assert "did you mean" in str(found.load("tiny-lava")["error"])
+    assert "did you mean" in found.ask("tiny-lava", "id-0", 0, "measured")["unloadable"]
 
 
 def test_a_worker_tells_a_lost_file_from_a_broken_one(root: Path) -> None:
     found = worker(root)
-    found.load("tiny-eventgpt")
     pictures = sorted((root / "event_image" / "q1").iterdir())
     pictures[0].write_bytes(b"odd")
     assert "row" in found.ask("tiny-eventgpt", "id-1", 0, "measured")

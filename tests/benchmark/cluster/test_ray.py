@@ -268,7 +268,7 @@ def test_a_ray_of_its_own_is_started_and_stopped(
 
     found = ready(root, tmp_path / "run", models=MODELS[:1])
     with found.writer, ClusterExecutor(ClusterOptions(workers=1)) as executor:
-        folders.append(executor._pool.folder)  # type: ignore[attr-defined]
+        folders.append(executor._link.folder)  # type: ignore[attr-defined]
         execute.run(found, Look(), executor)
     assert len(whole(run_store.read(tmp_path / "run"), 4)) == 4
     assert seen and seen <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -150,12 +150,12 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(root: Path, tmp_path:
     def kill(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
         asked.extend([1] if worker == "x" and method == "ask" else [])
         if worker == "x" and len(asked) == 2:
-            raise Killed("its process has ended (SIGKILL)")
+            raise Killed("SIGKILL")
         return value
 
-    run = go(root, tmp_path / "run", HerePool(TWO | {"y": "n1"}, kill), warmup=0, repeat=3)
+    run = go(root, tmp_path / "run", HerePool(TWO | {"y": "n1"}, kill, 1), warmup=0, repeat=3)
     assert not any(row["error"] for row in whole(run, 12))
-    assert "Worker x has ended: its process has ended (SIGKILL)" in notes(run)
+    assert "Worker x has ended: its process on node n1 has ended (SIGKILL)" in notes(run)
     assert "of its tasks run elsewhere" in notes(run) and run.state == "finished"
 
 
@@ -175,7 +175,7 @@ def test_a_sample_that_kills_every_worker_costs_its_own_row(root: Path, tmp_path
 def test_nobody_left_is_a_sentence_and_the_rest_runs_later_here(root: Path, tmp_path: Path) -> None:
     def kill(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
         if method == "ask" and arguments[1] == "id-2":
-            raise Killed("node n has left the cluster")
+            raise Killed
         return value
 
     folder = tmp_path / "run"
@@ -210,8 +210,8 @@ def test_a_run_of_this_process_goes_on_on_a_cluster(root: Path, tmp_path: Path) 
 
 def test_a_model_that_one_node_cannot_load_runs_on_another(root: Path, tmp_path: Path) -> None:
     def refuse(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
-        if worker == "x" and method == "load" and arguments == ["tiny-eventgpt"]:
-            return {"error": "tiny-eventgpt does not fit."}
+        if worker == "x" and method == "ask" and arguments[0] == "tiny-eventgpt":
+            return {"unloadable": "tiny-eventgpt does not fit."}
         return value
 
     run = go(root, tmp_path / "run", HerePool(TWO, refuse), models=MODELS)
@@ -223,7 +223,7 @@ def test_a_model_that_one_node_cannot_load_runs_on_another(root: Path, tmp_path:
 
 def test_a_node_that_can_load_nothing_shares_nothing(root: Path, tmp_path: Path) -> None:
     def refuse(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
-        return {"error": "no memory."} if worker == "x" and method == "load" else value
+        return {"unloadable": "no memory."} if worker == "x" and method == "ask" else value
 
     run = go(root, tmp_path / "run", HerePool(TWO, refuse), repeat=3)
     last = whole(run, 12)[-1]
@@ -238,8 +238,8 @@ def test_repeats_are_passes_over_the_samples(root: Path, tmp_path: Path) -> None
 
 def test_a_model_that_no_node_can_load_is_given_up(root: Path, tmp_path: Path) -> None:
     def refuse(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
-        if method == "load" and arguments == ["tiny-llava"]:
-            return {"error": "tiny-llava does not fit."}
+        if method == "ask" and arguments[0] == "tiny-llava":
+            return {"unloadable": "tiny-llava does not fit."}
         return value
 
     run = go(root, tmp_path / "run", HerePool(TWO, refuse), models=MODELS)
@@ -415,7 +415,7 @@ def test_a_lost_connection_is_a_sentence(root: Path, tmp_path: Path) -> None:
             return super().events(timeout_s) or [{"event": "closed", "reason": "Ray has gone."}]
 
     def hang(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
-        if method == "load":
+        if method == "ask":
             pool.queue.append({"event": "closed", "reason": "Ray has gone."})
         return value
 
@@ -427,17 +427,13 @@ def test_a_lost_connection_is_a_sentence(root: Path, tmp_path: Path) -> None:
 def test_a_cluster_that_others_keep_busy_is_waited_for_and_says_so(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node's device is free only when the other node has answered everything."""
     monkeypatch.setattr(executors, "WAITED_S", 0.0)
     said: list[str] = []
 
     class Busy(HerePool):
-        def start(self, name: str) -> None:
-            if name == "y" and not said:
-                begun = {"event": "starting", "worker": "y", "node": "n2", "address": "::1"}
-                self.queue.append(begun)
-            else:
-                super().start(name)
+        def call(self, worker: str, method: str, arguments: Iterable[Any] = ()) -> None:
+            if worker != "y":
+                super().call(worker, method, arguments)
 
     class Look(Watcher):
         def give_way(self) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.benchmark.cluster.worker import device_here
-from engine.benchmark.cluster.workers import Workers, WorkerState
+from engine.benchmark.cluster.workers import STARTING, Workers, WorkerState
 from tests.benchmark.cluster.pools import one_thread
 
 __all__ = ["one_thread"]
@@ -21,15 +21,19 @@ def workers(*devices: dict[str, Any]) -> Workers:
     for number, device in enumerate(devices):
         name = str(number)
         found[name] = WorkerState(name, "n", "::1")
-        found.place(name, device.pop("machine", "m"), "host")
+        place(found[name], device.pop("machine", "m"))
         if device.get("unit") != "":
             found[name].device = device_here() | {"cores": 4} | device
             found[name].state = "a, sample s"
     return found
 
 
+def place(worker: WorkerState, machine: str = "m") -> None:
+    worker.machine, worker.host, worker.state = machine, "host", STARTING
+
+
 def shares(found: Workers, worker: str = "0", ago_s: float = 0.0) -> list[str]:
-    return list(found.where(worker, time.monotonic() - ago_s).shares)
+    return list(found.where(found[worker], time.monotonic() - ago_s).shares)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +67,7 @@ def test_one_without_a_device_shares_nothing_and_is_said_to_wait() -> None:
     assert shares(found) == []
     assert [one.id for one in found.waiting()] == ["late"] and found.waiting(60.0) == []
     assert found.words() == "1 worker at work, 1 worker waiting for a device"
-    found.place("late", "m", "host")
+    place(found["late"])
     assert found.waiting() == [] and shares(found) == ["device"]
     assert found.words() == "1 worker at work, 1 worker starting"
 
