@@ -9,6 +9,7 @@ sequences give no 95 % interval.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from engine.analysis import machine_loads, metrics, statistics
@@ -49,13 +50,24 @@ class Comparison:
 
 def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
     """One metric of two labels, over the samples that both answered."""
-    kind = BY_NAME[metric]
+    return _compare(table, a, b, BY_NAME[metric], machine_loads.incomparable(table, a, b))
+
+
+def compare_all(table: pd.DataFrame, a: str, b: str) -> tuple[Comparison, ...]:
+    """Every metric of PAIRED, in its order."""
+    table = table[table["label"].isin((a, b))]
+    loads = machine_loads.incomparable(table, a, b)
+    return tuple(_compare(table, a, b, metric, loads) for metric in PAIRED)
+
+
+def _compare(table: pd.DataFrame, a: str, b: str, kind: Metric, loads: str) -> Comparison:
+    """`loads`: why times cannot be compared, or ""."""
     both = paired(table, a, b, kind)
     first, second = both["a"].to_numpy(), both["b"].to_numpy()
     sequences = both["sequence"].tolist()
     difference, ratio, more = None, None, None
     verdict: Verdict = "unknown"
-    if not (reason := _no_interval(table, a, b, kind, both)):
+    if not (reason := _no_interval(table, a, b, both, loads if kind.timed else "")):
         difference = statistics.median_interval(list(first - second), sequences)
         verdict = _verdict(difference, 0.0)
         if (first > 0).all() and (second > 0).all():
@@ -66,7 +78,7 @@ def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
                 medians = statistics.cluster_medians(ratios, sequences, ratios=True)
                 more = statistics.more_clusters(medians, 1.0)
     return Comparison(
-        metric=metric,
+        metric=kind.name,
         unit=kind.unit,
         a=a,
         b=b,
@@ -80,7 +92,7 @@ def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
     )
 
 
-def _no_interval(table: pd.DataFrame, a: str, b: str, kind: Metric, both: pd.DataFrame) -> str:
+def _no_interval(table: pd.DataFrame, a: str, b: str, both: pd.DataFrame, loads: str) -> str:
     """Why a comparison has no interval, or ""."""
     if both.empty:
         if not perturbed_alike(table, a, b):
@@ -91,8 +103,8 @@ def _no_interval(table: pd.DataFrame, a: str, b: str, kind: Metric, both: pd.Dat
                 "separately"
             )
         return "no sample has a measured value of both models"
-    if kind.timed and (why := machine_loads.incomparable(table, a, b)):
-        return why
+    if loads:
+        return loads
     if (groups := both["sequence"].nunique()) < MIN_CLUSTERS:
         return (
             f"an interval needs at least {MIN_CLUSTERS} independent sequences, and both models "
@@ -101,32 +113,34 @@ def _no_interval(table: pd.DataFrame, a: str, b: str, kind: Metric, both: pd.Dat
     return ""
 
 
-def compare_all(table: pd.DataFrame, a: str, b: str) -> tuple[Comparison, ...]:
-    """Every metric of PAIRED, in its order."""
-    return tuple(compare(table, a, b, metric.name) for metric in PAIRED)
-
-
 def paired(table: pd.DataFrame, a: str, b: str, metric: Metric) -> pd.DataFrame:
     """A line (sample, sequence, a, b) per sample with a measured value of both.
 
     None if their inputs were not perturbed alike.
     """
-    lines = metrics.fair(measured(table), metric)
-    if not perturbed_alike(table, a, b):
-        lines = lines[:0]
+    import pandas as pd
+
+    alike = perturbed_alike(table, a, b)
+    columns = ["label", "sample", "cluster", metric.column]
+    lines = metrics.fair(measured(table), metric)[columns].dropna(subset=metric.column)
     first, second = (
-        sample_medians(lines[lines["label"] == label], metric).rename(columns={"value": name})
-        for name, label in (("a", a), ("b", b))
+        _by_sample(lines[lines["label"] == label] if alike else lines[:0]) for label in (a, b)
     )
-    both = first[["a"]].join(second[["b"]], how="inner").join(first["sequence"])
-    return both.reset_index()
+    found = [
+        (sample, median(values), median(second[sample][1]), sequence)
+        for sample, (sequence, values) in first.items()
+        if sample in second
+    ]
+    both = pd.DataFrame(found, columns=["sample", "a", "b", "sequence"])
+    return both.astype({"a": float, "b": float})
 
 
-def sample_medians(lines: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """A line (sequence, value) per sample: the median of its repeats.  A sample without a sequence
-    has one of its own."""
-    grouped = lines[lines[metric.column].notna()].groupby("sample", sort=False)
-    return grouped.agg(sequence=("cluster", "first"), value=(metric.column, "median"))
+def _by_sample(lines: pd.DataFrame) -> dict[str, tuple[str, list[float]]]:
+    """Each sample's sequence and values; a sample without a sequence has one of its own."""
+    found: dict[str, tuple[str, list[float]]] = {}
+    for _, sample, sequence, value in lines.itertuples(index=False):
+        found.setdefault(sample, (sequence, []))[1].append(value)
+    return found
 
 
 def _verdict(interval: Interval, equal: float) -> Verdict:
