@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from engine.errors import MediaError
-from engine.media import kinds, readers
+from engine.media import readers
 from engine.media.readers import aedat4
 from engine.media_options import Window
 from tests.media import event_files
@@ -125,9 +125,3 @@ def test_damaged_bytes_never_give_other_events_silently(tmp_path: Path) -> None:
         except MediaError:
             continue
         assert_equal(found, EVENTS[:5000])
-
-
-def test_kinds() -> None:
-    assert kinds.of(b"#!AER-DAT4.0\r\n", "a") is kinds.AEDAT4
-    old = kinds.of(b"#!AER-DAT2.0\r\n", "a.aedat4")
-    assert old is not None and "DV" in old.advice and not old.field

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import kinds
 from tests.media.event_files import read
 
 EVT3 = b"% evt 3.0\n% geometry 640x480\n"
@@ -101,11 +100,3 @@ def test_an_overflow_inside_a_block_and_between_blocks(tmp_path: Path) -> None:
     words = (*late, HIGH, COLUMN, *late, *[LOW, LOW | 1] * 2500, HIGH, COLUMN)
     found = read(raw(tmp_path, EVT3, *words))
     assert found.t.tolist() == [lap - 4096, lap, 2 * lap - 4096, 2 * lap]
-
-
-def test_the_content_tells_raw_from_dat() -> None:
-    assert kinds.of(EVT3, "a.dat") is kinds.PROPHESEE_RAW
-    assert kinds.of(b"% Data file containing CD events\n", "a.raw") is kinds.PROPHESEE_DAT
-    assert kinds.of(b"% Height 720\n% Version 2\n", "a") is kinds.PROPHESEE_DAT
-    unknown = kinds.of(b"% something\n", "a.raw")
-    assert unknown is not None and not unknown.field

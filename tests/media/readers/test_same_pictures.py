@@ -1,4 +1,4 @@
-"""One scene in every format: the same pictures, the same features' key, the same answer."""
+"""One scene in every format: the same pictures, under the same key."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from engine.demo.scenes import render
 from engine.demo.writing import write_scene
 from engine.media import events
 from engine.media_options import Window
-from engine.models import registry
-from engine.pipeline import single_run
-from engine.types import MediaOptions, RunOptions, RunRequest, Sample
+from engine.types import MediaOptions, Sample
 
 pytestmark = pytest.mark.loads
 pytest.importorskip("faery", reason="faery writes most of the formats")
@@ -38,16 +36,8 @@ def written(scene: Sample, name: str, folder: Path) -> Sample:
     return replace(scene, events=path)
 
 
-def answer(sample: Sample) -> tuple[int, ...]:
-    adapter = registry.load(registry.entry("eventgpt-demo"))
-    request = RunRequest(
-        sample, "eventgpt-demo", "What is the layout of the road?", RunOptions(cache="off")
-    )
-    return single_run.run(adapter, request, None).generation.token_ids
-
-
 @pytest.mark.parametrize("name", WRITERS)
-def test_every_format_gives_the_pictures_and_the_answer_of_the_npy(
+def test_every_format_gives_the_pictures_of_the_npy(
     name: str, scene: Sample, tmp_path: Path
 ) -> None:
     other = written(scene, name, tmp_path)
@@ -56,7 +46,6 @@ def test_every_format_gives_the_pictures_and_the_answer_of_the_npy(
         assert len(found.images) == 5
         assert all(np.array_equal(*pair) for pair in zip(wanted.images, found.images, strict=True))
         assert found.digest == wanted.digest
-    assert answer(other) == answer(scene)
 
 
 def test_control_other_events_give_other_pictures(scene: Sample, tmp_path: Path) -> None:
