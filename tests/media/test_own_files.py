@@ -46,8 +46,8 @@ def test_good_files_have_no_fault(tmp_path: Path) -> None:
         png(tmp_path, "a picture in truth.mp4"),  # the content decides
     ]
     assert [own_files.fault(*file) for file in files] == [""] * 4
-    found = own_files.gather(files, [""] * 4)
-    assert found.sample is not None and found.rejected == () and not found.sample.missing
+    sample = own(files)
+    assert not sample.missing and (sample.mp4, len(sample.images)) == (files[1][1], 2)
 
 
 @pytest.mark.parametrize(
@@ -55,16 +55,13 @@ def test_good_files_have_no_fault(tmp_path: Path) -> None:
     [
         ("empty.png", b"", "'empty.png' is empty (0 bytes): export it again."),
         ("notes.png", b"hello, no picture", "'notes.png' is not a complete PNG or JPEG"),
-        ("cut.png", b"\x89PNG\r\n\x1a\n" + bytes(40), "'cut.png' is not a complete PNG or JPEG"),
-        ("a.xyz", b"something else", "The kind of 'a.xyz' is not known: give MP4"),
-        ("mp4", b"something else", "The kind of 'mp4' is not known"),
+        ("mp4", b"something else", "The kind of 'mp4' is not known: give MP4"),
         ("a.aedat", b"x", "'a.aedat' is an AEDAT recording older than version 4"),
         ("a.mp4", b"#ROSBAG V2.0\n", "'a.mp4' is a ROS bag, not a supported file (MP4, "),
         ("old.mp4", b"FLV\x01" + bytes(2000), "'old.mp4' is an FLV clip"),
         ("cut.mp4", b"\0\0\0\x18ftypmp42" + bytes(500), "'cut.mp4'"),
         ("few.npy", b"\x93NUMPY" + bytes(9), "'few.npy'"),
         ("page.png", b"<svg onload=alert(1)>", "'page.png' is an SVG drawing"),
-        ("<b>**x**</b>.png", b"", "'<b>**x**</b>.png' is empty"),
         ("a\n\x1b[31m\u202e.png", b"", r"'a\n\x1b[31m\u202e.png' is empty"),
         ("n" * 300 + ".png", b"", "nnn... is empty"),
     ],
@@ -102,6 +99,7 @@ def test_of_a_long_recording_only_the_beginning_is_read(
 def test_a_still_gif_is_a_picture_but_no_event_image(tmp_path: Path) -> None:
     file = saved(tmp_path, "one.gif", clips.encoded("gif", "gif", [0]))
     assert own_files.fault(*file) == ""
+    assert (own([file]).mp4, own([file]).images) == (None, (file[1],))
     assert "is a GIF, not a PNG or JPEG picture" in own_files.fault(*file, event_images=True)
 
 
@@ -148,19 +146,6 @@ def test_own_files(tmp_path: Path) -> None:
     sample = own(frames, event_images=True)
     assert (sample.event_images, sample.images) == ((tmp_path / "b", tmp_path / "a"), ())
     assert set(sample.missing) == {"video", "image"}
-
-
-def test_the_content_decides_whatever_the_name_says(tmp_path: Path) -> None:
-    path = tmp_path / "1"
-    path.write_bytes(clips.encoded("webm", "libvpx", range(0, 500, 50)))
-    assert [own([(name, path)]).mp4 for name in ("a.webm", "a.mp4", "a.png")] == [path] * 3
-
-
-def test_a_still_gif_is_a_picture(tmp_path: Path) -> None:
-    path = tmp_path / "1"
-    path.write_bytes(clips.encoded("gif", "gif", [0]))
-    sample = own([("a.gif", path)])
-    assert (sample.mp4, sample.images) == (None, (path,))
 
 
 @pytest.mark.parametrize(
