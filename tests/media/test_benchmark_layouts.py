@@ -6,24 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from engine import media
 from engine.errors import DatasetError
 from engine.media import benchmark_layouts, dataset
 from engine.media.dataset import Dataset
 from engine.types import Sample
-from tests.conftest import SHARED
+from tests.media.test_event_folder import put
 
-PUBLISHED = SHARED / "eventbench" / "event_bins.npz"
 CHOICES = ["A bird.", "A car.", "A dog.", "A tree."]
-
-
-def put(path: Path, data: bytes = b"events") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
 
 
 def question(number: int = 1, **fields: Any) -> dict[str, Any]:
@@ -93,7 +84,6 @@ def test_all_lists_of_evqa_in_order(tmp_path: Path) -> None:
         ({"file_path": "../MVSEC/1.h5"}, "is refused: name a file below h5_files/"),
         ({"dataset_name": "../.."}, "is refused: name a file below h5_files/"),
         ({"file_path": None}, "The record names no event file: add it"),
-        ({"file_path": 5}, "does not exist"),
         ({"answer": "B"}, "The answer 'B' means none of its options: write letter and text"),
         ({"choices": "A bird."}, "choices is 'A bird.': give 2 to 26"),
         ({"question": "", "choices": None}, "Record 1: it has no question: add it"),
@@ -209,13 +199,10 @@ def test_a_record_of_eventbench(tmp_path: Path) -> None:
         {"question": None, "conversations": [{"from": "human", "value": "<event>\nWhat moves?"}]},
         {"question": None, "conversations": [{"value": "<event>\nWhat moves?"}, {"value": "A"}]},
         {"event_data": None, "event": "events/1.npz"},
-        *(
-            {"event_data": place}
-            for place in (
-                *("events/1.npy", "events/1", "1.npz", "some/other/place/1.npy"),
-                "/mnt/disk/EventBench/1.npy",
-            )
-        ),
+        {"event_data": "events/1.npy"},
+        {"event_data": "events/1"},
+        {"event_data": "1.npz"},
+        {"event_data": "/mnt/disk/EventBench/1.npy"},
         {"task": None, "task_type": "counting"},
     ],
     ids=str,
@@ -252,11 +239,8 @@ def test_an_open_question_has_a_reference(tmp_path: Path) -> None:
     [
         ({"event_data": "events/3.npz"}, "events/3.npz does not exist"),
         ({"event_data": "../outside.npz"}, "is refused: name a file below ./"),
-        ({"event_data": "/etc/passwd"}, "is refused"),
         ({"event_data": 5}, "5 is refused"),
         ({"answer": "E"}, "means none of its options"),
-        ({"options": 5}, "choices is 5: give 2 to 26"),
-        ({"question": ""}, "has choices and no question"),
         ({"question": "", "options": None}, "Record 2: it has no question: add it"),
         ({"question": "", "options": None, "conversations": []}, "it has no question"),
     ],
@@ -299,7 +283,6 @@ def test_two_files_of_one_name_are_not_guessed_between(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "keys"),
     [
-        ([{"image": "x.png", "caption": "y"}], "the keys image, caption"),
         ({"all": [{"question": "x"}]}, "the keys question"),
         ([{"file": "1.npz"}], "the keys file"),
     ],
@@ -356,9 +339,7 @@ def test_a_list_of_questions_in_any_form_is_read(
         assert known is not bool(one.problems), one.problems
 
 
-@pytest.mark.parametrize(
-    "name", ["benchmark_test.json", "result_1.json", "test_results.json", "RESULTS.json"]
-)
+@pytest.mark.parametrize("name", ["benchmark_test.json", "result_1.json", "RESULTS.json"])
 def test_questions_under_the_name_of_results_are_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(DatasetError, match=f"{name} has .* is left out: .*no name of results"):
         bins(tmp_path, [RECORD], name)
@@ -405,23 +386,3 @@ def test_json_that_cannot_be_read(tmp_path: Path) -> None:
 def test_windows_of_a_folder_come_before_its_json(tmp_path: Path) -> None:
     put(tmp_path / "windows.csv", b"file\nevents/1.npz\n")
     assert only(bins(tmp_path, [RECORD])).id == "events/1"
-
-
-@pytest.mark.skipif(not PUBLISHED.is_file(), reason="../shared/data/eventbench is not here")
-def test_the_published_sample_of_eventbench_is_drawn(tmp_path: Path) -> None:
-    put(tmp_path / "data" / "clip.npz", PUBLISHED.read_bytes())
-    put(tmp_path / "test.json", json.dumps([RECORD | {"event_data": "clip.npy"}]).encode())
-    sample = only(dataset.read(tmp_path))
-    shown = media.load(sample, "events")
-    assert len(shown.images) == 5 and len({image.tobytes() for image in shown.images}) == 5
-
-
-def test_a_recording_of_evqa_is_drawn(tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py")
-    good, line = only(evqa(tmp_path, question())), np.arange(1000)
-    columns = {"xs": line % 64, "ys": line % 48, "ts": line * 50, "ps": line % 2}
-    with h5py.File(tmp_path / "h5_files" / "DSEC" / "1.h5", "w") as file:
-        for key, values in columns.items():
-            file[f"events/{key}"] = values
-    shown = media.load(good, "events")
-    assert len(shown.images) == 5 and "raw events: 1,000 in 50.0 ms" in shown.source
