@@ -363,13 +363,10 @@ def test_no_list_is_too_late_to_be_read(tmp_path: Path) -> None:
         record = {"id": number, "question": "What?", "file": "1.npz"}
         put(tmp_path / "bench" / f"{number}.json", json.dumps([record]).encode())
         put(tmp_path / "bench" / f"folder{number}" / "notes.txt")
-        group = {"dataset_name": "DSEC", "questions": [question(qid=f"q{number}")]}
-        put(tmp_path / "qa" / "questions" / f"{number}.json", json.dumps(group).encode())
+
     put(tmp_path / "bench" / "folder1000" / "test.json", b'{"question": "?", "file": "1.npz"}')
     put(tmp_path / "bench" / "1.npz")
-    put(tmp_path / "qa" / "h5_files" / "DSEC" / "1.h5")
     assert len(dataset.read(tmp_path / "bench").samples) == count + 1
-    assert len(dataset.read(tmp_path / "qa").samples) == count
 
 
 def test_json_that_cannot_be_read(tmp_path: Path) -> None:

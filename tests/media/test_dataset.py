@@ -400,6 +400,7 @@ def test_the_real_recordings() -> None:
     assert drop.problems == ("event_npy/drop/000000.npy does not exist: restore it.",)
     assert (len(drop.frames), drop.frames[0].name) == (21, "000027.png")
     assert set(road.missing) == {"events"}
+    assert "neither event images nor raw events" in road.missing["events"]
 
 
 def test_samples_are_searched_by_words_sequence_and_media() -> None:

@@ -60,7 +60,7 @@ def test_a_refusal_says_what_to_do() -> None:
         (b"\x93NUMPY", "a.csv", kinds.NPY),
         (b"\1\2\3\4\5", "a.bin", kinds.CALTECH),
         (b"t,x,y,p\n", "a.csv", kinds.TEXT),
-        (b"% t x y p\n", "a.TXT", kinds.TEXT),
+        (b"% evt 3.0\n% t x y p\n", "a.TXT", kinds.TEXT),
         (b"% evt 3.0\n", "a.dat", kinds.PROPHESEE_RAW),
         (b"% Data file containing CD events\n", "a.raw", kinds.PROPHESEE_DAT),
         (b"% Height 720\n% Version 2\n", "a", kinds.PROPHESEE_DAT),

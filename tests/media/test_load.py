@@ -11,14 +11,12 @@ from PIL import Image as Pillow
 
 from engine import media
 from engine.errors import MediaError
-from engine.media import dataset, events, media_sources, video
+from engine.media import events, media_sources, video
 from engine.media.media_files import Data, large
 from engine.media.media_sources import LoadedPictures
 from engine.media_options import Window, perturbations, split
 from engine.types import EXTENTS, FRAME_RULES, Image, MediaKind, MediaOptions, Sample
 from tests.media import clips
-
-REAL = Path(__file__).parents[3] / "shared/data/real"
 
 
 def pictures(folder: Path, count: int, start: int = 27) -> tuple[Path, ...]:
@@ -382,21 +380,3 @@ def test_previews(tmp_path: Path) -> None:
         assert media.thumbnail(sample) is not None
     assert media.thumbnail(Sample("a", "s")) is None
     assert media.thumbnail(Sample("a", "s", mp4=broken(tmp_path / "b.mp4"))) is None
-
-
-@pytest.mark.loads
-def test_the_real_recordings() -> None:
-    if not REAL.is_dir():
-        pytest.skip("the real recordings are not on this machine")
-    fish, drop, road = dataset.read(REAL).samples
-    counts: dict[MediaKind, int] = {"events": 5, "video": 8, "image": 1}
-    for sample, kinds, size in (
-        (fish, ("events",), (480, 640, 3)),
-        (drop, ("events", "video", "image"), (480, 640, 3)),
-        (road, ("video", "image"), (540, 960, 3)),
-    ):
-        for kind in kinds:
-            shapes = [image.shape for image in media.load(sample, kind).images]
-            assert shapes == [size] * counts[kind]
-    with pytest.raises(MediaError, match="neither event images nor raw events"):
-        media.load(road, "events")

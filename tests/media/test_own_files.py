@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -113,16 +112,6 @@ def test_good_files_are_used_beside_bad_ones(tmp_path: Path) -> None:
     assert found.sample is not None and found.sample.id == "a.png, c.png"
     assert found.rejected == ("'b.png' is empty (0 bytes): export it again.",)
     assert own_files.gather(files[1:2], found.rejected).sample is None
-
-
-def test_a_recording_whose_reader_is_not_installed_is_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "h5py", None)  # importing it fails
-    file = saved(tmp_path, "drive.h5", b"\x89HDF\r\n\x1a\n" + bytes(600))
-    sentence = own_files.fault(*file)
-    assert sentence.startswith("'drive.h5'") and "pip install" in sentence
-    assert str(tmp_path) not in sentence
 
 
 def own(files: list[tuple[str, Path]], event_images: bool = False) -> Sample:

@@ -150,13 +150,9 @@ def test_what_is_decoded_whole_is_decoded_by_one_thread(monkeypatch: pytest.Monk
     assert threads and set(threads) == {1}
 
 
-@pytest.mark.parametrize("size", [1, 500, 999])
-def test_files_below_a_kilobyte(size: int) -> None:
-    with pytest.raises(MediaError, match=f"a.mp4 has {size} bytes"):
-        video.decode(clips.mp4(20)[:size], "a.mp4", lambda n: [0])
-
-
-def test_empty_files_and_foreign_content(tmp_path: Path) -> None:
+def test_empty_and_small_files_and_foreign_content(tmp_path: Path) -> None:
+    with pytest.raises(MediaError, match=r"a\.mp4 has 999 bytes"):
+        video.decode(clips.mp4(20)[:999], "a.mp4", lambda n: [0])
     (tmp_path / "a.mp4").write_bytes(b"")
     with pytest.raises(MediaError, match=r"a\.mp4 is empty"):
         video.read(tmp_path / "a.mp4", "arange")

@@ -19,7 +19,6 @@ from tests.media.readers.streams import (
     Table,
     refusal,
     same,
-    sentences_of_damage,
     table,
     windows_agree,
 )
@@ -148,12 +147,6 @@ def test_a_member_before_the_beginning(tmp_path: Path) -> None:
     data[end + 16 : end + 20] = (stated + 100).to_bytes(4, "little")
     path.write_bytes(bytes(data))
     assert "is a damaged archive" in refusal(path)
-
-
-def test_damage_is_one_sentence(tmp_path: Path) -> None:
-    true = table(3000)
-    np.savez_compressed(tmp_path / "a.npz", event_bins=bins(true))
-    assert sentences_of_damage(tmp_path / "a.npz", true) > 150
 
 
 @pytest.mark.loads

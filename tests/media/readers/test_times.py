@@ -30,7 +30,7 @@ def saved(folder: Path, form: str, values: dict[str, Any]) -> Path:
         rows = zip(*(values[key].tolist() for key in "txyp"), strict=True)
         path.write_text("t,x,y,p\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
     elif form == "npz":
-        np.savez(path, **values)
+        np.savez_compressed(path, **values)
     elif form == "dict.npy":
         np.save(path, np.array(values, object), allow_pickle=True)
     elif form == "records.npy":
