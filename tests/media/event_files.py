@@ -54,6 +54,14 @@ def rows_of_events(count: int) -> Array:
     return found
 
 
+def ordered(form: str, found: Array) -> Array:
+    """The events; for EVT2.1 in the order of its words: by polarity, then by column."""
+    if not form.startswith("evt2.1"):
+        return found
+    found = np.unique(found)
+    return found[np.lexsort((found["x"], found["p"], found["y"], found["t"]))]
+
+
 def written(path: Path, form: str, found: Array, size: tuple[int, int] = SIZE) -> Path:
     """The file of a format in a folder."""
     name, options = FORMATS[form]

@@ -12,7 +12,7 @@ from engine.media.recording import Whole
 from engine.media_options import Window
 from engine.types import Events, Sample
 from tests.conftest import picture
-from tests.media import clips
+from tests.media import clips, test_events
 
 pytestmark = pytest.mark.loads
 
@@ -32,8 +32,7 @@ def png(folder: Path, name: str = "good.png") -> tuple[str, Path]:
 def npy(folder: Path, count: int, step_us: int = 10) -> bytes:
     order = np.arange(count)
     columns = {"x": order % 8, "y": order % 6, "t": order * step_us, "p": order % 2}
-    np.save(folder / "made.npy", np.array(columns, dtype=object), allow_pickle=True)
-    return (folder / "made.npy").read_bytes()
+    return test_events.saved(folder, **columns).read_bytes()
 
 
 def test_good_files_have_no_fault(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from engine.media import perturb
 from engine.media.perturb import Changes
 from engine.media_options import CHANGES, perturbations, window
 from engine.types import DEFAULT_MEDIA, Events, MediaOptions, Sample
+from tests.media import test_events
 from tests.media.test_load import clip, pictures
 
 COUNT, WIDTH, HEIGHT, LONG_US = 10_000, 64, 48, 50_000
@@ -31,11 +32,8 @@ def recording(seed: int = 0, count: int = COUNT) -> Events:
 
 
 def saved(folder: Path, stream: Events | None = None) -> Sample:
-    stream = stream or recording()
-    path = folder / "a.npy"
-    table = {key: getattr(stream, key) for key in "xytp"}
-    np.save(path, np.array(table, dtype=object), allow_pickle=True)
-    return Sample("one", "s", events=path)
+    columns = {key: getattr(stream or recording(), key) for key in "xytp"}
+    return Sample("one", "s", events=test_events.saved(folder, **columns))
 
 
 def how(text: str, seed: int = 0, **more: object) -> MediaOptions:

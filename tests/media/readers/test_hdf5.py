@@ -15,6 +15,7 @@ from engine.media_options import Window
 from tests.media.readers.streams import (
     COLUMNS,
     Table,
+    records,
     refusal,
     same,
     sentences_of_damage,
@@ -178,9 +179,7 @@ def test_a_stated_unit(tmp_path: Path, unit: str | bytes, factor: float) -> None
 @pytest.mark.loads
 def test_compound_arrays(tmp_path: Path) -> None:
     true = table(5000)
-    array = np.zeros(5000, [("x", "<u2"), ("y", "<u2"), ("p", "<i2"), ("t", "<i8")])
-    for key, column in true.items():
-        array[key] = column
+    array = records(true, [("x", "<u2"), ("y", "<u2"), ("p", "<i2"), ("t", "<i8")])
     with h5py.File(tmp_path / "a.hdf5", "w") as file:
         file.create_dataset("CD/events", data=array, chunks=(700,), compression="gzip")
         file.attrs["width"], file.attrs["height"] = 640, 400

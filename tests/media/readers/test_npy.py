@@ -15,7 +15,7 @@ from engine.media import event_columns, events, pickles
 from engine.media.pickles import RefusedError
 from engine.media.readers import npy
 from engine.media_options import Window
-from tests.media.readers.streams import Table, refusal, table, windows_agree
+from tests.media.readers.streams import records, refusal, table, windows_agree
 from tests.media.readers.streams import same as same_events
 
 PLAIN = {
@@ -312,14 +312,6 @@ def test_one_array_may_stand_under_several_keys() -> None:
     assert len(found) == 200 and all(len(values) == 1000 for values in found.values())  # type: ignore[arg-type]
     with pytest.raises(MediaError, match="has too many keys"):
         npy.columns(boxed({f"key{i}": 1 for i in range(300)}), "a.npy")
-
-
-def records(values: Table, dtype: Any = None) -> np.ndarray[Any, Any]:
-    fields = dtype or [("t", "<i8"), ("x", "<u2"), ("y", "<u2"), ("p", "u1")]
-    found = np.zeros(len(values["t"]), fields)
-    for key, column in values.items():
-        found[key] = column
-    return found
 
 
 def saved(path: Path, array: np.ndarray[Any, Any]) -> Path:

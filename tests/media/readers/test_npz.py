@@ -17,6 +17,7 @@ from engine.media.readers import npz
 from tests.media.readers.streams import (
     COLUMNS,
     Table,
+    records,
     refusal,
     same,
     table,
@@ -24,16 +25,12 @@ from tests.media.readers.streams import (
 )
 
 SAMPLE = Path(__file__).resolve().parents[4] / "shared" / "data" / "eventbench" / "event_bins.npz"
-FIELDS = [("p", "u1"), ("t", "<i8"), ("x", "<u2"), ("y", "<u2")]
 
 
 def bins(values: Table, count: int = 16) -> np.ndarray[Any, Any]:
     """An object array of time bins, as EventBench saves it."""
-    records = np.zeros(len(values["t"]), FIELDS)
-    for key, column in values.items():
-        records[key] = column
     found = np.empty(count, object)
-    found[:] = np.array_split(records, count)
+    found[:] = np.array_split(records(values), count)
     return found
 
 
