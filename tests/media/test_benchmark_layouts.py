@@ -24,16 +24,12 @@ def question(number: int = 1, **fields: Any) -> dict[str, Any]:
         "qid": f"DSEC_{number}",
         "dataset_name": "DSEC",
         "file_path": f"{number}.h5",
-        "camera_type": "Prophesee Gen3.1",
         "resolution": [480, 640],
         "question_type": "Object",
-        "duration": 5.0,
         "question": "What passes the camera?",
         "answer": "A car.",
         "choices": CHOICES,
         "question_cn": "什么经过了相机?",
-        "answer_cn": "汽车。",
-        "choices_cn": ["鸟。", "汽车。", "狗。", "树。"],
         **fields,
     }
 

@@ -15,8 +15,8 @@ from engine.media.dataset import Dataset
 from engine.media.dataset_files import Root
 from engine.quoting import quoted
 from engine.types import Sample
+from tests.conftest import REAL
 
-REAL = Path(__file__).parents[3] / "shared/data/real"
 NAME = "EventGPT_Instruction_Subset.json"
 
 

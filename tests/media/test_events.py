@@ -14,8 +14,7 @@ from engine.errors import MediaError
 from engine.media import event_columns, events
 from engine.media_options import Split, Window
 from engine.types import Events
-
-REAL = Path(__file__).parents[3] / "shared/data/real/event_npy/fish/000000.npy"
+from tests.conftest import REAL
 
 
 def saved(folder: Path, **columns: Any) -> Path:
@@ -229,9 +228,10 @@ def test_streams_that_are_refused(tmp_path: Path, columns: dict[str, Any], sente
 
 
 def test_a_real_recording() -> None:
-    if not REAL.is_file():
+    path = REAL / "event_npy/fish/000000.npy"
+    if not path.is_file():
         pytest.skip("the real recordings are not on this machine")
-    found = events.read(REAL)
+    found = events.read(path)
     assert (len(found), found.width, found.height) == (132_268, 640, 480)
     assert (found.duration_ms, found.warnings) == (49.595, ())
     assert same(events.render(found), drawn_as_published(found, 5))

@@ -11,9 +11,8 @@ import pytest
 
 from engine.errors import BadInput, MediaError
 from engine.media import decoding, video
+from tests.conftest import REAL
 from tests.media import clips
-
-REAL = Path(__file__).parents[3] / "shared/data/real/mp4"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,7 @@ def test_the_middle_frame() -> None:
 @pytest.mark.loads
 @pytest.mark.parametrize("name", ["drop", "road"])
 def test_real_clips_equal_a_plain_decoding(name: str) -> None:
-    path = REAL / name / "000000.mp4"
+    path = REAL / "mp4" / name / "000000.mp4"
     if not path.is_file():
         pytest.skip("the real recordings are not on this machine")
     found = video.read(path, "arange")

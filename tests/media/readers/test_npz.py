@@ -14,6 +14,7 @@ import pytest
 
 from engine.media import events, pickles
 from engine.media.readers import npz
+from tests.conftest import SHARED
 from tests.media.readers.streams import (
     COLUMNS,
     Table,
@@ -24,7 +25,7 @@ from tests.media.readers.streams import (
     windows_agree,
 )
 
-SAMPLE = Path(__file__).resolve().parents[4] / "shared" / "data" / "eventbench" / "event_bins.npz"
+SAMPLE = SHARED / "eventbench" / "event_bins.npz"
 
 
 def bins(values: Table, count: int = 16) -> np.ndarray[Any, Any]:
