@@ -73,7 +73,7 @@ def test_dsec(tmp_path: Path, true: Table) -> None:
 
 @pytest.mark.parametrize("index", [None, np.arange(2000)[::-1], np.full(2000, np.nan)])
 def test_an_index_that_is_wrong_changes_nothing(tmp_path: Path, true: Table, index: Any) -> None:
-    """It is not read, whatever it holds."""
+
     assert windows_agree(dsec(tmp_path / "events.h5", true, ms_to_idx=index), true, 10) > 3
 
 
@@ -321,11 +321,10 @@ def test_arrays_that_cost_more_than_their_bytes(tmp_path: Path) -> None:
 
 
 def test_prophesees_own_compression(tmp_path: Path) -> None:
-    path = saved(tmp_path / "a.hdf5", table(10), {key: f"CD/{key}" for key in COLUMNS})
-    with h5py.File(path, "a") as file:
-        del file["CD"]
-        array = np.ones(10, [("x", "u2"), ("y", "u2"), ("p", "i2"), ("t", "i8")])
-        file.create_dataset("CD/events", data=array, chunks=(10,), compression="gzip")
+    path = tmp_path / "a.hdf5"
+    with h5py.File(path, "w") as file:
+        gzip = {"chunks": (10,), "compression": "gzip"}
+        file.create_dataset("CD/events", data=records(table(10)), **gzip)
     assert len(events.read(path)) == 10
     data = path.read_bytes()
     rest = b"\x08\x00\x01\x00\x01\x00deflate"  # length of the name, flags, values, the name
