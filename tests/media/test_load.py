@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,13 @@ def test_nothing_usable(tmp_path: Path, kind: str) -> None:
     assert str(caught.value).count(".") <= 4
 
 
+def test_prepare_imports_the_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(media, "media_sources")
+    monkeypatch.delitem(sys.modules, "engine.media.media_sources")
+    media.prepare()
+    assert "engine.media.media_sources" in sys.modules
+
+
 def test_short_streams_are_named(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match=r"a\.npy is too short: 4 events"):
         media.load(Sample("a", "s", events=raw(tmp_path / "a.npy", 4)), "events")
@@ -263,12 +271,8 @@ def test_every_ingredient_changes_the_digest(
     seen |= {digest(folder), digest(longer)}
     assert len(seen) == 6
     monkeypatch.setattr(media, "READER", "other")
-    media._reader.cache_clear()
-    try:
-        assert digest(sample) not in seen
-    finally:
-        monkeypatch.undo()
-        media._reader.cache_clear()
+    monkeypatch.setattr(media, "_reader", media._reader.__wrapped__)  # without its cache
+    assert digest(sample) not in seen
 
 
 def scattered(path: Path) -> Path:

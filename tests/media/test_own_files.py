@@ -136,20 +136,12 @@ def test_own_files(tmp_path: Path) -> None:
     assert set(sample.missing) == {"video", "image"}
 
 
-@pytest.mark.parametrize(
-    ("names", "kind"),
-    [
-        *((("a.npy", "b.bin"), "event file"), (("a.gif", "b.mp4"), "clip")),
-        (("a.mp4", "b.mp4"), "clip"),
-    ],
-)
-def test_a_second_file_of_one_kind_is_not_used(
-    tmp_path: Path, names: tuple[str, str], kind: str
-) -> None:
-    found = own_files.gather([(name, tmp_path / name) for name in names], ["", ""])
-    assert found.sample is not None and found.sample.id == names[0]
-    assert tmp_path / names[0] in (found.sample.mp4, found.sample.events)
-    one, other = names
+@pytest.mark.parametrize("files", ["a.npy b.bin event file", "a.gif b.mp4 clip"])
+def test_a_second_file_of_one_kind_is_not_used(tmp_path: Path, files: str) -> None:
+    one, other, kind = files.split(" ", 2)
+    found = own_files.gather([(name, tmp_path / name) for name in (one, other)], ["", ""])
+    assert found.sample is not None and found.sample.id == one
+    assert tmp_path / one in (found.sample.mp4, found.sample.events)
     assert found.rejected == (
         f"{other!r} is a second {kind}, and {one!r} is used: remove one of them.",
     )
