@@ -44,26 +44,32 @@ def random_events(count: int, span_us: int, begin: int = 0, seed: int = 0) -> Ar
     return events(begin + np.sort(rng.integers(0, span_us, count)), seed)
 
 
-def rows_of_events(count: int, seed: int = 0) -> Array:
+def rows_of_events(count: int) -> Array:
     """Events of which many share a time and a row, as EVT3 and EVT2.1 store them in vectors."""
-    rng = np.random.default_rng(seed)
-    found = events(np.sort(rng.integers(0, count // 8, count // 4).repeat(4)), seed)
+    rng = np.random.default_rng(0)
+    found = events(np.sort(rng.integers(0, count // 8, count // 4).repeat(4)))
     for name in ("y", "p"):
         found[name] = found[name][::4].repeat(4)
     found["x"] = found["x"][::4].repeat(4) // 64 * 64 + np.tile([0, 3, 9, 30], count // 4)
     return found
 
 
-def written(
-    path: Path, form: str, found: Array, size: tuple[int, int] = SIZE, sorted_: bool = True
-) -> Path:
+def ordered(form: str, found: Array) -> Array:
+    """The events; for EVT2.1 in the order of its words: by polarity, then by column."""
+    if not form.startswith("evt2.1"):
+        return found
+    found = np.unique(found)
+    return found[np.lexsort((found["x"], found["p"], found["y"], found["t"]))]
+
+
+def written(path: Path, form: str, found: Array, size: tuple[int, int] = SIZE) -> Path:
     """The file of a format in a folder."""
     name, options = FORMATS[form]
     if form.startswith("evt2.1"):
         (path / name).write_bytes(evt21(found, size, legacy=form.endswith("legacy")))
         return path / name
     stream = faery.events_stream_from_array(found, size)
-    stream.to_file(path / name, zero_t0=False, enforce_monotonic_timestamps=sorted_, **options)
+    stream.to_file(path / name, zero_t0=False, enforce_monotonic_timestamps=True, **options)
     return path / name
 
 

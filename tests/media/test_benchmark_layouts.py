@@ -6,24 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from engine import media
 from engine.errors import DatasetError
 from engine.media import benchmark_layouts, dataset
 from engine.media.dataset import Dataset
 from engine.types import Sample
-from tests.conftest import SHARED
+from tests.media.test_event_folder import put
 
-PUBLISHED = SHARED / "eventbench" / "event_bins.npz"
 CHOICES = ["A bird.", "A car.", "A dog.", "A tree."]
-
-
-def put(path: Path, data: bytes = b"events") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
 
 
 def question(number: int = 1, **fields: Any) -> dict[str, Any]:
@@ -33,16 +24,12 @@ def question(number: int = 1, **fields: Any) -> dict[str, Any]:
         "qid": f"DSEC_{number}",
         "dataset_name": "DSEC",
         "file_path": f"{number}.h5",
-        "camera_type": "Prophesee Gen3.1",
         "resolution": [480, 640],
         "question_type": "Object",
-        "duration": 5.0,
         "question": "What passes the camera?",
         "answer": "A car.",
         "choices": CHOICES,
         "question_cn": "什么经过了相机?",
-        "answer_cn": "汽车。",
-        "choices_cn": ["鸟。", "汽车。", "狗。", "树。"],
         **fields,
     }
 
@@ -93,7 +80,6 @@ def test_all_lists_of_evqa_in_order(tmp_path: Path) -> None:
         ({"file_path": "../MVSEC/1.h5"}, "is refused: name a file below h5_files/"),
         ({"dataset_name": "../.."}, "is refused: name a file below h5_files/"),
         ({"file_path": None}, "The record names no event file: add it"),
-        ({"file_path": 5}, "does not exist"),
         ({"answer": "B"}, "The answer 'B' means none of its options: write letter and text"),
         ({"choices": "A bird."}, "choices is 'A bird.': give 2 to 26"),
         ({"question": "", "choices": None}, "Record 1: it has no question: add it"),
@@ -146,9 +132,7 @@ def test_a_problem_names_the_list_if_there_are_several(tmp_path: Path) -> None:
     other = [question(2, qid="M", answer="?", dataset_name="MVSEC"), 7]
     bad, odd = evqa(tmp_path, *other, name="MVSEC").samples[1:]
     assert bad.problems[0].startswith("Record 1 of questions/MVSEC.json: The answer '?' means none")
-    assert odd.problems == (
-        "Record 2 of questions/MVSEC.json is a number instead of an object: remove it.",
-    )
+    assert "Record 2 of questions/MVSEC.json is a number" in odd.problems[0]
 
 
 @pytest.mark.parametrize("file", ["benchmark_1.json", "Results.json", "a_result_.JSON"])
@@ -156,20 +140,13 @@ def test_a_problem_names_the_list_if_there_are_several(tmp_path: Path) -> None:
 def test_every_list_of_evqa_is_read_under_any_name(
     tmp_path: Path, file: str, folders: tuple[str, str]
 ) -> None:
-    recording = put(tmp_path / folders[1] / "DSEC" / "1.h5")
     value = json.dumps({"dataset_name": "DSEC", "questions": [question()]}).encode()
     put(tmp_path / folders[0] / file, value)
+    sample = only(dataset.read(tmp_path))  # without its recordings: where they belong
+    assert "h5_files/DSEC/1.h5 does not exist" in sample.missing["events"]
+    recording = put(tmp_path / folders[1] / "DSEC" / "1.h5")
     sample = only(dataset.read(tmp_path))
     assert (sample.id, sample.events, sample.problems) == ("DSEC_1", recording, ())
-
-
-def test_questions_of_evqa_without_its_recordings_say_where_they_belong(tmp_path: Path) -> None:
-    put(tmp_path / "elsewhere" / "1.h5")
-    value = {"dataset_name": "DSEC", "questions": [question()]}
-    put(tmp_path / "questions" / "DSEC.json", json.dumps(value).encode())
-    sample = only(dataset.read(tmp_path))
-    assert sample.question.startswith("Question: ")
-    assert "h5_files/DSEC/1.h5 does not exist" in sample.missing["events"]
 
 
 def bins(root: Path, value: object, name: str = "test.json") -> Dataset:
@@ -209,13 +186,10 @@ def test_a_record_of_eventbench(tmp_path: Path) -> None:
         {"question": None, "conversations": [{"from": "human", "value": "<event>\nWhat moves?"}]},
         {"question": None, "conversations": [{"value": "<event>\nWhat moves?"}, {"value": "A"}]},
         {"event_data": None, "event": "events/1.npz"},
-        *(
-            {"event_data": place}
-            for place in (
-                *("events/1.npy", "events/1", "1.npz", "some/other/place/1.npy"),
-                "/mnt/disk/EventBench/1.npy",
-            )
-        ),
+        {"event_data": "events/1.npy"},
+        {"event_data": "events/1"},
+        {"event_data": "1.npz"},
+        {"event_data": "/mnt/disk/EventBench/1.npy"},
         {"task": None, "task_type": "counting"},
     ],
     ids=str,
@@ -252,11 +226,8 @@ def test_an_open_question_has_a_reference(tmp_path: Path) -> None:
     [
         ({"event_data": "events/3.npz"}, "events/3.npz does not exist"),
         ({"event_data": "../outside.npz"}, "is refused: name a file below ./"),
-        ({"event_data": "/etc/passwd"}, "is refused"),
         ({"event_data": 5}, "5 is refused"),
         ({"answer": "E"}, "means none of its options"),
-        ({"options": 5}, "choices is 5: give 2 to 26"),
-        ({"question": ""}, "has choices and no question"),
         ({"question": "", "options": None}, "Record 2: it has no question: add it"),
         ({"question": "", "options": None, "conversations": []}, "it has no question"),
     ],
@@ -272,22 +243,15 @@ def test_a_bad_record_of_eventbench_is_its_own_problem(
     assert not good.problems and good.answer == "C"
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b'[{"image": "x.png", "caption": "y"}]', "has records with the keys image, caption"),
-        (b"[{", "is not readable JSON"),
-    ],
-)
-def test_another_list_is_named_beside_those_that_are_read(
-    tmp_path: Path, content: bytes, why: str
-) -> None:
+def test_other_lists_are_named_beside_those_that_are_read(tmp_path: Path) -> None:
     good = bins(tmp_path, [RECORD])
-    put(tmp_path / "other.json", content)
+    put(tmp_path / "other.json", b'[{"image": "x.png", "caption": "y"}]')
+    put(tmp_path / "odd.json", b"[{")
     found = dataset.read(tmp_path)
     assert not good.problems and found.samples == good.samples
-    (problem,) = found.problems
-    assert f"other.json {why}" in problem
+    other, odd = found.problems
+    assert "other.json has records with the keys image, caption" in other
+    assert "odd.json is not readable JSON" in odd
 
 
 def test_two_files_of_one_name_are_not_guessed_between(tmp_path: Path) -> None:
@@ -296,20 +260,10 @@ def test_two_files_of_one_name_are_not_guessed_between(tmp_path: Path) -> None:
     assert sample.events is None and "lost/1.npz does not exist" in sample.problems[0]
 
 
-@pytest.mark.parametrize(
-    ("value", "keys"),
-    [
-        ([{"image": "x.png", "caption": "y"}], "the keys image, caption"),
-        ({"all": [{"question": "x"}]}, "the keys question"),
-        ([{"file": "1.npz"}], "the keys file"),
-    ],
-)
-def test_lists_of_an_unknown_shape_name_their_keys(
-    tmp_path: Path, value: object, keys: str
-) -> None:
-    with pytest.raises(DatasetError) as caught:
-        bins(tmp_path, value)
-    assert keys in str(caught.value) and "a record needs a question" in str(caught.value)
+@pytest.mark.parametrize("key", ["question", "file"])
+def test_lists_of_an_unknown_shape_name_their_keys(tmp_path: Path, key: str) -> None:
+    with pytest.raises(DatasetError, match=f"the keys {key} .*: a record needs a question"):
+        bins(tmp_path, {"all": [{key: "x"}]})
 
 
 def test_json_that_holds_no_records_is_left_alone(tmp_path: Path) -> None:
@@ -356,9 +310,7 @@ def test_a_list_of_questions_in_any_form_is_read(
         assert known is not bool(one.problems), one.problems
 
 
-@pytest.mark.parametrize(
-    "name", ["benchmark_test.json", "result_1.json", "test_results.json", "RESULTS.json"]
-)
+@pytest.mark.parametrize("name", ["benchmark_test.json", "result_1.json", "RESULTS.json"])
 def test_questions_under_the_name_of_results_are_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(DatasetError, match=f"{name} has .* is left out: .*no name of results"):
         bins(tmp_path, [RECORD], name)
@@ -382,13 +334,10 @@ def test_no_list_is_too_late_to_be_read(tmp_path: Path) -> None:
         record = {"id": number, "question": "What?", "file": "1.npz"}
         put(tmp_path / "bench" / f"{number}.json", json.dumps([record]).encode())
         put(tmp_path / "bench" / f"folder{number}" / "notes.txt")
-        group = {"dataset_name": "DSEC", "questions": [question(qid=f"q{number}")]}
-        put(tmp_path / "qa" / "questions" / f"{number}.json", json.dumps(group).encode())
+
     put(tmp_path / "bench" / "folder1000" / "test.json", b'{"question": "?", "file": "1.npz"}')
     put(tmp_path / "bench" / "1.npz")
-    put(tmp_path / "qa" / "h5_files" / "DSEC" / "1.h5")
     assert len(dataset.read(tmp_path / "bench").samples) == count + 1
-    assert len(dataset.read(tmp_path / "qa").samples) == count
 
 
 def test_json_that_cannot_be_read(tmp_path: Path) -> None:
@@ -405,23 +354,3 @@ def test_json_that_cannot_be_read(tmp_path: Path) -> None:
 def test_windows_of_a_folder_come_before_its_json(tmp_path: Path) -> None:
     put(tmp_path / "windows.csv", b"file\nevents/1.npz\n")
     assert only(bins(tmp_path, [RECORD])).id == "events/1"
-
-
-@pytest.mark.skipif(not PUBLISHED.is_file(), reason="../shared/data/eventbench is not here")
-def test_the_published_sample_of_eventbench_is_drawn(tmp_path: Path) -> None:
-    put(tmp_path / "data" / "clip.npz", PUBLISHED.read_bytes())
-    put(tmp_path / "test.json", json.dumps([RECORD | {"event_data": "clip.npy"}]).encode())
-    sample = only(dataset.read(tmp_path))
-    shown = media.load(sample, "events")
-    assert len(shown.images) == 5 and len({image.tobytes() for image in shown.images}) == 5
-
-
-def test_a_recording_of_evqa_is_drawn(tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py")
-    good, line = only(evqa(tmp_path, question())), np.arange(1000)
-    columns = {"xs": line % 64, "ys": line % 48, "ts": line * 50, "ps": line % 2}
-    with h5py.File(tmp_path / "h5_files" / "DSEC" / "1.h5", "w") as file:
-        for key, values in columns.items():
-            file[f"events/{key}"] = values
-    shown = media.load(good, "events")
-    assert len(shown.images) == 5 and "raw events: 1,000 in 50.0 ms" in shown.source

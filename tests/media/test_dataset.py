@@ -15,8 +15,8 @@ from engine.media.dataset import Dataset
 from engine.media.dataset_files import Root
 from engine.quoting import quoted
 from engine.types import Sample
+from tests.conftest import REAL
 
-REAL = Path(__file__).parents[3] / "shared/data/real"
 NAME = "EventGPT_Instruction_Subset.json"
 
 
@@ -103,12 +103,8 @@ def test_variants_of_the_event_images(tmp_path: Path, key: str, plain: dict[str,
     put(tmp_path / key / "seq/000000_0.png")
     sample = only(tmp_path, {"id": "a", key: ["seq/000000_0.png"]} | plain)
     assert sample.event_images == (tmp_path / key / "seq/000000_0.png",)
-
-
-def test_the_plain_event_images_come_first(tmp_path: Path) -> None:
-    put(tmp_path / "event_image_1f/seq/000000_0.png")
-    sample = only(tmp_path, full(tmp_path, event_image_1f=["seq/000000_0.png"]))
-    assert len(sample.event_images) == 4
+    both = only(tmp_path, full(tmp_path, **{key: ["seq/000000_0.png"]}))  # the plain ones first
+    assert len(both.event_images) == 4
 
 
 @pytest.mark.parametrize(
@@ -128,7 +124,7 @@ def test_paths_that_leave_the_root_are_refused(tmp_path: Path, value: object) ->
     assert root.path_of("mp4", "seq/a.b") == tmp_path / "mp4/seq/a.b"
 
 
-@pytest.mark.parametrize("value", ["../secret", "/etc/passwd", 7, ["seq/000000.npy"]])
+@pytest.mark.parametrize("value", ["../secret", 7])
 @pytest.mark.parametrize("key", ["event_data", "video_data", "mp4_data", "event_image"])
 def test_a_record_names_no_path_outside_its_root(tmp_path: Path, key: str, value: object) -> None:
     put(tmp_path / "secret")
@@ -167,12 +163,8 @@ def test_links_that_stay_inside_are_followed(tmp_path: Path) -> None:
     (tmp_path / "mp4").rename(tmp_path / "clips")
     (tmp_path / "mp4").symlink_to(tmp_path / "clips")
     assert only(tmp_path, record).mp4 is not None
-
-
-def test_links_in_a_circle(tmp_path: Path) -> None:
-    (tmp_path / "mp4").mkdir()
-    (tmp_path / "mp4/a.mp4").symlink_to(tmp_path / "mp4/b.mp4")
-    (tmp_path / "mp4/b.mp4").symlink_to(tmp_path / "mp4/a.mp4")
+    for name, other in ("ab", "ba"):  # in a circle
+        (tmp_path / f"mp4/{name}.mp4").symlink_to(tmp_path / f"mp4/{other}.mp4")
     assert only(tmp_path, {"id": "a", "mp4_data": "a.mp4"}).problems
 
 
@@ -196,11 +188,8 @@ def test_one_kind_of_file_is_enough(tmp_path: Path) -> None:
     (tmp_path / "event_npy/seq/000000.npy").unlink()
     (tmp_path / "mp4/seq/000000.mp4").unlink()
     sample = only(tmp_path, record)
-    assert sample.missing == {}
-    assert [problem.split()[0] for problem in sample.problems] == [
-        "event_npy/seq/000000.npy",
-        "mp4/seq/000000.mp4",
-    ]
+    named = [problem.split()[0] for problem in sample.problems]
+    assert named == ["event_npy/seq/000000.npy", "mp4/seq/000000.mp4"] and not sample.missing
 
 
 def test_folders_and_stray_files_are_no_frames(tmp_path: Path) -> None:
@@ -253,29 +242,22 @@ def test_text_that_no_output_can_encode(tmp_path: Path) -> None:
     assert "<event>?" in sample.question
 
 
-def test_empty_conversations(tmp_path: Path) -> None:
+def test_the_first_turns_count(tmp_path: Path) -> None:
     for turns in (None, [], [{"from": "human", "value": ""}, {"from": "gpt", "value": ""}]):
         sample = only(tmp_path, {"id": "a", "conversations": turns})
         assert (sample.question, sample.reference, sample.problems) == ("", "", ())
-
-
-def test_the_first_turns_count(tmp_path: Path) -> None:
     turns = [{"from": who, "value": f"{who}{i}"} for i in (1, 2) for who in ("human", "gpt")]
     sample = only(tmp_path, {"id": "a", "conversations": turns})
     assert (sample.question, sample.reference) == ("human1", "gpt1")
 
 
 def test_several_dataset_files_and_none_of_the_results(tmp_path: Path) -> None:
-    for name in (
-        "benchmark_results.json",
-        "benchmark_4stages_10samples_20260101.json",
-        "EventGPT_results_n10_20260101.json",
-        "EventGPT_Instruction_Subset_results_n10_20260101.json",
-        "other.json",
-    ):
+    for name in ("benchmark_results.json", "EventGPT_Instruction_Subset_results_n10.json"):
         (tmp_path / name).write_text("not read")
-    records = [{"id": "a", "split": "later"}, {"id": "b"}]
-    (tmp_path / "EventGPT_Instruction_Subset_seq.json").write_text(json.dumps(records))
+    records = json.dumps([{"id": "a", "split": "later"}, {"id": "b"}])
+    byte_order_mark = b"\xef\xbb\xbf"
+    other = tmp_path / "EventGPT_Instruction_Subset_seq.json"
+    other.write_bytes(byte_order_mark + records.encode())
     found = read(tmp_path, [{"id": "a", "split": "first"}])
     assert [(s.id, s.sequence) for s in found.samples] == [("a", "first"), ("b", "")]
     assert found.file == tmp_path / NAME
@@ -309,12 +291,10 @@ def test_names_in_capitals_are_the_same_names(tmp_path: Path, change: Callable[[
     ("content", "sentence"),
     [
         (None, "holds no EventGPT_Instruction_Subset.json"),
-        (b"", "is not readable JSON"),
         (b"[{]", "is not readable JSON"),
         (b"[" * 100_000, "is not readable JSON"),
         (b"[\xff]", "is not UTF-8 (byte 1)"),
         (b"{}", "holds an object instead of a list"),
-        (b"3", "holds a number instead of a list"),
         (b"[]", "holds an empty list"),
     ],
 )
@@ -323,13 +303,7 @@ def test_roots_that_hold_no_dataset(tmp_path: Path, content: bytes | None, sente
         (tmp_path / NAME).write_bytes(content)
     with pytest.raises(DatasetError) as caught:
         dataset.read(tmp_path)
-    assert sentence in str(caught.value)
-    assert str(tmp_path) in str(caught.value)
-
-
-def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_bytes(b"\xef\xbb\xbf" + json.dumps([{"id": "ä"}]).encode())
-    assert dataset.read(tmp_path).samples[0].id == "ä"
+    assert sentence in str(caught.value) and str(tmp_path) in str(caught.value)
 
 
 def test_roots_that_are_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,7 +327,6 @@ def test_finding_a_sample(tmp_path: Path) -> None:
     ]
     found = read(tmp_path, records)
     for wanted, sample_id in (
-        ("aaaa-1111", "aaaa-1111"),
         ("aaaa-1", "aaaa-1111"),
         ("aaaa-2222", "aaaa-2222"),
         ("aaaa-2222-", "aaaa-2222-long"),
@@ -377,11 +350,8 @@ def test_finding_a_sample(tmp_path: Path) -> None:
 
 def test_finding_what_lines_name(tmp_path: Path) -> None:
     found = read(tmp_path, [{"id": "aaaa-1111"}, {"id": "bbbb-2222"}])
-    assert dataset.find_all(found, [" bbbb-2222 ", "", "aaaa-1", "bbbb-"]) == [
-        "bbbb-2222",
-        "aaaa-1111",
-        "bbbb-2222",
-    ]
+    lines = [" bbbb-2222 ", "", "aaaa-1", "bbbb-"]
+    assert dataset.find_all(found, lines) == ["bbbb-2222", "aaaa-1111", "bbbb-2222"]
     with pytest.raises(DatasetError, match=r"'cccc' is not in"):
         dataset.find_all(found, ["cccc", "aaaa-1111"])
     with pytest.raises(DatasetError, match=r"'cccc'.*\(2 more lines are not found either\)$"):
@@ -430,6 +400,7 @@ def test_the_real_recordings() -> None:
     assert drop.problems == ("event_npy/drop/000000.npy does not exist: restore it.",)
     assert (len(drop.frames), drop.frames[0].name) == (21, "000027.png")
     assert set(road.missing) == {"events"}
+    assert "neither event images nor raw events" in road.missing["events"]
 
 
 def test_samples_are_searched_by_words_sequence_and_media() -> None:
@@ -460,9 +431,6 @@ def test_a_record_with_choices(tmp_path: Path) -> None:
     assert sample.question.startswith("What is ahead?\nA. a car\nB. a truck\nAnswer with")
     assert (sample.choices, sample.choice_form) == (("a car", "a truck"), "letters")
     assert (sample.answer, sample.task, sample.problems) == ("B", "ahead", ())
-    evqa = only(tmp_path, record | {"choice_form": "evqa"})
-    assert evqa.question.startswith("Question: What is ahead?\nOptions:\n(A) a car\n")
-    assert evqa.choice_form == "letters"
     words = only(tmp_path, record | {"choice_form": "words"})
     assert (words.question, words.choice_form, words.answer) == ("What is ahead?", "words", "B")
     alone = only(tmp_path, full(tmp_path, id="a", conversations=ASKED, answer="a truck"))
@@ -475,9 +443,7 @@ def test_a_record_with_choices(tmp_path: Path) -> None:
     [
         ({"choices": []}, "choices is []: give 2 to 26 different texts"),
         ({"choices": ["a", "b"], "answer": "c"}, "means none of its options"),
-        ({"choices": ["a", "b"], "choice_form": "roman"}, "choice_form is 'roman'"),
         ({"choices": ["a", "b"], "choice_form": 5}, "choice_form is"),
-        ({"choices": ["a", "<image>"]}, "contains <image>"),
         ({"choices": ["a", "b"], "conversations": []}, "The record has choices and no question"),
     ],
 )

@@ -20,15 +20,9 @@ pytestmark = pytest.mark.loads
     ("kind", "codec"),
     [
         *(("mp4", "libx264"), ("matroska", "libx264"), ("mpegts", "libx264")),
-        ("mov", "libx264"),
-        ("mov", "mpeg4"),
-        ("webm", "libvpx"),
-        ("webm", "libvpx-vp9"),
-        ("webm", "libsvtav1"),
-        ("avi", "mpeg4"),
-        ("avi", "libx264"),
-        ("avi", "mjpeg"),
-        ("gif", "gif"),
+        *(("mov", "libx264"), ("mov", "mpeg4"), ("gif", "gif")),
+        *(("webm", "libvpx"), ("webm", "libvpx-vp9"), ("webm", "libsvtav1")),
+        *(("avi", "mpeg4"), ("avi", "libx264"), ("avi", "mjpeg")),
     ],
 )
 @pytest.mark.parametrize("rule", slow_unless(["arange"], ["arange", "spread"]))

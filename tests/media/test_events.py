@@ -14,8 +14,7 @@ from engine.errors import MediaError
 from engine.media import event_columns, events
 from engine.media_options import Split, Window
 from engine.types import Events
-
-REAL = Path(__file__).parents[3] / "shared/data/real/event_npy/fish/000000.npy"
+from tests.conftest import REAL
 
 
 def saved(folder: Path, **columns: Any) -> Path:
@@ -82,12 +81,6 @@ def growing(n: int, seed: int = 0) -> Events:
     return replace(even, x=x.astype(np.uint16), y=y.astype(np.uint16))
 
 
-def window(stream: Events, size: int, start: int = 0) -> Events:
-    """A part of a recording; the sensor stays as large."""
-    part = slice(start, start + size)
-    return replace(stream, **{key: getattr(stream, key)[part] for key in "xytp"})
-
-
 def same(found: Sequence[Any], wanted: Sequence[Any]) -> bool:
     return all(np.array_equal(*pair) for pair in zip(found, wanted, strict=True))
 
@@ -121,16 +114,6 @@ def test_control_the_rules_differ_where_slices_differ_in_extent() -> None:
 def test_the_last_event_at_a_pixel_wins() -> None:
     found = events.render(stream(1000), extent="stream")
     assert not same(found, drawn_on_one_canvas(stream(1000), 5, first_wins=True))
-    pixel = np.zeros(3, np.uint16)
-    once = Events(pixel, pixel, np.arange(3), np.array([1, 0, 1], np.uint8), 1, 1)
-    assert events.render(once, Split(parts=1))[0].ravel().tolist() == [255, 0, 0]
-
-
-def test_the_remainder_is_drawn_in_the_last_slice() -> None:
-    line = np.arange(13, dtype=np.uint16)
-    row = Events(line, line * 0, line.astype(np.int64), np.ones(13, np.uint8), 13, 1)
-    hit = [int((one == [255, 0, 0]).all(-1).sum()) for one in events.render(row)]
-    assert hit == [2, 2, 2, 2, 5]
 
 
 def test_fewer_events_than_slices() -> None:
@@ -185,22 +168,21 @@ def test_a_window_beyond_the_end_is_said(tmp_path: Path) -> None:
     assert not any("ends within" in one for one in events.read(path, Window(5, 26)).warnings)
 
 
-@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
-def test_an_overflowed_counter_is_continued(tmp_path: Path, dtype: type[np.generic]) -> None:
-    lap = 1 << 8 * np.dtype(dtype).itemsize
-    true = np.array([lap - 5, lap + 3, lap + lap // 2, 2 * lap - 6, 2 * lap + 1], np.int64)
-    others = {key: np.zeros(5, np.uint8) for key in "xyp"}
-    found = events.read(saved(tmp_path, t=true.astype(dtype), **others))
-    assert found.t.tolist() == true.tolist()
-    assert any("overflowed 2 times" in warning for warning in found.warnings)
-    assert not any("step back" in warning for warning in found.warnings)
-
-
-def test_a_late_event_beside_an_overflow(tmp_path: Path) -> None:
-    true = np.array([65_530, 65_539, 65_533, 65_541], np.int64)
-    found = events.read(saved(tmp_path, t=true.astype(np.uint16)))
-    assert found.t.tolist() == true.tolist()
-    assert any("step back 1 time;" in warning for warning in found.warnings)
+@pytest.mark.parametrize(
+    ("true", "notes"),
+    [
+        ([65_531, 65_539, 98_304, 131_066, 131_073], ("overflowed 2 times",)),
+        ([65_530, 65_539, 65_533, 65_541], ("overflowed 1 time", "step back 1 time;")),
+    ],
+)
+def test_a_counter_of_16_bits_is_continued(
+    tmp_path: Path, true: list[int], notes: tuple[str, ...]
+) -> None:
+    others = {key: np.zeros(len(true), np.uint8) for key in "xyp"}
+    found = events.read(saved(tmp_path, t=np.array(true).astype(np.uint16), **others))
+    assert found.t.tolist() == true
+    for note, warning in zip(notes, found.warnings, strict=True):
+        assert note in warning
 
 
 def test_shuffled_times_are_no_overflow(tmp_path: Path) -> None:
@@ -246,26 +228,14 @@ def test_streams_that_are_refused(tmp_path: Path, columns: dict[str, Any], sente
 
 
 def test_a_real_recording() -> None:
-    if not REAL.is_file():
+    path = REAL / "event_npy/fish/000000.npy"
+    if not path.is_file():
         pytest.skip("the real recordings are not on this machine")
-    found = events.read(REAL)
+    found = events.read(path)
     assert (len(found), found.width, found.height) == (132_268, 640, 480)
     assert (found.duration_ms, found.warnings) == (49.595, ())
     assert same(events.render(found), drawn_as_published(found, 5))
     assert same(events.render(found, extent="stream"), drawn_on_one_canvas(found, 5))
-
-
-@pytest.mark.parametrize(
-    ("size", "start"), [(1000, 0), (10_000, 0), (26_000, 0), (1000, 40_000), (10_000, 40_000)]
-)
-def test_windows_of_a_real_recording_equal_the_published_rule(size: int, start: int) -> None:
-    if not REAL.is_file():
-        pytest.skip("the real recordings are not on this machine")
-    part = window(events.read(REAL), size, start)
-    found, wanted = events.render(part), drawn_as_published(part, 5)
-    assert same(found, wanted)
-    assert len({one.shape for one in found}) > 1
-    assert not same(events.render(part, extent="stream"), wanted)
 
 
 def shuffled(n: int, seed: int = 0) -> Events:

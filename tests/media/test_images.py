@@ -51,13 +51,6 @@ def test_other_modes_become_rgb(mode: str) -> None:
         np.testing.assert_array_equal(found, np.array(picture.convert("RGB")))
 
 
-def test_a_sideways_photo_is_turned() -> None:
-    exif = Pillow.Exif()
-    exif[0x0112] = 6
-    picture = Pillow.fromarray(np.repeat(noise(2, 4), 8, 0).repeat(8, 1))
-    assert images.decode(encoded(picture, "JPEG", exif=exif), "a").shape == (32, 16, 3)
-
-
 def test_other_kinds_of_pictures_are_not_opened() -> None:
     """Each decoder that is not needed is one less that a hostile file can reach."""
     for kind, name in (("GIF", "GIF"), ("BMP", "BMP"), ("TIFF", "TIFF"), ("WEBP", "WebP")):
@@ -65,10 +58,8 @@ def test_other_kinds_of_pictures_are_not_opened() -> None:
             images.decode(encoded(Pillow.fromarray(noise()), kind), "a.png")
 
 
-@pytest.mark.loads
-@pytest.mark.parametrize("side", [8_000, 10_000, pytest.param(20_000, marks=pytest.mark.loads)])
-def test_pictures_that_would_fill_the_memory(side: int) -> None:
-    data = encoded(Pillow.new("1", (side, side)))
+def test_pictures_that_would_fill_the_memory() -> None:
+    data = encoded(Pillow.new("1", (8_000, 8_000)))
     assert len(data) < 100_000
     with pytest.raises(MediaError, match=r"a is .*make it smaller"):
         images.decode(data, "a")
@@ -88,6 +79,9 @@ def test_previews_are_no_wider_than_asked() -> None:
     assert images.shrink(noise(1, 4000), 320).shape == (1, 320, 3)
 
 
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
 # Metadata, and damage.
 def chunk(kind: bytes, data: bytes = b"") -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -97,7 +91,7 @@ def png(*chunks: bytes, width: int = 8, height: int = 8) -> bytes:
     """A PNG of zeros; `chunks` come before its pixels."""
     head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
     pixels = chunk(b"IDAT", zlib.compress(bytes((1 + 3 * width) * height)))
-    return b"\x89PNG\r\n\x1a\n" + head + b"".join(chunks) + pixels + chunk(b"IEND")
+    return SIGNATURE + head + b"".join(chunks) + pixels + chunk(b"IEND")
 
 
 def photo(exif: bytes) -> bytes:
@@ -154,10 +148,6 @@ def test_damage_in_exif_means_not_turned_and_prints_nothing() -> None:
         assert images.decode(photo(raw[:size]), "a").size == whole.size
 
 
-HEAD = chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0))
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
-
-
 def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
@@ -169,14 +159,12 @@ BROKEN = {
     "another kind": b"nothing",
     "a damaged PNG": flipped(PNG, len(PNG) // 2),
     "the checksum of pixels that still decode": flipped(PNG, len(PNG) - 13),
-    "no pixels": SIGNATURE + HEAD + chunk(b"IEND"),
+    "no pixels": png().replace(chunk(b"IDAT", zlib.compress(bytes(200))), b""),
     "no header": SIGNATURE + chunk(b"IDAT") + chunk(b"IEND"),
     "a short header": SIGNATURE + chunk(b"IHDR", b"x") + chunk(b"IDAT") + chunk(b"IEND"),
     "an endless chunk": SIGNATURE + b"\xff\xff\xff\xffIHDR" + bytes(40),
     "a checksum": png(chunk(b"tEXt", b"a\0b")[:-1] + b"?"),
-    "a bare JPEG": b"\xff\xd8\xff",
     "a JPEG of one segment": b"\xff\xd8\xff\xe0\0\x10" + bytes(14),
-    "a JPEG without pixels": b"\xff\xd8\xff\xd9",
     "a segment without length": b"\xff\xd8\xff\xe0\0\0" + bytes(20),
 }
 

@@ -60,13 +60,19 @@ def test_a_refusal_says_what_to_do() -> None:
         (b"\x93NUMPY", "a.csv", kinds.NPY),
         (b"\1\2\3\4\5", "a.bin", kinds.CALTECH),
         (b"t,x,y,p\n", "a.csv", kinds.TEXT),
-        (b"% t x y p\n", "a.TXT", kinds.TEXT),
-        (b"% evt 3.0\n", "a.raw", kinds.PROPHESEE_RAW),
+        (b"% evt 3.0\n% t x y p\n", "a.TXT", kinds.TEXT),
+        (b"% evt 3.0\n", "a.dat", kinds.PROPHESEE_RAW),
+        (b"% Data file containing CD events\n", "a.raw", kinds.PROPHESEE_DAT),
+        (b"% Height 720\n% Version 2\n", "a", kinds.PROPHESEE_DAT),
+        (b"#!AER-DAT4.0\r\n", "a", kinds.AEDAT4),
+        (b"#!AER-DAT2.0\r\n", "a.aedat4", kinds.OLD_AEDAT),
     ],
 )
 def test_event_files(head: bytes, name: str, kind: kinds.FileKind) -> None:
     """Content first; a comment in a text is not taken for Prophesee's header."""
     assert kinds.of(head, name) is kind
+    unknown = kinds.of(b"% something\n", "a.raw")
+    assert unknown is not None and not unknown.field
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,12 @@ from PIL import Image as Pillow
 
 from engine import media
 from engine.errors import MediaError
-from engine.media import dataset, events, media_sources, video
-from engine.media.media_files import large
+from engine.media import events, media_sources, video
+from engine.media.media_files import Data, large
 from engine.media.media_sources import LoadedPictures
 from engine.media_options import Window, perturbations, split
-from engine.types import EXTENTS, Image, MediaKind, MediaOptions, Sample
+from engine.types import EXTENTS, FRAME_RULES, Image, MediaKind, MediaOptions, Sample
 from tests.media import clips
-
-REAL = Path(__file__).parents[3] / "shared/data/real"
 
 
 def pictures(folder: Path, count: int, start: int = 27) -> tuple[Path, ...]:
@@ -40,8 +39,8 @@ def clip(path: Path, count: int = 20) -> Path:
     return path
 
 
-def raw(path: Path, n: int = 10) -> Path:
-    table = {key: np.arange(n) % 2 for key in "xyp"} | {"t": np.arange(n)}
+def raw(path: Path, n: int = 10, **columns: Any) -> Path:
+    table = {key: np.arange(n) % 2 for key in "xyp"} | {"t": np.arange(n)} | columns
     np.save(path, np.array(table, dtype=object), allow_pickle=True)
     return path
 
@@ -52,7 +51,8 @@ def broken(path: Path) -> Path:
 
 
 def test_events_come_from_the_event_images(tmp_path: Path) -> None:
-    sample = Sample("a", "s", event_images=pictures(tmp_path, 5), events=raw(tmp_path / "a.npy"))
+    """The raw events are not read, so that they may be broken."""
+    sample = Sample("a", "s", event_images=pictures(tmp_path, 5), events=broken(tmp_path / "a.npy"))
     found = media.load(sample, "events")
     assert (greys(found.images), found.rule, found.notes) == ([0, 1, 2, 3, 4], "", ())
     assert found.source == "5 event images"
@@ -76,34 +76,18 @@ def test_raw_events_stand_in_for_broken_event_images(tmp_path: Path) -> None:
     assert "raw events shown instead" in found.notes[0]
 
 
-def test_event_images_hide_broken_raw_events(tmp_path: Path) -> None:
-    sample = Sample("a", "s", event_images=pictures(tmp_path, 5), events=broken(tmp_path / "a.npy"))
-    assert media.load(sample, "events").notes == ()
-
-
 def test_warnings_about_the_stream_are_notes(tmp_path: Path) -> None:
-    table = {key: np.arange(9) % 2 for key in "xyp"} | {"t": np.arange(9) * 20_000}
-    np.save(tmp_path / "a.npy", np.array(table, dtype=object), allow_pickle=True)
-    found = media.load(Sample("a", "s", events=tmp_path / "a.npy"), "events")
-    assert "160.0 ms of" in found.notes[0]
-
-
-def spreading(path: Path, n: int = 20) -> Path:
-    """Raw events on a diagonal: each slice reaches further than the one before."""
-    table = {"x": np.arange(n) * 3, "y": np.arange(n), "p": np.arange(n) % 2, "t": np.arange(n)}
-    np.save(path, np.array(table, dtype=object), allow_pickle=True)
-    return path
+    sample = Sample("a", "s", events=raw(tmp_path / "a.npy", 9, t=np.arange(9) * 20_000))
+    assert "160.0 ms of" in media.load(sample, "events").notes[0]
 
 
 def test_the_extent_of_event_pictures_is_chosen_and_said(tmp_path: Path) -> None:
-    sample = Sample("a", "s", events=spreading(tmp_path / "a.npy"))
-    own, common = (
-        media.load(sample, "events"),
-        media.load(sample, "events", MediaOptions(extent="stream")),
-    )
-    assert [image.shape[:2] for image in own.images] == [
-        (4, 10), (8, 22), (12, 34), (16, 46), (20, 58)
-    ]  # fmt: skip
+    """Raw events on a diagonal: each slice reaches further than the one before."""
+    line = np.arange(20)
+    sample = Sample("a", "s", events=raw(tmp_path / "a.npy", 20, x=line * 3, y=line))
+    own, common = (media.load(sample, "events", MediaOptions(extent=how)) for how in EXTENTS)
+    sizes = [(4, 10), (8, 22), (12, 34), (16, 46), (20, 58)]
+    assert [image.shape[:2] for image in own.images] == sizes
     assert {image.shape[:2] for image in common.images} == {(20, 58)}
     assert (own.rule, own.extent, common.rule, common.extent) == ("slice",) * 2 + ("stream",) * 2
     assert own.shown.endswith("5 slices (sized by slice)")
@@ -165,9 +149,12 @@ def test_the_frame_folder_stands_in_for_a_broken_mp4(tmp_path: Path) -> None:
 
 def test_only_the_chosen_frames_are_read(tmp_path: Path) -> None:
     frames = pictures(tmp_path, 20)
-    broken(frames[1])
     sample = Sample("a", "s", frames=frames)
-    assert media.load(sample, "video").notes == ()
+    before = digest(sample)
+    broken(frames[1])
+    assert digest(sample) == before
+    Pillow.new("RGB", (8, 6), (200, 0, 0)).save(frames[2])
+    assert digest(sample) != before
     broken(frames[2])
     with pytest.raises(MediaError, match=r"000029\.png is not a complete PNG"):
         media.load(sample, "video")
@@ -247,6 +234,13 @@ def test_nothing_usable(tmp_path: Path, kind: str) -> None:
     assert str(caught.value).count(".") <= 4
 
 
+def test_prepare_imports_the_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(media, "media_sources")
+    monkeypatch.delitem(sys.modules, "engine.media.media_sources")
+    media.prepare()
+    assert "engine.media.media_sources" in sys.modules
+
+
 def test_short_streams_are_named(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match=r"a\.npy is too short: 4 events"):
         media.load(Sample("a", "s", events=raw(tmp_path / "a.npy", 4)), "events")
@@ -272,46 +266,24 @@ def test_every_ingredient_changes_the_digest(
     sample = Sample("a", "s", mp4=clip(tmp_path / "a.mp4"), frames=pictures(tmp_path / "f", 20))
     folder = Sample("a", "s", frames=sample.frames)
     longer = Sample("a", "s", frames=pictures(tmp_path / "g", 21))
-    seen = {
-        digest(s, k, r)
-        for s, k, r in [
-            (sample, "video", "arange"),
-            (sample, "video", "spread"),
-            (sample, "image", "arange"),
-            (folder, "video", "arange"),
-            (longer, "video", "arange"),
-        ]
-    }
-    assert len(seen) == 5
-    assert digest(sample, "image", "spread") in seen  # The rule is no part of a single picture.
+    seen = {digest(sample, kind, rule) for kind in ("video", "image") for rule in FRAME_RULES}
+    assert len(seen) == 4  # the rule is no part of a single picture
+    seen |= {digest(folder), digest(longer)}
+    assert len(seen) == 6
     monkeypatch.setattr(media, "READER", "other")
-    media._reader.cache_clear()
-    try:
-        assert digest(sample) not in seen
-    finally:
-        monkeypatch.undo()
-        media._reader.cache_clear()
+    monkeypatch.setattr(media, "_reader", media._reader.__wrapped__)  # without its cache
+    assert digest(sample) not in seen
 
 
 def scattered(path: Path) -> Path:
     """Raw events, of which every split, window and change draws other pictures."""
     draw, count = np.random.default_rng(0), 100
     table = {key: draw.integers(0, 64, count) for key in "xy"}
-    table |= {"p": draw.integers(0, 2, count), "t": np.sort(draw.integers(0, 99_000, count))}
-    np.save(path, np.array(table, dtype=object), allow_pickle=True)
-    return path
+    times = np.sort(draw.integers(0, 99_000, count))
+    return raw(path, count, **table, p=draw.integers(0, 2, count), t=times)
 
 
-TEXTS = (
-    "",
-    "drop:0.3",
-    "drop:0.31",
-    "jitter:500us",
-    "hot:0.05",
-    "window:0.5",
-    "rate:0.5",
-    "drop:0.3,hot:0.05",
-)
+TEXTS = ("", "drop:0.3", "drop:0.31", "jitter:500us", "hot:0.05", "window:0.5", "rate:0.5")
 CHANGED = [
     MediaOptions(perturb=perturbations(text), perturb_seed=seed)
     for text in TEXTS
@@ -323,17 +295,20 @@ DRAWN = [
     for extent in EXTENTS
     for part in (None, Window(0, 99_000), Window(0, 50_000), Window(20_000, 50_000))
 ]
-CHOSEN = [MediaOptions(frames=rule) for rule in ("arange", "linspace", "spread")]
+CHOSEN = [MediaOptions(frames=rule) for rule in FRAME_RULES]
 
 
-@pytest.mark.parametrize("kind", ["events", "video", "image"])
-@pytest.mark.parametrize("source", ["recording", "clip", "folder", "images"])
+SOURCES: list[tuple[MediaKind, str]] = [
+    ("events", "recording"),
+    *((kind, source) for kind in ("video", "image") for source in ("clip", "folder", "images")),
+]
+
+
+@pytest.mark.parametrize(("kind", "source"), SOURCES)
 def test_the_digest_differs_wherever_the_pictures_differ(
     tmp_path: Path, kind: MediaKind, source: str
 ) -> None:
     """Pictures of the same options from the same bytes have the same digest."""
-    if (kind == "events") != (source == "recording"):
-        pytest.skip("no such source")
     digests, counts = dict[str, bytes](), []
     for number in range(2):  # two names, one content
         folder = tmp_path / str(number)
@@ -353,17 +328,14 @@ def test_the_digest_differs_wherever_the_pictures_differ(
     assert len(set(digests.values())) > {"events": 30, "video": 1, "image": 0}[kind]
 
 
-def test_bytes_that_move_between_files_change_the_digest() -> None:
-    split = [
-        LoadedPictures((), data, "frames", "") for data in ([b"ab", b"c"], [b"a", b"bc"], [b"abc"])
-    ]
-    assert len({media._digest("video", "arange", found) for found in split}) == 3
+def test_the_digest_is_of_the_bytes_of_each_file_however_they_are_read(tmp_path: Path) -> None:
+    def digests(*contents: list[Data]) -> set[str]:
+        found = (LoadedPictures((), content, "frames", "") for content in contents)
+        return {media._digest("video", "arange", one) for one in found}
 
-
-def test_a_file_in_pieces_has_the_digest_of_its_bytes(tmp_path: Path) -> None:
+    assert len(digests([b"ab", b"c"], [b"a", b"bc"], [b"abc"])) == 3
     path = clip(tmp_path / "a.mp4")
-    both = [LoadedPictures((), [data], "mp4", "") for data in (path.read_bytes(), large(path))]
-    assert len({media._digest("video", "arange", found) for found in both}) == 1
+    assert len(digests([path.read_bytes()], [large(path)])) == 1
 
 
 def test_a_clip_that_changes_behind_its_pictures_is_refused(
@@ -390,16 +362,6 @@ def test_one_changed_byte_changes_the_digest(tmp_path: Path) -> None:
     np.testing.assert_array_equal(before.images, after.images)
 
 
-def test_frames_that_are_not_shown_are_no_part_of_the_digest(tmp_path: Path) -> None:
-    frames = pictures(tmp_path, 20)
-    sample = Sample("a", "s", frames=frames)
-    before = digest(sample)
-    Pillow.new("RGB", (8, 6), (200, 0, 0)).save(frames[1])
-    assert digest(sample) == before
-    Pillow.new("RGB", (8, 6), (200, 0, 0)).save(frames[2])
-    assert digest(sample) != before
-
-
 def test_previews(tmp_path: Path) -> None:
     wide = tmp_path / "wide.png"
     Pillow.new("RGB", (1000, 500)).save(wide)
@@ -415,29 +377,3 @@ def test_previews(tmp_path: Path) -> None:
         assert media.thumbnail(sample) is not None
     assert media.thumbnail(Sample("a", "s")) is None
     assert media.thumbnail(Sample("a", "s", mp4=broken(tmp_path / "b.mp4"))) is None
-
-
-@pytest.mark.loads
-def test_the_real_recordings() -> None:
-    if not REAL.is_dir():
-        pytest.skip("the real recordings are not on this machine")
-    fish, drop, road = dataset.read(REAL).samples
-    shapes = {
-        (sample.sequence, kind): [image.shape for image in media.load(sample, kind).images]
-        for sample, kinds in (
-            (fish, ("events",)),
-            (drop, ("events", "video", "image")),
-            (road, ("video", "image")),
-        )
-        for kind in kinds
-    }
-    assert shapes == {
-        ("fish", "events"): [(480, 640, 3)] * 5,
-        ("drop", "events"): [(480, 640, 3)] * 5,
-        ("drop", "video"): [(480, 640, 3)] * 8,
-        ("drop", "image"): [(480, 640, 3)],
-        ("road", "video"): [(540, 960, 3)] * 8,
-        ("road", "image"): [(540, 960, 3)],
-    }
-    with pytest.raises(MediaError, match="neither event images nor raw events"):
-        media.load(road, "events")

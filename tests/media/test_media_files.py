@@ -12,15 +12,9 @@ from engine.media import kinds, media_files
 
 
 def test_numbers_sort_as_numbers() -> None:
-    names = ["000000_10.png", "000000_2.png", "cover.png", "000000_0.png", "7_1.png"]
-    found = sorted((Path("a2") / name for name in names), key=media_files.by_number)
-    assert [path.name for path in found] == [
-        "000000_0.png",
-        "7_1.png",
-        "000000_2.png",
-        "000000_10.png",
-        "cover.png",
-    ]
+    names = ["000000_0.png", "7_1.png", "000000_2.png", "000000_10.png", "cover.png"]
+    found = sorted((Path("a2") / name for name in sorted(names)), key=media_files.by_number)
+    assert [path.name for path in found] == names
 
 
 def test_a_label_is_the_folder_and_the_file() -> None:
@@ -72,10 +66,7 @@ def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:
     found = media_files.large(path)
     path.unlink()
     os.mkfifo(path)
-    with (
-        pytest.raises(MediaError, match=r"a could not be read .*named pipe"),
-        media_files.opened(found),
-    ):
+    with pytest.raises(MediaError, match=r"be read .*named pipe"), media_files.opened(found):
         pass
     with pytest.raises(MediaError, match="not a file"):
         media_files.content(path)

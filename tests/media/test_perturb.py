@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -12,10 +11,11 @@ import pytest
 
 from engine import media
 from engine.errors import MediaError
-from engine.media import event_columns, perturb
+from engine.media import perturb
 from engine.media.perturb import Changes
 from engine.media_options import CHANGES, perturbations, window
 from engine.types import DEFAULT_MEDIA, Events, MediaOptions, Sample
+from tests.media import test_events
 from tests.media.test_load import clip, pictures
 
 COUNT, WIDTH, HEIGHT, LONG_US = 10_000, 64, 48, 50_000
@@ -32,11 +32,8 @@ def recording(seed: int = 0, count: int = COUNT) -> Events:
 
 
 def saved(folder: Path, stream: Events | None = None) -> Sample:
-    stream = stream or recording()
-    path = folder / "a.npy"
-    table = {key: getattr(stream, key) for key in "xytp"}
-    np.save(path, np.array(table, dtype=object), allow_pickle=True)
-    return Sample("one", "s", events=path)
+    columns = {key: getattr(stream or recording(), key) for key in "xytp"}
+    return Sample("one", "s", events=test_events.saved(folder, **columns))
 
 
 def how(text: str, seed: int = 0, **more: object) -> MediaOptions:
@@ -210,13 +207,6 @@ def test_the_source_and_a_note_say_what_was_changed(tmp_path: Path) -> None:
     assert "instead of 10,000 in 50.0 ms." in found.notes[0]
 
 
-def test_changes_act_within_the_shown_window(tmp_path: Path) -> None:
-    options = how("hot:0.01,drop:0.5", window=window("10ms+20ms"))
-    found = media.load(saved(tmp_path), "events", options)
-    counts = len(event_columns.cut(recording(), window("10ms+20ms"), "a.npy"))
-    assert f"instead of {counts:,} in 20.0 ms" in found.notes[0]
-
-
 def test_a_stream_without_events_left_is_refused(tmp_path: Path) -> None:
     sample = saved(tmp_path, recording(count=6))
     with pytest.raises(MediaError, match=r"no event left after drop:0.999999 seed 3: choose a low"):
@@ -229,16 +219,6 @@ def test_hot_pixels_of_a_long_stream_are_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(perturb, "MAX_EVENTS", COUNT + 1)
     with pytest.raises(MediaError, match="31 hot pixels has more than 10,001 events"):
         changed("hot:0.01")
-
-
-@pytest.mark.loads
-def test_hot_pixels_fit_into_memory() -> None:
-    """At most about 1 GB is used while they are merged, at 66 bytes an event."""
-    plain = replace(recording(), width=1280, height=720)
-    long = replace(plain, t=plain.t + (plain.t - plain.t[0]) * 14)  # 0.75 s
-    with pytest.raises(MediaError, match="94,925 hot pixels has more than 16,777,216 events"):
-        changed("hot:0.103", plain=long)
-    assert len(changed("hot:0.103", plain=plain)) < 5_000_000
 
 
 def test_prepared_event_images_are_refused(tmp_path: Path) -> None:

@@ -53,16 +53,27 @@ def binned(times: Any, bins: int) -> list[int]:
     return np.bincount(since * bins // (int(since.max()) + 1), minlength=bins).tolist()
 
 
+def records(values: Table, dtype: Any = None) -> np.ndarray[Any, Any]:
+    fields = dtype or [("t", "<i8"), ("x", "<u2"), ("y", "<u2"), ("p", "u1")]
+    found = np.zeros(len(values["t"]), fields)
+    for key, column in values.items():
+        found[key] = column
+    return found
+
+
 def windows_agree(path: Path, true: Table, count: int = 40) -> int:
-    """Compares random windows with a plain mask over the known stream; the number with events."""
+    """Compares random windows, half of which begin at an event, with a plain mask over the known
+    stream; the number with events."""
     rng = np.random.default_rng(7)
-    span = int(true["t"].max() - true["t"].min())
+    since = true["t"].astype(np.int64) - int(true["t"].min())
+    span = int(since.max())
+    starts = np.append(rng.choice(since, count // 2), rng.integers(0, span, count - count // 2))
     filled = 0
     with small_blocks(), readers.opened(path, path.name) as opened:
         assert opened.duration_us() == span
-        for _ in range(count):
-            window = Window(int(rng.integers(0, span)), int(rng.integers(1, span // 3)))
-            since = true["t"] - true["t"].min()
+        for number, start in enumerate(starts.tolist()):
+            longest = span // 3 >> number % 16
+            window = Window(start, int(rng.integers(1, max(longest, 2))))
             inside = (since >= window.start_us) & (since < window.end_us)
             if not inside.any():
                 with pytest.raises(MediaError, match="no events in the window"):

@@ -15,6 +15,7 @@ from engine.media_options import Window
 from tests.media.readers.streams import (
     COLUMNS,
     Table,
+    records,
     refusal,
     same,
     sentences_of_damage,
@@ -26,7 +27,7 @@ h5py = pytest.importorskip("h5py", reason="the extra for event files is not inst
 hdf5plugin = pytest.importorskip("hdf5plugin", reason="the extra for event files is not installed")
 
 OFFSET = 52_643_283_000
-EVQA = dict(zip(COLUMNS, ("events/xs", "events/ys", "events/ts", "events/ps"), strict=True))
+
 PLAIN = {key: f"events/{key}" for key in COLUMNS}
 
 
@@ -72,13 +73,9 @@ def test_dsec(tmp_path: Path, true: Table) -> None:
 
 @pytest.mark.parametrize("index", [None, np.arange(2000)[::-1], np.full(2000, np.nan)])
 def test_an_index_that_is_wrong_changes_nothing(tmp_path: Path, true: Table, index: Any) -> None:
-    """It is not read, whatever it holds."""
-    assert windows_agree(dsec(tmp_path / "events.h5", true, ms_to_idx=index), true, 10) > 3
-
-
-def test_dsec_without_an_offset(tmp_path: Path) -> None:
-    true = table(3000)
-    assert windows_agree(dsec(tmp_path / "events.h5", true, t_offset=None), true, 10) > 3
+    assert windows_agree(dsec(tmp_path / "a.h5", true, ms_to_idx=index), true, 10) > 3
+    plain = table(3000)  # times from 0, without an offset
+    assert windows_agree(dsec(tmp_path / "b.h5", plain, t_offset=None), plain, 10) > 3
 
 
 @pytest.mark.parametrize("offset", [np.uint64(2**63), np.float64(5), np.arange(3)])
@@ -137,7 +134,7 @@ def test_a_map_of_another_camera(tmp_path: Path, true: Table) -> None:
 
 
 NAMES = {
-    "EvQA": EVQA,
+    "EvQA": {key: f"events/{key}s" for key in COLUMNS},
     "at the top": {key: key for key in COLUMNS},
     "deep": {key: f"prophesee/left/{key}" for key in COLUMNS},
     "long names": {
@@ -178,9 +175,7 @@ def test_a_stated_unit(tmp_path: Path, unit: str | bytes, factor: float) -> None
 @pytest.mark.loads
 def test_compound_arrays(tmp_path: Path) -> None:
     true = table(5000)
-    array = np.zeros(5000, [("x", "<u2"), ("y", "<u2"), ("p", "<i2"), ("t", "<i8")])
-    for key, column in true.items():
-        array[key] = column
+    array = records(true, [("x", "<u2"), ("y", "<u2"), ("p", "<i2"), ("t", "<i8")])
     with h5py.File(tmp_path / "a.hdf5", "w") as file:
         file.create_dataset("CD/events", data=array, chunks=(700,), compression="gzip")
         file.attrs["width"], file.attrs["height"] = 640, 400
@@ -199,21 +194,15 @@ def test_big_endian_numbers_are_read_as_stated(tmp_path: Path) -> None:
     ("times", "why"),
     [
         (np.full(100, np.nan), "a time of nan"),
-        (np.arange(100) // 99, None),
         (np.array(["1"] * 100, "S1"), "plain numbers"),
         (np.zeros((100, 2)), "shape"),
         (np.arange(99), "columns of different lengths"),
     ],
 )
-def test_times_that_are_refused(tmp_path: Path, times: Any, why: str | None) -> None:
-    values = {key: np.ones(100, np.uint16) for key in COLUMNS} | {"t": times}
-    path = saved(tmp_path / "a.h5", values)
-    if why is None:
-        assert len(events.read(path)) == 100
-        return
-    with pytest.raises(MediaError, match=why):
-        events.read(path)
-    refusal(path, Window(0, 1000))
+def test_times_that_are_refused(tmp_path: Path, times: Any, why: str) -> None:
+    values = {key: np.ones(100, np.uint16) for key in COLUMNS} | {"t": np.arange(100) // 99}
+    assert len(events.read(saved(tmp_path / "a.h5", values))) == 100  # the control
+    assert why in refused(saved(tmp_path / "a.h5", values | {"t": times}))
 
 
 def test_pixels_outside_dsecs_sensor(tmp_path: Path, true: Table) -> None:
@@ -328,11 +317,10 @@ def test_arrays_that_cost_more_than_their_bytes(tmp_path: Path) -> None:
 
 
 def test_prophesees_own_compression(tmp_path: Path) -> None:
-    path = saved(tmp_path / "a.hdf5", table(10), {key: f"CD/{key}" for key in COLUMNS})
-    with h5py.File(path, "a") as file:
-        del file["CD"]
-        array = np.ones(10, [("x", "u2"), ("y", "u2"), ("p", "i2"), ("t", "i8")])
-        file.create_dataset("CD/events", data=array, chunks=(10,), compression="gzip")
+    path = tmp_path / "a.hdf5"
+    with h5py.File(path, "w") as file:
+        gzip = {"chunks": (10,), "compression": "gzip"}
+        file.create_dataset("CD/events", data=records(table(10)), **gzip)
     assert len(events.read(path)) == 10
     data = path.read_bytes()
     rest = b"\x08\x00\x01\x00\x01\x00deflate"  # length of the name, flags, values, the name

@@ -14,27 +14,24 @@ import pytest
 
 from engine.media import events, pickles
 from engine.media.readers import npz
+from tests.conftest import SHARED
 from tests.media.readers.streams import (
     COLUMNS,
     Table,
+    records,
     refusal,
     same,
-    sentences_of_damage,
     table,
     windows_agree,
 )
 
-SAMPLE = Path(__file__).resolve().parents[4] / "shared" / "data" / "eventbench" / "event_bins.npz"
-FIELDS = [("p", "u1"), ("t", "<i8"), ("x", "<u2"), ("y", "<u2")]
+SAMPLE = SHARED / "eventbench" / "event_bins.npz"
 
 
 def bins(values: Table, count: int = 16) -> np.ndarray[Any, Any]:
     """An object array of time bins, as EventBench saves it."""
-    records = np.zeros(len(values["t"]), FIELDS)
-    for key, column in values.items():
-        records[key] = column
     found = np.empty(count, object)
-    found[:] = np.array_split(records, count)
+    found[:] = np.array_split(records(values), count)
     return found
 
 
@@ -148,12 +145,6 @@ def test_a_member_before_the_beginning(tmp_path: Path) -> None:
     data[end + 16 : end + 20] = (stated + 100).to_bytes(4, "little")
     path.write_bytes(bytes(data))
     assert "is a damaged archive" in refusal(path)
-
-
-def test_damage_is_one_sentence(tmp_path: Path) -> None:
-    true = table(3000)
-    np.savez_compressed(tmp_path / "a.npz", event_bins=bins(true))
-    assert sentences_of_damage(tmp_path / "a.npz", true) > 150
 
 
 @pytest.mark.loads

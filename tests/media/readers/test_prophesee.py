@@ -1,4 +1,4 @@
-"""RAW files: headers, words that are no events, times that go back."""
+"""RAW and DAT files: headers, words that are no events, overflows, times that go back."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import kinds
 from tests.media.event_files import read
+from tests.media.readers.streams import windows_agree
 
 EVT3 = b"% evt 3.0\n% geometry 640x480\n"
 EVT2 = b"% evt 2.0\n% geometry 640x480\n"
@@ -75,9 +75,7 @@ def test_headers(tmp_path: Path, head: bytes, size: tuple[int, int]) -> None:
     [
         (b"no header", (1,), "no header of Prophesee"),
         (b"% evt 4.0\n", (1,), "encoding 'EVT4'"),
-        (b"% format HISTO3D;height=320;width=320\n", (1,), "encoding 'HISTO3D'"),
         (b"% serial_number 5\n", (1,), "of an unknown kind"),
-        (b"% evt 3.0\n% endianness big\n", (1,), "byte order 'big'"),
         (b"% format EVT3;endianness=big\n", (1,), "byte order 'big'"),
         (b"% evt 3.0\n% geometry 0x480\n", (1,), "sensor size '0x480'"),
         (b"% evt 3.0\n% geometry 640x99999\n", (1,), "sensor size"),
@@ -103,9 +101,50 @@ def test_an_overflow_inside_a_block_and_between_blocks(tmp_path: Path) -> None:
     assert found.t.tolist() == [lap - 4096, lap, 2 * lap - 4096, 2 * lap]
 
 
-def test_the_content_tells_raw_from_dat() -> None:
-    assert kinds.of(EVT3, "a.dat") is kinds.PROPHESEE_RAW
-    assert kinds.of(b"% Data file containing CD events\n", "a.raw") is kinds.PROPHESEE_DAT
-    assert kinds.of(b"% Height 720\n% Version 2\n", "a") is kinds.PROPHESEE_DAT
-    unknown = kinds.of(b"% something\n", "a.raw")
-    assert unknown is not None and not unknown.field
+DAT = b"% Data file containing CD events\n% Version 2\n% Width 640\n% Height 480\n"
+LAP = 1 << 32
+
+
+def dat(path: Path, times: list[int], head: bytes = DAT + b"\x0c\x08") -> Path:
+    file = path / "recording.dat"
+    data = np.arange(len(times)) % 480 << 14 | np.arange(len(times)) % 640
+    pairs = np.stack([np.array(times, np.int64) % LAP, data], axis=1)
+    file.write_bytes(head + pairs.astype("<u4").tobytes())
+    return file
+
+
+def test_records_of_dat(tmp_path: Path) -> None:
+    file = tmp_path / "a.dat"
+    file.write_bytes(DAT + b"\x00\x08" + np.array([7, 1 << 28 | 9 << 14 | 5], "<u4").tobytes())
+    found = read(file)
+    assert (found.x[0], found.y[0], found.t[0], found.p[0]) == (5, 9, 7, 1)
+    assert (found.width, found.height) == (640, 480)
+
+
+@pytest.mark.parametrize("late", [0, 3000])
+def test_late_events_and_an_overflow_of_dat(tmp_path: Path, late: int) -> None:
+    rng = np.random.default_rng(3)
+    times = LAP - 50_000 + np.sort(rng.integers(0, 100_000, 400)) - rng.integers(0, late + 1, 400)
+    path = dat(tmp_path, times.tolist())
+    place = np.arange(400)
+    true = {"x": place % 640, "y": place % 480, "t": times, "p": place * 0}
+    assert windows_agree(path, true) > 20
+
+
+@pytest.mark.parametrize(
+    ("times", "head", "reason"),
+    [
+        ([], DAT + b"\x0c\x08", "0 events"),
+        ([], DAT, "0 events"),
+        ([50_000, 40_000, 30_000, 20_000, 0], DAT + b"\x0c\x08", "goes back by 50,000 us"),
+        ([1], DAT + b"\x0c\x10", r"type and size \[12, 16\]"),
+        ([1], DAT.replace(b"Version 2", b"Version 1") + b"\x0c\x08", "version 1"),
+        ([1], DAT.replace(b"640", b"0") + b"\x0c\x08", "sensor size '0x480'"),
+        ([1] * 9, DAT.replace(b"640", b"6") + b"\x0c\x08", "width 6 but has an event at x = 8"),
+    ],
+)
+def test_dat_files_that_are_refused(
+    tmp_path: Path, times: list[int], head: bytes, reason: str
+) -> None:
+    with pytest.raises(MediaError, match=reason):
+        read(dat(tmp_path, times, head))

@@ -26,7 +26,7 @@ from engine.media.readers.prophesee import (
 from engine.media_options import Window
 from tests.conftest import slow_unless
 from tests.media import event_files
-from tests.media.event_files import assert_equal, read, written
+from tests.media.event_files import assert_equal, ordered, read, written
 
 pytestmark = pytest.mark.loads
 FORMS = {"evt2": EVT2, "evt2.1": EVT21, "evt2.1 legacy": EVT21_LEGACY, "evt3": EVT3}
@@ -34,10 +34,7 @@ STREAM = event_files.rows_of_events(40_000)
 
 
 def stream(form: str) -> Any:
-    """Events in the order of the words of EVT2.1: by polarity, then by column."""
-    found = np.unique(STREAM)
-    order = np.lexsort((found["x"], found["p"], found["y"], found["t"]))
-    return found[order] if form.startswith("evt2.1") else STREAM
+    return ordered(form, STREAM)
 
 
 def body(path: Path, coding: Encoding) -> tuple[bytes, Any]:

@@ -114,11 +114,7 @@ BAD = {
     "outside the sensor": ("t,x@64,y@48,on\n0,64,2,1\n5,1,2,1\n", "width 64"),
     "an endless line": ("t,x,y,p\n" + "1," * 100_000, "such as '1,1,1,1,1'"),
     "an endless file": ("t,x,y,p\n" + "1," * 3_000_000, "a line of more than 4,096 bytes"),
-    "a huge time": ("t,x,y,p\n" + "9" * 40 + ",1,2,1\n", "such as '9{40},1,2,1'"),
-    "25 digits": (
-        "t,x,y,p\n0,1,2,1\n5," + "7" * 25 + ",2,1\n",
-        "such as '5,7{25},2,1': .* up to 19 digits",
-    ),
+    "a huge time": ("t,x,y,p\n0,1,2,1\n" + "9" * 25 + ",1,2,1\n", "such as '9{25},1.* 19 digits"),
     "not a time": ("t_s,x,y,p\ninf,1,2,1\n2,1,2,1\n", "such as 'inf,1,2,1'"),
 }
 
@@ -227,14 +223,6 @@ def test_pieces_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             opened.events(Window(3_000_000, 1))
     back = saved(tmp_path / "b.csv", true | {"t": np.roll(true["t"], 2000)})
     assert "step back by more than 10 ms and is too long" in refusal(back, Window(0, 1000))
-
-
-def test_a_comment_of_text_is_no_header_of_prophesee(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text("% evt 3.0\n% t x y p\n1 2 3 1\n5 6 7 0\n")
-    assert events.read(path).t.tolist() == [1, 5]
-    with readers.opened(path, "a.txt") as opened:
-        assert opened.duration_us() == 4 and opened.rates(2).tolist() == [1, 1]
 
 
 def test_a_unit_in_brackets_must_be_known(tmp_path: Path) -> None:

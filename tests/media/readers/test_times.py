@@ -12,7 +12,7 @@ import pytest
 from engine.errors import MediaError
 from engine.media import event_columns, events
 from engine.media_options import Window
-from tests.media.readers.streams import refusal, same, sentences_of_damage, table
+from tests.media.readers.streams import records, refusal, same, sentences_of_damage, table
 
 COUNT = 3000
 FORMATS = ("csv", "npz", "dict.npy", "records.npy", "h5")
@@ -30,14 +30,11 @@ def saved(folder: Path, form: str, values: dict[str, Any]) -> Path:
         rows = zip(*(values[key].tolist() for key in "txyp"), strict=True)
         path.write_text("t,x,y,p\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
     elif form == "npz":
-        np.savez(path, **values)
+        np.savez_compressed(path, **values)
     elif form == "dict.npy":
         np.save(path, np.array(values, object), allow_pickle=True)
     elif form == "records.npy":
-        records = np.zeros(len(values["t"]), [(key, values[key].dtype) for key in "txyp"])
-        for key in "txyp":
-            records[key] = values[key]
-        np.save(path, records)
+        np.save(path, records(values, [(key, values[key].dtype) for key in "txyp"]))
     else:
         h5py = pytest.importorskip("h5py", reason="the extra for event files is not installed")
         with h5py.File(path, "w") as file:
