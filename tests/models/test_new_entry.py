@@ -11,6 +11,7 @@ import pytest
 from engine.__main__ import main
 from engine.models import checkpoint, new_entry, registry
 from tests.models import published_folders
+from tests.models.conftest import hub_snapshot
 
 HUB = "Qwen/Qwen2.5-VL-3B-Instruct"
 BEFORE = """# my models
@@ -89,10 +90,7 @@ def test_a_folder_elsewhere_is_written_with_its_whole_path(
 def test_a_hub_name_whose_files_are_here_is_checked(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    repository = home / "hub" / "models--Qwen--Qwen2.5-VL-3B-Instruct"
-    folder = published_folders.build(repository / "snapshots" / ("a" * 40))
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text("a" * 40)
+    folder = published_folders.build(hub_snapshot(home / "hub", HUB))
     published_folders.change(folder, "config.json", model_type="qwen2")
     assert "answers text only" in refused(capsys, HUB)
     published_folders.change(folder, "config.json", model_type="qwen2_5_vl")

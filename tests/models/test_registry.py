@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -65,15 +65,14 @@ def test_the_first_load_of_a_process_asks_the_accelerators_memory(tiny_models: P
     assert told.stdout == "True\n"
 
 
-@pytest.fixture
-def folder(tiny_models: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(tiny_models / "llava", tmp_path / "copy"))
-
-
-def test_the_digest_sees_one_changed_weight_past_its_memo(folder: Path, tmp_path: Path) -> None:
-    memo = tmp_path / "memo" / "hashes.json"
+def test_a_file_is_hashed_again_only_when_it_changes(
+    tiny_copy: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, memo = tiny_copy("llava"), tmp_path / "memo" / "hashes.json"
     before = checkpoint_files.digest(folder, "copy", memo)
-    assert memo.is_file() and checkpoint_files.digest(folder, "copy", memo) == before
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint_files, "_hashes", lambda todo: todo and pytest.fail("again"))
+        assert checkpoint_files.digest(folder, "copy", memo) == before
     file = folder / "model.safetensors"
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
@@ -81,22 +80,11 @@ def test_the_digest_sees_one_changed_weight_past_its_memo(folder: Path, tmp_path
     assert checkpoint_files.digest(folder, "copy", memo) != before
 
 
-def test_a_file_is_hashed_once(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    memo = tmp_path / "hashes.json"
-    before = checkpoint_files.digest(folder, "copy", memo)
-    monkeypatch.setattr(
-        checkpoint_files, "_hashes", lambda todo: todo and pytest.fail("read again")
-    )
-    assert checkpoint_files.digest(folder, "copy", memo) == before
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 5000])
-def test_a_damaged_memo_costs_only_time(folder: Path, tmp_path: Path, text: str) -> None:
-    memo = tmp_path / "hashes.json"
+@pytest.mark.parametrize("text", ["[]", "{", "[" * 5000])
+def test_a_damaged_memo_costs_only_time(tiny_folder: Path, tmp_path: Path, text: str) -> None:
+    folder, memo = tiny_folder / "llava", tmp_path / "hashes.json"
     memo.write_text(text)
-    before = checkpoint_files.digest(folder, "copy", tmp_path)
+    before = checkpoint_files.digest(folder, "copy", tmp_path / "other.json")
     assert checkpoint_files.digest(folder, "copy", memo) == before
 
 
