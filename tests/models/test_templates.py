@@ -17,7 +17,7 @@ from engine.errors import ModelUnavailable
 from engine.models import registry, templates
 from tests.models import family_checkpoints, published_folders
 from tests.models.conftest import entry_for, loaded
-from tests.models.test_supported import RELEASED, TEXT_ONLY, folder, place  # noqa: F401
+from tests.models.test_supported import RELEASED, TEXT_ONLY, place
 
 pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
 DEMO = Path("engine/demo/checkpoints/qwen2_5_vl")
@@ -159,12 +159,12 @@ LONG = (ENDLESS, *(text for text in REFUSED if any(mark in text for mark in MARK
 def test_a_template_that_makes_no_prompt_is_refused(
     template: str,
     why: str,
-    folder: Callable[[str], Path],  # noqa: F811
+    tiny_copy: Callable[..., Path],
     request: pytest.FixtureRequest,
 ) -> None:
     if "256 MB" in why:
         request.getfixturevalue("in_a_process")
-    path = folder("llava")
+    path = tiny_copy("llava")
     place(path, "tokenizer_config.json", template)
     start = time.monotonic()
     with pytest.raises(ModelUnavailable, match=f"chat template cannot be used .*({why})") as error:
@@ -176,10 +176,10 @@ def test_a_template_that_makes_no_prompt_is_refused(
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_a_process")
 def test_an_endless_template_is_refused_without_limits_of_the_system(
-    folder: Callable[[str], Path],  # noqa: F811
+    tiny_copy: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path = folder("llava")
+    path = tiny_copy("llava")
     place(path, "chat_template.jinja", ENDLESS)
     monkeypatch.setattr(templates, "_WALL_S", 2)
     with pytest.raises(ModelUnavailable, match=r"5 seconds or 256 MB of memory.*correct .*\.jinja"):
