@@ -20,8 +20,6 @@ from engine.pipeline.feature_cache import key
 from engine.storage.result_rows import ResultRow
 from engine.types import DecodeConfig, ModelInfo, RunOptions, RunRequest, Sample
 
-ENTRY = '[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./llava"\nquantization="{}"\n'
-
 
 def test_without_the_extra_one_sentence_says_what_to_install(
     tiny_models: Path, monkeypatch: pytest.MonkeyPatch
@@ -46,13 +44,6 @@ def test_the_extra_without_cuda_is_not_enough(monkeypatch: pytest.MonkeyPatch) -
     assert quantization.offered() == ()
     monkeypatch.setenv("STAGESCOPE_DEVICE", "cuda:0")
     assert quantization.offered() == ("8bit", "4bit")
-
-
-def test_models_toml_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "models.toml"
-    monkeypatch.setenv("STAGESCOPE_MODELS", str(path))
-    path.write_text(ENTRY.format("4bit"))
-    assert registry.entries()[0].quantization == "4bit"
 
 
 def info(kind: str | None) -> ModelInfo:
@@ -80,17 +71,6 @@ def test_what_loading_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config["bnb_4bit_quant_type"] == "nf4"
 
 
-@pytest.mark.loads
-def test_what_is_left_alone_are_modules_of_the_models(tiny_models: Path) -> None:
-    """Else a module under another name would be quantized in silence."""
-    found: set[str] = set()
-    for item in registry.entries():
-        names = [name for name, _ in registry.load(item).model.named_modules()]
-        found |= {part for name in names for part in name.split(".")}
-    # what the families of transformers add is tested with their own small checkpoints
-    assert set(quantization.UNTOUCHED[:8]) <= found
-
-
 def _converted(model: torch.nn.Module, skipped: list[str]) -> set[str]:
     """The linear layers that transformers would quantize, as it decides it."""
     return {
@@ -114,11 +94,11 @@ def test_only_the_language_model_is_quantized(
     assert any("vision_tower" in name for name in bare)
 
 
-SPREAD = ("qwen2_5_vl", "smolvlm", "video_llama_3", "lighton_ocr", "gemma4", "gemma3", "blip-2")
-
-
 @pytest.mark.loads
-@pytest.mark.parametrize("family", SPREAD)
+@pytest.mark.parametrize(
+    "family",
+    ["qwen2_5_vl", "smolvlm", "video_llama_3", "lighton_ocr", "gemma4", "gemma3", "blip-2"],
+)
 def test_the_towers_of_other_families_are_left_alone(
     family: str, family_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
