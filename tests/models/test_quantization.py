@@ -12,13 +12,11 @@ import torch
 import transformers
 from transformers.quantizers.quantizers_utils import should_convert_module
 
-from engine import media
 from engine.errors import ModelUnavailable
 from engine.models import loading, quantization, registry
 from engine.pipeline import single_run
-from engine.pipeline.feature_cache import key
 from engine.storage.result_rows import ResultRow
-from engine.types import DecodeConfig, ModelInfo, RunOptions, RunRequest, Sample
+from engine.types import DecodeConfig, ModelInfo, RunOptions, Sample
 
 
 def test_without_the_extra_one_sentence_says_what_to_install(
@@ -111,19 +109,12 @@ def test_the_towers_of_other_families_are_left_alone(
     assert found and all("language_model" in name or "text_model" in name for name in found)
 
 
-def test_it_is_part_of_the_key_and_of_the_result(tiny_models: Path, sample: Sample) -> None:
+def test_a_result_names_it(tiny_models: Path, sample: Sample) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
-    request = RunRequest(
-        sample, "tiny-llava", "Why?", RunOptions(decode=DecodeConfig(max_new_tokens=3))
-    )
-    prepared = adapter.preprocess(media.load(sample, "image"), "Why?")
-    plain, keys = adapter.info, set()
-    for kind in (None, "8bit", "4bit"):
-        adapter.info = replace(plain, quantization=kind)
-        keys.add(key(adapter.feature_spec(prepared)))
-        assert ResultRow.from_result(single_run.run(adapter, request, None)).quantization == kind
-    adapter.info = plain
-    assert len(keys) == 3
+    asked = RunOptions(decode=DecodeConfig(max_new_tokens=3)).ask(sample, "tiny-llava", "Why?")
+    other = adapter.remade(replace(adapter.info, quantization="4bit"))
+    for model, kind in ((adapter, None), (other, "4bit")):
+        assert ResultRow.from_result(single_run.run(model, asked, None)).quantization == kind
 
 
 def test_loading_hands_the_options_on(tiny_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
