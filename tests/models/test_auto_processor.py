@@ -23,8 +23,8 @@ pytestmark = pytest.mark.loads
 Folder = Callable[[str], Path]
 # Their processors take no videos, so that transformers can build them without torchvision.
 PLAIN = (
-    *("llava", "vipllava", "llava_next", "idefics2", "idefics3", "gemma3", "paligemma"),
-    *("aya_vision", "lighton_ocr", "mllama", "blip-2", "instructblip", "git"),
+    *("llava", "llava_next", "idefics2", "idefics3", "gemma3", "paligemma", "aya_vision"),
+    *("lighton_ocr", "mllama", "blip-2", "instructblip", "git"),
 )
 READABLE = tuple(
     family
