@@ -167,6 +167,9 @@ def test_generation_settings_are_followed_in_every_way(
     plain = subject.plain(GREEDY)
     for way in WAYS:
         assert getattr(subject, way)(GREEDY).ids == plain.ids, way
+    with torch.inference_mode():  # in one pass, which rounding is measured by
+        again = adapter.again(plain.embeds, subject.prepared, plain.ids)
+    torch.testing.assert_close(again, plain.logits, rtol=0, atol=1e-4)
     adapter.rules = GenerationRules()  # the control
     if name != "forced_bos_token_id":
         assert subject.decoupled(GREEDY).ids != plain.ids
@@ -178,12 +181,17 @@ def run(adapter: Adapter, sample: Sample, decoding: DecodeConfig) -> RunResult:
 
 
 @torch.inference_mode()
+@pytest.mark.parametrize("family", ["eventgpt", "llava"])
 def test_compiled_batched_and_drafted_answers_follow_the_settings_too(
-    model: Callable[..., Adapter], sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    family: str,
+    model: Callable[..., Adapter],
+    sample: Sample,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(compiled, "_compile", lambda step, device: step)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
-    adapter = model("llava", SETTINGS["several"])
+    adapter = model(family, SETTINGS["several"])
     samples = (sample, make_sample(tmp_path / "other", seed=1000))
     wanted = [subject_of(adapter, one, tmp_path).plain(GREEDY).ids for one in samples]
     fast = replace(GREEDY, backend="compiled")
