@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,24 @@ def loaded(folder: Path, family: str) -> Adapter:
         return registry.load(entry)
     finally:
         registry._held.pop(entry, None)  # unload(), without its garbage collection
+
+
+def hub_snapshot(hub: Path, checkpoint: str) -> Path:
+    """The folder, not yet made, that the hub's cache `hub` names for this checkpoint's main."""
+    repository = hub / f"models--{checkpoint.replace('/', '--')}"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("a" * 40)
+    return repository / "snapshots" / ("a" * 40)
+
+
+@pytest.fixture
+def tiny_copy(tiny_folder: Path, tmp_path: Path) -> Callable[..., Path]:
+    """A family and where -> a copy of its tiny checkpoint."""
+
+    def copied(family: str, where: str = "copy") -> Path:
+        return Path(shutil.copytree(tiny_folder / family, tmp_path / where / family))
+
+    return copied
 
 
 @pytest.fixture(scope="session")

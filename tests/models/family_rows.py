@@ -134,7 +134,7 @@ QWEN_IDS = {
     "vision_end_token_id": Id("<|vision_end|>"),
 }
 CHATML = ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
-QWEN = {
+QWEN: dict[str, Any] = {
     "template": (CHATML[0], "<|vision_start|><|image_pad|><|vision_end|>", CHATML[1]),
     "clip": "<|vision_start|><|video_pad|><|vision_end|>",
     "tokens": QWEN_TOKENS,
@@ -157,7 +157,7 @@ GLM_PIXELS = {
     "temporal_patch_size": 2,
     "merge_size": 2,
 }
-GLM = {
+GLM: dict[str, Any] = {
     "template": (
         "[gMASK]<sop><|user|>\n",
         "<|begin_of_image|><|image|><|end_of_image|>",
@@ -196,7 +196,7 @@ QFORMER = {
 }
 OPT = text("opt", ffn_dim=64, word_embed_proj_dim=HIDDEN)
 BLIP_PIXELS = {"image_processor_type": "BlipImageProcessor", "size": SQUARE}
-CHATML_ENDS = {"bos": "<|endoftext|>", "eos": "<|im_end|>", "adds_bos": False}
+CHATML_ENDS: dict[str, Any] = {"bos": "<|endoftext|>", "eos": "<|im_end|>", "adds_bos": False}
 
 
 def llava(kind: str, *, indexed: Any = INDEXED, **more: Any) -> dict[str, Any]:
@@ -217,40 +217,82 @@ BLIP = {
 }
 
 
-ROWS: dict[str, Family] = {
-    "llava": Family(
-        llava("llama"),
-        "LlavaProcessor",
-        CLIP_PIXELS,
-        ("USER: ", "<image>\n", " ASSISTANT:"),
-        ("<image>",),
+def counted(
+    config: dict[str, Any],
+    processor: str,
+    pixels: dict[str, Any],
+    template: tuple[str, str, str] = ("USER: ", "<image>\n", " ASSISTANT:"),
+    video_processor: str = "",
+) -> Family:
+    """Of the LLaVA kind, whose processor counts patches."""
+    return Family(
+        config,
+        processor,
+        pixels,
+        template,
+        ("<image>", "<video>") if video_processor else ("<image>",),
         options=LLAVA_COUNTS,
-    ),
-    "vipllava": Family(
+        video_processor=video_processor,
+        clip="<video>\n" if video_processor else "",
+    )
+
+
+def qwen(
+    text_config: dict[str, Any],
+    vision_config: dict[str, Any],
+    processor: str,
+    pixels: dict[str, Any] | None = None,
+    **more: Any,
+) -> Family:
+    config = {"text_config": text_config, "vision_config": vision_config, **QWEN_IDS}
+    return Family(config, processor, QWEN_PIXELS | (pixels or {}), **QWEN, **more)
+
+
+def glm(name: str, **vision: Any) -> Family:
+    text_config = mrope("glm4v_text", rope={"partial_rotary_factor": 1.0})
+    vision_config = merging(out_hidden_size=HIDDEN, image_size=SIZE, **vision)
+    return Family(
+        {"text_config": text_config, "vision_config": vision_config, **GLM_IDS},
+        f"{name}Processor",
+        GLM_PIXELS | {"image_processor_type": f"{name}ImageProcessor"},
+        video_processor=f"{name}VideoProcessor",
+        **GLM,
+    )
+
+
+def blip(processor: str, template: tuple[str, str, str], **more: Any) -> Family:
+    """Published without a template."""
+    return Family(
+        BLIP,
+        processor,
+        BLIP_PIXELS,
+        template,
+        ("<image>",),
+        options={"num_query_tokens": 6},
+        images=1,
+        **more,
+    )
+
+
+ROWS: dict[str, Family] = {
+    "llava": counted(llava("llama"), "LlavaProcessor", CLIP_PIXELS),
+    "vipllava": counted(
         llava("llama", vision_feature_layers=[-1, -2]),
         "LlavaProcessor",
         CLIP_PIXELS,
         ("###Human: ", "<image>\n", "###Assistant:"),
-        ("<image>",),
-        options=LLAVA_COUNTS,
     ),
-    "llava_next": Family(
+    "llava_next": counted(
         llava("mistral", image_grid_pinpoints=PINPOINTS),
         "LlavaNextProcessor",
         NEXT_PIXELS,
         ("[INST] ", "<image>\n", " [/INST]"),
-        ("<image>",),
-        options=LLAVA_COUNTS,
     ),
-    "llava_next_video": Family(
+    "llava_next_video": counted(
         llava("llama", indexed=BOTH_INDEXED, image_grid_pinpoints=PINPOINTS),
         "LlavaNextVideoProcessor",
         NEXT_PIXELS,
-        ("USER: ", "<image>\n", " ASSISTANT:"),
-        ("<image>", "<video>"),
-        options=LLAVA_COUNTS,
         video_processor="LlavaNextVideoVideoProcessor",
-        clip="<video>\n",
     ),
     "llava_onevision": Family(
         {
@@ -273,15 +315,11 @@ ROWS: dict[str, Family] = {
         video_processor="LlavaOnevisionVideoProcessor",
         clip="<video>\n",
     ),
-    "video_llava": Family(
+    "video_llava": counted(
         llava("llama", indexed=BOTH_INDEXED),
         "VideoLlavaProcessor",
         CLIP_PIXELS | {"image_processor_type": "VideoLlavaImageProcessor"},
-        ("USER: ", "<image>\n", " ASSISTANT:"),
-        ("<image>", "<video>"),
-        options=LLAVA_COUNTS,
         video_processor="VideoLlavaVideoProcessor",
-        clip="<video>\n",
     ),
     "internvl": Family(
         {
@@ -313,75 +351,45 @@ ROWS: dict[str, Family] = {
         video_processor="InternVLVideoProcessor",
         clip="<video>\n",
     ),
-    "qwen2_vl": Family(
-        {
-            "text_config": mrope("qwen2_vl_text"),
-            "vision_config": merging(embed_dim=HIDDEN, mlp_ratio=2),
-            **QWEN_IDS,
-        },
+    "qwen2_vl": qwen(
+        mrope("qwen2_vl_text"),
+        merging(embed_dim=HIDDEN, mlp_ratio=2),
         "Qwen2VLProcessor",
-        QWEN_PIXELS,
-        **QWEN,
     ),
-    "qwen2_5_vl": Family(
-        {
-            "text_config": mrope("qwen2_5_vl_text"),
-            "vision_config": merging(
-                out_hidden_size=HIDDEN, window_size=SIZE, fullatt_block_indexes=[1]
-            ),
-            **QWEN_IDS,
-        },
+    "qwen2_5_vl": qwen(
+        mrope("qwen2_5_vl_text"),
+        merging(out_hidden_size=HIDDEN, window_size=SIZE, fullatt_block_indexes=[1]),
         "Qwen2_5_VLProcessor",
-        QWEN_PIXELS,
         generation={"do_sample": True, "temperature": 1e-6, "repetition_penalty": 1.05},
-        **QWEN,
     ),
-    "qwen3_vl": Family(
-        {
-            "text_config": mrope("qwen3_vl_text"),
-            "vision_config": merging(
-                out_hidden_size=HIDDEN, num_position_embeddings=16, deepstack_visual_indexes=[0, 1]
-            ),
-            **QWEN_IDS,
-        },
+    "qwen3_vl": qwen(
+        mrope("qwen3_vl_text"),
+        merging(
+            out_hidden_size=HIDDEN, num_position_embeddings=16, deepstack_visual_indexes=[0, 1]
+        ),
         "Qwen3VLProcessor",
-        QWEN_PIXELS | NORMAL | {"image_processor_type": "Qwen2VLImageProcessorFast"},
+        NORMAL | {"image_processor_type": "Qwen2VLImageProcessorFast"},
         generation={"do_sample": True, "top_k": 20, "top_p": 0.8, "temperature": 0.7},
         embeddings=0.03,
-        **QWEN,
         video_processor="Qwen3VLVideoProcessor",
     ),
-    "qwen3_5": Family(
-        {
-            "text_config": mrope(
-                "qwen3_5_text",
-                rope={"partial_rotary_factor": 1.0},
-                linear_key_head_dim=8,
-                linear_value_head_dim=8,
-                linear_num_key_heads=4,
-                linear_num_value_heads=4,
-                layer_types=["linear_attention", "linear_attention", "full_attention"],
-            ),
-            "vision_config": merging(out_hidden_size=HIDDEN, num_position_embeddings=16),
-            **QWEN_IDS,
-        },
+    "qwen3_5": qwen(
+        mrope(
+            "qwen3_5_text",
+            rope={"partial_rotary_factor": 1.0},
+            linear_key_head_dim=8,
+            linear_value_head_dim=8,
+            linear_num_key_heads=4,
+            linear_num_value_heads=4,
+            layer_types=["linear_attention", "linear_attention", "full_attention"],
+        ),
+        merging(out_hidden_size=HIDDEN, num_position_embeddings=16),
         "Qwen3VLProcessor",
-        QWEN_PIXELS | NORMAL,
+        NORMAL,
         nested=True,
-        **QWEN,
         video_processor="Qwen3VLVideoProcessor",
     ),
-    "glm4v": Family(
-        {
-            "text_config": mrope("glm4v_text", rope={"partial_rotary_factor": 1.0}),
-            "vision_config": merging(out_hidden_size=HIDDEN, image_size=SIZE),
-            **GLM_IDS,
-        },
-        "Glm4vProcessor",
-        GLM_PIXELS | {"image_processor_type": "Glm4vImageProcessor"},
-        video_processor="Glm4vVideoProcessor",
-        **GLM,
-    ),
+    "glm4v": glm("Glm4v"),
     "smolvlm": Family(
         {
             "text_config": text("llama"),
@@ -701,19 +709,7 @@ ROWS: dict[str, Family] = {
         {"patch_size": PATCH, "spatial_merge_size": 2},
         **CHATML_ENDS,
     ),
-    "glm46v": Family(
-        {
-            "text_config": mrope("glm4v_text", rope={"partial_rotary_factor": 1.0}),
-            "vision_config": merging(
-                out_hidden_size=HIDDEN, image_size=SIZE, model_type="glm4v_vision"
-            ),
-            **GLM_IDS,
-        },
-        "Glm46VProcessor",
-        GLM_PIXELS | {"image_processor_type": "Glm46VImageProcessor"},
-        video_processor="Glm46VVideoProcessor",
-        **GLM,
-    ),
+    "glm46v": glm("Glm46V", model_type="glm4v_vision"),
     "mllama": Family(
         {
             "text_config": text(
@@ -754,25 +750,8 @@ ROWS: dict[str, Family] = {
         bos="<|begin_of_text|>",
         eos="<|eot_id|>",
     ),
-    "blip-2": Family(
-        BLIP,
-        "Blip2Processor",
-        BLIP_PIXELS,
-        ("Question: ", "", " Answer:"),  # published without a template
-        ("<image>",),
-        options={"num_query_tokens": 6},
-        embeddings=0.03,
-        images=1,
-    ),
-    "instructblip": Family(
-        BLIP,
-        "InstructBlipProcessor",
-        BLIP_PIXELS,
-        ("", "", ""),  # published without a template
-        ("<image>",),
-        options={"num_query_tokens": 6},
-        images=1,
-    ),
+    "blip-2": blip("Blip2Processor", ("Question: ", "", " Answer:"), embeddings=0.03),
+    "instructblip": blip("InstructBlipProcessor", ("", "", "")),
     "git": Family(
         {
             **text("git"),

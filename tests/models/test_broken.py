@@ -7,7 +7,6 @@ import json
 import pickle
 import shutil
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from tests.models.published_folders import change
 
 pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
 Damage = Callable[[Path], object]
-Row = tuple[str, Damage, str]  # the folder, what happens to it, what is said of it
+Row = tuple[Damage, str]  # what happens to a folder, what is said of it
 POINTER = "version https://git-lfs.github.com/spec/v1\n"
 INDEX = "model.safetensors.index.json"
 LORA = {"base_model_name_or_path": "Qwen/Qwen2.5-VL-3B-Instruct", "peft_type": "LORA"}
@@ -145,283 +144,158 @@ def fewer_rows(folder: Path) -> None:
     weights(shorten)(folder)
 
 
-def other_sections(folder: Path, section: object) -> None:
-    text_config = published_checkpoints.read_config(folder)["text_config"]
-    text_config["rope_parameters"]["mrope_section"] = section
-    change(folder, "config.json", text_config=text_config)
+def sections(section: object) -> Damage:
+    def damage(folder: Path) -> None:
+        text_config = published_checkpoints.read_config(folder)["text_config"]
+        text_config["rope_parameters"]["mrope_section"] = section
+        change(folder, "config.json", text_config=text_config)
+
+    return damage
+
+
+def shard(second: str) -> Damage:
+    """An index that lists this file too."""
+    return text(INDEX, json.dumps({"weight_map": {"x": "model.safetensors", "y": second}}))
+
+
+def pixels(**values: Any) -> Damage:
+    return fields("preprocessor_config.json", **values)
+
+
+def cropped(**settings: Any) -> Damage:
+    return processor(**CROPPED | settings)
 
 
 def processor(**settings: Any) -> Damage:
     return text("preprocessor_config.json", json.dumps(settings))
 
 
+def generation(**values: Any) -> Damage:
+    return fields("generation_config.json", **values)
+
+
 # "release": EventGPT as published; "published": the files of a Qwen2.5-VL without its weights
-LISTED: dict[str, Row] = {
-    "no config": ("llava", absent("config.json"), "has no config.json"),
-    "config is a list": ("llava", text("config.json", "[1]"), "config.json is not a JSON object"),
-    "deep config": ("llava", text("config.json", '{"a":' * 5000), "config.json cannot be read"),
-    "no weights": ("llava", absent("*.safetensors"), "has no weights"),
-    "cut weights": ("llava", cut("*.safetensors"), "safetensors is not a complete safetensors fi"),
-    "odd header": ("llava", odd_header, "model.safetensors is not a complete safetensors file"),
-    "pointer": ("llava", text("model.safetensors", POINTER), "safetensors is a git-lfs pointer"),
-    "index of a list": ("llava", text(INDEX, '{"weight_map": ["a"]}'), "lists no weights"),
-    "absent shard": (
-        "llava",
-        text(INDEX, '{"weight_map": {"x": "model.safetensors", "y": "b.safetensors"}}'),
-        "lacks .*b.safetensors, which its index lists",
-    ),
-    "shard elsewhere": (
-        "llava",
-        text(INDEX, '{"weight_map": {"x": "model.safetensors", "y": "../other.safetensors"}}'),
-        "other.safetensors, which lies outside its folder",
-    ),
-    "no archive": ("llava", no_archive, "pytorch_model.bin is not a complete file of PyTorch"),
-    "odd vision_config": ("llava", config(vision_config=5), "config.json: vision_config is 5"),
-    "model_type is a number": ("llava", config(model_type=5), "model_type is 5"),
-    "odd size": ("release", config(hidden_size="wide"), "hidden_size is 'wide' .expected int"),
-    "Video-LLaVA": ("llava", config(model_type="video_llava"), "model_type is 'video_llava'"),
-    "Qwen2-VL": ("llava", config(model_type="qwen2_vl"), f"'qwen2_vl' .*{USE_LLAVA}"),
-    "not EventGPT": ("release", config(model_type="qwen2_vl"), "its model_type is 'qwen2_vl'"),
-    "SigLIP": (
-        "llava",
-        config(vision_config={"model_type": "siglip_vision_model"}),
-        "vision_config .* 'siglip_vision_model'.*llava-hf/llava-1.5-7b-hf",
-    ),
-    "Qwen2": (
-        "llava",
-        config(text_config={"model_type": "qwen2"}),
-        "text_config .* 'qwen2'.*llava-hf/llava-1.5-7b-hf",
-    ),
-    "SigLIP of Video-LLaVA": (
-        "video_llava",
-        config(vision_config={"model_type": "siglip_vision_model"}),
-        "LanguageBind/Video-LLaVA-7B-hf",
-    ),
-    "LLaVA-NeXT-Video": ("llava", config(model_type="llava_next_video"), USE_VIDEO_LLAVA),
-    "llava_llama": (
-        "llava",
-        config(model_type="llava_llama", architectures=["LlavaLlamaForCausalLM"]),
-        f"authors' own format.*{USE_LLAVA}",
-    ),
-    "liuhaotian": (
-        "llava",
-        config(mm_vision_tower="openai/clip-vit-large-patch14-336"),
-        f"authors' own format.*{USE_LLAVA}",
-    ),
-    "LanguageBind": (
-        "video_llava",
-        config(model_type="llava", mm_video_tower="LanguageBind/LanguageBind_Video_merge"),
-        f"authors' own format.*{USE_VIDEO_LLAVA}",
-    ),
-    "text only": ("published", config(model_type="qwen2"), "'qwen2', a language model that answer"),
-    "newer": (
-        "published",
-        config(model_type="qwen9_vl"),
-        "'qwen9_vl', which is no image-text-to-text model .* or a newer transformers",
-    ),
-    "no model_type": (
-        "published",
-        config(model_type=...),
-        "model_type is None, which is no image-text-to-text model",
-    ),
-    "other code": (
-        "published",
-        config(model_type="new_chat", auto_map={"AutoModel": "code.Model"}),
-        "no code from repositories: use a checkpoint in transformers' own form",
-    ),
-    "first LLaVA": (
-        "published",
-        config(model_type="llava_llama", mm_vision_tower="openai/clip"),
-        f"authors' own format.*{USE_LLAVA}",
-    ),
-    "EventGPT": (
-        "published",
-        config(model_type="EventChat_llama"),
-        'write family = "eventgpt" in models.toml',
-    ),
-    "no processor": (
-        "published",
-        absent("preprocessor_config.json"),
-        "its image processor is missing .*none of preprocessor_config.json",
-    ),
-    "no tokenizer": ("published", absent("tokenizer.json"), "its tokenizer is missing"),
-    "no template": (
-        "published",
-        fields("tokenizer_config.json", chat_template=...),
-        "its chat template is missing .*instruction-tuned",
-    ),
-    "LoRA": (
-        "published",
-        lora_adapter,
-        "only a LoRA adapter of 'Qwen/Qwen2.5-VL-3B-Instruct', not a whole model: merge",
-    ),
-    "GGUF": ("published", gguf, "holds only GGUF files"),
-    "GPTQ": (
-        "published",
-        config(quantization_config={"quant_method": "gptq", "bits": 4}),
-        "stored quantized .'gptq'., which is not supported",
-    ),
-    "AWQ of the text": (
-        "published",
-        config(text_config={"quantization_config": {"quant_method": "awq"}}),
-        "stored quantized .'awq'.",
-    ),
-    "odd size of pixels": (
-        "published",
-        fields("preprocessor_config.json", size={"shortest_edge": "small"}),
-        "preprocessor_config.json: size.* is .*'small'",
-    ),
-    **{
-        f"hidden_size {value}": (
-            "published",
-            config(vision_config={"hidden_size": value}),
-            "hidden_size",
-        )
-        for value in (0, -4, "wide", 1.5, True, [0, 0])
-    },
-    **{
-        f"{source}: {name}": (source, fields("generation_config.json", **{name: value}), name)
-        for source, name, value in (
-            ("published", "stop_strings", ["end"]),
-            ("llava", "guidance_scale", 1.5),
-            ("llava", "encoder_repetition_penalty", 1.5),
-            ("llava", "penalty_alpha", 0.6),
-            ("llava", "custom_generate", "evil"),
-        )
-    },
+LISTED: dict[str, list[Row]] = {
+    "llava": [
+        (absent("config.json"), "has no config.json"),
+        (text("config.json", "[1]"), "config.json is not a JSON object"),
+        (text("config.json", '{"a":' * 5000), "config.json cannot be read"),
+        (absent("*.safetensors"), "has no weights"),
+        (cut("*.safetensors"), "safetensors is not a complete safetensors file"),
+        (odd_header, "model.safetensors is not a complete safetensors file"),
+        (text("model.safetensors", POINTER), "safetensors is a git-lfs pointer"),
+        (text(INDEX, '{"weight_map": ["a"]}'), "lists no weights"),
+        (shard("b.safetensors"), "lacks .*b.safetensors, which its index lists"),
+        (shard("../other.safetensors"), "other.safetensors, which lies outside its folder"),
+        (no_archive, "pytorch_model.bin is not a complete file of PyTorch"),
+        (config(vision_config=5), "config.json: vision_config is 5"),
+        (config(model_type=5), "model_type is 5"),
+        (config(model_type="video_llava"), "model_type is 'video_llava'"),
+        (config(model_type="qwen2_vl"), f"'qwen2_vl' .*{USE_LLAVA}"),
+        (
+            config(vision_config={"model_type": "siglip_vision_model"}),
+            f"vision_config .* 'siglip_vision_model'.*{USE_LLAVA}",
+        ),
+        (config(text_config={"model_type": "qwen2"}), f"text_config .* 'qwen2'.*{USE_LLAVA}"),
+        (config(model_type="llava_next_video"), USE_VIDEO_LLAVA),
+        (config(architectures=["LlavaLlamaForCausalLM"]), f"authors' own format.*{USE_LLAVA}"),
+        (config(mm_vision_tower="openai/clip"), f"authors' own format.*{USE_LLAVA}"),
+        (generation(guidance_scale=1.5), "guidance_scale"),
+        (generation(encoder_repetition_penalty=1.5), "encoder_repetition_penalty"),
+        (generation(penalty_alpha=0.6), "penalty_alpha"),
+        (generation(custom_generate="evil"), "custom_generate"),
+    ],
+    "video_llava": [
+        (config(mm_video_tower="LanguageBind"), f"authors' own format.*{USE_VIDEO_LLAVA}"),
+    ],
+    "release": [(config(hidden_size="wide"), "hidden_size is 'wide' .expected int")],
+    "published": [
+        (config(model_type="qwen2"), "'qwen2', a language model that answer"),
+        (config(model_type="qwen9_vl"), "'qwen9_vl', which is no .* or a newer transformers"),
+        (
+            config(model_type="new_chat", auto_map={"AutoModel": "code.Model"}),
+            "no code from repositories: use a checkpoint in transformers' own form",
+        ),
+        (config(model_type="EventChat_llama"), 'write family = "eventgpt" in models.toml'),
+        (absent("tokenizer.json"), "its tokenizer is missing"),
+        (lora_adapter, "only a LoRA adapter of 'Qwen/Qwen2.5-VL-3B-Instruct', not a whole model"),
+        (gguf, "holds only GGUF files"),
+        (config(quantization_config={"quant_method": "gptq"}), "stored quantized .'gptq'., which"),
+        (
+            config(text_config={"quantization_config": {"quant_method": "awq"}}),
+            "stored quantized .'awq'.",
+        ),
+        (pixels(size={"shortest_edge": "small"}), "preprocessor_config.json: size.* is .*'small'"),
+        (config(vision_config={"hidden_size": 0}), "hidden_size is 0"),
+        (generation(stop_strings=["end"]), "stop_strings"),
+    ],
 }
-ONLY_AT_LOAD: dict[str, Row] = {
-    "code in weights": ("release", bin_with_code, "bin holds more than tensors .*print"),
-    "cut bin": ("release", cut("*.bin"), "bin is not a complete file of PyTorch weights"),
-    "damaged pickle": (
-        "release",
-        damaged_pickle,
-        "bin (is not a complete file|holds more than tensors)",
-    ),
-    "pointer of a tokenizer": (
-        "release",
-        text("tokenizer.model", POINTER),
-        r"tokenizer\.model is a git-lfs pointer, .* `git lfs pull`",
-    ),
-    "absent bin": ("release", absent("*.bin"), "lacks .*bin, which its index lists"),
-    "unlisted shard": ("release", unlisted_shard, "describes .* weights, but the files hold"),
-    "no index": ("release", absent("*.index.json"), "has no weights in .* of shards with their i"),
-    "no tokenizer": (
-        "release",
-        absent("tokenizer.model"),
-        r"no tokenizer\.json and no tokenizer\.model",
-    ),
-    "odd tokenizer": (
-        "release",
-        text("tokenizer.model", "\0 no model"),
-        "tokenizer in .* cannot be loaded",
-    ),
-    "larger tokenizer": (
-        "release",
-        fewer_rows,
-        r"tokenizer has 4\d\d tokens, but the embedding 400 rows",
-    ),
-    **{
-        f"{source}: {name} {part}": (source, change_(part), said.format(part))
-        for source, part in (
-            ("release", "visual_projector.2.bias"),
-            ("eventgpt", "lm_head"),
-            ("llava", "projector.linear_2.bias"),
-            ("video_llava", "projector.linear_2.bias"),
-        )
-        for name, change_, said in (
-            ("no", without, "lacks 1 weight .*{}"),
-            ("misshapen", misshapen, r"wrong shape for 1.*{}.* is \(7,\), not \("),
-        )
-    },
-    "no tower": ("eventgpt", without("visual_tower"), "lacks .*visual_tower"),
-    "larger config": ("llava", config(text_config=...), "describes .* weights, but the files hold"),
-    "odd end": (
-        "llava",
-        fields("generation_config.json", eos_token_id="x"),
-        "generation_config.json: eos_token_id is 'x'",
-    ),
-    "no such id": ("llava", fields("generation_config.json", eos_token_id=10**6), "1000000"),
-    "no such ids": ("llava", fields("generation_config.json", suppress_tokens=[10**6]), "1000000"),
-    "no bos": ("llava", text("tokenizer_config.json", "{}"), "no bos_token"),
-    "layer 0": ("llava", config(vision_feature_layer=0), "vision_feature_layer of its .* is 0"),
-    "layer -50": ("llava", config(vision_feature_layer=-50), "vision_feature_layer"),
-    "no layer": ("llava", config(vision_feature_layer=[]), "vision_feature_layer"),
-    "two layers": ("llava", config(vision_feature_layer=[-2, 0]), "has a wrong shape"),
-    "no placeholder": ("llava", config(image_token_id=None), "cannot be loaded"),
-    "other placeholder": ("llava", config(image_token_index=1), "from one checkpoint"),
-    "other placeholder of clips": (
-        "video_llava",
-        config(video_token_index=1),
-        "from one checkpoint",
-    ),
-    "unknown processor": (
-        "llava",
-        processor(image_processor_type="Evil"),
-        "image processor Evil in .* cannot be loaded",
-    ),
-    "processor of code": (
-        "llava",
-        processor(image_processor_type="Evil", auto_map={"AutoImageProcessor": "evil.X"}),
-        "image processor Evil .* cannot be loaded",
-    ),
-    "other pixels": (
-        "llava",
-        processor(image_processor_type="CLIPImageProcessor"),
-        r"makes pixels of .*224.*from one",
-    ),
-    "grids of pixels": (
-        "llava",
-        processor(image_processor_type="LlavaNextImageProcessor"),
-        "(makes pixels of|image processor .* cannot be loaded)",
-    ),
-    "not cropped": ("llava", processor(**CROPPED | {"do_center_crop": False}), "makes pixels of"),
-    "resample": (
-        "llava",
-        processor(**CROPPED | {"resample": 99}),
-        "image processor .* cannot be loaded .*99",
-    ),
-    "large": (
-        "llava",
-        processor(**CROPPED | {"size": {"shortest_edge": 10**9}}),
-        "size.* is .*1000000000",
-    ),
-    **{
-        f"{name} {value}": (
-            "llava",
-            processor(**CROPPED | {name: value}),
-            rf"preprocessor_config\.json: {name} is .* \(expected ",
-        )
-        for name, values in {
-            "image_std": (1e308, [1e308] * 3, [0, 0, 0], [0.5, 1e-300, 0.5], -0.5, []),
-            "image_mean": (1e308, [-1e308] * 3, "x"),
-            "rescale_factor": (1e308, 0, -1),
-        }.items()
-        for value in values
-    },
-    "other merging": (
-        "qwen2_5_vl",
-        fields("preprocessor_config.json", merge_size=1),
-        r"writes other visual tokens than the model has features for.*from one checkpoint\.",
-    ),
-    "other patches": (
-        "qwen2_5_vl",
-        fields("preprocessor_config.json", patch_size=14),
-        r"cannot be loaded \(shape '\[32, -1\]' is invalid.*from one checkpoint\.",
-    ),
-    **{
-        f"sections {section}": (
-            "qwen2_5_vl",
-            partial(other_sections, section=section),
-            said,
-        )
-        for section, said in (
-            (None, r"mrope_section is None \(expected array, got null\)"),
-            ((-1, 3, 2), r"mrope_section is \[-1, 3, 2\] \(expected int >= 0\)"),
-            ((1, 1, 1), "in a trial with a picture, in "),
-        )
-    },
+ONLY_AT_LOAD: dict[str, list[Row]] = {
+    "release": [
+        (bin_with_code, "bin holds more than tensors .*print"),
+        (cut("*.bin"), "bin is not a complete file of PyTorch weights"),
+        (damaged_pickle, "bin (is not a complete file|holds more than tensors)"),
+        (text("tokenizer.model", POINTER), r"tokenizer\.model is a git-lfs .* `git lfs pull`"),
+        (absent("*.bin"), "lacks .*bin, which its index lists"),
+        (unlisted_shard, "describes .* weights, but the files hold"),
+        (absent("*.index.json"), "has no weights in .* of shards with their index"),
+        (absent("tokenizer.model"), r"no tokenizer\.json and no tokenizer\.model"),
+        (text("tokenizer.model", "\0 no model"), "tokenizer in .* cannot be loaded"),
+        (fewer_rows, r"tokenizer has 4\d\d tokens, but the embedding 400 rows"),
+        (without("projector.2.bias"), "lacks 1 weight .*visual_projector.2.bias"),
+        (misshapen("projector.2.bias"), r"wrong shape for 1.*projector.2.bias.* is \(7,\), not \("),
+    ],
+    "eventgpt": [(without("visual_tower"), "lacks .*visual_tower")],
+    "llava": [
+        (without("projector.linear_2.bias"), "lacks 1 weight .*projector.linear_2.bias"),
+        (config(text_config=...), "describes .* weights, but the files hold"),
+        (generation(eos_token_id="x"), "generation_config.json: eos_token_id is 'x'"),
+        (generation(eos_token_id=10**6), "1000000"),
+        (generation(suppress_tokens=[10**6]), "1000000"),
+        (text("tokenizer_config.json", "{}"), "no bos_token"),
+        (config(vision_feature_layer=0), "vision_feature_layer of its .* is 0"),
+        (config(vision_feature_layer=-50), "vision_feature_layer of its .* is -50"),
+        (config(vision_feature_layer=[]), "vision_feature_layer"),
+        (config(vision_feature_layer=[-2, 0]), "has a wrong shape"),
+        (config(image_token_id=None), "cannot be loaded"),
+        (config(image_token_index=1), "from one checkpoint"),
+        (
+            processor(image_processor_type="Evil", auto_map={"AutoImageProcessor": "evil.X"}),
+            "image processor Evil in .* cannot be loaded",
+        ),
+        (
+            processor(image_processor_type="CLIPImageProcessor"),
+            r"makes pixels of .*224.*from one",
+        ),
+        (cropped(resample=99), "image processor .* cannot be loaded .*99"),
+        (cropped(size={"shortest_edge": 10**9}), "size.* is .*1000000000"),
+        (cropped(image_std=1e308), r"preprocessor_config\.json: image_std is .* \(expected "),
+        (cropped(image_std=[0.5, 1e-300, 0.5]), r"image_std is .* \(expected "),
+        (cropped(image_std=[]), r"image_std is .* \(expected "),
+        (cropped(image_mean=[-1e308] * 3), r"image_mean is .* \(expected "),
+        (cropped(image_mean="x"), r"image_mean is .* \(expected "),
+        (cropped(rescale_factor=0), r"rescale_factor is .* \(expected "),
+    ],
+    "qwen2_5_vl": [
+        (pixels(merge_size=1), "writes other visual tokens than .* features for.*one checkpoint"),
+        (
+            pixels(patch_size=14),
+            r"cannot be loaded \(shape '\[32, -1\]' is invalid.*one checkpoint",
+        ),
+        (sections(None), r"mrope_section is None \(expected array, got null\)"),
+        (sections((-1, 3, 2)), r"mrope_section is \[-1, 3, 2\] \(expected int >= 0\)"),
+        (sections((1, 1, 1)), "in a trial with a picture, in "),
+    ],
 }
+
+
+def words(value: object) -> str:
+    """A parameter in a test's name."""
+    return value if isinstance(value, str) else ""
+
+
+def rows(table: dict[str, list[Row]]) -> list[tuple[str, Damage, str]]:
+    return [(source, *row) for source, found in table.items() for row in found]
 
 
 @pytest.fixture
@@ -433,23 +307,18 @@ def copied(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], tu
             return request.getfixturevalue("release_copy"), "eventgpt"
         if source == "published":
             return published_folders.build(tmp_path / source), "transformers"
-        own = source in OWN_FAMILIES
-        folder = (
-            request.getfixturevalue("tiny_folder") / source
-            if own
-            else request.getfixturevalue("family_folder")(source)
-        )
-        place = Path(shutil.copytree(folder, tmp_path / source))
-        return place, source if own else "transformers"
+        if source in OWN_FAMILIES:
+            return request.getfixturevalue("tiny_copy")(source), source
+        folder = request.getfixturevalue("family_folder")(source)
+        return Path(shutil.copytree(folder, tmp_path / source)), "transformers"
 
     return copy
 
 
-@pytest.mark.parametrize("name", LISTED)
+@pytest.mark.parametrize(("source", "damage", "said"), rows(LISTED), ids=words)
 def test_what_cannot_run_is_refused_in_the_list(
-    name: str, copied: Callable[[str], tuple[Path, str]]
+    source: str, damage: Damage, said: str, copied: Callable[[str], tuple[Path, str]]
 ) -> None:
-    source, damage, said = LISTED[name]
     folder, family = copied(source)
     entry = entry_for(folder, family)
     assert registry.unavailable(entry) is None  # control: the undamaged folder is accepted
@@ -460,13 +329,18 @@ def test_what_cannot_run_is_refused_in_the_list(
     assert "\n" not in str(caught.value) and str(caught.value).endswith(".")
 
 
-@pytest.mark.parametrize("name", slow_unless([*ONLY_AT_LOAD][::3], ONLY_AT_LOAD))
+@pytest.mark.parametrize(
+    ("source", "damage", "said"),
+    slow_unless(rows(ONLY_AT_LOAD)[::3], rows(ONLY_AT_LOAD)),
+    ids=words,
+)
 def test_what_only_loading_shows_is_refused_and_leaves_no_model_in_memory(
-    name: str,
+    source: str,
+    damage: Damage,
+    said: str,
     copied: Callable[[str], tuple[Path, str]],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    source, damage, said = ONLY_AT_LOAD[name]
     folder, family = copied(source)
     damage(folder)
     gc.collect()
@@ -510,15 +384,17 @@ def test_no_permission_is_said_of_the_file(
         loaded(release, "eventgpt")
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
-    gguf_file, other = tmp_path / "model-Q4_K_M.gguf", tmp_path / "model.bin"
-    for path, said in (
-        (gguf_file, "is a GGUF file, which StageScope does not read"),
-        (other, "is a file, not a checkpoint folder"),
-    ):
-        path.write_bytes(b"GGUF")
-        with pytest.raises(ModelUnavailable, match=said):
-            loaded(path, "transformers")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("model-Q4_K_M.gguf", "is a GGUF file, which StageScope does not read"),
+        ("model.bin", "is a file, not a checkpoint folder"),
+    ],
+)
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / name).write_bytes(b"GGUF")
+    with pytest.raises(ModelUnavailable, match=said):
+        loaded(tmp_path / name, "transformers")
 
 
 @pytest.mark.parametrize("mode", ["decoupled", "hooked"])
@@ -535,7 +411,7 @@ def test_weights_that_are_no_numbers_answer_nothing_and_keep_nothing(
     registry.unload(registry.entry("tiny-llava"))
 
 
-@pytest.fixture(params=["eventgpt", "llava", "video_llava", "qwen2_5_vl"])
+@pytest.fixture(params=["eventgpt", "llava", "qwen2_5_vl"])
 def whole(
     request: pytest.FixtureRequest, copied: Callable[[str], tuple[Path, str]]
 ) -> tuple[Path, str]:
@@ -579,7 +455,7 @@ def zero(folder: Path, part: str, rows: slice = slice(None)) -> None:
     weights(zeros)(folder)
 
 
-@pytest.mark.parametrize("part", ["", "0.mlp.down_proj.weight", "embed_tokens.weight", "patch"])
+@pytest.mark.parametrize("part", ["0.mlp.down_proj.weight", "patch"])
 def test_a_matrix_of_zeros_is_named(whole: tuple[Path, str], part: str) -> None:
     """As in an unfinished download; `patch`: a tower's first layer, a convolution."""
     folder, family = whole
@@ -588,7 +464,7 @@ def test_a_matrix_of_zeros_is_named(whole: tuple[Path, str], part: str) -> None:
         loaded(folder, family)
 
 
-@pytest.mark.parametrize("part", ["", "bias", "norm"])
+@pytest.mark.parametrize("part", ["", "norm"])
 def test_zeros_in_some_rows_or_in_vectors_are_no_damage(whole: tuple[Path, str], part: str) -> None:
     folder, family = whole
     zero(folder, part, slice(None) if part else slice(1))

@@ -1,28 +1,37 @@
-"""Each family's decoupled, cached and hooked answers are the model's own, token for token.
+"""Each family's answers are the model's own generate(), token for token, in every way of answering.
 
 Runs on tiny random checkpoints and, where they lie in the tree, on the demo checkpoints, in
-float32 and bfloat16.  The controls show that the comparison can fail.
+float32 and bfloat16, and with each setting that a generation_config.json may hold.  The controls
+show that the comparison can fail.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from engine import media, settings
-from engine.decoding import decode
-from engine.decoding.generation_rules import AnswerRules
+from engine.decoding import compiled, decode
+from engine.decoding.generation_rules import AnswerRules, GenerationRules, notes, refused
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
-from engine.pipeline import single_run
+from engine.pipeline import batch_run, draft_loop, single_run
+from engine.pipeline.draft_loop import ModelDrafter, PromptLookup
 from engine.pipeline.feature_cache import FeatureCache
-from engine.types import DecodeConfig, Mode, Prepared, RunOptions, RunRequest, Sample
+from engine.types import DecodeConfig, RunOptions, RunResult, Sample
+from engine.verify.answer_paths import Subject
+from engine.verify.verdict import VerifyRequest
 from tests.conftest import make_sample
+from tests.models.conftest import loaded
+from tests.models.published_folders import change
 
-pytestmark = pytest.mark.loads
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
 
 FAMILIES = ("eventgpt", "video_llava", "llava")
 SOURCES = ("tiny", "demo")
@@ -43,6 +52,22 @@ CONFIGS = {
     "sampled": DecodeConfig(max_new_tokens=24, temperature=0.8, top_p=0.9, seed=7),
     "least length": DecodeConfig(max_new_tokens=12, min_new_tokens=12),
 }
+WAYS = {"computed": True, "decoupled": False, "hooked": True, "features": False}  # they encode
+GREEDY = DecodeConfig(max_new_tokens=24)
+SETTINGS: dict[str, dict[str, Any]] = {
+    "repetition_penalty": {"repetition_penalty": 1.7},
+    "no_repeat_ngram_size": {"no_repeat_ngram_size": 1},
+    "bad_words_ids": {"bad_words_ids": [[i] for i in range(40, 120)]},
+    "suppress_tokens": {"suppress_tokens": list(range(30, 150))},
+    "begin_suppress_tokens": {"begin_suppress_tokens": list(range(5, 200))},
+    "forced_eos_token_id": {"forced_eos_token_id": 2},
+    "forced_bos_token_id": {"forced_bos_token_id": 0},
+    "sequence_bias": {"sequence_bias": [[[70], 9.0], [[71, 72], 4.0]]},
+    "exponential_decay_length_penalty": {"exponential_decay_length_penalty": [3, 1.9]},
+    "several": {"repetition_penalty": 1.3, "no_repeat_ngram_size": 3, "min_new_tokens": 9},
+    "min_length": {"min_length": 250, "eos_token_id": [2, *range(20, 120)]},  # prompts: 244, 63
+    "min_new_tokens": {"min_new_tokens": 7, "eos_token_id": [2, *range(20, 120)]},
+}
 
 
 def entry_of(source: str, family: str, dtype: str, tiny_folder: Path) -> ModelEntry:
@@ -61,49 +86,45 @@ def adapter(request: pytest.FixtureRequest, tiny_folder: Path, cache_dir: Path) 
 
 
 @pytest.fixture
-def prepared(adapter: Adapter, sample: Sample) -> Prepared:
-    return adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
+def model(tiny_copy: Callable[..., Path]) -> Callable[..., Adapter]:
+    """A tiny model with these generation settings."""
+
+    def made(family: str, own: dict[str, Any]) -> Adapter:
+        folder = tiny_copy(family)
+        change(folder, "generation_config.json", **own)
+        return loaded(folder, family)
+
+    return made
 
 
-def plain(adapter: Adapter, prepared: Prepared, config: DecodeConfig) -> list[int]:
-    """New ids of the model's own generate() on pixels."""
-    torch.manual_seed(config.seed)
-    options = {"generation_config": decode.generation_config(AnswerRules(config, adapter.eos_ids))}
-    out = adapter.generate(prepared, **options)[0].tolist()
-    prompt = prepared.input_ids[0].tolist()
-    returns_prompt = out[: len(prompt)] == prompt
-    return out[len(prompt) :] if returns_prompt else out
+def subject_of(adapter: Adapter, sample: Sample, folder: Path) -> Subject:
+    request = VerifyRequest((adapter.info.name,), (sample,), QUESTION, runs=1)
+    return Subject(adapter, sample, request, folder / "features", lambda: False)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_decoupled_cached_and_hooked_equal_generate(
-    config: DecodeConfig, adapter: Adapter, prepared: Prepared, sample: Sample, cache_dir: Path
+    config: DecodeConfig, adapter: Adapter, sample: Sample, tmp_path: Path
 ) -> None:
-    expected, cache = plain(adapter, prepared, config), FeatureCache(cache_dir, 64)
-    calls: list[int] = []
-    handles = [
-        m.register_forward_hook(lambda *_: calls.append(1)) for m in adapter.vision_modules()
-    ]
-    modes: list[tuple[Mode, bool]] = [("decoupled", False), ("decoupled", True), ("hooked", False)]
-    for mode, cached in modes:
-        calls.clear()
-        options = RunOptions(decode=config, mode=mode)
-        request = RunRequest(sample, adapter.info.name, QUESTION, options)
-        result = single_run.run(adapter, request, cache)
-        assert list(result.generation.token_ids) == expected, mode
-        assert result.cached is cached is not bool(calls)
-        assert result.new_tokens >= config.min_new_tokens
-    for handle in handles:
-        handle.remove()
+    subject = subject_of(adapter, sample, tmp_path)
+    plain = subject.plain(config)
+    assert len(plain.ids) >= config.min_new_tokens
+    for way, encodes in WAYS.items():
+        found = getattr(subject, way)(config)
+        assert found.ids == plain.ids, way
+        assert any(module.calls for module in found.seen) is encodes
+        assert found.result is None or found.result.cached is (way == "decoupled")
     for module in adapter.vision_modules():
         assert not module._forward_hooks and not module._forward_pre_hooks
 
 
 def test_control_features_of_another_sample_change_the_logits(
-    adapter: Adapter, prepared: Prepared, tmp_path: Path
+    adapter: Adapter, sample: Sample, tmp_path: Path
 ) -> None:
-    other = make_sample(tmp_path / "other", seed=1000)
-    shown = adapter.preprocess(media.load(other, adapter.kind), QUESTION)
+    prepared, shown = (
+        adapter.preprocess(media.load(one, adapter.kind), QUESTION)
+        for one in (sample, make_sample(tmp_path / "other", seed=1000))
+    )
     with torch.inference_mode():
         ours, theirs = (
             decode.prefill(adapter.decoder, adapter.embed(prepared, adapter.encode(one)))[0]
@@ -130,3 +151,92 @@ def test_rows_come_from_the_layer_that_the_configuration_names(
         )
     rows = rows.reshape(own.shape)
     assert torch.allclose(rows, own, atol=1e-5) and not torch.allclose(rows, other, atol=1e-2)
+
+
+# a checkpoint's generation_config.json
+
+
+@pytest.mark.parametrize("family", ["eventgpt", pytest.param("llava", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_generation_settings_are_followed_in_every_way(
+    name: str, family: str, model: Callable[..., Adapter], sample: Sample, tmp_path: Path
+) -> None:
+    """EventGPT's generate() counts new tokens only, LLaVA's the prompt too."""
+    adapter = model(family, SETTINGS[name])
+    subject = subject_of(adapter, sample, tmp_path)
+    plain = subject.plain(GREEDY)
+    for way in WAYS:
+        assert getattr(subject, way)(GREEDY).ids == plain.ids, way
+    with torch.inference_mode():  # in one pass, which rounding is measured by
+        again = adapter.again(plain.embeds, subject.prepared, plain.ids)
+    torch.testing.assert_close(again, plain.logits, rtol=0, atol=1e-4)
+    adapter.rules = GenerationRules()  # the control
+    if name != "forced_bos_token_id":
+        assert subject.decoupled(GREEDY).ids != plain.ids
+
+
+def run(adapter: Adapter, sample: Sample, decoding: DecodeConfig) -> RunResult:
+    asked = RunOptions(decode=decoding, cache="off").ask(sample, adapter.info.name, QUESTION)
+    return single_run.run(adapter, asked, None)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("family", ["eventgpt", "llava"])
+def test_compiled_batched_and_drafted_answers_follow_the_settings_too(
+    family: str,
+    model: Callable[..., Adapter],
+    sample: Sample,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compiled, "_compile", lambda step, device: step)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
+    adapter = model(family, SETTINGS["several"])
+    samples = (sample, make_sample(tmp_path / "other", seed=1000))
+    wanted = [subject_of(adapter, one, tmp_path).plain(GREEDY).ids for one in samples]
+    fast = replace(GREEDY, backend="compiled")
+    results = [run(adapter, one, fast) for one in samples]
+    assert {one.backend for one in results} == {"compiled"}
+    asked = RunOptions(decode=GREEDY, cache="off")
+    requests = [asked.ask(one, adapter.info.name, QUESTION) for one in samples]
+    together = batch_run.run(adapter, requests, FeatureCache(tmp_path / "features", 64))
+    for found in (results, together):
+        assert [one.generation.token_ids for one in found if isinstance(one, RunResult)] == wanted
+    prepared = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
+    embeds = adapter.embed(prepared, adapter.encode(prepared))
+    rules = adapter.rules_for(prepared, GREEDY)
+    drafters = (
+        PromptLookup(adapter.question_ids(prepared)[0].tolist()),
+        ModelDrafter(adapter.decoder, embeds, rules),
+        ModelDrafter(adapter.decoder, embeds, AnswerRules(GREEDY, adapter.eos_ids)),
+    )
+    for drafter in drafters:
+        drafted = draft_loop.generate(
+            adapter.decoder, embeds, rules, drafter, 4, lambda _: None, lambda: False
+        )
+        assert tuple(drafted.ids) == wanted[0]
+
+
+def test_the_users_length_is_kept(model: Callable[..., Adapter], sample: Sample) -> None:
+    """A checkpoint's least length neither exceeds the most nor lowers the user's least."""
+    adapter = model("llava", {"min_new_tokens": 50, "eos_token_id": [2, *range(20, 120)]})
+    assert run(adapter, sample, DecodeConfig(6)).new_tokens == 6
+    assert adapter.rules.options(DecodeConfig(60, min_new_tokens=55), 0)["min_new_tokens"] == 55
+
+
+def test_what_is_followed_and_what_is_not_is_said(
+    model: Callable[..., Adapter], sample: Sample
+) -> None:
+    own = {"do_sample": True, "temperature": 0.2, "top_p": 0.9, "repetition_penalty": 1.2}
+    adapter = model("llava", own)
+    said = " ".join(run(adapter, sample, GREEDY).notes)
+    assert "default is sampling (temperature 0.2, top_p 0.9)" in said
+    assert "settings are used: repetition_penalty" in said
+    assert adapter.info.generation == adapter.notes
+    assert "beam search with 4 beams" in " ".join(notes({"num_beams": 4}))
+    assert notes({"do_sample": False, "repetition_penalty": 1.0, "num_beams": 1}) == ()
+
+
+def test_settings_without_effect_are_not_refused() -> None:
+    without = {"guidance_scale": 1, "encoder_no_repeat_ngram_size": 0, "repetition_penalty": 1.0}
+    assert refused(without) is None and GenerationRules.read(without).values == {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 
 import pytest
 import transformers
@@ -19,21 +18,6 @@ from engine.models import families
 NOT_TEXT_ONLY = {"phi4_multimodal"}  # reads pictures, but not through the auto class
 
 
-def model_class(model_type: str) -> type:
-    found: type = getattr(transformers, PICTURES[model_type])
-    return found
-
-
-def takes(function: Callable[..., object], name: str) -> bool:
-    return name in inspect.signature(function).parameters
-
-
-def needs_pixels(cls: type) -> bool:
-    generate = getattr(cls, "generate", None)
-    found = inspect.signature(generate).parameters.get("pixel_values") if generate else None
-    return found is not None and found.default is inspect.Parameter.empty
-
-
 def test_the_known_types_are_those_of_transformers() -> None:
     assert families.known() == set(PICTURES)
     assert len(PICTURES) > 90  # the mapping was found
@@ -47,12 +31,11 @@ def test_the_text_types_are_those_of_transformers() -> None:
 
 @pytest.mark.loads
 def test_a_seam_is_where_forward_takes_what_an_encoder_gave() -> None:
-    for model_type in sorted(PICTURES):
-        cls = model_class(model_type)
-        wanted = takes(cls.forward, "mm_encoder_outputs") and not needs_pixels(cls)  # type: ignore[attr-defined]
+    for model_type, class_name in sorted(PICTURES.items()):
+        found = getattr(transformers, class_name)
+        takes_features = "mm_encoder_outputs" in inspect.signature(found.forward).parameters
+        generate = getattr(found, "generate", None)
+        pixels = inspect.signature(generate).parameters.get("pixel_values") if generate else None
+        needs_pixels = pixels is not None and pixels.default is inspect.Parameter.empty
+        wanted = takes_features and not needs_pixels
         assert (model_type not in families.HOOKED_ONLY) is wanted, model_type
-
-
-def test_models_whose_prompts_hold_one_picture() -> None:
-    assert "blip-2" in families.ONE_PICTURE and "mllama" not in families.ONE_PICTURE
-    assert families.known() > families.ONE_PICTURE | families.HOOKED_ONLY

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,29 +14,31 @@ import pytest
 from huggingface_hub import constants, errors
 
 from engine.__main__ import main
-from engine.models import checkpoint, registry
+from engine.errors import ModelUnavailable
 from engine.models import hub as download
+from engine.models import registry
+from tests.models.conftest import hub_snapshot
 
 HUB = "llava-hf/llava-1.5-7b-hf"
 FILES = [
-    *("config.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"),
+    *(
+        "chat_template.jinja",
+        "config.json",
+        "merges.txt",
+        "model-00001-of-00002.safetensors",
+        "model-00002-of-00002.safetensors",
+    ),
     *("model.safetensors.index.json", "tokenizer.json", "tokenizer.model"),
 ]
 OLD = [
     *("config.json", "pytorch_model-00001-of-00002.bin", "pytorch_model.bin.index.json"),
     *("tokenizer.json", "tokenizer.model"),
 ]
-NEWER = [
-    *("chat_template.jinja", "chat_template.json", "config.json", "generation_config.json"),
-    *("merges.txt", "model.safetensors", "preprocessor_config.json", "processor_config.json"),
-    *("tokenizer.json", "tokenizer_config.json", "video_preprocessor_config.json", "vocab.json"),
-]
 ASIDE = [
     *(".gitattributes", "README.md", "adapter_config.json", "consolidated.safetensors"),
     *("model-Q4_K_M.gguf", "onnx/config.json", "onnx/model.onnx", "original/consolidated.pth"),
     *("original/model.safetensors", "training_args.bin"),
 ]
-COMMIT = "c0ffee" + "0" * 34
 Api = huggingface_hub.HfApi
 
 
@@ -66,7 +69,6 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     [
         ([*FILES, *OLD, *ASIDE], FILES),
         ([*OLD, *ASIDE], OLD),
-        ([*NEWER, "pytorch_model.bin", *ASIDE], NEWER),
     ],
 )
 def test_only_what_loading_reads_is_fetched(files: list[str], wanted: list[str]) -> None:
@@ -76,15 +78,13 @@ def test_only_what_loading_reads_is_fetched(files: list[str], wanted: list[str])
 @pytest.mark.parametrize(
     ("files", "config", "said"),
     [
-        (NEWER, {"model_type": "qwen2"}, "answers text only"),
-        (NEWER, {"model_type": "internvl_chat", "auto_map": {"a": "b"}}, "InternVL3-1B-hf instead"),
+        (FILES, {"model_type": "qwen2"}, "answers text only"),
         (
-            NEWER,
+            FILES,
             {"model_type": "qwen2_5_vl", "quantization_config": {"quant_method": "awq"}},
             "stored quantized ('awq')",
         ),
         (["config.json", "model-Q4.gguf"], {}, "on the hub holds only GGUF files"),
-        (["adapter_config.json", "adapter_model.safetensors"], {}, "holds only a LoRA adapter"),
         (["config.json", "weights.msgpack"], {}, "has no weights in safetensors"),
     ],
 )
@@ -106,22 +106,19 @@ def test_what_could_not_run_is_not_downloaded(
     assert main(["download", "qwen3-vl-4b"]) == 2
     assert said in capsys.readouterr().err and not hub
     for fine in ({"model_type": "qwen3_vl"}, {}, None):  # control; the hub may tell nothing
-        given = (NEWER, fine)
+        given = (FILES, fine)
         assert main(["download", "qwen3-vl-4b"]) == 0 and hub.pop("name")
         hub.clear()
 
 
-def test_into_the_hubs_own_cache(hub: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_into_the_hubs_own_cache_or_a_folder(
+    hub: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["download", "llava-1.5-7b"]) == 0
     out, err = capsys.readouterr()
     assert out.strip().endswith("c0") and HUB in err
     assert (hub["name"], hub["revision"], hub["local_dir"]) == (HUB, "main", None)
     assert hub["allow_patterns"] == download.needed(FILES)
-
-
-def test_into_a_folder(
-    hub: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     assert main(["download", "llava-1.5-7b", "--to", str(tmp_path / "here")]) == 0
     out, err = capsys.readouterr()
     assert out.strip() == str(tmp_path / "here") == str(hub["local_dir"])
@@ -140,7 +137,6 @@ def response(status: int) -> httpx2.Response:
         (errors.RevisionNotFoundError("x", response=response(404)), "has no revision 'main'"),
         (errors.HfHubHTTPError("x", response=response(503)), "the hub refused"),
         (httpx2.ConnectError("Name or service not known"), "cannot be reached (Name or"),
-        (httpx2.ReadTimeout("timed out"), "cannot be reached (timed out)"),
         (errors.OfflineModeIsEnabled("offline\nmode"), "cannot be reached (offline)"),
         (errors.LocalEntryNotFoundError("not found"), "cannot be reached"),
         (OSError(errno.ENOSPC, "No space left on device"), "cannot be written to the hub cache"),
@@ -188,16 +184,8 @@ def test_bad_input_never_reaches_the_hub(
     assert said in capsys.readouterr().err and not hub
 
 
-def test_looking_never_downloads(
-    hub: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    reason = registry.unavailable(registry.entry("llava-1.5-7b"))
-    assert reason and "python -m engine download llava-1.5-7b" in reason and not hub
-
-
 def test_a_checkpoint_in_the_hubs_cache_is_found_there(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    hub: dict[str, Any], tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the hub's own client, which is asked only where its cache has a folder of that name."""
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
@@ -211,10 +199,11 @@ def test_a_checkpoint_in_the_hubs_cache_is_found_there(
 
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", looked)
     assert "has not been downloaded" in str(registry.unavailable(entry)) and not asked
-    folder = tmp_path / "models--llava-hf--llava-1.5-7b-hf"
-    snapshot = folder / "snapshots" / COMMIT
-    for file, text in ((snapshot / "config.json", "{}"), (folder / "refs" / "main", COMMIT)):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    (snapshot / "model.safetensors").write_bytes(b"x")
-    assert checkpoint.locate(entry) == snapshot and asked == [HUB]
+    snapshot = hub_snapshot(tmp_path, HUB)
+    shutil.copytree(tiny_folder / "llava", snapshot)
+    card = registry.card(entry)
+    assert (card.revision, card.source) == (snapshot.name, f"Hugging Face hub: {HUB}")
+    assert set(asked) == {HUB} and not hub
+    (snapshot / "model.safetensors").unlink()
+    with pytest.raises(ModelUnavailable, match=r"download llava-1[.]5-7b` to finish"):
+        registry.card(entry)

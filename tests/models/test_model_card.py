@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
 
-from engine.errors import ModelUnavailable
-from engine.models import checkpoint, checkpoint_files, model_card, registry
+from engine.models import checkpoint_files, registry
 from engine.pipeline import single_run
 from engine.storage.result_rows import ResultRow
 from engine.types import DecodeConfig, RunOptions, RunRequest, Sample, Tower
@@ -19,8 +17,8 @@ from tests.models.conftest import entry_for, loaded
 
 
 @pytest.fixture
-def folder(tiny_models: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(tiny_models / "llava", tmp_path / "copy"))
+def folder(tiny_models: Path, tiny_copy: Callable[..., Path]) -> Path:
+    return tiny_copy("llava")
 
 
 def test_a_folder_tells_who_it_is_without_a_weight_read(
@@ -37,15 +35,10 @@ def test_a_folder_tells_who_it_is_without_a_weight_read(
     assert card.missing is None and card.extra is None  # only loading shows
 
 
-def test_the_hash_of_every_byte_is_given_on_demand_and_kept(folder: Path) -> None:
-    item = entry_for(folder, "llava")
-    full = registry.full_digest(item)
-    assert registry.card(item).digest == full == model_card.full_digest(item, folder)
-
-
 def test_headers_see_names_and_sizes_and_every_byte_sees_values(folder: Path) -> None:
     item, file = entry_for(folder, "llava"), folder / "model.safetensors"
     headers, full = registry.card(item).headers, registry.full_digest(item)
+    assert registry.card(item).digest == full  # known from now on
     tensors = load_file(file)
     tensors["multi_modal_projector.linear_1.bias"][0] += 1
     save_file(tensors, file, metadata={"format": "pt"})
@@ -99,30 +92,3 @@ def test_results_carry_the_card(tiny_models: Path, sample: Sample) -> None:
         assert card["visual_tokens"] == features.shape[0]
         assert card["context_limit"] == adapter.context_limit
         assert card["parameters"] == sum(one.numel() for one in adapter.model.parameters())
-
-
-def test_the_hubs_folder_names_the_commit(folder: Path) -> None:
-    item = replace(entry_for(folder, "llava"), folder=None, revision="main")
-    commit = "a" * 40
-    assert checkpoint.revision(item, folder / "snapshots" / commit) == commit
-    assert checkpoint.revision(item, folder) == "main"
-
-
-def test_a_hub_model_is_found_in_the_hubs_cache(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a download leaves it; one that was broken off says how to go on."""
-    home = tmp_path / "hub"
-    snapshot = home / "models--llava-hf--llava-1.5-7b-hf" / "snapshots" / ("b" * 40)
-    shutil.copytree(folder, snapshot)
-    (snapshot.parents[1] / "refs").mkdir()
-    (snapshot.parents[1] / "refs" / "main").write_text("b" * 40)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(home))
-    monkeypatch.delenv("STAGESCOPE_MODELS")
-    item = registry.entry("llava-1.5-7b")
-    card = registry.card(item)
-    assert card.revision == "b" * 40
-    assert card.source == "Hugging Face hub: llava-hf/llava-1.5-7b-hf"
-    (snapshot / "model.safetensors").unlink()
-    with pytest.raises(ModelUnavailable, match=r"download llava-1[.]5-7b` to finish"):
-        registry.card(item)

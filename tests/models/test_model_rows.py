@@ -9,6 +9,7 @@ import pytest
 
 from engine.models import registry
 from tests.models import published_folders
+from tests.models.conftest import hub_snapshot
 
 HUB = "Qwen/Qwen2.5-VL-3B-Instruct"
 
@@ -52,26 +53,17 @@ def test_a_hub_name_is_transformers_until_its_files_are_here(home: Path, tiny_fo
     write(home, "llava-hf/small", 'revision = "main"')
     found = registry.entry("one")
     assert (found.family, found.folder) == ("transformers", None)
-    repository = home / "hub" / "models--llava-hf--small"
-    shutil.copytree(tiny_folder / "llava", repository / "snapshots" / ("a" * 40))
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text("a" * 40)
+    shutil.copytree(tiny_folder / "llava", hub_snapshot(home / "hub", "llava-hf/small"))
     assert registry.entry("one").family == "llava"
 
 
-@pytest.mark.parametrize("text", ["", "[1]", "{"])
-def test_a_config_that_cannot_be_read_is_said_later(home: Path, text: str) -> None:
+def test_a_config_that_cannot_be_read_is_said_later(home: Path) -> None:
     folder = published_folders.build(home / "broken")
-    (folder / "config.json").write_text(text)
+    (folder / "config.json").write_text("{")
     write(home, "./broken")
     found = registry.entry("one")
     assert found.family == "transformers"
     assert "config.json" in (registry.unavailable(found) or "")
-
-
-def test_what_a_model_is_shown_may_be_chosen(home: Path) -> None:
-    write(home, HUB, 'family = "transformers"\nshows = "video"')
-    assert registry.entry("one").kind == "video"
 
 
 def test_the_size_of_a_download_is_said(home: Path) -> None:

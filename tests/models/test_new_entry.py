@@ -11,6 +11,7 @@ import pytest
 from engine.__main__ import main
 from engine.models import checkpoint, new_entry, registry
 from tests.models import published_folders
+from tests.models.conftest import hub_snapshot
 
 HUB = "Qwen/Qwen2.5-VL-3B-Instruct"
 BEFORE = """# my models
@@ -30,24 +31,19 @@ def home(tmp_path: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return tmp_path
 
 
-def models_file(home: Path) -> str:
-    return (home / "models.toml").read_text()
-
-
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The sentence with which `models add` is refused; nothing is written."""
-    path = Path("models.toml")
-    before = path.read_bytes() if path.exists() else None
+    before = {path: path.read_bytes() for path in Path().glob("models.toml")}
     assert main(["models", "add", *arguments]) == 2
     out, err = capsys.readouterr()
     assert not out and err.count("\n") == 1
-    assert (path.read_bytes() if path.exists() else None) == before
+    assert {path: path.read_bytes() for path in Path().glob("models.toml")} == before
     return err
 
 
 def test_a_hub_name_is_written_unseen(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "add", HUB]) == 0
-    text = models_file(home)
+    text = (home / "models.toml").read_text()
     assert text.startswith(BEFORE) and text.count("[[model]]") == 2
     found = registry.entry("qwen2.5-vl-3b-instruct")
     assert (found.label, found.checkpoint) == ("Qwen2.5-VL-3B-Instruct", HUB)
@@ -69,7 +65,9 @@ def test_a_folder_is_checked_now(home: Path, capsys: pytest.CaptureFixture[str])
     published_folders.build(home / "new" / "Smol", "smolvlm")
     assert main(["models", "add", "new/Smol", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["checked"] and said["written"] and said["entry"] in models_file(home)
+    assert (
+        said["checked"] and said["written"] and said["entry"] in (home / "models.toml").read_text()
+    )
     found = registry.entry("smol")
     assert (found.checkpoint, found.dtype) == ("./new/Smol", "float32")  # as its files
     assert 'family = "transformers"' in said["entry"]
@@ -89,10 +87,7 @@ def test_a_folder_elsewhere_is_written_with_its_whole_path(
 def test_a_hub_name_whose_files_are_here_is_checked(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    repository = home / "hub" / "models--Qwen--Qwen2.5-VL-3B-Instruct"
-    folder = published_folders.build(repository / "snapshots" / ("a" * 40))
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text("a" * 40)
+    folder = published_folders.build(hub_snapshot(home / "hub", HUB))
     published_folders.change(folder, "config.json", model_type="qwen2")
     assert "answers text only" in refused(capsys, HUB)
     published_folders.change(folder, "config.json", model_type="qwen2_5_vl")
@@ -103,16 +98,18 @@ def test_a_hub_name_whose_files_are_here_is_checked(
 def test_a_dry_run_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "add", HUB, "--dry-run"]) == 0
     printed = capsys.readouterr().out
-    assert models_file(home) == BEFORE and printed.startswith("[[model]]\nname = ")
+    assert (home / "models.toml").read_text() == BEFORE and printed.startswith("[[model]]\nname = ")
     assert main(["models", "add", HUB]) == 0
-    assert models_file(home) == f"{BEFORE}\n{printed}"  # control: without it, this is written
+    assert (
+        home / "models.toml"
+    ).read_text() == f"{BEFORE}\n{printed}"  # control: without it, this is written
 
 
 @pytest.mark.parametrize("before", ["", "# nothing yet", '[[model]]\nname="x"\ncheckpoint="a/b"'])
 def test_a_file_without_an_end_of_line_or_an_entry(home: Path, before: str) -> None:
     (home / "models.toml").write_text(before)
     assert main(["models", "add", HUB]) == 0
-    assert models_file(home).startswith(before)
+    assert (home / "models.toml").read_text().startswith(before)
     assert registry.entries()[-1].checkpoint == HUB
 
 
@@ -122,7 +119,6 @@ def test_a_file_without_an_end_of_line_or_an_entry(home: Path, before: str) -> N
         ((HUB, "--name", "first"), "holds 'first' already: choose another name"),
         ((HUB, "--name", "a@video"), "'a@video' cannot be a model's name"),
         ((HUB, "--name", "add"), "holds 'add' already"),
-        ((HUB, "--name", ""), "'' cannot be a model's name"),
         ((HUB, "--label", "a" * 2000), "is no entry (expected 'str' of length <= 1000"),
         (("nowhere",), "'nowhere' is neither a folder here nor a name on the Hugging Face hub"),
         (("models.toml",), "'models.toml' is a file, not a checkpoint"),

@@ -43,21 +43,19 @@ def test_llava_inputs_equal_its_processors(tiny_models: Path) -> None:
     assert ours.context_tokens == ours.input_ids.shape[1]
 
 
-@pytest.mark.parametrize("frames", [1, 5, 8])
+@pytest.mark.parametrize("frames", [1, 8])
 def test_video_prompt_has_one_placeholder_per_row(tiny_models: Path, frames: int) -> None:
     adapter = registry.load(registry.entry("tiny-video_llava"))
     prepared = adapter.preprocess(pictures(frames), "What is it?")
     rows = adapter.encode(prepared).rows
     per_frame = (tiny.SIZE // tiny.PATCH) ** 2 + 1
-    assert len(rows) == frames * per_frame
-    assert prepared.input_ids[0].tolist().count(adapter.visual_id) == len(rows)
     ids = prepared.input_ids[0].tolist()
-    assert (
-        ids.count(adapter.tokenizer.bos_token_id) == 1 and ids[0] == adapter.tokenizer.bos_token_id
-    )
+    assert len(rows) == frames * per_frame == ids.count(adapter.visual_id)
+    bos = adapter.tokenizer.bos_token_id
+    assert ids.count(bos) == 1 and ids[0] == bos
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 500), (3, 1), (2000, 3)])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 500), (2000, 3)])
 def test_pictures_of_odd_shapes_keep_their_channels(
     tiny_models: Path, shape: tuple[int, int]
 ) -> None:

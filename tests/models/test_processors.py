@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +12,12 @@ from transformers import AutoImageProcessor, CLIPImageProcessorPil
 from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 
 from engine.models import auto_processor, pixels
-from engine.models.adapter import Adapter
 from engine.types import Sample
 from engine.verify import runner
 from engine.verify.verdict import Verdict, VerifyRequest
 from tests import published_checkpoints
 from tests.models.conftest import CROPPED, SIDE, loaded
+from tests.models.published_folders import write
 from tests.models.test_pixels import pictures
 from tests.tiny import unload_all
 from tests.verify.conftest import Notes, steps_for
@@ -33,32 +31,21 @@ FORMS: dict[str, dict[str, Any]] = {
     "an old file's": CROPPED | {"feature_extractor_type": "CLIPFeatureExtractor"},
     "unnamed": CROPPED,
     "SigLIP's": {"size": SIDE, "image_processor_type": "SiglipImageProcessor"},
-    "ViT's": {"size": SIDE, "image_processor_type": "ViTImageProcessor", "image_mean": [0.5] * 3},
-    "not cropped": {
-        "size": SIDE,
-        "do_center_crop": False,
-        "image_processor_type": "CLIPImageProcessor",
-    },
-    "bilinear": CROPPED | {"resample": 2, "image_processor_type": "CLIPImageProcessor"},
     "a number for a size": {
         "size": 40,
         "crop_size": 32,
         "do_center_crop": True,
         "image_processor_type": "CLIPImageProcessor",
     },
-    "not normalised": CROPPED
-    | {"do_normalize": False, "image_processor_type": "CLIPImageProcessor"},
-    "padded by size": CROPPED
-    | {"do_pad": True, "pad_size": SIDE, "image_processor_type": "CLIPImageProcessor"},
 }
 SIZES = [(96, 128), (128, 96), (64, 64), (33, 200)]
 
 
 @pytest.fixture
-def checkpoint(tiny_folder: Path, tmp_path: Path) -> Callable[..., Path]:
+def checkpoint(tiny_copy: Callable[..., Path]) -> Callable[..., Path]:
     def made(settings: dict[str, Any], family: str = "llava") -> Path:
-        folder = Path(shutil.copytree(tiny_folder / family, tmp_path / family))
-        (folder / "preprocessor_config.json").write_text(json.dumps(settings))
+        folder = tiny_copy(family)
+        write(folder, "preprocessor_config.json", settings)
         return folder
 
     return made
@@ -79,21 +66,16 @@ def test_pixels_are_the_named_processors(form: str, checkpoint: Callable[..., Pa
         assert torch.equal(adapter.pixels(images), wanted), size
 
 
-def test_padding_is_not_cropping(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
-    """Control: the forms above differ where a picture is not square."""
-    padded = loaded(checkpoint(FORMS["padded"]), "llava")
-    shutil.rmtree(tmp_path / "llava")
-    cropped = loaded(checkpoint(FORMS["CLIP's"]), "llava")
-    images = pictures(1, 96, 128)
-    assert not torch.equal(padded.pixels(images), cropped.pixels(images))
-    assert padded._plain is None and cropped._plain is not None
-
-
 def test_settings_in_processor_config_come_first(checkpoint: Callable[..., Path]) -> None:
     folder = checkpoint(FORMS["CLIP's"])
+    cropped = loaded(folder, "llava")
     nested = {"processor_class": "LlavaProcessor", "image_processor": FORMS["padded"]}
-    (folder / "processor_config.json").write_text(json.dumps(nested))
-    assert type(loaded(folder, "llava").image_processor) is LlavaImageProcessorPil
+    write(folder, "processor_config.json", nested)
+    padded = loaded(folder, "llava")
+    assert type(padded.image_processor) is LlavaImageProcessorPil
+    assert padded._plain is None and cropped._plain is not None
+    images = pictures(1, 96, 128)  # control: the forms differ where a picture is not square
+    assert not torch.equal(padded.pixels(images), cropped.pixels(images))
 
 
 def test_eventgpt_follows_a_named_processor_too(checkpoint: Callable[..., Path]) -> None:
@@ -104,25 +86,11 @@ def test_eventgpt_follows_a_named_processor_too(checkpoint: Callable[..., Path])
     assert torch.equal(adapter.pixels(images), wanted)
 
 
-@pytest.fixture
-def verified(
-    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Verdict]]:
-    """The verdict on the pixels of a tiny model with these settings of its image processor."""
-    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset({"pixels"})))
-    file = tiny_models / "llava" / "preprocessor_config.json"
-    kept = file.read_bytes()
-
-    def pixel_verdict(settings: dict[str, Any]) -> Verdict:
-        unload_all()
-        file.write_text(json.dumps(settings))
-        request = VerifyRequest(("tiny-llava",), (sample,), max_new_tokens=8, runs=1)
-        (examined,) = runner.verify(request, Notes())
-        return next(verdict for verdict in examined.verdicts if verdict.check == "pixels")
-
-    yield pixel_verdict
-    file.write_bytes(kept)
+def pixel_verdict(sample: Sample) -> Verdict:
     unload_all()
+    request = VerifyRequest(("one",), (sample,), max_new_tokens=8, runs=1)
+    (examined,) = runner.verify(request, Notes())
+    return next(verdict for verdict in examined.verdicts if verdict.check == "pixels")
 
 
 def always_clip(info: Any, folder: Path, unnamed: Any = None) -> Any:
@@ -142,18 +110,24 @@ def test_verify_passes_with_the_named_processor_and_fails_with_another(
     place: Any,
     name: str,
     planted: Any,
-    verified: Callable[..., Verdict],
+    checkpoint: Callable[..., Path],
+    sample: Sample,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert verified(FORMS["padded"]).outcome == "passed"
+    row = f'name = "one"\nfamily = "llava"\ncheckpoint = "{checkpoint(FORMS["padded"])}"\n'
+    (tmp_path / "models.toml").write_text(f"[[model]]\n{row}")
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(tmp_path / "models.toml"))
+    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset({"pixels"})))
+    assert pixel_verdict(sample).outcome == "passed"
     monkeypatch.setattr(place, name, planted)
-    found = verified(FORMS["padded"])
+    found = pixel_verdict(sample)
+    unload_all()
     assert found.outcome == "failed" and "differ" in found.sentence
 
 
-def test_the_published_folders_keep_their_exact_path(tmp_path: Path) -> None:
-    for family in ("llava", "video_llava"):
-        folder = tmp_path / family
-        published_checkpoints.build(folder, family, published_checkpoints.released, "safetensors")
-        adapter: Adapter = loaded(folder, family)
-        assert adapter._plain is not None
+def test_a_published_folder_keeps_its_exact_path(tmp_path: Path) -> None:
+    published_checkpoints.build(
+        tmp_path, "video_llava", published_checkpoints.released, "safetensors"
+    )
+    assert loaded(tmp_path, "video_llava")._plain is not None

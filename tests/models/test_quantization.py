@@ -12,15 +12,11 @@ import torch
 import transformers
 from transformers.quantizers.quantizers_utils import should_convert_module
 
-from engine import media
 from engine.errors import ModelUnavailable
 from engine.models import loading, quantization, registry
 from engine.pipeline import single_run
-from engine.pipeline.feature_cache import key
 from engine.storage.result_rows import ResultRow
-from engine.types import DecodeConfig, ModelInfo, RunOptions, RunRequest, Sample
-
-ENTRY = '[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./llava"\nquantization="{}"\n'
+from engine.types import DecodeConfig, ModelInfo, RunOptions, Sample
 
 
 def test_without_the_extra_one_sentence_says_what_to_install(
@@ -48,13 +44,6 @@ def test_the_extra_without_cuda_is_not_enough(monkeypatch: pytest.MonkeyPatch) -
     assert quantization.offered() == ("8bit", "4bit")
 
 
-def test_models_toml_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "models.toml"
-    monkeypatch.setenv("STAGESCOPE_MODELS", str(path))
-    path.write_text(ENTRY.format("4bit"))
-    assert registry.entries()[0].quantization == "4bit"
-
-
 def info(kind: str | None) -> ModelInfo:
     return ModelInfo(
         "a", "llava", "./a", None, "float16", False, device="cuda:0", quantization=kind
@@ -80,17 +69,6 @@ def test_what_loading_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config["bnb_4bit_quant_type"] == "nf4"
 
 
-@pytest.mark.loads
-def test_what_is_left_alone_are_modules_of_the_models(tiny_models: Path) -> None:
-    """Else a module under another name would be quantized in silence."""
-    found: set[str] = set()
-    for item in registry.entries():
-        names = [name for name, _ in registry.load(item).model.named_modules()]
-        found |= {part for name in names for part in name.split(".")}
-    # what the families of transformers add is tested with their own small checkpoints
-    assert set(quantization.UNTOUCHED[:8]) <= found
-
-
 def _converted(model: torch.nn.Module, skipped: list[str]) -> set[str]:
     """The linear layers that transformers would quantize, as it decides it."""
     return {
@@ -114,11 +92,11 @@ def test_only_the_language_model_is_quantized(
     assert any("vision_tower" in name for name in bare)
 
 
-SPREAD = ("qwen2_5_vl", "smolvlm", "video_llama_3", "lighton_ocr", "gemma4", "gemma3", "blip-2")
-
-
 @pytest.mark.loads
-@pytest.mark.parametrize("family", SPREAD)
+@pytest.mark.parametrize(
+    "family",
+    ["qwen2_5_vl", "smolvlm", "video_llama_3", "lighton_ocr", "gemma4", "gemma3", "blip-2"],
+)
 def test_the_towers_of_other_families_are_left_alone(
     family: str, family_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,19 +109,12 @@ def test_the_towers_of_other_families_are_left_alone(
     assert found and all("language_model" in name or "text_model" in name for name in found)
 
 
-def test_it_is_part_of_the_key_and_of_the_result(tiny_models: Path, sample: Sample) -> None:
+def test_a_result_names_it(tiny_models: Path, sample: Sample) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
-    request = RunRequest(
-        sample, "tiny-llava", "Why?", RunOptions(decode=DecodeConfig(max_new_tokens=3))
-    )
-    prepared = adapter.preprocess(media.load(sample, "image"), "Why?")
-    plain, keys = adapter.info, set()
-    for kind in (None, "8bit", "4bit"):
-        adapter.info = replace(plain, quantization=kind)
-        keys.add(key(adapter.feature_spec(prepared)))
-        assert ResultRow.from_result(single_run.run(adapter, request, None)).quantization == kind
-    adapter.info = plain
-    assert len(keys) == 3
+    asked = RunOptions(decode=DecodeConfig(max_new_tokens=3)).ask(sample, "tiny-llava", "Why?")
+    other = adapter.remade(replace(adapter.info, quantization="4bit"))
+    for model, kind in ((adapter, None), (other, "4bit")):
+        assert ResultRow.from_result(single_run.run(model, asked, None)).quantization == kind
 
 
 def test_loading_hands_the_options_on(tiny_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,12 +18,14 @@ def test_the_shipped_file_holds_the_demo_and_the_real_models(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("STAGESCOPE_MODELS", raising=False)
-    found = {entry.name: entry for entry in registry.entries()}
-    demo = [name for name, entry in found.items() if entry.demo]
+    entries = registry.entries()
+    demo = [entry.name for entry in entries if entry.demo]
     assert demo == ["eventgpt-demo", "video-llava-demo", "llava-demo", "qwen2.5-vl-demo"]
-    places = [entry.checkpoint for entry in found.values() if not entry.demo]
-    assert places[1:3] == ["LanguageBind/Video-LLaVA-7B-hf", "llava-hf/llava-1.5-7b-hf"]
-    assert set(places[3:]) == {
+    real = [entry for entry in entries if not entry.demo]
+    assert (real[0].name, real[0].folder is None) == ("eventgpt-7b", False)
+    assert {entry.checkpoint for entry in real[1:]} == {
+        "LanguageBind/Video-LLaVA-7B-hf",
+        "llava-hf/llava-1.5-7b-hf",
         "HuggingFaceTB/SmolVLM2-500M-Video-Instruct",
         "llava-hf/llava-onevision-qwen2-0.5b-ov-hf",
         "OpenGVLab/InternVL3-1B-hf",
@@ -32,10 +34,8 @@ def test_the_shipped_file_holds_the_demo_and_the_real_models(
         "Qwen/Qwen2.5-VL-7B-Instruct",
         "Qwen/Qwen3-VL-4B-Instruct",
     }
-    assert all(found[name].family == "transformers" for name in list(found)[7:])
-    assert all(entry.download for entry in found.values() if entry.folder is None)
-    assert places[0].endswith("EventGPT-7b") and found["eventgpt-7b"].folder is not None
-    assert all(entry.dtype for entry in found.values())
+    assert {entry.family for entry in real[3:]} == {"transformers"}
+    assert all(entry.download for entry in real[1:])
 
 
 def test_models_that_are_not_here_say_what_to_do(
@@ -65,15 +65,14 @@ def test_the_first_load_of_a_process_asks_the_accelerators_memory(tiny_models: P
     assert told.stdout == "True\n"
 
 
-@pytest.fixture
-def folder(tiny_models: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(tiny_models / "llava", tmp_path / "copy"))
-
-
-def test_the_digest_sees_one_changed_weight_past_its_memo(folder: Path, tmp_path: Path) -> None:
-    memo = tmp_path / "memo" / "hashes.json"
+def test_a_file_is_hashed_again_only_when_it_changes(
+    tiny_copy: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, memo = tiny_copy("llava"), tmp_path / "memo" / "hashes.json"
     before = checkpoint_files.digest(folder, "copy", memo)
-    assert memo.is_file() and checkpoint_files.digest(folder, "copy", memo) == before
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint_files, "_hashes", lambda todo: todo and pytest.fail("again"))
+        assert checkpoint_files.digest(folder, "copy", memo) == before
     file = folder / "model.safetensors"
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
@@ -81,22 +80,11 @@ def test_the_digest_sees_one_changed_weight_past_its_memo(folder: Path, tmp_path
     assert checkpoint_files.digest(folder, "copy", memo) != before
 
 
-def test_a_file_is_hashed_once(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    memo = tmp_path / "hashes.json"
-    before = checkpoint_files.digest(folder, "copy", memo)
-    monkeypatch.setattr(
-        checkpoint_files, "_hashes", lambda todo: todo and pytest.fail("read again")
-    )
-    assert checkpoint_files.digest(folder, "copy", memo) == before
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 5000])
-def test_a_damaged_memo_costs_only_time(folder: Path, tmp_path: Path, text: str) -> None:
-    memo = tmp_path / "hashes.json"
+@pytest.mark.parametrize("text", ["[]", "{", "[" * 5000])
+def test_a_damaged_memo_costs_only_time(tiny_folder: Path, tmp_path: Path, text: str) -> None:
+    folder, memo = tiny_folder / "llava", tmp_path / "hashes.json"
     memo.write_text(text)
-    before = checkpoint_files.digest(folder, "copy", tmp_path)
+    before = checkpoint_files.digest(folder, "copy", tmp_path / "other.json")
     assert checkpoint_files.digest(folder, "copy", memo) == before
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,33 +32,42 @@ def entries(tiny_models: Path) -> dict[str, ModelEntry]:
 
 
 @pytest.fixture
-def small_device(entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch) -> int:
-    """Room for two of the three: what is free shrinks with what is loaded."""
-    needs = {family: registry.needed(item) for family, item in entries.items()}
-    room = sum(one.weights for one in needs.values()) + needs["video_llava"].run - 1000
-    monkeypatch.setattr(
-        device, "free_bytes", lambda: room - sum(registry.resident_bytes().values())
-    )
-    return room
+def room(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """So many bytes are free while no model is loaded; what is free shrinks with what is."""
+
+    def limited(size: int) -> None:
+        monkeypatch.setattr(
+            device, "free_bytes", lambda: size - sum(registry.resident_bytes().values())
+        )
+
+    return limited
 
 
 def test_the_least_recently_used_leaves_and_is_freed(
-    entries: dict[str, ModelEntry], small_device: int
+    entries: dict[str, ModelEntry], room: Callable[[int], None]
 ) -> None:
+    needs = {family: registry.needed(item) for family, item in entries.items()}
+    room(sum(one.weights for one in needs.values()) + needs["video_llava"].run - 1000)
     registry.load(entries["eventgpt"])
     gone = weakref.ref(registry.load(entries["llava"]).model)
     registry.load(entries["eventgpt"])  # used again: llava is now the older one
+    registry.card(entries["llava"])  # no use
     assert registry.resident() == (entries["llava"], entries["eventgpt"]) and gone() is not None
     registry.load(entries["video_llava"])
     assert registry.resident() == (entries["eventgpt"], entries["video_llava"])
     gc.collect()
     assert gone() is None
+    room(needs["video_llava"].total)  # it fits alone
+    registry.unload(entries["video_llava"])
+    registry.load(entries["llava"])
+    assert registry.unavailable(entries["video_llava"]) is None
+    registry.load(entries["video_llava"])
+    assert registry.resident() == (entries["video_llava"],)
 
 
 def test_all_stay_where_there_is_room(entries: dict[str, ModelEntry]) -> None:
     for item in entries.values():
         registry.load(item)
-    assert set(registry.resident()) == set(entries.values())
     sizes = registry.resident_bytes()
     for item in entries.values():
         assert sizes[item] == pytest.approx(registry.needed(item).weights, rel=0.02)
@@ -75,44 +85,18 @@ def test_what_never_fits_is_refused_with_figures_and_unloads_nothing(
     assert registry.resident() == (entries["llava"],)
 
 
-def test_what_fits_only_alone_can_be_loaded(
-    entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    largest = registry.needed(entries["video_llava"]).total
-    registry.load(entries["eventgpt"])
-    registry.load(entries["llava"])
-    monkeypatch.setattr(
-        device, "free_bytes", lambda: largest - sum(registry.resident_bytes().values())
-    )
-    assert registry.unavailable(entries["video_llava"]) is None
-    registry.load(entries["video_llava"])
-    assert registry.resident() == (entries["video_llava"],)
-
-
 def test_a_longer_answer_of_a_loaded_model_can_push_another_out(
-    entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
+    entries: dict[str, ModelEntry], room: Callable[[int], None]
 ) -> None:
     registry.load(entries["eventgpt"])
     registry.load(entries["llava"])
     short, long = (registry.needed(entries["llava"], new_tokens=n) for n in (1, 4096))
     assert long.kv_cache > short.kv_cache and long.context == 1024  # the model's own limit
-    loaded = sum(registry.resident_bytes().values())
-    monkeypatch.setattr(
-        device,
-        "free_bytes",
-        lambda: loaded + short.run - sum(registry.resident_bytes().values()),
-    )
+    room(sum(registry.resident_bytes().values()) + short.run)
     registry.load(entries["llava"], new_tokens=1)
     assert len(registry.resident()) == 2
     registry.load(entries["llava"], new_tokens=4096)
     assert registry.resident() == (entries["llava"],)
-
-
-def test_a_card_is_no_use(entries: dict[str, ModelEntry]) -> None:
-    registry.load(entries["eventgpt"])
-    registry.load(entries["llava"])
-    registry.card(entries["eventgpt"])
-    assert registry.resident()[0] == entries["eventgpt"]
 
 
 def test_load_and_unload_as_jobs(entries: dict[str, ModelEntry]) -> None:
@@ -131,56 +115,35 @@ def test_load_and_unload_as_jobs(entries: dict[str, ModelEntry]) -> None:
 # what a 7B model needs, by hand
 
 
+def absent(family: str) -> model_card.Shape:
+    """Of a config.json that states nothing."""
+    return model_card.of_config(family, registry.FAMILIES[family].kind, {})
+
+
 def test_the_kv_cache_of_a_7b_model() -> None:
     """2 x 32 layers x 4096 x 2 bytes: half a MiB per token."""
-    text = model_card.of_config("llava", registry.FAMILIES["llava"].kind, {}).text
+    text = absent("llava").text
     assert text.kv_bytes(1, 2) == 2 * 32 * 4096 * 2 == 2**19
     assert text.linear_weights == 32 * (4 * 4096**2 + 3 * 4096 * 11008) == 6_476_005_376
     assert text.kv_bytes(2048, 2) == 2**30
 
 
-@pytest.mark.parametrize(
-    ("family", "tokens"), [("eventgpt", 582), ("video_llava", 2056), ("llava", 576)]
-)
-def test_visual_tokens_of_the_published_sizes(family: str, tokens: int) -> None:
-    kind = registry.FAMILIES[family].kind
-    assert model_card.of_config(family, kind, {}).visual_tokens == tokens
-
-
-def test_absent_fields_have_transformers_values() -> None:
-    from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, VideoLlavaConfig
+def test_absent_fields_have_the_published_values() -> None:
+    from transformers import CLIPVisionConfig, LlavaConfig, VideoLlavaConfig
 
     from engine.models.eventgpt_model import EventGPTConfig
 
-    def tower(config: CLIPVisionConfig) -> Tower:
-        return Tower(
-            config.hidden_size,
-            config.num_hidden_layers,
-            config.num_attention_heads,
-            config.image_size,
-            config.patch_size,
-        )
-
-    absent = {
-        name: model_card.of_config(name, registry.FAMILIES[name].kind, {})
-        for name in registry.FAMILIES
+    towers = {
+        "llava": (LlavaConfig().vision_config, 576),
+        "video_llava": (VideoLlavaConfig().vision_config, 2056),
+        "eventgpt": (EventGPTConfig().tower_config(), 582),
     }
-    assert absent["llava"].tower == tower(LlavaConfig().vision_config)
-    assert absent["video_llava"].tower == tower(VideoLlavaConfig().vision_config)
-    assert absent["eventgpt"].tower == tower(EventGPTConfig().tower_config())
-    stated = model_card.of_config("llava", registry.FAMILIES["llava"].kind, {"vision_config": {}})
-    assert stated.tower == tower(CLIPVisionConfig())
-    llama = LlamaConfig()
-    assert absent["llava"].text == model_card.LanguageShape(
-        llama.hidden_size,
-        llama.intermediate_size,
-        llama.num_hidden_layers,
-        llama.num_attention_heads,
-        llama.num_key_value_heads,
-        llama.head_dim,
-        llama.max_position_embeddings,
-        llama.vocab_size,
-    )
+    names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "image_size", "patch_size")
+    for family, (tower, tokens) in towers.items():
+        assert absent(family).tower == Tower(*(getattr(tower, name) for name in names))
+        assert absent(family).visual_tokens == tokens
+    stated = model_card.of_config("llava", "image", {"vision_config": {}})
+    assert stated.tower == Tower(*(getattr(CLIPVisionConfig(), name) for name in names))
 
 
 @pytest.mark.parametrize(("kind", "bytes_each"), [("8bit", 1.0), ("4bit", 0.5625)])
@@ -194,8 +157,8 @@ def test_quantized_weights_need_less(
     linear = 2 * (2 * 32 * 8 * (4 + 4) + 3 * 32 * 64)
     assert whole.weights - small.weights == pytest.approx(linear * (2 - bytes_each), abs=1)
     assert whole.run == small.run
-    sizes = model_card.of_config("llava", registry.FAMILIES["llava"].kind, {})
-    assert model_card.of_run(item, sizes, 1).total == model_card.of_run(item, sizes, 1).run
+    run = model_card.of_run(item, absent("llava"), 1)
+    assert run.total == run.run
 
 
 def test_memory_that_a_run_still_holds_is_not_counted_as_free(
@@ -240,10 +203,10 @@ def test_a_24_gib_card_holds_one_7b_model_at_a_time(
     needs = {}
     for family, item in entries.items():
         monkeypatch.setattr(checkpoint_files, "weight_count", lambda *_, n=counts[family]: n)
-        sizes = model_card.of_config(family, registry.FAMILIES[family].kind, {})
-        chosen = replace(item, dtype="float16")
-        needs[family] = model_card.needed(chosen, Path("unused"), sizes)
-        quantized = model_card.needed(replace(chosen, quantization="4bit"), Path("unused"), sizes)
+        chosen, place = replace(item, dtype="float16"), Path("unused")
+        needs[family] = model_card.needed(chosen, place, absent(family))
+        packed = replace(chosen, quantization="4bit")
+        quantized = model_card.needed(packed, place, absent(family))
         assert 5 * 2**30 < quantized.total < 6.2 * 2**30
     gib = {family: one.total / 2**30 for family, one in needs.items()}
     assert all(13.1 < size < 15 for size in gib.values()), gib

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from engine.__main__ import main
 from engine.errors import ModelUnavailable
 from engine.models import model_card, registry, supported
 from tests.models import family_checkpoints, published_folders
-from tests.models.published_folders import CONFIGS, change, entry
+from tests.models.published_folders import CONFIGS, TEMPLATE, change, entry
 
 pytestmark = pytest.mark.usefixtures("cache_dir")
 
@@ -33,22 +32,20 @@ def test_published_forms_are_accepted(model: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "places",
+    ("place", "text"),
     [
-        {"chat_template.jinja": published_folders.TEMPLATE},
-        {"chat_template.json": json.dumps({"chat_template": published_folders.TEMPLATE})},
-        {
-            "tokenizer_config.json": json.dumps(
-                {"chat_template": [{"name": "default", "template": published_folders.TEMPLATE}]}
-            )
-        },
+        ("chat_template.jinja", TEMPLATE),
+        ("chat_template.json", json.dumps({"chat_template": TEMPLATE})),
+        (
+            "tokenizer_config.json",
+            json.dumps({"chat_template": [{"name": "default", "template": TEMPLATE}]}),
+        ),
     ],
 )
-def test_a_chat_template_may_be_in_any_of_its_places(places: dict[str, str], folder: Path) -> None:
+def test_a_chat_template_may_be_in_any_of_its_places(place: str, text: str, folder: Path) -> None:
     change(folder, "tokenizer_config.json", chat_template=...)
     assert "its chat template is missing" in reason(folder)
-    for name, text in places.items():
-        (folder / name).write_text(text)
+    (folder / place).write_text(text)
     assert reason(folder) == ""
 
 
@@ -77,7 +74,6 @@ def test_the_converted_repository_is_named(checkpoint: str, advice: str) -> None
 @pytest.mark.parametrize(
     ("config", "family"),
     [
-        ({"model_type": "llava"}, "llava"),
         ({"model_type": "llava", "text_config": {"model_type": "llama"}}, "llava"),
         ({"model_type": "llava", "text_config": {"model_type": "qwen2"}}, "transformers"),
         ({"model_type": "llava", "vision_config": {"model_type": "pixtral"}}, "transformers"),
@@ -90,11 +86,10 @@ def test_the_family_follows_from_the_config(config: dict[str, object], family: s
     assert supported.family_of(config) == family
 
 
-def test_a_llava_may_run_as_transformers(tiny_models: Path, tmp_path: Path) -> None:
-    copy = Path(shutil.copytree(tiny_models / "llava", tmp_path / "copy"))
-    assert reason(copy, "llava") == ""
-    assert "its chat template is missing" in reason(copy)
-    (copy / "chat_template.jinja").write_text(published_folders.TEMPLATE)
+def test_a_llava_may_run_as_transformers(tiny_copy: Callable[..., Path]) -> None:
+    copy = tiny_copy("llava")
+    assert reason(copy, "llava") == "" and "its chat template is missing" in reason(copy)
+    (copy / "chat_template.jinja").write_text(TEMPLATE)
     assert reason(copy) == ""
 
 

@@ -15,9 +15,10 @@ from transformers import AutoTokenizer
 
 from engine.errors import ModelUnavailable
 from engine.models import registry, templates
+from tests.conftest import slow_unless
 from tests.models import family_checkpoints, published_folders
 from tests.models.conftest import entry_for, loaded
-from tests.models.test_supported import RELEASED, TEXT_ONLY, folder, place  # noqa: F401
+from tests.models.test_supported import RELEASED, TEXT_ONLY, place
 
 pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("cache_dir")]
 DEMO = Path("engine/demo/checkpoints/qwen2_5_vl")
@@ -119,52 +120,45 @@ def test_prompts_of_all_counts_come_from_one_process(monkeypatch: pytest.MonkeyP
         assert prompt.format(question="Why {not}?") == theirs(tokenizer, template.text, content)
 
 
+ENDLESS = (
+    "{% for i in range(9999) %}{% for j in range(9999) %}{{ messages | tojson | upper | lower }}"
+    "{% endfor %}{% endfor %}"
+)
 REFUSED = {
     "no question": "does not write the question once",
     "{{ messages[0]['content'] }}<image>": "does not write <image> once before the question",
     "{{ messages[0]['content'].upper() }}": "does not write the question once",
     "{{ messages[0]['content'] * 9 }}": "does not write the question once",
-    "{{ messages[0]['content'][1]['text'] }} <image>\n": "does not write the question once",
     "{{ raise_exception('not today.') }}": "TemplateError: not today",
     "{% if %}": "TemplateSyntaxError: Expected an expression",
     "{{ cycler.__init__.__globals__.os.system('true') }}": "SecurityError: access to attribute",
     "{{ range(10**9) | list }}": "OverflowError: Range too big",
     "{% macro m(n) %}{{ m(n + 1) }}{% endmacro %}{{ m(0) }}": "RecursionError: maximum recursion",
     "{{ 'x' * 10000000 }}": "makes 10,000,000 characters; 100,000 are allowed",
+    "{{ ('%2000000000d' % 1) | length }}": "more than (5 seconds or )?256 MB of memory",
+}
+LONG = {  # the last ones end at the same limit as the last of REFUSED
+    ENDLESS: "more than 5 seconds or 256 MB of memory",
     "{{ 'x' * 100000000 }}": "makes 100,000,000 characters|more than (5 seconds or )?256 MB",
     "{{ '%300000000d' % 1 }}": "more than (5 seconds or )?256 MB of memory",
     "{{ '{:>999999999}'.format(1) }}": "more than (5 seconds or )?256 MB",
-    "{{ ('%2000000000d' % 1) | length }}": "more than (5 seconds or )?256 MB of memory",
-    "{{ 'x' * 10**10 }}": "more than (5 seconds or )?256 MB of memory",
-    "{% for i in range(9999) %}{% for j in range(9999) %}{{ messages | tojson | upper | lower }}"
-    "{% endfor %}{% endfor %}": "more than 5 seconds or 256 MB of memory",
     "{% set x = namespace(t='aaaaaaaaaa') %}{% for i in range(99) %}{% set x.t = x.t ~ x.t %}"
     "{% endfor %}": "more than (5 seconds or )?256 MB",
 }
 
 
-ENDLESS = next(text for text in REFUSED if "tojson" in text)
-# They end at the same limit as "{{ ('%2000000000d' % 1) | length }}".
-MARKS = ("999", "300000000d", "100000000 }", "10**10", "namespace")
-LONG = (ENDLESS, *(text for text in REFUSED if any(mark in text for mark in MARKS)))
-
-
 @pytest.mark.parametrize(
-    ("template", "why"),
-    [
-        pytest.param(*refused, marks=pytest.mark.slow if refused[0] in LONG else ())
-        for refused in REFUSED.items()
-    ],
+    ("template", "why"), slow_unless(REFUSED.items(), (REFUSED | LONG).items())
 )
 def test_a_template_that_makes_no_prompt_is_refused(
     template: str,
     why: str,
-    folder: Callable[[str], Path],  # noqa: F811
+    tiny_copy: Callable[..., Path],
     request: pytest.FixtureRequest,
 ) -> None:
     if "256 MB" in why:
         request.getfixturevalue("in_a_process")
-    path = folder("llava")
+    path = tiny_copy("llava")
     place(path, "tokenizer_config.json", template)
     start = time.monotonic()
     with pytest.raises(ModelUnavailable, match=f"chat template cannot be used .*({why})") as error:
@@ -176,10 +170,10 @@ def test_a_template_that_makes_no_prompt_is_refused(
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_a_process")
 def test_an_endless_template_is_refused_without_limits_of_the_system(
-    folder: Callable[[str], Path],  # noqa: F811
+    tiny_copy: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path = folder("llava")
+    path = tiny_copy("llava")
     place(path, "chat_template.jinja", ENDLESS)
     monkeypatch.setattr(templates, "_WALL_S", 2)
     with pytest.raises(ModelUnavailable, match=r"5 seconds or 256 MB of memory.*correct .*\.jinja"):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,11 @@ from engine.demo.wordings import ASKED
 from engine.errors import ModelUnavailable
 from engine.models import model_card, registry
 from engine.pipeline import batch_run, single_run
-from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, plain_question
+from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION
 from engine.storage.result_rows import ResultRow
 from engine.types import OWN, DecodeConfig, ModelInfo, RunOptions, RunRequest, Sample
 from tests.models.conftest import entry_for
+from tests.models.published_folders import write
 from tests.ui.answers import result
 
 TRAINED = [wording for kind in ASKED.values() for wording in kind]
@@ -56,18 +58,14 @@ def test_own_files_are_nothing_that_was_trained(card: ModelInfo) -> None:
     assert trained.off_script is False  # control
 
 
-def test_control_no_form_of_a_trained_question_is(card: ModelInfo) -> None:
+def test_control_no_form_of_a_trained_or_offered_question_is(card: ModelInfo) -> None:
     forms = []
-    for question in TRAINED:
+    for question in (*TRAINED, *COMMON_QUESTIONS):
         bare = question.rstrip("?.")
         forms += [question, question.lower(), bare, bare.lower(), f"{bare}!", f"{bare} ?"]
         forms += [question.replace(" ", other, 1) for other in ("  ", "\n", "\t")]
         forms += [f"  {question}\n", question.replace("'", "\u2019")]
     assert [form for form in forms if card.off_script(form) is not False] == []
-
-
-def test_control_the_offered_questions_are_trained(card: ModelInfo) -> None:
-    assert not any(card.off_script(question) for question in COMMON_QUESTIONS)
 
 
 def test_the_shipped_files_hold_what_training_asks() -> None:
@@ -88,21 +86,12 @@ def test_a_demo_model_with_two_inputs_is_only_warned_of_a_third(cache_dir: Path)
     assert any("not trained on 8 frames" in note for note in unknown)
 
 
-def test_a_plain_question_has_neither_punctuation_nor_outer_space() -> None:
-    assert plain_question("  What's in\nthe image ?! ") == "Whats in the image"
-    assert plain_question("What\u2019s that?") == plain_question("What's that")
-
-
 @pytest.fixture
-def declared(tiny_models: Path, tmp_path: Path) -> Path:
+def declared(tiny_models: Path, tiny_copy: Callable[..., Path]) -> Path:
     """A checkpoint of no demo entry that declares one question."""
-    folder = Path(shutil.copytree(tiny_models / "llava", tmp_path / "copy"))
-    write(folder, {"questions": ["Is it dark?"]})
+    folder = tiny_copy("llava")
+    write(folder, model_card.TRAINED, {"questions": ["Is it dark?"]})
     return folder
-
-
-def write(folder: Path, content: object) -> None:
-    (folder / model_card.TRAINED).write_text(json.dumps(content), encoding="utf-8")
 
 
 @pytest.mark.loads
@@ -129,16 +118,14 @@ def test_the_checkpoint_decides_and_no_entry_and_no_name(
 def test_the_declaration_is_part_of_the_checkpoints_digest(declared: Path) -> None:
     item = entry_for(declared, "llava")
     before = registry.full_digest(item)
-    write(declared, {"questions": ["Is it dark?", "What colour is the car?"]})
+    write(declared, model_card.TRAINED, {"questions": ["Is it dark?", "What colour is the car?"]})
     assert registry.full_digest(item) != before
     assert registry.card(item).off_script("What colour is the car?") is False
 
 
-@pytest.mark.parametrize(
-    "content", [{}, {"questions": []}, {"questions": "Why?"}, {"questions": [1]}, ["Why?"], None]
-)
-def test_a_broken_declaration_is_one_sentence(declared: Path, content: object) -> None:
-    write(declared, content)
+@pytest.mark.parametrize("content", [{}, {"questions": []}, {"questions": [1]}])
+def test_a_broken_declaration_is_one_sentence(declared: Path, content: dict[str, Any]) -> None:
+    write(declared, model_card.TRAINED, content)
     with pytest.raises(ModelUnavailable, match=model_card.TRAINED) as caught:
         registry.card(entry_for(declared, "llava"))
     assert "restore it from a copy" in str(caught.value)

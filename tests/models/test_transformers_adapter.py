@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -29,7 +28,8 @@ from engine.types import (
     RunResult,
     Sample,
 )
-from tests.conftest import shaped_sample
+from tests import published_checkpoints
+from tests.conftest import shaped_sample, slow_unless
 from tests.models.conftest import entry_for
 from tests.models.published_folders import change
 
@@ -141,7 +141,6 @@ def test_features_of_another_number_of_pictures_are_not_taken(load: Load, sample
     ("shows", "words"),
     [
         ("events", "5 event images as 5 images"),
-        ("video", "8 frames as 8 images: frame folder: frames 0, 1, 2, 3, 5, 6, 7, 8 of 10"),
         ("image", "frame folder: frame 5 of 10 (middle)"),
     ],
 )
@@ -151,9 +150,7 @@ def test_a_result_says_what_was_shown(shows: str, words: str, load: Load, sample
     assert found.generation.prompt_tokens > 30 and found.backend == "eager"
 
 
-@pytest.mark.parametrize(
-    ("family", "padded"), [("idefics2", True), ("idefics3", False), ("smolvlm", False)]
-)
+@pytest.mark.parametrize(("family", "padded"), [("idefics2", True), ("smolvlm", False)])
 def test_only_idefics_2_pads_pictures_of_one_prompt(
     family: str, padded: bool, load: Load, sample: Sample
 ) -> None:
@@ -163,22 +160,11 @@ def test_only_idefics_2_pads_pictures_of_one_prompt(
     assert bool((mask == 0).any()) is padded
 
 
-def test_the_order_of_pictures_is_part_of_the_prompt(load: Load, sample: Sample) -> None:
-    adapter = load("internvl")
-    some = shown(adapter, sample, 3)
-    turned = replace(some, images=some.images[::-1])
-    one, two = (
-        first_logits(adapter, prepared, encoded(adapter, prepared))
-        for prepared in (adapter.preprocess(each, QUESTION) for each in (some, turned))
-    )
-    assert float((one - two).abs().max()) > 0.01
-
-
 def test_too_many_pictures_for_the_context_are_one_sentence(
     load: Load, sample: Sample, family_folder: Callable[[str], Path], tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(family_folder("smolvlm"), tmp_path / "smolvlm"))
-    text = json.loads((folder / "config.json").read_text())["text_config"]
+    text = published_checkpoints.read_config(folder)["text_config"]
     change(folder, "config.json", text_config=text | {"max_position_embeddings": 80})
     adapter = load("smolvlm", "video", folder)
     with pytest.raises(ContextTooLong) as caught:
@@ -188,10 +174,7 @@ def test_too_many_pictures_for_the_context_are_one_sentence(
     assert said.endswith(": show it fewer pictures, such as one image, or shorten the question.")
 
 
-@pytest.mark.parametrize(
-    "family",
-    ["blip-2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("instructblip", "git"))],
-)
+@pytest.mark.parametrize("family", slow_unless(["blip-2"], ["blip-2", "instructblip", "git"]))
 def test_models_that_take_one_picture_say_so(family: str, load: Load, sample: Sample) -> None:
     with pytest.raises(BadInput) as caught:
         run(load(family), sample)
@@ -233,8 +216,7 @@ def test_a_model_without_the_seam_runs_hooked_and_says_so(load: Load, sample: Sa
 
 def test_the_compiled_step_is_refused_by_a_note(load: Load, sample: Sample) -> None:
     adapter = load("qwen2_5_vl")
-    asked = replace(GREEDY, backend="compiled")
-    found = run(adapter, sample, decode=asked)
+    found = run(adapter, sample, decode=replace(GREEDY, backend="compiled"))
     assert found.backend == "eager" and adapter.compiled is None
     note = "Its tokens are decoded eagerly: the compiled step is only proved for LLaMA."
     assert note in found.notes
@@ -265,10 +247,6 @@ def test_variants_and_copies_share_the_model_and_its_facts(load: Load, sample: S
         assert other.vision_modules() == adapter.vision_modules()
     assert (variant.kind, copy.kind, adapter.kind) == ("image", "events", "events")
     assert variant.notes[-1] == "a note" and "a note" not in adapter.notes
-    alone = [media.load(sample, "image"), shown(adapter, sample)]
-    assert len(alone[0].images) == 1 and len(alone[1].images) == 5
-    one, two = (encoded(each, each.preprocess(alone[1], QUESTION)) for each in (copy, adapter))
-    assert all(torch.equal(one.tensors[name], two.tensors[name]) for name in one.tensors)
     assert "as" not in run(variant, sample).shown.split()  # one picture as itself
 
 
