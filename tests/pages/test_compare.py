@@ -33,7 +33,7 @@ from engine.pipeline.drafts import DraftRequest
 from engine.prompts import MAX_QUESTION_CHARS, OFF_SCRIPT
 from engine.quoting import ms
 from engine.types import DecodeConfig, Doing, RunOptions, RunRequest, Sample
-from tests.conftest import picture
+from tests.conftest import picture, slow_unless
 from tests.media import clips
 from tests.pages.conftest import Open
 from tests.pages.reading import (
@@ -52,7 +52,8 @@ from ui.compare import cards, shown_inputs
 from ui.compare.compare_tabs import AGREEMENT, DRAFT, SEEN
 from ui.widgets import dataset_picker, followed_runs, preparation, uploads
 
-SHORT = {"tokens": "5"}
+SHORT: dict[str, Any] = {"tokens": "5"}
+ONE = SHORT | {"models": ["Tiny llava"]}
 QUANTIZED = 'quantization = "4bit"'  # needs CUDA: installed, but cannot be loaded
 
 
@@ -147,21 +148,21 @@ def test_no_server_outside_is_asked_for_this_machines_address(
 
 
 def test_changed_inputs_dim_the_answers_and_offer_run(app: Open) -> None:
-    at = press_run(app(**SHORT))
+    at = press_run(app(**ONE))
     assert "Changed since these runs" not in texts(at)
     before = results(at)
     at.number_input(key="compare_tokens").set_value(7).run()
     assert "Changed since these runs: max new tokens." in texts(at)
     assert results(at) == before and len(tables(at)) == 1
     at.button(key=shown_inputs.RUN).click().run()
-    assert [view.new_tokens for view in results(at)] == [7, 7, 7]
+    assert [view.new_tokens for view in results(at)] == [7]
     assert "Changed since these runs" not in texts(at)
     at.text_area(key="compare_question").set_value(" ").run()
     assert "Changed since these runs: question." in texts(at)
 
 
 def test_a_newly_chosen_sample_is_previewed_beside_run(app: Open) -> None:
-    at = press_run(app(**SHORT))
+    at = press_run(app(**ONE))
     samples = at.selectbox(key="compare_sample")
     before = len(at.get("image"))
     samples.set_value(samples.options[3]).run()
@@ -170,15 +171,15 @@ def test_a_newly_chosen_sample_is_previewed_beside_run(app: Open) -> None:
 
 
 def test_a_second_run_reads_the_cache_and_says_both_times(app: Open) -> None:
-    at = press_run(app(**SHORT))
+    at = press_run(app(**ONE))
     assert "without cache" not in "".join(figures(at))
     at = press_run(at)
     assert all(" ms without cache" in html for html in figures(at))
-    assert html(at).count("read from the cache (computing time") == 3
+    assert html(at).count("read from the cache (computing time") == 1
 
 
 def test_the_answers_are_copied_to_the_letter(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = press_run(app(models=["Tiny llava"], **SHORT))
+    at = press_run(app(**ONE))
     (view,) = results(at)
     assert "ClipboardItem" not in html(at)  # control
     at.button(key="compare_copy").click().run()
@@ -199,21 +200,19 @@ def test_a_link_reopens_the_choice_and_the_runs(app: Open) -> None:
 
 
 def test_sampling_takes_its_values_from_the_link(app: Open) -> None:
-    at = app(
-        sample_tokens="true", temperature="1.5", top_p="0.5", seed="7", backend="Eager", **SHORT
-    )
+    at = app(sample_tokens="true", temperature="1.5", top_p="0.5", seed="7", backend="Eager", **ONE)
     decode = results(press_run(at))[0].request.how.decode
     assert (decode.temperature, decode.top_p, decode.seed) == (1.5, 0.5, 7)
     assert decode.backend == "eager"
 
 
 def test_greedy_decoding_ignores_the_values_of_sampling(app: Open) -> None:
-    decode = results(press_run(app(temperature="1.5", **SHORT)))[0].request.how.decode
+    decode = results(press_run(app(temperature="1.5", **ONE)))[0].request.how.decode
     assert decode.greedy and decode.seed == 0
 
 
 def test_a_link_that_names_runs_twice_shows_each_model_once(app: Open) -> None:
-    at = app(models=["Tiny llava"], **SHORT)
+    at = app(**ONE)
     first = results(press_run(at))[0].id
     second = results(press_run(at))[0].id
     again = app(jobs=[first, first, second])
@@ -222,7 +221,7 @@ def test_a_link_that_names_runs_twice_shows_each_model_once(app: Open) -> None:
 
 
 def test_results_outlive_a_look_at_another_page(app: Open) -> None:
-    at = press_run(app(**SHORT))
+    at = press_run(app(**ONE))
     at.switch_page("pages/models.py").run()
     assert not tables(at)
     at.switch_page("pages/compare.py").run()
@@ -235,7 +234,7 @@ def test_a_link_to_runs_of_another_server_says_so(app: Open) -> None:
     assert not at.button(key="compare_run").disabled
 
 
-@pytest.mark.parametrize("value", ["0", "many", "1e400", "nan", "-inf", "-3", "9" * 400])
+@pytest.mark.parametrize("value", ["many", "1e400", "nan", "-3", "9" * 400])
 def test_a_number_in_a_link_that_cannot_be_used_falls_back(app: Open, value: str) -> None:
     at = app(tokens=value, seed=value, temperature=value, top_p=value)
     assert at.number_input(key="compare_tokens").value == 256
@@ -298,7 +297,7 @@ def test_one_failure_costs_the_others_nothing(app: Open, tiny_models: Path) -> N
 
 def test_what_is_known_is_shown_on_demand(app: Open) -> None:
     sample = read(settings.load().demo_dir).samples[0]
-    at = press_run(app(tab=AGREEMENT, **SHORT))
+    at = press_run(app(tab=AGREEMENT, **ONE))
     assert sample.reference not in texts(at) and "known content" not in html(at)
     at.toggle(key="compare_truth").set_value(True).run()
     assert sample.reference in texts(at)
@@ -313,7 +312,7 @@ def test_a_common_question_fills_the_field(app: Open) -> None:
 
 
 def test_answers_keep_their_tabs_when_no_model_is_chosen_any_more(app: Open) -> None:
-    at = press_run(app(**SHORT))
+    at = press_run(app(**ONE))
     at.multiselect(key="compare_models").set_value([]).run()
     assert len(tables(at)) == 1 and len(at.tabs) == 5 and not at.exception
     at.session_state["compare_tab"] = DRAFT
@@ -491,7 +490,7 @@ def test_the_records_own_question_is_offered_and_named_beside_its_answer(
 
 
 def test_results_name_the_settings_they_were_made_with(app: Open) -> None:
-    at = press_run(app(**SHORT))
+    at = press_run(app(**ONE))
     at.toggle(key="compare_sample_tokens").set_value(True).run()
     assert "at most 5 new tokens" in badges(at) and "sampled" not in badges(at)
     at = press_run(at)
@@ -514,7 +513,7 @@ def test_a_root_of_an_unknown_user_is_a_sentence(app: Open) -> None:
 
 
 def test_going_back_shows_the_runs_of_that_link(app: Open) -> None:
-    at = press_run(app(**SHORT))
+    at = press_run(app(**ONE))
     before = list(at.session_state["compare_jobs"])
     at = press_run(at)
     assert list(at.session_state["compare_jobs"]) != before
@@ -578,7 +577,7 @@ def test_a_link_to_a_scene_that_does_not_ship_does_not_wait_for_the_models(
 
 
 def test_runs_that_nobody_looks_at_say_why_they_stopped(app: Open) -> None:
-    at = press_run(app(**SHORT))
+    at = press_run(app(**ONE))
     (first, *_) = results(at)
     job = RunJob(patience_s=0.0, request=first.request)
     job.work()
@@ -688,7 +687,12 @@ def cancel_in(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.loads
-@pytest.mark.parametrize("phase", ["queued", "loading", "compile", "vision", "decode"])
+@pytest.mark.parametrize(
+    "phase",
+    slow_unless(
+        ["queued", "loading", "decode"], ["queued", "loading", "compile", "vision", "decode"]
+    ),
+)
 def test_cancel_in_every_phase_leaves_a_page_that_can_run(
     app: Open, monkeypatch: pytest.MonkeyPatch, phase: str
 ) -> None:
@@ -798,7 +802,7 @@ def test_one_run_is_repeated_by_turns_and_its_difference_is_drawn(app: Open) -> 
 
 
 def test_a_link_with_too_many_repeats_runs_the_offered_number(app: Open) -> None:
-    at = press_run(app(repeat="5000", models=["Tiny llava"], **SHORT))
+    at = press_run(app(repeat="5000", **ONE))
     assert len(results(at)) == 1
 
 
