@@ -98,7 +98,7 @@ def test_runs_are_listed_and_chosen(app: Open, make: Make) -> None:
 
 def test_runs_that_look_alike_are_told_apart(app: Open, make: Make) -> None:
     for name in ("one", "two"):
-        created(make(name, fabricate.pair(1)), "2026-01-01T00:00:00+00:00")
+        created(make(name, [fabricate.row()]), "2026-01-01T00:00:00+00:00")
     at = app(PAGE, runs="two")
     options = at.multiselect(key="results_pick").options
     assert {words.rpartition(" · ")[2] for words in options} == {"one", "two"}
@@ -471,17 +471,17 @@ def created(run: Run, moment: str) -> Run:
 
 
 def test_the_page_begins_with_the_newest_finished_run(app: Open, make: Make) -> None:
-    created(make("old", fabricate.pair(1)), "2026-01-01T00:00:00+00:00")
-    created(make("new", fabricate.pair(1)), "2026-01-03T00:00:00+00:00")
-    created(make("unfinished", fabricate.pair(1), False), "2026-01-04T00:00:00+00:00")
+    created(make("old", [fabricate.row()]), "2026-01-01T00:00:00+00:00")
+    created(make("new", [fabricate.row()]), "2026-01-03T00:00:00+00:00")
+    created(make("unfinished", [fabricate.row()], False), "2026-01-04T00:00:00+00:00")
     at = app(PAGE)
     assert at.query_params["results_runs"] == "new" and at.get("vega_lite_chart")
     assert app(PAGE, runs="old").query_params["results_runs"] == "old"  # a link decides
 
 
 def test_a_run_gets_a_name_and_tags_and_is_found_by_them(app: Open, make: Make) -> None:
-    run = make("one", fabricate.pair(2))
-    created(make("two", fabricate.pair(2)), "2026-01-01T10:15:00+00:00")
+    run = make("one", [fabricate.row()])
+    created(make("two", [fabricate.row()]), "2026-01-01T10:15:00+00:00")
     at = app(PAGE, runs=["one", "two"])
     at.text_input(key="results_name_one").set_value("  Night **drive** ").run()
     at.multiselect(key="results_tags_one").set_value(["rain"]).run()
@@ -493,7 +493,7 @@ def test_a_run_gets_a_name_and_tags_and_is_found_by_them(app: Open, make: Make) 
 
 
 def test_a_tag_that_is_too_long_is_refused_in_its_box_and_taken_back(app: Open, make: Make) -> None:
-    run = make("one", fabricate.pair(2))
+    run = make("one", [fabricate.row()])
     at = app(PAGE, runs="one")
     at.multiselect(key="results_tags_one").set_value(["rain"]).run()
     at.multiselect(key="results_tags_one").set_value(["rain", "x" * 99]).run()
@@ -504,7 +504,7 @@ def test_a_tag_that_is_too_long_is_refused_in_its_box_and_taken_back(app: Open, 
 
 
 def test_damaged_details_are_said_and_ignored(app: Open, make: Make) -> None:
-    run = make("one", fabricate.pair(1))
+    run = make("one", [fabricate.row()])
     (run.folder / run_details.DETAILS).write_text("{")
     (settings.load().runs_dir / run_details.BASELINE).write_text("[]")
     at = app(PAGE, runs="one")
@@ -513,8 +513,8 @@ def test_damaged_details_are_said_and_ignored(app: Open, make: Make) -> None:
 
 
 def test_the_baseline_comes_first_and_is_the_reference(app: Open, make: Make) -> None:
-    created(make("old", fabricate.pair(2)), "2026-01-01T00:00:00+00:00")
-    created(make("new", fabricate.pair(2)), "2026-01-03T00:00:00+00:00")
+    created(make("old", [fabricate.row()]), "2026-01-01T00:00:00+00:00")
+    created(make("new", [fabricate.row()]), "2026-01-03T00:00:00+00:00")
     created(make("other", [fabricate.row("im")]), "2026-01-04T00:00:00+00:00")
     at = app(PAGE, runs="old")
     at.button(key="results_pin_old").click().run()
@@ -532,11 +532,11 @@ def test_the_baseline_comes_first_and_is_the_reference(app: Open, make: Make) ->
 
 
 def test_deleting_is_asked_in_a_fold_of_its_own(app: Open, make: Make) -> None:
-    run, other = make("one", fabricate.pair(1)), make("two", fabricate.pair(1))
+    run, other = make("one", [fabricate.row()]), make("two", [fabricate.row()])
     run_details.pin(settings.load().runs_dir, "one")
     at = app(PAGE, runs=["one", "two"])
     fold = next(one for one in at.main.get("expander") if one.label == "Delete …")
-    assert "Lost for good: its notes and 2 results" in fold.text[0].value
+    assert "Lost for good: its notes and 1 result" in fold.text[0].value
     assert not fold.proto.expanded
     fold.button[0].click().run()
     assert not run.folder.exists() and other.folder.exists()
@@ -546,7 +546,7 @@ def test_deleting_is_asked_in_a_fold_of_its_own(app: Open, make: Make) -> None:
 
 
 def test_the_newest_run_follows_the_last_chosen_one_that_is_deleted(app: Open, make: Make) -> None:
-    make("one", fabricate.pair(1)), make("two", fabricate.pair(1))
+    make("one", [fabricate.row()]), make("two", [fabricate.row()])
     at = app(PAGE, runs="two")
     at.button(key="results_delete_two").click().run()
     assert listed(at) == ["one"] and at.query_params["results_runs"] == "one"
