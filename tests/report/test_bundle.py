@@ -26,11 +26,12 @@ from engine.storage.run_store import Run
 from tests import fabricate, recordings
 
 pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("undrawn")]
-MANY = bundle.CHUNK + 3
+CHUNK, MANY = 5, 8
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setattr(bundle, "CHUNK", CHUNK)
     rows = fabricate.pair(MANY)
     for one in rows:
         one["environment"] = {"server": "http://my-server:8000/v1"}
