@@ -87,7 +87,7 @@ def test_nor_does_going_back_to_one_within_a_visit(app: Open, page: str) -> None
     assert not raised
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", slow_unless(["compare", "benchmark"], PAGES))
 def test_no_parameter_opens_a_folder_that_is_not_offered(
     app: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page: str
 ) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from engine.benchmark.cluster.cluster_options import ClusterOptions, host_and_port, per_worker
-from engine.errors import BadInput
+from engine.errors import BadInput, ClusterError
 from engine.storage.plan import Plan
 
 
@@ -51,6 +53,34 @@ def test_per_worker(text: str, found: tuple[int, float | None]) -> None:
 def test_per_worker_that_cannot_be_used(text: str) -> None:
     with pytest.raises(BadInput, match="--per-worker is"):
         per_worker(text)
+
+
+NODES = {"a": {"cpus": 8.0, "gpus": 2.0}, "b": {"cpus": 3.0, "gpus": 0.0}}
+
+
+@pytest.mark.parametrize(
+    ("cpus", "gpus", "devices"),
+    [
+        (4, None, [(0, "a"), (1, "a")]),  # GPUs are used where there are any
+        (2, 0.0, [(0, "a"), (0, "b"), (1, "a"), (2, "a"), (3, "a")]),
+        (1, 0.25, [(number, "a") for number in range(8)]),
+        (5, 1.0, [(0, "a")]),
+    ],
+)
+def test_devices(cpus: int, gpus: float | None, devices: list[tuple[int, str]]) -> None:
+    assert ClusterOptions(cpus=cpus, gpus=gpus).on(NODES).devices(NODES) == devices
+
+
+@pytest.mark.parametrize(
+    ("workers", "nodes", "words"),
+    [
+        (2, {"a": {"cpus": 1.0, "gpus": 0.0}}, "2 workers are more than the 1 devices of the"),
+        (None, {}, r"1 workers are more than the 0 devices .* \(1 CPU and 0 GPU each\)"),
+    ],
+)
+def test_more_workers_than_devices(workers: int | None, nodes: Any, words: str) -> None:
+    with pytest.raises(ClusterError, match=words):
+        ClusterOptions(workers=workers).on(nodes)
 
 
 def test_turns_and_batches_are_refused() -> None:

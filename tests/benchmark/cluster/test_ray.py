@@ -197,6 +197,7 @@ def test_a_node_that_joins_later_takes_its_share(
     assert first["shares"] == [] and {"device"} <= set(rows(run)[-1]["where"]["shares"])
 
 
+@pytest.mark.slow
 def test_more_workers_than_devices(
     cluster: Cluster, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
