@@ -16,7 +16,6 @@ from engine.demo.demo_dataset import HELD_OUT, write_dataset
 from engine.demo.wordings import ASKED, DEFAULT_QUESTION
 from engine.media import dataset as readers
 from engine.types import Sample
-from tests.conftest import slow_unless
 from tools.demo_training.train import CHECKPOINTS
 
 FIRST, *OTHERS = evaluate.DEMO_MODELS
@@ -83,7 +82,7 @@ def test_answers_about_unseen_scenes_are_right(model: str, samples: tuple[Sample
             assert row["accuracy"] >= 0.8, f"{name}: {row}"
 
 
-@pytest.mark.parametrize("model", slow_unless(["eventgpt-demo"], MODELS))
+@pytest.mark.parametrize("model", MODELS)
 def test_short_answers_agree_with_the_long_one(model: str, few: tuple[Sample, ...]) -> None:
     agree = []
     for sample in few:
