@@ -21,7 +21,7 @@ from engine.types import DecodeConfig, Sample
 from tests.models.test_equality import FAMILIES, entry_of
 
 QUESTION = "What is on the road?"
-STEPS = 24
+STEPS = 12
 
 
 @pytest.fixture(

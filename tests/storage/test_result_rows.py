@@ -15,7 +15,6 @@ import pytest
 
 from engine.analysis import model_summary
 from engine.analysis.results_table import frame
-from engine.report import export
 from engine.storage import run_store
 from engine.storage.result_rows import Place, ResultRow
 from engine.storage.run_store import Run
@@ -53,7 +52,7 @@ def test_a_stored_run_opens_and_its_rows_are_written_as_they_were(stored: Run) -
     assert {row.phase for row in rows} == {"warmup", "measured"} and any(row.cached for row in rows)
 
 
-def test_a_stored_run_has_the_figures_that_its_summary_states(stored: Run, undrawn: None) -> None:
+def test_a_stored_run_has_the_figures_that_its_summary_states(stored: Run) -> None:
     summary = json.loads((stored.folder / run_store.SUMMARY).read_bytes())
     table = frame([stored], answers=False)
     found = {
@@ -62,8 +61,6 @@ def test_a_stored_run_has_the_figures_that_its_summary_states(stored: Run, undra
         "throughput": [asdict(one) for one in model_summary.throughputs(table)],
     }
     assert json.loads(json.dumps(found)) == {name: summary[name] for name in found}
-    for form in ("md", "html", "csv", "json"):
-        assert "".join(export.write([stored], form))
 
 
 def test_a_written_row_says_what_its_result_says() -> None:

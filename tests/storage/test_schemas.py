@@ -122,8 +122,7 @@ def test_every_key_of_a_row_may_hold_an_odd_value(tmp_path: Path, base: dict[str
     run = made(tmp_path / "run", [*rows, fabricate.row("vl", "good")])
     table = frame([run])
     assert len(table) > 50 and len(run.damage.broken) > 100 and "good" in set(table["sample"])
-    for form in ("md", "csv", "json"):
-        assert "".join(export.write([run], form))
+    assert "".join(export.write([run], "md"))
 
 
 @pytest.mark.parametrize("base", [fabricate.row(), fabricate.batch(["s0", "s1"])[0]])
