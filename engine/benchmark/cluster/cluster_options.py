@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.errors import BadInput, ClusterError
 from engine.media_options import check_range
-from engine.quoting import quoted, whole
+from engine.quoting import count, quoted, whole
 from engine.storage.plan import Plan
 
 LOCAL, AUTO = "local", "auto"
@@ -45,11 +45,15 @@ class ClusterOptions:
         gpus = float(any(node["gpus"] >= 1 for node in nodes.values()))
         options = replace(self, gpus=gpus if self.gpus is None else self.gpus)
         there = len(options.devices(nodes))
-        if there < (self.workers or 1):
+        each = f"{options.cpus:,} CPU and {options.gpus:g} GPU"
+        if not there:
             raise ClusterError(
-                f"{self.workers or 1:,} workers are more than the {there:,} devices of the cluster "
-                f"({options.cpus:,} CPU and {options.gpus:g} GPU each): request at most {there:,}, "
-                "or less per worker."
+                f"No node of the cluster has {each} for a worker: request less per worker."
+            )
+        if self.workers and self.workers > there:
+            raise ClusterError(
+                f"{count(self.workers, 'worker')} are more than the cluster's "
+                f"{count(there, 'device')} of {each}: request at most {there:,}, or less for each."
             )
         return options
 
@@ -57,10 +61,10 @@ class ClusterOptions:
         """(number, node) of each device: the first of each node, then the second ones, ..."""
         found = []
         for name, node in nodes.items():
-            count = int(node["cpus"] // self.cpus)
+            most = int(node["cpus"] // self.cpus)
             if self.gpus:
-                count = min(count, int(node["gpus"] / self.gpus + 1e-9))
-            found += [(number, name) for number in range(count)]
+                most = min(most, int(node["gpus"] / self.gpus + 1e-9))
+            found += [(number, name) for number in range(most)]
         return sorted(found)
 
     def check(self, plan: Plan) -> None:

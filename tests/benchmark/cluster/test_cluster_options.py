@@ -74,8 +74,12 @@ def test_devices(cpus: int, gpus: float | None, devices: list[tuple[int, str]]) 
 @pytest.mark.parametrize(
     ("workers", "nodes", "words"),
     [
-        (2, {"a": {"cpus": 1.0, "gpus": 0.0}}, "2 workers are more than the 1 devices of the"),
-        (None, {}, r"1 workers are more than the 0 devices .* \(1 CPU and 0 GPU each\)"),
+        (
+            2,
+            {"a": {"cpus": 1.0, "gpus": 0.0}},
+            "2 workers are more than the cluster's 1 device of 1 CPU and 0 GPU: request at most 1,",
+        ),
+        (None, {}, "No node of the cluster has 1 CPU and 0 GPU for a worker"),
     ],
 )
 def test_more_workers_than_devices(workers: int | None, nodes: Any, words: str) -> None:

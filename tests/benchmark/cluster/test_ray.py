@@ -205,7 +205,7 @@ def test_more_workers_than_devices(
     arguments = ["--dataset", str(root), "--models", "tiny-llava", "--executor", "ray"]
     code = main(["bench", *arguments, "--address", cluster.address, "--workers", "2"])
     err = capsys.readouterr().err
-    assert code == 2 and "2 workers are more than the 1 devices of the cluster" in err
+    assert code == 2 and "2 workers are more than the cluster's 1 device" in err
 
 
 @pytest.mark.slow
