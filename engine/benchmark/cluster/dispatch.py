@@ -38,13 +38,10 @@ class Dispatcher:
     ) -> None:
         self._workers, self._warm_ups = workers, warm_ups
         self._queues = {model: deque(waiting) for model, waiting in tasks.items()}
-        self._lacks: dict[str, set[str]] = {}  # an accepted node -> samples that it lacks
+        self.lacks: dict[str, set[str]] = {}  # an accepted node -> samples that it lacks
         self._why: dict[str, str] = {}  # model or sample -> the last reason for a refusal
         self._deaths: Counter[Task] = Counter()
         self._loaded: set[str] = set()
-
-    def accept(self, node: str, lacks: Iterable[str] = ()) -> None:
-        self._lacks[node] = set(lacks)
 
     def orders(self) -> Iterator[tuple[WorkerState, Task]]:
         """All tasks that can be given out now; each counts as given."""
@@ -61,7 +58,7 @@ class Dispatcher:
                 continue
             if model != member.model:
                 member.model = model
-                member.warm_up = deque(self._warm_ups(model, self._lacks[member.node]))
+                member.warm_up = deque(self._warm_ups(model, self.lacks[member.node]))
             if member.warm_up:
                 return member.warm_up.popleft()
             self._queues[model].remove(task)
@@ -70,7 +67,7 @@ class Dispatcher:
 
     def _first(self, model: str, node: str) -> Task | None:
         """The first task of the model that the node has files for."""
-        lacks = self._lacks[node]
+        lacks = self.lacks[node]
         return next(
             (task for task in self._queues.get(model, ()) if task.sample not in lacks), None
         )
@@ -92,10 +89,12 @@ class Dispatcher:
 
     def absent(self, member: WorkerState, task: Task, reason: str) -> None:
         """The task's sample is not on the worker's node; others get it."""
-        self._lacks[member.node].add(task.sample)
+        self.lacks[member.node].add(task.sample)
         self._why[task.sample] = reason
         member.given.remove(task)
         self._return([task])
+        if task.phase == "warmup":
+            member.model = ""  # it gets warm-ups that its node has
 
     def leave(self, member: WorkerState) -> tuple[list[Task], list[Task]]:
         """(tasks for other workers, tasks that fail because too many workers ended on them)."""
@@ -122,7 +121,7 @@ class Dispatcher:
     @property
     def able(self) -> list[WorkerState]:
         """Workers that have begun, on accepted nodes."""
-        return [one for one in self._workers.present if one.device and one.node in self._lacks]
+        return [one for one in self._workers.present if one.device and one.node in self.lacks]
 
     @property
     def busy(self) -> bool:

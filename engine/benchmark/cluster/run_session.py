@@ -16,14 +16,7 @@ from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.benchmark.cluster.dispatch import MOST_DEATHS, Dispatcher
 from engine.benchmark.cluster.ray_link import Event, Link
 from engine.benchmark.cluster.worker import machine, pack, versions
-from engine.benchmark.cluster.workers import (
-    STARTING,
-    WAITING,
-    NodeFinding,
-    Workers,
-    WorkerState,
-    judged,
-)
+from engine.benchmark.cluster.workers import STARTING, WAITING, Workers, WorkerState, difference
 from engine.benchmark.execute import RunSession
 from engine.errors import ClusterError
 from engine.storage import provenance
@@ -73,7 +66,7 @@ class _ClusterRun:
     options: ClusterOptions
     workers: Workers = field(default_factory=Workers)  # with the ended ones
     lent: dict[Task, float] = field(default_factory=dict)
-    judged: dict[str, NodeFinding] = field(default_factory=dict)  # by node
+    differs: dict[str, str] = field(default_factory=dict)  # how each node does, "" if it does not
     inspected: bool = False
     begun: float = field(default_factory=time.monotonic)
     failures: Counter[tuple[str, int]] = field(default_factory=Counter)  # in a row, by device
@@ -137,8 +130,7 @@ class _ClusterRun:
         """Starts workers on free devices: only one on a node that is not accepted yet."""
         for number, node in self.options.devices(self.nodes) if not self.tasks.finished else ():
             there = [member for member in self.workers.present if member.node == node]
-            finding = self.judged.get(node)
-            usable = not there if finding is None else not (finding.refused or finding.useless)
+            usable = not self.differs[node] if node in self.differs else not there
             free = all(member.number != number for member in there)
             if usable and free and self.failures[node, number] < RESTARTS:
                 if len(self.workers.present) == self.options.workers:
@@ -150,7 +142,7 @@ class _ClusterRun:
         worker = self.link.start(about["id"], options.cpus, options.gpus or 0.0, self.run_data)
         self.workers[worker] = WorkerState(worker, node, about["address"], number)
         self.link.call(worker, "here")
-        self.link.call(worker, "begin", [node not in self.judged])
+        self.link.call(worker, "begin", [node not in self.differs])
 
     def _say_task(self, member: WorkerState) -> None:
         """What the worker does with the first of its tasks."""
@@ -231,40 +223,26 @@ class _ClusterRun:
         """A worker reports its device; the first one of a node also reports the node's files."""
         member.device, member.state = about["device"], WAITING
         name = f"Node {member.node} ({member.host}, {member.address})"
-        first = "holds" in about
-        if first:
+        if "holds" in about:
             ready, held = self.session.ready, about["holds"]
-            self.judged[member.node] = judged(name, held, ready, self.digests, versions())
-        finding = self.judged[member.node]
-        if reason := finding.refused or finding.useless:
-            if finding.useless:
-                self.session.note("elsewhere", f"{reason[:1].upper()}{reason[1:]}.")
-            self._end(member, reason)
-            return
+            reason = difference(name, held, ready, self.digests, versions())
+            self.differs[member.node] = reason
+            if reason:
+                self._end(member, reason)
+                return
+            self.tasks.lacks[member.node] = set()
+            self._start_workers()
         text = f"Worker {member.id} on {name}: {member.device['type']}, {member.device['name']}."
         self.session.note("worker", text, worker=member.id, node=member.node)
-        if first:
-            self.tasks.accept(member.node, finding.lacks)
-            if lacking := len(finding.lacks):
-                many = "1 sample, which runs" if lacking == 1 else f"{lacking:,} samples, which run"
-                self.session.note("elsewhere", f"{name} lacks files of {many} elsewhere.")
-            for reason in finding.unloadable.values():
-                self.session.note("elsewhere", f"{name}: {reason}")
-            self._start_workers()
-        for model, reason in finding.unloadable.items():
-            self._unloadable(member, model, f"{name}: {reason}")
-
-    def _unloadable(self, member: WorkerState, model: str, reason: str) -> None:
-        if self.tasks.unloadable(member, model, reason):
-            member.set_aside()
 
     def _answered(self, member: WorkerState, task: Task, value: Mapping[str, Any]) -> None:
         if task not in member.given:  # it was returned when its model could not be loaded
             return
         node = f"Node {member.node}:"
         if reason := value.get("absent"):
+            if not self.tasks.lacks[member.node]:  # the first one stands for all
+                self.session.note("elsewhere", f"{node} {reason}. What it lacks runs elsewhere.")
             self.tasks.absent(member, task, f"{node} {reason}")
-            self.session.note("elsewhere", f"{node} {reason}; it runs elsewhere.")
         elif row := value.get("row"):
             self.tasks.done(member, task)
             where = self.workers.where(member, time.monotonic() - value["busy_s"])
@@ -276,7 +254,8 @@ class _ClusterRun:
             label = self.session.ready.entries[task.model].label
             text = f"{label} runs elsewhere. {node} {reason}"
             self.session.note("elsewhere", text, model=task.model)
-            self._unloadable(member, task.model, f"{node} {reason}")
+            if self.tasks.unloadable(member, task.model, f"{node} {reason}"):
+                member.set_aside()
 
     # Checks before, during and after the run.
     def _inspected(self) -> bool:
@@ -286,12 +265,11 @@ class _ClusterRun:
         """
         if not self.inspected:
             waiting = self.workers.waiting(WAITED_S)
-            left = [one for one in self.workers.present if one.node not in self.judged]
+            left = [one for one in self.workers.present if one.node not in self.differs]
             late = time.monotonic() - self.begun > INSPECT_S
             self.inspected = late or all(member in waiting for member in left)
-            refused = [finding.refused for finding in self.judged.values() if finding.refused]
-            if self.inspected and refused:
-                raise ClusterError(f"{refused[0]}.")
+            if self.inspected and any(self.differs.values()):
+                raise ClusterError(f"{next(filter(None, self.differs.values()))}.")
         return self.inspected
 
     def _between(self) -> None:
@@ -308,10 +286,7 @@ class _ClusterRun:
             self.lonely_since = None
         elif not self.tasks.able:
             self.lonely_since = self.lonely_since or time.monotonic()
-            # A known node may get a worker again.
-            findings = (self.judged.get(m.node, NodeFinding()) for m in self.workers.values())
-            may_come = any(not (known.refused or known.useless) for known in findings)
-            if time.monotonic() - self.lonely_since > (PATIENCE_S if may_come else 0):
+            if time.monotonic() - self.lonely_since > PATIENCE_S:  # a node may come back
                 raise ClusterError(
                     f"No worker is left: {self.last_reason}. All answers are saved; continue with "
                     "--resume, here or on a cluster."

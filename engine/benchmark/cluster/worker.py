@@ -48,7 +48,6 @@ class Worker:
             about["holds"] = {
                 "code": provenance.describe_code(),
                 "versions": versions(),
-                "root": self.root.is_dir(),
                 "samples": provenance.describe_samples(self.root, list(self.samples.values())),
                 "models": {name: _model(name) for name in self.plan.models},
             }
@@ -57,7 +56,10 @@ class Worker:
     def ask(self, model: str, sample: str, repeat: int, phase: Phase) -> Answer:
         """The "row" of a task, or a sentence why there is none: the model is "unloadable", or a
         file of the sample is "absent" from the node."""
+        absent = {"absent": f"files of sample {sample} are not on this node"}
         if model != self.model and model not in self.unloadable:
+            if not provenance.is_here(self.samples[sample]):
+                return absent
             try:
                 self._load(model)
             except StageScopeError as error:
@@ -68,7 +70,7 @@ class Worker:
         row = self.task_executor.alone(Task(model, sample, repeat, phase), self.adapter)
         busy_s = time.monotonic() - start
         if row.error and not provenance.is_here(self.samples[sample]):
-            return {"absent": f"files of sample {sample} are not on this node"}
+            return absent
         return {"row": row.as_dict(), "busy_s": busy_s}
 
     def _load(self, model: str) -> None:
@@ -131,10 +133,10 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **libraries}
 
 
-def _model(name: str) -> dict[str, str]:
-    """Digest and dtype of a checkpoint on this node, or the reason why it is missing."""
+def _model(name: str) -> dict[str, str] | None:
+    """Digest and dtype of a checkpoint, None if it is not on this node."""
     try:
         (model,) = provenance.describe_models([registry.entry(name)])
-    except StageScopeError as error:
-        return {"error": str(error)}
+    except StageScopeError:
+        return None
     return {"digest": model.digest, "dtype": model.dtype}

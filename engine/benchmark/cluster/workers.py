@@ -138,55 +138,34 @@ class Workers(dict[str, WorkerState]):
         )
 
 
-@dataclass(frozen=True)
-class NodeFinding:
-    """`refused`: a difference that would change results.  `useless`: why the node cannot do
-    anything.  `lacks`: samples it does not have.  `unloadable`: models it does not have, with the
-    reason."""
-
-    refused: str = ""
-    useless: str = ""
-    lacks: frozenset[str] = frozenset()
-    unloadable: Mapping[str, str] = field(default_factory=dict)
-
-
-def judged(
+def difference(
     node: str,
     holds: Mapping[str, Any],
     ready: PreparedRun,
     digests: Sequence[str | None],
     versions: Mapping[str, str],
-) -> NodeFinding:
-    """Compares a node's code, libraries, checkpoints and samples with the run's.
+) -> str:
+    """What would change results on a node: other code, libraries, checkpoints or samples; or "".
 
     `holds`: the report of Worker.begin() about the node; `digests` of the samples on this machine;
-    `versions`: the libraries of this machine.
+    `versions`: the libraries of this machine.  What the node lacks is no difference.
     """
     if holds["code"] != ready.writer.header.code:
         there = holds["versions"]
         other = [f"{k} {there.get(k)} not {v}" for k, v in versions.items() if there.get(k) != v]
         which = f"its libraries ({', '.join(other)})" if other else "the engine's code"
-        return NodeFinding(f"{node} has another digest of {which}: install the same on each node")
-    unloadable: dict[str, str] = {}  # models that it lacks run on other nodes
+        return f"{node} has another digest of {which}: install the same on each node"
     for model in ready.writer.header.models:
         there = holds["models"][model.name]
-        if "error" in there:
-            unloadable[model.name] = str(there["error"])
-        elif (there["digest"], there["dtype"]) != (model.digest, model.dtype):
-            return NodeFinding(
+        if there and (there["digest"], there["dtype"]) != (model.digest, model.dtype):
+            return (
                 f"{node} has another checkpoint or dtype of {model.name} (digest "
                 f"{there['digest'][:12]} not {model.digest[:12]}): put the same on each node"
             )
-    if not holds["root"]:
-        return NodeFinding(useless=f"the dataset {ready.root} is not on {node}")
     pairs = list(zip(ready.samples, digests, holds["samples"], strict=True))
-    other = [sample for sample, here, there in pairs if there not in (here, None)]
-    if other:
-        return NodeFinding(
+    if other := [sample for sample, here, there in pairs if there not in (here, None)]:
+        return (
             f"{node} has other samples in {ready.root}, {len(other):,} of {len(pairs):,}, the "
             f"first is {other[0]!r}: put the same dataset on each node"
         )
-    lacks = frozenset(sample for sample, here, there in pairs if there is None and here is not None)
-    if len(lacks) == len(pairs):
-        return NodeFinding(useless=f"none of the samples of {ready.root} is on {node}")
-    return NodeFinding(lacks=lacks, unloadable=unloadable)
+    return ""

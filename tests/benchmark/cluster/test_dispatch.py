@@ -28,13 +28,15 @@ class Given(Dispatcher):
 
         def warm_ups(model: str, lacks: set[str]) -> list[Task]:
             able = [name for name in samples if name not in lacks]
-            return [Task(model, able[0], next(numbers), "warmup") for _ in range(warm)]
+            return [
+                Task(model, able[0], next(numbers), "warmup") for _ in range(warm if able else 0)
+            ]
 
         tasks = {model: [task(model, sample) for sample in samples] for model in models}
         super().__init__(tasks, self.workers, warm_ups)
 
     def join(self, name: str, node: str = "n", lacks: Iterable[str] = ()) -> WorkerState:
-        self.accept(node, lacks)
+        self.lacks[node] = set(lacks)
         self.workers[name] = WorkerState(name, node, "::1", device={"name": "cpu"})
         return self.workers[name]
 
@@ -101,6 +103,16 @@ def test_samples_that_a_node_lacks_go_to_another_node() -> None:
         tasks.done(worker, worker.given[0])
     assert not tasks.finished and not list(tasks.orders())
     assert tasks.stuck() == [("a", "it has gone", True, 1)]
+
+
+def test_a_warm_up_that_the_node_lacks_is_replaced() -> None:
+    tasks = Given(warm=1)
+    worker = tasks.join("x")
+    tasks.give(worker)
+    for t in list(worker.given):
+        tasks.absent(worker, t, "it is not there")
+    assert tasks.give(worker) == ["a q0/1", "a q0/1"]
+    assert [t.phase for t in worker.given] == ["warmup", "measured"]
 
 
 def test_a_model_that_one_worker_cannot_load_goes_to_another() -> None:

@@ -267,10 +267,12 @@ def lacking(*samples: int) -> Any:
 
     def spoil(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
         if worker == "x" and method == "begin":
+            holds = value["holds"]["samples"]
             value["holds"]["samples"] = [
-                None if index in samples else digest
-                for index, digest in enumerate(value["holds"]["samples"])
+                None if number in samples else digest for number, digest in enumerate(holds)
             ]
+        if worker == "x" and method == "ask" and int(arguments[1].partition("-")[2]) in samples:
+            return {"absent": f"files of sample {arguments[1]} are not on this node"}
         return value
 
     return spoil
@@ -280,19 +282,10 @@ def test_samples_that_a_node_lacks_run_elsewhere(root: Path, tmp_path: Path) -> 
     run = go(root, tmp_path / "run", HerePool(TWO, lacking(0, 3)), repeat=2)
     found = whole(run, 8)
     assert {r["where"]["actor"] for r in found if r["sample"] in ("id-0", "id-3")} == {"y"}
-    assert "lacks files of 2 samples, which run elsewhere" in notes(run)
+    said = "Node n1: files of sample id-0 are not on this node. What it lacks runs elsewhere."
+    assert notes(run).count("runs elsewhere") == 1 and said in notes(run)
     assert not any(row["error"] for row in found)
-
-
-def test_a_file_that_goes_while_the_run_goes_on(root: Path, tmp_path: Path) -> None:
-    def gone(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
-        if worker == "x" and method == "ask" and arguments[1] in ("id-0", "id-1"):
-            return {"absent": "files are not on this node"}
-        return value
-
-    run = go(root, tmp_path / "run", HerePool(TWO, gone), warmup=0)
-    assert not any(row["error"] for row in whole(run, 4))
-    assert "Node n1: files are not on this node; it runs elsewhere." in notes(run)
+    assert {row["where"]["actor"] for row in rows(run, "warmup")} == {"x", "y"}
 
 
 def test_samples_that_are_on_no_node_end_the_run_and_it_can_go_on(
@@ -307,21 +300,11 @@ def test_samples_that_are_on_no_node_end_the_run_and_it_can_go_on(
     assert len(whole(finish(execute.resume(folder), folder, None), 4)) == 4
 
 
-def without_root(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
-    if worker == "x" and method == "begin":
-        value["holds"] |= {"root": False, "samples": [None] * 4}
-    return value
-
-
-def test_a_node_without_the_dataset_is_left_out_with_the_reason(root: Path, tmp_path: Path) -> None:
-    run = go(root, tmp_path / "run", HerePool(TWO, without_root))
+def test_a_node_without_the_dataset_answers_nothing(root: Path, tmp_path: Path) -> None:
+    run = go(root, tmp_path / "run", HerePool(TWO, lacking(0, 1, 2, 3)))
     assert {row["where"]["actor"] for row in whole(run, 4)} == {"y"}
-    assert f"Worker x has ended: the dataset {root} is not on Node n1" in notes(run)
-
-
-def test_a_cluster_without_the_dataset_is_refused(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match=r"No worker is left: the dataset .* is not on Node"):
-        go(root, tmp_path / "run", HerePool({"x": "n1"}, without_root))
+    with pytest.raises(ClusterError, match=r"4 results .*Node n1: files of sample .* not on this"):
+        go(root, tmp_path / "alone", HerePool({"x": "n1"}, lacking(0, 1, 2, 3)))
 
 
 @pytest.mark.parametrize("what", ["code", "library", "checkpoint", "dtype", "sample"])
@@ -396,10 +379,16 @@ def test_a_cancel_is_seen_and_a_pause_marks_what_runs_on_this_machine(
 
 
 def test_the_workers_are_in_view(root: Path, tmp_path: Path) -> None:
+    def kill(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if worker == "x" and method == "ask":
+            raise Killed
+        return value
+
     ready = execute.prepare(plan(root), dataset.read(root), tmp_path / "run")
-    finish(ready, tmp_path / "run", HerePool(TWO, without_root))
+    finish(ready, tmp_path / "run", HerePool(TWO, kill))
     gone, here = ready.tracker.view().workers
-    assert gone.id == "x" and gone.ended and "the dataset" in gone.state and gone.per_s is None
+    assert gone.id == "x" and gone.state == "ended: node n1 has left the cluster"
+    assert gone.ended and gone.per_s is None
     assert here.done == 4 and here.state == "released" and here.ended
     assert here.device == "cpu" and "n2" in here.node
 
