@@ -70,7 +70,7 @@ def test_a_run_in_the_queue_is_watched_to_its_end(root: Path) -> None:
 @pytest.mark.loads
 def test_cancel_and_resume(root: Path) -> None:
     queue = jobs.Jobs()
-    job = BenchmarkJob(plan=plan(root, tokens=200), root=root)
+    job = BenchmarkJob(plan=plan(root, tokens=100), root=root)
     queue.submit(job)
     view = wait(job, lambda view: view.progress is not None and view.progress.done >= 1)
     job.cancel()
@@ -87,7 +87,7 @@ def test_cancel_and_resume(root: Path) -> None:
 @pytest.mark.loads
 def test_a_compare_gets_the_device_between_two_samples_and_the_run_notes_it(root: Path) -> None:
     queue = jobs.Jobs()
-    long = BenchmarkJob(plan=plan(root, tokens=100, repeat=3), root=root)
+    long = BenchmarkJob(plan=plan(root, tokens=100, repeat=2), root=root)
     queue.submit(long)
     wait(long, lambda view: view.progress is not None and view.progress.done >= 1)
     sample = dataset.read(root).samples[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from engine.__main__ import main
-from engine.demo.demo_dataset import SEEDS, write_dataset
 from engine.errors import BadInput, Cancelled
 from engine.jobs.draft_job import DraftJob
 from engine.media import dataset
@@ -20,7 +18,7 @@ from engine.pipeline import draft_loop
 from engine.pipeline.drafts import LOOKUP, DraftRequest
 from engine.prompts import OFF_SCRIPT
 from engine.types import DecodeConfig, Sample
-from tests import tiny
+from tests import recordings, tiny
 
 pytestmark = pytest.mark.loads
 
@@ -57,7 +55,7 @@ def test_in_16_bits_it_is_equal_or_a_tie_within_rounding(
     other = tiny_models / "bfloat16.toml"
     other.write_text(text.replace("float32", "bfloat16"), encoding="utf-8")
     monkeypatch.setenv("STAGESCOPE_MODELS", str(other))
-    one = job(sample, draft, decode=DecodeConfig(max_new_tokens=40), gamma=8)
+    one = job(sample, draft, decode=DecodeConfig(max_new_tokens=24), gamma=8, runs=1)
     one.work()
     assert one.state == "done" and one.report.equal, one.report
 
@@ -148,16 +146,12 @@ def test_a_sample_that_one_model_cannot_take_is_refused(
     assert one.state == "failed" and one.error == "No events here."
 
 
-def other(sample: Sample, **more: Any) -> Sample:
-    return replace(sample, id="other", **more)
-
-
 def test_an_unreadable_sample_costs_itself_alone(
     tiny_models: Path, sample: Sample, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"no picture")
-    bad = other(sample, frames=(broken, *sample.frames[1:]))
+    bad = replace(sample, id="other", frames=(broken, *sample.frames[1:]))
     one = DraftJob(request=replace(job(sample).request, samples=(bad, sample)))
     seen = []
     one.round = lambda done, of: seen.append(one.finished)  # type: ignore[method-assign]
@@ -193,19 +187,14 @@ def test_progress_counts_rounds_and_cancel_ends_it(tiny_models: Path, sample: Sa
     assert one.report is None and one.view().ended
 
 
-@pytest.fixture(scope="module")
-def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_dataset(tmp_path_factory.mktemp("demo") / "root", SEEDS[:2])
-
-
 @pytest.fixture
-def root(scenes: Path, tiny_models: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(scenes, tmp_path / "root"))
+def root(tiny_models: Path, tmp_path: Path) -> Path:
+    """The frames of the last sample, id-1, are no pictures."""
+    return recordings.root(tmp_path / "root", 2, broken=[1], raw=True)
 
 
-def command(root: Path, *more: str) -> list[str]:
-    first = json.loads((root / "EventGPT_Instruction_Subset.json").read_text())[0]["id"]
-    fixed = ["draft", first, "--dataset", str(root), "--target", "tiny-video_llava"]
+def command(root: Path, *more: str, samples: tuple[str, ...] = ("id-0",)) -> list[str]:
+    fixed = ["draft", *samples, "--dataset", str(root), "--target", "tiny-video_llava"]
     return [*fixed, "--max-new-tokens", "8", "--runs", "1", *more]
 
 
@@ -228,17 +217,13 @@ def test_the_command_prints_figures_and_json(
 def test_a_lost_sample_is_named_and_the_exit_code_is_1(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    good, bad = dataset.read(root).samples[:2]
-    for path in (bad.mp4, *bad.frames):
-        path.write_bytes(b"neither clip nor picture")
-    both = command(root, "--draft", "lookup")
-    both[1:2] = [good.id, bad.id]
+    both = command(root, "--draft", "lookup", samples=("id-0", "id-1"))
     assert main(both) == 1
     text = capsys.readouterr().out
-    assert f"sample {bad.id}\n  no answer: " in text and "tokens per pass" in text
+    assert "sample id-1\n  no answer: " in text and "tokens per pass" in text
     assert main([*both, "--json"]) == 1
     row = json.loads(capsys.readouterr().out)
-    assert len(row["samples"]) == 1 and row["lost"][0]["sample"] == bad.id
+    assert len(row["samples"]) == 1 and row["lost"][0]["sample"] == "id-1"
 
 
 @pytest.mark.parametrize(
@@ -275,8 +260,8 @@ def test_the_command_says_so_too(
     assert f"{declared_llava}: {OFF_SCRIPT}" in capsys.readouterr().out
 
 
-def test_the_extent_of_event_pictures_reaches_the_draft(tiny_models: Path, scenes: Path) -> None:
-    whole = dataset.read(scenes).samples[0]
+def test_the_extent_of_event_pictures_reaches_the_draft(root: Path) -> None:
+    whole = dataset.read(root).samples[0]
     raw = replace(whole, event_images=())
     for extent, words in (("slice", "sized by slice"), ("stream", "sized by stream")):
         options = {"decode": SHORT, "runs": 1, "extent": extent}

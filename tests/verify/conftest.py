@@ -68,10 +68,10 @@ def verify(
 
 
 def steps_for(wanted: frozenset[str]) -> dict[str, Any]:
-    """The steps that judge these checks; all for a fault that ends or outlasts a step."""
-    if wanted & {"answer", "left_as_found"}:
+    """The steps that judge these checks; all for a fault that ends a step."""
+    if "answer" in wanted:
         return runner.STEPS
-    more = {"encoded_once"} if wanted & {"clock", "accounted", "stage3"} else set()
+    more = {"encoded_once"} if wanted & {"clock", "accounted", "stage3", "left_as_found"} else set()
     more |= {"left_as_found"} if "observer" in wanted else set()
     return {name: step for name, step in runner.STEPS.items() if name in wanted | more}
 

@@ -55,14 +55,14 @@ def test_what_cannot_run_is_a_row_and_the_others_go_on(
 
 @pytest.mark.loads
 def test_what_a_verification_plants_is_seen_by_nobody_else(sample: Sample) -> None:
-    """A page loads the same sample in another thread, over 200 times, while checks show noise."""
+    """A page loads the same sample in another thread, over 50 times, while checks show noise; the
+    user's cache and random generator stay as they are."""
     own, clock = media.load(sample, "image").digest, timing.synchronizer
     seen: list[tuple[str, object]] = []
-
-    done = threading.Event()
+    before, done = torch.get_rng_state(), threading.Event()
 
     def visit() -> None:
-        while not done.wait(0.002) or len(seen) < 200:
+        while not done.wait(0.01) or len(seen) < 50:
             seen.append((media.load(sample, "image").digest, timing.synchronizer))
 
     visitor = threading.Thread(target=visit)
@@ -72,7 +72,9 @@ def test_what_a_verification_plants_is_seen_by_nobody_else(sample: Sample) -> No
     finally:
         done.set()
         visitor.join()
-    assert set(seen) == {(own, clock)} and len(seen) >= 200
+    assert set(seen) == {(own, clock)} and len(seen) >= 50
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not settings.load().features_dir.exists()
 
 
 @pytest.mark.loads
@@ -123,9 +125,10 @@ def test_what_a_models_checks_cannot_load_is_its_row(
 
 
 @pytest.mark.loads
-def test_a_neighbour_that_is_broken_costs_the_good_one_nothing(
-    sample: Sample, tmp_path: Path
+def test_a_sample_beside_a_broken_one_is_still_verified(
+    sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    only(monkeypatch, "equal_batch", "sight", "left_as_found")
     broken = make_sample(tmp_path, 7)
     for path in broken.frames:
         path.write_bytes(b"no picture")
@@ -154,14 +157,6 @@ def test_cancel_stops_between_two_steps(sample: Sample) -> None:
         runner.verify(request(sample), notes)
     assert notes.steps[-1].startswith("timing the stages")
     assert {verdict.check for verdict in notes.verdicts} >= {"equal_hooked", "encoded_once"}
-
-
-@pytest.mark.loads
-def test_the_users_cache_and_generator_are_left_alone(sample: Sample) -> None:
-    before = torch.get_rng_state()
-    runner.verify(request(sample), Notes())
-    assert torch.equal(torch.get_rng_state(), before)
-    assert not settings.load().features_dir.exists()
 
 
 def test_rounding_is_measured_on_plain_and_is_small_in_float32(
