@@ -67,7 +67,6 @@ def test_a_run_in_the_queue_is_watched_to_its_end(root: Path) -> None:
     assert {info.folder for info in infos} == {view.folder, second.view().folder}
 
 
-@pytest.mark.loads
 def test_cancel_and_resume(root: Path) -> None:
     queue = jobs.Jobs()
     job = BenchmarkJob(plan=plan(root, tokens=100), root=root)
@@ -84,7 +83,6 @@ def test_cancel_and_resume(root: Path) -> None:
     assert len(set(kept)) == len(kept)
 
 
-@pytest.mark.loads
 def test_a_compare_gets_the_device_between_two_samples_and_the_run_notes_it(root: Path) -> None:
     queue = jobs.Jobs()
     long = BenchmarkJob(plan=plan(root, tokens=100, repeat=2), root=root)
@@ -127,8 +125,7 @@ def test_two_jobs_on_one_run(root: Path, tmp_path: Path) -> None:
     assert again.state == "failed" and "another process" in again.error
 
 
-@pytest.mark.parametrize("address", ["local", "head:6379"])
-@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize(("address", "lost"), [("local", False), ("head:6379", True)])
 def test_a_run_on_a_cluster_says_what_it_does_before_and_after(
     root: Path, one_thread: None, monkeypatch: pytest.MonkeyPatch, address: str, lost: bool
 ) -> None:

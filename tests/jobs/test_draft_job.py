@@ -30,10 +30,16 @@ def job(sample: Sample, draft: str = "tiny-eventgpt", **more: Any) -> DraftJob:
     return DraftJob(request=DraftRequest((sample,), "tiny-video_llava", draft, **options))
 
 
+def worked(sample: Sample, draft: str = "tiny-eventgpt", **more: Any) -> DraftJob:
+    """A job that has ended."""
+    one = job(sample, draft, **more)
+    one.work()
+    return one
+
+
 @pytest.mark.parametrize("draft", ["tiny-eventgpt", "tiny-llava", LOOKUP])
 def test_the_drafted_answer_is_the_targets(draft: str, tiny_models: Path, sample: Sample) -> None:
-    one = job(sample, draft)
-    one.work()
+    one = worked(sample, draft)
     assert one.state == "done", one.error
     (tried,) = one.report.samples
     assert tried.difference is None and one.report.equal
@@ -55,16 +61,14 @@ def test_in_16_bits_it_is_equal_or_a_tie_within_rounding(
     other = tiny_models / "bfloat16.toml"
     other.write_text(text.replace("float32", "bfloat16"), encoding="utf-8")
     monkeypatch.setenv("STAGESCOPE_MODELS", str(other))
-    one = job(sample, draft, decode=DecodeConfig(max_new_tokens=24), gamma=8, runs=1)
-    one.work()
+    one = worked(sample, draft, decode=DecodeConfig(max_new_tokens=24), gamma=8, runs=1)
     assert one.state == "done" and one.report.equal, one.report
 
 
 def test_a_model_that_drafts_for_itself_is_accepted_whole(
     tiny_models: Path, sample: Sample
 ) -> None:
-    one = job(sample, "tiny-video_llava", gamma=4)
-    one.work()
+    one = worked(sample, "tiny-video_llava", gamma=4)
     assert one.report.mean_accepted == pytest.approx(8 / 3)  # 4, 4 and no draft for the last
     assert {mark.state for mark in one.report.samples[0].marks} == {"accepted", "own"}
 
@@ -80,8 +84,7 @@ def test_control_a_loop_that_believes_its_draft_is_found_out(
         return len(drafted)
 
     monkeypatch.setattr(draft_loop._Loop, "_accept", accepts_every_draft)
-    one = job(sample)
-    one.work()
+    one = worked(sample)
     assert not one.report.equal
     found = one.report.samples[0].difference
     assert not found.tied and found.logits[0] > found.logits[1]
@@ -99,33 +102,25 @@ def test_an_answer_that_only_ends_sooner_is_no_tie(
         return found
 
     monkeypatch.setattr(draft_loop, "generate", short)
-    one = job(sample, LOOKUP)
-    one.work()
+    one = worked(sample, LOOKUP)
     found = one.report.samples[0].difference
     assert found.position == 5 and found.drafted == "" and not found.tied
 
 
-def test_another_vocabulary_is_refused_in_a_sentence(
+def test_another_vocabulary_or_end_of_answers_is_refused_in_a_sentence(
     tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = tiny.tokenizer()
     words.add_tokens(["automobile"])
     draft = registry.load(registry.entry("tiny-eventgpt"))
-    monkeypatch.setattr(draft, "tokenizer", words)
-    one = job(sample)
-    one.work()
-    assert one.state == "failed" and isinstance(one.failure, BadInput)
-    assert "cannot draft for tiny-video_llava: their vocabularies differ" in one.error
-    assert "\n" not in one.error
-
-
-def test_another_end_of_answers_is_refused(
-    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry.load(registry.entry("tiny-eventgpt")), "eos_ids", (7,))
-    one = job(sample)
-    one.work()
-    assert one.state == "failed" and "their answers end with different ids" in one.error
+    for name, odd, reason in (
+        ("eos_ids", (7,), "their answers end with different ids"),
+        ("tokenizer", words, "cannot draft for tiny-video_llava: their vocabularies differ"),
+    ):
+        monkeypatch.setattr(draft, name, odd)
+        one = worked(sample)
+        assert one.state == "failed" and isinstance(one.failure, BadInput)
+        assert reason in one.error and "\n" not in one.error
 
 
 def test_a_familys_own_markers_are_no_part_of_the_vocabulary() -> None:
@@ -136,14 +131,15 @@ def test_a_familys_own_markers_are_no_part_of_the_vocabulary() -> None:
     assert one == same != unlike
 
 
-def test_a_sample_that_one_model_cannot_take_is_refused(
+def test_samples_that_one_model_cannot_take_are_refused(
     tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "load", lambda *_: pytest.fail("no model is needed for that"))
-    blind = replace(sample, missing={"events": "No events here."})
-    one = job(blind)
-    one.work()
-    assert one.state == "failed" and one.error == "No events here."
+    blind = tuple(replace(sample, id=name, missing={"events": "No events here."}) for name in "ab")
+    for samples in (blind[:1], blind):
+        one = DraftJob(request=replace(job(sample).request, samples=samples))
+        one.work()
+        assert one.state == "failed" and one.report is None and one.error == "No events here."
 
 
 def test_an_unreadable_sample_costs_itself_alone(
@@ -160,13 +156,6 @@ def test_an_unreadable_sample_costs_itself_alone(
     (lost,) = one.report.lost
     assert lost.sample == "other" and "broken.png" in lost.error
     assert seen == [1, 1, 1]
-
-
-def test_control_if_none_can_be_asked_the_job_fails(tiny_models: Path, sample: Sample) -> None:
-    blind = [replace(sample, id=name, missing={"events": "No events here."}) for name in "ab"]
-    one = DraftJob(request=replace(job(sample).request, samples=tuple(blind)))
-    one.work()
-    assert one.state == "failed" and one.report is None and one.error == "No events here."
 
 
 def test_progress_counts_rounds_and_cancel_ends_it(tiny_models: Path, sample: Sample) -> None:
@@ -244,12 +233,9 @@ def test_misuse_is_one_sentence_and_exit_code_2(
 def test_models_that_do_not_know_the_question_are_named(
     declared_llava: str, sample: Sample
 ) -> None:
-    request = job(sample, declared_llava, prompt="What colour is the car?", runs=1)
-    request.work()
-    assert request.report.off_script == (declared_llava,)
-    assert request.report.samples[0].off_script == (declared_llava,)
-    known = job(sample, declared_llava, prompt="Is it dark?", runs=1)
-    known.work()
+    other = worked(sample, declared_llava, prompt="What colour is the car?", runs=1).report
+    assert other.off_script == other.samples[0].off_script == (declared_llava,)
+    known = worked(sample, declared_llava, prompt="Is it dark?", runs=1)
     assert known.report.off_script == ()
 
 

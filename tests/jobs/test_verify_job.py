@@ -18,8 +18,9 @@ from engine.verify import certificates, runner
 from engine.verify.verdict import VerifyRequest
 from tests.faults import FAULTS
 from tests.test_main import root  # noqa: F401 - a fixture
-from tests.verify.conftest import steps_for
+from tests.verify.conftest import only
 
+Captured = pytest.CaptureFixture[str]
 QUICK = ("--samples", "1", "--runs", "1", "--max-new-tokens", "8")
 
 
@@ -44,14 +45,13 @@ def wait(work: jobs.Job) -> None:
 def test_verdicts_fill_in_and_the_certificate_is_kept(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = frozenset({"equal_hooked", "greedy", "sight"})
-    monkeypatch.setattr(runner, "STEPS", steps_for(wanted))
+    only(monkeypatch, "equal_hooked", "greedy", "sight")
     work = job(sample, "tiny-llava")
     jobs.Jobs().submit(work)
     wait(work)
     view = work.view()
     assert view.state == "done" and view.ended and not view.error
-    assert {verdict.check for verdict in view.verdicts} == wanted
+    assert {verdict.check for verdict in view.verdicts} == {"equal_hooked", "greedy", "sight"}
     assert view.certificate is not None and certificates.stored_certificates() == [view.certificate]
 
 
@@ -70,7 +70,7 @@ def test_cancel_leaves_no_certificate(sample: Sample) -> None:
 def test_a_run_pressed_meanwhile_goes_first(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset({"equal_hooked"})))
+    only(monkeypatch, "equal_hooked")
     queue = jobs.Jobs()
     work = job(sample, "tiny-llava", "tiny-eventgpt")
     queue.submit(work)
@@ -82,7 +82,7 @@ def test_a_run_pressed_meanwhile_goes_first(
     assert quick._ended is not None and work._ended is not None and quick._ended < work._ended
 
 
-def verify(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, Any, str]:
+def verify(capsys: Captured, *arguments: object) -> tuple[int, Any, str]:
     code = main(["verify", "--json", *map(str, arguments)])
     out, err = capsys.readouterr()
     return code, json.loads(out) if out else None, err
@@ -90,7 +90,7 @@ def verify(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int,
 
 @pytest.mark.loads
 def test_the_command_line_gives_a_certificate(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Captured,
     root: Path,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -117,12 +117,12 @@ def test_the_command_line_gives_a_certificate(
 
 @pytest.mark.loads
 def test_a_failed_check_is_exit_code_1_and_text_says_so(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Captured,
     root: Path,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     FAULTS["temperature ignored"].plant(monkeypatch)
-    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset({"sampled"})))
+    only(monkeypatch, "sampled")
     code = main(["verify", "--models", "tiny-llava", "--dataset", str(root), *QUICK])
     out, err = capsys.readouterr()
     assert code == 1 and "tiny-llava: NOT verified" in out
@@ -131,22 +131,19 @@ def test_a_failed_check_is_exit_code_1_and_text_says_so(
 
 @pytest.mark.loads
 def test_misuse_is_exit_code_2(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Captured,
     root: Path,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset({"equal_hooked"})))
+    only(monkeypatch, "equal_hooked")
     fixed = ("--dataset", root)
+    llava = ("--models", "tiny-llava")
     for arguments, message in (
-        (("--models", "tiny-llava", "--samples", 0), "samples is 0"),
-        (
-            ("--models", "tiny-llava", "--samples", 99),
-            "the dataset has 2: choose a value from 1 to 2",
-        ),
-        (("--models", "tiny-llava", "--runs", 0), "runs is 0"),
+        ((*llava, "--samples", 99), "the dataset has 2: choose a value from 1 to 2"),
+        ((*llava, "--runs", 0), "runs is 0"),
         (("--models", ","), "name at least one model"),
         (("--models", "tiny-odd,tiny-llava"), "is not a known model"),
-        (("--models", "tiny-llava", "--prompt", ""), "question is empty"),
+        ((*llava, "--prompt", ""), "question is empty"),
     ):
         code, found, err = verify(capsys, *fixed, *arguments)
         assert code == 2 and found is None
@@ -155,12 +152,12 @@ def test_misuse_is_exit_code_2(
 
 @pytest.mark.loads
 def test_a_certificate_that_cannot_be_kept_costs_no_verdict(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Captured,
     root: Path,  # noqa: F811
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset({"equal_hooked", "greedy"})))
+    only(monkeypatch, "equal_hooked", "greedy")
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("STAGESCOPE_RUNS_DIR", str(tmp_path / "file"))
     _, found, err = verify(capsys, "--models", "tiny-llava", "--dataset", root, *QUICK)

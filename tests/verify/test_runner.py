@@ -18,16 +18,12 @@ from engine.types import Sample
 from engine.verify import answer_paths, runner
 from engine.verify.verdict import VerifyRequest
 from tests.conftest import make_sample
-from tests.verify.conftest import Notes, steps_for
+from tests.verify.conftest import Notes, only
 
 
 @pytest.fixture(autouse=True)
 def few_pairs(monkeypatch: pytest.MonkeyPatch, tiny_models: Path) -> None:
     monkeypatch.setattr(runner, "PAIRS", 5)
-
-
-def only(monkeypatch: pytest.MonkeyPatch, *checks: str) -> None:
-    monkeypatch.setattr(runner, "STEPS", steps_for(frozenset(checks)))
 
 
 def request(*samples: Sample, models: tuple[str, ...] = ("tiny-llava",)) -> VerifyRequest:
