@@ -32,28 +32,24 @@ def test_equal_ids_are_exact_only_if_the_logits_are_equal_up_to_rounding() -> No
     assert (near.result, near.position) == ("EXACT", None)
 
 
-def test_a_margin_within_rounding_on_both_sides_is_a_tie() -> None:
-    other = answer("other", [0.0, 3.0, 1.0], [2.0, 2.001, 0.0], [9.0, 0.0, 0.0])
-    found = checks.compare(PLAIN, other, ROUNDING)
-    assert (found.result, found.position) == ("NUMERIC TIE", 1)
+@pytest.mark.parametrize(
+    ("second", "rounding", "result"),
+    [
+        ([2.0, 2.001, 0.0], ROUNDING, "NUMERIC TIE"),
+        ([2.0, 2.5, 0.0], ROUNDING, "MISMATCH"),
+        ([2.0, 2.5, 0.0], 0.6, "NUMERIC TIE"),
+        ([2.0, 2.001, 1.5], ROUNDING, "MISMATCH"),  # the logits lie apart elsewhere
+        # A sampler that takes the second best of equal logits has no rounding to excuse it.
+        ([2.0, 1.999, 0.0], 1e-6, "MISMATCH"),
+    ],
+)
+def test_a_tie_has_margins_and_logits_within_rounding_on_both_sides(
+    second: list[float], rounding: float, result: str
+) -> None:
+    other = answer("other", [0.0, 3.0, 1.0], second, [9.0, 0.0, 0.0], ids=(1, 1, 0))
+    found = checks.compare(PLAIN, other, rounding)
+    assert (found.result, found.position) == (result, 1)
     assert "token 2 of 3 differs" in found.sentence
-
-
-def test_a_margin_beyond_rounding_is_a_mismatch() -> None:
-    other = answer("other", [0.0, 3.0, 1.0], [2.0, 2.5, 0.0], [0.0, 0.0, 5.0])
-    assert checks.compare(PLAIN, other, ROUNDING).result == "MISMATCH"
-    assert checks.compare(PLAIN, other, 0.6).result == "NUMERIC TIE"
-
-
-def test_equal_logits_with_another_choice_are_no_tie() -> None:
-    """A sampler that takes the second best of equal logits has no rounding to excuse it."""
-    other = answer("other", *PLAIN.logits.tolist(), ids=(1, 1, 2))
-    assert checks.compare(PLAIN, other, 1e-6).result == "MISMATCH"
-
-
-def test_logits_that_lie_apart_elsewhere_are_no_tie() -> None:
-    other = answer("other", [0.0, 3.0, 1.0], [2.0, 2.001, 1.5], [0.0, 0.0, 5.0])
-    assert checks.compare(PLAIN, other, ROUNDING).result == "MISMATCH"
 
 
 def test_a_shorter_answer_is_a_mismatch_where_it_ends() -> None:
