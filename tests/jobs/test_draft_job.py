@@ -20,7 +20,7 @@ from engine.prompts import OFF_SCRIPT
 from engine.types import DecodeConfig, Sample
 from tests import recordings, tiny
 
-pytestmark = pytest.mark.loads
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("tiny_models")]
 
 SHORT = DecodeConfig(max_new_tokens=12)
 
@@ -38,7 +38,7 @@ def worked(sample: Sample, draft: str = "tiny-eventgpt", **more: Any) -> DraftJo
 
 
 @pytest.mark.parametrize("draft", ["tiny-eventgpt", "tiny-llava", LOOKUP])
-def test_the_drafted_answer_is_the_targets(draft: str, tiny_models: Path, sample: Sample) -> None:
+def test_the_drafted_answer_is_the_targets(draft: str, sample: Sample) -> None:
     one = worked(sample, draft)
     assert one.state == "done", one.error
     (tried,) = one.report.samples
@@ -65,16 +65,14 @@ def test_in_16_bits_it_is_equal_or_a_tie_within_rounding(
     assert one.state == "done" and one.report.equal, one.report
 
 
-def test_a_model_that_drafts_for_itself_is_accepted_whole(
-    tiny_models: Path, sample: Sample
-) -> None:
+def test_a_model_that_drafts_for_itself_is_accepted_whole(sample: Sample) -> None:
     one = worked(sample, "tiny-video_llava", gamma=4)
     assert one.report.mean_accepted == pytest.approx(8 / 3)  # 4, 4 and no draft for the last
     assert {mark.state for mark in one.report.samples[0].marks} == {"accepted", "own"}
 
 
 def test_control_a_loop_that_believes_its_draft_is_found_out(
-    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def accepts_every_draft(self: Any, drafted: Any, scores: Any) -> int:
         for token in drafted:
@@ -91,14 +89,13 @@ def test_control_a_loop_that_believes_its_draft_is_found_out(
 
 
 def test_an_answer_that_only_ends_sooner_is_no_tie(
-    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = draft_loop.generate
 
     def short(*arguments: Any) -> Any:
         found = whole(*arguments)
-        found.ids = found.ids[:5]
-        found.cycles = []
+        found.ids, found.cycles = found.ids[:5], []
         return found
 
     monkeypatch.setattr(draft_loop, "generate", short)
@@ -108,7 +105,7 @@ def test_an_answer_that_only_ends_sooner_is_no_tie(
 
 
 def test_another_vocabulary_or_end_of_answers_is_refused_in_a_sentence(
-    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = tiny.tokenizer()
     words.add_tokens(["automobile"])
@@ -132,7 +129,7 @@ def test_a_familys_own_markers_are_no_part_of_the_vocabulary() -> None:
 
 
 def test_samples_that_one_model_cannot_take_are_refused(
-    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "load", lambda *_: pytest.fail("no model is needed for that"))
     blind = tuple(replace(sample, id=name, missing={"events": "No events here."}) for name in "ab")
@@ -142,9 +139,7 @@ def test_samples_that_one_model_cannot_take_are_refused(
         assert one.state == "failed" and one.report is None and one.error == "No events here."
 
 
-def test_an_unreadable_sample_costs_itself_alone(
-    tiny_models: Path, sample: Sample, tmp_path: Path
-) -> None:
+def test_an_unreadable_sample_costs_itself_alone(sample: Sample, tmp_path: Path) -> None:
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"no picture")
     bad = replace(sample, id="other", frames=(broken, *sample.frames[1:]))
@@ -158,7 +153,7 @@ def test_an_unreadable_sample_costs_itself_alone(
     assert seen == [1, 1, 1]
 
 
-def test_progress_counts_rounds_and_cancel_ends_it(tiny_models: Path, sample: Sample) -> None:
+def test_progress_counts_rounds_and_cancel_ends_it(sample: Sample) -> None:
     one = job(sample)
     seen = []
     count = one.round

@@ -17,7 +17,7 @@ from engine.jobs.explain_job import ExplainJob
 from engine.models import registry, supported
 from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
 
-pytestmark = pytest.mark.loads
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("tiny_models")]
 SMALL = ExplainOptions(grid=2, side=1, coarse=0)
 SHORT = DecodeConfig(max_new_tokens=6)
 
@@ -30,9 +30,7 @@ def job(sample: Sample, model: str = "tiny-llava", **more: Any) -> ExplainJob:
 @pytest.mark.parametrize(
     ("model", "moments"), [("tiny-llava", 0), ("tiny-video_llava", 8), ("tiny-eventgpt", 5)]
 )
-def test_the_result_and_its_map_stay_with_the_job(
-    model: str, moments: int, tiny_models: object, sample: Sample
-) -> None:
+def test_the_result_and_its_map_stay_with_the_job(model: str, moments: int, sample: Sample) -> None:
     one = job(sample, model)
     entry = registry.entry(model)
     planned = explain_job.cost_of(entry, SMALL, max(moments, 1), False)
@@ -48,7 +46,7 @@ def test_the_result_and_its_map_stay_with_the_job(
     assert seconds is not None and seconds > 0 and model in cells.measured_ms
 
 
-def test_cancel_between_two_batches_gives_no_result(tiny_models: object, sample: Sample) -> None:
+def test_cancel_between_two_batches_gives_no_result(sample: Sample) -> None:
     one = job(sample, options=replace(SMALL, batch=1))
 
     def stops(encodings: int, of: int) -> None:
@@ -63,16 +61,14 @@ def test_cancel_between_two_batches_gives_no_result(tiny_models: object, sample:
     assert one.error == "The explanation was cancelled."
 
 
-def test_words_that_were_not_said_are_scored_with_a_note(
-    tiny_models: object, sample: Sample
-) -> None:
+def test_words_that_were_not_said_are_scored_with_a_note(sample: Sample) -> None:
     one = job(sample, words="a purple bicycle")
     one.work()
     assert one.found is not None and not one.found.said and one.found.notes
 
 
 def test_what_cannot_be_explained_is_one_sentence(
-    tiny_models: object, sample: Sample, monkeypatch: pytest.MonkeyPatch
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blind = job(replace(sample, missing={"image": "No picture here."}))
     blind.work()

@@ -85,18 +85,24 @@ def test_a_question_with_choices_is_verified_as_any_other(
 
 
 @pytest.mark.loads
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (ZeroDivisionError("odd"), "ZeroDivisionError while answering the features way: odd"),
+        (BadInput("odd: choose another."), "odd: choose another."),  # not after the first answer
+    ],
+)
 def test_a_model_that_raises_is_a_row_that_says_where(
-    sample: Sample, monkeypatch: pytest.MonkeyPatch
+    error: Exception, sentence: str, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("odd model")
+        raise error
 
     monkeypatch.setattr(LlavaAdapter, "generate_from_features", broken)
     only(monkeypatch, "equal_hooked", "equal_features")
     models = ("tiny-llava", "tiny-eventgpt")
     llava, other = runner.verify(request(sample, models=models), Notes())
-    (verdict,) = llava.verdicts
-    assert verdict.sentence == "ZeroDivisionError while answering the features way: odd model"
+    assert [(one.outcome, one.sentence) for one in llava.verdicts] == [("failed", sentence)]
     assert {one.outcome for one in other.verdicts} == {"passed"}
 
 
@@ -134,17 +140,6 @@ def test_a_sample_beside_a_broken_one_is_still_verified(
     assert next(v for v in llava.verdicts if v.check == "sight").passed  # with its own pixels
     (bad,) = [v for v in llava.verdicts if v.sample == broken.id]
     assert bad.outcome == "skipped"
-
-
-def test_bad_input_after_the_first_answer_is_a_failure(
-    sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise BadInput("odd: choose another.")
-
-    monkeypatch.setattr(LlavaAdapter, "generate_from_features", refuse)
-    (llava,) = runner.verify(request(sample), Notes())
-    assert [v.outcome for v in llava.verdicts] == ["failed"]
 
 
 def test_cancel_stops_between_two_steps(sample: Sample) -> None:

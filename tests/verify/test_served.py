@@ -291,15 +291,6 @@ def test_a_server_that_is_away_fails_one_check_with_a_sentence(prove: Prove) -> 
     assert "out of memory" in found["reached"].sentence
 
 
-def test_weights_that_are_not_here_are_said_and_nothing_is_accused(
-    adapter: Adapter, prove: Prove
-) -> None:
-    with model_serving(adapter) as server:
-        found = prove(server, weights="gone", **ONE)
-    assert [one.outcome for one in found.values()] == ["skipped"]
-    assert "Its weights cannot be used: gone is not on this machine" in found["reached"].sentence
-
-
 RENDERED: list[tuple[Fault, bool, str]] = [
     # what the server makes of a request, whether its pixels are told, and the fault that it shows
     (Fault(), True, ""),
@@ -325,13 +316,20 @@ def test_the_ids_and_pixels_that_a_server_renders_are_compared(
     assert (found.evidence.get("pixels_apart") is not None) == told
 
 
-def test_a_server_that_chooses_the_frames_itself_is_not_accused(
-    adapter: Adapter, prove: Prove
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"weights": "gone"}, "Its weights cannot be used: gone is not on this machine"),
+        ({"clip": True}, "chooses the frames itself, so nothing can be compared: leave clip out"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_and_nothing_is_accused(
+    changes: dict[str, Any], words: str, adapter: Adapter, prove: Prove
 ) -> None:
     with model_serving(adapter) as server:
-        found = prove(server, number=1, clip=True)
+        found = prove(server, **ONE, **changes)
     assert [one.outcome for one in found.values()] == ["skipped"]
-    assert "leave clip out of the entry" in found["reached"].sentence and not server.asked
+    assert words in found["reached"].sentence and (not server.asked or "clip" not in changes)
 
 
 @pytest.mark.parametrize(("own", "step"), [(-1, 1), (1, -1), (5, 1), (-6, -1)])
