@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from engine.jobs import queue as jobs
 from engine.jobs import run_job
-from engine.jobs.run_job import GENERATE, RunJob, RunView, progress
+from engine.jobs.run_job import GENERATE, RunJob, progress
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.types import DecodeConfig, Doing, RunOptions, RunRequest, Sample, Span
+from tests.jobs.waiting import wait
 
 LONG = DecodeConfig(max_new_tokens=600, min_new_tokens=600)
 SHORT = DecodeConfig(max_new_tokens=5)
@@ -22,18 +22,6 @@ SHORT = DecodeConfig(max_new_tokens=5)
 @pytest.fixture
 def queue(tiny_models: Path) -> jobs.Jobs:
     return jobs.Jobs()
-
-
-def wait(job: RunJob, until: Callable[[RunView], bool], seconds: float = 60) -> RunView:
-    end = time.monotonic() + seconds
-    while not until(view := job.view()):
-        assert time.monotonic() < end, view
-        time.sleep(0.005)
-    return view
-
-
-def ended(view: RunView) -> bool:
-    return view.ended
 
 
 def submit(queue: jobs.Jobs, wanted: RunRequest) -> RunJob:
@@ -48,7 +36,7 @@ def request(sample: Sample, model: str = "tiny-llava", decode: DecodeConfig = SH
 
 def test_three_models_answer_one_after_another(queue: jobs.Jobs, sample: Sample) -> None:
     submitted = [submit(queue, request(sample, entry.name)) for entry in registry.entries()]
-    views = [wait(job, ended) for job in submitted]
+    views = [wait(job) for job in submitted]
     assert [view.state for view in views] == ["done"] * 3
     assert [view.new_tokens for view in views] == [5, 5, 5]
     assert all(view.result and view.text == view.result.generation.text for view in views)
@@ -61,7 +49,7 @@ def test_text_grows_while_it_runs_and_cancel_keeps_it(queue: jobs.Jobs, sample: 
     assert view.state == "running" and view.stage == "decode" and view.text
     assert view.ttft_ms and view.tokens_per_s and view.result is None
     job.cancel()
-    view = wait(job, ended)
+    view = wait(job)
     assert view.state == "cancelled" and 20 <= view.new_tokens < 600
     assert view.result is not None and view.result.generation.stop == "cancelled"
 
@@ -98,9 +86,7 @@ def test_a_failure_is_the_runs_own(
         request(sample),
         request(sample, "tiny-video_llava"),
     )
-    unknown, absent, raised, fine = (
-        wait(job, ended) for job in [submit(queue, one) for one in asked]
-    )
+    unknown, absent, raised, fine = (wait(job) for job in [submit(queue, one) for one in asked])
     assert {view.state for view in (unknown, absent, raised)} == {"failed"}
     assert "not a known model" in unknown.error and "no picture" in absent.error
     assert raised.error.endswith("failed with ZeroDivisionError: odd model")

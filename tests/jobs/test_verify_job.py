@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
 from engine.verify import certificates, runner
 from engine.verify.verdict import VerifyRequest
 from tests.faults import FAULTS
+from tests.jobs.waiting import wait
 from tests.test_main import root  # noqa: F401 - a fixture
 from tests.verify.conftest import only
 
@@ -34,13 +34,6 @@ def job(sample: Sample, *models: str) -> VerifyJob:
     return VerifyJob(request=request, dataset="here")
 
 
-def wait(work: jobs.Job) -> None:
-    end = time.monotonic() + 60
-    while not work.ended:
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 @pytest.mark.loads
 def test_verdicts_fill_in_and_the_certificate_is_kept(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
@@ -48,8 +41,7 @@ def test_verdicts_fill_in_and_the_certificate_is_kept(
     only(monkeypatch, "equal_hooked", "greedy", "sight")
     work = job(sample, "tiny-llava")
     jobs.Jobs().submit(work)
-    wait(work)
-    view = work.view()
+    view = wait(work)
     assert view.state == "done" and view.ended and not view.error
     assert {verdict.check for verdict in view.verdicts} == {"equal_hooked", "greedy", "sight"}
     assert view.certificate is not None and certificates.stored_certificates() == [view.certificate]
@@ -58,8 +50,7 @@ def test_verdicts_fill_in_and_the_certificate_is_kept(
 def test_cancel_leaves_no_certificate(sample: Sample) -> None:
     work = job(sample, "tiny-llava", "tiny-eventgpt")
     jobs.Jobs().submit(work)
-    while not work.view().verdicts:
-        time.sleep(0.002)
+    wait(work, lambda view: bool(view.verdicts))
     work.cancel()
     wait(work)
     assert work.state == "cancelled" and work.certificate is None
