@@ -54,15 +54,14 @@ def test_text_grows_while_it_runs_and_cancel_keeps_it(queue: jobs.Jobs, sample: 
     assert view.result is not None and view.result.generation.stop == "cancelled"
 
 
-def test_nobody_looking_cancels(
-    queue: jobs.Jobs, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run_job, "PATIENCE_S", 0.05)
+def test_nobody_looking_cancels(queue: jobs.Jobs, sample: Sample) -> None:
     job = submit(queue, request(sample, decode=LONG))
-    end = time.monotonic() + 60
-    while job.state not in jobs.ENDED and time.monotonic() < end:
+    wait(job, lambda view: view.new_tokens > 0)
+    job.patience_s, end = 0.02, time.monotonic() + 60
+    while not job.ended and time.monotonic() < end:
         time.sleep(0.02)  # not through view(), which is the heartbeat
-    assert job.state == "cancelled"
+    assert job.state == "cancelled" and job.result is not None
+    assert "no page had shown this run for 0.02 s" in job.result.notes[-1]
 
 
 def test_without_patience_nobody_need_look(queue: jobs.Jobs, sample: Sample) -> None:
@@ -89,7 +88,8 @@ def test_a_failure_is_the_runs_own(
     unknown, absent, raised, fine = (wait(job) for job in [submit(queue, one) for one in asked])
     assert {view.state for view in (unknown, absent, raised)} == {"failed"}
     assert "not a known model" in unknown.error and "no picture" in absent.error
-    assert raised.error.endswith("failed with ZeroDivisionError: odd model")
+    named = registry.label("tiny-llava")
+    assert raised.error == f"{named} failed with ZeroDivisionError: odd model"
     assert absent.result is None and fine.state == "done"
 
 

@@ -18,7 +18,7 @@ from transformers import LogitsProcessor, LogitsProcessorList
 from engine.media import dataset
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.models.checkpoint import ModelEntry, Server
+from engine.models.checkpoint import Server
 from engine.served import protocol
 from engine.types import MediaKind
 from engine.verify import hypotheses, runner, served
@@ -50,12 +50,6 @@ def adapter() -> Iterator[Adapter]:
     registry.unload(registry.entry("llava-demo"))
 
 
-def entry_of(server: FakeServer, weights: str = "llava-demo") -> ModelEntry:
-    there = Server(server.url, "served-model", timeout_s=20.0, weights=weights)
-    base = registry.entry("video-llava-demo" if "video" in weights else "llava-demo")
-    return replace(base, name="served", server=there, demo=False)
-
-
 @pytest.fixture
 def prove(demo_scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prove:
     """check -> verdict of a server, on some demo scenes."""
@@ -75,9 +69,10 @@ def prove(demo_scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ) -> dict[str, Verdict]:
         monkeypatch.setattr(served, "PAIRS", pairs)
         monkeypatch.setattr(served, "STEPS", {check: STEPS[check] for check in only})
-        entry = entry_of(server, weights)
-        there = replace(entry.server, clip=clip) if entry.server else None
-        entry = replace(entry, kind=shows or entry.kind, server=there)
+        there = Server(server.url, "served-model", timeout_s=20.0, clip=clip, weights=weights)
+        base = own("video-llava-demo" if "video" in weights else "llava-demo")
+        kind = shows or base.kind
+        entry = replace(base, name="served", server=there, demo=False, kind=kind)
         gone = replace(own("llava-demo"), name="gone", folder=tmp_path / "gone")
         entries = {"served": entry, "gone": gone}
         monkeypatch.setattr(registry, "entry", lambda name: entries.get(name) or own(name))
