@@ -46,7 +46,7 @@ def test_a_model_left_behind_has_its_verdict_before_the_others() -> None:
 
 
 def test_the_worst_finding_of_a_cell_comes_first() -> None:
-    rows = [*verdicts()[:1], *verdicts(changed={("answer", A): "failed"})[:1]]
+    rows = [*verdicts(), *verdicts(changed={("answer", A): "failed"})[:1]]
     found = view(rows).report.found("one", "answer", A)
     assert [row.outcome for row in found] == ["failed", "passed"]
 
