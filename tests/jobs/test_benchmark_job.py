@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,7 @@ from engine.benchmark.cluster import run_session
 from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.errors import ClusterError
 from engine.jobs import queue as jobs
-from engine.jobs.benchmark_job import BenchmarkJob, BenchmarkView
-from engine.jobs.queue import Job
+from engine.jobs.benchmark_job import BenchmarkJob
 from engine.jobs.run_job import RunJob
 from engine.media import dataset
 from engine.storage import run_store
@@ -22,6 +19,7 @@ from engine.storage.plan import Plan
 from engine.types import DecodeConfig, RunOptions, RunRequest
 from tests import recordings
 from tests.benchmark.cluster.pools import HerePool, one_thread
+from tests.jobs.waiting import wait
 
 pytestmark = pytest.mark.loads
 
@@ -39,55 +37,41 @@ def plan(root: Path, tokens: int = 4, **more: Any) -> Plan:
     return Plan(**({"models": ("tiny-llava",), "samples": samples, "decode": forced} | more))
 
 
-def wait(job: Job, until: Callable[[Any], bool], seconds: float = 60) -> Any:
-    end = time.monotonic() + seconds
-    while not until(view := job.view()):  # type: ignore[attr-defined]
-        assert time.monotonic() < end, view
-        time.sleep(0.002)
-    return view
-
-
-def ended(view: BenchmarkView) -> bool:
-    return view.ended
-
-
 def test_a_run_in_the_queue_is_watched_to_its_end(root: Path) -> None:
     queue = jobs.Jobs()
     first, second = (BenchmarkJob(plan=plan(root), root=root) for _ in range(2))
     for job in (first, second):
         queue.submit(job)
     assert second.view().position in (0, 1)
-    view = wait(first, ended)
+    view = wait(first)
     assert view.state == "done" and not view.error and view.progress
     assert (view.progress.done, view.progress.planned) == (4, 4)
     assert view.progress.models[0].medians["decode"] > 0
     assert run_store.read(view.folder).state == "finished"
-    assert wait(second, ended).folder != view.folder
+    assert wait(second).folder != view.folder
     infos = run_store.listing(view.folder.parent)
     assert {info.folder for info in infos} == {view.folder, second.view().folder}
 
 
-@pytest.mark.loads
 def test_cancel_and_resume(root: Path) -> None:
     queue = jobs.Jobs()
-    job = BenchmarkJob(plan=plan(root, tokens=200), root=root)
+    job = BenchmarkJob(plan=plan(root, tokens=100), root=root)
     queue.submit(job)
     view = wait(job, lambda view: view.progress is not None and view.progress.done >= 1)
     job.cancel()
-    view = wait(job, ended)
+    view = wait(job)
     assert view.state == "cancelled" and view.progress.done < 4
     rest = BenchmarkJob(resume=view.folder)
     queue.submit(rest)
-    done = wait(rest, ended)
+    done = wait(rest)
     assert done.state == "done" and done.progress.done == 4 and done.folder == view.folder
     kept = [row.task for _, row in run_store.read(view.folder).results()]
     assert len(set(kept)) == len(kept)
 
 
-@pytest.mark.loads
 def test_a_compare_gets_the_device_between_two_samples_and_the_run_notes_it(root: Path) -> None:
     queue = jobs.Jobs()
-    long = BenchmarkJob(plan=plan(root, tokens=100, repeat=3), root=root)
+    long = BenchmarkJob(plan=plan(root, tokens=100, repeat=2), root=root)
     queue.submit(long)
     wait(long, lambda view: view.progress is not None and view.progress.done >= 1)
     sample = dataset.read(root).samples[0]
@@ -97,9 +81,9 @@ def test_a_compare_gets_the_device_between_two_samples_and_the_run_notes_it(root
         )
     )
     queue.submit(brief)
-    wait(brief, lambda view: view.ended)
+    wait(brief)
     assert long.state == "running"
-    view = wait(long, ended)
+    view = wait(long)
     assert view.state == "done" and view.progress.paused_ms > 0
     found = [row for _, row in run_store.read(view.folder).results()]
     paused = [row for row in found if row.paused_ms]
@@ -127,8 +111,7 @@ def test_two_jobs_on_one_run(root: Path, tmp_path: Path) -> None:
     assert again.state == "failed" and "another process" in again.error
 
 
-@pytest.mark.parametrize("address", ["local", "head:6379"])
-@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize(("address", "lost"), [("local", False), ("head:6379", True)])
 def test_a_run_on_a_cluster_says_what_it_does_before_and_after(
     root: Path, one_thread: None, monkeypatch: pytest.MonkeyPatch, address: str, lost: bool
 ) -> None:
@@ -159,7 +142,7 @@ def test_a_run_on_a_cluster_says_what_it_does_before_and_after(
     monkeypatch.setattr(run_session, "TICK_S", 0.0)
     monkeypatch.setattr(job, "_ready", prepared)
     jobs.Jobs().submit(job)
-    view = wait(job, ended)
+    view = wait(job)
     assert view.cluster and view.state == ("failed" if lost else "done"), view.error
     assert said == [
         ("connected", "starting Ray" if address == "local" else "connecting to Ray at head:6379"),

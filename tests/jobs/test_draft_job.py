@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from engine.__main__ import main
-from engine.demo.demo_dataset import SEEDS, write_dataset
 from engine.errors import BadInput, Cancelled
 from engine.jobs.draft_job import DraftJob
 from engine.media import dataset
@@ -20,9 +18,9 @@ from engine.pipeline import draft_loop
 from engine.pipeline.drafts import LOOKUP, DraftRequest
 from engine.prompts import OFF_SCRIPT
 from engine.types import DecodeConfig, Sample
-from tests import tiny
+from tests import recordings, tiny
 
-pytestmark = pytest.mark.loads
+pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("tiny_models")]
 
 SHORT = DecodeConfig(max_new_tokens=12)
 
@@ -32,10 +30,16 @@ def job(sample: Sample, draft: str = "tiny-eventgpt", **more: Any) -> DraftJob:
     return DraftJob(request=DraftRequest((sample,), "tiny-video_llava", draft, **options))
 
 
-@pytest.mark.parametrize("draft", ["tiny-eventgpt", "tiny-llava", LOOKUP])
-def test_the_drafted_answer_is_the_targets(draft: str, tiny_models: Path, sample: Sample) -> None:
-    one = job(sample, draft)
+def worked(sample: Sample, draft: str = "tiny-eventgpt", **more: Any) -> DraftJob:
+    """A job that has ended."""
+    one = job(sample, draft, **more)
     one.work()
+    return one
+
+
+@pytest.mark.parametrize("draft", ["tiny-eventgpt", "tiny-llava", LOOKUP])
+def test_the_drafted_answer_is_the_targets(draft: str, sample: Sample) -> None:
+    one = worked(sample, draft)
     assert one.state == "done", one.error
     (tried,) = one.report.samples
     assert tried.difference is None and one.report.equal
@@ -57,22 +61,18 @@ def test_in_16_bits_it_is_equal_or_a_tie_within_rounding(
     other = tiny_models / "bfloat16.toml"
     other.write_text(text.replace("float32", "bfloat16"), encoding="utf-8")
     monkeypatch.setenv("STAGESCOPE_MODELS", str(other))
-    one = job(sample, draft, decode=DecodeConfig(max_new_tokens=40), gamma=8)
-    one.work()
+    one = worked(sample, draft, decode=DecodeConfig(max_new_tokens=24), gamma=8, runs=1)
     assert one.state == "done" and one.report.equal, one.report
 
 
-def test_a_model_that_drafts_for_itself_is_accepted_whole(
-    tiny_models: Path, sample: Sample
-) -> None:
-    one = job(sample, "tiny-video_llava", gamma=4)
-    one.work()
+def test_a_model_that_drafts_for_itself_is_accepted_whole(sample: Sample) -> None:
+    one = worked(sample, "tiny-video_llava", gamma=4)
     assert one.report.mean_accepted == pytest.approx(8 / 3)  # 4, 4 and no draft for the last
     assert {mark.state for mark in one.report.samples[0].marks} == {"accepted", "own"}
 
 
 def test_control_a_loop_that_believes_its_draft_is_found_out(
-    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def accepts_every_draft(self: Any, drafted: Any, scores: Any) -> int:
         for token in drafted:
@@ -82,52 +82,42 @@ def test_control_a_loop_that_believes_its_draft_is_found_out(
         return len(drafted)
 
     monkeypatch.setattr(draft_loop._Loop, "_accept", accepts_every_draft)
-    one = job(sample)
-    one.work()
+    one = worked(sample)
     assert not one.report.equal
     found = one.report.samples[0].difference
     assert not found.tied and found.logits[0] > found.logits[1]
 
 
 def test_an_answer_that_only_ends_sooner_is_no_tie(
-    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = draft_loop.generate
 
     def short(*arguments: Any) -> Any:
         found = whole(*arguments)
-        found.ids = found.ids[:5]
-        found.cycles = []
+        found.ids, found.cycles = found.ids[:5], []
         return found
 
     monkeypatch.setattr(draft_loop, "generate", short)
-    one = job(sample, LOOKUP)
-    one.work()
+    one = worked(sample, LOOKUP)
     found = one.report.samples[0].difference
     assert found.position == 5 and found.drafted == "" and not found.tied
 
 
-def test_another_vocabulary_is_refused_in_a_sentence(
-    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+def test_another_vocabulary_or_end_of_answers_is_refused_in_a_sentence(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = tiny.tokenizer()
     words.add_tokens(["automobile"])
     draft = registry.load(registry.entry("tiny-eventgpt"))
-    monkeypatch.setattr(draft, "tokenizer", words)
-    one = job(sample)
-    one.work()
-    assert one.state == "failed" and isinstance(one.failure, BadInput)
-    assert "cannot draft for tiny-video_llava: their vocabularies differ" in one.error
-    assert "\n" not in one.error
-
-
-def test_another_end_of_answers_is_refused(
-    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry.load(registry.entry("tiny-eventgpt")), "eos_ids", (7,))
-    one = job(sample)
-    one.work()
-    assert one.state == "failed" and "their answers end with different ids" in one.error
+    for name, odd, reason in (
+        ("eos_ids", (7,), "their answers end with different ids"),
+        ("tokenizer", words, "cannot draft for tiny-video_llava: their vocabularies differ"),
+    ):
+        monkeypatch.setattr(draft, name, odd)
+        one = worked(sample)
+        assert one.state == "failed" and isinstance(one.failure, BadInput)
+        assert reason in one.error and "\n" not in one.error
 
 
 def test_a_familys_own_markers_are_no_part_of_the_vocabulary() -> None:
@@ -138,26 +128,21 @@ def test_a_familys_own_markers_are_no_part_of_the_vocabulary() -> None:
     assert one == same != unlike
 
 
-def test_a_sample_that_one_model_cannot_take_is_refused(
-    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+def test_samples_that_one_model_cannot_take_are_refused(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "load", lambda *_: pytest.fail("no model is needed for that"))
-    blind = replace(sample, missing={"events": "No events here."})
-    one = job(blind)
-    one.work()
-    assert one.state == "failed" and one.error == "No events here."
+    blind = tuple(replace(sample, id=name, missing={"events": "No events here."}) for name in "ab")
+    for samples in (blind[:1], blind):
+        one = DraftJob(request=replace(job(sample).request, samples=samples))
+        one.work()
+        assert one.state == "failed" and one.report is None and one.error == "No events here."
 
 
-def other(sample: Sample, **more: Any) -> Sample:
-    return replace(sample, id="other", **more)
-
-
-def test_an_unreadable_sample_costs_itself_alone(
-    tiny_models: Path, sample: Sample, tmp_path: Path
-) -> None:
+def test_an_unreadable_sample_costs_itself_alone(sample: Sample, tmp_path: Path) -> None:
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"no picture")
-    bad = other(sample, frames=(broken, *sample.frames[1:]))
+    bad = replace(sample, id="other", frames=(broken, *sample.frames[1:]))
     one = DraftJob(request=replace(job(sample).request, samples=(bad, sample)))
     seen = []
     one.round = lambda done, of: seen.append(one.finished)  # type: ignore[method-assign]
@@ -168,14 +153,7 @@ def test_an_unreadable_sample_costs_itself_alone(
     assert seen == [1, 1, 1]
 
 
-def test_control_if_none_can_be_asked_the_job_fails(tiny_models: Path, sample: Sample) -> None:
-    blind = [replace(sample, id=name, missing={"events": "No events here."}) for name in "ab"]
-    one = DraftJob(request=replace(job(sample).request, samples=tuple(blind)))
-    one.work()
-    assert one.state == "failed" and one.report is None and one.error == "No events here."
-
-
-def test_progress_counts_rounds_and_cancel_ends_it(tiny_models: Path, sample: Sample) -> None:
+def test_progress_counts_rounds_and_cancel_ends_it(sample: Sample) -> None:
     one = job(sample)
     seen = []
     count = one.round
@@ -193,19 +171,14 @@ def test_progress_counts_rounds_and_cancel_ends_it(tiny_models: Path, sample: Sa
     assert one.report is None and one.view().ended
 
 
-@pytest.fixture(scope="module")
-def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_dataset(tmp_path_factory.mktemp("demo") / "root", SEEDS[:2])
-
-
 @pytest.fixture
-def root(scenes: Path, tiny_models: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(scenes, tmp_path / "root"))
+def root(tiny_models: Path, tmp_path: Path) -> Path:
+    """The frames of the last sample, id-1, are no pictures."""
+    return recordings.root(tmp_path / "root", 2, broken=[1], raw=True)
 
 
-def command(root: Path, *more: str) -> list[str]:
-    first = json.loads((root / "EventGPT_Instruction_Subset.json").read_text())[0]["id"]
-    fixed = ["draft", first, "--dataset", str(root), "--target", "tiny-video_llava"]
+def command(root: Path, *more: str, samples: tuple[str, ...] = ("id-0",)) -> list[str]:
+    fixed = ["draft", *samples, "--dataset", str(root), "--target", "tiny-video_llava"]
     return [*fixed, "--max-new-tokens", "8", "--runs", "1", *more]
 
 
@@ -228,17 +201,13 @@ def test_the_command_prints_figures_and_json(
 def test_a_lost_sample_is_named_and_the_exit_code_is_1(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    good, bad = dataset.read(root).samples[:2]
-    for path in (bad.mp4, *bad.frames):
-        path.write_bytes(b"neither clip nor picture")
-    both = command(root, "--draft", "lookup")
-    both[1:2] = [good.id, bad.id]
+    both = command(root, "--draft", "lookup", samples=("id-0", "id-1"))
     assert main(both) == 1
     text = capsys.readouterr().out
-    assert f"sample {bad.id}\n  no answer: " in text and "tokens per pass" in text
+    assert "sample id-1\n  no answer: " in text and "tokens per pass" in text
     assert main([*both, "--json"]) == 1
     row = json.loads(capsys.readouterr().out)
-    assert len(row["samples"]) == 1 and row["lost"][0]["sample"] == bad.id
+    assert len(row["samples"]) == 1 and row["lost"][0]["sample"] == "id-1"
 
 
 @pytest.mark.parametrize(
@@ -259,12 +228,9 @@ def test_misuse_is_one_sentence_and_exit_code_2(
 def test_models_that_do_not_know_the_question_are_named(
     declared_llava: str, sample: Sample
 ) -> None:
-    request = job(sample, declared_llava, prompt="What colour is the car?", runs=1)
-    request.work()
-    assert request.report.off_script == (declared_llava,)
-    assert request.report.samples[0].off_script == (declared_llava,)
-    known = job(sample, declared_llava, prompt="Is it dark?", runs=1)
-    known.work()
+    other = worked(sample, declared_llava, prompt="What colour is the car?", runs=1).report
+    assert other.off_script == other.samples[0].off_script == (declared_llava,)
+    known = worked(sample, declared_llava, prompt="Is it dark?", runs=1)
     assert known.report.off_script == ()
 
 
@@ -275,8 +241,8 @@ def test_the_command_says_so_too(
     assert f"{declared_llava}: {OFF_SCRIPT}" in capsys.readouterr().out
 
 
-def test_the_extent_of_event_pictures_reaches_the_draft(tiny_models: Path, scenes: Path) -> None:
-    whole = dataset.read(scenes).samples[0]
+def test_the_extent_of_event_pictures_reaches_the_draft(root: Path) -> None:
+    whole = dataset.read(root).samples[0]
     raw = replace(whole, event_images=())
     for extent, words in (("slice", "sized by slice"), ("stream", "sized by stream")):
         options = {"decode": SHORT, "runs": 1, "extent": extent}

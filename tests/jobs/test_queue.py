@@ -53,49 +53,25 @@ def test_jobs_go_one_after_another() -> None:
     assert log == ["a", "b", "c"] and queue.all() == tasks
 
 
-def test_positions_and_a_job_that_is_cancelled_before_it_starts() -> None:
+def test_a_waiting_job_has_its_position_and_may_be_cancelled_before_it_starts() -> None:
     queue, hold = jobs.Jobs(), threading.Event()
-    first, second, third = Task(work_=lambda _: hold.wait(20)), Task(), Task()
-    for task in (first, second, third):
+    first, second, third = tasks = Task(work_=lambda _: hold.wait(20)), Task(), Task()
+    for task in tasks:
         queue.submit(task)
     while first.state != "running":
         time.sleep(0.002)
-    assert [task.position for task in (first, second, third)] == [0, 1, 2]
+    assert [task.position for task in tasks] == [0, 1, 2]
+    waited = second.queued_ms
     second.cancel()
     assert second.state == "cancelled" and "before it started" in second.error
-    hold.set()
-    finished(third)
-    assert third.state == "done" and third.queued_ms > first.queued_ms
-
-
-def test_the_time_in_the_queue_stands_still_after_the_end() -> None:
-    queue, hold = jobs.Jobs(), threading.Event()
-    first, never = Task(work_=lambda _: hold.wait(20)), Task()
-    queue.submit(first)
-    queue.submit(never)
-    waited = never.queued_ms
-    never.cancel()
-    frozen = never.queued_ms
-    time.sleep(0.01)
-    assert never.queued_ms == frozen >= waited > 0
-    hold.set()
-    finished(first)
-
-
-def test_a_cancelled_job_is_stopping_until_its_work_lets_go_of_it() -> None:
-    queue, hold = jobs.Jobs(), threading.Event()
-    first, never = Task(work_=lambda _: hold.wait(20)), Task()
-    queue.submit(first)
-    queue.submit(never)
-    while first.state != "running":
-        time.sleep(0.002)
+    frozen = second.queued_ms  # the time in the queue stands still after the end
     assert not first.stopping
     first.cancel()
-    never.cancel()
-    assert first.stopping and not first.ended and never.ended and not never.stopping
+    assert first.stopping and not first.ended and second.ended and not second.stopping
+    assert second.queued_ms == frozen >= waited > 0
     hold.set()
-    finished(first)
-    assert not first.stopping
+    finished(third)
+    assert not first.stopping and third.state == "done" and third.queued_ms > first.queued_ms
 
 
 def test_who_sees_the_end_sees_its_reason_as_well() -> None:

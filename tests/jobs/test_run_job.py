@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from engine.jobs import queue as jobs
 from engine.jobs import run_job
-from engine.jobs.run_job import GENERATE, RunJob, RunView, progress
+from engine.jobs.run_job import GENERATE, RunJob, progress
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.types import DecodeConfig, Doing, RunOptions, RunRequest, Sample, Span
+from tests.jobs.waiting import wait
 
 LONG = DecodeConfig(max_new_tokens=600, min_new_tokens=600)
 SHORT = DecodeConfig(max_new_tokens=5)
@@ -22,18 +22,6 @@ SHORT = DecodeConfig(max_new_tokens=5)
 @pytest.fixture
 def queue(tiny_models: Path) -> jobs.Jobs:
     return jobs.Jobs()
-
-
-def wait(job: RunJob, until: Callable[[RunView], bool], seconds: float = 60) -> RunView:
-    end = time.monotonic() + seconds
-    while not until(view := job.view()):
-        assert time.monotonic() < end, view
-        time.sleep(0.005)
-    return view
-
-
-def ended(view: RunView) -> bool:
-    return view.ended
 
 
 def submit(queue: jobs.Jobs, wanted: RunRequest) -> RunJob:
@@ -48,53 +36,32 @@ def request(sample: Sample, model: str = "tiny-llava", decode: DecodeConfig = SH
 
 def test_three_models_answer_one_after_another(queue: jobs.Jobs, sample: Sample) -> None:
     submitted = [submit(queue, request(sample, entry.name)) for entry in registry.entries()]
-    views = [wait(job, ended) for job in submitted]
+    views = [wait(job) for job in submitted]
     assert [view.state for view in views] == ["done"] * 3
     assert [view.new_tokens for view in views] == [5, 5, 5]
     assert all(view.result and view.text == view.result.generation.text for view in views)
     assert queue.get(submitted[0].id) is submitted[0] and queue.get("odd") is None
 
 
-def test_text_grows_while_it_runs(queue: jobs.Jobs, sample: Sample) -> None:
+def test_text_grows_while_it_runs_and_cancel_keeps_it(queue: jobs.Jobs, sample: Sample) -> None:
     job = submit(queue, request(sample, decode=LONG))
     view = wait(job, lambda view: view.new_tokens >= 20)
     assert view.state == "running" and view.stage == "decode" and view.text
     assert view.ttft_ms and view.tokens_per_s and view.result is None
     job.cancel()
-    wait(job, ended)
-
-
-def test_cancel_keeps_the_tokens_so_far(queue: jobs.Jobs, sample: Sample) -> None:
-    job = submit(queue, request(sample, decode=LONG))
-    wait(job, lambda view: view.new_tokens >= 5)
-    job.cancel()
-    view = wait(job, ended)
-    assert view.state == "cancelled" and 5 <= view.new_tokens < 600
+    view = wait(job)
+    assert view.state == "cancelled" and 20 <= view.new_tokens < 600
     assert view.result is not None and view.result.generation.stop == "cancelled"
 
 
-def test_a_queued_job_that_is_cancelled_never_starts(queue: jobs.Jobs, sample: Sample) -> None:
-    first = submit(queue, request(sample, decode=LONG))
-    wait(first, lambda view: view.new_tokens > 0)
-    second = submit(queue, request(sample))
-    second.cancel()
-    view = second.view()
-    assert view.state == "cancelled"
-    assert view.error == f"{registry.label(view.model)} was cancelled before it started."
-    first.cancel()
-    wait(first, ended)
-    assert second.view().result is None
-
-
-def test_nobody_looking_cancels(
-    queue: jobs.Jobs, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run_job, "PATIENCE_S", 0.05)
+def test_nobody_looking_cancels(queue: jobs.Jobs, sample: Sample) -> None:
     job = submit(queue, request(sample, decode=LONG))
-    end = time.monotonic() + 60
-    while job.state not in jobs.ENDED and time.monotonic() < end:
+    wait(job, lambda view: view.new_tokens > 0)
+    job.patience_s, end = 0.02, time.monotonic() + 60
+    while not job.ended and time.monotonic() < end:
         time.sleep(0.02)  # not through view(), which is the heartbeat
-    assert job.state == "cancelled"
+    assert job.state == "cancelled" and job.result is not None
+    assert "no page had shown this run for 0.02 s" in job.result.notes[-1]
 
 
 def test_without_patience_nobody_need_look(queue: jobs.Jobs, sample: Sample) -> None:
@@ -104,30 +71,26 @@ def test_without_patience_nobody_need_look(queue: jobs.Jobs, sample: Sample) -> 
     assert job.state == "done"
 
 
-def test_a_failure_costs_nobody_elses_run(queue: jobs.Jobs, sample: Sample) -> None:
-    broken = Sample("broken", "q", missing={"image": "no picture"})
-    unknown = submit(queue, request(sample, "no-such-model"))
-    absent = submit(queue, request(broken))
-    fine = submit(queue, request(sample))
-    assert "not a known model" in wait(unknown, ended).error
-    view = wait(absent, ended)
-    assert view.state == "failed" and view.error and view.result is None
-    assert wait(fine, ended).state == "done"
-
-
-def test_an_unforeseen_error_is_the_jobs_and_the_worker_lives(
+def test_a_failure_is_the_runs_own(
     queue: jobs.Jobs, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    adapter = registry.load(registry.entry("tiny-llava"))
-
     def explode(*_: object) -> None:
         raise ZeroDivisionError("odd model")
 
-    monkeypatch.setattr(adapter, "encode", explode)
-    view = wait(submit(queue, request(sample)), ended)
-    assert view.state == "failed" and "ZeroDivisionError: odd model" in view.error
-    monkeypatch.undo()
-    assert wait(submit(queue, request(sample, "tiny-eventgpt")), ended).state in ("done", "failed")
+    monkeypatch.setattr(registry.load(registry.entry("tiny-llava")), "encode", explode)
+    broken = Sample("broken", "q", missing={"image": "no picture"})
+    asked = (
+        request(sample, "no-such-model"),
+        request(broken),
+        request(sample),
+        request(sample, "tiny-video_llava"),
+    )
+    unknown, absent, raised, fine = (wait(job) for job in [submit(queue, one) for one in asked])
+    assert {view.state for view in (unknown, absent, raised)} == {"failed"}
+    assert "not a known model" in unknown.error and "no picture" in absent.error
+    named = registry.label("tiny-llava")
+    assert raised.error == f"{named} failed with ZeroDivisionError: odd model"
+    assert absent.result is None and fine.state == "done"
 
 
 @pytest.mark.loads

@@ -5,6 +5,7 @@ The faults are those of tests/faults, which the benchmark of planted faults runs
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,4 @@ def test_a_clean_model_fails_no_check(family: str, verify: Verify) -> None:
     assert set(found) == set(CHECKS)
     failed = {check: v.sentence for check, v in found.items() if v.outcome == "failed"}
     assert not set(failed) - UNSTEADY, failed
+    json.dumps([verdict.evidence for verdict in found.values()], allow_nan=False)

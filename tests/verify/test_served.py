@@ -18,7 +18,7 @@ from transformers import LogitsProcessor, LogitsProcessorList
 from engine.media import dataset
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.models.checkpoint import ModelEntry, Server
+from engine.models.checkpoint import Server
 from engine.served import protocol
 from engine.types import MediaKind
 from engine.verify import hypotheses, runner, served
@@ -39,6 +39,7 @@ from tests.verify.conftest import Notes
 pytestmark = pytest.mark.loads
 SAMPLES = 3
 TOKENS = 48  # the first 40 of the demo's answers are enough to differ
+ONE: dict[str, Any] = {"first": 2, "number": 1, "tokens": 16}  # its answers differ sooner
 STEPS = served.STEPS
 Prove = Callable[..., dict[str, Verdict]]
 
@@ -47,12 +48,6 @@ Prove = Callable[..., dict[str, Verdict]]
 def adapter() -> Iterator[Adapter]:
     yield registry.load(registry.entry("llava-demo"))
     registry.unload(registry.entry("llava-demo"))
-
-
-def entry_of(server: FakeServer, weights: str = "llava-demo") -> ModelEntry:
-    there = Server(server.url, "served-model", timeout_s=20.0, weights=weights)
-    base = registry.entry("video-llava-demo" if "video" in weights else "llava-demo")
-    return replace(base, name="served", server=there, demo=False)
 
 
 @pytest.fixture
@@ -69,18 +64,20 @@ def prove(demo_scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         shows: MediaKind | None = None,
         pairs: int = 2,
         clip: bool = False,
+        tokens: int = TOKENS,
         only: Sequence[str] = tuple(STEPS),
     ) -> dict[str, Verdict]:
         monkeypatch.setattr(served, "PAIRS", pairs)
         monkeypatch.setattr(served, "STEPS", {check: STEPS[check] for check in only})
-        entry = entry_of(server, weights)
-        there = replace(entry.server, clip=clip) if entry.server else None
-        entry = replace(entry, kind=shows or entry.kind, server=there)
+        there = Server(server.url, "served-model", timeout_s=20.0, clip=clip, weights=weights)
+        base = own("video-llava-demo" if "video" in weights else "llava-demo")
+        kind = shows or base.kind
+        entry = replace(base, name="served", server=there, demo=False, kind=kind)
         gone = replace(own("llava-demo"), name="gone", folder=tmp_path / "gone")
         entries = {"served": entry, "gone": gone}
         monkeypatch.setattr(registry, "entry", lambda name: entries.get(name) or own(name))
         samples = tuple(dataset.read(demo_scenes).samples[first : first + number])
-        request = VerifyRequest(("served",), samples, max_new_tokens=TOKENS)
+        request = VerifyRequest(("served",), samples, max_new_tokens=tokens)
         (examined,) = runner.verify(request, Notes())
         monkeypatch.setattr(registry, "entry", own)
         return {verdict.check: verdict for verdict in examined.verdicts}
@@ -88,9 +85,10 @@ def prove(demo_scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return proved
 
 
-def test_a_clean_server_is_the_model_it_says(adapter: Adapter, prove: Prove) -> None:
+@pytest.mark.parametrize("tokens", slow_unless([16], [16, TOKENS]))
+def test_a_clean_server_is_the_model_it_says(tokens: int, adapter: Adapter, prove: Prove) -> None:
     with model_serving(adapter) as server:
-        found = prove(server)
+        found = prove(server, tokens=tokens)
     assert set(found) == set(SERVED)
     said = {check: verdict.sentence for check, verdict in found.items() if not verdict.passed}
     assert not set(said) - {"steady"}, said
@@ -105,7 +103,7 @@ def test_what_explains_the_answers_is_named(
     few = [one for one in hypotheses.CHANGES if one.place in ("class", "bos")]
     monkeypatch.setattr(hypotheses, "CHANGES", tuple(few))
     with model_serving(adapter, FAULTS["class last"][0]) as server:
-        found = prove(server, number=1, only=("same", "why"))
+        found = prove(server, **ONE, only=("same", "why"))
     assert found["same"].outcome == "failed"
     assert "with the class embedding after the patches: 1 of 1" in found["why"].sentence
 
@@ -196,14 +194,14 @@ def test_a_tie_by_the_servers_own_word_is_none_unless_the_local_model_agrees(
         monkeypatch.setattr(hypotheses, "MARGIN", 20.0)
     fault = Fault(generation={"logits_processor": LogitsProcessorList([Nudge(3)])})
     with model_serving(adapter, fault, kind="vllm") as server:
-        said = prove(server, number=1, only=("same",))["same"]
+        said = prove(server, **ONE, only=("same",))["same"]
     assert said.evidence["samples"][0]["position"] == 3
     assert said.evidence["samples"][0]["server_gap"] == pytest.approx(0.01, abs=1e-3)
     assert said.outcome == ("tie" if sixteen else "failed")
     assert sixteen or "; there by 0.01, as it says." in said.sentence
 
 
-@pytest.mark.parametrize("nats", [float("nan"), "x", None, [1], 1e999])
+@pytest.mark.parametrize("nats", [float("nan"), "x", None])
 def test_log_probabilities_that_are_none_are_not_told(
     nats: object, adapter: Adapter, prove: Prove, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,7 +216,7 @@ def test_log_probabilities_that_are_none_are_not_told(
     monkeypatch.setattr(ModelServer, "scored", odd)
     fault = Fault(generation={"logits_processor": LogitsProcessorList([Nudge(0)])})
     with model_serving(adapter, fault, kind="vllm") as server:
-        said = prove(server, number=1, only=("same",))["same"]
+        said = prove(server, **ONE, only=("same",))["same"]
     assert said.outcome == "failed" and said.evidence["samples"][0]["server_gap"] is None
 
 
@@ -261,17 +259,6 @@ def test_vision_time_is_what_a_known_picture_saves_more_than_a_new_one(
     assert ("about 60 ms (60 to 60, inferred)" in found.sentence) == inferred
 
 
-@pytest.mark.parametrize("more", [(), (7,)])
-def test_the_prompt_that_a_server_renders_is_compared_with_the_processors(
-    more: tuple[int, ...], adapter: Adapter, prove: Prove
-) -> None:
-    fault = Fault(rendered=lambda ids: [*ids, *more])
-    with model_serving(adapter, fault, kind="vllm") as server:
-        found = prove(server, number=1, only=("saw",))["saw"]
-    assert found.evidence["rendered"][-1] == (7 if more else 31)
-    assert found.passed != bool(more) and ("prompt that it renders" in found.sentence) == bool(more)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("pictures", "words"),
@@ -299,44 +286,45 @@ def test_a_server_that_is_away_fails_one_check_with_a_sentence(prove: Prove) -> 
     assert "out of memory" in found["reached"].sentence
 
 
-def test_weights_that_are_not_here_are_said_and_nothing_is_accused(
-    adapter: Adapter, prove: Prove
-) -> None:
-    with model_serving(adapter) as server:
-        found = prove(server, weights="gone", number=1)
-    assert [one.outcome for one in found.values()] == ["skipped"]
-    assert "Its weights cannot be used: gone is not on this machine" in found["reached"].sentence
-
-
-PIXELS = [
-    (Fault(), True, False),
-    (Fault(picture=exchanged), True, True),
-    (Fault(features=lambda every: [None, 3, "x"]), False, False),
-    (Fault(picture=compressed), True, True),
-    (Fault(features=lambda every: every * 2), False, True),
-    (Fault(features=lambda every: [base64.b64encode(b"\x91" * 5000).decode()]), False, False),
-    (Fault(features=lambda every: {"a": every}), False, False),
-    (Fault(features=lambda every: []), False, False),
+RENDERED: list[tuple[Fault, bool, str]] = [
+    # what the server makes of a request, whether its pixels are told, and the fault that it shows
+    (Fault(), True, ""),
+    (Fault(rendered=lambda ids: [*ids, 7]), True, "of the prompt that it renders differs"),
+    (Fault(picture=exchanged), True, "other pixels"),
+    (Fault(features=lambda every: [None, 3, "x"]), False, ""),
+    (Fault(picture=compressed), True, "other pixels"),
+    (Fault(features=lambda every: every * 2), False, "other pixels"),
+    (Fault(features=lambda every: [base64.b64encode(b"\x91" * 5000).decode()]), False, ""),
+    (Fault(features=lambda every: {"a": every}), False, ""),
+    (Fault(features=lambda every: []), False, ""),
 ]
 
 
-@pytest.mark.parametrize(("fault", "told", "differs"), slow_unless(PIXELS[:3], PIXELS))
-def test_the_pixels_that_a_server_makes_are_compared(
-    fault: Fault, told: bool, differs: bool, adapter: Adapter, prove: Prove
+@pytest.mark.parametrize(("fault", "told", "words"), slow_unless(RENDERED[:4], RENDERED))
+def test_the_ids_and_pixels_that_a_server_renders_are_compared(
+    fault: Fault, told: bool, words: str, adapter: Adapter, prove: Prove
 ) -> None:
     with model_serving(adapter, fault, kind="vllm") as server:
-        found = prove(server, number=1, only=("saw",))["saw"]
-    assert ("other pixels" in found.sentence) == differs == (not found.passed)
+        found = prove(server, **ONE, only=("saw",))["saw"]
+    assert words in found.sentence and found.passed == (not words)
+    assert found.evidence["rendered"][-1] == (7 if "prompt" in words else 31)
     assert (found.evidence.get("pixels_apart") is not None) == told
 
 
-def test_a_server_that_chooses_the_frames_itself_is_not_accused(
-    adapter: Adapter, prove: Prove
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"weights": "gone"}, "Its weights cannot be used: gone is not on this machine"),
+        ({"clip": True}, "chooses the frames itself, so nothing can be compared: leave clip out"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_and_nothing_is_accused(
+    changes: dict[str, Any], words: str, adapter: Adapter, prove: Prove
 ) -> None:
     with model_serving(adapter) as server:
-        found = prove(server, number=1, clip=True)
+        found = prove(server, **ONE, **changes)
     assert [one.outcome for one in found.values()] == ["skipped"]
-    assert "leave clip out of the entry" in found["reached"].sentence and not server.asked
+    assert words in found["reached"].sentence and (not server.asked or "clip" not in changes)
 
 
 @pytest.mark.parametrize(("own", "step"), [(-1, 1), (1, -1), (5, 1), (-6, -1)])
@@ -356,7 +344,7 @@ def test_an_answer_far_longer_than_asked_is_not_compared(
 ) -> None:
     monkeypatch.setattr(served, "MOST_CHARACTERS", 1)
     with model_serving(adapter) as server:
-        found = prove(server, number=1)
+        found = prove(server, **ONE)
     assert "its answer is not compared" in found["reached"].sentence
 
 
@@ -373,6 +361,6 @@ def test_a_clock_that_notes_arrivals_late_is_found(
     own = protocol.Reply.now
     monkeypatch.setattr(protocol.Reply, "now", lambda reply: own(reply) + 50.0)
     with model_serving(adapter) as server:
-        found = prove(server, number=1, only=("arrivals",))
+        found = prove(server, **ONE, only=("arrivals",))
     assert found["arrivals"].outcome == "failed"
     assert "from the moment at which it was sent on" in found["arrivals"].sentence

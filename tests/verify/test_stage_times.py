@@ -63,45 +63,28 @@ def test_a_gap_in_some_runs_may_be_a_busy_machine() -> None:
     assert found.outcome == "passed" and found.figure == 0
 
 
-def test_a_probe_that_misses_most_fails_and_one_that_misses_some_is_open() -> None:
-    for ms, outcome in ((9.0, "passed"), (7.0, "unresolved"), (4.0, "failed"), (30.0, "failed")):
-        rows = [(result(10), result(10), result(ms))] * 6
-        assert stage_times.stage3(rounds(*rows)).outcome == outcome
-
-
 ANSWER_MS = 400.0  # a natural answer; the pairs are short answers
 
 
-def pairs(
-    costs: Sequence[float], bare: float = 13.0, answer: float = ANSWER_MS
-) -> stage_times.Pairs:
-    return stage_times.Pairs(tuple((bare, bare + cost) for cost in costs), answer)
+def pairs(costs: Sequence[float], answer: float = ANSWER_MS) -> stage_times.Pairs:
+    return stage_times.Pairs(tuple((13.0, 13.0 + cost) for cost in costs), answer)
 
 
-def test_a_noisy_machine_hides_the_probes_cost_and_is_no_fault() -> None:
-    noisy = pairs([90.0 * (-1) ** i for i in range(40)], 100.0)
-    assert stage_times.observer(noisy).outcome == "unresolved"
-
-
-@pytest.mark.parametrize("speed", [0.2, 1.0, 5.0])
 @pytest.mark.parametrize(
     ("cost", "answer", "outcome"),
     [
         (0.31, 420.0, "passed"),  # 2.4 % of a short answer, 0.07 % of the whole one
         (0.31, 15.0, "passed"),  # an answer of two tokens: 2 % of it, but 0.3 ms
+        (1.55, 75.0, "failed"),  # the same on a machine of a fifth of the speed
         (3.0, 420.0, "passed"),  # a large model: 3 ms, but 0.7 %
         (30.0, 420.0, "failed"),
         (30.0, 4000.0, "passed"),
     ],
 )
 def test_the_probes_cost_fails_only_as_a_share_and_in_ms(
-    cost: float, answer: float, outcome: str, speed: float
+    cost: float, answer: float, outcome: str
 ) -> None:
-    """Also on a processor that takes `speed` times as long, unless the cost is on the border."""
-    costs = [speed * (cost + 0.01 * (i % 3)) for i in range(40)]
-    found = stage_times.observer(pairs(costs, speed * 13, speed * answer))
-    if answer == 15 and speed == 5:  # 1.6 ms of 75 ms
-        outcome = "failed"
+    found = stage_times.observer(pairs([cost + 0.01 * (i % 3) for i in range(40)], answer))
     assert found.outcome == outcome, found.sentence
     assert found.figure == pytest.approx(cost / answer, rel=0.1)
 
@@ -115,15 +98,16 @@ def test_a_token_outside_stage_4_or_out_of_order_fails(
 ) -> None:
     found = stage_times.clock(rounds((result(), result(tokens=tokens), result())))
     assert any(words in fault for fault in found.evidence["faults"])
-    fine = stage_times.clock(rounds((result(),) * 3)).evidence["faults"]
-    assert not any(words in fault for fault in fine)
 
 
 @pytest.mark.parametrize(
     ("probed", "outcome"),
     [
         ((10, 10.5, 9.8, 10.2, 10), "passed"),
-        ((3, 3.1, 2.9, 3, 3), "failed"),
+        ((9,) * 5, "passed"),
+        ((7,) * 5, "unresolved"),
+        ((4,) * 5, "failed"),
+        ((30,) * 5, "failed"),
         ((6, 14, 8, 11, 9), "unresolved"),
         ((8, 8, 8, 8), "unresolved"),
         ((3, 3, 3), "unresolved"),
@@ -200,7 +184,7 @@ def test_stage_3_of_a_tiny_tower_may_differ_by_what_a_hook_costs(
 SEEN = (20.0, 30.0, 40.0, 50.0, 60.0)
 
 
-def answer(said: Sequence[float], seen: Sequence[float] = SEEN) -> RecordedAnswer:
+def answer(said: Sequence[float], seen: Sequence[float]) -> RecordedAnswer:
     ids = tuple(range(len(seen)))
     one = result()
     generation = Generation(ids, "", "eos", 9, tuple(said))
@@ -209,30 +193,24 @@ def answer(said: Sequence[float], seen: Sequence[float] = SEEN) -> RecordedAnswe
     return RecordedAnswer("decoupled", ids, nothing, nothing, (), one, tuple(seen))
 
 
-def test_tokens_that_are_reported_as_they_are_computed_have_no_fault() -> None:
-    assert list(token_faults(answer([t + 0.1 for t in SEEN]))) == []
-
-
-def test_a_pause_before_one_token_is_reported_shifts_no_other() -> None:
-    said = [20.1, 30.1, 95.0, 100.2, 110.2]
-    seen = [20.0, 30.0, 40.0, 100.1, 110.1]
-    assert list(token_faults(answer(said, seen))) == []
-
-
-def test_times_that_are_made_up_are_a_fault_whatever_the_load() -> None:
-    (late,) = token_faults(answer([1000.0 + 10 * i for i in range(5)]))
-    assert "after they were computed" in late
-    (early,) = token_faults(answer([1.0 * i for i in range(5)]))
-    assert "before it was computed" in early
-
-
-def test_a_constant_shift_may_be_a_busy_machine() -> None:
-    assert list(token_faults(answer([t + 5 for t in SEEN]))) == []
-
-
-def test_a_token_without_a_time_is_a_fault() -> None:
-    (fault,) = token_faults(answer(SEEN[:3]))
-    assert "3 token times are reported for 5 tokens" in fault
+@pytest.mark.parametrize(
+    ("said", "seen", "words"),
+    [
+        ([one + 0.1 for one in SEEN], SEEN, None),
+        ([one + 5 for one in SEEN], SEEN, None),  # may be a busy machine
+        # A pause before one token is reported shifts no other.
+        ([20.1, 30.1, 95.0, 100.2, 110.2], [20.0, 30.0, 40.0, 100.1, 110.1], None),
+        ([1000.0 + 10 * i for i in range(5)], SEEN, "after they were computed"),
+        ([1.0 * i for i in range(5)], SEEN, "before it was computed"),
+        (SEEN[:3], SEEN, "3 token times are reported for 5 tokens"),
+    ],
+)
+def test_tokens_are_reported_when_they_are_computed(
+    said: Sequence[float], seen: Sequence[float], words: str | None
+) -> None:
+    found = list(token_faults(answer(said, seen)))
+    assert len(found) == (words is not None)
+    assert words is None or words in found[0]
 
 
 def test_a_clock_that_runs_slow_is_a_fault_and_a_wide_bracket_is_none() -> None:
