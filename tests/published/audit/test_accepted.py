@@ -1,4 +1,4 @@
-"""Acceptance as rows state it, by their own counts and by the ids beside them."""
+"""Acceptance as rows state it and by chance, and what speculation took and changed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import AuditFinding, audit
 from tests.published.read import synthetic as made
-from tests.published.read.synthetic import read
-
-
-def found(value: Any, rule: str = "acceptance_rows") -> list[AuditFinding]:
-    return [finding for finding in audit(read(value)) if finding.rule == rule]
+from tests.published.read.synthetic import found
 
 
 def five(rate: float | None = None, matched: int = 2) -> Any:
@@ -26,44 +21,18 @@ def five(rate: float | None = None, matched: int = 2) -> Any:
 
 @pytest.mark.parametrize("value", [five(), made.pairs("F1"), made.five(semantic=True)])
 def test_rows_that_state_their_own_counts_are_right(value: Any) -> None:
-    assert not found(value)
+    assert not found(value, "acceptance_rows")
 
 
 def test_a_rate_that_is_not_its_counts_is_named_and_judges_no_summary() -> None:
     value = five(rate=0.9)
-    (one,) = found(value)
+    (one,) = found(value, "acceptance_rows")
     assert "all 4 rows state an acceptance that contradicts" in one.message
     assert "states 90.0% for 2 of 51, which is 3.9%" in one.message
     assert len(one.paths) == 4 and one.paths[0] == "results[0].acceptance.acceptance_rate"
     assert not found(value, "summaries")
     value["statistics"]["n_samples"] = 9  # control: other figures of the summary are still judged
     assert len(found(value, "summaries")) == 1
-
-
-def test_a_wrong_summary_is_judged_by_rows_that_are_right() -> None:
-    value = five()
-    value["statistics"]["acceptance_rate_avg"] = 0.5
-    (one,) = found(value, "summaries")
-    assert one.figures["rows"] == pytest.approx(2 / 51)
-
-
-def test_matches_are_those_of_any_way_to_count_the_ids() -> None:
-    for matched in (0, 1, 2):  # leading, by position, with the begin-of-text id
-        assert not found(five(matched=matched))
-    value = five(matched=7)
-    (one,) = found(value)
-    assert "counts 7 matches, but its ids give 1" in one.message
-    for row in value["results"]:
-        row["eventgpt"]["output_tokens"] = []
-    assert not found(value)
-
-
-def test_the_rate_over_all_rows_is_compared_with_their_counts() -> None:
-    value = made.pairs("F1")
-    assert not found(value, "summaries")
-    value["results"]["overall_token_acceptance_rate"] = 0.5
-    (one,) = found(value, "summaries")
-    assert "is stated as 0.5, but the rate of the rows, 4 of 80, is 0.05" in one.message
 
 
 def flagged(flag: bool, same: bool) -> Any:
@@ -74,6 +43,34 @@ def flagged(flag: bool, same: bool) -> Any:
             row["sd_output_tokens"] = row["vl_output_tokens"]
     value["summary"]["output_match_rate"] = float(flag)
     return value
+
+
+@pytest.mark.parametrize(
+    ("value", "place", "key", "rate"),
+    [
+        (five(), "statistics", "acceptance_rate_avg", 2 / 51),
+        (made.pairs("F1"), "results", "overall_token_acceptance_rate", 0.05),
+        (flagged(False, False), "summary", "output_match_rate", 0.0),
+    ],
+)
+def test_a_stated_rate_is_compared_with_the_rows(
+    value: Any, place: str, key: str, rate: float
+) -> None:
+    assert not found(value, "summaries")
+    value[place][key] = 0.5
+    (one,) = found(value, "summaries")
+    assert one.figures == {"stated": 0.5, "rows": pytest.approx(rate)}
+
+
+def test_matches_are_those_of_any_way_to_count_the_ids() -> None:
+    for matched in (0, 1, 2):  # leading, by position, with the begin-of-text id
+        assert not found(five(matched=matched), "acceptance_rows")
+    value = five(matched=7)
+    (one,) = found(value, "acceptance_rows")
+    assert "counts 7 matches, but its ids give 1" in one.message
+    for row in value["results"]:
+        row["eventgpt"]["output_tokens"] = []
+    assert not found(value, "acceptance_rows")
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -88,17 +85,41 @@ def test_a_flag_that_the_ids_contradict_is_found(same: bool) -> None:
     assert one.paths[0] == "results[0].output_matches"
 
 
-def test_the_rate_of_flags_is_a_summary_like_others() -> None:
-    value = flagged(False, False)
-    value["summary"]["output_match_rate"] = 1.0
-    (one,) = found(value, "summaries")
-    assert one.figures == {"stated": 1.0, "rows": 0.0}
+def alike(count: int) -> Any:
+    """Every draft begins as every target does, whatever the sample."""
+    value = made.pairs("F1", count)
+    for row in value["samples"]:
+        row["eventgpt_tokens"] = [7, *range(100, 119)]
+        row["videollava_tokens"] = [7, *range(200, 229)]
+    return value
 
 
-def test_ways_without_a_change_stay_in_the_share() -> None:
+@pytest.mark.parametrize("count", [2, 5])
+def test_chance_is_named_for_few_pairs_too(count: int) -> None:
+    (one,) = found(alike(count), "chance")
+    assert one.figures["position_rate"] == one.figures["shuffled_rate"] == pytest.approx(0.05)
+    assert ("(only " in one.message) == (count < 5)
+    assert "says nothing about the images" in one.message
+
+
+def test_matches_that_shuffling_loses_and_a_single_pair_have_no_chance() -> None:
+    assert not found(made.pairs("F1", 3), "chance") and not found(alike(1), "chance")
+
+
+def test_the_drafts_own_time_is_without_its_warm_up() -> None:
+    value = made.speculation(5)
+    (one, *_) = found(value, "speedup")
+    assert one.figures["with_draft_ms"] == pytest.approx(1110 + 300 + 120)
+    for index, row in enumerate(value["results"]):
+        row["egpt_prefill_ms"] = 90.0 if index else 250.0
+    (one, *_) = found(value, "speedup")
+    assert one.figures["with_draft_ms"] == pytest.approx(1110 + 300 + 90)
+    assert "draft's own 390 ms" in one.message and found(value, "warm_up")
+
+
+def test_answers_that_changed_may_have_been_sampled_where_nothing_is_said() -> None:
     value = made.wallclock()
-    rows = value["sd_per_sample"]["L1"]
-    value["sd_per_sample"] |= {"L2": [dict(row, text=f"Answer {i}") for i, row in enumerate(rows)]}
-    (one,) = found(value, "lossless")
-    assert "1 of 8 answers, in 1 of 2 ways to draft" in one.message
-    assert one.figures == {"different": 1.0, "compared": 8.0, "ways": 1.0}
+    assert "unless the outputs were sampled" in found(value, "lossless")[0].message
+    for setting in ({"do_sample": False}, {"temperature": 0.0}):
+        value["config"] = {"gamma": 5, **setting}
+        assert "sampled" not in found(value, "lossless")[0].message

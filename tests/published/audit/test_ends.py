@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import AuditFinding, audit
+from engine.published.audit import AuditFinding
 from tests.published.read import synthetic as made
-from tests.published.read.synthetic import read
+from tests.published.read.synthetic import found
 
 
 def capped(value: Any) -> list[AuditFinding]:
-    return [finding for finding in audit(read(value)) if finding.rule == "capped"]
+    return found(value, "capped")
 
 
 def pairs(cut: int, whole: int, limit: int = 50, named: bool = True) -> Any:
@@ -26,28 +26,23 @@ def pairs(cut: int, whole: int, limit: int = 50, named: bool = True) -> Any:
 
 
 def test_a_share_of_answers_at_the_limit_is_found_and_the_limit_named() -> None:
-    (one,) = capped(pairs(7, 3))
+    value = pairs(7, 3)
+    (one,) = capped(value)
     assert (
         "7 of 10 answers stop at 50 tokens, the limit of config.max_tokens, without an end-of-"
         "text id" in one.message
     )
     assert one.figures == {"tokens": 50.0, "answers": 10.0, "share": 0.7} and len(one.paths) == 7
     (one,) = capped(pairs(7, 3, named=False))
-    assert (
-        "config" not in one.message and "7 of 10 answers stop at 50 tokens without" in one.message
-    )
+    assert "7 of 10 answers stop at 50 tokens without" in one.message
+    for row in value["results"]:
+        row["vl_tokens"][-1] = made.EOS
+    assert not capped(value)
 
 
 @pytest.mark.parametrize(("cut", "whole", "trips"), [(3, 12, 1), (2, 3, 0), (3, 13, 0), (0, 5, 0)])
 def test_a_fifth_and_three_answers_are_the_least(cut: int, whole: int, trips: int) -> None:
     assert len(capped(pairs(cut, whole))) == trips
-
-
-def test_answers_that_end_at_the_limit_are_not_cut() -> None:
-    value = pairs(7, 3)
-    for row in value["results"]:
-        row["vl_tokens"][-1] = made.EOS
-    assert not capped(value)
 
 
 def test_equal_answers_without_a_limit_have_equal_ends() -> None:
@@ -86,7 +81,7 @@ def test_both_caps_explain_a_ratio_of_decoding_times() -> None:
     for row in value["results"]:
         for key in ("egpt_draft_tokens", "vl_output_tokens"):
             row[key] = [token + 7 * (token == 2) for token in row[key]]
-    (one,) = [finding for finding in audit(read(value)) if finding.rule == "unequal"]
+    (one,) = found(value, "unequal")
     assert one.figures["ratio"] == pytest.approx(790 / 300)
     assert one.figures["tokens_ratio"] * one.figures["per_token_ratio"] == pytest.approx(790 / 300)
     assert "1.67 times the tokens and 1.58 times the time per token" in one.message
