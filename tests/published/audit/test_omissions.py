@@ -152,3 +152,14 @@ def test_the_flat_form_of_h_leaves_stages_out_and_states_a_speed_up_that_nothing
         row["speedup"] = 1.3 / 0.49  # EventGPT alone against the target alone
     for right in (value, made.five(), made.speculation()):
         assert not found(right, "impossible")
+
+
+def test_an_assumed_acceptance_is_said_to_be_one() -> None:
+    value = made.metrics()
+    (one,) = found(value, "estimate")
+    assert one.message == (
+        "The stated acceptance of 40.0% is the same number in all 5 rows: it was assumed, not "
+        "measured."
+    )
+    value["results"][1]["estimated_acceptance_rate"] = 0.5
+    assert not found(value, "estimate")

@@ -10,6 +10,7 @@ from engine.published.read import corrected
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import found, read
 
+LLAVA = ("llava", "llava-1.5-7b-hf")
 TEXT = " ".join(["There is a road with a car on it."] * 6)  # 54 words
 
 
@@ -43,17 +44,14 @@ def test_a_count_that_sixty_more_would_not_explain_is_left_out_and_said() -> Non
 
 
 def test_another_model_s_ids_are_counted_against_its_words_too() -> None:
-    value = flat(7, "llava", "llava-1.5-7b-hf")
+    value = flat(7, *LLAVA)
     (one,) = found(value, "sliced_tokens")
     assert one.model == "llava" and "the number of missing ids is unknown" in one.correction
     assert tokens(value, "llava") == [22, None, 22, 22]
-    assert not found(flat(66, "llava", "llava-1.5-7b-hf"), "sliced_tokens")
-
-
-def test_a_question_repeated_in_the_text_has_no_tokens() -> None:
-    value = flat(11, "llava", "llava-1.5-7b-hf")
+    assert not found(flat(66, *LLAVA), "sliced_tokens")
+    value = flat(11, *LLAVA)
     value[1]["llava-1.5-7b-hf"] = f"USER: {TEXT} ASSISTANT: {made.SENTENCE}"
-    assert not found(value, "sliced_tokens")
+    assert not found(value, "sliced_tokens")  # a question in the text has no tokens
 
 
 def test_a_prompt_in_front_of_a_short_answer_is_no_known_cut() -> None:

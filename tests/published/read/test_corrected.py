@@ -1,13 +1,17 @@
-"""A warm-up is left out of the stage that shows it and of the total, in tables and rows alike."""
+"""What is a warm-up and where it is left out; figures, bars and pairs recorded and corrected."""
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
+import numpy as np
 import pytest
 
-from engine.published.read import file_summary
-from engine.published.read.file_summary import frame
+from engine.published.audit import audit
+from engine.published.read import answer_pairs, file_summary
+from engine.published.read.corrected import is_warm_up
+from engine.published.read.file_summary import bars, frame
 from engine.published.read.record_types import ResultFile
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
@@ -29,21 +33,17 @@ def uneven() -> Any:
     return value
 
 
-def test_stages_add_up_to_the_total_without_the_warm_up() -> None:
-    found = means(read(uneven()))
-    stages = sum(found[f"stage{n}_time"] for n in (1, 2, 3, 4))
-    assert found["total_time"] == pytest.approx(stages)
-    assert found["stage3_time"] == pytest.approx(0.005)
-
-
-def test_only_the_stage_that_shows_it_is_left_out() -> None:
+def test_only_the_stage_that_shows_a_warm_up_and_the_total_lose_it() -> None:
     """The first answer's decoding and tokens count: 4 records, not 3."""
     file = read(uneven())
     (mine, _) = file_summary.models(file).values()
-    assert means(file)["stage4_time"] == pytest.approx((1.2 + 3 * 0.8) / 4)
+    found = means(file)
+    assert found["stage4_time"] == pytest.approx((1.2 + 3 * 0.8) / 4)
+    assert found["total_time"] == pytest.approx(sum(found[f"stage{n}_time"] for n in (1, 2, 3, 4)))
     assert mine["tokens_corrected"] == pytest.approx((19 + 3 * 11) / 4)
     vision = mine["stages"]["stage3_time"]["corrected"]
     assert vision and vision["n"] == 3 and vision["mean_without_first"] == vision["mean"]
+    assert vision["mean"] == pytest.approx(0.005)
 
 
 def test_the_time_to_the_end_of_the_prefill_loses_the_warm_up_too() -> None:
@@ -74,3 +74,123 @@ def test_without_a_warm_up_nothing_changes() -> None:
     file = read(value)
     assert not any("cold" in record.marks for record in file.corrected)
     assert means(file)["total_time"] == pytest.approx(0.835)
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "is_one"),
+    [
+        (105.4, [5.7, 5.7, 5.8, 5.7], True),
+        (248.2, [90.6, 90.7, 90.5, 90.6], True),  # 2.74 times, and a mean 35 % longer
+        (22.4, [17.0, 17.2, 16.2, 17.7], False),  # the largest, not by a clear margin
+        (148.0, [90.6, 90.7, 90.5, 90.6], False),
+        (40.0, [10.0, 18.0, 5.0, 14.0], False),  # they scatter as far
+        (105.0, [5.9] * 2219, False),  # moves the mean by less than a hundredth
+        (105.0, [5.9], False),  # two values show no usual one
+        (105.0, [0.0, 0.0, 5.9], False),
+    ],
+)
+def test_a_first_value(first: float, others: list[float], is_one: bool) -> None:
+    assert is_warm_up(first, others) is is_one
+
+
+@pytest.mark.parametrize("count", [4, 400])
+def test_whatever_is_corrected_is_said(count: int) -> None:
+    """400 records: the first moves their mean by less than a hundredth and is left in it."""
+    value = made.frames(count)
+    value["eventgpt"]["samples"][0] |= {"s3_time": 0.13, "total_time": 0.29}
+    file = read(value)
+    stage = file_summary.models(file)["eventgpt"]["stages"]["s3_time"]
+    said = any(finding.rule == "warm_up" for finding in audit(file))
+    assert stage["corrected"]
+    assert said == (stage["corrected"]["mean"] != stage["mean"]) == (count < 9)
+
+
+def test_a_warm_up_belongs_to_one_model_of_a_row() -> None:
+    """Rows that hold both models have one path, and the keys of each are its own."""
+    rows = made.flat(6)
+    rows[0]["egpt_stage2_time"], rows[0]["egpt_time"] = 0.9, 1.92
+    file = read(rows)
+    mine, other = file.of("egpt", corrected=True)[0], file.of("llava", corrected=True)[0]
+    assert "cold:stage2_time" in mine.marks and mine.times["stage2_time"] == pytest.approx(0.01)
+    assert not other.marks and other.times == file.of("llava")[0].times
+    assert [one.model for one in audit(file) if one.rule == "warm_up"] == ["egpt"]
+    value = made.speculation(6)
+    for index, row in enumerate(value["results"]):
+        row |= {"vl_time_ms": 1100.0, "vl_prefill_ms": 300.0 if index else 1100.0}
+        del row["egpt_prefill_ms"]
+    file = read(value)
+    assert "cold:prefill_ms" in file.of("vl", corrected=True)[0].marks
+    (one,) = [one for one in audit(file) if one.rule == "warm_up"]
+    assert one.model == "vl" and one.paths == ("results[0]",)
+    assert "1.44 times as long" in one.message
+
+
+def test_a_bar_holds_the_means_of_its_stages_and_what_they_leave() -> None:
+    first, other = bars(read(made.flat()))
+    assert first.parts == pytest.approx(
+        {"load": 20.0, "preprocess": 10.0, "decode": 1000.0, "unaccounted": 0.0}, abs=1e-6
+    )
+    assert first.model == "egpt" and sum(other.parts.values()) == pytest.approx(2300.0)
+    assert first.notes == ("not measured separately: vision",)
+
+
+@pytest.mark.parametrize("value", [made.flat(), made.legacy(), made.five(), made.parallel()])
+def test_corrected_stages_and_what_they_leave_are_the_corrected_total(value: Any) -> None:
+    file = read(value)
+    for bar in bars(file):
+        total = statistics.fmean(record.ms("total") or 0 for record in file.of(bar.model, True))
+        assert total == pytest.approx(sum(bar.parts.values()))
+
+
+def test_a_warm_up_and_a_placeholder_are_in_the_recorded_bars_alone() -> None:
+    """Decode is prefill and steps of every record, the first's prefill as the others'."""
+    value = made.five()
+    first = value["results"][0]["eventgpt"]
+    first["stage4_time"] += 0.9
+    first["total_time"] += 0.9
+    (before, placeholder), (after, other) = bars(read(value), corrected=False), bars(read(value))
+    assert after.parts["decode"] == pytest.approx(90 + 440)
+    assert before.parts["decode"] == pytest.approx(90 + 440 + 900 / 4)
+    assert after.parts["vision"] == pytest.approx(8.0)
+    assert before.parts["vision"] == pytest.approx((100 + 3 * 8) / 4)
+    assert "vision" in placeholder.parts and "vision" not in other.parts
+    assert other.notes == ("not measured separately: vision",)
+
+
+def test_bars_have_what_was_timed_alone() -> None:
+    assert "both were timed together" in bars(read(made.frames()))[0].notes[0]
+    assert bars(read(made.failed())) == bars(read([])) == ()
+    assert [set(bar.parts) for bar in bars(read(made.texts()))] == [{"unaccounted"}] * 2
+
+
+def test_as_recorded_the_prompt_stays_in_the_ids_and_in_the_cost() -> None:
+    file = read(made.legacy())
+    recorded = answer_pairs.variants(file, corrected=False)["eventgpt"]
+    after = answer_pairs.variants(file)
+    assert recorded.cost_ratio and after["main"].cost_ratio and after["raw"].cost_ratio is None
+    assert recorded.cost_ratio == pytest.approx(after["main"].cost_ratio * 617 / 20)
+
+
+def test_there_is_one_comparison_per_draft() -> None:
+    found = answer_pairs.variants(read(made.pairs("F3")), corrected=False)
+    assert list(found) == ["egpt", "adapter"]
+    assert answer_pairs.variants(read(made.failed()), corrected=False) == {}
+
+
+def test_the_files_own_figure_stands_beside_the_ids_as_they_are() -> None:
+    """A target that begins as the draft does, but for the prompt in front of it."""
+    value = made.legacy()
+    value["speculative_decoding"]["acceptance_rate"] = 0.04
+    for index, row in enumerate(value["videollava_results"]):
+        row["token_ids"] = [*made.PROMPT, *made.ids(2 * index, 11), *made.ids(99, 9)]
+    file = read(value)
+    assert [one.rows for one in answer_pairs.stated(file)] == [1.0]
+    assert [one.rows for one in answer_pairs.stated(file, corrected=False)] == [0.0]
+
+
+def test_the_largest_of_noisy_values_is_hardly_ever_a_warm_up() -> None:
+    """Values of one kind that scatter by a fifth, then by half of their mean."""
+    generator = np.random.default_rng(0)
+    for spread, most in ((0.2, 2), (0.5, 25)):
+        draws = np.maximum(generator.normal(1, spread, (2000, 4)), 0.01)
+        assert sum(is_warm_up(row[0], row[1:].tolist()) for row in draws) <= most
