@@ -131,6 +131,13 @@ def test_a_rate_without_the_decoding(key: str) -> None:
     assert "none of its times" in one.message
 
 
+def test_a_rate_beside_no_decoding_time_is_not_judged() -> None:
+    value = made.parallel(ids_too=False)
+    for row in value["results"]:
+        row["videollava"] |= {"tokens_per_sec": 90.0, "output_tokens": made.ids(1, 40)}
+    assert not found(value, "per_token")
+
+
 def test_the_flat_form_of_h_leaves_stages_out_and_states_a_speed_up_that_nothing_gives() -> None:
     value = made.metrics()
     (one,) = found(value, "left_out")
