@@ -136,8 +136,10 @@ def test_a_tie_is_no_fault_and_another_answer_is() -> None:
 
 
 def test_an_answer_of_one_token_has_nothing_to_draft() -> None:
-    times = {"alone": (Timing(5, 0),) * 3, "drafted": (Timing(9, 0),) * 3, "draft_ms": 0.0}
-    one = replace(TRIED, ids=(0,), cycles=(), draft_ids=(0,), **times)
+    one = replace(
+        TRIED, ids=(0,), cycles=(), draft_ids=(0,), draft_ms=0.0,
+        alone=(Timing(5, 0),) * 3, drafted=(Timing(9, 0),) * 3,
+    )  # fmt: skip
     found = drafting.report(REQUEST, [one])
     assert found.tokens_per_pass is None is found.measured is found.pass_cost
     assert found.rates == (None, None, None)

@@ -61,6 +61,7 @@ def test_two_runs_of_one_model_are_told_apart(tmp_path: Path) -> None:
     assert len(twice) == 4 and all("(" in label for label in twice)
 
 
+@pytest.mark.loads
 def test_people_read_titles_and_other_programs_names(tmp_path: Path) -> None:
     titles = {"ev": "EventGPT", "vl": "Video", "im": "Video"}
     rows = [fabricate.row(name) for name in ("ev", "vl", "im")]
