@@ -35,29 +35,22 @@ def test_ceiling_and_speedup_by_hand() -> None:
     assert found.speedup and found.speedup.value == pytest.approx(found.ceiling)
     nothing = analyse([pair("xxxx", "abcd", "1", **times)], "d", "t", gamma=4)
     assert nothing.speedup and nothing.speedup.value == pytest.approx(1 / 3)
-
-
-def test_counts_may_differ_from_the_ids_that_are_left() -> None:
-    found = analyse(
-        [pair("ab", "abcd", draft_ms=620.0, target_ms=80.0, draft_tokens=62.0)], "d", "t"
-    )
-    assert found.per_token == (10.0, 20.0)
-
-
-def test_without_all_times_there_is_no_speedup() -> None:
-    found = analyse([pair("a", "a", "1", draft_ms=1.0, target_ms=1.0), pair("a", "a", "2")],
-                    "d", "t")  # fmt: skip
-    assert found.per_token is None and found.ceiling is None and found.speedup is None
+    cut = pair("ab", "abcd", draft_ms=620.0, target_ms=80.0, draft_tokens=62.0)
+    assert analyse([cut], "d", "t").per_token == (10.0, 20.0)  # by its count, not by the ids left
+    untimed = analyse([pair("abcd", "abcd", "1", **times), pair("a", "a", "2")], "d", "t")
+    assert untimed.per_token is None and untimed.ceiling is None and untimed.speedup is None
 
 
 def test_the_shuffled_baseline_knows_phrases_from_images() -> None:
-    """Answers that begin alike match shuffled too; answers of their own do not."""
+    """Answers that begin alike match shuffled too; answers of their own do not, and five clips
+    have too few shuffles to show it."""
     alike = [pair(f"the road {c}", f"the road {c}", str(i)) for i, c in enumerate("abcdef")]
     own = [pair(c * 9, c * 9, str(i)) for i, c in enumerate("abcdef")]
     phrases, images = analyse(alike, "d", "t"), analyse(own, "d", "t")
     assert phrases.rate and phrases.shuffled and images.shuffled
     assert phrases.shuffled.value == pytest.approx(9 / 10)
-    assert images.shuffled.value == 0.0 and images.says_something
+    assert images.shuffled.value == 0.0 and images.says_something is True
+    assert analyse(own[:5], "d", "t").says_something is None
     same = analyse([pair("the road", "the road", str(i)) for i in range(4)], "d", "t")
     assert same.says_something is False
 
@@ -88,9 +81,11 @@ def test_the_shuffled_value_is_the_ratio_over_every_mismatched_pair() -> None:
     assert found.value != pytest.approx(np.mean([m / n for m, n in crossed]), rel=1e-3)
 
 
-def test_one_clip_or_questions_of_their_own_have_no_shuffled_value() -> None:
+def test_one_clip_questions_of_their_own_and_empty_answers_have_no_shuffled_value() -> None:
     assert shuffled([pair("aa", "aa", "1"), pair("aa", "aa", "1")]) is None
     assert shuffled([pair("a", "a", str(n), question=q) for n, q in enumerate("ab")]) is None
+    found = analyse([pair("", "abc", "1"), pair("", "", "2")], "d", "t")
+    assert found.rate is None and found.compared == 0 and found.shuffled is None
 
 
 def test_the_shuffled_value_is_no_median_of_draws() -> None:
@@ -121,6 +116,7 @@ def test_questions_about_one_clip_are_drawn_together() -> None:
     for name in ("rate", "speedup"):
         wide, narrow, same = (width(getattr(one, name)) for one in (found, alone, few))
         assert wide == pytest.approx(same, rel=0.05) and wide > 2.5 * narrow
+    assert width(found.shuffled) == pytest.approx(width(few.shuffled), abs=0.05)
 
 
 def width(found: Range | None) -> float:
@@ -141,18 +137,11 @@ def test_a_rate_within_the_interval_of_shuffled_pairs_says_nothing() -> None:
     assert replace(found, rate=Range(0.7, 0.5, 0.9)).says_something is True  # control
 
 
-def test_shuffles_keep_the_questions_of_a_clip_together() -> None:
-    """Two kinds of clips: shuffled one by one, the questions' chance would even out."""
-    together = shuffled(questions(6))
-    alone = [width(shuffled([replace(one, question="") for one in questions(6, 1)]))]
-    assert width(together) == pytest.approx(alone[0], abs=0.05)
-
-
 @pytest.mark.loads
 def test_the_interval_covers_the_truth() -> None:
     generator = np.random.default_rng(1)
     inside = 0
-    for _ in range(40):
+    for _ in range(20):
         hits = generator.random((60, 10)) < 0.3
         pairs = [Pair(str(i), tuple(range(10)), tuple(np.where(row, np.arange(10), -1).tolist()))
                  for i, row in enumerate(hits)]  # fmt: skip
@@ -161,28 +150,15 @@ def test_the_interval_covers_the_truth() -> None:
         low, high = rate.interval
         assert low <= rate.value <= high
         inside += low <= 0.3 <= high
-    assert inside >= 34
+    assert inside >= 17
 
 
-def test_empty_answers_are_no_division_by_zero() -> None:
-    found = analyse([pair("", "abc", "1"), pair("", "", "2")], "d", "t")
-    assert found.rate is None and found.compared == 0 and found.shuffled is None
-
-
-@pytest.mark.parametrize("gamma", [0, 65, -1])
+@pytest.mark.parametrize("gamma", [0, 65])
 def test_an_impossible_draft_length_is_refused(gamma: int) -> None:
     with pytest.raises(ValueError, match="choose 1 to 64"):
         analyse([pair("a", "a")], "d", "t", gamma)
     with pytest.raises(ValueError, match="at least one pair"):
         analyse([], "d", "t")
-
-
-def test_few_clips_are_no_evidence_that_drafts_see_the_image() -> None:
-    """Two clips have one shuffle: by chance the true pairs match better in one of two cases."""
-    own = [pair(c * 9, c * 9, str(i)) for i, c in enumerate("abcdef")]
-    assert analyse(own[:2], "d", "t").says_something is None
-    assert analyse(own[:5], "d", "t").says_something is None
-    assert analyse(own, "d", "t").says_something is True  # control
 
 
 def test_no_match_at_all_has_an_interval_above_zero() -> None:

@@ -33,7 +33,9 @@ def test_accuracy_by_hand(tmp_path: Path) -> None:
     assert found["curve"].accuracy == pytest.approx(1 / 3)
     assert found["curve"].claimed == pytest.approx(2 / 3) and found["curve"].n == 3
     assert found["pedestrian"].majority == 1.0
-    assert agreement.overlaps(table(tmp_path / "again", rows)) == ()
+    silent = table(tmp_path / "silent", rows[2:])  # what is never stated is not wrong
+    assert [(one.accuracy, one.claimed) for one in agreement.attributes(silent)] == [(None, 0)] * 2
+    assert agreement.overlaps(silent) == ()
 
 
 def test_a_question_about_one_attribute_is_no_evidence_about_others(tmp_path: Path) -> None:
@@ -48,11 +50,6 @@ def test_a_question_about_one_attribute_is_no_evidence_about_others(tmp_path: Pa
     rows = [row | {"question_task": ""} for row in rows]  # control
     found = {one.attribute: one for one in agreement.attributes(table(tmp_path / "b", rows))}
     assert found["curve"].accuracy == pytest.approx(2 / 3)
-
-
-def test_what_is_never_stated_is_not_wrong(tmp_path: Path) -> None:
-    found = agreement.attributes(table(tmp_path, [scene("s0", "Trees.")]))
-    assert [(one.accuracy, one.claimed) for one in found] == [(None, 0.0), (None, 0.0)]
 
 
 def test_a_sample_counts_once_and_warm_up_does_not(tmp_path: Path) -> None:
@@ -158,6 +155,9 @@ def test_without_known_content_only_the_answers_are_compared() -> None:
     assert {one.verdict for row in rows for one in row.statements} == {"not judged", "not asked"}
     assert [row.attribute for row in rows if row.contradicted] == ["lead vehicle"]
     assert agreement.compare(["A grey cat.", ""], {}, ()) == ()
+    found = agreement.contradictions([CAR, "A pedestrian is on the left.", NONE])
+    assert found == {"lead vehicle": ("car", None, "none")}
+    assert agreement.contradictions([CAR, CAR]) == {}
 
 
 def test_an_answer_that_contradicts_itself_contradicts_nobody_else() -> None:
@@ -167,31 +167,6 @@ def test_an_answer_that_contradicts_itself_contradicts_nobody_else() -> None:
     (row,) = agreement.compare([both, "A truck is ahead."], {}, ())
     assert row.statements[0] == Statement(("car", "none"), "unclear") and not row.contradicted
     assert agreement.contradictions([both, "A truck is ahead."]) == {}
-
-
-def test_contradictions_of_three_answers_name_each_value() -> None:
-    found = agreement.contradictions([CAR, "A pedestrian is on the left.", NONE])
-    assert found == {"lead vehicle": ("car", None, "none")}
-    assert agreement.contradictions([CAR, CAR]) == {}
-
-
-# Which samples to look at first.
-
-
-def test_the_least_alike_first(tmp_path: Path) -> None:
-    rows = [
-        fabricate.row("ev", "same", text="a car"),
-        fabricate.row("vl", "same", text="A car!"),
-        fabricate.row("ev", "other", text="a car"),
-        fabricate.row("vl", "other", text="trees"),
-        fabricate.row("ev", "alone"),
-        fabricate.failed("vl", "alone"),
-    ]
-    found = agreement.by_disagreement(frame([fabricate.run(tmp_path / "r", rows)]))
-    assert found[["sample", "overlap", "answers"]].values.tolist() == [
-        ["other", 0.0, 2],
-        ["same", 1.0, 2],
-    ]
 
 
 def test_a_deck_has_contradictions_first_then_the_least_overlap_then_the_id(
@@ -227,14 +202,18 @@ def test_a_deck_has_contradictions_first_then_the_least_overlap_then_the_id(
     assert not any(card.contradictions for card in cards)
 
 
-def test_the_greatest_ratio_first(tmp_path: Path) -> None:
+def test_the_least_alike_or_the_greatest_ratio_first(tmp_path: Path) -> None:
     rows = [
-        fabricate.row("ev", "s0", prefill=10),
-        fabricate.row("vl", "s0", prefill=40),
-        fabricate.row("ev", "s1", prefill=30),
-        fabricate.row("vl", "s1", prefill=10),
+        fabricate.row("ev", "same", text="a car", prefill=10),
+        fabricate.row("vl", "same", text="A car!", prefill=40),
+        fabricate.row("ev", "other", text="a car", prefill=30),
+        fabricate.row("vl", "other", text="trees", prefill=10),
+        fabricate.row("ev", "alone"),
+        fabricate.failed("vl", "alone"),
     ]
-    table = frame([fabricate.run(tmp_path / "r", rows)])
-    found = agreement.by_ratio(table, "ev", "vl", "prefill")
-    assert found[["sample", "ratio"]].values.tolist() == [["s1", 3.0], ["s0", 0.25]]
-    assert agreement.by_disagreement(table.iloc[:0]).empty
+    lines = table(tmp_path, rows)
+    found = agreement.by_disagreement(lines)[["sample", "overlap", "answers"]]
+    assert found.values.tolist() == [["other", 0.0, 2], ["same", 1.0, 2]]
+    found = agreement.by_ratio(lines, "ev", "vl", "prefill")[["sample", "ratio"]]
+    assert found.values.tolist() == [["other", 3.0], ["same", 0.25]]
+    assert agreement.by_disagreement(lines.iloc[:0]).empty

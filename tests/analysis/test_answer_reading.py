@@ -72,7 +72,6 @@ def test_an_article_is_no_letter(answer: str, letter: str) -> None:
         ("No vehicle, no car", ("no car", "car"), "A"),
         ("x" * 50_000 + " car", ("car", "bus"), "A"),
         ("A" + " " * 200_000 + "car", ("bus", "car"), "B"),  # would take minutes in quadratic time
-        ("A" + "* " * 200_000 + "car", ("bus", "car"), "B"),
         ("B" + "\n" * 200_000 + "car", ("bus", "car"), "B"),
         ("(.+)", (".+", "car"), "A"),
         ("The left", ("left", "right"), "A"),

@@ -72,10 +72,9 @@ def several(number: int, ms: float = 35.0, pairs: int = 6) -> list[SampleTrial]:
     return [replace(TRIED, sample=f"s{index}", **times) for index in range(number)]
 
 
-@pytest.mark.parametrize("number", [2, 5])
-def test_pairs_of_few_samples_do_not_make_up_for_samples(number: int) -> None:
-    told = drafting.sentence(drafting.report(REQUEST, several(number)))
-    assert f"too few samples for a conclusion ({number};" in told and "2.00x" in told
+def test_pairs_of_few_samples_do_not_make_up_for_samples() -> None:
+    told = drafting.sentence(drafting.report(REQUEST, several(5)))
+    assert "too few samples for a conclusion (5;" in told and "2.00x" in told
     assert "is faster" not in told and "interval" not in told
 
 
@@ -95,9 +94,7 @@ def test_control_six_samples_or_six_pairs_of_one_decide() -> None:
     assert "is faster" in one and "6 pairs of this sample" in one
 
 
-@pytest.mark.parametrize(
-    ("ms", "word"), [(69.8, "neither"), (70.2, "neither"), (69.0, "faster"), (71.0, "slower")]
-)
+@pytest.mark.parametrize(("ms", "word"), [(69.8, "neither"), (70.2, "neither"), (71.0, "slower")])
 def test_an_end_printed_as_one_does_not_exclude_equality(ms: float, word: str) -> None:
     found = drafting.report(REQUEST, several(6, ms))
     assert (found.measured.low > 1) == (ms < 70)  # the unrounded end would decide
@@ -107,16 +104,15 @@ def test_an_end_printed_as_one_does_not_exclude_equality(ms: float, word: str) -
 def test_samples_of_one_sequence_count_once() -> None:
     """Twelve samples of two sequences are two pieces of evidence."""
     tried = several(12, pairs=1)
-    samples = tuple(Sample(one.sample, f"q{n % 2}") for n, one in enumerate(tried))
-    told = drafting.sentence(drafting.report(replace(REQUEST, samples=samples), tried))
-    assert "too few sequences for a conclusion (2;" in told
-    alone = replace(REQUEST, samples=tuple(Sample(one.sample, "") for one in tried))
-    assert "is faster (2.00x, 95 % interval 2.00 to 2.00, 12 samples," in drafting.sentence(
-        drafting.report(alone, tried)
-    )
-    samples = tuple(Sample(one.sample, f"q{n % 6}") for n, one in enumerate(tried))
-    told = drafting.sentence(drafting.report(replace(REQUEST, samples=samples), tried))
-    assert "is faster" in told and "12 samples of 6 sequences" in told
+
+    def told(*sequences: str) -> str:
+        of = (sequences[n % len(sequences)] for n in range(12))
+        samples = tuple(Sample(one.sample, q) for one, q in zip(tried, of, strict=True))
+        return drafting.sentence(drafting.report(replace(REQUEST, samples=samples), tried))
+
+    assert "too few sequences for a conclusion (2;" in told("q0", "q1")
+    assert "is faster (2.00x, 95 % interval 2.00 to 2.00, 12 samples," in told("")
+    assert "is faster" in told(*"012345") and "12 samples of 6 sequences" in told(*"012345")
 
 
 def test_whole_runs_are_counted_by_sample_as_the_steps_are() -> None:
@@ -141,14 +137,9 @@ def test_a_tie_is_no_fault_and_another_answer_is() -> None:
 
 def test_an_answer_of_one_token_has_nothing_to_draft() -> None:
     one = replace(
-        TRIED,
-        ids=(0,),
-        cycles=(),
-        alone=(Timing(5, 0),) * 3,
-        drafted=(Timing(9, 0),) * 3,
-        draft_ids=(0,),
-        draft_ms=0.0,
-    )
+        TRIED, ids=(0,), cycles=(), draft_ids=(0,), draft_ms=0.0,
+        alone=(Timing(5, 0),) * 3, drafted=(Timing(9, 0),) * 3,
+    )  # fmt: skip
     found = drafting.report(REQUEST, [one])
     assert found.tokens_per_pass is None is found.measured is found.pass_cost
     assert found.rates == (None, None, None)
@@ -156,9 +147,8 @@ def test_an_answer_of_one_token_has_nothing_to_draft() -> None:
 
 
 def test_a_row_is_json_with_everything_in_it() -> None:
-    row = json.loads(
-        json.dumps(drafting.as_row(drafting.report(REQUEST, [TRIED])), allow_nan=False)
-    )
+    told = json.dumps(drafting.as_row(drafting.report(REQUEST, [TRIED])), allow_nan=False)
+    row = json.loads(told)
     assert row["samples"][0]["cycles"][0] == {"drafted": [1, 2, 3], "accepted": 3, "tokens": 4}
     assert row["how"] == "eager steps, at most 256 new tokens" and row["lost"] == []
     assert row["equal"] is True and row["sentence"] and row["predicted"]["ceiling"] == 2.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from engine.analysis.gate import (
 from engine.analysis.results_table import frame
 from engine.errors import BadInput
 from engine.machine.load import MachineLoad
+from engine.media_options import perturbations
 from engine.report import gate_text
 from engine.types import DecodeConfig
 from tests import fabricate
@@ -49,9 +51,9 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     return made
 
 
-def again(values: RunValues, number: int = 0) -> RunValues:
+def again(values: RunValues) -> RunValues:
     """Another run with the same results."""
-    header = replace(values.header, id=f"{values.id}-again{number}")
+    header = replace(values.header, id=f"{values.id}-again")
     return replace(values, header=header)
 
 
@@ -97,10 +99,9 @@ def test_a_run_as_fast_is_no_worse(make: Make) -> None:
 def test_a_planted_slow_down_is_worse(make: Make) -> None:
     report = gate(make(rows()), make(rows(slower=1.2, seed=1)))
     assert report.verdict == "worse"
-    verdicts = {one.metric: one.verdict for one in report.results}
-    assert verdicts == dict.fromkeys(("total", "ttft", "tpot"), "worse") | {
-        "new_tokens": "no worse"
-    }
+    times = {one.metric for one in report.results if one.verdict == "worse"}
+    assert times == {"total", "ttft", "tpot"}
+    assert result(report, "new_tokens").verdict == "no worse"
     assert result(report, "total").change == pytest.approx(1.2, rel=0.02)
 
 
@@ -114,26 +115,20 @@ def test_faster_is_no_worse_and_more_tokens_a_second_are_faster(make: Make) -> N
 
 @pytest.mark.loads
 def test_noise_leaves_it_undecided_and_more_samples_decide(make: Make) -> None:
-    for many, verdict in ((14, "undecided"), (200, "no worse")):
+    for many, verdict in ((14, "undecided"), (120, "no worse")):
         base, new = make(rows(many, noise=0.1)), make(rows(many, seed=3, noise=0.1))
         assert gate(base, new, ["total"]).verdict == verdict
 
 
-def test_fewer_than_six_sequences_are_undecided(make: Make) -> None:
-    report = gate(make(rows(5)), make(rows(5, seed=1)), ["total"])
-    total = result(report, "total")
-    assert total.verdict == "undecided" and (total.low, total.high) == (None, None)
-    assert "at least 6 sequences" in total.reason
-
-
 def test_a_sequence_counts_once(make: Make) -> None:
     """12 samples of 2 sequences are not 12 independent ones."""
-
-    def of_two(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [row | {"sequence": f"q{index % 2}"} for index, row in enumerate(found)]
-
-    total = result(gate(make(of_two(rows(12))), make(of_two(rows(12, seed=1))), ["total"]), "total")
+    base, new = (
+        make(row | {"sequence": f"q{index % 2}"} for index, row in enumerate(rows(12, seed=seed)))
+        for seed in (0, 1)
+    )
+    total = result(gate(base, new, ["total"]), "total")
     assert (total.verdict, total.n, total.sequences) == ("undecided", 12, 2)
+    assert (total.low, total.high) == (None, None) and "at least 6 sequences" in total.reason
 
 
 def test_more_or_fewer_tokens_are_changed(make: Make) -> None:
@@ -166,19 +161,6 @@ def test_a_lost_answer_is_worse(make: Make) -> None:
     assert result(report, "total").n == 13
     none = gate(make(rows()), make([fabricate.failed("ev", f"s{n}") for n in range(14)]))
     assert none.verdict == "worse" and len(none.answers[0].lost) == 14 and not none.results
-
-
-@pytest.mark.loads
-def test_accuracy_of_choices(make: Make) -> None:
-    base = make(fabricate.exam(wrong=1000, models=["ev"]))
-    few, many = (make(fabricate.exam(wrong=wrong, models=["ev"])) for wrong in (12, 2))
-    equal = result(gate(base, again(base), ["accuracy"]), "accuracy")
-    assert equal.verdict == "no worse" and equal.base > 0.98
-    worse = result(gate(base, many, ["accuracy"]), "accuracy")
-    assert worse.verdict == "worse" and worse.change == pytest.approx(-0.5, abs=0.02)
-    unclear = result(gate(base, few, ["accuracy"]), "accuracy")
-    assert unclear.verdict == "undecided"
-    assert result(gate(many, base, ["accuracy"]), "accuracy").verdict == "no worse"
 
 
 @pytest.mark.loads
@@ -219,17 +201,19 @@ def test_what_was_asked_for_and_not_compared_is_undecided(make: Make) -> None:
 
 @pytest.mark.loads
 @pytest.mark.parametrize(
-    ("wrong_before", "wrong_now", "expected"),
-    [(1000, 50, "no worse"), (1000, 4, "worse"), (4, 1000, "no worse")],
-)
+    ("many", "before", "now", "expected"),
+    [(400, 1000, 50, "no worse"), (96, 1000, 12, "undecided"), (96, 1000, 2, "worse"),
+     (96, 2, 1000, "no worse")],
+)  # fmt: skip
 def test_the_margin_of_accuracy_is_on_the_side_of_fewer_right_answers(
-    make: Make, wrong_before: int, wrong_now: int, expected: str
+    make: Make, many: int, before: int, now: int, expected: str
 ) -> None:
     """2 points fewer right are within a margin of 5, whose mirror image +5 they are far below."""
-    base, new = (
-        make(fabricate.exam(400, wrong=wrong, models=["ev"])) for wrong in (wrong_before, wrong_now)
-    )
-    assert result(gate(base, new, ["accuracy"]), "accuracy").verdict == expected
+    base, new = (make(fabricate.exam(many, wrong, ["ev"])) for wrong in (before, now))
+    found = result(gate(base, new, ["accuracy"]), "accuracy")
+    assert found.verdict == expected
+    assert found.base == 1 - math.ceil(many / before) / many
+    assert found.change == pytest.approx(1 - math.ceil(many / now) / many - found.base)
 
 
 @pytest.mark.loads
@@ -277,17 +261,13 @@ def test_other_samples_are_refused(make: Make) -> None:
         {"decode": DecodeConfig(max_new_tokens=32)},
         {"prompt": "Why?"},
         {"frames": "spread"},
-        {"perturb_seed": 3, "perturb": "drop"},
+        {"perturb_seed": 3, "perturb": perturbations("drop:0.3")},
         {"batch": 4},
         {"cache": "use"},
     ],
     ids=lambda plan: next(iter(plan)),
 )
 def test_other_settings_are_refused(make: Make, plan: dict[str, Any]) -> None:
-    from engine.media_options import Perturbation
-
-    if "perturb" in plan:
-        plan = plan | {"perturb": (Perturbation("drop", 0.3),)}
     refused(make(rows()), settings(make(rows(seed=1)), **plan), "differ in", "BASE", "NEW")
 
 
@@ -373,12 +353,6 @@ def test_the_ratio_of_each_turn_counts(make: Make) -> None:
     assert slower.high is not None and slower.low is not None and slower.high - slower.low < 0.03
 
 
-def test_each_turn_of_a_sample_keeps_its_own_time(make: Make) -> None:
-    found = [fabricate.row("ev", "s0", repeat=n, gaps=[2.0 * (n + 1)] * 5) for n in range(3)]
-    (one,) = make(found).models
-    assert one.samples["s0"].values["tpot"] == {0: 2.0, 1: 4.0, 2: 6.0}
-
-
 def test_the_medians_are_those_of_every_other_table(make: Make, tmp_path: Path) -> None:
     """Of all repeats; the median of the samples' medians is another figure here, 2 ms."""
     found = [
@@ -386,9 +360,11 @@ def test_the_medians_are_those_of_every_other_table(make: Make, tmp_path: Path) 
         for index, gaps in enumerate([(1.0, 1.0, 4.0), (2.0, 2.0, 5.0), (6.0, 7.0, 8.0)])
         for repeat, gap in enumerate(gaps)
     ]
+    values = make(found)
+    assert values.models[0].samples["s2"].values["tpot"] == {0: 6.0, 1: 7.0, 2: 8.0}
     shown = model_summary.figures(frame([fabricate.run(tmp_path / "run", found)]))
     figure = model_summary.find(shown, "ev", "tpot")
-    gated = result(gate(make(found), again(make(found)), ["tpot"]), "tpot")
+    gated = result(gate(values, again(values), ["tpot"]), "tpot")
     assert figure is not None and gated.base == gated.new == figure.median == 4.0
 
 
@@ -399,7 +375,7 @@ def test_names_from_a_file_stay_on_one_line(make: Make) -> None:
     assert "\n" not in str(caught.value) and "a|b" in str(caught.value)
 
 
-@pytest.mark.parametrize("value", [0.0, -3.0, 1e-300])
+@pytest.mark.parametrize("value", [0.0, -3.0])
 def test_times_that_were_never_measured_have_no_ratio(make: Make, value: float) -> None:
     base = make(rows())
     samples = {
@@ -482,19 +458,16 @@ ONE = GateResult(
 def test_beyond_the_limit_is_worse_and_before_it_is_not(metric: str, worse: float) -> None:
     limits = gates.limits(replace(ONE, metric=metric), 0.25)
     assert worse in limits and len(limits) == (2 if metric == "new_tokens" else 1)
+
+    def values(value: float) -> ModelValues:
+        samples = {f"s{n}": SampleValues(sequence=f"q{n}", values={metric: {0: value}})
+                   for n in range(8)}  # fmt: skip
+        return ModelValues(label="ev", model="ev", device="", shared="", cached=0, load=None,
+                           samples=samples)  # fmt: skip
+
     for factor, expected in ((1.01, True), (0.99, False)):
-        ratio = worse**factor  # a little more of the same change, or a little less
-        logs = np.full(8, np.log(ratio))
-        samples = [
-            {f"s{n}": SampleValues(sequence=f"q{n}", values={metric: {0: float(value)}})
-             for n, value in enumerate(values)}
-            for values in (np.full(8, 10.0), 10.0 * np.exp(logs))
-        ]  # fmt: skip
-        base, new = (
-            ModelValues(label="ev", model="ev", device="", shared="", cached=0, load=None,
-                        samples=side) for side in samples
-        )  # fmt: skip
-        tested = gates._test("ev", metric, base, new, 0.25, asked=False)
+        new = values(10.0 * worse**factor)  # a little more of the same change, or a little less
+        tested = gates._test("ev", metric, values(10.0), new, 0.25, asked=False)
         assert isinstance(tested, GateResult) and (tested.p_worse <= gates.TAIL) is expected
 
 

@@ -39,9 +39,11 @@ def table(
 def test_a_quiet_machine_leaves_the_verdict(tmp_path: Path) -> None:
     lines = table(tmp_path, QUIET, QUIET)
     assert pairs.compare(lines, "ev", "vl", "total").verdict == "less"
-    assert (
-        machine_loads.couple(lines, "ev", "vl") == "" and list(machine_loads.remarks(lines)) == []
-    )
+    assert machine_loads.couple(lines, "ev", "vl") == ""
+    assert list(machine_loads.remarks(lines)) == [] and set(lines["cpu_ms"]) == {90.0}
+    lines = table(tmp_path / "apart", QUIET, QUIET, apart_s=900.0)
+    assert pairs.compare(lines, "ev", "vl", "total").verdict == "less"
+    assert "did not run in turns but one after the other" in machine_loads.couple(lines, "ev", "vl")
 
 
 def test_blocks_at_different_loads_get_no_verdict_and_the_figures_say_why(tmp_path: Path) -> None:
@@ -54,6 +56,12 @@ def test_blocks_at_different_loads_get_no_verdict_and_the_figures_say_why(tmp_pa
     assert pairs.compare(lines, "ev", "vl", "new_tokens").verdict == "equal"  # no time
     split = speedup.split(lines, "ev", "vl")
     assert split is not None and not speedup.supported(split, found.verdict)
+    report = Findings((), lines)
+    told = drawers.terminal(summary(report))
+    assert "ev ran on a busy machine (others used 1.4 of 2 cores" in told
+    loads = report.loads
+    assert loads["ev"] and loads["ev"].busy and loads["ev"].others == 1.4
+    assert loads["vl"] and loads["vl"].busy == ""
 
 
 def test_one_busy_machine_for_both_gets_no_verdict_either(tmp_path: Path) -> None:
@@ -71,33 +79,13 @@ def test_a_load_that_is_not_known_is_said_and_changes_nothing(tmp_path: Path) ->
     assert machine_loads.by_label(lines)["ev"] is None
 
 
-def test_models_that_ran_one_after_the_other_say_so(tmp_path: Path) -> None:
-    lines = table(tmp_path, QUIET, QUIET, apart_s=900.0)
-    assert pairs.compare(lines, "ev", "vl", "total").verdict == "less"
-    assert "did not run in turns but one after the other" in machine_loads.couple(lines, "ev", "vl")
-
-
-def test_reports_say_which_model_ran_on_a_busy_machine(tmp_path: Path) -> None:
-    lines = table(tmp_path, LOADED, QUIET)
-    found = Findings((), lines)
-    assert "ev ran on a busy machine (others used 1.4 of 2 cores" in drawers.terminal(
-        summary(found)
-    )
-    told = found.loads
-    assert told["ev"] and told["ev"].busy and told["ev"].others == 1.4
-    assert told["vl"] and told["vl"].busy == ""
-
-
 def test_a_row_whose_load_was_changed_by_hand_is_left_out(tmp_path: Path) -> None:
     for odd in (1e300, None, "many"):
         lines = table(tmp_path / str(odd), QUIET | {"cores": odd}, QUIET)
         assert set(lines["model"]) == {"vl"} and "ev" not in machine_loads.by_label(lines)
 
 
-def test_cpu_time_stands_beside_wall_time(tmp_path: Path) -> None:
-    lines = table(tmp_path, QUIET, QUIET)
-    assert set(lines["cpu_ms"]) == {90.0}
-    run = fabricate.run(tmp_path / "old", fabricate.pair(3))
-    old = Findings([run])
+def test_rows_without_a_load_have_no_cpu_time(tmp_path: Path) -> None:
+    old = Findings([fabricate.run(tmp_path / "old", fabricate.pair(3))])
     assert old.table["cpu_ms"].isna().all() and old.table["load_others"].isna().all()
     assert not any(figure.metric == "cpu" for figure in old.figures)

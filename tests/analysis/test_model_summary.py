@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from engine.analysis import model_summary, pairs, results_table, speedup
-from engine.analysis.model_summary import Figure, find
+from engine.analysis.model_summary import Figure, Throughput, find
 from engine.analysis.results_table import frame, measured
 from engine.report import drawers, report_figures
 from engine.report.document import document, summary, together
 from engine.report.export import write
-from engine.storage.run_store import Run
 from tests import fabricate
 
 
@@ -77,56 +76,42 @@ def test_cached_and_measured_never_meet(tmp_path: Path) -> None:
     assert vision is not None and vision.source == "measured"
 
 
-def test_gaps_are_pooled(tmp_path: Path) -> None:
-    rows = [fabricate.row(sample="s0", gaps=[1, 3]), fabricate.row(sample="s1", gaps=[5])]
-    found = find(figures(tmp_path, rows), "ev", "itl")
-    assert found is not None and (found.n, found.median, found.high) == (3, 3, 5)
-
-
 def test_a_failure_is_no_zero(tmp_path: Path) -> None:
-    rows = [fabricate.row(sample="s0"), fabricate.failed(sample="s1"), fabricate.failed("vl")]
-    table = frame([fabricate.run(tmp_path / "r", rows)])
-    found = model_summary.figures(table)
-    assert {f.label for f in found} == {"ev"}
-    load = find(found, "ev", "load")
-    assert load is not None and (load.n, load.low) == (1, 4)
-    counts = {count.label: count for count in model_summary.counts(table)}
-    assert (counts["ev"].results, counts["ev"].answered, counts["ev"].failed) == (2, 1, 1)
-    assert (counts["vl"].answered, counts["vl"].failed) == (0, 1)
-
-
-def test_counts(tmp_path: Path) -> None:
     rows = [
         fabricate.row(phase="warmup"),
         fabricate.row(cold=True),
         fabricate.row(sample="s1", stop="length"),
         fabricate.row(sample="s2", forced=True),
         fabricate.row(sample="s3", cached_ms=10.0, text="Trees."),
+        fabricate.failed(sample="s4"),
+        fabricate.failed("vl"),
     ]
-    (count,) = model_summary.counts(frame([fabricate.run(tmp_path / "r", rows)]))
-    assert (count.results, count.cold, count.warm_up, count.cached) == (4, 1, 1, 1)
-    assert (count.capped, count.texts, count.samples) == (1, 2, 4)
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    found = model_summary.figures(table)
+    assert {f.label for f in found} == {"ev"}
+    load = find(found, "ev", "load")
+    assert load is not None and (load.n, load.low) == (3, 4)
+    ev, vl = model_summary.counts(table)
+    assert (ev.results, ev.answered, ev.failed, vl.answered, vl.failed) == (5, 4, 1, 0, 1)
+    assert (ev.cold, ev.warm_up, ev.cached) == (1, 1, 1)
+    assert (ev.capped, ev.texts, ev.samples) == (1, 2, 4)
 
 
-def test_an_answer_of_one_token_has_no_rate(tmp_path: Path) -> None:
-    found = figures(tmp_path, [fabricate.row(gaps=[])])
-    assert find(found, "ev", "tpot") is None and find(found, "ev", "itl") is None
-    assert find(found, "ev", "ttft") is not None
+def test_gaps_are_pooled_and_an_answer_of_one_token_has_none(tmp_path: Path) -> None:
+    rows = [fabricate.row(sample="s0", gaps=[1, 3]), fabricate.row(sample="s1", gaps=[5])]
+    found = find(figures(tmp_path, rows), "ev", "itl")
+    assert found is not None and (found.n, found.median, found.high) == (3, 3, 5)
+    single = figures(tmp_path / "single", [fabricate.row(gaps=[])])
+    assert find(single, "ev", "tpot") is None is find(single, "ev", "itl")
+    assert find(single, "ev", "ttft") is not None
 
 
-# Throughput of batches, and that nothing else takes their times for a sample's.
-
-
-def run(tmp_path: Path, rows: list[dict[str, Any]]) -> Run:
-    return fabricate.run(tmp_path / "r", rows)
-
-
-def grouped(tokens: int = 4) -> list[dict[str, Any]]:
+def grouped() -> list[dict[str, Any]]:
     """Two batches of three and one of two, 100, 200 and 50 ms."""
     return [
-        *fabricate.batch(["s0", "s1", "s2"], ms=100.0, tokens=tokens),
-        *fabricate.batch(["s3", "s4", "s5"], ms=200.0, tokens=tokens),
-        *fabricate.batch(["s6", "s7"], ms=50.0, tokens=tokens),
+        *fabricate.batch(["s0", "s1", "s2"], ms=100.0),
+        *fabricate.batch(["s3", "s4", "s5"], ms=200.0),
+        *fabricate.batch(["s6", "s7"], ms=50.0),
     ]
 
 
@@ -134,59 +119,50 @@ def mixed() -> list[dict[str, Any]]:
     return [*grouped(), *(fabricate.row("vl", f"s{i}") for i in range(8))]
 
 
+def throughputs(folder: Path, rows: list[dict[str, Any]]) -> tuple[Throughput, ...]:
+    return model_summary.throughputs(frame([fabricate.run(folder / "r", rows)]))
+
+
 def test_throughput_by_hand(tmp_path: Path) -> None:
-    two, three = model_summary.throughputs(frame([run(tmp_path, grouped())]))
+    two, three, alone = throughputs(tmp_path, mixed())
     assert (three.batch, three.n, three.samples, three.tokens) == (3, 2, 6, 24)
     assert (three.ms.median, three.ms.low, three.ms.high) == (150, 100, 200)
     assert (three.tokens_per_s.low, three.tokens_per_s.high) == (60, 120)
     assert (three.samples_per_s.low, three.samples_per_s.high) == (15, 30)
     assert (two.batch, two.n, two.samples_per_s.median) == (2, 1, 40)
-
-
-def test_single_runs_stand_beside_by_the_same_formula(tmp_path: Path) -> None:
-    found = model_summary.throughputs(frame([run(tmp_path, mixed())]))
-    alone = next(one for one in found if one.label == "vl")
-    row = fabricate.row("vl")
-    assert (alone.batch, alone.n) == (1, 8)
+    row = fabricate.row("vl")  # single runs stand beside by the same formula
+    assert (alone.label, alone.batch, alone.n) == ("vl", 1, 8)
     assert alone.tokens_per_s.median == pytest.approx(1000 * row["new_tokens"] / row["total_ms"])
 
 
 def test_a_batch_that_was_cut_counts_the_results_that_were_kept(tmp_path: Path) -> None:
-    rows = [*grouped()[:2], *grouped()[3:]]  # one of three was not written
-    two, three = model_summary.throughputs(frame([run(tmp_path, rows)]))
+    """And cached features are a figure of their own."""
+    cached = fabricate.batch(["s8", "s9", "sa"], ms=20.0, cached=3)
+    rows = [*grouped()[:2], *grouped()[3:], *cached]  # one of three was not written
+    two, three, other = throughputs(tmp_path, rows)
     assert (three.n, three.samples, three.tokens, two.samples) == (2, 5, 20, 2)
     assert three.samples_per_s.high == 30  # all three were answered in that time
+    assert (three.cached, other.batch, other.cached, other.n) == (0, 3, 3, 1)
 
 
 def test_what_ran_alone_is_not_the_headline_of_a_batched_run(tmp_path: Path) -> None:
-    table = frame([run(tmp_path, [*grouped(), fabricate.row(sample="s8")])])
+    run = fabricate.run(tmp_path / "r", [*grouped(), fabricate.row(sample="s8")])
+    table = frame([run])
     (sentence,) = model_summary.alone(table).values()
-    cold = [*grouped(), fabricate.row(sample="s8", cold=True), *fabricate.pair(3)[1::2]]
-    assert model_summary.alone(frame([run(tmp_path / "cold", cold)])) == {}  # none has a figure
     assert sentence.startswith("ev: 1 of 9 answers ran alone")
     told = drawers.terminal(summary(report_figures.Findings((), table)))
-    assert (
-        told.index("batch of 3")
-        < told.index("ev: 1 of 9 answers ran alone")
-        < (told.index("total"))
-    )
-    remarks = document(
-        report_figures.Findings([run(tmp_path / "b", [*grouped(), fabricate.row(sample="s8")])])
-    )
-    assert "1 of 9 answers ran alone" in str(remarks)
+    assert told.index("batch of 3") < told.index("ev: 1 of 9 answers ran alone")
+    assert told.index("ev: 1 of 9 answers ran alone") < told.index("total")
+    assert "1 of 9 answers ran alone" in str(document(report_figures.Findings([run])))
+    cold = [*grouped(), fabricate.row(sample="s8", cold=True), *fabricate.pair(3)[1::2]]
+    run = fabricate.run(tmp_path / "cold", cold)
+    assert model_summary.alone(frame([run])) == {}  # none has a figure
 
 
 @pytest.mark.parametrize("more", [{"cold": True}, {"paused_ms": 5.0}, {"phase": "warmup"}])
 def test_what_stays_out_of_means_stays_out_here(tmp_path: Path, more: dict[str, Any]) -> None:
-    rows = [*grouped(), *fabricate.batch(["s8", "s9", "sa"], ms=9000.0, **more)]
-    found = model_summary.throughputs(frame([run(tmp_path, rows)]))
+    found = throughputs(tmp_path, [*grouped(), *fabricate.batch(["s8", "s9"], ms=9000.0, **more)])
     assert [one.n for one in found] == [1, 2] and max(one.ms.high for one in found) == 200
-
-
-def test_cached_features_are_a_figure_of_their_own(tmp_path: Path) -> None:
-    rows = [*grouped(), *fabricate.batch(["s8", "s9", "sa"], ms=20.0, cached=3)]
-    found = model_summary.throughputs(frame([run(tmp_path, rows)]))
-    assert [(one.batch, one.cached, one.n) for one in found] == [(2, 0, 1), (3, 0, 2), (3, 3, 1)]
 
 
 def test_a_batch_counts_once_in_each_run(tmp_path: Path) -> None:
@@ -198,18 +174,17 @@ def test_a_batch_counts_once_in_each_run(tmp_path: Path) -> None:
 
 
 def test_batches_are_in_no_figure_of_single_samples(tmp_path: Path) -> None:
-    table = frame([run(tmp_path, mixed())])
+    table = frame([fabricate.run(tmp_path / "r", mixed())])
     assert set(measured(table)["label"]) == {"vl"} and len(measured(table)) == 8
-    named = {
-        (one.label, one.metric) for one in model_summary.figures(table) if one.group == "measured"
-    }
-    assert {label for label, _ in named} == {"vl"}
-    apart = {one.metric for one in model_summary.figures(table) if one.label == "ev"}
+    figures = model_summary.figures(table)
+    assert {one.label for one in figures if one.group == "measured"} == {"vl"}
+    apart = {one.metric for one in figures if one.label == "ev"}
     assert apart == {"new_tokens", "context_tokens"}  # what is a sample's own
-    assert (
-        model_summary.counts(table)[0].batched == 8 and model_summary.counts(table)[1].batched == 0
-    )
+    assert [count.batched for count in model_summary.counts(table)] == [8, 0]
     assert speedup.split(table, "ev", "vl") is None
+    found = pairs.compare(table, "ev", "vl", "total")
+    assert (found.verdict, found.n) == ("unknown", 0)
+    assert found.reason == "ev answered in batches, where samples are not timed separately"
     assert model_summary.batched(table) == ["ev"]
     assert list(together(report_figures.Findings((), table)))
     for name in results_table.LENSES:
@@ -219,27 +194,18 @@ def test_batches_are_in_no_figure_of_single_samples(tmp_path: Path) -> None:
 def test_a_batch_taken_for_single_samples_would_be_in_them(tmp_path: Path) -> None:
     """The control: the same rows without the word batch, their times filled in."""
     rows = [row | {"batch": 1, "total_ms": row["batch_ms"]} for row in grouped()]
-    table = frame([run(tmp_path, rows)])
+    table = frame([fabricate.run(tmp_path / "r", rows)])
     assert model_summary.find(model_summary.figures(table), "ev", "total") is not None
     assert model_summary.throughputs(table) == () and model_summary.batched(table) == []
     assert list(together(report_figures.Findings((), table))) == []
 
 
-def test_a_comparison_says_why_it_has_no_figure(tmp_path: Path) -> None:
-    found = pairs.compare(frame([run(tmp_path, mixed())]), "ev", "vl", "total")
-    assert (found.verdict, found.n) == ("unknown", 0)
-    assert found.reason == "ev answered in batches, where samples are not timed separately"
-
-
 @pytest.mark.loads
-def test_a_report_keeps_them_apart_and_says_so(tmp_path: Path) -> None:
-    one = run(tmp_path, mixed())
-    text = "".join(write([one], "md"))
+def test_a_report_keeps_batches_apart_and_says_so(tmp_path: Path) -> None:
+    text = "".join(write([fabricate.run(tmp_path / "r", mixed())], "md"))
     assert "Throughput of batches" in text and model_summary.APART in text
     assert model_summary.MEANING in text and "or in a batch" in text and "samples at once" in text
     assert "ev answered in batches" in text
-    for form in ("html", "csv", "json"):
-        assert "".join(write([one], form))
     lonely = report_figures.Findings([fabricate.run(tmp_path / "only", grouped())])
     assert document(lonely)
     terminal = drawers.terminal(summary(lonely))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,48 +20,44 @@ def table(tmp_path: Path, rows: list[dict[str, Any]]) -> Any:
 
 
 def test_a_clear_difference_is_decided(tmp_path: Path) -> None:
-    found = pairs.compare(table(tmp_path, fabricate.pair(12)), "ev", "vl", "total")
+    lines = table(tmp_path, fabricate.pair(12))
+    found = pairs.compare(lines, "ev", "vl", "total")
     assert found.verdict == "less" and (found.n, found.sequences) == (12, 12)
     assert found.ratio is not None and 0.4 < found.ratio.low <= found.ratio.high < 0.6
     assert found.difference is not None and found.difference.high < 0
     assert found.more_samples is None
-    turned = pairs.compare(table(tmp_path / "2", fabricate.pair(12)), "vl", "ev", "total")
-    assert turned.verdict == "more"
+    assert pairs.compare(lines, "vl", "ev", "total").verdict == "more"
+
+
+def prefills(ev: Sequence[float], vl: Sequence[float]) -> list[dict[str, Any]]:
+    """A sample per pair of prefill times, each of a sequence of its own."""
+    return [
+        fabricate.row(model, f"s{index}", prefill=float(ms))
+        for index, both in enumerate(zip(ev, vl, strict=True))
+        for model, ms in zip(("ev", "vl"), both, strict=True)
+    ]
 
 
 def test_no_difference_is_undecided_or_equal_and_never_a_conclusion(tmp_path: Path) -> None:
-    generator = np.random.default_rng(0)
-    rows = []
-    for index in range(30):
-        for model in ("ev", "vl"):
-            rows.append(fabricate.row(model, f"s{index}", prefill=float(generator.normal(20, 3))))
-    lines = table(tmp_path, rows)
-    found = pairs.compare(lines, "ev", "vl", "prefill")
-    assert found.verdict == "undecided"
+    times = np.random.default_rng(0).normal(20, 3, (30, 2)).T
+    lines = table(tmp_path, prefills(*times))
+    assert pairs.compare(lines, "ev", "vl", "prefill").verdict == "undecided"
     assert pairs.compare(lines, "ev", "vl", "new_tokens").verdict == "equal"
 
 
-def uneven(higher: int, lower: int) -> list[dict[str, Any]]:
-    """ev takes twice vl's prefill in some sequences, half of it in the others."""
-    rows = []
-    for index in range(higher + lower):
-        own = 40.0 if index < higher else 10.0
-        rows.append(fabricate.row("ev", f"s{index}", prefill=own))
-        rows.append(fabricate.row("vl", f"s{index}", prefill=20.0))
-    return rows
-
-
-def test_how_many_more_samples_decide(tmp_path: Path) -> None:
-    """Ten of twelve: at most two may lie on the other side, and two of twelve do: decided.
-    Nine of twelve need so many more that a quarter of all may lie there."""
-    decided = pairs.compare(table(tmp_path / "a", uneven(10, 2)), "ev", "vl", "prefill")
-    assert decided.verdict == "more" and decided.more_samples is None
-    found = pairs.compare(table(tmp_path / "b", uneven(9, 3)), "ev", "vl", "prefill")
-    assert found.verdict == "undecided" and found.more_samples == 8
-    then = pairs.compare(table(tmp_path / "c", uneven(15, 5)), "ev", "vl", "prefill")
-    assert then.verdict == "more"
-    even = pairs.compare(table(tmp_path / "d", uneven(6, 6)), "ev", "vl", "prefill")
-    assert even.verdict == "undecided" and even.more_samples is None
+@pytest.mark.parametrize(
+    ("higher", "lower", "verdict", "more"),
+    [(10, 2, "more", None), (9, 3, "undecided", 8), (15, 5, "more", None),
+     (6, 6, "undecided", None)],
+)  # fmt: skip
+def test_how_many_more_samples_decide(
+    tmp_path: Path, higher: int, lower: int, verdict: str, more: int | None
+) -> None:
+    """ev takes twice vl's prefill in some sequences, half of it in the others.  Of twelve, at most
+    two may lie on the other side; nine of twelve need so many more that a quarter may lie there."""
+    rows = prefills([40] * higher + [10] * lower, [20] * (higher + lower))
+    found = pairs.compare(table(tmp_path, rows), "ev", "vl", "prefill")
+    assert (found.verdict, found.more_samples) == (verdict, more)
 
 
 @pytest.mark.parametrize(("prefill", "verdict"), [(20.08, "undecided"), (20.2, "more")])
@@ -68,11 +65,8 @@ def test_an_end_printed_as_one_does_not_exclude_equality(
     tmp_path: Path, prefill: float, verdict: str
 ) -> None:
     """20.08 / 20 is 1.004, which a report prints as 1; 1.01 is printed as 1.01."""
-    rows = []
-    for index in range(8):
-        rows.append(fabricate.row("ev", f"s{index}", prefill=prefill))
-        rows.append(fabricate.row("vl", f"s{index}", prefill=20.0))
-    found = pairs.compare(table(tmp_path, rows), "ev", "vl", "prefill")
+    lines = table(tmp_path, prefills([prefill] * 8, [20] * 8))
+    found = pairs.compare(lines, "ev", "vl", "prefill")
     assert found.ratio is not None and found.ratio.low > 1
     assert found.verdict == verdict and found.more_samples is None
 
@@ -93,7 +87,7 @@ def test_alike_models_are_seldom_called_different(sequences: int) -> None:
 
 
 def test_samples_of_few_sequences_carry_no_interval(tmp_path: Path) -> None:
-    rows = [row | {"sequence": f"q{i % 5}"} for i, row in enumerate(fabricate.pair(20))]
+    rows = fabricate.pair(20)
     for index, row in enumerate(rows):
         row["sequence"] = f"q{(index // 2) % 5}"
     found = pairs.compare(table(tmp_path, rows), "ev", "vl", "total")
@@ -106,21 +100,15 @@ def width(interval: statistics.Interval) -> float:
 
 
 def test_dependent_clips_widen_the_interval(tmp_path: Path) -> None:
-    generator = np.random.default_rng(1)
-    rows = []
-    for sequence in range(8):
-        centre = float(generator.normal(20, 4))
-        for clip in range(10):
-            name = f"s{sequence}-{clip}"
-            same = {"sequence": f"q{sequence}"}
-            rows.append(fabricate.row("ev", name, prefill=centre + 0.01 * clip) | same)
-            rows.append(fabricate.row("vl", name, prefill=20.0) | same)
-    together = pairs.compare(table(tmp_path / "a", rows), "ev", "vl", "prefill")
-    alone = [row | {"sequence": ""} for row in rows]
-    apart = pairs.compare(table(tmp_path / "b", alone), "ev", "vl", "prefill")
-    assert together.ratio and apart.ratio
+    centres = np.random.default_rng(1).normal(20, 4, 8)
+    rows = prefills([centre + 0.01 * clip for centre in centres for clip in range(5)], [20.0] * 40)
+    alone = table(tmp_path / "a", [row | {"sequence": ""} for row in rows])
+    for index, row in enumerate(rows):
+        row["sequence"] = f"q{index // 10}"  # five clips of two models
+    together = pairs.compare(table(tmp_path / "b", rows), "ev", "vl", "prefill")
+    apart = pairs.compare(alone, "ev", "vl", "prefill")
+    assert together.ratio and apart.ratio and together.difference and apart.difference
     assert width(together.ratio) > 1.5 * width(apart.ratio)
-    assert together.difference and apart.difference
     assert width(together.difference) > 1.5 * width(apart.difference)
 
 
@@ -161,7 +149,8 @@ def test_cached_totals_are_compared_with_nothing(tmp_path: Path) -> None:
     assert pairs.compare(lines, "ev", "vl", "tpot").n == 8
 
 
-@pytest.mark.parametrize("a", ["ev", "nobody"])
-def test_a_model_without_results(tmp_path: Path, a: str) -> None:
-    found = pairs.compare(table(tmp_path, [fabricate.row("ev")]), a, "gone", "total")
-    assert found.verdict == "unknown" and found.n == 0
+def test_a_model_without_results_has_no_conclusion(tmp_path: Path) -> None:
+    lines = table(tmp_path, [fabricate.row("ev")])
+    for model in ("ev", "nobody"):
+        found = pairs.compare(lines, model, "gone", "total")
+        assert found.verdict == "unknown" and found.n == 0

@@ -1,4 +1,4 @@
-"""Rows to a table: groups, labels, and what a damaged row costs."""
+"""Rows to a table: groups, labels, what a damaged row costs, and lenses of equal length."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import csv
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from engine.analysis.results_table import devices, frame, labels, measured
+from engine.analysis import speedup
+from engine.analysis.results_table import Lens, devices, frame, labels, look, measured
 from engine.report import export
 from tests import fabricate
 
@@ -133,16 +135,6 @@ def test_warm_up_alone_is_no_label_beside_results(tmp_path: Path) -> None:
     assert labels(beside)[0] == f"ev · {only.id} · H200"  # a run of its own
 
 
-def test_one_type_of_device_needs_no_name_and_odd_places_are_ignored(tmp_path: Path) -> None:
-    rows = [
-        fabricate.row(environment=EPYC, where=7),
-        fabricate.row(sample="s1", environment=EPYC, where={"node": ["a"], "shares": "x"}),
-        fabricate.row(sample="s2", environment={}),
-    ]
-    table = frame([fabricate.run(tmp_path / "r", rows)])
-    assert labels(table) == [fabricate.row()["model"]]
-
-
 def backend(ran: str | None, asked: str = "compiled") -> dict[str, dict[str, str | None]]:
     return {"backend": {"asked": asked, "ran": ran}}
 
@@ -161,67 +153,113 @@ def test_results_of_two_backends_never_share_a_label(tmp_path: Path) -> None:
     assert measured(table).groupby("label")["total_ms"].median().to_dict() == {
         "ev": 922.0, "ev · compiled": 30.0,
     }  # fmt: skip
-
-
-def test_a_failure_goes_with_the_one_backend_that_ran(tmp_path: Path) -> None:
-    """The control: with one backend nothing is taken apart, and generate() needs no name."""
-    failed = fabricate.failed(sample="s4")
     for ran, label in (("compiled", "ev · compiled"), ("eager", "ev"), ("generate", "ev")):
-        rows = [fabricate.row() | backend(ran), failed]
+        rows = [fabricate.row() | backend(ran), fabricate.failed(sample="s4")]  # the control: one
         assert labels(frame([fabricate.run(tmp_path / ran, rows)])) == [label]
 
 
-def test_a_doubled_row_counts_once_and_an_odd_one_not_at_all(tmp_path: Path) -> None:
-    rows = [fabricate.row(), fabricate.row(text="again"), fabricate.row(sample="s1") | {"phase": 7}]
-    table = frame([fabricate.run(tmp_path / "r", rows)])
-    assert list(table["text"]) == ["A road."]
-
-
 DAMAGES = {"total_ms": "fast", "stages": 7, "prefill": [], "token_ms": [[1, 2]], "truth": "x",
-           "backend": 7, "repeat": 1.5, "cold": 0, "batch": 0}  # fmt: skip
+           "backend": 7, "repeat": 1.5, "cold": 0, "batch": 0, "phase": 7,
+           "where": 7}  # fmt: skip
 
 
-def test_a_row_with_a_damaged_value_is_left_out_and_told(tmp_path: Path) -> None:
+def test_a_doubled_row_counts_once_and_a_damaged_one_is_left_out_and_told(tmp_path: Path) -> None:
     odd = [fabricate.row(sample=name) | {name: value} for name, value in DAMAGES.items()]
-    run = fabricate.run(tmp_path / "r", [*odd, fabricate.row(sample="good")])
-    assert list(frame([run])["sample"]) == ["good"]
-    assert run.problems[0].startswith("9 of 10 lines of results.jsonl cannot be used (line 1: ")
+    run = fabricate.run(tmp_path / "r", [*odd, fabricate.row(), fabricate.row(text="again")])
+    assert list(frame([run])["text"]) == ["A road."]
+    assert run.problems[0].startswith("12 of 13 lines of results.jsonl cannot be used (line 1: ")
     assert "total_ms" in run.problems[0] and run.problems[0].endswith("left out.")
 
 
 def test_what_a_row_does_not_know_is_none(tmp_path: Path) -> None:
-    row = fabricate.row(verified=None) | {"unknown": {"x": [1, "y"]}}
+    row = fabricate.row(verified=None, environment=EPYC) | {"unknown": {"x": [1, "y"]}}
     del row["token_ms"], row["tpot_ms"]
-    run = fabricate.run(tmp_path / "r", [row])
+    run = fabricate.run(tmp_path / "r", [row, fabricate.row(sample="s1", environment={})])
     table = frame([run])
     assert np.isnan(table["tpot_ms"][0]) and len(table["token_ms"][0]) == 0
-    assert run.problems == () and [next(run.results())[1]] == fabricate.parsed([row])
-
-
-def test_without_answers_there_are_no_texts_and_no_times(tmp_path: Path) -> None:
-    table = frame([fabricate.run(tmp_path / "r", [fabricate.row()])], answers=False)
-    assert "text" not in table and "token_ms" not in table and table["total_ms"][0] == 30.0
-
-
-def test_a_run_without_results_is_an_empty_table(tmp_path: Path) -> None:
-    table = frame([fabricate.run(tmp_path / "r", [])])
+    assert labels(table) == ["ev"]  # one type of device needs no name
+    assert run.problems == () and next(run.results())[1] == fabricate.parsed([row])[0]
+    table = frame([run], answers=False)
+    assert "text" not in table and "token_ms" not in table and table["total_ms"][1] == 30.0
+    table = frame([fabricate.run(tmp_path / "none", [])])
     assert table.empty and labels(table) == [] and measured(table).empty
 
 
 @pytest.mark.loads
-@pytest.mark.parametrize(
-    "module",
-    [
-        "engine.analysis.results_table",
-        "engine.analysis.statistics",
-        "engine.analysis.pairs",
-        "engine.storage.run_store",
-        "engine.jobs.queue",
-    ],
-)
-def test_importing_does_not_load_pandas(module: str) -> None:
-    code = f"import sys, {module}; print('pandas' in sys.modules, 'torch' in sys.modules)"
+def test_importing_does_not_load_pandas() -> None:
+    analysis = ("results_table", "statistics", "pairs")
+    modules = [*(f"engine.analysis.{name}" for name in analysis), "engine.storage.run_store"]
+    code = f"import sys, engine.jobs.queue, {', '.join(modules)}; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == ["False", "False"]
+    loaded = set(done.stdout.split())
+    assert not loaded & {"pandas", "torch"} and loaded > set(modules)
+
+
+def seen_by(tmp_path: Path, name: Any, rows: list[dict[str, Any]]) -> Lens:
+    return look(frame([fabricate.run(tmp_path / "r", rows)]), name)
+
+
+BOTH = [
+    fabricate.row("ev", "s0", gaps=[1, 1]),
+    fabricate.row("vl", "s0", gaps=[3, 3, 3, 3]),
+    fabricate.row("ev", "s1", gaps=[1] * 6),
+    fabricate.row("vl", "s1", gaps=[3]),
+]
+
+
+def test_first_cuts_at_the_shortest_answer_to_each_sample(tmp_path: Path) -> None:
+    rows = [*BOTH, fabricate.row("ev", "s2"), fabricate.failed("vl", "s2")]
+    seen = seen_by(tmp_path, "first", rows)
+    assert "2 samples" in seen.note and "1 results are left out" in seen.note
+    by_key = seen.table.set_index(["label", "sample"])
+    assert by_key["new_tokens"].to_dict() == {
+        ("ev", "s0"): 3, ("vl", "s0"): 3, ("ev", "s1"): 2, ("vl", "s1"): 2,
+    }  # fmt: skip
+    # start 16, prefill 8: the first token at 24; vl's third two gaps of 3 later
+    assert by_key.loc[("vl", "s0"), "total_ms"] == 30
+    assert by_key.loc[("vl", "s0"), "steps_ms"] == 6
+    assert by_key.loc[("vl", "s0"), "decode_ms"] == 14
+    assert by_key.loc[("vl", "s0"), "tpot_ms"] == 3
+    assert by_key.loc[("vl", "s0"), "unaccounted_ms"] == 0
+    assert by_key.loc[("ev", "s1"), "total_ms"] == 25
+    assert list(by_key.loc[("ev", "s1"), "token_ms"]) == [24, 25]
+    found = speedup.split(seen.table, "ev", "vl")  # the number of tokens explains nothing
+    assert found is not None
+    tokens = next(part for part in found.parts if part.name == speedup.TOKENS)
+    assert tokens.factor == pytest.approx(1) and tokens.ms == pytest.approx(0)
+    single = [fabricate.row("ev", gaps=[]), fabricate.row("vl")]
+    table = seen_by(tmp_path / "single", "first", single).table
+    assert np.isnan(table["tpot_ms"]).all() and np.isnan(table["tokens_per_s"]).all()
+    assert list(table["total_ms"]) == [24, 24]
+
+
+def test_a_cut_answer_keeps_what_the_cache_saved_it(tmp_path: Path) -> None:
+    rows = [
+        fabricate.row("ev", gaps=[1]),
+        fabricate.row("vl", gaps=[3] * 4, cached_ms=100.0, forced=True),
+    ]
+    seen = seen_by(tmp_path, "first", rows).table.set_index("label")  # a forced answer is cut too
+    assert seen["new_tokens"].to_dict() == {"ev": 2, "vl": 2}
+    assert seen["total_ms"].to_dict() == {"ev": 25, "vl": 27}
+    assert seen["uncached_total_ms"].to_dict() == {"ev": 25, "vl": 27 + 90}
+
+
+def test_a_model_that_several_devices_answered_for_is_one_model(tmp_path: Path) -> None:
+    names = {"s0": {"hardware": "A", "device": "cuda"}, "s1": {"hardware": "B", "device": "cuda"}}
+    rows = [row | {"environment": names[row["sample"]]} for row in BOTH]
+    seen = seen_by(tmp_path, "first", rows)
+    assert set(seen.table["sample"]) == {"s0", "s1"} and seen.table["label"].nunique() == 4
+    assert list(seen.table["new_tokens"]) == [3, 3, 2, 2]
+    again = BOTH[0] | {"environment": names["s1"], "repeat": 1}  # the same sample, elsewhere
+    assert len(seen_by(tmp_path / "again", "first", [*rows, again]).table) == 5
+
+
+def test_natural_and_forced_results_do_not_meet(tmp_path: Path) -> None:
+    rows = [fabricate.row("ev", "s0"), fabricate.row("ev", "s1", forced=True)]
+    assert list(seen_by(tmp_path / "a", "natural", rows).table["sample"]) == ["s0"]
+    forced = seen_by(tmp_path / "b", "forced", rows)
+    assert list(forced.table["sample"]) == ["s1"] and "results of 4 tokens" in forced.note
+    assert seen_by(tmp_path / "c", "forced", BOTH).table.empty
+    assert seen_by(tmp_path / "d", "first", []).table.empty

@@ -90,13 +90,17 @@ def problem(runs: list[Run]) -> str:
     return found.problem
 
 
-def test_runs_without_a_change_have_no_curves(tmp_path: Path) -> None:
-    assert robustness.find([run(tmp_path, "")]) is None
-    assert robustness.find([run(tmp_path, "drop:0")]) is None
-    assert robustness.find([]) is None
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run(tmp_path_factory.mktemp("reference"), "drop:0")
 
 
-def test_changed_answers_are_counted_against_strength_zero(tmp_path: Path) -> None:
+def test_runs_without_a_change_have_no_curves(tmp_path: Path, reference: Run) -> None:
+    for runs in ([run(tmp_path, "")], [reference], []):
+        assert robustness.find(runs) is None
+
+
+def test_changed_answers_and_right_attributes_are_counted(tmp_path: Path) -> None:
     runs = sweep(tmp_path, 0, 3, 6)
     found = robustness.find(runs[::-1])  # the order of the runs does not matter
     curve = curves(found, "changed")["ev"]
@@ -106,67 +110,57 @@ def test_changed_answers_are_counted_against_strength_zero(tmp_path: Path) -> No
     half = curve.points[2]
     assert half.low is not None and half.high is not None and half.low < 0.5 < half.high
     assert (half.n, half.sequences, half.failed) == (12, 12, 0)
-
-
-def test_attributes_that_are_stated_at_strength_zero_are_counted(tmp_path: Path) -> None:
-    curve = curves(robustness.find(sweep(tmp_path, 0, 3, 6)), "attributes")["vl"]
+    curve = curves(found, "attributes")["vl"]
     assert shares(curve) == [1, 1 - 3 / 24, 1 - 6 / 24]  # the time of day stays right
     assert curve.points[0].n == 24
 
 
 def test_without_demo_scenes_only_changes_are_counted(tmp_path: Path) -> None:
-    plain_row: Rows = lambda model, sample: {}  # noqa: E731
-    runs = [run(tmp_path, text, plain_row) for text in ("drop:0", "drop:0.5")]
-    found = robustness.find(runs)
+    """And other changes of all runs are named; five sequences give no interval."""
+
+    def rows(model: str, sample: str) -> Mapping[str, Any]:
+        return {"sequence": f"q{SAMPLES.index(sample) % 5}"}
+
+    found = robustness.find([run(tmp_path, f"jitter:1ms,drop:{one}", rows) for one in ("0", "0.5")])
     assert found is not None and found.measures == ("changed",)
-    assert shares(curves(found, "changed")["ev"]) == [0, 0]
+    assert (found.change, found.others, found.seed) == ("drop", "jitter:1ms", 7)
+    curve = curves(found, "changed")["ev"]
+    last = curve.points[-1]
+    assert shares(curve) == [0, 0]
+    assert (last.sequences, last.n, last.low, last.high) == (5, 12, None, None)
 
 
-def test_a_failed_result_is_in_no_share_and_is_counted(tmp_path: Path) -> None:
-    runs = [run(tmp_path, "drop:0"), run(tmp_path, "drop:0.9", failing("s0", "s1"))]
-    found = robustness.find(runs)
+def test_a_failed_result_is_in_no_share_and_is_counted(tmp_path: Path, reference: Run) -> None:
+    part = run(tmp_path, "drop:0.9", failing("s0", "s1"))
+    found = robustness.find([reference, part])
     last = curves(found, "changed")["ev"].points[-1]
     assert (last.share, last.failed, last.n) == (0, 2, 10)
-    attributes = curves(found, "attributes")["ev"].points[-1]
-    assert (attributes.share, attributes.failed, attributes.n) == (1, 2, 20)
-
-
-def test_a_strength_without_any_answer_is_said(tmp_path: Path) -> None:
-    runs = [run(tmp_path, "drop:0"), run(tmp_path, "drop:0.9", failing(*SAMPLES))]
-    found = robustness.find(runs)
+    last = curves(found, "attributes")["ev"].points[-1]
+    assert (last.share, last.failed, last.n) == (1, 2, 20)
+    assert found is not None and not any("no point" in note for note in found.notes)
+    found = robustness.find([reference, run(tmp_path, "drop:0.9", failing(*SAMPLES))])
+    assert found is not None
     assert any("no point at drop:0.9, because all its 12 results failed" in n for n in found.notes)
-    other = robustness.find([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.9")])  # control
-    assert not any("no point" in note for note in other.notes)
-
-
-def test_a_sample_that_fails_without_a_change_counts_nowhere(tmp_path: Path) -> None:
-    found = robustness.find([run(tmp_path, f"drop:{n}", failing("s0")) for n in ("0", "0.9")])
-    assert [point.n for point in curves(found, "changed")["ev"].points] == [11, 11]
-
-
-def test_the_other_changes_of_all_runs_are_named(tmp_path: Path) -> None:
-    runs = [run(tmp_path, f"jitter:1ms,drop:{one}") for one in ("0", "0.5")]
-    found = robustness.find(runs)
-    assert found is not None and (found.change, found.others, found.seed) == (
-        "drop",
-        "jitter:1ms",
-        7,
-    )
+    lacking = run(tmp_path, "drop:0", failing("s0"))  # counts nowhere
+    points = curves(robustness.find([lacking, part]), "changed")["ev"].points
+    assert [point.n for point in points] == [11, 10]
 
 
 def test_runs_of_several_repeats_pair_by_repeat(tmp_path: Path) -> None:
-    header = fabricate.header(("ev",), SAMPLES)
     runs = []
     for number, text in enumerate(("drop:0", "drop:0.5")):
+        header = fabricate.header(("ev",), SAMPLES)
         plan = replace(header.plan, perturb=perturbations(text), repeat=2)
         here = replace(header, plan=plan, id=f"run-{number}")
+        rows = [
+            fabricate.row("ev", sample, repeat=repeat, token_ids=[repeat, 2, 3, 4])
+            for repeat in (1, 0)  # each has its own answer
+            for sample in SAMPLES
+        ]
         with run_store.create(here, tmp_path / str(number)) as writer:
-            for repeat in (1, 0):
-                for sample in SAMPLES:
-                    ids = [repeat, 2, 3, 4]  # each repeat has its own answer
-                    row = fabricate.row("ev", sample, repeat=repeat, token_ids=ids)
-                    writer.append(fabricate.parsed([row])[0])
-            runs.append(run_store.read(writer.folder))
+            for row in fabricate.parsed(rows):
+                writer.append(row)
+        runs.append(run_store.read(writer.folder))
     assert shares(curves(robustness.find(runs), "changed")["ev"]) == [0, 0]
 
 
@@ -182,18 +176,19 @@ def test_prepared_event_images_at_strength_zero_are_noted(tmp_path: Path) -> Non
 
 
 # What is refused.
-def test_the_reference_is_named_if_it_is_missing(tmp_path: Path) -> None:
-    runs = [run(tmp_path, "drop:0.1"), run(tmp_path, "drop:0.2")]
-    assert problem(runs).startswith("The run with drop:0 is missing")
-    assert "perturbed by drop:0.1, so there is no reference" in problem(runs[:1])
 
 
-def test_two_changes_or_two_runs_of_one_strength_are_refused(tmp_path: Path) -> None:
-    reference = run(tmp_path, "drop:0")
-    twice = [reference, run(tmp_path, "drop:0.1"), run(tmp_path, "drop:0.1")]
+def test_two_changes_or_two_runs_of_one_strength_are_refused(
+    tmp_path: Path, reference: Run
+) -> None:
+    tenth = run(tmp_path, "drop:0.1")
+    twice = [reference, tenth, run(tmp_path, "drop:0.1")]
     assert "both have drop:0.1: leave one out" in problem(twice)
-    two = [reference, run(tmp_path, "drop:0.1"), run(tmp_path, "jitter:1ms")]
+    two = [reference, tenth, run(tmp_path, "jitter:1ms")]
     assert "several changes (drop and jitter)" in problem(two)
+    missing = [tenth, run(tmp_path, "drop:0.2")]
+    assert problem(missing).startswith("The run with drop:0 is missing")
+    assert "perturbed by drop:0.1, so there is no reference" in problem([tenth])
 
 
 @pytest.mark.parametrize(
@@ -215,27 +210,21 @@ def test_two_changes_or_two_runs_of_one_strength_are_refused(tmp_path: Path) -> 
     ],
 )  # fmt: skip
 def test_runs_that_differ_in_more_are_refused(
-    tmp_path: Path, more: dict[str, Any], words: str
+    tmp_path: Path, reference: Run, more: dict[str, Any], words: str
 ) -> None:
-    reference = run(tmp_path, "drop:0")
     assert words in problem([reference, run(tmp_path, "drop:0.1", **more)])
 
 
-def test_seeds_differ(tmp_path: Path) -> None:
-    runs = [
-        run(tmp_path, "drop:0", seed=0),
-        *(run(tmp_path, f"drop:0.{n}", seed=n) for n in (1, 2)),
-    ]
+def test_runs_of_other_seeds_are_refused(tmp_path: Path) -> None:
+    runs = [run(tmp_path, f"drop:0.{n}", seed=n) for n in range(3)]
     assert "differ in perturb seed" in problem(runs)
     assert curves(robustness.find(runs[:2]), "changed")  # strength 0 uses no seed
 
 
-def test_a_model_of_some_runs_has_no_curve(tmp_path: Path) -> None:
-    found = robustness.find([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.5", models=("ev",))])
-    assert set(curves(found, "changed")) == {"ev"}
-    assert found is not None and found.notes == (
-        "Not in all the chosen runs, so without a curve: 'vl'.",
-    )
+def test_a_model_of_some_runs_has_no_curve(tmp_path: Path, reference: Run) -> None:
+    found = robustness.find([reference, run(tmp_path, "drop:0.5", models=("ev",))])
+    assert set(curves(found, "changed")) == {"ev"} and found is not None
+    assert found.notes == ("Not in all the chosen runs, so without a curve: 'vl'.",)
 
 
 def test_right_options_are_counted(tmp_path: Path) -> None:
@@ -252,15 +241,6 @@ def test_right_options_are_counted(tmp_path: Path) -> None:
     assert shares(curve) == [1, 0.75] and curve.points[0].n == 12
 
 
-def test_few_sequences_give_no_interval(tmp_path: Path) -> None:
-    def rows(model: str, sample: str) -> Mapping[str, Any]:
-        return {"sequence": f"q{SAMPLES.index(sample) % 5}"}
-
-    found = robustness.find([run(tmp_path, text, rows) for text in ("drop:0", "drop:0.5")])
-    last = curves(found, "changed")["ev"].points[-1]
-    assert (last.sequences, last.n, last.low, last.high) == (5, 12, None, None)
-
-
 # Perturbed results never mix with others.
 def test_labels_of_other_strengths_form_no_pair(tmp_path: Path) -> None:
     table = results_table.frame(sweep(tmp_path, 0, 3))
@@ -274,22 +254,15 @@ def test_labels_of_other_strengths_form_no_pair(tmp_path: Path) -> None:
     assert len(agreement.by_ratio(table, plain_ev, vl)) == 0
 
 
-def test_answers_are_cut_to_those_of_equal_inputs(tmp_path: Path) -> None:
+def test_answers_are_cut_and_compared_with_those_of_equal_inputs(
+    tmp_path: Path, reference: Run
+) -> None:
     """A short answer to a perturbed sample does not shorten the plain ones."""
-
-    short = run(tmp_path, "drop:0.1", lambda model, sample: {"gaps": [2.0]})
-    table = results_table.frame([run(tmp_path, "drop:0"), short])
+    short = run(tmp_path, "drop:0.1", lambda *_: {"gaps": [2.0], "text": "No word in common"})
+    table = results_table.frame([reference, short])
     seen = results_table.look(table, "first")
     assert set(seen.table.groupby("perturb")["new_tokens"].first()) == {4, 2}
     assert len(seen.table) == 48 and "over 12 samples" in seen.note
-
-
-def test_disagreement_is_between_equal_inputs(tmp_path: Path) -> None:
-    other = run(tmp_path, "drop:0.1", lambda model, sample: {"text": "No word in common"})
-    table = results_table.frame([run(tmp_path, "drop:0"), other])
     assert set(agreement.by_disagreement(table)["overlap"]) == {1.0}
-
-
-def test_failed_results_have_the_label_of_their_run(tmp_path: Path) -> None:
-    table = results_table.frame([run(tmp_path, "drop:0.1", failing("s0"), models=("ev",))])
-    assert results_table.labels(table) == ["ev · drop:0.1 seed 7"]
+    lost = run(tmp_path, "drop:0.1", failing("s0"), models=("ev",))  # has the label of its run
+    assert results_table.labels(results_table.frame([lost])) == ["ev · drop:0.1 seed 7"]

@@ -14,7 +14,6 @@ from engine.analysis import run_planning
 from engine.analysis.run_planning import EarlierRun
 from engine.storage import run_store
 from engine.storage.plan import Plan
-from engine.storage.run_store import Run
 from engine.types import DecodeConfig
 from tests import fabricate
 
@@ -45,11 +44,6 @@ def test_time_and_size_are_sums(earlier: EarlierRun) -> None:
     assert found.other_settings == ()
 
 
-def test_a_batch_larger_than_the_run_warms_up_with_what_there_is(earlier: EarlierRun) -> None:
-    found = run_planning.forecast(replace(PLAN, batch=64), SEQUENCES, earlier)
-    assert found.warmups == 2 * 2 * 10 and found.warmup_s == pytest.approx(12.0)
-
-
 def test_the_cache_and_a_sweep_cost_more(earlier: EarlierRun) -> None:
     cached = run_planning.forecast(replace(PLAN, cache="use"), SEQUENCES, earlier, runs=3)
     once = run_planning.forecast(PLAN, SEQUENCES, earlier)
@@ -57,6 +51,9 @@ def test_the_cache_and_a_sweep_cost_more(earlier: EarlierRun) -> None:
     assert cached.row_bytes == 3 * (once.row_bytes or 0) and cached.results == 180
     assert cached.seconds == pytest.approx(3 * ((once.seconds or 0) - 1) + 1)  # loaded once
     assert cached.other_settings == (("cache on", "cache off"),)
+    large = run_planning.forecast(replace(PLAN, batch=64), SEQUENCES, earlier)
+    assert large.warmups == 2 * 2 * 10  # a batch larger than the run warms up with what there is
+    assert large.warmup_s == pytest.approx(12.0)
 
 
 def test_what_the_earlier_run_does_not_have_is_not_known(earlier: EarlierRun) -> None:
@@ -65,10 +62,6 @@ def test_what_the_earlier_run_does_not_have_is_not_known(earlier: EarlierRun) ->
     part = run_planning.forecast(PLAN, SEQUENCES, replace(earlier, costs=COSTS[:1]))
     assert part.without_time == part.without_size == ("vl",)
     assert part.seconds == pytest.approx(4.8)  # of ev only
-
-
-# What is read of an earlier run: costs, and which run is chosen.
-DECODE = DecodeConfig(max_new_tokens=64)
 
 
 def repeated(n: int = 8, model: str = "ev") -> list[dict[str, Any]]:
@@ -84,42 +77,36 @@ def repeated(n: int = 8, model: str = "ev") -> list[dict[str, Any]]:
     return rows
 
 
-def noted(run: Run, **more: Any) -> Run:
-    return replace(run, journal=(*run.journal, {"event": "loaded", "model": "ev", **more}))
-
-
 def test_costs_are_means_of_what_was_measured(tmp_path: Path) -> None:
     rows = [*repeated(), fabricate.failed("ev", "s9")]
-    run = noted(fabricate.run(tmp_path / "r", rows), ms=250.0)
+    run = fabricate.run(tmp_path / "r", rows)
+    loaded = {"event": "loaded", "model": "ev", "ms": 250.0}
+    run = replace(run, journal=(*run.journal, loaded))
     costs = run_planning.measure(run, ("ev", "vl")).costs
-    cost, other = costs.loc["ev"], costs.loc["vl"]
+    cost = costs.loc["ev"]
     assert cost.load_ms == 250.0
     assert cost.result_ms == pytest.approx(30 * (1 + 0.0225))
     assert cost.warmup_ms == pytest.approx(122.0)
     size = (run.folder / run_store.RESULTS).stat().st_size
     assert cost.row_bytes == pytest.approx(size / len(rows), rel=0.1)
     assert np.isnan(cost.feature_bytes)  # its rows tell of no features
-    assert other.isna().all()  # not a 0
+    assert costs.loc["vl"].isna().all()  # not a 0
 
 
-def test_features_are_those_of_the_rows(tmp_path: Path) -> None:
+def test_features_are_those_of_the_rows_and_a_batch_is_shared(tmp_path: Path) -> None:
     sizes = {"pixels": 9, "features.a": 40, "features.b": 2}
     form = {"shape": [1], "dtype": "float32"}
     tensors = [{"name": name, "bytes": size, **form} for name, size in sizes.items()]
-    run = fabricate.run(tmp_path / "r", [fabricate.row("ev", "s0", tensors=tensors)])
-    assert run_planning.measure(run, ("ev",)).costs.loc["ev"].feature_bytes == 42
-
-
-def test_a_sample_of_a_batch_costs_its_share(tmp_path: Path) -> None:
-    run = fabricate.run(tmp_path / "r", fabricate.batch(("s0", "s1"), ms=100.0))
-    assert run_planning.measure(run, ("ev",)).costs.loc["ev"].result_ms == pytest.approx(50)
+    rows = fabricate.batch(("s0", "s1"), ms=100.0, tensors=tensors)
+    cost = run_planning.measure(fabricate.run(tmp_path / "r", rows), ("ev",)).costs.loc["ev"]
+    assert cost.feature_bytes == 42 and cost.result_ms == pytest.approx(50)
 
 
 def test_the_newest_run_of_the_same_kind_is_chosen(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         fabricate.run(tmp_path / name, repeated())
     runs = run_store.listing(tmp_path)
-    plan = Plan(("ev",), ("s0",), repeat=3, decode=DECODE)
+    plan = Plan(("ev",), ("s0",), repeat=3, decode=PLAN.decode)
     root = Path("/data/one")
     assert run_planning.newest(plan, root, runs) == runs[0]
     other = replace(runs[0], settings={**runs[0].settings, "length": "forced 9 tokens"})

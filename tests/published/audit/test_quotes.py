@@ -90,7 +90,7 @@ def test_a_mean_of_ratios_is_quoted_as_the_file_has_it(kind: str) -> None:
 
 
 @pytest.mark.parametrize("value", [*made.EVERY.values(), made.metrics()])
-def test_synthetic_files(value: Any) -> None:
+def test_synthetic_files_are_quoted_as_they_are(value: Any) -> None:
     check(made.to_bytes(value))
 
 

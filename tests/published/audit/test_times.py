@@ -1,4 +1,4 @@
-"""Times: a stage that is absent, units in doubt, a warm-up in decoding."""
+"""Times: units in doubt, a stage that is absent, a warm-up in decoding."""
 
 from __future__ import annotations
 
@@ -7,41 +7,142 @@ from typing import Any
 import pytest
 
 from engine.published.audit import AuditFinding, audit
-from tests.published.audit.test_units import scaled
+from engine.published.read import ResultFile, answer_pairs
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import found, read
 
-
-def without(key: str) -> Any:
-    rows = made.flat()
-    for row in rows:
-        del row[key]
-    return rows
-
-
-@pytest.mark.parametrize("stage", [1, 2, 3])
-def test_a_total_is_not_accused_for_a_stage_that_is_absent(stage: int) -> None:
-    assert not found(without(f"egpt_stage{stage}_time"), "totals")
+FILES: dict[str, Any] = {
+    **{name: made.EVERY[name] for name in ("A", "B", "B'", "C", "D", "E", "H")},
+    "F1": made.pairs("F1"),
+    "F4": made.speculation(),
+}
 
 
-@pytest.mark.parametrize(
-    ("rows", "total"), [(without("egpt_stage1_time"), 0.9), (made.flat(), 2.0)]
-)
-def test_a_total_that_is_not_its_stages_is_wrong(rows: Any, total: float) -> None:
-    rows[1]["egpt_time"] = total
-    assert found(rows, "totals")[0].paths == ("$[1]",)
+def rules(file: ResultFile) -> set[str]:
+    return {finding.rule for finding in audit(file)}
+
+
+def scaled(value: Any, factor: float, model: str = "") -> Any:
+    """The file with all its times, or those under keys and prefixes of a model, times a factor."""
+    if isinstance(value, list):
+        return [scaled(item, factor, model) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {}
+    for key, inner in value.items():
+        mine = key.startswith(model)
+        if isinstance(inner, (dict, list)):
+            made[key] = scaled(inner, factor, "" if mine else model)
+        else:
+            timed = mine and key.endswith(("time", "_ms")) and not isinstance(inner, str)
+            made[key] = inner * factor if timed else inner
+    return made
 
 
 @pytest.mark.parametrize("factor", [1000.0, 0.001])
-@pytest.mark.parametrize("name", ["B", "D", "F4"])
-def test_no_time_is_told_whose_unit_is_in_doubt(name: str, factor: float) -> None:
-    value = made.speculation() if name == "F4" else made.EVERY[name]
-    told = {f.rule for f in audit(read(value))}
-    assert told & {"warm_up", "speedup"}  # control: there is something to tell
-    findings = audit(read(scaled(value, factor)))
-    assert "implausible" in {f.rule for f in findings}
-    assert not {f.rule for f in findings} & {"warm_up", "totals", "placeholder", "left_out"}
-    assert name != "F4" or "speedup" not in {f.rule for f in findings}
+@pytest.mark.parametrize("name", FILES)
+def test_a_whole_file_in_another_unit_is_found(name: str, factor: float) -> None:
+    """And no other rule makes a sentence of its times."""
+    told = rules(read(FILES[name]))
+    assert "implausible" not in told and not answer_pairs.is_doubtful(read(FILES[name]))
+    file = read(scaled(FILES[name], factor))
+    assert answer_pairs.is_doubtful(file)
+    doubts = [one for one in audit(file) if one.rule == "implausible"]
+    assert doubts and all(one.severity == "error" and one.model for one in doubts)
+    assert all("not in the file's unit" in one.message for one in doubts)
+    if name in ("B", "D", "F4"):
+        assert told & {"warm_up", "speedup"}  # control: there is something to tell
+        assert not rules(file) & {"warm_up", "totals", "placeholder", "left_out"}
+    assert name != "F4" or "speedup" not in rules(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("A", "egpt_"), ("A", "llava_"), ("B", "eventgpt"), ("C", "videollava"), ("D", "videollava")],
+)
+@pytest.mark.parametrize("factor", [1000.0, 0.001])
+def test_one_model_in_another_unit_is_named(name: str, model: str, factor: float) -> None:
+    file = read(scaled(FILES[name], factor, model))
+    assert [doubt.model for doubt in answer_pairs.doubts(file)] == [model.rstrip("_")]
+    assert answer_pairs.is_doubtful(file) and answer_pairs.apart(file) is None
+
+
+def test_the_limits_stand_in_the_sentence() -> None:
+    (one,) = found(scaled(made.flat(), 1000.0, "egpt_"), "implausible")
+    assert "a token takes 90.91 s (median)" in one.message
+    assert "0.1 ms to 5 s is possible" in one.message
+    assert one.figures == {"ms": pytest.approx(90_909, rel=1e-3), "possible_from_ms": 0.1,
+                           "possible_to_ms": 5000.0}  # fmt: skip
+    (one,) = found(scaled(made.frames(), 1000.0, "eventgpt"), "implausible")
+    assert "a prefill takes 60 s" in one.message and "1 ms to 30 s" in one.message
+
+
+@pytest.mark.parametrize(("slow", "fast"), [("eventgpt", "videollava"), ("videollava", "eventgpt")])
+def test_models_a_hundredfold_apart_are_named_together(slow: str, fast: str) -> None:
+    """Each possible alone: 1.5 s and 3 ms per token."""
+    value = scaled(made.newest(), 20.0, slow)
+    both = scaled(value, 1 / 20, fast)
+    for possible in (value, scaled(made.newest(), 1 / 20, fast)):
+        assert not found(possible, "implausible")
+    (one,) = found(both, "implausible")
+    assert "models of the same size do not differ by a factor of" in one.message
+    assert answer_pairs.is_doubtful(read(both))
+
+
+def test_means_without_rows_are_looked_at_too() -> None:
+    value = made.wallclock()
+    value["stage_timing"] = {"eventgpt": {"decode_ms": 0.35, "avg_tokens": 34.0},
+                             "videollava": {"decode_ms": 732.0, "avg_tokens": 50.0}}  # fmt: skip
+    (one,) = found(value, "implausible")
+    assert one.paths == ("stage_timing.eventgpt.decode_ms",) and "(EventGPT)" in one.message
+    value["stage_timing"]["eventgpt"]["decode_ms"] = 346.0
+    assert not found(value, "implausible")
+
+
+def test_a_record_without_a_total_is_compared_in_the_same_unit() -> None:
+    value = made.flat()
+    del value[0]["egpt_time"]
+    assert not found(value, "units")
+    for key in ("egpt_stage1_time", "egpt_stage2_time", "egpt_stage3_time"):
+        value[0][key] /= 1000
+    (one,) = found(value, "units")
+    assert "1 record takes about a thousandth" in one.message and one.paths == ("$[0]",)
+    other = made.legacy()
+    for key in ("token_ids", "tokens"):  # without a count it is not compared per token
+        del other["videollava_results"][0][key]
+    assert not found(other, "units")
+
+
+def test_answers_are_compared_where_no_token_was_counted() -> None:
+    value = made.texts(empty=True)
+    assert not found(value, "implausible")
+    for row in value["results"]:
+        row["egpt_time"] *= 1000
+    (one,) = found(value, "implausible")
+    assert (
+        "An answer takes 400 s for EventGPT (egpt) and 900 ms for Video-LLaVA (vl)" in one.message
+    )
+
+
+def test_no_other_rule_makes_sentences_of_doubtful_times() -> None:
+    """A stated total in another unit leaves no stage out; a ratio of times says nothing."""
+    value = scaled(made.parallel(ids_too=False), 1000.0, "videollava")
+    value["statistics"]["videollava"] = {"total_time_avg": 0.3}
+    told = rules(read(value))
+    assert {"implausible", "summaries"} <= told and "left_out" not in told
+    assert found(made.flat(), "unequal") and not found(scaled(made.flat(), 1e3, "egpt"), "unequal")
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_a_total_is_judged_by_the_stages_that_are_there(stage: int) -> None:
+    rows = made.flat()
+    rows[1]["egpt_time"] = 2.0
+    assert found(rows, "totals")[0].paths == ("$[1]",)
+    for row in rows:
+        del row[f"egpt_stage{stage}_time"]
+    assert not found(rows, "totals")  # the absent stage may have taken the rest
+    rows[1]["egpt_time"] = 0.005
+    assert found(rows, "totals")[0].paths == ("$[1]",)
 
 
 def slow(times: float, tokens: int = 11) -> Any:

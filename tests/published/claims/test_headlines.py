@@ -92,13 +92,6 @@ def test_what_the_findings_state_stands_beside_the_ratio() -> None:
     assert "Video-LLaVA (videollava): all 5 samples get the same answer" in told
 
 
-def test_a_file_without_a_waterfall_still_says_its_lengths() -> None:
-    file = read(made.speculation())
-    (one,) = headlines([file])[1].evidence
-    assert waterfall(file) is None
-    assert one.notes[0] == "1.67x the tokens at 1.58x the time per token"
-
-
 def test_means_at_the_limit_are_cut_answers() -> None:
     told = headlines([read(only_means(50.0, max_new_tokens=50))])[1].evidence[0].notes
     assert "EventGPT: all answers stopped at 50 tokens" in told
@@ -146,14 +139,19 @@ def test_vision_inside_of_decoding_is_not_divided() -> None:
     assert found["vision + decode"] == pytest.approx(1600 - 805)
 
 
-def test_a_stage_of_one_model_alone_is_a_part_of_its_own() -> None:
-    """Unaccounted stays the total less the stages: 200 ms of the other model, none of EventGPT."""
+def test_what_no_stage_covers_is_a_part_however_small() -> None:
     value = made.flat()
+    assert "unaccounted" not in parts(value)
     for row in value:
-        del row["llava_stage1_time"]
+        row["llava_time"] += 0.0013
+    assert parts(value)["unaccounted"] == pytest.approx(1.3)
+    for row in value:
+        del row["llava_stage1_time"]  # of 200 ms: a stage of one model is a part of its own
     found = parts(value)
-    assert "load" not in found and found["unaccounted"] == pytest.approx(200.0)
+    assert "load" not in found and found["unaccounted"] == pytest.approx(201.3)
     assert found["load, timed for one model only"] == pytest.approx(-20.0)
+    loading = headlines([read(value, "a")])[2]
+    assert "loading is timed for one model only" in reasons(loading)["a"]
 
 
 def test_decoding_that_cannot_be_divided_is_no_unaccounted_time() -> None:
@@ -166,16 +164,8 @@ def test_decoding_that_cannot_be_divided_is_no_unaccounted_time() -> None:
     assert "unaccounted" not in found and found["decode"] == pytest.approx(750 - 440)
 
 
-def test_what_no_stage_covers_is_a_part_however_small() -> None:
-    value = made.flat()
-    for row in value:
-        row["llava_time"] += 0.0013
-    assert parts(value)["unaccounted"] == pytest.approx(1.3)
-    assert "unaccounted" not in parts(made.flat())
-
-
-def test_the_first_token_of_d_is_its_prefills() -> None:
-    """440 ms over 39 tokens against 750 over 49; in the others over all of them."""
+def test_fewer_tokens_are_told_from_faster_tokens() -> None:
+    """The first token of D is its prefill's: 440 ms over 39 tokens against 750 over 49."""
     fall = waterfall(read(made.five()))
     assert fall and fall.per_token_ratio == pytest.approx((750 / 49) / (440 / 39))
     assert fall.tokens_ratio == pytest.approx(50 / 40) and "N - 1" in fall.definition
@@ -185,16 +175,15 @@ def test_the_first_token_of_d_is_its_prefills() -> None:
     other = waterfall(read(made.parallel()))
     assert other and other.per_token_ratio == pytest.approx((800 / 40) / (500 / 28))
     assert "all N" in other.definition
-
-
-def test_fewer_tokens_are_told_from_faster_tokens() -> None:
-    fall = waterfall(read(made.flat()))
-    assert fall is not None and fall.tokens_ratio == 2.0
-    assert fall.per_token_ratio == pytest.approx(1.0)
-    parts = {part.name: part.ms for part in fall.parts}
-    assert parts["fewer tokens"] == pytest.approx(1000.0)
-    assert parts["time per token"] == pytest.approx(0.0, abs=1e-6)
-    assert waterfall(read(made.texts())) is None and waterfall(read(made.failed())) is None
+    equal = waterfall(read(made.flat()))
+    assert equal and equal.tokens_ratio == 2.0 and equal.per_token_ratio == pytest.approx(1.0)
+    found = {part.name: part.ms for part in equal.parts}
+    assert found["fewer tokens"] == pytest.approx(1000.0)
+    assert found["time per token"] == pytest.approx(0.0, abs=1e-6)
+    for value in (made.texts(), made.failed(), made.speculation()):
+        assert waterfall(read(value)) is None
+    (one,) = headlines([read(made.speculation())])[1].evidence  # its lengths are told even so
+    assert one.notes[0] == "1.67x the tokens at 1.58x the time per token"
 
 
 def test_recorded_values_keep_label_prompt_and_warm_up() -> None:
@@ -240,16 +229,6 @@ def test_every_file_without_both_times_says_why() -> None:
     assert "only whole answers" in reasons(decoding)["H"]
 
 
-def test_times_of_one_model_and_samples_apart_are_told_apart() -> None:
-    one_sided, apart = made.flat(), made.flat()
-    for row in one_sided:
-        del row["llava_stage1_time"]
-    apart[0].update({key: None for key in apart[0] if key.startswith("egpt_")})
-    loading = headlines([read(one_sided, "a")])[2]
-    assert "loading is timed for one model only" in reasons(loading)["a"]
-    assert headlines([read(apart, "b")])[2].evidence[0].samples == 3
-
-
 def scaled(by: float, *keys: str) -> object:
     """A whose EventGPT times under these keys are that many times as long."""
     value = made.flat()
@@ -280,36 +259,33 @@ def test_a_file_whose_units_cannot_be_right_is_in_no_verdict(models: tuple[str, 
     assert "so there is no evidence" in alone.verdict and "not counted" in alone.verdict
 
 
-def test_one_record_in_another_unit_is_doubt_enough() -> None:
-    value = made.flat()
-    for key in EVERY_TIME:
-        value[2][f"llava_{key}"] *= 1000
-    assert all(h.evidence[0].doubted for h in headlines([read(value)]))
-
-
 def test_a_stage_far_faster_is_believed_where_it_adds_up() -> None:
     """Loading in 0.2 ms against 200: the stages still make up the totals, in one unit."""
     value = made.flat()
     for row in value:
         row["egpt_stage1_time"], row["egpt_time"] = 0.0002, 1.0102
     assert headlines([read(value)])[2].evidence[0].doubted is False
-    in_ms = headlines([read(scaled(1000, "stage1_time"))])[2].evidence[0]
-    assert in_ms.doubted and headlines([read(scaled(1000, "stage1_time"))])[1].evidence[0].notes
-
-
-def test_a_repeated_sample_counts_once() -> None:
-    rows = made.flat()
-    assert headlines([read([*rows, rows[0], rows[0]])])[0].evidence[0].samples == len(rows)
+    _, decoding, loading = headlines([read(scaled(1000, "stage1_time"))])
+    assert loading.evidence[0].doubted and decoding.evidence[0].notes
+    value = made.flat()
+    for key in EVERY_TIME:
+        value[2][f"llava_{key}"] *= 1000  # of one record
+    assert all(claim.evidence[0].doubted for claim in headlines([read(value)]))
 
 
 def test_questions_about_one_clip_are_one_piece_of_evidence() -> None:
     rows = [dict(row, event_data="one.npy") for row in made.flat()]
-    (one, *_) = headlines([read(rows)])[0].evidence
-    assert one.amount == "4 records of 1 clip" and one.paired is None
-    (few, *_) = headlines([read(made.flat(5))])[0].evidence
-    assert few.amount == "5" and few.paired is None
-    (other, *_) = headlines([read(made.flat(6))])[0].evidence
-    assert other.amount == "6" and other.paired is not None
+    apart = made.flat()
+    apart[0].update({key: None for key in apart[0] if key.startswith("egpt_")})
+    for value, amount, paired in (
+        (rows, "4 records of 1 clip", False),
+        (made.flat(5), "5", False),
+        (made.flat(6), "6", True),
+        ([*made.flat(), *made.flat()[:2]], "4", False),  # a repeated sample counts once
+        (apart, "3", False),
+    ):
+        (one,) = headlines([read(value)])[0].evidence
+        assert one.amount == amount and (one.paired is not None) is paired
 
 
 def test_claims_go_into_json() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from engine.published.audit import audit
 from engine.published.claims.headlines import headlines
-from engine.published.read import file_summary, find, read_bytes
+from engine.published.read import cells, file_summary, find, read_bytes
 from engine.published.read import read as read_paths
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
@@ -29,7 +29,7 @@ SHAPES = {
     "H with times": made.metrics(),
 }
 
-LARGE = {"B", "D", "D semantic", "F3", "F4"}  # of the shapes
+LIKE_ANOTHER = {"A newer", "C older", "D semantic", "E without ids"}  # of the shapes
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -37,34 +37,23 @@ def test_each_shape_is_its_group_whatever_the_file_is_called(name: str) -> None:
     file = read(SHAPES[name], "any.json")
     assert file.group.title[0] == name[0] and not file.problems
     assert file.status == ("failed" if name == "Z" else "ok")
+    units = {"F2": "-", "F3": "-", "F4": "ms", "G": "ms"}
+    assert file.unit == units.get(name, "s")
     document = file_summary.as_dict(file)
     assert len(file_summary.frame(file)) == len(file.records)
     assert json.loads(json.dumps(document, allow_nan=False))["group"] == str(file.group)
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_a_single_row_is_still_told_apart(name: str) -> None:
     file = read(made.single(SHAPES[name]))
     assert file.group.title[0] == name[0] and file.samples == (0 if name == "Z" else 1)
 
 
-def test_flat_rows() -> None:
-    found = file_summary.models(read(made.flat()))
-    mine, other = found["egpt"], found["llava"]
-    assert mine["n"] == other["n"] == 4
+def test_flat_rows_and_legacy_rows_that_lose_the_prompt() -> None:
+    mine, other = file_summary.models(read(made.flat())).values()
+    assert mine["n"] == other["n"] == 4 and mine["tokens_per_s"] == pytest.approx(11.0)
     assert mine["stages"]["stage3_time"]["mean"] == pytest.approx(1.0)
-    assert (
-        mine["stages"]["stage1_time"]["part"] == "load"
-        and mine["stages"]["time"]["part"] == "total"
-    )
+    assert [mine["stages"][key]["part"] for key in ("stage1_time", "time")] == ["load", "total"]
     assert mine["tokens_recorded"] == 11 and other["tokens_recorded"] == 22
-    assert mine["tokens_per_s"] == pytest.approx(11.0)
-    assert mine["max_total_minus_stages"] == pytest.approx(0, abs=1e-9)
-
-
-def test_legacy_rows_lose_the_prompt() -> None:
     file = read(made.legacy())
-    other = file_summary.models(file)["videollava"]
+    mine, other = file_summary.models(file).values()
     assert other["tokens_recorded"] == 617 and other["tokens_corrected"] == 20
     assert other["prompt_ids"] == 597 and other["max_tokens"] == 20
     recorded, corrected = file.of("videollava")[0], file.of("videollava", True)[0]
@@ -72,19 +61,15 @@ def test_legacy_rows_lose_the_prompt() -> None:
     assert corrected.ids and len(corrected.ids) == 20 and corrected.marks == {"prompt"}
     assert [r.path for r in file.records] == [r.path for r in file.corrected]
     assert file.records[0].path == "eventgpt_results[0]"
-    stage = file_summary.models(file)["eventgpt"]["stages"]["stage3_time"]
+    stage = mine["stages"]["stage3_time"]
     assert stage["mean"] == pytest.approx((0.1 + 3 * 0.005) / 4)
     assert stage["mean_without_first"] == pytest.approx(0.005)
-    assert stage["corrected"] and stage["corrected"]["mean"] == pytest.approx(0.005)
 
 
-def test_frames_with_and_without_their_first_stages() -> None:
-    new, old = (
-        file_summary.models(read(made.frames(old=old)))["eventgpt"] for old in (False, True)
-    )
-    assert new["stages"]["total_time"]["mean"] == pytest.approx(0.17)
-    assert set(old["stages"]) == {"s3_time", "s4_time", "s5_time"}
-    assert new["prefill_len"] == old["prefill_len"] == 636
+def test_frames_without_their_first_stages() -> None:
+    found = file_summary.models(read(made.frames(old=True)))["eventgpt"]
+    assert set(found["stages"]) == {"s3_time", "s4_time", "s5_time"}
+    assert found["prefill_len"] == 636
 
 
 def test_five_stages() -> None:
@@ -96,10 +81,7 @@ def test_five_stages() -> None:
     assert other["prefill_length"] == 4124 and other["context_corrected"] == 2076
     assert other["ended_with_eos"] == 0 and other["distinct_texts"] == 4
     assert file_summary.as_dict(file)["figures"]["parallel.wall_clock_total"]["n"] == 4
-
-
-def test_parallel_without_ids_has_counts_and_no_acceptance() -> None:
-    file = read(made.parallel(ids_too=False))
+    file = read(made.parallel(ids_too=False))  # counts, and no ids to compare
     assert file_summary.models(file)["eventgpt"]["tokens_recorded"] == 28
     assert file_summary.acceptance_dict(file) == {}
 
@@ -113,17 +95,11 @@ def test_an_early_flat_parallel_row_whose_second_model_failed() -> None:
 
 
 def test_wallclock_figures() -> None:
-    file = read(made.wallclock())
-    found = file_summary.models(file)
-    assert file.unit == "ms" and found["baseline"]["stages"]["total_ms"]["mean"] == 1000
+    found = file_summary.models(read(made.wallclock()))
+    assert found["baseline"]["stages"]["total_ms"]["mean"] == 1000
     drafted = found["L1"]
     assert drafted["ratio_of_means"] == 0.5 and drafted["accept_micro"] == 0.05
     assert drafted["text_identical_to_baseline"] == 0.75
-
-
-def test_milliseconds_and_seconds_of_files() -> None:
-    assert read(made.speculation()).unit == "ms" and read(made.flat()).unit == "s"
-    assert read(made.pairs("F2")).unit == "-"
 
 
 def test_who_answered() -> None:
@@ -144,6 +120,52 @@ def test_who_answered() -> None:
     assert identity(made.texts(), "vl") == (None, None)
 
 
+def test_flat_rows_of_both_models_stages() -> None:
+    """H with times."""
+    file = read(made.metrics())
+    assert str(file.group) == "H text-only/estimates" and file.unit == "s" and not file.problems
+    assert (file.models, file.draft, file.target) == (("egpt", "vl"), "egpt", "vl")
+    mine, other = (file.of(model)[0] for model in file.models)
+    assert mine.times["draft_time"] == 0.4 and mine.tokens == 40 and mine.context == 637
+    assert mine.ids is None and mine.text is None
+    assert other.times == {"prefill_time": 0.3, "generation_time": 1.0, "total_time": 1.3}
+    assert other.tokens == 20 and other.ids and len(other.ids) == 20
+    assert file.of("vl", corrected=True)[0].context == 2075  # 2,048 were counted twice
+
+
+def test_every_number_of_a_row_is_a_figure_too() -> None:
+    row = made.metrics()["results"][0]
+    numbers = {key: value for key, value in row.items() if isinstance(value, (int, float))}
+    del numbers["sample_idx"]
+    figures = file_summary.as_dict(read(made.metrics()))["figures"]
+    assert {key: figure["mean"] for key, figure in figures.items()} == pytest.approx(numbers)
+
+
+def test_stated_means_are_checked() -> None:
+    claims = {claim.path.split(".")[-1]: claim for claim in read(made.metrics()).claims}
+    for key in ("vision_time_avg", "egpt_prefill_time_avg", "vl_total_time_avg", "speedup_avg"):
+        assert claims[key].rows == pytest.approx(claims[key].stated), key
+    assert claims["output_tokens_avg"].rows == 20  # the script wrote 0
+    (wrong,) = [one for one in audit(read(made.metrics())) if one.rule == "summaries"]
+    assert "output_tokens_avg is stated as 0, but" in wrong.message
+
+
+def test_a_further_time_is_no_stage_and_ids_of_the_draft_are_read_where_they_are_there() -> None:
+    value = made.metrics()
+    before = read(value).of("vl")[0]
+    for index, row in enumerate(value["results"]):
+        row |= {"vl_verify_time": 0.5, "draft_tokens": made.ids(index + 50, 12)}
+    file = read(value)
+    record = file.of("vl")[0]
+    assert record.times == {**before.times, "verify_time": 0.5}
+    assert record.stage_sum == before.stage_sum and record.ms("total") == before.ms("total")
+    assert file.of("egpt")[0].ids == tuple(made.ids(50, 12)) and not file.problems
+    rows = value["results"]
+    assert read(rows).models == ("egpt", "vl")
+    mine = [{key: one for key, one in row.items() if not key.startswith("vl_")} for row in rows]
+    assert len(read({"results": mine}).of("egpt")) == 5
+
+
 def test_what_a_summary_states_stands_beside_its_rows() -> None:
     file = read(made.legacy())
     claims = {claim.path: claim for claim in file.claims}
@@ -153,6 +175,40 @@ def test_what_a_summary_states_stands_beside_its_rows() -> None:
     assert claims["speculative_decoding.theoretical_speedup"].rows is None
 
 
+@pytest.mark.parametrize(
+    ("stated", "rows", "checked"),
+    [
+        (2.0, 3, True),  # right
+        (9.0, 3, True),  # wrong, and nothing is missing
+        (4.0, 4, False),  # a fourth value of 10 would make it
+        (2.0, 4, True),  # the mean of those that are there
+        (1.0, 4, True),  # a fourth value would have to be negative
+        (90.0, 4, True),  # or 177 times the others
+    ],
+)
+def test_a_mean_of_two(stated: float, rows: int, checked: bool) -> None:
+    claim = cells.checked("summary.a_avg", stated, ("a", "mean"), [1.0, 2.0, 3.0], rows)
+    assert (claim.rows is not None) == checked
+    if checked:
+        assert claim.rows == 2.0 and claim.of == "the mean of a over 3 rows"
+    else:
+        assert claim.of == "not checked: 1 of 4 values of a are missing"
+
+
+def test_a_sum_lacks_what_is_missing() -> None:
+    found = [1.0, 2.0, 3.0]
+    assert cells.checked("x", 8.0, ("a", "sum"), found, 4).rows is None
+    assert cells.checked("x", 8.0, ("a", "sum"), found, 3).rows == 6.0
+    assert cells.checked("x", 5.0, ("a", "sum"), found, 4).rows == 6.0
+
+
+def test_what_a_key_states() -> None:
+    assert cells.claim("a.n_samples", 4.0, [("m", "")], {}, {}).rows is None
+    assert cells.statistic_of("stage1_time_avg") == ("stage1_time", "mean")
+    assert cells.statistic_of("total_accepted_tokens") == ("accepted_tokens", "sum")
+    assert cells.statistic_of("c_ratio") == ("", "")
+
+
 # bad input -----------------------------------------------------------------------------
 
 
@@ -160,22 +216,17 @@ def test_what_a_summary_states_stands_beside_its_rows() -> None:
     ("data", "words"),
     [
         (b"", "is not JSON (it is empty)"),
-        (b"   \n", "is not JSON (it is empty)"),
         (b"PK\x03\x04" + b"\0" * 100, "is not JSON"),  # a zip, whatever is in it
         (b"\xff\xfe\x00\xd8", "is not JSON"),
         (b"hello", "is not JSON (Expecting value: line 1"),
         (b'{"config": {}, "results": [{"a"', "copy the whole file again"),
-        (b'[{"egpt": "In the', "copy the whole file again"),
         (b'{"config": 1,}', "line 1"),
-        (b"[" * 100_000, "nested too deep"),
         (b"[" * 10_000 + b"]" * 10_000, "nested too deep"),
         (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "nested too deep"),
         (b"[" + b"9" * 5000 + b"]", "is not JSON (Exceeds the limit"),
         (b"{}", "an empty object"),
         (b"[1, 2, null]", "a list with only 1"),
-        (b"17", "only 17"),
         (b"null", "only null"),
-        (b"false", "only false"),
         (b'"x"', "only 'x'"),
         (b'{"dataset": "1s", "percentiles": {}}', "(keys 'dataset', 'percentiles')"),
         (b'{"results": []}', "keys 'results'"),
@@ -221,10 +272,7 @@ def test_values_that_cannot_be_used_are_left_out_and_named() -> None:
 
 
 @pytest.mark.loads
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(one, marks=pytest.mark.loads) if one in LARGE else one for one in SHAPES],
-)
+@pytest.mark.parametrize("name", [name for name in SHAPES if name not in LIKE_ANOTHER])
 def test_odd_values_never_stop_a_file(name: str) -> None:
     """Every third value of the first rows, one at a time, replaced by something else."""
     odd = (None, "x", -1, True, [], {}, [[1]], 10**400, "\ud800", 0, 1e308, 1e-320, -5.0)
@@ -295,7 +343,7 @@ def test_drafts_by_another_model_than_eventgpt() -> None:
     assert not any(headline.evidence for headline in headlines([file]))
 
 
-@pytest.mark.parametrize("half", ["\\ud800", "\\uDFFF x", "\\udc00\\ud800"])
+@pytest.mark.parametrize("half", ["\\uDFFF x", "\\udc00\\ud800"])
 def test_half_a_surrogate_pair_is_replaced_everywhere(half: str) -> None:
     """A page and a file of UTF-8 refuse one; whole pairs and all other letters stay."""
     value = made.flat()
@@ -310,7 +358,7 @@ def test_half_a_surrogate_pair_is_replaced_everywhere(half: str) -> None:
     assert whole.records[0].question == "\N{GRINNING FACE}"
 
 
-@pytest.mark.parametrize("odd", [10**400, -(10**400), float("inf"), float("nan"), 1e300])
+@pytest.mark.parametrize("odd", [-(10**400), float("nan"), 1e300])
 def test_a_setting_that_is_no_number_of_use_stands_as_text(odd: float) -> None:
     value = made.five()
     value["config"]["max_new_tokens"] = odd

@@ -52,7 +52,6 @@ def test_a_claim_about_eventgpt_rests_on_no_foreign_model() -> None:
     ("claimed", "model", "is_foreign"),
     [
         ("Qwen2-VL-7B", "eventgpt", True),
-        ("EventGPT", "eventgpt", False),
         ("Video-LLaVA, drafted for by L1/L2", "L1/L2", False),
         ("draft", "draft", False),  # a key is no name
         ("llava-1.5-7b-hf", "llava", False),
@@ -80,9 +79,7 @@ def test_one_image_is_found_by_the_record() -> None:
     assert "EventGPT: 4 of 6 answers use one event image" in one.message
     assert one.paths[0] == "results[2].eventgpt"
     assert "(4 of 6 records)" in read(value).identities["eventgpt"].evidence
-    for row in value["results"]:
-        row["eventgpt"]["prefill_length"] = 641
-    assert not found(value, "one_image")
+    assert not found(with_context(641, "eventgpt"), "one_image")
 
 
 def with_context(tokens: int, key: str = "videollava") -> Any:
@@ -92,22 +89,21 @@ def with_context(tokens: int, key: str = "videollava") -> Any:
     return value
 
 
-@pytest.mark.parametrize("tokens", [1173, 597])
-def test_a_context_that_the_named_model_could_have_accuses_nobody(tokens: int) -> None:
-    """1,173 is 2 images of LLaVA-1.5 and 21 of text, or 4 of Video-LLaVA and 145 of text."""
-    identity = read(with_context(tokens)).identities["videollava"]
-    assert identity.family is None and identity.agrees is None
-    assert f"a context of {tokens:,} is undetermined" in identity.evidence
-    assert not found(with_context(tokens), "label")
-    # 637 may be EventGPT's, or one image of LLaVA-1.5 and a question of 61
+def test_a_context_that_the_named_model_could_have_is_no_wrong_label() -> None:
+    """637 may be EventGPT's, or one image of LLaVA-1.5 and a question of 61."""
     assert read(with_context(637)).identities["videollava"].agrees is None
-    assert tokens == 597 or identity.evidence == (
+    for tokens in (597, 1173):
+        identity = read(with_context(tokens)).identities["videollava"]
+        assert identity.family is None and identity.agrees is None
+        assert f"a context of {tokens:,} is undetermined" in identity.evidence
+        assert not found(with_context(tokens), "label")
+    assert identity.evidence == (
         "a context of 1,173 is undetermined: 4 images of 257 tokens and 145 of text, as "
         "Video-LLaVA, or 2 images of 576 tokens and 21 of text, as LLaVA-1.5"
     )
 
 
-def test_a_context_that_the_named_model_cannot_have_is_evidence() -> None:
+def test_a_context_that_the_named_model_cannot_have_is_a_wrong_label() -> None:
     (one,) = found(with_context(4643), "label")
     assert "8 images of 576 tokens and 35 of text, as LLaVA-1.5" in one.message
     (one,) = found(with_context(2076, "eventgpt"), "label")[:1]
