@@ -82,7 +82,8 @@ def test_answers_about_unseen_scenes_are_right(model: str, samples: tuple[Sample
             assert row["accuracy"] >= 0.8, f"{name}: {row}"
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.slow
+@pytest.mark.parametrize("model", evaluate.DEMO_MODELS)
 def test_short_answers_agree_with_the_long_one(model: str, few: tuple[Sample, ...]) -> None:
     agree = []
     for sample in few:

@@ -17,7 +17,7 @@ from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.watcher import Watcher
 from engine.storage.result_rows import NOT_OF_ONE, ResultRow
 from engine.types import STAGES, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
-from tests.conftest import make_sample
+from tests.conftest import make_sample, slow_unless
 from tests.models.test_equality import entry_of
 
 QUESTIONS = ("Why?", "What are the key elements in this scene?", "Is it there, or is it not?")
@@ -95,7 +95,7 @@ def test_answers_are_those_of_single_runs(
 
 
 @pytest.mark.loads
-@pytest.mark.parametrize("family", ["eventgpt", "video_llava", "llava"])
+@pytest.mark.parametrize("family", slow_unless(["llava"], ["eventgpt", "video_llava", "llava"]))
 def test_the_demo_checkpoints_answer_alike(
     family: str, tiny_folder: Path, cache_dir: Path, samples: list[Sample]
 ) -> None:
