@@ -82,8 +82,8 @@ class Progress:
         rate = f", {self.per_s:.2f} per second" if self.per_s else ""
         left = f", about {duration(self.left_s)} left" if self.left_s else ""
         failed = f", {self.failed:,} failed" if self.failed else ""
-        on_cluster = any(not worker.ended for worker in self.workers)
-        where = f"; {self.current}" if on_cluster else ""  # the workers' states and problems
+        # The workers' states and problems, until the session is over.
+        where = f"; {self.current}" if self.workers and self.current else ""
         return f"{self.done:,} of {self.planned:,} results{failed}{rate}{left}{where}"
 
     def end(self) -> Iterator[str]:

@@ -127,7 +127,8 @@ def _run(options: argparse.Namespace) -> int:
     try:
         results = public.ran(job, common.say)
     except KeyboardInterrupt:
-        how = f"{settings.COMMAND} bench --resume {shlex.quote(str(job.folder))}"
+        again = ["--resume", str(job.folder), *(cluster.flags if cluster else ())]
+        how = f"{settings.COMMAND} bench {shlex.join(again)}"
         resumable = job.folder and not options.turns
         common.say(f"Stopped. Resume with: {how}" if resumable else "Stopped.")
         return 130

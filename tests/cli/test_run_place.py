@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from engine import public
 from engine.__main__ import main
 from engine.benchmark.cluster import ray_link, run_session
 from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.errors import ClusterError
+from engine.jobs.benchmark_job import BenchmarkJob
 from tests import recordings
 from tests.benchmark.cluster.pools import HerePool, one_thread
 
@@ -89,3 +91,18 @@ def test_a_run_and_its_resumption(
     assert bench(root, "--executor", "ray") == 0
     assert main(["bench", "--resume", str(root.parent / "run"), "--executor", "ray"]) == 0
     assert "tiny-llava: 4 of 4 results answered" in capsys.readouterr().out
+
+
+def test_a_stopped_run_is_resumed_on_its_cluster(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = root.parent / "run"
+
+    def stopped(job: BenchmarkJob, _: object) -> None:
+        job.folder = folder
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(public, "ran", stopped)
+    assert bench(root, "--executor", "ray", "--workers", "2") == 130
+    words = f"bench --resume {folder} --executor ray --address local --workers 2"
+    assert words in capsys.readouterr().err

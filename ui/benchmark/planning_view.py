@@ -6,7 +6,7 @@ A cache key contains the sizes and times of change of the runs' files.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -66,14 +66,5 @@ def command(plans: Sequence[Plan], dataset: Dataset, cluster: ClusterOptions | N
     Ids of samples that are not the first ones are expected in the file plan.IDS.
     """
     parts = [*flags(plans, str(dataset.root), [sample.id for sample in dataset.samples])]
-    parts += _cluster(cluster) if cluster else ()
+    parts += cluster.flags if cluster else ()
     return f"{settings.COMMAND} bench {shlex.join(parts)}"
-
-
-def _cluster(cluster: ClusterOptions) -> Iterator[str]:
-    yield from ("--executor", "ray", "--address", cluster.address)
-    if cluster.workers is not None:
-        yield from ("--workers", str(cluster.workers))
-    if cluster.cpus != ClusterOptions.cpus or cluster.gpus is not None:
-        gpus = "" if cluster.gpus is None else f",gpus={cluster.gpus:g}"
-        yield from ("--per-worker", f"cpus={cluster.cpus}{gpus}")

@@ -40,15 +40,26 @@ class ClusterOptions:
                 f"{LEAST_GPU:g}, or whole GPUs."
             )
 
+    @property
+    def flags(self) -> list[str]:
+        """The options of `bench` for it."""
+        found = ["--executor", "ray", "--address", self.address]
+        if self.workers is not None:
+            found += ["--workers", str(self.workers)]
+        if self.cpus != ClusterOptions.cpus or self.gpus is not None:
+            gpus = "" if self.gpus is None else f",gpus={self.gpus:g}"
+            found += ["--per-worker", f"cpus={self.cpus}{gpus}"]
+        return found
+
     def on(self, nodes: Mapping[str, Mapping[str, Any]]) -> ClusterOptions:
         """These options for a cluster of these nodes; ClusterError if it has too few devices."""
         gpus = float(any(node["gpus"] >= 1 for node in nodes.values()))
         options = replace(self, gpus=gpus if self.gpus is None else self.gpus)
         there = len(options.devices(nodes))
-        each = f"{options.cpus:,} CPU and {options.gpus:g} GPU"
+        each = count(self.cpus, "core") + (f" and {options.gpus:g} GPU" if options.gpus else "")
         if not there:
             raise ClusterError(
-                f"No node of the cluster has {each} for a worker: request less per worker."
+                f"No node of the cluster has {each} for a worker: give --per-worker less."
             )
         if self.workers and self.workers > there:
             raise ClusterError(

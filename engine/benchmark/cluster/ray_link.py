@@ -100,7 +100,7 @@ class Link:
         if address == LOCAL:
             raise ClusterError(f"Ray did not start on this machine within {patience:g} s.")
         raise ClusterError(
-            f"No Ray cluster at {address} accepts this run within {patience:g} s: check that `ray "
+            f"No Ray cluster ({address}) accepts this run within {patience:g} s: check that `ray "
             "start` runs on this machine, the port, and that RAY_AUTH_MODE and the token "
             "(~/.ray/auth_token or RAY_AUTH_TOKEN) match the cluster's."
         )

@@ -124,6 +124,7 @@ class _ClusterRun:
             for member in self.workers.present:
                 member.end("released")
             self._show()
+            self.session.tracker.current = ""
 
     # Workers come and go.
     def _start_workers(self) -> None:

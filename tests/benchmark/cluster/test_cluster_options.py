@@ -77,9 +77,9 @@ def test_devices(cpus: int, gpus: float | None, devices: list[tuple[int, str]]) 
         (
             2,
             {"a": {"cpus": 1.0, "gpus": 0.0}},
-            "2 workers are more than the cluster's 1 device of 1 CPU and 0 GPU: request at most 1,",
+            "2 workers are more than the cluster's 1 device of 1 core: request at most 1,",
         ),
-        (None, {}, "No node of the cluster has 1 CPU and 0 GPU for a worker"),
+        (None, {}, "No node of the cluster has 1 core for a worker: give --per-worker less"),
     ],
 )
 def test_more_workers_than_devices(workers: int | None, nodes: Any, words: str) -> None:

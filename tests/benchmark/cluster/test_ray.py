@@ -304,6 +304,6 @@ def test_an_address_where_nothing_listens_and_one_that_never_answers(
         silent.listen()
         monkeypatch.setattr(ray_link, "ANSWER_S", 2.0)
         with pytest.raises(
-            ClusterError, match=f"No Ray cluster at {address} accepts .* within 2 s: .*token"
+            ClusterError, match=rf"No Ray cluster \({address}\) accepts .* within 2 s: .*token"
         ):
             ClusterExecutor(ClusterOptions(address))
