@@ -99,7 +99,7 @@ class Dice:
 
 
 @pytest.mark.parametrize("gamma", slow_unless([1, 5], range(1, 9)))
-@pytest.mark.parametrize("eos", slow_unless([(), (3, 5, 7)], [(), (EOS,), (3, 5, 7)]))
+@pytest.mark.parametrize("eos", [(), pytest.param((EOS,), marks=pytest.mark.slow), (3, 5, 7)])
 def test_every_draft_gives_the_targets_own_answer(eos: tuple[int, ...], gamma: int) -> None:
     for seed in (gamma, gamma + 20):
         model, embeds, other = tiny(seed), prompt(seed), prompt(seed + 50, 5)

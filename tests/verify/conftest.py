@@ -68,13 +68,11 @@ def verify(
 
 
 def steps_for(wanted: frozenset[str]) -> dict[str, Any]:
-    """The steps that judge these checks; all for a fault that ends a step."""
-    if "answer" in wanted:
+    """The steps that judge these checks; all for a fault that ends or outlasts a step."""
+    if wanted & {"answer", "left_as_found"}:
         return runner.STEPS
     more = {"encoded_once"} if wanted & {"clock", "accounted", "stage3"} else set()
     more |= {"left_as_found"} if "observer" in wanted else set()
-    # Rounding is measured before the model is used for anything else.
-    more |= {"equal_hooked", "encoded_once"} if "left_as_found" in wanted else set()
     return {name: step for name, step in runner.STEPS.items() if name in wanted | more}
 
 
