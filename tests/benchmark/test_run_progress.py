@@ -7,6 +7,7 @@ import time
 import pytest
 
 from engine.benchmark import run_progress
+from engine.benchmark.cluster.workers import Workers, WorkerState
 from engine.benchmark.run_progress import Tracker
 from tests import fabricate
 from tests.fabricate import parsed
@@ -192,3 +193,13 @@ def test_medians_of_batches_are_those_of_one_size() -> None:
     assert medians["batch"] == 2 and medians["batch_ms"] == 100.0  # now the commonest
     cached = fabricate.batch(["s6", "s7"], ms=1.0, cached=1)
     assert set(run_progress.live_figures(*parsed(cached[:1]))) == {"batch", "new_tokens"}
+
+
+def test_the_line_says_what_becomes_of_workers_until_the_session_is_over() -> None:
+    tracker, workers = Tracker(4, ["ev"]), Workers()
+    workers["x"] = WorkerState("x", "n", "::1")
+    workers["x"].end("ended: node n has left the cluster")
+    tracker.workers, tracker.current = workers.views(), workers.words()
+    assert tracker.view().line == "0 of 4 results; no worker left"
+    tracker.current = ""
+    assert tracker.view().line == "0 of 4 results"
