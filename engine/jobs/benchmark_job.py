@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from engine.benchmark import by_turns, execute, sweep
+from engine.benchmark import by_turns, execute, prepare, sweep
 from engine.benchmark.cluster.cluster_options import LOCAL, ClusterOptions
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.errors import BadInput
@@ -20,6 +20,7 @@ from engine.jobs.queue import Job, JobView
 from engine.media import dataset
 from engine.media_options import Change
 from engine.models import registry
+from engine.storage import run_store
 from engine.storage.plan import Plan
 from engine.types import Doing
 
@@ -124,13 +125,17 @@ class BenchmarkJob(Job):
     def _executor(self) -> AbstractContextManager[execute.Executor | None]:
         if self.cluster is None:
             return nullcontext()
+        if self.plan is not None and self.root is not None:  # what needs no cluster first
+            self._stage = CHECKING
+            self.cluster.check(self.plan)
+            if self.folder is not None:
+                run_store.refuse_taken(self.folder)
+            prepare.checked(self.plan, dataset.read(self.root), elsewhere=True)
         address = self.cluster.address
         self._stage = "starting Ray" if address == LOCAL else f"connecting to Ray at {address}"
         self.tell(f"{self._stage[0].upper()}{self._stage[1:]} ...")
         from engine.benchmark.cluster.run_session import ClusterExecutor
 
-        if self.plan is not None:
-            self.cluster.check(self.plan)
         return ClusterExecutor(self.cluster, cancelled=self.cancelled)
 
     def _ready(self) -> execute.PreparedRun:

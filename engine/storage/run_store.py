@@ -180,11 +180,7 @@ def create(header: Header, folder: Path) -> Writer:
     """A new run in a folder that is absent or empty."""
     with _guard(folder, "be made"):
         folder.mkdir(parents=True, exist_ok=True)
-        taken = [path.name for path in folder.iterdir()]
-    if HEADER in taken:
-        raise StoreError(f"{folder} already contains a run: name a new folder, or resume that run.")
-    if taken:
-        raise StoreError(f"{folder} already contains {min(taken)}: name a new or an empty folder.")
+    refuse_taken(folder)
     results = _locked(folder)
     try:
         with _guard(folder, "be written"):
@@ -193,6 +189,16 @@ def create(header: Header, folder: Path) -> Writer:
     except StoreError:
         results.close()
         raise
+
+
+def refuse_taken(folder: Path) -> None:
+    """StoreError if the folder for a new run contains anything."""
+    with _guard(folder, "be read"):
+        taken = [path.name for path in folder.iterdir()] if folder.exists() else []
+    if HEADER in taken:
+        raise StoreError(f"{folder} already contains a run: name a new folder, or resume that run.")
+    if taken:
+        raise StoreError(f"{folder} already contains {min(taken)}: name a new or an empty folder.")
 
 
 def reopen(folder: Path) -> Writer:

@@ -150,3 +150,27 @@ def test_a_run_on_a_cluster_says_what_it_does_before_and_after(
         ("begun", ""),
         ("closed", "leaving Ray"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"models": ("nobody",)}, "nobody"),
+        ({"samples": ("none",)}, "1 of 1 samples are not in"),
+        ({"batch": 2, "order": "sequential"}, "batch is 2"),
+        ({}, "already contains a.txt"),
+    ],
+)
+def test_what_needs_no_cluster_is_refused_before_ray_starts(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, Any], why: str
+) -> None:
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "a.txt").touch()
+    connected: list[object] = []
+    monkeypatch.setattr(run_session, "Link", lambda *options: connected.append(options))
+    folder = tmp_path / "new" if wrong else taken
+    job = BenchmarkJob(plan=plan(root, **wrong), root=root, folder=folder, cluster=ClusterOptions())
+    job.work()
+    assert job.state == "failed" and why in job.error
+    assert not connected and not (tmp_path / "new").exists()
