@@ -2,8 +2,9 @@
 were never measured, units, rates, speed-ups and cost ratios.  rules.toml says what each one looks
 for.
 
-A stated total is compared with sums of a record's stages.  It omits stages if it equals the sum of
-the same subset of stages in most records and the difference is more than rounding.  A rate of r
+A total is a key that the form of the file declares as one, or whose name says so.  It omits stages
+if in most records it equals the sum of the stages without the same one, or without the same ones in
+a row (a clock that starts late, stops early or pauses), by more than rounding.  A rate of r
 tokens per second means that N tokens took N / r; a time per token p means N p.  Either must be a
 time that includes decoding.  A speed-up of s means that an answer took the target's time / s.
 """
@@ -13,8 +14,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from engine.published.audit.answers import acceptance_rows
@@ -35,8 +35,7 @@ from engine.published.read import (
     corrected,
 )
 from engine.published.read.cells import statistic_of
-from engine.published.read.file_reading import SHORT
-from engine.published.read.record_types import NAMES, AnswerRecord, Claim, ResultFile, milliseconds
+from engine.published.read.record_types import NAMES, AnswerRecord, ResultFile, milliseconds
 from engine.published.read.who_answered import KEY_FAMILY
 from engine.quoting import precise_ms
 
@@ -47,15 +46,13 @@ CLOSE = 0.002  # of a total: files round to three or four digits
 FEW, EXACT = 3, 1e-4  # records below FEW have to agree to EXACT
 LEAST = 0.01  # of all stages: what is missing has to be more
 MEAN = 0.005  # of a stated mean, which may be over other records
-MANY_STAGES = 8  # a file with more is not searched
 MOST_CLAIMS = 20  # of a summary that are listed
-# keys that name a part of a run, or no time: they are not expected to include all stages
+# totals by their names, unless they name a part of a run, or no time
 _PART = re.compile(
     r"prefill|vision|load|prep|stage|draft|decod|generat|first|ttft|tpot|tok|step|length|cach|"
     r"infer|forward|gpu|model|compute|only|without|excl|mean|std|_mb$|_gb$|speed|rate|ratio|count"
 )
 _WHOLE = re.compile(r"total|e2e|end_?to_?end|wall|overall|elapsed|complete|latency|duration|^time$")
-_SPREAD = re.compile(r"(^|_)(std|min|max|var|median|p\d+)(_|$)")
 UNIT_LOW, UNIT_HIGH = 300.0, 3000.0
 UNIT_FROM = 3
 NEAR = 0.02
@@ -207,21 +204,23 @@ def left_out(file: ResultFile, model: str) -> Hits:
 
 @of_times
 def summary_left_out(file: ResultFile, model: str) -> Hits:
-    """A total in a summary is the sum of some mean stages, over the records that have all."""
+    """A mean total in a summary is the sum of some mean stages, over the records that have all."""
     known, whole = file.stages_of(model), file.whole(model)
     means = {key: statistics.fmean(milliseconds(key, record.times[key]) for record in whole)
              for key in file.group.stages if key in known and whole}  # fmt: skip
     # each missing stage must be larger than the error from records that are not in the means
     least = (LEAST + 1 - len(whole) / len(file.of(model))) * _sum(means) if whole else 0
-    large = [key for key in means if means[key] > least]
-    for claim in file.claims if 2 <= len(means) <= MANY_STAGES else ():
+    runs = [some for some in in_a_row(means) if all(means[key] > least for key in some)]
+    for claim in file.claims if len(means) >= 2 else ():
+        name, statistic = statistic_of(_last(claim.path))
         # the rows state the same figure (then they are checked), or lack values for it
         settled = claim.of if claim.rows is None else _is(claim.stated, claim.rows, MEAN)
-        if settled or not _is_total(claim, model, file) or claim.stated <= 0:
+        total = claim.model == model and statistic == "mean" and _names_total(name)
+        if settled or not total or claim.stated <= 0:
             continue
         in_ms = "_ms" in _last(claim.path) or file.unit == "ms"
         stated = claim.stated if in_ms else 1000 * claim.stated
-        missing = next((some for some in subsets(large) if _fits(stated, means, some, MEAN)), ())
+        missing = next((some for some in runs if _fits(stated, means, some, MEAN)), ())
         if missing and not _is(stated, _sum(means), MEAN):
             words = {"missing": ", ".join(missing), "path": claim.path}
             yield hit([claim], stated_ms=stated, stages_ms=_sum(means), **words)
@@ -244,12 +243,13 @@ class Omission(NamedTuple):
 
 
 def omissions(file: ResultFile, model: str) -> list[Omission]:
-    """The keys of a model's records that state the sum of some stages only."""
+    """The totals of a model's records that state the sum of some stages only."""
     known, whole = file.stages_of(model), file.whole(model)
-    if not 2 <= len(known) <= MANY_STAGES:
-        return []
-    keys = dict.fromkeys(key for r in whole for key in (*r.times, *r.sizes) if key not in known)
-    every = (_omission(file, key, whole) for key in keys if not _PART.search(_last(key)))
+    keys = dict.fromkeys(
+        key for r in whole if len(known) >= 2 for key in (*r.times, *r.sizes) if key not in known
+        and (file.group.stages.get(key) == "total" or _names_total(_last(key)))
+    )  # fmt: skip
+    every = (_omission(file, key, whole) for key in keys)
     return [one for one in every if one is not None]
 
 
@@ -258,13 +258,12 @@ def _omission(file: ResultFile, key: str, whole: Sequence[AnswerRecord]) -> Omis
     rows = [(record, _stated(file, record, key), stages_ms(record)) for record in whole
             if record.times.get(key, record.sizes.get(key, 0.0)) > 0]  # fmt: skip
     slack = CLOSE if len(rows) >= FEW else EXACT
-    single = file.group.stages.get(key) == "total" or bool(_WHOLE.search(_last(key)))
     short = [row for row in rows if not _is(row[1], _sum(row[2]), slack)]
     if not rows or len(short) < MOST * len(rows):
         return None
     best = None
-    for missing in subsets(dict.fromkeys(stage for row in short for stage in row[2])):
-        fits = [row for row in short if _fits(row[1], row[2], missing, slack, 1 if single else 2)]
+    for missing in in_a_row(dict.fromkeys(stage for row in short for stage in row[2])):
+        fits = [row for row in short if _fits(row[1], row[2], missing, slack)]
         parts = ([row[2][stage] / _sum(row[2]) for row in fits] for stage in missing)
         more = len(fits) > (len(best.records) if best else 0) and len(fits) >= MOST * len(rows)
         if more and all(statistics.median(part) > LEAST for part in parts):
@@ -272,10 +271,11 @@ def _omission(file: ResultFile, key: str, whole: Sequence[AnswerRecord]) -> Omis
     return best
 
 
-def subsets(keys: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """The sets of some keys, small ones first."""
+def in_a_row(keys: Iterable[str]) -> list[tuple[str, ...]]:
+    """Each key alone, then two that follow each other, then three, ..."""
     names = tuple(keys)
-    return (some for size in range(1, len(names) + 1) for some in combinations(names, size))
+    sizes = range(1, len(names) + 1)
+    return [names[at : at + size] for size in sizes for at in range(len(names) - size + 1)]
 
 
 def _stated(file: ResultFile, record: AnswerRecord, key: str) -> float:
@@ -298,38 +298,22 @@ def _is(stated: float, value: float, slack: float) -> bool:
     return abs(stated - value) <= slack * abs(stated)
 
 
-def _fits(
-    stated: float, stages: Stages, missing: Sequence[str], slack: float, least: int = 1
-) -> bool:
-    """Whether the stated time is the sum of the other stages, of which there are `least`."""
+def _fits(stated: float, stages: Stages, missing: Sequence[str], slack: float) -> bool:
+    """Whether the stated time is the sum of the other stages."""
     rest = {key: value for key, value in stages.items() if key not in missing}
-    whole = len(rest) >= least and len(rest) + len(missing) == len(stages)
-    return whole and _is(stated, _sum(rest), slack)
+    whole = rest and len(rest) + len(missing) == len(stages)
+    return bool(whole) and _is(stated, _sum(rest), slack)
 
 
-def _is_total(claim: Claim, model: str, file: ResultFile) -> bool:
-    """Whether a summary's figure is a total of this model, or a total without a model name."""
-    key = _last(claim.path)
-    plain = re.sub(r"(_|^)(avg|mean)(_|$)", "", key)
-    if not _WHOLE.search(plain) or _SPREAD.search(key) or _PART.search(plain):
-        return False
-    words = set(re.split(r"[._]", claim.path.lower()))
-    named = [one for one in file.models if words & _names(one)]
-    return model in (named or (file.draft, file.target))
-
-
-def _names(model: str) -> set[str]:
-    """The names that summaries use for a model."""
-    family = KEY_FAMILY.get(model)
-    same = {model, *(name for name, other in KEY_FAMILY.items() if family and other == family)}
-    return {model.lower(), *same, *(name for name, other in SHORT.items() if other in same)}
+def _names_total(key: str) -> bool:
+    return bool(_WHOLE.search(key)) and not _PART.search(key)
 
 
 @of_times
 def per_token(file: ResultFile, model: str) -> Hits:
     whole = file.whole(model)
     keys = dict.fromkeys(key for r in whole for key in (*r.times, *r.sizes))
-    for key in keys if 1 <= len(file.stages_of(model)) <= MANY_STAGES else ():
+    for key in keys if file.stages_of(model) else ():
         if not (_TOKEN_RATE.search(key) or _EACH.search(key)):
             continue
         spans = [(record, spans) for record in whole if (spans := _spans(file, record, key))]
@@ -370,7 +354,7 @@ def _fit(record: AnswerRecord, spans: Sequence[float]) -> tuple[bool, tuple[str,
     def is_close(time: float, slack: float) -> bool:
         return any(abs(span - time) <= slack * time for span in spans)
 
-    sums = {some: math.fsum(stages[key] for key in some) for some in subsets(stages)}
+    sums = {some: math.fsum(stages[key] for key in some) for some in in_a_row(stages)}
     others = (some for some in sums if not decodes & {*some} and is_close(sums[some], NEAR))
     partial = next(others, ())
     times = [time for some, time in sums.items() if decodes <= {*some}]

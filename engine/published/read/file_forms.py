@@ -24,14 +24,14 @@ class Answer(Struct, frozen=True):
     """Where a row has one model's answer.
 
     prefix: an expression for the start of the model's keys, "" if the whole row is its answer.
-    also: further keys -> their names.  claimed: the model that it claims to be.  by_checkpoint: the
-    key of the text may be the name of a checkpoint.
+    also: further keys -> their names.  claimed: the model that it claims to be.  text: an
+    expression for the key of the text if it is the name of the checkpoint, which is then claimed.
     """
 
     prefix: str = ""
     also: Mapping[str, str] = {}
     claimed: str = ""
-    by_checkpoint: bool = False
+    text: str = ""
 
 
 class Rows(Struct, frozen=True):

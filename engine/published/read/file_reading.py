@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from engine.published.read import cells
@@ -103,7 +103,7 @@ class FileReading:
         for model, answer in answers.items():
             if answer.claimed:
                 self.claimed[model] = answer.claimed.replace("*", model)
-            elif answer.by_checkpoint:
+            elif answer.text:
                 texts = (key for key, owner in owners.items() if owner == (model, "text"))
                 self.claimed.update((model, key) for key in texts)
             if not answer.prefix and model not in self.models:
@@ -200,7 +200,7 @@ class FileReading:
                 named = start if start in self.models else SHORT.get(start, "")
                 fields = [(model, name), self.form.fields.get(name, (named, rest))]
                 made = cells.claim(f"{path}.{key}", stated, fields, columns, self.rows)
-                self.claims.append(made)
+                self.claims.append(replace(made, model=model or named))
 
 
 def _owner(key: str, answers: Mapping[str, Answer]) -> tuple[str, str] | None:
@@ -211,7 +211,7 @@ def _owner(key: str, answers: Mapping[str, Answer]) -> tuple[str, str] | None:
     for model, answer in answers.items():
         if answer.prefix and key == model:
             return model, "object" if "\\." in answer.prefix else "text"
-        if answer.by_checkpoint and "llava" in key and "_" not in key:
+        if answer.text and re.fullmatch(answer.text, key):
             return model, "text"
         start = re.match(answer.prefix, key)
         if start and key not in NO_FIGURES:
