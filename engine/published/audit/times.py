@@ -102,11 +102,11 @@ def totals(file: ResultFile, model: str) -> Hits:
 def _gap(record: AnswerRecord) -> float:
     """Total minus stages; 0 if the difference is within the tolerance."""
     total, stages = record.part("total"), record.stage_sum
-    if total is None or stages is None or not record.group.has_stage_times:
+    if total is None or stages is None or not record.group.covers:
         return 0.0
     gap = total[1] - stages
     timed = {record.group.stages.get(key) for key in record.times}
-    if gap > 0 and not timed >= set(record.group.stages.values()) - {"total"}:
+    if gap > 0 and not timed >= set(record.group.covers):
         return 0.0  # the rest may be the missing stage
     return gap if abs(gap) > TOLERANCE * total[1] else 0.0
 

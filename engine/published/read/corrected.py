@@ -75,7 +75,7 @@ def _mended(record: AnswerRecord, identity: Identity | None, empty: Sequence[str
     times = {key: value for key, value in record.times.items() if key not in empty}
     better = replace(record, tokens=tokens, context=context, times=times)
     total, stages = better.part("total"), better.stage_sum or 0.0
-    if record.group.has_stage_times and total and stages - total[1] > TOLERANCE * stages:
+    if record.group.covers and total and stages - total[1] > TOLERANCE * stages:
         times[total[0]] = stages
         marks.add("total")
     return replace(better, times=times, marks=frozenset(marks))

@@ -55,9 +55,8 @@ class Form(Struct, frozen=True):
     summaries -> the model that they are of, "" for both; fields: (model, field) of keys of a
     summary that do not name their model.
 
-    stages: the timing keys and the part of a run that each covers.  has_stage_times: a record's
-    stages should add up to its total.  total_is_whole_run: the total includes loading.
-    first_token_in_prefill: the prefill time includes the first token.  fixed_length: all answers
+    stages: the timing keys and the part of a run that each is.  covers: the parts that a record's
+    total should be the sum of; () if that is not known.  first_token_in_prefill: the prefill time includes the first token.  fixed_length: all answers
     have a fixed small number of tokens.
     """
 
@@ -71,13 +70,16 @@ class Form(Struct, frozen=True):
     fields: Mapping[str, tuple[str, str]] = {}
     unit: str = "s"
     stages: Mapping[str, Part] = {}
-    has_stage_times: bool = False
-    total_is_whole_run: bool = False
+    covers: tuple[Part, ...] = ()
     first_token_in_prefill: bool = False
     fixed_length: bool = False
 
     def __str__(self) -> str:
         return self.title
+
+    @property
+    def total_is_whole_run(self) -> bool:
+        return not {"load", "load+preprocess"}.isdisjoint(self.covers)
 
     def added(self, keys: Iterable[str]) -> list[str]:
         """The keys of stages that add up to the total: without totals, and without prefill and

@@ -101,7 +101,7 @@ def _figures(
     both = [(r.tokens, milliseconds(*spent) / 1000) for r in recorded
             if r.tokens is not None and (spent := r.part("decode") or r.part("steps"))]  # fmt: skip
     seconds = math.fsum(spent for _, spent in both)
-    whole = file.whole(recorded[0].model) if recorded and file.group.has_stage_times else []
+    whole = file.whole(recorded[0].model) if recorded and file.group.covers else []
     gaps = [abs(total[1] - record.stage_sum) for record in whole
             if (total := record.part("total")) and record.stage_sum is not None]  # fmt: skip
     found |= {
