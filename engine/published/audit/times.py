@@ -211,7 +211,7 @@ def summary_left_out(file: ResultFile, model: str) -> Hits:
     # each missing stage must be larger than the error from records that are not in the means
     least = (LEAST + 1 - len(whole) / len(file.of(model))) * _sum(means) if whole else 0
     runs = [some for some in in_a_row(means) if all(means[key] > least for key in some)]
-    for claim in file.claims if len(means) >= 2 else ():
+    for claim in file.claims if file.group.covers and len(means) >= 2 else ():
         name, statistic = statistic_of(_last(claim.path))
         # the rows state the same figure (then they are checked), or lack values for it
         settled = claim.of if claim.rows is None else _is(claim.stated, claim.rows, MEAN)
@@ -246,7 +246,7 @@ def omissions(file: ResultFile, model: str) -> list[Omission]:
     """The totals of a model's records that state the sum of some stages only."""
     known, whole = file.stages_of(model), file.whole(model)
     keys = dict.fromkeys(
-        key for r in whole if len(known) >= 2 for key in (*r.times, *r.sizes) if key not in known
+        key for r in whole if file.group.covers for key in (*r.times, *r.sizes) if key not in known
         and (file.group.stages.get(key) == "total" or _names_total(_last(key)))
     )  # fmt: skip
     every = (_omission(file, key, whole) for key in keys)
