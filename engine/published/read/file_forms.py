@@ -18,6 +18,7 @@ from engine.types import StageName
 
 Part = StageName | Literal["load+preprocess", "prefill", "steps", "total"]
 LOOKED_AT = 50  # rows whose keys identify a form
+MOST_MODELS = 20  # of an unknown form
 
 
 class Answer(Struct, frozen=True):
@@ -56,8 +57,8 @@ class Form(Struct, frozen=True):
     summary that do not name their model.
 
     stages: the timing keys and the part of a run that each is.  covers: the parts that a record's
-    total should be the sum of; () if that is not known.  first_token_in_prefill: the prefill time includes the first token.  fixed_length: all answers
-    have a fixed small number of tokens.
+    total should be the sum of; () if that is not known.  first_token_in_prefill: the prefill time
+    includes the first token.  fixed_length: all answers have a fixed small number of tokens.
     """
 
     title: str
@@ -97,6 +98,18 @@ class Form(Struct, frozen=True):
 
 
 UNKNOWN = Form("? unknown")
+GENERAL = "? unknown form, read by the general rule"
+# In rows of an unknown form, a model's name and what the value is; and names that are no model's.
+_OF_A_MODEL = re.compile(
+    r"([\w -]{1,80}?)[._](?:(?:total_)?(?:time|ms)|(?:output_)?(?:tokens|ids|text)|token_ids|"
+    r"output)"
+)
+_NO_MODEL = re.compile(
+    r"(?:.*_)?(?:load|prep|vision|prefill|decod|generat|stage|total|first|token|draft|step|accept|"
+    r"match|speed|parallel|input|prompt|reference|new|max|min|mean|avg|ttft|tpot|wall|e2e)[a-z\d]*"
+)
+_PARTS: dict[str, Part] = {"load": "load", "preprocess": "preprocess", "vision": "vision",
+    "prefill": "prefill", "decode": "decode", "total": "total"}  # fmt: skip
 FAILED = Form("Z failed run (results empty, only errors)")
 NO_ROWS = Form("Z no rows")
 FORMS = convert(settings.read_toml(Path(__file__).with_suffix(".toml"))["forms"], tuple[Form, ...])
@@ -113,6 +126,22 @@ def flat(value: object, prefix: str = "", depth: int = 4) -> dict[str, Any]:
     return found
 
 
+def _general(keys: Iterable[str]) -> Form | None:
+    """A form for rows of an unknown one: the names before times, ids and texts are the models.
+
+    It compares no two of them, and does not say what a total covers.
+    """
+    names = {named[1] for key in keys if (named := _OF_A_MODEL.fullmatch(key))}
+    # a longer name comes before its own beginning
+    answers = {name: Answer(f"{re.escape(name)}[._]") for name in sorted(names, reverse=True)
+               if not _NO_MODEL.fullmatch(name)}  # fmt: skip
+    if not 0 < len(answers) <= MOST_MODELS:
+        return None
+    stages = {f"{name}_{unit}": part for name, part in _PARTS.items() for unit in ("time", "ms")}
+    whole: dict[str, Part] = {"time": "total", "ms": "total"}
+    return Form(GENERAL, rows=(Rows(answers),), stages=stages | whole)
+
+
 def form_of(value: Any) -> tuple[Form, str] | None:
     """The form and the place where it was recognised, or None for another kind."""
     if not isinstance(value, (list, dict)):
@@ -121,10 +150,15 @@ def form_of(value: Any) -> tuple[Form, str] | None:
     if isinstance(value, dict):
         lists = {name: rows for name in ("samples", "results")
                  if isinstance(rows := value.get(name), list)}  # fmt: skip
+    keys_at: dict[str, set[str]] = {}
     for place, rows in {"": [value], **lists}.items():
         some = [flat(row, depth=1) for row in rows[:LOOKED_AT]]
         keys = {f"{key}[]" if isinstance(row[key], list) else key for row in some for key in row}
+        keys_at[place] = keys
         if found := next((form for form in FORMS if keys and form.fits(place, keys)), None):
+            return found, place
+    for place in lists:
+        if found := _general(key.removesuffix("[]") for key in keys_at[place]):
             return found, place
     if isinstance(value, list):
         return None if value else (NO_ROWS, "")

@@ -243,6 +243,28 @@ def test_what_is_no_result_file_says_why(data: bytes, words: str) -> None:
     assert file_summary.as_dict(file)["status"] == "unknown"
 
 
+@pytest.mark.parametrize("nested", [True, False])
+def test_an_unknown_form_is_read_by_the_general_rule_and_says_so(nested: bool) -> None:
+    def of(model: str, values: dict[str, Any]) -> dict[str, Any]:
+        return {model: values} if nested else {f"{model}_{key}": v for key, v in values.items()}
+
+    values: dict[str, Any] = {"prefill_time": 0.2, "decode_time": 0.9, "total_time": 0.5,
+                              "token_ids": [5, 6, 7], "output": "A car."}  # fmt: skip
+    rows = [{"sample_idx": n, "speed_time": 1.0, **of("phi_3", values), **of("phi", values)}
+            for n in range(4)]  # fmt: skip
+    for value in (rows, {"config": {"gpu": "A"}, "results": rows}):
+        file = read(value)
+        assert str(file.group) == "? unknown form, read by the general rule"
+        assert file.status == "ok" and sorted(file.models) == ["phi", "phi_3"]
+        one = file.of("phi_3")[2]
+        assert (one.sample, one.tokens, one.text) == ("2", 3, "A car.")
+        assert one.ms("decode") == 900 and one.ms("total") == 500
+        assert not file.draft
+        assert {one.rule for one in audit(file)} == {"capped"}  # what totals cover is not known
+        (_, decoding, _) = headlines([file])
+        assert not decoding.evidence and "unknown form" in str(decoding.without)
+
+
 def test_control_characters_and_paths_in_names() -> None:
     assert read_bytes("../../etc/x", b"17").name == "x"
     assert read_bytes("C:\\..\\a\x1b[31m.json", b"17").name == "a\N{REPLACEMENT CHARACTER}[31m.json"

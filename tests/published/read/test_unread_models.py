@@ -107,7 +107,11 @@ def test_a_known_kind_without_rows_says_so(value: Any) -> None:
 def test_a_refusal_names_the_keys_of_the_rows() -> None:
     value = made.five()
     for row in value["results"]:
-        row["EventGPT"], row["VideoLLaVA"] = row.pop("eventgpt"), row.pop("videollava")
+        row["EventGPT"], row["VideoLLaVA"] = (
+            {"answer": "A car."},
+            row.pop("videollava")["output_text"],
+        )
+        del row["eventgpt"]
     file = read_bytes("a.json", json.dumps(value).encode())
     assert file.status == "unknown" and "'EventGPT', 'VideoLLaVA'" in file.message
 
