@@ -57,7 +57,8 @@ def _report(options: argparse.Namespace) -> int:
 
 def _read(names: Iterable[str]) -> list[Run]:
     base = settings.load().runs_dir
-    return [run_store.read(run_store.find(name, base)) for name in names]
+    folders = dict.fromkeys(run_store.find(name, base).resolve() for name in names)
+    return [run_store.read(folder) for folder in folders]  # a run named twice counts once
 
 
 def _runs(options: argparse.Namespace, runs: list[Run]) -> int:

@@ -19,7 +19,7 @@ from engine.errors import ModelUnavailable, SettingsError
 from engine.models import quantization, supported
 from engine.models.checkpoint_files import check_settings, read_json, weight_files
 from engine.models.families import ANY_FAMILY, FAMILIES, SERVED
-from engine.quoting import one_line, quoted, shown
+from engine.quoting import listed, one_line, quoted, shown
 from engine.types import VARIANT_MARK, MediaKind
 
 Quantization = Literal["8bit", "4bit"]
@@ -146,6 +146,11 @@ _OF_CHECKPOINTS = ("checkpoint", "family", "revision", "quantization", "download
 def read_entries(table: dict[str, Any], path: Path) -> tuple[ModelEntry, ...]:
     """The entries in the parsed text of this file, in its order; SettingsError says what is
     wrong."""
+    if others := sorted(table.keys() - {"model"}):
+        raise SettingsError(
+            f"{shown(path)} has {listed(map(quoted, others))}, which is not read: write each entry "
+            "below a line [[model]]."
+        )
     rows = table.get("model", [])
     if not isinstance(rows, list):
         raise SettingsError(f"{shown(path)}: model is {quoted(rows)}: write [[model]] entries.")

@@ -65,7 +65,7 @@ class Coverage:
             ends,
             "greedy and sampled tokens" if self.sampling else "greedy tokens",
             f"batches of up to {self.batch:,}" if self.batch > 1 else "no batches",
-            f"prompts with {_numbers(self.pictures)} picture(s)",
+            _pictures("prompts", self.pictures),
         ]
         by_tests = self.frames == FRAME_RULES
         parts += [f"frame rules {', '.join(self.frames)}"] if self.frames and not by_tests else []
@@ -157,10 +157,14 @@ def missing(cover: Coverage, result: RunResult) -> Iterator[str]:
     # Pictures of several sizes have an entry for each size.
     shown = sum(one.shape[0] for one in result.tensors if one.name == "images")
     if shown and shown not in cover.pictures:
-        yield f"prompt with {shown:,} picture(s) ({_numbers(cover.pictures)} verified)"
+        yield f"{_pictures('prompt', [shown])} ({_numbers(cover.pictures)} verified)"
     rule = request.how.frames
     if result.shown.endswith(f"({rule})") and rule not in cover.frames:
         yield f"frame rule {rule}"
+
+
+def _pictures(prompts: str, numbers: Sequence[int]) -> str:
+    return f"{prompts} with {_numbers(numbers)} picture{'s' * (list(numbers) != [1])}"
 
 
 def _numbers(values: Iterable[int]) -> str:

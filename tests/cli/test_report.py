@@ -23,7 +23,8 @@ def runs(tmp_path: Path, cache_dir: Path) -> Path:
 
 @pytest.mark.loads
 def test_runs_are_named_or_given_by_folder(capsys: pytest.CaptureFixture[str], runs: Path) -> None:
-    assert main(["report", "first", str(runs / "second"), "--format", "json"]) == 0
+    named_twice = ["first", str(runs / "second"), "second"]
+    assert main(["report", *named_twice, "--format", "json"]) == 0
     out, _ = capsys.readouterr()
     assert len(json.loads(out)["runs"]) == 2
 

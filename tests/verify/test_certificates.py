@@ -120,7 +120,7 @@ def test_a_kept_certificate_is_found_and_holds_everything() -> None:
         ({"backend": "compiled"}, "backend compiled (eager verified)"),
         ({"tokens": 49, "config": DecodeConfig(max_new_tokens=300)}, "49 tokens (48 verified)"),
         ({"extent": "stream"}, "extent stream (slice verified)"),
-        ({"pictures": 5}, "prompt with 5 picture(s) (8 verified)"),
+        ({"pictures": 5}, "prompt with 5 pictures (8 verified)"),
         ({"batch": Batch("b", 8, (), 1.0, 8)}, "batch of 8 (4 verified)"),
     ],
 )
@@ -167,7 +167,7 @@ def test_pictures_of_several_sizes_are_counted_together() -> None:
         TensorSpec("images", (count, 4, size, 3), "uint8", 1) for count, size in ((3, 4), (5, 6))
     ]
     assert standing(tensors=tuple(parts)).state == "verified"
-    assert standing(tensors=tuple(parts[:1])).missing[0].startswith("prompt with 3 picture(s)")
+    assert standing(tensors=tuple(parts[:1])).missing[0].startswith("prompt with 3 pictures")
 
 
 def test_a_verification_with_open_checks_takes_back_no_earlier_one() -> None:
