@@ -20,7 +20,6 @@ from engine.jobs import benchmark_job
 from engine.jobs.queue import Job
 from engine.models import registry
 from engine.storage import run_store
-from engine.storage.result_rows import AskedAndRan
 from tests import recordings
 from tests.cli.conftest import Call
 
@@ -93,14 +92,6 @@ def test_ids_are_read_from_a_file(bench: Bench, tmp_path: Path) -> None:
     assert run.header.plan.samples == ("id-2", "id-0")
 
 
-def test_the_extent_of_event_pictures_is_in_the_plan_and_in_every_row(bench: Bench) -> None:
-    code, found, _ = bench("--samples", 2, "--extent", "stream")
-    run = run_store.read(Path(found["folder"]))
-    assert code == 0 and run.header.plan.extent == "stream"
-    rows = [row.extent for _, row in run.results()]
-    assert rows == [AskedAndRan("stream")] * len(rows)  # of a model that sees frames
-
-
 def test_answers_to_untrained_questions_are_counted(bench: Bench, declared_llava: str) -> None:
     for question, wanted in (("What colour is the car?", 2), ("Is it dark?", 0)):
         code, found, _ = bench("--samples", 2, "--prompt", question)
@@ -108,6 +99,12 @@ def test_answers_to_untrained_questions_are_counted(bench: Bench, declared_llava
         assert code == 0 and (count["answered"], count["off_script"]) == (2, wanted)
         rows = [row.off_script for _, row in run_store.read(Path(found["folder"])).results()]
         assert rows == [bool(wanted)] * len(rows)
+
+
+def test_options_reach_the_plan(bench: Bench) -> None:
+    code, found, _ = bench("--samples", 2, "--extent", "stream", "--backend", "eager")
+    plan = run_store.read(Path(found["folder"])).header.plan
+    assert code == 0 and (plan.extent, plan.decode.backend) == ("stream", "eager")
 
 
 def test_more_samples_than_there_are(bench: Bench) -> None:
@@ -207,7 +204,7 @@ def interrupt(cancelled: threading.Event) -> None:
     assert cancelled.wait(60)
 
 
-def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(
+def test_ctrl_c_keeps_the_run_and_names_the_resume_command(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
@@ -250,7 +247,9 @@ def test_resuming_refuses_another_dataset_and_another_version(
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
-def test_killed_with_9_it_goes_on_where_it_was(bench: Bench, root: Path, tmp_path: Path) -> None:
+def test_a_run_killed_by_sigkill_is_resumed_without_doubles(
+    bench: Bench, root: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "run"
     plan = ["--models", "tiny-llava,tiny-eventgpt", "--length", "forced:60", "--repeat", "5"]
     arguments = ["bench", "--dataset", str(root), *plan, "--out", str(folder)]
@@ -269,7 +268,7 @@ def test_killed_with_9_it_goes_on_where_it_was(bench: Bench, root: Path, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="SIGTERM is POSIX's")
-def test_ended_politely_it_says_how_to_go_on(root: Path, tmp_path: Path) -> None:
+def test_sigterm_stops_a_run_and_names_the_resume_command(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     plan = ["--models", "tiny-llava", "--length", "forced:60", "--repeat", "9"]
     arguments = ["bench", "--dataset", str(root), *plan, "--out", str(folder)]
@@ -303,15 +302,6 @@ def test_progress_is_said_now_and_then(bench: Bench, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(benchmark_job, "EVERY_S", 0.0)
     _, _, err = bench()
     assert "2 of 4 results, " in err and "per second, about" in err
-
-
-def test_the_backend_is_part_of_the_plan(bench: Bench, tmp_path: Path) -> None:
-    code, found, _ = bench("--backend", "eager", "--out", tmp_path / "run")
-    assert code == 0
-    plan = json.loads((Path(found["folder"]) / "run.json").read_text())["plan"]
-    assert plan["decode"]["backend"] == "eager"
-    code, _, err = bench("--resume", found["folder"], "--backend", "auto", fixed=False)
-    assert code == 2 and "--backend belongs to a new run" in err
 
 
 def test_samples_at_once(bench: Bench, call: Call, tmp_path: Path) -> None:
@@ -373,7 +363,7 @@ def test_a_sweep_is_a_run_per_strength_and_its_curves(
     assert code == 0 and again == found
 
 
-def test_a_stopped_sweep_says_how_to_go_on(
+def test_a_stopped_sweep_names_the_command_to_repeat(
     bench: Bench, raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cancel, cancelled = Job.cancel, threading.Event()

@@ -123,7 +123,7 @@ def _dataset(folder: Path) -> Path:
     return root
 
 
-def test_a_card_of_what_is_not_here_is_a_sentence(refused: Refused, mixed: dict[str, Path]) -> None:
+def test_a_card_of_a_missing_model_is_refused(refused: Refused, mixed: dict[str, Path]) -> None:
     assert SAID["pointer"] in refused("models", "pointer")
     assert "did you mean 'whole'" in refused("models", "wholly")
 
