@@ -176,7 +176,7 @@ def test_pictures_and_clips_are_kept_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert address.startswith("data:image/webp;base64,") and second["media"] == []
 
 
-def test_a_folder_that_is_there_is_not_replaced(
+def test_an_existing_folder_is_not_replaced(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "out").mkdir()

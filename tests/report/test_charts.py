@@ -74,7 +74,7 @@ def test_no_model_is_an_empty_chart() -> None:
 
 
 @pytest.mark.slow
-def test_a_chart_that_ends_the_process_costs_no_other_and_is_told_in_words() -> None:
+def test_a_chart_that_ends_its_process_is_replaced_by_words() -> None:
     """A non-character and a control character end it."""
     names = ("good", "a\ufffeb", "a\x1bb", "fine")
     made = [charts.stage_bars({name: TWO["A"]}) for name in names]

@@ -60,7 +60,7 @@ def test_an_undecided_difference_says_how_many_samples_it_needs(tmp_path: Path) 
     assert "No conclusion about mean total time" in told and "as fast as" not in told
 
 
-def test_a_couple_is_told_by_its_own_comparison_of_total_time(tmp_path: Path) -> None:
+def test_a_pair_is_worded_by_its_own_total_time(tmp_path: Path) -> None:
     """im answered too few of the samples for a conclusion; that of ev and vl stays."""
     rows = [*fabricate.pair(12), *(fabricate.row("im", f"s{i}", prefill=50.0) for i in range(3))]
     told = text(tmp_path, rows)
@@ -79,7 +79,7 @@ def test_another_metric_decides_nothing_about_total_time(tmp_path: Path) -> None
     assert "No conclusion about mean total time" in told and "as fast as" not in told
 
 
-def test_one_model_is_compared_with_nobody(tmp_path: Path) -> None:
+def test_one_model_has_no_comparison(tmp_path: Path) -> None:
     told = text(tmp_path, [fabricate.row(sample=f"s{i}") for i in range(8)])
     assert "## Comparison" not in told and "## Equal lengths" not in told
     assert "as fast as" not in told
@@ -103,7 +103,7 @@ def on(rows: list[dict[str, Any]], model: str, **where: Any) -> list[dict[str, A
     return [row | place for row in rows if row["model"] == model]
 
 
-def test_models_on_different_devices_are_never_compared_without_a_word(tmp_path: Path) -> None:
+def test_differently_shared_devices_are_named_in_each_format(tmp_path: Path) -> None:
     rows = fabricate.pair(12)
     apart = on(rows, "ev", shares=["device"]) + on(rows, "vl")
     told = text(tmp_path / "a", apart)
@@ -136,7 +136,7 @@ def test_models_on_different_devices_are_never_compared_without_a_word(tmp_path:
         ({}, {"where": None}, ""),
     ],
 )  # fmt: skip
-def test_what_is_said_of_two_labels_places(
+def test_a_pair_names_different_devices_sharing_and_machines(
     tmp_path: Path, where: dict[str, Any], other: dict[str, Any], said: str
 ) -> None:
     rows = fabricate.pair(2)
@@ -183,7 +183,7 @@ def test_a_run_whose_device_was_always_shared_says_so(tmp_path: Path) -> None:
         assert "Different devices" not in words and "Shared cores" not in words
 
 
-def test_warm_up_that_nothing_followed_is_nobody_in_the_report(tmp_path: Path) -> None:
+def test_a_warm_up_without_results_adds_no_label(tmp_path: Path) -> None:
     warm = fabricate.row("ev", phase="warmup", environment={"device": "cpu", "processor": "Other"},
                          where=PLACE, verified="of-the-warm-up")  # fmt: skip
     rows = [warm, *on(fabricate.pair(12), "ev"), *on(fabricate.pair(12), "vl")]
@@ -199,7 +199,7 @@ def test_warm_up_that_nothing_followed_is_nobody_in_the_report(tmp_path: Path) -
     assert (only.label, only.results, only.warm_up) == ("ev", 0, 1)
 
 
-def test_machines_are_counted_not_the_nodes_that_each_ray_names_anew(tmp_path: Path) -> None:
+def test_machines_are_counted_by_host_and_address(tmp_path: Path) -> None:
     places = [{}, {"node": "n2", "actor": "y"}, {"node": "n3", "address": "127.0.0.1"},
               {"host": "b", "address": "127.0.0.1"}, {"address": "10.0.0.2"}]  # fmt: skip
     for number, machines in enumerate((1, 1, 1, 2, 3)):
@@ -217,7 +217,7 @@ def test_a_report_names_what_no_certificate_covers(tmp_path: Path) -> None:
     assert "not covered: sampling (n 1)" in text(tmp_path, [fabricate.row(standing=standing)])
 
 
-def test_where_the_figures_come_from_stands_in_it(tmp_path: Path) -> None:
+def test_a_report_names_digests_settings_and_libraries(tmp_path: Path) -> None:
     told = text(tmp_path, [fabricate.row(verified="abc123"), fabricate.row("vl")])
     for words in ("digest-of-ev", "digest-of-vl", "digest-of-data", "digest-of-code",
                   "certificate abc123. (n 1)", "unverified", "off: all stages were computed",
@@ -227,7 +227,7 @@ def test_where_the_figures_come_from_stands_in_it(tmp_path: Path) -> None:
     assert "/data/one" not in told  # whose folder it was is nobody's business
 
 
-def test_what_decoded_is_said_where_it_was_not_what_was_asked_for(tmp_path: Path) -> None:
+def test_another_backend_than_requested_is_named(tmp_path: Path) -> None:
     rows = [
         fabricate.row(sample=f"s{n}", backend={"asked": "compiled", "ran": ran})
         for n, ran in enumerate(("eager", "eager", "compiled"))
@@ -258,7 +258,7 @@ def test_remarks_are_made_only_where_they_hold(tmp_path: Path) -> None:
     assert "different answers to" not in told and "were stopped" not in told
 
 
-def test_the_course_of_the_run_is_told(tmp_path: Path) -> None:
+def test_resumes_pauses_and_given_up_models_are_named(tmp_path: Path) -> None:
     rows = [fabricate.row(), fabricate.row(sample="s1", paused_ms=9.0)]
     run = fabricate.run(tmp_path / "r", rows, finished=False)
     paused = {"event": "paused", "text": "lent", "ms": 9.0}

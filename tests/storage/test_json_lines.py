@@ -61,7 +61,7 @@ def test_another_writers_torn_line_is_ended_not_cut(tmp_path: Path) -> None:
     assert objects(path, damage) == [{"n": 2}] and damage.broken == [1]
 
 
-def test_broken_lines_are_numbered_and_cost_no_other(tmp_path: Path) -> None:
+def test_broken_lines_are_numbered_and_left_out(tmp_path: Path) -> None:
     path, damage = tmp_path / "a.jsonl", DamagedLines()
     deep = b"[" * 100_000
     path.write_bytes(b'{"n": 1}\nodd\n[1]\n' + deep + b'\n\xff\xfe\n{"n": 2}\n')

@@ -51,7 +51,7 @@ def test_a_folder_that_holds_something_is_not_overwritten(tmp_path: Path) -> Non
         run_store.create(fabricate.header(), tmp_path / "file")
 
 
-def test_going_on_knows_what_is_done_and_drops_what_was_torn(tmp_path: Path) -> None:
+def test_a_reopened_run_knows_done_tasks_and_drops_a_torn_line(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     first = [fabricate.row("ev", "s0"), fabricate.failed("vl", "s0")]
     fabricate.run(folder, first, finished=False, planned=["s1"])
