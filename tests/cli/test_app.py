@@ -10,6 +10,7 @@ import pytest
 
 from engine.__main__ import main
 from engine.settings import PROJECT
+from tests.cli.conftest import Refused
 
 
 @pytest.mark.parametrize(
@@ -20,21 +21,15 @@ from engine.settings import PROJECT
         (("--host", "no such host"), "'no such host:8501' cannot be listened on"),
     ],
 )
-def test_bad_input_is_one_sentence(
-    arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["app", *arguments]) == 2
-    assert words in capsys.readouterr().err
+def test_bad_input_is_refused(refused: Refused, arguments: tuple[str, ...], words: str) -> None:
+    assert words in refused("app", *arguments)
 
 
-def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_that_is_taken_is_named(refused: Refused) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert main(["app", "--port", str(port)]) == 2
-    assert (
-        f"'127.0.0.1:{port}' cannot be listened on (Address already in use): choose another "
-        in (capsys.readouterr().err)
-    )
+        told = refused("app", "--port", port)
+    assert f"'127.0.0.1:{port}' cannot be listened on (Address already in use): choose " in told
 
 
 def test_the_server_finds_this_code_and_not_the_current_folders(
@@ -48,11 +43,6 @@ def test_the_server_finds_this_code_and_not_the_current_folders(
     with pytest.raises(TypeError):  # execve does not come back
         main(["app", "--port", str(port)])
     ((program, given, environment),) = started  # type: ignore[misc]
-    assert program == sys.executable and given[1:] == [
-        "-P",
-        "-m",
-        "ui.server",
-        str(port),
-        "127.0.0.1",
-    ]
+    wanted = ["-P", "-m", "ui.server", str(port), "127.0.0.1"]
+    assert program == sys.executable and given[1:] == wanted
     assert environment["PYTHONPATH"].split(os.pathsep) == [str(PROJECT), "/elsewhere"]

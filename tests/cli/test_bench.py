@@ -10,21 +10,22 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.__main__ import main
 from engine.jobs import benchmark_job
 from engine.jobs.queue import Job
 from engine.models import registry
 from engine.storage import run_store
-from engine.storage.result_rows import AskedAndRan
 from tests import recordings
+from tests.cli.conftest import Call
 
 pytestmark = pytest.mark.loads
 
+Bench = Callable[..., tuple[int, Any, str]]
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -33,37 +34,35 @@ def root(tmp_path: Path, tiny_models: Path) -> Path:
     return recordings.root(tmp_path / "root")
 
 
-def bench(
-    capsys: pytest.CaptureFixture[str], root: Path, *more: object, fixed: bool = True
-) -> tuple[int, Any, str]:
-    """Exit code, the JSON on standard output (None if there is none), standard error."""
-    given = ["--models", "tiny-llava", "--max-new-tokens", "4"] if fixed else []
-    arguments = ["bench", "--dataset", str(root), *given, "--json", *map(str, more)]
-    code = main(arguments)
-    out, err = capsys.readouterr()
-    return code, json.loads(out) if out else None, err
+@pytest.fixture
+def bench(call: Call, root: Path) -> Bench:
+    """Gives the exit code, the JSON on standard output (None if there is none), standard error."""
+
+    def called(*more: object, dataset: Path = root, fixed: bool = True) -> tuple[int, Any, str]:
+        given = ["--models", "tiny-llava", "--max-new-tokens", "4"] if fixed else []
+        code, out, err = call("bench", "--dataset", dataset, *given, "--json", *more)
+        return code, json.loads(out) if out else None, err
+
+    return called
 
 
-def test_a_run_is_kept_and_summed_up(
-    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
-) -> None:
-    code, found, err = bench(capsys, root, "--out", tmp_path / "run", "--repeat", 2)
+def test_a_run_is_kept_and_summed_up(bench: Bench, tmp_path: Path) -> None:
+    code, found, err = bench("--out", tmp_path / "run", "--repeat", 2)
     assert code == 0 and found["folder"] == str(tmp_path / "run") and "saved in" in err
-    assert [(c["label"], c["answered"], c["warm_up"]) for c in found["counts"]] == [
-        ("tiny-llava", 8, 1)
-    ]
+    (count,) = found["counts"]
+    assert (count["label"], count["answered"], count["warm_up"]) == ("tiny-llava", 8, 1)
     assert {f["metric"] for f in found["figures"]} >= {"load", "vision", "decode", "total", "itl"}
 
 
-def test_text_goes_to_the_terminal(capsys: pytest.CaptureFixture[str], root: Path) -> None:
-    code = main(["bench", "--dataset", str(root), "--models", "tiny-llava", "--samples", "2"])
-    out, err = capsys.readouterr()
+def test_text_goes_to_the_terminal(call: Call, root: Path) -> None:
+    given = ("--dataset", root, "--models", "tiny-llava", "--samples", 2)
+    code, out, err = call("bench", *given)
     assert code == 0 and "tiny-llava: 2 of 2 results answered" in out and "TTFT" in out
     assert str(os.environ["STAGESCOPE_CACHE_DIR"]) in err
 
 
 def test_a_question_that_cannot_be_asked_fails_with_its_reason(
-    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+    call: Call, root: Path, tmp_path: Path
 ) -> None:
     file = root / "EventGPT_Instruction_Subset.json"
     records = json.loads(file.read_text())[:3]
@@ -72,54 +71,44 @@ def test_a_question_that_cannot_be_asked_fails_with_its_reason(
     records[1]["answer"] = "neither"
     file.write_text(json.dumps(records))
     folder = tmp_path / "run"
-    given = ["--models", "tiny-llava", "--max-new-tokens", "4", "--out", str(folder)]
-    main(["bench", "--dataset", str(root), *given])
-    out, _ = capsys.readouterr()
+    given = ("--models", "tiny-llava", "--max-new-tokens", 4, "--out", folder)
+    _, out, _ = call("bench", "--dataset", root, *given)
     assert "1 of 3 results answered" in out and "Failed and in no accuracy: 2 results" in out
     rows = [row for _, row in run_store.read(folder).results() if row.phase == "measured"]
     errors = {row.sample: row.error for row in rows}
     fine, answer, options = (errors[record["id"]] for record in records)
     assert fine is None and answer and "means none of its options" in answer
     assert options and "give 2 to 26 different texts" in options
-    assert main(["report", str(folder)]) == 0
-    told = capsys.readouterr().out
-    assert "Failed and in no accuracy: 2 results of Tiny llava" in told
+    code, told, _ = call("report", folder)
+    assert code == 0 and "Failed and in no accuracy: 2 results of Tiny llava" in told
     assert "give 2 to 26 different texts" in told
 
 
-def test_ids_are_read_from_a_file(
-    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
-) -> None:
+def test_ids_are_read_from_a_file(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "ids.txt").write_text("id-2\nq0/000000\n\nid-2\n")
-    code, found, err = bench(capsys, root, "--ids", tmp_path / "ids.txt", "--order", "interleaved")
+    code, found, err = bench("--ids", tmp_path / "ids.txt", "--order", "interleaved")
     assert code == 0 and found["counts"][0]["samples"] == 2 and "more than once" in err
     run = run_store.read(Path(found["folder"]))
     assert run.header.plan.samples == ("id-2", "id-0")
 
 
-def test_the_extent_of_event_pictures_is_in_the_plan_and_in_every_row(
-    capsys: pytest.CaptureFixture[str], root: Path
-) -> None:
-    code, found, _ = bench(capsys, root, "--samples", 2, "--extent", "stream")
-    run = run_store.read(Path(found["folder"]))
-    assert code == 0 and run.header.plan.extent == "stream"
-    rows = [row.extent for _, row in run.results()]
-    assert rows == [AskedAndRan("stream")] * len(rows)  # of a model that sees frames
-
-
-def test_answers_to_untrained_questions_are_counted(
-    capsys: pytest.CaptureFixture[str], root: Path, declared_llava: str
-) -> None:
+def test_answers_to_untrained_questions_are_counted(bench: Bench, declared_llava: str) -> None:
     for question, wanted in (("What colour is the car?", 2), ("Is it dark?", 0)):
-        code, found, _ = bench(capsys, root, "--samples", 2, "--prompt", question)
+        code, found, _ = bench("--samples", 2, "--prompt", question)
         (count,) = found["counts"]
         assert code == 0 and (count["answered"], count["off_script"]) == (2, wanted)
         rows = [row.off_script for _, row in run_store.read(Path(found["folder"])).results()]
         assert rows == [bool(wanted)] * len(rows)
 
 
-def test_more_samples_than_there_are(capsys: pytest.CaptureFixture[str], root: Path) -> None:
-    code, found, err = bench(capsys, root, "--samples", 10**9)
+def test_options_reach_the_plan(bench: Bench) -> None:
+    code, found, _ = bench("--samples", 2, "--extent", "stream", "--backend", "eager")
+    plan = run_store.read(Path(found["folder"])).header.plan
+    assert code == 0 and (plan.extent, plan.decode.backend) == ("stream", "eager")
+
+
+def test_more_samples_than_there_are(bench: Bench) -> None:
+    code, found, err = bench("--samples", 10**9)
     assert code == 0 and found["counts"][0]["samples"] == 4
     assert "the dataset has only 4: all are used" in err
 
@@ -149,12 +138,25 @@ def test_more_samples_than_there_are(capsys: pytest.CaptureFixture[str], root: P
         (("--force",), "--force goes with --resume"),
         (("--resume", "x"), "--models belongs to a new run"),
         (("--ids", "/no/such/file"), "/no/such/file"),
+        (("--batch", 0), "batch is 0: choose a value from 1 to 256"),
+        (("--batch", 4, "--mode", "hooked"), "choose decoupled, or batch 1"),
+        (("--batch", 4, "--cache", "refresh"), "choose use or off, or batch 1"),
+        (("--perturb", "hot:0/0.2,drop:0/0.3"), "is no sweep: give at most"),
+        (("--perturb", "hot:0.2/0.2"), "different strengths"),
+        (("--perturb", "hot:0/2"), "give a share from 0 to below 1"),
+        (("--perturb", "hot:0/"), "is not a perturbation"),
+        (("--perturb", "hot:0/0.2", "--executor", "ray"), "runs in this process only"),
+        (("--against", "/dev"), "is not a checkout of StageScope"),
+        (("--against", ROOT, "--executor", "ray"), "leave out --executor"),
+        (("--against", ROOT, "--perturb", "drop:0/0.3"), "leave out a sweep in --perturb"),
+        (("--against", ROOT, "--batch", 2), "leave out --batch"),
+        (("--against", ROOT, "--plan-only"), "leave out --plan-only"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(
-    capsys: pytest.CaptureFixture[str], root: Path, arguments: tuple[object, ...], message: str
+    bench: Bench, arguments: tuple[object, ...], message: str
 ) -> None:
-    code, found, err = bench(capsys, root, *arguments)
+    code, found, err = bench(*arguments)
     assert code == 2 and found is None and message in err and err.strip().count("\n") == 0
     assert len(err) < 500
 
@@ -167,39 +169,32 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
         ("id-9\n", "did you mean"),
     ],
 )
-def test_ids_that_do_not_exist(
-    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path, text: str, message: str
-) -> None:
+def test_ids_that_do_not_exist(bench: Bench, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "ids").write_text(text)
-    code, _, err = bench(capsys, root, "--ids", tmp_path / "ids")
+    code, _, err = bench("--ids", tmp_path / "ids")
     assert code == 2 and message in err and err.strip().count("\n") == 0
 
 
-def test_an_empty_dataset(capsys: pytest.CaptureFixture[str], tmp_path: Path, root: Path) -> None:
+def test_an_empty_dataset(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "EventGPT_Instruction_Subset.json").write_text("[]")
-    code, _, err = bench(capsys, tmp_path / "empty")
+    code, _, err = bench(dataset=tmp_path / "empty")
     assert code == 2 and "empty list" in err
 
 
-def test_models_are_needed(capsys: pytest.CaptureFixture[str], root: Path) -> None:
-    code, _, err = bench(capsys, root, fixed=False)
+def test_models_are_needed(bench: Bench) -> None:
+    code, _, err = bench(fixed=False)
     assert code == 2 and "--models is missing" in err
 
 
-def test_failed_results_are_exit_code_1(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny_models: Path
-) -> None:
-    root = recordings.root(tmp_path / "root", broken=[2])
-    code, found, err = bench(capsys, root)
+def test_failed_results_are_exit_code_1(bench: Bench, tmp_path: Path) -> None:
+    code, found, err = bench(dataset=recordings.root(tmp_path / "broken", broken=[2]))
     assert code == 1 and found["counts"][0]["failed"] == 1 and "1x tiny-llava: " in err
 
 
-def test_a_model_that_is_given_up_is_exit_code_1(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny_models: Path
-) -> None:
-    root = recordings.root(tmp_path / "root", broken=range(4))
-    code, _, err = bench(capsys, root, "--stop-after", 2, "--warmup", 0)
+def test_a_model_that_is_given_up_is_exit_code_1(bench: Bench, tmp_path: Path) -> None:
+    root = recordings.root(tmp_path / "broken", broken=range(4))
+    code, _, err = bench("--stop-after", 2, "--warmup", 0, dataset=root)
     assert code == 1 and "was given up: 2 failures in a row" in err
 
 
@@ -209,11 +204,8 @@ def interrupt(cancelled: threading.Event) -> None:
     assert cancelled.wait(60)
 
 
-def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(
-    capsys: pytest.CaptureFixture[str],
-    root: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_ctrl_c_keeps_the_run_and_names_the_resume_command(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
     encode, calls, cancelled = adapter.encode, [], threading.Event()
@@ -228,35 +220,35 @@ def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(
     monkeypatch.setattr(Job, "cancel", lambda job: (cancel(job), cancelled.set()))
     monkeypatch.setattr(adapter, "encode", interrupted)
     folder = tmp_path / "a run"
-    code, found, err = bench(capsys, root, "--out", folder)
+    code, found, err = bench("--out", folder)
     assert code == 130 and found is None and f"--resume '{folder}'" in err
     assert len(list(run_store.read(folder).results())) == 3
-    code, found, _ = bench(capsys, root, "--resume", folder, fixed=False)
+    code, found, _ = bench("--resume", folder, fixed=False)
     assert code == 0 and found["counts"][0]["answered"] == 4
 
 
 def test_resuming_refuses_another_dataset_and_another_version(
-    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+    bench: Bench, root: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    bench(capsys, root, "--out", folder)
+    bench("--out", folder)
     other = recordings.root(tmp_path / "other", 5)
     (other / "event_image" / "q1" / "000000_0.png").write_bytes(b"x")
-    code, _, err = bench(capsys, other, "--resume", folder, fixed=False)
+    code, _, err = bench("--resume", folder, dataset=other, fixed=False)
     assert code == 2 and "--force" in err
     with run_store.reopen(folder):
-        code, _, err = bench(capsys, root, "--resume", folder, fixed=False)
+        code, _, err = bench("--resume", folder, fixed=False)
     assert code == 2 and "another process" in err
     header = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(header | {"version": 1}))
-    code, _, err = bench(capsys, root, "--resume", folder, fixed=False)
+    code, _, err = bench("--resume", folder, fixed=False)
     assert code == 2 and "version 1" in err
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
-def test_killed_with_9_it_goes_on_where_it_was(
-    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+def test_a_run_killed_by_sigkill_is_resumed_without_doubles(
+    bench: Bench, root: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
     plan = ["--models", "tiny-llava,tiny-eventgpt", "--length", "forced:60", "--repeat", "5"]
@@ -266,7 +258,7 @@ def test_killed_with_9_it_goes_on_where_it_was(
     assert 2 <= len(kept) < 40 and run_store.read(folder).state == "stopped"
     with (folder / run_store.RESULTS).open("ab") as stream:  # the line in flight
         stream.write(b'{"model": "tiny-llava", "samp')
-    code, found, _ = bench(capsys, root, "--resume", folder, fixed=False)
+    code, found, _ = bench("--resume", folder, fixed=False)
     assert code == 0 and [count["answered"] for count in found["counts"]] == [20, 20]
     rows = [row for _, row in run_store.read(folder).results()]
     assert rows[: len(kept)] == kept
@@ -276,7 +268,7 @@ def test_killed_with_9_it_goes_on_where_it_was(
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="SIGTERM is POSIX's")
-def test_ended_politely_it_says_how_to_go_on(root: Path, tmp_path: Path) -> None:
+def test_sigterm_stops_a_run_and_names_the_resume_command(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     plan = ["--models", "tiny-llava", "--length", "forced:60", "--repeat", "9"]
     arguments = ["bench", "--dataset", str(root), *plan, "--out", str(folder)]
@@ -306,55 +298,25 @@ def _results(folder: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def test_progress_is_said_now_and_then(
-    capsys: pytest.CaptureFixture[str], root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_is_said_now_and_then(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark_job, "EVERY_S", 0.0)
-    _, _, err = bench(capsys, root)
+    _, _, err = bench()
     assert "2 of 4 results, " in err and "per second, about" in err
 
 
-def test_the_backend_is_part_of_the_plan(
-    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
-) -> None:
-    code, found, _ = bench(capsys, root, "--backend", "eager", "--out", tmp_path / "run")
-    assert code == 0
-    plan = json.loads((Path(found["folder"]) / "run.json").read_text())["plan"]
-    assert plan["decode"]["backend"] == "eager"
-    code, _, err = bench(
-        capsys, root, "--resume", found["folder"], "--backend", "auto", fixed=False
-    )
-    assert code == 2 and "--backend belongs to a new run" in err
-
-
-def test_samples_at_once(capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path) -> None:
-    code, found, _ = bench(capsys, root, "--out", tmp_path / "run", "--batch", 3)
+def test_samples_at_once(bench: Bench, call: Call, tmp_path: Path) -> None:
+    code, found, _ = bench("--out", tmp_path / "run", "--batch", 3)
     (alone, together) = found["throughput"]
     assert code == 0 and (alone["batch"], together["batch"], together["n"]) == (1, 3, 1)
     assert found["counts"][0]["batched"] == 3
-    assert main(["report", str(tmp_path / "run")]) == 0
-    assert "Throughput of batches" in capsys.readouterr().out
-    code, _, err = bench(capsys, root, "--resume", tmp_path / "run", "--batch", 4, fixed=False)
+    code, out, _ = call("report", tmp_path / "run")
+    assert code == 0 and "Throughput of batches" in out
+    code, _, err = bench("--resume", tmp_path / "run", "--batch", 4, fixed=False)
     assert code == 2 and "--batch belongs to a new run: leave it or --resume out." in err
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("--batch", 0), "batch is 0: choose a value from 1 to 256"),
-        (("--batch", 4, "--mode", "hooked"), "choose decoupled, or batch 1"),
-        (("--batch", 4, "--cache", "refresh"), "choose use or off, or batch 1"),
-    ],
-)
-def test_a_batch_that_cannot_be_is_one_sentence(
-    capsys: pytest.CaptureFixture[str], root: Path, more: tuple[object, ...], message: str
-) -> None:
-    code, _, err = bench(capsys, root, *more)
-    assert code == 2 and message in err and len(err.strip().splitlines()) == 1
-
-
 def test_rows_of_lettered_questions_have_what_scoring_needs(
-    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+    bench: Bench, root: Path, tmp_path: Path
 ) -> None:
     index = root / "EventGPT_Instruction_Subset.json"
     records = json.loads(index.read_text())
@@ -363,7 +325,7 @@ def test_rows_of_lettered_questions_have_what_scoring_needs(
     index.write_text(json.dumps(records))
     for batch in (1, 4):
         out = tmp_path / f"run-{batch}"
-        code, _, _ = bench(capsys, root, "--batch", batch, "--warmup", 0, "--out", out)
+        code, _, _ = bench("--batch", batch, "--warmup", 0, "--out", out)
         rows = {row.sample: row for _, row in run_store.read(out).results()}
         assert code == 0 and len(rows) == 4
         asked, plain = rows["id-1"], rows["id-3"]
@@ -372,7 +334,7 @@ def test_rows_of_lettered_questions_have_what_scoring_needs(
         assert set(asked.letter_logprobs or {}) == {"A", "B"}
         assert not plain.choices and not plain.letter_logprobs and not plain.right_letter
     other = tmp_path / "other"
-    bench(capsys, root, "--prompt", "Why?", "--out", other)
+    bench("--prompt", "Why?", "--out", other)
     assert not any(row.letter_logprobs for _, row in run_store.read(other).results())
 
 
@@ -385,10 +347,10 @@ SWEEP = ("--models", "tiny-eventgpt", "--perturb")
 
 
 def test_a_sweep_is_a_run_per_strength_and_its_curves(
-    capsys: pytest.CaptureFixture[str], raw: Path, tmp_path: Path
+    bench: Bench, raw: Path, tmp_path: Path
 ) -> None:
     sweep = (*SWEEP, "hot:0/0.2,drop:0.1", "--perturb-seed", 5, "--out", tmp_path / "night")
-    code, found, err = bench(capsys, raw, *sweep)
+    code, found, err = bench(*sweep, dataset=raw)
     names = [Path(folder).name for folder in found["folders"]]
     assert code == 0 and names == ["night-hot-0", "night-hot-0.2"]
     assert "Run 2 of 2: drop:0.1,hot:0.2\n" in err and "Report: python -m" in err
@@ -397,15 +359,12 @@ def test_a_sweep_is_a_run_per_strength_and_its_curves(
     assert [point["strength"] for point in curves["curves"][0]["points"]] == [0, 0.2]
     seeds = [run_store.read(Path(one)).header.plan.perturb_seed for one in found["folders"]]
     assert seeds == [5, 5]
-    code, again, err = bench(capsys, raw, *sweep)  # everything is finished: nothing runs
+    code, again, err = bench(*sweep, dataset=raw)  # everything is finished: nothing runs
     assert code == 0 and again == found
 
 
-def test_a_stopped_sweep_says_how_to_go_on(
-    capsys: pytest.CaptureFixture[str],
-    raw: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_stopped_sweep_names_the_command_to_repeat(
+    bench: Bench, raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cancel, cancelled = Job.cancel, threading.Event()
     monkeypatch.setattr(Job, "cancel", lambda job: (cancel(job), cancelled.set()))
@@ -414,35 +373,16 @@ def test_a_stopped_sweep_says_how_to_go_on(
         patch.setattr(
             "engine.benchmark.execute.RunSession._warm_up", lambda *_: interrupt(cancelled)
         )
-        code, found, err = bench(capsys, raw, *sweep)
+        code, found, err = bench(*sweep, dataset=raw)
     assert code == 130 and found is None
     assert f"Repeat the command with --out {tmp_path / 'night'}: finished runs are skipped" in err
-    assert bench(capsys, raw, *sweep)[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (("--perturb", "hot:0/0.2,drop:0/0.3"), "is no sweep: give at most"),
-        (("--perturb", "hot:0.2/0.2"), "different strengths"),
-        (("--perturb", "hot:0/2"), "give a share from 0 to below 1"),
-        (("--perturb", "hot:0/"), "is not a perturbation"),
-        (("--perturb", "hot:0/0.2", "--executor", "ray"), "runs in this process only"),
-    ],
-)
-def test_an_impossible_sweep_is_refused(
-    capsys: pytest.CaptureFixture[str], root: Path, flags: tuple[str, ...], words: str
-) -> None:
-    code, found, err = bench(capsys, root, *flags)
-    assert (code, found) == (2, None) and words in err
+    assert bench(*sweep, dataset=raw)[0] == 0
 
 
 @pytest.mark.slow
-def test_two_checkouts_take_turns(
-    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
-) -> None:
+def test_two_checkouts_take_turns(bench: Bench, tmp_path: Path) -> None:
     given = ("--against", ROOT, "--repeat", 2, "--samples", 2, "--out", tmp_path / "x")
-    code, found, _ = bench(capsys, root, *given)
+    code, found, _ = bench(*given)
     assert code == 0 and found["gate"].endswith("x-base " + str(tmp_path / "x-new"))
     base, new = (run_store.read(Path(folder)) for folder in found["folders"])
     assert base.header.together and base.header.together == new.header.together
@@ -455,22 +395,5 @@ def test_two_checkouts_take_turns(
     (new.folder / run_store.SUMMARY).unlink()
     results = new.folder / run_store.RESULTS
     results.write_bytes(b"".join(results.read_bytes().splitlines(keepends=True)[:-1]))
-    code, _, err = bench(capsys, root, "--resume", new.folder, fixed=False)
+    code, _, err = bench("--resume", new.folder, fixed=False)
     assert code == 2 and "took turns with another run" in err
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (("--against", "/dev"), "is not a checkout of StageScope"),
-        (("--against", ROOT, "--executor", "ray"), "leave out --executor"),
-        (("--against", ROOT, "--perturb", "drop:0/0.3"), "leave out a sweep in --perturb"),
-        (("--against", ROOT, "--batch", 2), "leave out --batch"),
-        (("--against", ROOT, "--plan-only"), "leave out --plan-only"),
-    ],
-)
-def test_what_cannot_take_turns_is_refused(
-    capsys: pytest.CaptureFixture[str], root: Path, flags: tuple[object, ...], words: str
-) -> None:
-    code, found, err = bench(capsys, root, *flags)
-    assert (code, found) == (2, None) and words in err and err.count("\n") == 1

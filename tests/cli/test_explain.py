@@ -12,30 +12,34 @@ from PIL import Image
 from engine.__main__ import main
 from engine.models import registry
 from engine.storage import explanations, run_store
-from engine.storage.json_lines import Appender
 from engine.storage.run_store import RESULTS
+from tests.cli.conftest import Refused
 from tests.test_main import call, root
 
 __all__ = ["root"]
+Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.loads
 SMALL = ("--grid", 4, "--coarse", 2, "--refined", 1, "--side", 1, "--max-new-tokens", 12)
 ASKED = ("explain", "--sample", "id-000000", "--model", "tiny-llava", "--words", "a car")
 
 
-def test_the_result_is_one_json_document(
-    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model is loaded."""
+    monkeypatch.setattr(registry, "load", None)
+
+
+def test_the_result_is_one_json_document(root: Path, tmp_path: Path, capsys: Capture) -> None:
     png = tmp_path / "map.png"
-    code, found, told = call(
-        capsys, *ASKED, "--dataset", root, *SMALL, "--out", png, "--no-time", "--json"
-    )
+    given = ("--dataset", root, *SMALL, "--out", png, "--no-time", "--json")
+    code, found, told = call(capsys, *ASKED, *given)
     assert code == 0 and len(found["cells"]) == 8 and found["moments"] == []
     assert "9 encodings" in told and "9 of 9 inputs" in told
     with Image.open(io.BytesIO(png.read_bytes())) as picture:
         assert picture.format == "PNG"
 
 
-def test_the_text_names_places_and_limits(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_names_places_and_limits(root: Path, capsys: Capture) -> None:
     asked = [*ASKED, "--dataset", root, *SMALL, "--model", "tiny-video_llava"]
     assert main([str(one) for one in asked]) == 0
     text = capsys.readouterr().out
@@ -45,7 +49,7 @@ def test_the_text_names_places_and_limits(root: Path, capsys: pytest.CaptureFixt
         assert part in text
 
 
-def test_a_dry_run_prints_the_cost_only(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_prints_the_cost_only(root: Path, capsys: Capture) -> None:
     code, found, _ = call(capsys, *ASKED, "--dataset", root, *SMALL, "--dry-run", "--json")
     assert code == 0 and set(found) == {"encodings", "prefills", "seconds"}
     assert found["encodings"] == 9 and found["seconds"] > 0
@@ -71,21 +75,14 @@ def test_a_dry_run_prints_the_cost_only(root: Path, capsys: pytest.CaptureFixtur
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(
-    root: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    flags: tuple[str, object],
-    told: str,
+    root: Path, unloaded: None, refused: Refused, flags: tuple[str, object], told: str
 ) -> None:
-    monkeypatch.setattr(registry, "load", None)  # nothing is loaded for it
     given = ASKED if flags[0] == "--run" else (*ASKED, "--dataset", root)
-    code, found, error = call(capsys, *given, *flags)
-    assert code == 2 and found is None
-    assert told in error and len(error.splitlines()) == 1
+    assert told in refused(*given, *flags)
 
 
 @pytest.fixture
-def run(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+def run(root: Path, tmp_path: Path, capsys: Capture) -> Path:
     folder = tmp_path / "run"
     code, *_ = call(
         capsys, "bench", "--dataset", root, "--models", "tiny-llava", "--samples", 1, "--repeat", 2,
@@ -95,7 +92,7 @@ def run(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return folder
 
 
-def test_an_explanation_is_kept_with_its_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_explanation_is_kept_with_its_run(run: Path, capsys: Capture) -> None:
     (row, *_) = [row for _, row in run_store.read(run).results() if row.phase == "measured"]
     (run / explanations.EXPLANATIONS).write_text("odd\n")
     code, found, told = call(capsys, *ASKED, "--run", run, *SMALL[:-2], "--json")
@@ -110,23 +107,19 @@ def test_an_explanation_is_kept_with_its_run(run: Path, capsys: pytest.CaptureFi
     assert (stored.model, stored.sample, stored.repeat) == ("tiny-llava", row.sample, 0)
     assert stored.logprob == found["logprob"] and stored.answer == row.text
 
-    code, _, error = call(capsys, *ASKED, "--run", run, "--split", "time:3")
-    assert code == 2 and "--split is that of the run" in error
-    code, _, error = call(capsys, *ASKED, "--run", run, "--sample", "id-000001")
-    assert code == 2 and "has no answer" in error
-    code, _, error = call(capsys, *ASKED, "--run", run, "--model", "tiny-eventgpt")
-    assert code == 2 and "has no answer of 'tiny-eventgpt'" in error
+    for flags, why in (
+        (("--split", "time:3"), "--split is that of the run"),
+        (("--sample", "id-000001"), "has no answer"),
+        (("--model", "tiny-eventgpt"), "has no answer of 'tiny-eventgpt'"),
+    ):
+        code, _, error = call(capsys, *ASKED, "--run", run, *flags)
+        assert code == 2 and why in error
 
 
-def test_another_answer_than_that_of_the_run_is_refused(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_answer_than_that_of_the_run_is_refused(run: Path, capsys: Capture) -> None:
     lines = [json.loads(line) for line in (run / RESULTS).read_text().splitlines()]
-    (run / RESULTS).unlink()
-    appender = Appender(run / RESULTS)
-    for line in lines:
-        appender.append(line | {"token_ids": [9, *line["token_ids"][1:]]})
-    appender.close()
+    others = [line | {"token_ids": [9, *line["token_ids"][1:]]} for line in lines]
+    (run / RESULTS).write_text("".join(json.dumps(line) + "\n" for line in others))
     code, _, error = call(capsys, *ASKED, "--run", run, *SMALL[:-2])
     assert code == 2 and "otherwise now than in the run" in error.splitlines()[-1]
     assert explanations.read(run) == ()

@@ -4,45 +4,37 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from engine import settings
-from engine.__main__ import main
 from engine.models import registry
 from engine.storage import run_header, run_store
 from engine.storage.run_header import DatasetIdentity
 from tests import fabricate, recordings
+from tests.cli.conftest import Call, Refused
 
 pytestmark = pytest.mark.loads
 
 
 @pytest.fixture
 def root(tmp_path: Path, tiny_models: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    def loaded(*_: object) -> None:
-        raise AssertionError("a model was loaded")
-
-    monkeypatch.setattr(registry, "load", loaded)
+    monkeypatch.setattr(registry, "load", None)  # a call would raise TypeError
     return recordings.root(tmp_path / "root")
 
 
-def plan(
-    capsys: pytest.CaptureFixture[str], root: Path, *more: object, flag: str = "--plan-only"
-) -> tuple[int, str, str]:
-    given = ["--dataset", str(root), "--models", "tiny-llava", flag, *map(str, more)]
-    code = main(["bench", *[one for one in given if one]])
-    out, err = capsys.readouterr()
-    return code, out, err
+def bench(root: Path, *more: object) -> tuple[object, ...]:
+    """A command line."""
+    return ("bench", "--dataset", root, "--models", "tiny-llava", *more)
 
 
 def earlier(root: Path, name: str = "before") -> Path:
     """An own run of this dataset with two repeats of 8 sequences."""
-    rows: list[dict[str, Any]] = []
-    for index in range(8):
-        for repeat in range(2):
-            prefill = 8.0 + index % 3 * repeat
-            rows.append(fabricate.row("tiny-llava", f"s{index}", repeat=repeat, prefill=prefill))
+    rows = [
+        fabricate.row("tiny-llava", f"s{n}", repeat=repeat, prefill=8.0 + n % 3 * repeat)
+        for n in range(8)
+        for repeat in range(2)
+    ]
     folder = settings.load().runs_dir / name
     fabricate.run(folder, rows)
     header = run_header.read(folder)
@@ -53,36 +45,36 @@ def earlier(root: Path, name: str = "before") -> Path:
     return folder
 
 
-def test_without_an_earlier_run_nothing_is_invented(
-    capsys: pytest.CaptureFixture[str], root: Path
-) -> None:
-    code, out, _ = plan(capsys, root)
+def test_without_an_earlier_run_nothing_is_invented(call: Call, root: Path) -> None:
+    code, out, _ = call(*bench(root, "--plan-only"))
     assert code == 0 and "Planned: 4 results and 1 warm-up run" in out
     assert "no earlier run of tiny-llava" in out and "about" not in out
-    _, out, _ = plan(capsys, root, "--json")
+    _, out, _ = call(*bench(root, "--plan-only", "--json"))
     value = json.loads(out)
     assert value["from"] is None and value["forecast"]["seconds"] is None
     assert not run_store.listing(settings.load().runs_dir)
 
 
-def test_the_newest_run_is_used_and_named(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+def test_the_newest_run_is_used_and_named(call: Call, root: Path) -> None:
     folder = earlier(root)
     before = sorted(path.name for path in settings.load().runs_dir.rglob("*"))
-    code, out, err = plan(capsys, root, "--repeat", 2)
+    code, out, err = call(*bench(root, "--plan-only", "--repeat", 2))
     name = run_header.read(folder).id
     assert code == 0 and f"From run {name} (16 results)" in out and "newest own run" in out
     assert "Free on the disk" in out and not err
     assert sorted(path.name for path in settings.load().runs_dir.rglob("*")) == before
-    _, out, _ = plan(capsys, root, "--from", "before", "--json")
+    _, out, _ = call(*bench(root, "--plan-only", "--from", "before", "--json"))
     value = json.loads(out)
     assert value["from"]["named"] and value["from"]["results"] == 16
     assert value["forecast"]["seconds"] == pytest.approx(5 * 0.0304375)
     assert value["free_bytes"] > 0
 
 
-def test_a_sweep_is_the_sum_of_its_runs(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+def test_a_sweep_is_the_sum_of_its_runs(call: Call, root: Path) -> None:
     earlier(root)
-    code, out, _ = plan(capsys, root, "--models", "tiny-eventgpt", "--perturb", "drop:0/0.3/0.6")
+    code, out, _ = call(
+        *bench(root, "--plan-only", "--models", "tiny-eventgpt", "--perturb", "drop:0/0.3/0.6")
+    )
     assert code == 0 and "Planned: 12 results and 3 warm-up runs in 3 runs" in out
 
 
@@ -97,12 +89,10 @@ def test_a_sweep_is_the_sum_of_its_runs(capsys: pytest.CaptureFixture[str], root
     ],
 )
 def test_what_cannot_be_planned_is_one_sentence(
-    capsys: pytest.CaptureFixture[str], root: Path, more: tuple[str, ...], sentence: str
+    refused: Refused, root: Path, more: tuple[str, ...], sentence: str
 ) -> None:
-    code, out, err = plan(capsys, root, *more)
-    assert code == 2 and sentence in err and not out and err.count("\n") == 1
+    assert sentence in refused(*bench(root, "--plan-only", *more))
 
 
-def test_its_flags_go_with_it_only(capsys: pytest.CaptureFixture[str], root: Path) -> None:
-    code, _, err = plan(capsys, root, "--from", "x", flag="")
-    assert code == 2 and "--from goes with --plan-only" in err
+def test_its_flags_go_with_it_only(refused: Refused, root: Path) -> None:
+    assert "--from goes with --plan-only" in refused(*bench(root, "--from", "x"))

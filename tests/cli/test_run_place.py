@@ -14,6 +14,7 @@ from engine.errors import ClusterError
 from engine.jobs.benchmark_job import BenchmarkJob
 from tests import recordings
 from tests.benchmark.cluster.pools import HerePool, one_thread
+from tests.cli.conftest import Call, Refused
 
 pytestmark = pytest.mark.loads
 
@@ -25,9 +26,10 @@ def root(tmp_path: Path, tiny_models: Path, one_thread: None) -> Path:
     return recordings.root(tmp_path / "root")
 
 
-def bench(root: Path, *more: str) -> int:
+def bench(root: Path, *more: str) -> list[str]:
+    """A command line; its run goes into the folder run beside the dataset."""
     given = ["--dataset", str(root), "--models", "tiny-llava", "--max-new-tokens", "4"]
-    return main(["bench", *given, "--out", str(root.parent / "run"), *more])
+    return ["bench", *given, "--out", str(root.parent / "run"), *more]
 
 
 @pytest.mark.parametrize(
@@ -44,19 +46,17 @@ def bench(root: Path, *more: str) -> int:
     ],
 )
 def test_bad_input_is_one_sentence_before_anything_runs(
-    root: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+    root: Path, refused: Refused, arguments: tuple[str, ...], words: str
 ) -> None:
-    assert bench(root, *arguments) == 2
-    err = capsys.readouterr().err
-    assert words in err and err.strip().count("\n") == 0 and not (root.parent / "run").exists()
+    assert words in refused(*bench(root, *arguments)) and not (root.parent / "run").exists()
 
 
 def test_without_ray_it_says_how_to_get_it(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    root: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_link.importlib.util, "find_spec", lambda _: None)
-    assert bench(root, "--executor", "ray") == 2
-    assert "Ray is not installed: pip install ray" in capsys.readouterr().err
+    code, _, err = call(*bench(root, "--executor", "ray"))
+    assert code == 2 and "Ray is not installed: pip install ray" in err
     assert not (root.parent / "run").exists()
 
 
@@ -65,11 +65,7 @@ def test_without_ray_it_says_how_to_get_it(
     [("", (), "local"), ("head:1", (), "head:1"), ("head:1", ("--address", "auto"), "auto")],
 )
 def test_the_address_is_the_flags_or_the_settings_or_a_ray_of_its_own(
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    setting: str,
-    flag: tuple[str, ...],
-    address: str,
+    root: Path, monkeypatch: pytest.MonkeyPatch, setting: str, flag: tuple[str, ...], address: str
 ) -> None:
     asked: list[ClusterOptions] = []
 
@@ -79,22 +75,20 @@ def test_the_address_is_the_flags_or_the_settings_or_a_ray_of_its_own(
 
     monkeypatch.setenv("STAGESCOPE_RAY_ADDRESS", setting)
     monkeypatch.setattr(run_session, "Link", connect)
-    assert bench(root, "--executor", "ray", "--per-worker", "cpus=2,gpus=0", *flag) == 2
+    assert main(bench(root, "--executor", "ray", "--per-worker", "cpus=2,gpus=0", *flag)) == 2
     assert asked == [ClusterOptions(address, None, 2, 0.0)]
 
 
-def test_a_run_and_its_resumption(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_and_its_resumption(root: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_session, "TICK_S", 0.0)
     monkeypatch.setattr(run_session, "Link", lambda *_: HerePool({"x": "n"}))
-    assert bench(root, "--executor", "ray") == 0
-    assert main(["bench", "--resume", str(root.parent / "run"), "--executor", "ray"]) == 0
-    assert "tiny-llava: 4 of 4 results answered" in capsys.readouterr().out
+    assert call(*bench(root, "--executor", "ray"))[0] == 0
+    code, out, _ = call("bench", "--resume", root.parent / "run", "--executor", "ray")
+    assert code == 0 and "tiny-llava: 4 of 4 results answered" in out
 
 
 def test_a_stopped_run_is_resumed_on_its_cluster(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    root: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = root.parent / "run"
 
@@ -103,6 +97,6 @@ def test_a_stopped_run_is_resumed_on_its_cluster(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(public, "ran", stopped)
-    assert bench(root, "--executor", "ray", "--workers", "2") == 130
+    code, _, err = call(*bench(root, "--executor", "ray", "--workers", "2"))
     words = f"bench --resume {folder} --executor ray --address local --workers 2"
-    assert words in capsys.readouterr().err
+    assert code == 130 and words in err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,29 +15,20 @@ from engine.types import ModelInfo, Tower
 
 ENTRY = ModelEntry("m", "M", "llava", "image", "owner/m", None, "main", "float16", False)
 CARD = ModelInfo(
-    name="m",
-    family="llava",
-    checkpoint="owner/m",
-    revision="c0ffee",
-    dtype="float16",
-    demo=False,
-    digest="",
-    source="Hugging Face hub: owner/m",
-    headers="abc",
-    parameters=7_063_427_072,
-    stored_dtype="bfloat16",
+    name="m", family="llava", checkpoint="owner/m", revision="c0ffee", dtype="float16", demo=False,
+    digest="", source="Hugging Face hub: owner/m", headers="abc", parameters=7_063_427_072,
+    stored_dtype="bfloat16", visual_tokens=2880, images=5, context_limit=4096,
     tower=Tower(hidden=1024, layers=24, heads=16, image_size=336, patch_size=14),
-    visual_tokens=2880,
-    images=5,
-    context_limit=4096,
-    missing=(),
-    extra=("a", "b", "c", "d"),
-)
+    missing=(), extra=("a", "b", "c", "d"),
+)  # fmt: skip
+
+
+def shown(card: ModelInfo | None, **entry: Any) -> dict[str, str]:
+    return dict(card_rows.rows(replace(ENTRY, **entry), card))
 
 
 def test_a_card_in_words() -> None:
-    rows = dict(card_rows.rows(ENTRY, CARD))
-    assert rows == {
+    assert shown(CARD) == {
         "Name": "m",
         "Family": "llava, input: one frame",
         "From": "Hugging Face hub: owner/m",
@@ -55,33 +47,27 @@ def test_a_card_in_words() -> None:
 
 def test_the_checkpoints_generation_settings_are_on_the_card() -> None:
     said = "The checkpoint's default is sampling; this run uses its own temperature."
-    rows = dict(card_rows.rows(ENTRY, replace(CARD, generation=(said,))))
-    assert rows["Generation settings"] == said
-    assert "Generation settings" not in dict(card_rows.rows(ENTRY, CARD))
+    assert shown(replace(CARD, generation=(said,)))["Generation settings"] == said
 
 
 def test_what_is_not_known_is_not_made_up() -> None:
-    bare = replace(
-        CARD, revision=None, parameters=None, tower=None, missing=None, stored_dtype=None
-    )
-    rows = dict(card_rows.rows(ENTRY, bare))
+    unknown = ("revision", "parameters", "tower", "missing", "stored_dtype", "visual_tokens")
+    rows = shown(replace(CARD, **dict.fromkeys(unknown)))
     assert "Revision" not in rows and "unknown dtype" in rows["Runs in"]
-    for name in ("Parameters", "Vision tower", "Missing weights"):
+    for name in ("Parameters", "Vision tower", "Missing weights", "Visual tokens"):
         assert rows[name] == card_rows.LATER
 
 
 def test_a_quantized_model_says_so_here_or_not() -> None:
-    small = replace(ENTRY, quantization="4bit")
-    assert dict(card_rows.rows(small, None))["Runs in"] == "float16 4bit"
-    card = replace(CARD, quantization="4bit", digest="d" * 32)
-    rows = dict(card_rows.rows(small, card))
+    assert shown(None, quantization="4bit")["Runs in"] == "float16 4bit"
+    rows = shown(replace(CARD, quantization="4bit", digest="d" * 32), quantization="4bit")
     assert rows["Runs in"].startswith("float16, 4bit;") and rows["Full hash"] == "d" * 32
 
 
 def test_an_entry_without_files_says_what_models_toml_says() -> None:
-    rows = dict(card_rows.rows(ENTRY, None))
+    rows = shown(None)
     assert rows["From"] == "Hugging Face hub: owner/m" and rows["Revision"] == "main"
-    assert dict(card_rows.rows(replace(ENTRY, folder=Path("/x")), None))["From"] == "/x"
+    assert shown(None, folder=Path("/x"))["From"] == "/x"
 
 
 @pytest.mark.parametrize(
@@ -96,11 +82,5 @@ def test_every_kind_of_media_has_a_word() -> None:
 
 
 def test_what_is_not_installed_tells_the_size_of_its_download() -> None:
-    assert "Download" not in dict(card_rows.rows(ENTRY, None))
-    rows = dict(card_rows.rows(replace(ENTRY, download="7.5 GB"), None))
-    assert rows["Download"] == "about 7.5 GB"
-
-
-def test_pictures_are_not_named_while_their_tokens_are_unknown() -> None:
-    rows = dict(card_rows.rows(ENTRY, replace(CARD, visual_tokens=None)))
-    assert rows["Visual tokens"] == card_rows.LATER
+    assert "Download" not in shown(None)
+    assert shown(None, download="7.5 GB")["Download"] == "about 7.5 GB"

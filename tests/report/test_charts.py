@@ -74,7 +74,7 @@ def test_no_model_is_an_empty_chart() -> None:
 
 
 @pytest.mark.slow
-def test_a_chart_that_ends_the_process_costs_no_other_and_is_told_in_words() -> None:
+def test_a_chart_that_ends_its_process_is_replaced_by_words() -> None:
     """A non-character and a control character end it."""
     names = ("good", "a\ufffeb", "a\x1bb", "fine")
     made = [charts.stage_bars({name: TWO["A"]}) for name in names]
@@ -132,11 +132,8 @@ def test_results_apart_are_in_no_box() -> None:
     rows = data(chart)
     assert {"label": "a", "sample": "first run", "value": 99.0} in rows and {"equal": 1.0} in rows
     assert max(row["high"] for row in rows if "high" in row) == 3
-
-
-def test_the_distribution_in_words() -> None:
-    words = charts.distribution_words(values(2), "total (ms)")
-    assert "total (ms)" in words and "a: median 1.00" in words
+    words = charts.distribution_words(values(2), "vision (ms)")
+    assert "vision (ms)" in words and "a: median 1.00" in words
 
 
 def test_a_scatter_selects_by_sample_and_both_axes_say_what_they_are() -> None:
@@ -191,9 +188,7 @@ def test_stages_begin_where_they_began_and_else_where_the_last_one_ended() -> No
 
 def test_a_stage_that_was_not_measured_has_no_bar() -> None:
     unknown = answer(vision_ms=float("nan"))
-    assert [line["stage"] for line in charts.stage_lines(unknown)] == [
-        name for name in STAGES if name != "vision"
-    ]
+    assert "vision" not in [line["stage"] for line in charts.stage_lines(unknown)]
     assert "vision" not in charts.timeline_words([unknown])
 
 
@@ -254,7 +249,7 @@ def test_frames_have_a_bar_each_and_two_if_they_were_emptied_too() -> None:
     assert spec["x"]["sort"] == ["frame 1"] and spec["y"]["title"] == "nats"
     assert spec["x"]["title"] == "frame"
     assert spec["color"]["scale"]["range"][0] == HEAT_COLOURS["carries"]
-    assert "legend" in spec["color"] and spec["color"]["legend"] is not None
+    assert spec["color"]["legend"] is not None
     assert charts.moments(found[:1]).to_dict()["encoding"]["color"]["legend"] is None
     assert "frame 1" in charts.moments_words(found)
 

@@ -42,6 +42,8 @@ def test_without_choices_nothing_is_said(tmp_path: Path) -> None:
     run = fabricate.run(tmp_path / "r", fabricate.pair(12))
     assert "multiple-choice" not in text(run)
     assert json.loads(text(run, "json"))["choice_accuracy"] == []
+    assert "upright mark: chance" not in text(run, "html")
+    assert "right on" not in drawers.terminal(document.summary(Findings([run])))
 
 
 def test_few_sequences_give_no_conclusion(tmp_path: Path) -> None:
@@ -62,12 +64,6 @@ def test_unreadable_failed_and_unjudged_are_said(tmp_path: Path) -> None:
     assert "Not judged: 2 answers of ev" in told
 
 
-def test_only_runs_with_choices_have_a_chart(run: Run) -> None:
-    assert "upright mark: chance" in text(run, "html")
-    plain = fabricate.run(run.folder.parent / "b", fabricate.pair(8))
-    assert "upright mark: chance" not in text(plain, "html")
-
-
 def test_the_charts_rows_and_words(run: Run) -> None:
     found = Findings([run]).choices
     rows = charts.choice_rows(found, {})
@@ -75,6 +71,7 @@ def test_the_charts_rows_and_words(run: Run) -> None:
     own = next(row for row in rows if "value" in row)
     assert own["low"] < own["value"] < own["high"] and own["chance"] == 0.25
     assert "vl, all questions: 25.0% (" in charts.choice_words(found)
+    assert "upright mark: chance" in text(run, "html")
     assert "all questions" in charts.svgs([charts.choices(found, {"ev": "eventgpt"})])[0].lower()
 
 
@@ -87,8 +84,6 @@ def test_a_column_without_any_value_is_left_out(run: Run) -> None:
     assert len(table.rows[0]) == len(table.columns)
 
 
-def test_the_summary_of_bench_has_the_accuracy(run: Run, tmp_path: Path) -> None:
+def test_the_summary_of_bench_has_the_accuracy(run: Run) -> None:
     told = drawers.terminal(document.summary(Findings([run])))
     assert "ev: 79.2% right on 96 questions of 24 sequences" in told and "(25.0%)" in told
-    plain = Findings([fabricate.run(tmp_path / "b", fabricate.pair(3))])
-    assert "right on" not in drawers.terminal(document.summary(plain))

@@ -16,6 +16,9 @@ from engine.storage import run_store
 from tests import fabricate
 
 pytestmark = [pytest.mark.loads, pytest.mark.usefixtures("undrawn")]
+EPYC = {"device": "cpu", "processor": "EPYC"}
+H200 = {"device": "cuda:0", "hardware": "H200"}
+PLACE = {"node": "n1", "host": "a", "address": "10.0.0.1", "actor": "x", "shares": []}
 
 
 def text(tmp_path: Path, rows: list[dict[str, Any]], **more: Any) -> str:
@@ -49,19 +52,15 @@ def test_no_conclusion_without_sequences_enough(tmp_path: Path) -> None:
 
 
 def test_an_undecided_difference_says_how_many_samples_it_needs(tmp_path: Path) -> None:
-    rows = []
-    for index in range(8):
-        rows.append(fabricate.row("ev", f"s{index}", prefill=20.0 + (index % 4)))
-        rows.append(fabricate.row("vl", f"s{index}", prefill=20.0 + ((index + 3) % 5)))
+    rows = [fabricate.row("ev", f"s{n}", prefill=20.0 + n % 4) for n in range(8)]
+    rows += [fabricate.row("vl", f"s{n}", prefill=20.0 + (n + 3) % 5) for n in range(8)]
     told = text(tmp_path, rows)
-    assert (
-        "undecided; about" in told
-        and "more samples, each of a new sequence, would decide it" in told
-    )
+    assert "undecided; about" in told
+    assert "more samples, each of a new sequence, would decide it" in told
     assert "No conclusion about mean total time" in told and "as fast as" not in told
 
 
-def test_a_couple_is_told_by_its_own_comparison_of_total_time(tmp_path: Path) -> None:
+def test_a_pair_is_worded_by_its_own_total_time(tmp_path: Path) -> None:
     """im answered too few of the samples for a conclusion; that of ev and vl stays."""
     rows = [*fabricate.pair(12), *(fabricate.row("im", f"s{i}", prefill=50.0) for i in range(3))]
     told = text(tmp_path, rows)
@@ -71,36 +70,31 @@ def test_a_couple_is_told_by_its_own_comparison_of_total_time(tmp_path: Path) ->
 
 def test_another_metric_decides_nothing_about_total_time(tmp_path: Path) -> None:
     """ev's prefill is shorter in each sample, its steps now shorter and now longer."""
-    rows = []
-    for index in range(12):
-        rows.append(fabricate.row("ev", f"s{index}", prefill=8.0, gaps=[6.0]))
-        rows.append(fabricate.row("vl", f"s{index}", prefill=12.0, gaps=[1.0 + 7 * (index % 2)]))
+    rows = [fabricate.row("ev", f"s{n}", prefill=8.0, gaps=[6.0]) for n in range(12)]
+    rows += [
+        fabricate.row("vl", f"s{n}", prefill=12.0, gaps=[1.0 + 7 * (n % 2)]) for n in range(12)
+    ]
     told = text(tmp_path, rows)
     assert "TTFT: ev has 0.8" in told and ": less." in told and "total: ev has" in told
     assert "No conclusion about mean total time" in told and "as fast as" not in told
 
 
-def test_one_model_is_compared_with_nobody(tmp_path: Path) -> None:
+def test_one_model_has_no_comparison(tmp_path: Path) -> None:
     told = text(tmp_path, [fabricate.row(sample=f"s{i}") for i in range(8)])
     assert "## Comparison" not in told and "## Equal lengths" not in told
     assert "as fast as" not in told
 
 
 def test_a_run_on_a_cluster_says_what_answered(tmp_path: Path) -> None:
-    h200 = {"device": "cuda:0", "hardware": "H200"}
-    where = {"node": "n1", "actor": "x", "shares": []}
-    rows = [fabricate.row(sample=f"s{i}", environment=h200, where=where) for i in range(3)]
-    rows += [fabricate.row(sample="s3", environment=h200, where=where | {"shares": ["device"]})]
-    rows += [fabricate.row(sample="s4", environment={"device": "cpu", "processor": "EPYC"})]
+    place = {"environment": H200, "where": PLACE}
+    rows = [fabricate.row(sample=f"s{i}", **place) for i in range(3)]
+    rows += [fabricate.row(sample="s3", environment=H200, where=PLACE | {"shares": ["device"]})]
+    rows += [fabricate.row(sample="s4", environment=EPYC)]
     told = text(tmp_path, rows)
     assert "| H200 | 1 | 1 | 3 |" in told and "| H200, shared device | 1 | 1 | 1 |" in told
     assert "| EPYC | this one | this one | 1 |" in told
     assert "ev · H200, shared device" in told  # figures of their own
     assert "The devices that answered" not in text(tmp_path / "b", [fabricate.row()])
-
-
-EPYC = {"device": "cpu", "processor": "EPYC"}
-PLACE = {"node": "n1", "host": "a", "address": "10.0.0.1", "actor": "x", "shares": []}
 
 
 def on(rows: list[dict[str, Any]], model: str, **where: Any) -> list[dict[str, Any]]:
@@ -109,7 +103,7 @@ def on(rows: list[dict[str, Any]], model: str, **where: Any) -> list[dict[str, A
     return [row | place for row in rows if row["model"] == model]
 
 
-def test_models_on_different_devices_are_never_compared_without_a_word(tmp_path: Path) -> None:
+def test_differently_shared_devices_are_named_in_each_format(tmp_path: Path) -> None:
     rows = fabricate.pair(12)
     apart = on(rows, "ev", shares=["device"]) + on(rows, "vl")
     told = text(tmp_path / "a", apart)
@@ -132,17 +126,17 @@ def test_models_on_different_devices_are_never_compared_without_a_word(tmp_path:
     ("where", "other", "said"),
     [
         ({"shares": ["cores"]}, {}, "ev had shared cores; vl had a device for itself"),
-        ({}, {"environment": {"device": "cuda:0", "hardware": "H200"}},
+        ({}, {"environment": H200},
          "Different devices: ev ran on EPYC; vl ran on H200. So a difference in time may come from "
          "the device, not only"),
-        ({"shares": ["device"]}, {"environment": {"device": "cuda:0", "hardware": "H200"}},
+        ({"shares": ["device"]}, {"environment": H200},
          "Different devices: ev ran on EPYC, shared device; vl ran on H200."),
         ({"host": "b"}, {}, "Different machines: ev ran on b 10.0.0.1; vl ran on a 10.0.0.1."),
         ({}, {}, ""),
         ({}, {"where": None}, ""),
     ],
 )  # fmt: skip
-def test_what_is_said_of_two_labels_places(
+def test_a_pair_names_different_devices_sharing_and_machines(
     tmp_path: Path, where: dict[str, Any], other: dict[str, Any], said: str
 ) -> None:
     rows = fabricate.pair(2)
@@ -179,14 +173,6 @@ def test_who_answered_on_a_cluster_and_what_ran_elsewhere_is_said(tmp_path: Path
     assert "sequential: one model after another" in alone and "answered by" not in alone
 
 
-def test_one_type_of_device_needs_no_word(tmp_path: Path) -> None:
-    rows = fabricate.pair(12)
-    for name, same in (("a", on(rows, "ev") + on(rows, "vl")), ("b", rows)):
-        told = text(tmp_path / name, same)
-        assert "ifferent devices" not in told and "Shared device" not in told
-        assert "ev has 0.5" in told
-
-
 def test_a_run_whose_device_was_always_shared_says_so(tmp_path: Path) -> None:
     rows = fabricate.pair(12)
     shared = on(rows, "ev", shares=["device"]) + on(rows, "vl", shares=["device"])
@@ -197,7 +183,7 @@ def test_a_run_whose_device_was_always_shared_says_so(tmp_path: Path) -> None:
         assert "Different devices" not in words and "Shared cores" not in words
 
 
-def test_warm_up_that_nothing_followed_is_nobody_in_the_report(tmp_path: Path) -> None:
+def test_a_warm_up_without_results_adds_no_label(tmp_path: Path) -> None:
     warm = fabricate.row("ev", phase="warmup", environment={"device": "cpu", "processor": "Other"},
                          where=PLACE, verified="of-the-warm-up")  # fmt: skip
     rows = [warm, *on(fabricate.pair(12), "ev"), *on(fabricate.pair(12), "vl")]
@@ -213,7 +199,7 @@ def test_warm_up_that_nothing_followed_is_nobody_in_the_report(tmp_path: Path) -
     assert (only.label, only.results, only.warm_up) == ("ev", 0, 1)
 
 
-def test_machines_are_counted_not_the_nodes_that_each_ray_names_anew(tmp_path: Path) -> None:
+def test_machines_are_counted_by_host_and_address(tmp_path: Path) -> None:
     places = [{}, {"node": "n2", "actor": "y"}, {"node": "n3", "address": "127.0.0.1"},
               {"host": "b", "address": "127.0.0.1"}, {"address": "10.0.0.2"}]  # fmt: skip
     for number, machines in enumerate((1, 1, 1, 2, 3)):
@@ -231,7 +217,7 @@ def test_a_report_names_what_no_certificate_covers(tmp_path: Path) -> None:
     assert "not covered: sampling (n 1)" in text(tmp_path, [fabricate.row(standing=standing)])
 
 
-def test_where_the_figures_come_from_stands_in_it(tmp_path: Path) -> None:
+def test_a_report_names_digests_settings_and_libraries(tmp_path: Path) -> None:
     told = text(tmp_path, [fabricate.row(verified="abc123"), fabricate.row("vl")])
     for words in ("digest-of-ev", "digest-of-vl", "digest-of-data", "digest-of-code",
                   "certificate abc123. (n 1)", "unverified", "off: all stages were computed",
@@ -241,11 +227,11 @@ def test_where_the_figures_come_from_stands_in_it(tmp_path: Path) -> None:
     assert "/data/one" not in told  # whose folder it was is nobody's business
 
 
-def test_what_decoded_is_said_where_it_was_not_what_was_asked_for(tmp_path: Path) -> None:
-    asked = {"asked": "compiled"}
-    eager = [{"backend": asked | {"ran": "eager"}} for _ in range(2)]
-    rows = [fabricate.row(sample=f"s{n}") | more for n, more in enumerate(eager)]
-    rows.append(fabricate.row(sample="s9", backend=asked | {"ran": "compiled"}))
+def test_another_backend_than_requested_is_named(tmp_path: Path) -> None:
+    rows = [
+        fabricate.row(sample=f"s{n}", backend={"asked": "compiled", "ran": ran})
+        for n, ran in enumerate(("eager", "eager", "compiled"))
+    ]
     told = text(tmp_path / "a", rows)
     assert "requested the backend compiled; of 3 answers of ev eager decoded 2, compiled" in told
     assert "| eager (n 2), compiled (n 1) |" in told and "ev · compiled" in told
@@ -272,15 +258,16 @@ def test_remarks_are_made_only_where_they_hold(tmp_path: Path) -> None:
     assert "different answers to" not in told and "were stopped" not in told
 
 
-def test_the_course_of_the_run_is_told(tmp_path: Path) -> None:
-    folder = tmp_path / "r"
-    fabricate.run(folder, [fabricate.row(), fabricate.row(sample="s1", paused_ms=9.0)], False)
-    with run_store.reopen(folder) as writer:
-        writer.note("resumed", "forced although the engine's code or libraries are others")
-        writer.note("paused", "lent", ms=9.0)
-        writer.note("paused", "lent", ms=9.0)
-        writer.note("given up", "vl was given up: 3 failures in a row", model="vl")
-    told = "".join(export.write([run_store.read(folder)], "md"))
+def test_resumes_pauses_and_given_up_models_are_named(tmp_path: Path) -> None:
+    rows = [fabricate.row(), fabricate.row(sample="s1", paused_ms=9.0)]
+    run = fabricate.run(tmp_path / "r", rows, finished=False)
+    paused = {"event": "paused", "text": "lent", "ms": 9.0}
+    notes: list[dict[str, Any]] = [
+        {"event": "resumed", "text": "forced although the engine's code or libraries are others"},
+        *[paused, paused],
+        {"event": "given up", "text": "vl was given up: 3 failures in a row", "model": "vl"},
+    ]
+    told = "".join(export.write([replace(run, journal=(*run.journal, *notes))], "md"))
     for words in ("resumed once", "paused 2 times for other work", "forced although the engine",
                   "vl was given up", "not finished", "after a pause"):  # fmt: skip
         assert words in told, words
@@ -337,7 +324,7 @@ def test_the_first_page_names_the_fastest_only_if_the_intervals_do(tmp_path: Pat
     assert "ev was fastest" not in few and "no model was fastest beyond doubt. ev and vl: an" in few
     slow = [one | {"model": "a"} for one in fabricate.pair(3, 9.0) if one["model"] == "vl"]
     rows = [*slow, *fabricate.pair(3)]  # the slowest one comes first
-    told = "".join(export.write([fabricate.run(tmp_path / "three", rows)], "md"))
+    told = text(tmp_path / "three", rows)
     assert "no model was fastest beyond doubt. ev and vl: an" in told
     cold = [fabricate.row("ev", cold=True), fabricate.failed("vl")]
     assert "total: only cold runs" in text(tmp_path / "cold", cold[:1])
@@ -356,6 +343,6 @@ def test_settings_are_an_appendix(tmp_path: Path) -> None:
 
 
 def test_the_command_that_makes_a_run_again_is_told(tmp_path: Path) -> None:
-    told = "".join(export.write([fabricate.run(tmp_path / "q", fabricate.pair(3))], "md"))
+    told = text(tmp_path, fabricate.pair(3))
     assert "bench --dataset one --models ev,vl --ids ids.txt --max-new-tokens 64. The" in told
     assert "ids.txt has the 3 ids of plan.samples in run.json" in told

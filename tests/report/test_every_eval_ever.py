@@ -49,18 +49,18 @@ def test_records_are_valid_by_the_schema(tmp_path: Path) -> None:
 def test_scores_are_the_figures_of_the_report(tmp_path: Path) -> None:
     run = fabricate.run(tmp_path / "r", fabricate.pair(12))
     (first, record), *_ = records([run]).items()
-    figures = [one for one in Findings([run]).figures if one.label == first]
     timed = {
-        f"{one.metric}: {one.source}": one.median for one in figures if one.group == "measured"
+        f"{one.metric}: {one.source}": one.median
+        for one in Findings([run]).figures
+        if one.label == first and one.group == "measured"
     }
     found = results(record)
     assert found["total: measured"] == timed["total: measured"]
     assert set(found) <= set(timed) and not any("new_tokens" in name for name in found)
     exam = fabricate.run(tmp_path / "exam", fabricate.exam())
     (choice, *_) = Findings([exam]).choices
-    assert choice.accuracy and results(records([exam])[choice.label])["accuracy"] == (
-        choice.accuracy.share
-    )
+    found = results(records([exam])[choice.label])
+    assert choice.accuracy and found["accuracy"] == choice.accuracy.share
 
 
 def test_a_cached_time_is_another_metric(tmp_path: Path) -> None:
@@ -102,6 +102,6 @@ def test_models_without_a_figure_have_no_file_and_are_named(
 
 
 def test_records_of_one_family_and_of_two_runs_have_ids_of_their_own(tmp_path: Path) -> None:
-    runs = [fabricate.run(tmp_path / name, fabricate.pair(2)) for name in ("a", "b")]
+    runs = [fabricate.run(tmp_path / name, fabricate.pair(2)) for name in "ab"]
     ids = [one["evaluation_id"] for one in records(runs).values()]
     assert len(ids) == 4 == len(set(ids))

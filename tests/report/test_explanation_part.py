@@ -12,7 +12,7 @@ from engine.attribution import kept, wording
 from engine.attribution.explained import ExplainRequest
 from engine.media import dataset
 from engine.report import drawers, explanation_part
-from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph
+from engine.report.blocks import Bullets, ChartBlock, Heading, Paragraph
 from engine.report.explanation_part import TITLE, explained
 from engine.storage import explanations, provenance
 from engine.storage.explanations import Chance
@@ -36,14 +36,14 @@ def recorded(folder: Path, count: int = 2) -> Run:
     return replace(run, header=header)
 
 
-def words(blocks: list[Block]) -> str:
+def words(run: Run, several: bool = False) -> str:
+    blocks = explained(run, several=several)
     return " ".join(block.text for block in blocks if isinstance(block, Paragraph | Heading))
 
 
 def with_explanation(folder: Path, **more: Any) -> Run:
     """A run with an explanation of the first sample's answer by "ev"."""
     run = recorded(folder)
-    run.folder.mkdir(exist_ok=True)
     keep(run, **more)
     return run
 
@@ -55,39 +55,38 @@ def keep(run: Run, said: str = "a car", **more: Any) -> None:
     kept.keep(run.folder, made.explanation(request=request, words=said, **more), 0)
 
 
-def page(blocks: list[Block]) -> str:
-    return drawers.html("t", blocks)
+def page(run: Run) -> str:
+    return drawers.html("t", list(explained(run)))
 
 
 def test_the_map_the_figures_and_the_limits(tmp_path: Path) -> None:
-    blocks = list(explained(with_explanation(tmp_path)))
-    assert TITLE in words(blocks) and made.CLEAR.sentence in words(blocks)
-    text = page(blocks)
+    run = with_explanation(tmp_path)
+    assert TITLE in words(run) and made.CLEAR.sentence in words(run)
+    text = page(run)
     assert 'alt="Heat map over what the model sees of' in text and "data:image/png;base64," in text
     assert "right, bottom (column 2, row 2 of 2 x 2): +2.00 nats" in text
     assert "event image 2, replaced by its neighbour: +1.50 nats" in text
     assert "from -2.00 nats (blue-green) over 0 to +2.00 nats (orange" in text
-    assert blocks[-1] == Bullets(wording.LIMITS, "Not proved:")
+    assert list(explained(run))[-1] == Bullets(wording.LIMITS, "Not proved:")
 
 
 def test_without_its_dataset_the_figures_stand_alone(tmp_path: Path) -> None:
     run = with_explanation(tmp_path)
     for path in (tmp_path / "data").glob("event_image/*/*.png"):
         path.write_bytes(b"other")
-    blocks = list(explained(run))
-    assert "The maps are left out: The samples in" in words(blocks)
-    assert "<img" not in page(blocks) and "+2.00 nats" in page(blocks)
-    assert sum(isinstance(block, ChartBlock) for block in blocks) == 1  # the time line
+    assert "The maps are left out: The samples in" in words(run)
+    assert "<img" not in page(run) and "+2.00 nats" in page(run)
+    assert sum(isinstance(block, ChartBlock) for block in explained(run)) == 1  # the time line
 
 
 @pytest.mark.parametrize("test", [made.NO_CHANCE, made.UNLIKELY])
 def test_that_no_place_is_named_is_said_and_the_map_is_pale(tmp_path: Path, test: Chance) -> None:
-    blocks = list(explained(with_explanation(tmp_path, chance=test)))
-    assert test.sentence in words(blocks) and "The map is pale" in page(blocks)
+    run = with_explanation(tmp_path, chance=test)
+    assert test.sentence in words(run) and "The map is pale" in page(run)
 
 
 def test_words_of_a_model_are_no_markup(tmp_path: Path) -> None:
-    text = page(list(explained(with_explanation(tmp_path, said=MARKUP, notes=(MARKUP,)))))
+    text = page(with_explanation(tmp_path, said=MARKUP, notes=(MARKUP,)))
     assert "<script>alert" not in text and "&lt;script&gt;alert" in text
 
 
@@ -95,12 +94,13 @@ def test_what_is_damaged_or_impossible_is_a_sentence(tmp_path: Path) -> None:
     run = with_explanation(tmp_path)
     path = run.folder / explanations.EXPLANATIONS
     good = path.read_text()
-    path.write_text(good.replace('"grid":2', '"grid":99'))
-    assert "Left out: An explanation of the run cannot be used" in words(list(explained(run)))
-    path.write_text("{}\n")
-    assert explanations.EXPLANATIONS in words(list(explained(run)))
-    path.write_text(good.replace('"model":"ev"', '"model":"who"'))
-    assert "has no model" in words(list(explained(run)))
+    for stored, said in (
+        (good.replace('"grid":2', '"grid":99'), "Left out: An explanation of the run cannot be"),
+        ("{}\n", explanations.EXPLANATIONS),
+        (good.replace('"model":"ev"', '"model":"who"'), "has no model"),
+    ):
+        path.write_text(stored)
+        assert said in words(run)
 
 
 def test_only_the_first_ones_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,12 +108,12 @@ def test_only_the_first_ones_are_drawn(tmp_path: Path, monkeypatch: pytest.Monke
     run = with_explanation(tmp_path)
     for number in range(2):
         keep(run, said=f"a car {number}")
-    assert "The first 2 of the 3 explanations" in words(list(explained(run)))
+    assert "The first 2 of the 3 explanations" in words(run)
 
 
 def test_of_several_runs_each_is_named(tmp_path: Path) -> None:
     run = with_explanation(tmp_path)
-    assert f"{TITLE}: {run.id}" in words(list(explained(run, several=True)))
+    assert f"{TITLE}: {run.id}" in words(run, several=True)
 
 
 def test_control_a_run_without_explanations_has_no_such_part(tmp_path: Path) -> None:

@@ -13,6 +13,12 @@ from engine.models.checkpoint import Server
 from engine.served import capabilities
 from tests.served.fake_server import FakeServer
 
+
+def paths(*own: str) -> dict[str, Any]:
+    """The page that lists the paths of a server."""
+    return {"/openapi.json": {"paths": {path: {} for path in own}}}
+
+
 LISTED: dict[str, Any] = {"data": [{"id": "served-model", "owned_by": "somebody"}]}
 SAID: dict[str, tuple[dict[str, Any], str]] = {
     "vllm": ({"/version": {"version": "0.30.1"}}, "vLLM 0.30.1"),
@@ -20,15 +26,9 @@ SAID: dict[str, tuple[dict[str, Any], str]] = {
     "ollama": ({"/api/version": {"version": "0.20"}}, "Ollama 0.20"),
     "sglang": ({"/get_server_info": {"version": "1.0"}}, "SGLang 1.0"),
     "lmstudio": ({"/api/v0/models": {"data": []}}, "LM Studio"),
-    "transformers": (
-        {"/openapi.json": {"paths": {"/load_model": {}}}, "/v1/models": 500},
-        "transformers serve",
-    ),
-    "llama-cpp-python": (
-        {"/openapi.json": {"paths": {"/extras/tokenize/count": {}}}},
-        "llama-cpp-python",
-    ),
-    "other": ({"/openapi.json": {"paths": {}}}, "OpenAI-compatible server"),
+    "transformers": ({**paths("/load_model"), "/v1/models": 500}, "transformers serve"),
+    "llama-cpp-python": (paths("/extras/tokenize/count"), "llama-cpp-python"),
+    "other": (paths(), "OpenAI-compatible server"),
 }
 
 
@@ -42,9 +42,7 @@ def test_the_kind_is_known_by_what_only_it_has(fake: FakeServer, server: Server,
     assert found.round_trip_ms > 0
 
 
-def test_the_owner_of_its_models_decides_among_pages_that_two_have(
-    fake: FakeServer, server: Server
-) -> None:
+def test_the_owner_of_the_models_decides_the_kind(fake: FakeServer, server: Server) -> None:
     fake.pages["/props"] = {"build_info": "b1"}
     fake.pages["/v1/models"] = {"data": [{"id": "m", "owned_by": "llamacpp"}]}
     assert capabilities.probe(server).software == "llama.cpp b1"
@@ -81,9 +79,7 @@ def test_a_server_that_is_not_there_has_a_reason_and_is_not_kept(server: Server)
     assert capabilities.kept(away) is None
 
 
-def test_a_server_that_says_nothing_is_not_waited_for(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_server_is_not_waited_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capabilities, "PROBE_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         away = replace(server, url=f"http://127.0.0.1:{silent.getsockname()[1]}/v1")

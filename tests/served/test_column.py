@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -23,11 +24,12 @@ from engine.prompts import DEFAULT_QUESTION
 from engine.report import replay
 from engine.served import column
 from engine.storage.result_rows import ResultRow
-from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
+from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from tests.served.fake_server import WORDS, FakeServer, in_turn, piece, says, streams, whole
 from tools.demo_training.train import CHECKPOINTS
 
 TEXT = "".join(WORDS)
+Answered = Callable[..., RunResult]
 
 
 @pytest.fixture
@@ -45,6 +47,12 @@ def named(folder: Path, patch: pytest.MonkeyPatch, lines: str) -> ModelEntry:
 
 def request(sample: Sample, **how: object) -> RunRequest:
     return RunRequest(sample, "ours", "What is ahead?", RunOptions(**how))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def answer(entry: ModelEntry, sample: Sample) -> Answered:
+    """Asks the entry about the sample, with these options of a run."""
+    return lambda **how: column.answer(entry, request(sample, **how))
 
 
 def test_the_request_has_every_picture_without_loss_and_every_sampler(
@@ -94,11 +102,9 @@ def test_a_clip_is_sent_as_its_file_where_the_entry_says_so(
         named(tmp_path, monkeypatch, lines)
 
 
-def test_the_times_are_those_that_can_be_seen(
-    fake: FakeServer, entry: ModelEntry, sample: Sample
-) -> None:
+def test_the_times_are_those_that_can_be_seen(fake: FakeServer, answer: Answered) -> None:
     fake.answer = streams(*whole(), pause_s=0.02)
-    result = column.answer(entry, request(sample))
+    result = answer()
     assert (result.generation.text, result.generation.stop) == (TEXT, "eos")
     assert (result.new_tokens, result.generation.prompt_tokens, result.backend) == (9, 52, "server")
     names = ["load", "preprocess", "server", "server.upload", "server.first", "server.rest"]
@@ -111,11 +117,9 @@ def test_the_times_are_those_that_can_be_seen(
     assert not result.cold and not result.generation.token_ids
 
 
-def test_a_row_of_it_reads_as_it_was_written(
-    fake: FakeServer, entry: ModelEntry, sample: Sample
-) -> None:
+def test_a_row_of_it_reads_as_it_was_written(fake: FakeServer, answer: Answered) -> None:
     fake.answer = streams(*whole((" A", " road", "\n"), usage=None))
-    result = column.answer(entry, request(sample))
+    result = answer()
     assert result.served is not None and result.served.text_ends == (1, 6, 6)
     row = ResultRow.from_result(result)
     assert ResultRow.parse(json.dumps(row.as_dict()).encode()) == row
@@ -124,16 +128,16 @@ def test_a_row_of_it_reads_as_it_was_written(
     assert row.served == result.served and row.ran == "server" and row.text == "A road"
     assert column.NOT_TOLD in row.notes
     fake.answer = streams(*whole())  # control
-    assert column.NOT_TOLD not in column.answer(entry, request(sample)).notes
+    assert column.NOT_TOLD not in answer().notes
 
 
 @pytest.mark.parametrize(("counted", "gaps"), [(9, 0), (5, 3), (4, 3), (None, 0)])
 def test_a_piece_is_a_token_only_if_the_server_counts_as_many(
-    counted: int | None, gaps: int, fake: FakeServer, entry: ModelEntry, sample: Sample
+    counted: int | None, gaps: int, fake: FakeServer, answer: Answered
 ) -> None:
     """WORDS has four; a fifth token may be the end, which has no text."""
     fake.answer = streams(*whole(usage={"completion_tokens": counted}), pause_s=0.02)
-    row = ResultRow.from_result(column.answer(entry, request(sample)))
+    row = ResultRow.from_result(answer())
     assert row.served is not None and len(row.served.token_ms) == (4 if gaps else 0)
     (shown,) = replay.answers([("Ours", row)])
     moments, letters = map(accumulate, shown["pieces"])  # as they arrived
@@ -143,17 +147,16 @@ def test_a_piece_is_a_token_only_if_the_server_counts_as_many(
     assert "upload and queue" in [bar[0] for bar in shown["bars"]]
 
 
-@pytest.mark.parametrize("pause_s", [0.0, 0.002])
-def test_no_time_per_token_is_given_of_text_that_came_all_at_once(
-    pause_s: float, fake: FakeServer, entry: ModelEntry, sample: Sample
+@pytest.mark.parametrize("at_once", [True, False])
+def test_text_that_came_at_once_has_no_time_per_token(
+    at_once: bool, fake: FakeServer, answer: Answered
 ) -> None:
-    parts = whole() if pause_s else [b"".join(whole())]
-    fake.answer = streams(*parts, pause_s=pause_s)
-    result = column.answer(entry, request(sample))
-    assert (result.tpot_ms is None) == (column.AT_ONCE in result.notes) == (pause_s == 0.0)
+    fake.answer = streams(b"".join(whole())) if at_once else streams(*whole(), pause_s=0.002)
+    result = answer()
+    assert (result.tpot_ms is None) is (column.AT_ONCE in result.notes) is at_once
 
 
-def test_what_the_weights_here_were_trained_on_holds_for_the_server(
+def test_trained_questions_of_local_weights_hold_for_the_server(
     fake: FakeServer, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = CHECKPOINTS / "llava"
@@ -167,12 +170,12 @@ def test_what_the_weights_here_were_trained_on_holds_for_the_server(
 
 
 def test_what_a_server_cannot_do_is_said(
-    fake: FakeServer, entry: ModelEntry, sample: Sample
+    fake: FakeServer, entry: ModelEntry, answer: Answered
 ) -> None:
     with pytest.raises(BadInput, match="cannot be made to answer with 8 tokens"):
-        column.answer(entry, request(sample, decode=DecodeConfig(8, 8)))
+        answer(decode=DecodeConfig(8, 8))
     fake.answer = in_turn(says(429, "", Retry_After="0"), streams(*whole()))
-    found = column.answer(entry, request(sample, mode="hooked")).notes
+    found = answer(mode="hooked").notes
     assert column.RETRIED.format(2) in found and column.NO_MODES.format("hooked") in found
     assert column.MAY_BE_CACHED not in found  # vLLM takes a salt
     for ask in (registry.load, registry.check, registry.needed):
@@ -202,31 +205,29 @@ def test_a_job_streams_the_text_and_a_cancel_keeps_it(
     job.work()
     assert job.state == "cancelled" and job.result is not None and len(set(seen)) > 2
     assert job.result.generation.text == job.view().text == seen[-1].strip()
+    stopped = Watcher()
+    stopped.cancelled = lambda: True  # type: ignore[method-assign]
     with pytest.raises(Cancelled):
-        column.answer(entry, request(sample), _Stopped())
+        column.answer(entry, request(sample), stopped)
 
 
-class _Stopped(Watcher):
-    def cancelled(self) -> bool:
-        return True
-
-
+HERE = 'server = "http://a/v1"\nmodel = "m"\n'
 WRONG = {
-    "has the weights 'none'": 'server = "http://a/v1"\nmodel = "m"\nweights = "none"\n',
-    "has the weights 'ours'": 'server = "http://a/v1"\nmodel = "m"\nweights = "ours"\n',
-    "has server and checkpoint": 'server = "http://a/v1"\nmodel = "m"\ncheckpoint = "./x"\n',
+    "has the weights 'none'": f'{HERE}weights = "none"\n',
+    "has the weights 'ours'": f'{HERE}weights = "ours"\n',
+    "has server and checkpoint": f'{HERE}checkpoint = "./x"\n',
     "has a server and no model": 'server = "http://a/v1"\n',
     "has model and no server": 'checkpoint = "./x"\nmodel = "m"\n',
     "has no checkpoint": 'label = "x"\n',
     "'ftp://a' is no address of a server": 'server = "ftp://a"\nmodel = "m"\n',
     "A server with an @ is no address": 'server = "http://me:secret@a/v1"\nmodel = "m"\n',
-    "is no entry": 'server = "http://a/v1"\nmodel = "m"\napi_key_env = "sk-secret"\n',
-    "'timeout_s'": 'server = "http://a/v1"\nmodel = "m"\ntimeout_s = 0\n',
+    "is no entry": f'{HERE}api_key_env = "sk-secret"\n',
+    "'timeout_s'": f"{HERE}timeout_s = 0\n",
 }
 
 
 @pytest.mark.parametrize("words", WRONG)
-def test_entries_that_are_refused(
+def test_wrong_entries_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     with pytest.raises(SettingsError) as found:
@@ -243,9 +244,9 @@ def test_a_missing_key_makes_it_unavailable(
     monkeypatch.setenv("OUR_KEY", "x")
     assert registry.unavailable(entry) is None
     assert entry.server is not None and not entry.server.loopback
-    for host, here in (("127.0.0.1", True), ("[::1]:8000", True), ("localhost:1", True),
-                       ("127.evil.com", False), ("127.0.0.1.evil.com", False)):  # fmt: skip
-        assert replace(entry.server, url=f"http://{host}/v1").loopback is here, host
+    for host in ("127.0.0.1", "[::1]:8000", "localhost:1", "127.evil.com", "127.0.0.1.evil.com"):
+        here = replace(entry.server, url=f"http://{host}/v1").loopback
+        assert here is not host.endswith("evil.com"), host
     assert entry.server.url == "https://a.b/v1" and entry.checkpoint == "m at a.b"
     assert entry.server.address("/v1/models") == "https://a.b/v1/models"
     assert entry.server.address("/version") == "https://a.b/version"

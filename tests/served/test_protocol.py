@@ -14,21 +14,11 @@ import pytest
 from engine.errors import Cancelled, ServerFailed
 from engine.models.checkpoint import Server
 from engine.served import protocol
-from tests.served.fake_server import (
-    USAGE,
-    WORDS,
-    Answer,
-    FakeServer,
-    event,
-    in_turn,
-    piece,
-    says,
-    streams,
-    whole,
-)
+from tests.served import fake_server
+from tests.served.fake_server import Answer, FakeServer, event, in_turn, piece, says, streams, whole
 
 BODY = {"model": "served-model", "stream": True, "messages": []}
-TEXT = "".join(WORDS)
+TEXT = "".join(fake_server.WORDS)
 
 
 def asked(server: Server) -> protocol.Reply:
@@ -41,16 +31,19 @@ def test_the_pieces_their_arrivals_and_the_usage(fake: FakeServer, server: Serve
     found = protocol.ask(server, BODY, lambda text, ms: seen.append((text, ms)))
     assert (found.text, found.stop, found.tokens, found.prompt_tokens) == (TEXT, "eos", 9, 52)
     assert [text for text, _ in seen] == [TEXT[:end] for _, end in found.pieces]
+    assert len(seen) == len(fake_server.WORDS)
     times = [ms for ms, _ in found.pieces]
-    assert len(times) == len(WORDS) and times == sorted(times) and times[-1] - times[0] > 50
+    assert (
+        len(times) == len(fake_server.WORDS)
+        and times == sorted(times)
+        and times[-1] - times[0] > 50
+    )
     assert 0 < found.headers_ms <= times[0] <= times[-1] <= found.end_ms
     assert fake.asked == [BODY] and "Authorization" not in fake.headers[0]
 
 
 @pytest.mark.parametrize("name", ["timings", "metrics"])
-def test_the_servers_own_times_are_kept_as_its_word(
-    fake: FakeServer, server: Server, name: str
-) -> None:
+def test_the_servers_own_times_are_kept(fake: FakeServer, server: Server, name: str) -> None:
     own = {"time_to_first_token_ms": 85.2, "note": "no number"}
     fake.answer = streams(piece("x"), event({"choices": [], name: own}), *whole())
     assert asked(server).told == {name: {"time_to_first_token_ms": 85.2}}
@@ -69,7 +62,7 @@ def test_the_servers_own_times_are_kept_as_its_word(
         (streams(*(bytes([one]) for one in b"".join(whole()))), TEXT, "eos", 9),
         (streams(*whole(("Straße ", "\U0001f697"))), "Straße \U0001f697", "eos", 9),
         (says(200, {"choices": [{"message": {"content": TEXT}, "finish_reason": "stop"}],
-                    "usage": USAGE}), TEXT, "eos", 9),  # it does not stream
+                    "usage": fake_server.USAGE}), TEXT, "eos", 9),  # it does not stream
         (streams(*whole(("a \ud800 b",))), "a ? b", "eos", 9),  # half of a pair of surrogates
         (streams(piece("x"), piece("", finish_reason=["odd"])), "x", "eos", None),
         (streams(piece("x"), event({"choices": [], "usage": {"completion_tokens": "many"}}),
@@ -97,6 +90,7 @@ def error(message: str) -> dict[str, object]:
     return {"error": {"message": message, "code": 1}}
 
 
+NO_PART = "which is no part of an answer"
 FAILURES: dict[str, tuple[Answer, str]] = {
     "no key": (says(401, error("No key.")), "refuses the key (401: No key): name the environment"),
     "forbidden": (says(403, ""), "refuses the key (403): name the environment variable"),
@@ -109,20 +103,18 @@ FAILURES: dict[str, tuple[Answer, str]] = {
     "error in 200": (says(200, error("no memory")), "failed during the answer (no memory)."),
     "error in a stream": (streams(piece("A"), event(error("died"))), "during the answer (died)."),
     "llama.cpp's error": (streams(b'error: {"message":"full"}\n\n'), "during the answer (full)."),
-    "no JSON": (streams(b"data: {\n\n"), "sent '{', which is no part of an answer"),
-    "another page": (says(200, "<html>"), "sent '<html>', which is no part of an answer"),
-    "a list": (streams(b"data: [1]\n\n"), "sent '[1]', which is no part of an answer"),
-    "deep": (streams(b"data: " + b"[" * 200_000 + b"\n"), "which is no part of an answer"),
+    "no JSON": (streams(b"data: {\n\n"), f"sent '{{', {NO_PART}"),
+    "another page": (says(200, "<html>"), f"sent '<html>', {NO_PART}"),
+    "a list": (streams(b"data: [1]\n\n"), f"sent '[1]', {NO_PART}"),
+    "deep": (streams(b"data: " + b"[" * 200_000 + b"\n"), NO_PART),
     "no end": (streams(piece("A road")), "ended in the middle of the answer, after 6 characters"),
     "cut": (streams(piece("A road"), cut=True), "broke the connection in the middle of the answer"),
     "nothing": (streams(), "ended in the middle of the answer, after 0 characters"),
     "only the end": (streams(b"data: [DONE]\n\n"), "ended without an answer: see its log."),
     "a number as text": (
-        streams(event({"choices": [{"delta": {"content": [{"text": 5}]}}]})),
-        "which is no part of an answer",
-    ),
+        streams(event({"choices": [{"delta": {"content": [{"text": 5}]}}]})), NO_PART),
     "compressed": (says(200, "x", Content_Encoding="gzip"), "sends 'gzip' unasked"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FAILURES)
@@ -146,9 +138,7 @@ def test_a_server_that_is_busy_is_asked_again_before_its_first_byte(
     with pytest.raises(ServerFailed, match="has too many requests"):
         asked(server)
     fake.asked.clear()
-    fake.answer = streams(
-        piece("A"), cut=True
-    )  # control: an answer that was begun is not asked for
+    fake.answer = streams(piece("A"), cut=True)  # control: begun, so it is not asked for again
     with pytest.raises(ServerFailed):
         asked(server)
     assert len(fake.asked) == 1

@@ -63,7 +63,7 @@ def test_notes_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     assert (tmp_path / "outside").read_text() == ""
 
 
-def test_what_cannot_be_kept_is_said(tmp_path: Path) -> None:
+def test_notes_that_cannot_be_kept_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="5,000 characters"):
         marks.put(tmp_path, TASK, Feedback("", "x" * 5000))
     with pytest.raises(StoreError, match="cannot be saved"):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,9 @@ def objects(path: Path, damage: DamagedLines | None = None) -> list[dict[str, ob
 
 def test_what_is_appended_is_read_back_and_found_again(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    appender = Appender(path)
-    for number in range(3):
-        appender.append({"n": number, "text": "Größe\n🚗"})
-    appender.close()
+    with closing(Appender(path)) as appender:
+        for number in range(3):
+            appender.append({"n": number, "text": "Größe\n🚗"})
     found = list(json_lines.read(path, checked))
     assert [value["n"] for _, value in found] == [0, 1, 2] and json_lines.count(path) == 3
     assert json_lines.at(path, found[2][0], checked) == found[2][1]
@@ -40,38 +40,28 @@ def test_a_file_that_is_not_there_has_no_lines(tmp_path: Path) -> None:
     assert objects(tmp_path / "none") == [] and json_lines.count(tmp_path / "none") == 0
 
 
+@pytest.mark.parametrize("whole", [b'{"n": 1}\n{"n": 2}\n', b""])
 @pytest.mark.parametrize("tail", [b'{"n": 9', b"x", b'{"n": 9}', b"\x00" * 200_000])
-def test_a_torn_last_line_is_left_out_and_cut(tmp_path: Path, tail: bytes) -> None:
+def test_a_torn_last_line_is_left_out_and_cut(tmp_path: Path, whole: bytes, tail: bytes) -> None:
     path, damage = tmp_path / "a.jsonl", DamagedLines()
-    path.write_bytes(b'{"n": 1}\n{"n": 2}\n' + tail)
-    assert objects(path, damage) == [{"n": 1}, {"n": 2}] and damage.torn
-    appender = Appender(path)
-    assert appender.cut_torn_line() == len(tail) and appender.cut_torn_line() == 0
-    appender.append({"n": 3})
-    appender.close()
-    assert [value["n"] for value in objects(path)] == [1, 2, 3]
-
-
-def test_a_file_of_one_torn_line_is_emptied(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b"y" * 100_000)
-    appender = Appender(path)
-    assert appender.cut_torn_line() == 100_000
-    appender.close()
-    assert path.read_bytes() == b""
+    path.write_bytes(whole + tail)
+    assert len(objects(path, damage)) == whole.count(b"\n") and damage.torn
+    with closing(Appender(path)) as appender:
+        assert appender.cut_torn_line() == len(tail) and appender.cut_torn_line() == 0
+        appender.append({"n": 3})
+    assert path.read_bytes() == whole + b'{"n":3}\n'
 
 
 def test_another_writers_torn_line_is_ended_not_cut(tmp_path: Path) -> None:
     path, damage = tmp_path / "a.jsonl", DamagedLines()
     path.write_bytes(b'{"n": 1')
-    appender = Appender(path)
-    appender.end_torn_line()
-    appender.append({"n": 2})
-    appender.close()
+    with closing(Appender(path)) as appender:
+        appender.end_torn_line()
+        appender.append({"n": 2})
     assert objects(path, damage) == [{"n": 2}] and damage.broken == [1]
 
 
-def test_broken_lines_are_numbered_and_cost_no_other(tmp_path: Path) -> None:
+def test_broken_lines_are_numbered_and_left_out(tmp_path: Path) -> None:
     path, damage = tmp_path / "a.jsonl", DamagedLines()
     deep = b"[" * 100_000
     path.write_bytes(b'{"n": 1}\nodd\n[1]\n' + deep + b'\n\xff\xfe\n{"n": 2}\n')
@@ -106,10 +96,8 @@ def test_a_full_disk_leaves_nothing_of_the_line(
 
 
 def test_numbers_that_json_does_not_have_are_refused(tmp_path: Path) -> None:
-    appender = Appender(tmp_path / "a.jsonl")
-    with pytest.raises(ValueError, match="JSON"):
-        appender.append({"n": float("nan")})
-    appender.close()
+    with closing(Appender(tmp_path / "a.jsonl")) as lines, pytest.raises(ValueError, match="JSON"):
+        lines.append({"n": float("nan")})
     assert (tmp_path / "a.jsonl").read_bytes() == b""
 
 
@@ -134,10 +122,8 @@ def test_kill_9_loses_nothing_that_was_appended(tmp_path: Path) -> None:
     said = [child.stdout.readline() for _ in range(50)]
     time.sleep(0.01)
     child.send_signal(signal.SIGKILL)
-    said += child.stdout.read().splitlines()
-    child.wait()
-    child.stdout.close()
-    last = int([line for line in said if line.strip()][-1])
+    rest, _ = child.communicate()
+    last = int((*said, *rest.split())[-1])
     kept = [value["n"] for value in objects(path)]
     assert kept == list(range(len(kept))) and len(kept) >= last + 1
     assert json.loads(path.read_bytes().splitlines()[last])["n"] == last

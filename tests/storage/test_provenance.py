@@ -6,6 +6,7 @@ import ast
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,9 +24,8 @@ def root(tmp_path: Path) -> Path:
     return recordings.root(tmp_path / "root", 2)
 
 
-def digest(root: Path) -> str:
-    found = dataset.read(root)
-    return provenance.describe_dataset(found.root, found.samples).digest
+def digest(root: Path, *samples: Sample) -> str:
+    return provenance.describe_dataset(root, samples or dataset.read(root).samples).digest
 
 
 def test_a_dataset_is_its_records_and_files_wherever_it_lies(root: Path, tmp_path: Path) -> None:
@@ -40,30 +40,23 @@ def test_a_dataset_is_its_records_and_files_wherever_it_lies(root: Path, tmp_pat
 
 
 def test_a_sample_of_a_benchmark_is_its_window_choices_and_answer(root: Path) -> None:
-    def of(sample: Sample) -> str:
-        return provenance.describe_dataset(root, [sample]).digest
-
     sample = dataset.read(root).samples[0]
     asked = replace(sample, choices=("one", "two"), answer="A", task="counting")
-    others = [
-        sample,
-        asked,
-        replace(asked, choices=("two", "one")),
-        replace(asked, choice_form="words"),
-        replace(asked, answer="B"),
-        replace(asked, task="other"),
-        replace(asked, window=Window(0, 50_000)),
-        replace(asked, window=Window(0, 5_000)),
+    changes: list[dict[str, Any]] = [
+        *({"choices": ("two", "one")}, {"choice_form": "words"}, {"answer": "B"}),
+        *({"task": "other"}, {"window": Window(0, 50_000)}, {"window": Window(0, 5_000)}),
     ]
-    assert len({of(one) for one in others}) == len(others)
-    assert of(replace(sample, choice_form="words")) == of(sample)  # it has no choices
+    others = [sample, asked, *(replace(asked, **change) for change in changes)]
+    assert len({digest(root, one) for one in others}) == len(others)
+    without = replace(sample, choice_form="words")  # of no choices
+    assert digest(root, without) == digest(root, sample)
 
 
 def test_a_file_that_vanishes_meanwhile_changes_the_digest(root: Path) -> None:
-    found = dataset.read(root)
-    before = provenance.describe_dataset(found.root, found.samples)
+    samples = dataset.read(root).samples
+    before = digest(root, *samples)
     (root / "event_image" / "q0" / "000000_0.png").unlink()
-    assert provenance.describe_dataset(found.root, found.samples) != before
+    assert digest(root, *samples) != before
 
 
 def test_the_code_is_what_makes_tokens_and_times(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +68,6 @@ def test_the_code_is_what_makes_tokens_and_times(monkeypatch: pytest.MonkeyPatch
 
 # What else these come to by imports, and why it changes no row's figures: errors and words, where
 # things are on this machine, what a run was to do, and what a kept certificate says of a row.
-NO_BYTES = shutil.ignore_patterns("__pycache__", "checkpoints")
 AROUND = {"__init__.py", "analysis/__init__.py", "storage/__init__.py", "errors.py", "quoting.py",
           "plain_files.py", "settings.py", "storage/plan.py",
           "storage/provenance.py", "storage/run_header.py",
@@ -86,17 +78,15 @@ VERIFY = "verify"  # a row takes the hash of a certificate, whose own digest cov
 def come_to(*starts: str) -> set[str]:
     """The engine's files that these come to by imports, themselves included."""
     seen: set[Path] = set()
-    waiting = [provenance.ENGINE / start for start in starts]
+    waiting = {provenance.ENGINE / start for start in starts}
     while waiting:
-        file = waiting.pop()
-        if file not in seen:
-            seen.add(file)
-            waiting += engine_imports(file)
+        seen |= waiting
+        waiting = {found for file in waiting for found in engine_imports(file)} - seen
     return {file.relative_to(provenance.ENGINE).as_posix() for file in seen}
 
 
-def covered(file: str, parts: tuple[str, ...]) -> bool:
-    return any(file == part or file.startswith(f"{part}/") for part in parts)
+def uncovered(files: set[str], parts: tuple[str, ...]) -> set[str]:
+    return {file for file in files if not any(f"{file}/".startswith(f"{part}/") for part in parts)}
 
 
 def test_a_library_that_is_absent_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,8 +101,7 @@ def test_the_digest_covers_all_that_a_row_is_made_by() -> None:
     """What the executor of tasks imports is covered, or known to change no row's figures."""
     found = come_to("benchmark/task_executor.py")
     assert "decoding/compiled.py" in found
-    left = {file for file in found if not covered(file, (*provenance.ROWS, VERIFY))}
-    assert left <= AROUND
+    assert uncovered(found, (*provenance.ROWS, VERIFY)) <= AROUND
     assert all((provenance.ENGINE / part).exists() for part in provenance.ROWS)
 
 
@@ -120,34 +109,27 @@ def test_the_digest_covers_all_that_a_row_is_made_by() -> None:
 def test_a_certificates_digest_covers_all_that_answers_and_verifies() -> None:
     found = come_to("verify/runner.py", "pipeline/batch_run.py", "models/eventgpt.py")
     assert {"verify/checks.py", "models/adapter.py"} <= found
-    left = {file for file in found if not covered(file, certificates.CODE)}
-    assert left <= AROUND
+    assert uncovered(found, certificates.CODE) <= AROUND
 
 
-@pytest.mark.parametrize(
-    ("changed", "counts"),
-    [
-        ("decoding/decode.py", True),
-        ("media/events.py", True),
-        ("pipeline/single_run.py", True),
-        ("verify/checks.py", True),
-        ("timing.py", True),
-        ("report/document.py", False),
-        ("cli/bench.py", False),
-        ("published/read/cells.py", False),
-    ],
-)
+ANSWERS = ("decoding/decode.py", "media/events.py", "pipeline/single_run.py", "verify/checks.py",
+           "timing.py")  # fmt: skip
+OTHERS = ("report/document.py", "cli/bench.py", "published/read/cells.py")
+
+
+@pytest.mark.parametrize("changed", [*ANSWERS, *OTHERS])
 def test_a_certificate_depends_on_what_decides_answers_and_on_nothing_else(
-    changed: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = Path(shutil.copytree(provenance.ENGINE, tmp_path / "engine", ignore=NO_BYTES))
+    no_bytes = shutil.ignore_patterns("__pycache__", "checkpoints")
+    engine = Path(shutil.copytree(provenance.ENGINE, tmp_path / "engine", ignore=no_bytes))
     monkeypatch.setattr(provenance, "ENGINE", engine)
     digest = certificates.engine_digest.__wrapped__
     before = digest()
     assert digest() == before
-    file = engine / changed
-    file.write_text(file.read_text(encoding="utf-8") + "# a comment\n", encoding="utf-8")
-    assert (digest() != before) is counts
+    with (engine / changed).open("a", encoding="utf-8") as file:
+        file.write("# a comment\n")
+    assert (digest() != before) is (changed in ANSWERS)
 
 
 def engine_imports(file: Path) -> list[Path]:
@@ -174,12 +156,10 @@ def test_differences_are_named() -> None:
     kept = fabricate.header(("ev", "vl"))
     assert provenance.differences(kept, kept) == [] and provenance.moved(kept, kept) == ""
     other = replace(
-        kept,
-        code="x",
-        dataset=replace(kept.dataset, digest="x"),
+        kept, code="x", dataset=replace(kept.dataset, digest="x"),
         models=(replace(kept.models[0], dtype="float16"),),
         environment={"device": "cuda", "torch": "2"},
-    )
+    )  # fmt: skip
     told = provenance.differences(kept, other)
     assert len(told) == 4 and "ev" in told[2] and "vl" in told[3]
     assert provenance.moved(kept, other) == "The machine has changed: device cuda instead of cpu."

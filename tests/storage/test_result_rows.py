@@ -69,9 +69,8 @@ def test_a_written_row_says_what_its_result_says() -> None:
     first, *_, last = found
     assert (first, last) == ("model", "at")
     assert list(row.printed())[-1] == "standing"
-    assert {name: found[name] for name in ("total_ms", "unaccounted_ms", "ttft_ms")} == {
-        name: getattr(result(), name) for name in ("total_ms", "unaccounted_ms", "ttft_ms")
-    }
+    for name in ("total_ms", "unaccounted_ms", "ttft_ms"):
+        assert found[name] == getattr(result(), name)
     assert ResultRow.parse(json.dumps(found).encode()) == ResultRow.parse(found)
 
 
@@ -138,12 +137,8 @@ print("seen everywhere")
 
 @pytest.mark.slow
 def test_a_fifth_stage_is_seen_everywhere(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FIFTH, str(tmp_path / "run")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-c", FIFTH, str(tmp_path / "run")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "seen everywhere", done.stderr
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -106,19 +107,13 @@ def made(folder: Path, rows: Sequence[Any]) -> Run:
 @pytest.mark.loads
 @pytest.mark.parametrize(
     "base",
-    [
-        fabricate.row(),
-        pytest.param(fabricate.batch(["s0", "s1"])[0], marks=pytest.mark.slow),
-    ],
+    [fabricate.row(), pytest.param(fabricate.batch(["s0", "s1"])[0], marks=pytest.mark.slow)],
     ids=["alone", "batch"],
 )
 def test_every_key_of_a_row_may_hold_an_odd_value(tmp_path: Path, base: dict[str, Any]) -> None:
     """Each is a row or a fault that is told; no report ends over it."""
-    rows = [
-        base | {"sample": f"{key}-{number}"} | {key: value}
-        for key in base
-        for number, value in enumerate(ODD)
-    ]
+    odd = product(base, enumerate(ODD))
+    rows = [base | {"sample": f"{key}-{number}"} | {key: value} for key, (number, value) in odd]
     run = made(tmp_path / "run", [*rows, fabricate.row("vl", "good")])
     table = frame([run])
     assert len(table) > 50 and len(run.damage.broken) > 100 and "good" in set(table["sample"])
@@ -128,11 +123,9 @@ def test_every_key_of_a_row_may_hold_an_odd_value(tmp_path: Path, base: dict[str
 @pytest.mark.parametrize("base", [fabricate.row(), fabricate.batch(["s0", "s1"])[0]])
 def test_any_key_of_a_row_may_be_absent(tmp_path: Path, base: dict[str, Any]) -> None:
     """What is absent is not known."""
-    rows = []
-    for key in base:
-        row = base | {"sample": f"without-{key}"}
+    rows = [base | {"sample": f"without-{key}"} for key in base]
+    for key, row in zip(base, rows, strict=True):
         del row[key]
-        rows.append(row)
     run = made(tmp_path / "run", rows)
     for form in ("md", "csv", "json"):
         assert "".join(export.write([run], form))
@@ -164,27 +157,18 @@ def test_rows_changed_at_random_end_nothing(tmp_path: Path, seed: int) -> None:
         run_store.reopen(run.folder).close()
 
 
-def headers() -> Iterator[tuple[str, Callable[[dict[str, Any]], None]]]:
-    """Each key of run.json, and of what it holds, with each odd value."""
-    value = json.loads(json.dumps(run_store.headers.as_json(fabricate.header())))
-    for key, inner in value.items():
-        yield from ((key, lambda v, k=key, o=odd: v.update({k: o})) for odd in ODD)
-        if isinstance(inner, dict):
-            for name in inner:
-                yield from (
-                    (name, lambda v, k=key, n=name, o=odd: v[k].update({n: o})) for odd in ODD
-                )
-
-
 @pytest.mark.loads
 def test_a_header_with_an_odd_value_is_read_or_refused_in_a_sentence(tmp_path: Path) -> None:
     fabricate.run(tmp_path / "run", [])
     path = tmp_path / "run" / HEADER
-    whole = json.loads(path.read_bytes())
+    text = path.read_text()
+    whole = json.loads(text)
+    parts = [key for key in whole if isinstance(whole[key], dict)]
+    places = [(key,) for key in whole] + [(part, key) for part in parts for key in whole[part]]
     refusals = 0
-    for _, change in headers():
-        value = json.loads(json.dumps(whole))
-        change(value)
+    for (*part, key), odd in product(places, ODD):
+        value = json.loads(text)
+        (value[part[0]] if part else value)[key] = odd
         path.write_text(json.dumps(value))
         try:
             run_store.read(tmp_path / "run")
