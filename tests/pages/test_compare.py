@@ -516,6 +516,12 @@ def drafting_of(at: AppTest) -> DraftJob:
     return job
 
 
+def test_a_run_that_no_page_shows_says_why_it_stopped(tiny_models: Path) -> None:
+    job = RunJob(patience_s=0.0, request=RunRequest(Sample("s", ""), "tiny-llava", "Why?"))
+    job.work()
+    assert job.state == "cancelled" and "no page had shown this run for 0 s" in job.error
+
+
 def test_a_draft_is_painted_with_measured_beside_predicted(app: Open) -> None:
     at = app(**SHORT, draft_gamma="3", draft_runs="1", tab=DRAFT)
     at.button(key="compare_draft_run").click().run()

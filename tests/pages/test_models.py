@@ -223,6 +223,13 @@ def test_what_is_missing_or_broken_says_what_to_do(
     assert "Hugging Face hub: nobody/<wbr>has-this-7b" in html(at)
 
 
+def test_the_only_mode_of_a_model_is_on_its_card(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "hooked_only", lambda entry: "Only the hooked mode runs this.")
+    assert html(opened(app)).count("<dt>Modes</dt><dd>Only the hooked mode runs this.") == 3
+
+
 def test_a_model_too_large_cannot_be_loaded(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry.device, "free_bytes", lambda: 10)
     at = opened(app)
