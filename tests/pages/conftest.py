@@ -20,6 +20,7 @@ from ui.widgets import preparation, run_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 Open = Callable[..., AppTest]
+Ends = Callable[[Job], None]
 
 
 @pytest.fixture
@@ -65,8 +66,18 @@ def app(
     return opened
 
 
+def quantize(checkpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The models whose entry has this text cannot be loaded: quantized weights need CUDA."""
+    models = settings.load().models_file
+    changed = models.with_name("quantized.toml")
+    text = models.read_text(encoding="utf-8")
+    text = text.replace(checkpoint, f'{checkpoint}\nquantization = "4bit"')
+    changed.write_text(text, encoding="utf-8")
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(changed))
+
+
 @pytest.fixture
-def ends_meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Job], None]:
+def ends_meanwhile(monkeypatch: pytest.MonkeyPatch) -> Ends:
     """Makes a job that has ended look live until the page has drawn its buttons."""
 
     def arrange(job: Job) -> None:

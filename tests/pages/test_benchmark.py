@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from threading import Event
 
@@ -20,7 +19,8 @@ from engine.storage import run_store
 from engine.storage.plan import Plan
 from engine.types import DecodeConfig
 from tests.benchmark.cluster.pools import HerePool, one_thread
-from tests.pages.conftest import Open
+from tests.jobs import waiting
+from tests.pages.conftest import Ends, Open
 from tests.pages.reading import column, keys, tables, texts
 from ui.widgets import dataset_picker
 
@@ -74,16 +74,11 @@ def job(at: AppTest) -> BenchmarkJob:
 
 
 def wait(found: BenchmarkJob) -> BenchmarkJob:
-    for _ in range(6000):
-        if found.ended:
-            return found
-        time.sleep(0.01)
-    raise AssertionError("the run does not end")
+    waiting.wait(found)
+    return found
 
 
-def test_an_end_while_the_page_is_drawn_leaves_start_to_press(
-    app: Open, ends_meanwhile: Callable[[Job], None]
-) -> None:
+def test_an_end_while_the_page_is_drawn_offers_start(app: Open, ends_meanwhile: Ends) -> None:
     at = app(PAGE, **TWO)
     at.button(key="benchmark_start").click().run()
     ends_meanwhile(wait(job(at)))
@@ -148,9 +143,6 @@ def test_samples_at_once(app: Open) -> None:
     assert found.plan is not None and found.plan.batch == 2 and found.state == "done"
     assert column(at, "samples at once") == ["2"]
     assert "are not timed separately" in texts(at)
-    at = app(PAGE, **TWO, batch="2", mode="Hooked")
-    assert "mode is 'hooked' and batch is 2" in texts(at)
-    assert at.button(key="benchmark_start").disabled
 
 
 def test_the_widgets_make_the_plan(app: Open) -> None:
@@ -175,13 +167,16 @@ def test_the_widgets_make_the_plan(app: Open) -> None:
     assert len(plan.samples) == 2
 
 
-def test_samples_by_id_and_an_id_that_is_not_there(app: Open) -> None:
-    at = app(PAGE, which="By id", models=["Tiny llava"])
+def test_an_id_that_is_not_there_is_named_and_leaves_the_other_values(app: Open) -> None:
+    at = app(PAGE, which="By id", repeat="3", models=["Tiny llava"])
     assert "Choose samples in the sidebar." in texts(at)
     assert at.button(key="benchmark_start").disabled
-    at.text_area(key="benchmark_ids").set_value("scene_200052/000000\nnowhere\nneither").run()
+    ids = at.text_area(key="benchmark_ids")
+    ids.set_value("scene_200052/000000\nnowhere\nneither").run()
     assert "'nowhere' is not in" in texts(at) and "1 more line" in texts(at)
     assert at.button(key="benchmark_start").disabled
+    ids.set_value("scene_200052/000000").run()
+    assert "1 sample × 3 repeats" in texts(at)
 
 
 def test_a_run_that_waits_says_its_place_and_is_cancelled(app: Open, held: Holding) -> None:
@@ -311,10 +306,14 @@ def test_a_link_to_a_run_of_another_server_says_so(app: Open) -> None:
     assert "no longer active on this server" in texts(at)
 
 
-def test_a_link_that_cannot_be_used_costs_its_values_only(app: Open) -> None:
-    at = app(PAGE, repeat="many", models=["Nobody"])
+def test_values_of_a_link_that_cannot_be_used_are_dropped(app: Open, on_workers: HerePool) -> None:
+    numbers = dict.fromkeys(("repeat", "batch", "workers", "gpus"), "many")
+    at = app(PAGE, **{**TWO, "models": ["Nobody"]}, **numbers)
     assert at.number_input(key="benchmark_repeat").value == 1
+    assert at.number_input(key="benchmark_workers").value is None
     assert len(at.multiselect(key="benchmark_models").value) == 3
+    assert at.number_input(key="benchmark_samples").value == 2  # a value that can be used
+    assert not at.button(key="benchmark_start").disabled
 
 
 def test_without_an_address_nothing_speaks_of_a_cluster(app: Open) -> None:
@@ -337,9 +336,7 @@ def on_workers(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> HerePool:
     return pool
 
 
-def test_the_address_in_the_settings_is_all_a_cluster_needs(
-    app: Open, on_workers: HerePool
-) -> None:
+def test_an_address_in_the_settings_is_enough_for_ray(app: Open, on_workers: HerePool) -> None:
     at = app(PAGE, **TWO)
     assert at.segmented_control(key="benchmark_where").value == "ray"
     assert "Ray at head:6379" in texts(at)
@@ -353,45 +350,22 @@ def test_the_address_in_the_settings_is_all_a_cluster_needs(
     assert "worker" in heads and not {"shared", "rate (/s)"} & set(heads)
 
 
-def test_a_cluster_that_cannot_be_reached_is_the_runs_sentence(
-    app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STAGESCOPE_RAY_ADDRESS", "nowhere")
-    at = app(PAGE, **TWO)
-    assert "The Ray address is 'nowhere'" in texts(at)
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    monkeypatch.setenv("STAGESCOPE_RAY_ADDRESS", "127.0.0.1:1")
-    at = start(app(PAGE, **TWO))
-    wait(job(at))
-    at.run()
-    assert "Ray is not installed: pip install ray" in texts(at)
-
-
-def test_with_ray_models_take_no_turns_and_samples_no_company(
-    app: Open, on_workers: HerePool
-) -> None:
+def test_only_a_run_on_ray_names_its_cluster(app: Open, on_workers: HerePool) -> None:
     at = app(PAGE, **TWO)
     assert "Ray at head:6379: model by model, one sample at a time." in texts(at)
     at.segmented_control(key="benchmark_where").set_value("here").run()
     assert "Ray at head:6379" not in texts(at)
-    at.segmented_control(key="benchmark_order").set_value("interleaved").run()
-    at.segmented_control(key="benchmark_where").set_value("ray").run()
-    assert "Models cannot take turns on a cluster" in texts(at)
-    at.segmented_control(key="benchmark_order").set_value("sequential").run()
-    assert not at.button(key="benchmark_start").disabled
 
 
-def test_a_link_that_asks_ray_for_what_it_cannot_do_is_refused_until_changed(
-    app: Open, on_workers: HerePool
-) -> None:
+def test_what_ray_cannot_do_is_refused_until_changed(app: Open, on_workers: HerePool) -> None:
     at = app(PAGE, **TWO, order="By turns")
     assert "Models cannot take turns on a cluster" in texts(at)
     assert at.button(key="benchmark_start").disabled
     at.segmented_control(key="benchmark_where").set_value("here").run()
     assert not at.button(key="benchmark_start").disabled
-    at = app(PAGE, **TWO, batch="4")
-    assert "batch is 4: on a cluster each sample runs by itself" in texts(at)
-    at.number_input(key="benchmark_batch").set_value(1).run()
+    at.segmented_control(key="benchmark_where").set_value("ray").run()
+    assert at.button(key="benchmark_start").disabled
+    at.segmented_control(key="benchmark_order").set_value("sequential").run()
     assert not at.button(key="benchmark_start").disabled
 
 
@@ -408,12 +382,11 @@ def test_how_many_workers_and_what_each_takes(app: Open, on_workers: HerePool) -
     ("name", "value", "sentence"),
     [
         ("workers", "0", "workers is 0: choose a value from 1 to 10,000."),
-        ("workers", "-1", "workers is -1: choose a value from 1 to 10,000."),
         ("cpus", "0", "cpus is 0: choose a value from 1 to 10,000."),
         ("gpus", "1.5", "gpus is 1.5: a worker takes 0, a part of 1 that is no less than 0.01"),
     ],
 )
-def test_workers_that_cannot_be_are_the_engines_sentence_and_cost_nothing_else(
+def test_workers_that_cannot_be_are_the_engines_sentence_and_leave_the_other_values(
     app: Open, on_workers: HerePool, name: str, value: str, sentence: str
 ) -> None:
     stopped_run(app)
@@ -424,23 +397,7 @@ def test_workers_that_cannot_be_are_the_engines_sentence_and_cost_nothing_else(
     assert "Planned: 6 results: 1 model × 2 samples × 3 repeats" in texts(at)
 
 
-def test_an_id_that_is_not_there_costs_no_other_value(app: Open) -> None:
-    at = app(PAGE, which="By id", ids="nowhere", repeat="3", tokens="5", models=["Tiny llava"])
-    assert "'nowhere' is not in" in texts(at)
-    at.text_area(key="benchmark_ids").set_value("scene_200052/000000").run()
-    assert "1 sample × 3 repeats" in texts(at)
-    assert at.number_input(key="benchmark_tokens").value == 5
-
-
-def test_numbers_that_are_none_are_dropped_from_a_link(app: Open, on_workers: HerePool) -> None:
-    at = app(PAGE, **TWO, batch="some", workers="many", gpus="all")
-    assert at.number_input(key="benchmark_workers").value is None
-    assert not at.button(key="benchmark_start").disabled
-
-
-def test_a_links_number_outlives_the_making_of_the_scenes(
-    app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_keeps_its_number_of_samples(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as still:
         still.setattr(dataset_picker, "read", lambda _: None)
         at = app(PAGE, **{**TWO, "samples": "6"})

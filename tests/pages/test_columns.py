@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from random import Random
 
@@ -16,6 +15,8 @@ from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob
 from engine.models import registry
 from engine.storage import run_store
+from tests.conftest import slow_unless
+from tests.jobs.waiting import wait
 from tests.pages.conftest import Open
 from tests.pages.reading import press_run, results, texts
 
@@ -43,14 +44,6 @@ def test_six_columns_answer_with_labels_that_say_what_differs(app: Open) -> None
     press_run(at)
     assert [view.error for view in results(at) if view.result is None] == []
     done = {view.model: view.result for view in results(at)}
-    assert list(done) == [
-        "tiny-eventgpt",
-        "tiny-eventgpt@video",
-        "tiny-video_llava",
-        "tiny-llava",
-        "tiny-llava@events",
-        "tiny-llava@float16",
-    ]
     assert heads(at)[:6] == [
         "Tiny eventgpt · shown events",
         "Tiny eventgpt · shown video",
@@ -100,7 +93,7 @@ def test_a_column_is_added_and_removed(app: Open) -> None:
     assert not at.exception
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", slow_unless([0], range(3)))
 def test_any_order_of_choices_is_taken(
     app: Open, tiny_models: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -132,8 +125,7 @@ def test_variants_are_benchmarked_and_named_in_results(app: Open) -> None:
     assert not at.exception
     job = queue.manager().get(at.session_state["benchmark_job"][0])
     assert isinstance(job, BenchmarkJob)
-    while not job.ended:
-        time.sleep(0.05)
+    wait(job)
     assert job.folder is not None
     run = run_store.read(job.folder)
     rows = [row for _, row in run.results() if row.phase == "measured"]

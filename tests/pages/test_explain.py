@@ -1,4 +1,4 @@
-"""The section "What the answer rests on" on Compare, and what Results and reports keep of it."""
+"""The section "What the answer rests on" on Compare, and what Results keeps of it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from engine.errors import BadInput, Cancelled
 from engine.jobs import queue
 from engine.jobs.explain_job import ExplainJob
 from engine.models import registry
-from engine.report import export
 from engine.storage import run_store
-from engine.storage.explanations import Chance
 from tests.attribution import made
+from tests.jobs.waiting import wait
 from tests.pages.conftest import Open
 from tests.pages.reading import html, press_run, results, texts
 from ui.compare import explain_panel, explanation_view
@@ -38,12 +37,17 @@ def fake(request: ExplainRequest, **more: Any) -> Explanation:
     return made.explanation(request.run, request=request, words=words, pictures=GREY, **more)
 
 
+def answer(monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
+    """explain() without a model; the result belongs to what was asked."""
+    monkeypatch.setattr(explain, "explain", lambda adapter, request, watcher: fake(request, **more))
+
+
 @pytest.fixture(autouse=True)
 def answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """explain() without a model; the result belongs to what was asked.  No earlier jobs."""
+    """No earlier jobs either."""
     for job in jobs():
         del queue.manager()._jobs[job.id]
-    monkeypatch.setattr(explain, "explain", lambda adapter, request, watcher: fake(request))
+    answer(monkeypatch)
 
 
 def asked(app: Open, **more: str) -> AppTest:
@@ -59,10 +63,7 @@ def explained(at: AppTest) -> AppTest:
     at.button(key="compare_explain_run").click().run()
     assert not at.exception
     assert jobs(), texts(at)
-    end = time.monotonic() + 30
-    while not jobs()[-1].ended:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait(jobs()[-1])
     at.run()
     assert not at.exception
     return at
@@ -84,16 +85,14 @@ def maps(at: AppTest) -> list[str]:
     return [one.alt for one in found if one.alt.startswith("Heat map")]
 
 
-def test_nobody_who_does_not_use_it_sees_it(app: Open) -> None:
+def test_a_page_without_the_tab_has_no_explain_button(app: Open) -> None:
     at = app(**SHORT, tab=WHY)
     assert explain_panel.NOTHING in [one.value for one in at.caption]
     at = press_run(app(**SHORT))
     assert not [one for one in at.button if one.key == "compare_explain_run"]
 
 
-def test_the_cost_stands_before_the_button_is_pressed(
-    app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cost_is_said_before_the_start(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "measured_ms", {})  # what other tests have measured
     at = asked(app)
     assert not jobs()
@@ -133,13 +132,9 @@ def test_the_same_words_are_shown_again_and_others_computed(app: Open) -> None:
     assert len(jobs()) == 2 and first.id in at.query_params["compare_explained"]
 
 
-@pytest.mark.parametrize("test", [made.NO_CHANCE, made.UNLIKELY])
-def test_a_map_without_a_place_says_so_first(
-    app: Open, monkeypatch: pytest.MonkeyPatch, test: Chance
-) -> None:
-    monkeypatch.setattr(
-        explain, "explain", lambda adapter, request, watcher: fake(request, chance=test)
-    )
+def test_a_map_without_a_place_says_so_first(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = made.UNLIKELY
+    answer(monkeypatch, chance=test)
     at = explained(asked(app))
     notices = [one for one in texts(at).splitlines() if one == test.sentence]
     assert notices and "heat-pale" in html(at)
@@ -148,34 +143,24 @@ def test_a_map_without_a_place_says_so_first(
     assert "Largest losses:" in shown and "Places that the words rest on:" not in shown
 
 
-def test_a_model_s_text_is_text_and_nothing_else(
-    app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_of_a_model_is_never_markup(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     at = asked(app)
     own_words(at, EVIL.replace("\n", " "))
-    monkeypatch.setattr(
-        explain,
-        "explain",
-        lambda adapter, request, watcher: fake(request, answer=EVIL, notes=(EVIL,)),
-    )
+    answer(monkeypatch, answer=EVIL, notes=(EVIL,))
     explained(at)
     assert EVIL.replace("\n", " ") in texts(at)
     assert "<b>bold" not in html(at)
     assert not any("not bold" in one.value for one in at.markdown)
 
 
-def test_empty_words_and_refusals_are_one_sentence(
-    app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refusals_are_one_sentence(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     at = own_words(asked(app), "   ")
     at.button(key="compare_explain_run").click().run()
     assert not jobs() and any(
         text.startswith("The text to explain is empty") for text in texts(at).splitlines()
     )
     own_words(at, "a boat")
-    monkeypatch.setattr(
-        explain, "explain", lambda adapter, request, watcher: fake(request, said=False)
-    )
+    answer(monkeypatch, said=False)
     assert wording.NOT_SAID in texts(explained(at))
 
     def refuses(*_: object) -> None:
@@ -220,16 +205,7 @@ def test_a_link_reopens_it_and_another_answer_makes_it_old(app: Open) -> None:
     assert explain_panel.GONE in texts(lost)
 
 
-def test_a_look_at_another_page_keeps_it(app: Open) -> None:
-    at = explained(asked(app))
-    at.switch_page("pages/models.py").run()
-    at.switch_page("pages/compare.py")
-    at.query_params["compare_tab"] = WHY
-    at.run()
-    assert maps(at)
-
-
-def test_it_is_saved_with_the_comparison_and_shown_in_results_and_report(app: Open) -> None:
+def test_it_is_saved_with_the_comparison_and_shown_in_results(app: Open) -> None:
     at = asked(app)
     (view,) = results(at)
     explained(at)
@@ -245,14 +221,3 @@ def test_it_is_saved_with_the_comparison_and_shown_in_results_and_report(app: Op
     at.run()
     assert not at.exception
     assert maps(at) and "+2.00 nats: the words rest on it" in html(at)
-    report = "".join(export.write([run_store.read(info.folder)], "html"))
-    assert "What answers rest on" in report and 'alt="Heat map over' in report
-    assert "right, bottom (column 2, row 2 of 2 x 2): +2.00 nats" in report
-
-
-def test_control_nothing_is_shown_of_a_run_without_explanations(app: Open) -> None:
-    at = asked(app)
-    at.button(key="history_save").click().run()
-    (info,) = run_store.listing(settings.load().runs_dir)
-    report = "".join(export.write([run_store.read(info.folder)], "html"))
-    assert "What answers rest on" not in report

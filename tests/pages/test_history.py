@@ -59,9 +59,7 @@ def test_an_earlier_question_is_reopened_with_its_answers_and_inputs(app: Open) 
     assert opens(at) == ["Reopen", "Shown"]
 
 
-def test_dropped_results_are_said_to_be_gone_and_the_list_is_bounded(
-    app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_results_are_dropped_and_said(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MOST", 2)
     at = app(**SHORT, models="Tiny llava")
     for question in ("One?", "Two?", "Three?"):

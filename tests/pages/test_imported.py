@@ -28,14 +28,8 @@ def drop(at: AppTest, *files: tuple[str, bytes]) -> AppTest:
     return at
 
 
-def view(at: AppTest, name: str) -> AppTest:
-    at.segmented_control(key="published_view").set_value(name).run()
-    assert not at.exception
-    return at
-
-
-def values(at: AppTest, name: str) -> AppTest:
-    at.segmented_control(key="published_values").set_value(name).run()
+def view(at: AppTest, name: str, switch: str = "view") -> AppTest:
+    at.segmented_control(key=f"published_{switch}").set_value(name).run()
     assert not at.exception
     return at
 
@@ -87,7 +81,7 @@ def test_a_file_that_cannot_be_read_is_not_said_to_be(app: Open) -> None:
 def test_what_no_link_can_reopen_is_not_in_the_url(app: Open) -> None:
     at = drop(app(PAGE), ("b.json", made.to_bytes(made.legacy())))
     assert "published_sets" not in at.query_params
-    at.segmented_control(key="published_values").set_value("corrected").run()
+    view(at, "corrected", "values")
     at.session_state["published_rule_prompt_counted"] = True
     at.run()
     at.toggle(key="published_show_0.1").set_value(True).run()
@@ -135,7 +129,7 @@ def test_the_switch_changes_tables_and_charts(opened: AppTest) -> None:
     corrected, charts = html(at), [one.proto.spec for one in at.get("vega_lite_chart")]
     assert "LLaVA-1.5 (videollava)" in corrected and ">617<" in corrected and ">20<" in corrected
     assert "contradicts the label" in corrected and len(charts) == 2
-    values(at, "recorded")
+    view(at, "recorded", "values")
     assert ">617<" in html(at) and ">20<" in html(at) and "Video-LLaVA (videollava)" in html(at)
     assert [one.proto.spec for one in at.get("vega_lite_chart")] != charts
     assert all("(ms)" in one.proto.spec for one in at.get("vega_lite_chart"))
@@ -169,7 +163,7 @@ def test_the_switch_reaches_the_files_own_figures(app: Open) -> None:
     at = view(drop(app(PAGE), ("b.json", made.to_bytes(value))), "drafts")
     table = html(at).split("Stated acceptance beside", 1)[1]
     assert "100.0%" in table.split("</table>", 1)[0]
-    values(at, "recorded")
+    view(at, "recorded", "values")
     table = html(at).split("Stated acceptance beside", 1)[1]
     assert "100.0%" not in table.split("</table>", 1)[0]
 
@@ -179,7 +173,7 @@ def test_what_is_recorded_compares_with_the_prompt(opened: AppTest) -> None:
     at.selectbox(key="drafts_of").set_value("B.json").run()
     assert len(at.selectbox(key="drafts_variant").options) == 2
     before = html(at).split("Acceptance by token ids", 1)[1]
-    values(at, "recorded")
+    view(at, "recorded", "values")
     assert html(at).split("Acceptance by token ids", 1)[1] != before
     assert len(at.selectbox(key="drafts_variant").options) == 1
 
@@ -199,7 +193,7 @@ def test_reports_are_offered_with_their_command(opened: AppTest) -> None:
     assert "report --imported original --format html" in at.code[0].value
 
 
-def test_texts_of_a_file_are_shown_and_never_obeyed(app: Open) -> None:
+def test_texts_of_a_file_are_never_markup(app: Open) -> None:
     rows = made.flat()
     for row in rows:
         row["id"] = row["query"] = SIGN
@@ -243,9 +237,7 @@ def test_a_folder_is_read_and_a_wrong_one_is_one_sentence(app: Open, tmp_path: P
     assert "2 files, without a link" in texts(at) and "b.json is not JSON" in texts(at)
 
 
-def test_no_folder_is_asked_for_beyond_this_machine(
-    app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_public_server_reads_no_folder(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adding, "on_loopback", lambda: False)
     at = app(PAGE)
     assert not any(one.key == "published_import_folder" for one in at.text_input)
@@ -281,7 +273,7 @@ def test_a_set_that_another_visitor_deletes_is_no_longer_open(opened: AppTest) -
 
 
 def test_as_recorded_means_the_label_and_says_that_it_is_disputed(opened: AppTest) -> None:
-    at = values(view(opened, "figures"), "recorded")
+    at = view(view(opened, "figures"), "recorded", "values")
     at.selectbox(key="published_file").set_value("B.json").run()
     assert "Video-LLaVA (videollava), label disputed" in html(at)
     assert "LLaVA-1.5 (videollava)" not in html(at)
@@ -290,7 +282,7 @@ def test_as_recorded_means_the_label_and_says_that_it_is_disputed(opened: AppTes
     assert "implausible parts" in html(at)
     view(at, "claims")
     assert "Video-LLaVA, label disputed" in html(at)
-    values(at, "corrected")
+    view(at, "corrected", "values")
     assert "label disputed" not in html(at)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import platform
 import shutil
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from engine.models import registry
 from engine.pipeline import feature_cache, single_run
 from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
 from engine.verify import certificates
-from tests.models import published_folders
+from tests.jobs import waiting
 from tests.pages.conftest import Open
 from tests.pages.reading import html, texts
 from tests.tiny import unload_all
@@ -27,6 +26,7 @@ from ui.models import model_actions
 from ui.widgets import preparation
 
 NAME = "tiny-llava"
+Plant = Callable[..., None]
 
 
 @pytest.fixture(autouse=True)
@@ -54,10 +54,8 @@ def keys(at: AppTest) -> set[str]:
 
 def wait() -> None:
     """Until no job of a model is under way."""
-    end = time.monotonic() + 60
-    while model_actions.JOBS.live():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    for job in model_actions.JOBS.live():
+        waiting.wait(job)
 
 
 def press(at: AppTest, key: str) -> AppTest:
@@ -68,13 +66,19 @@ def press(at: AppTest, key: str) -> AppTest:
     return at
 
 
-def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: str) -> None:
-    other = tmp_path / "models.toml"
-    other.write_text(rows, encoding="utf-8")
-    monkeypatch.setenv("STAGESCOPE_MODELS", str(other))
+@pytest.fixture
+def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plant:
+    """Makes a models.toml of these rows."""
+
+    def made(*rows: str) -> None:
+        other = tmp_path / "models.toml"
+        other.write_text("\n".join(rows), encoding="utf-8")
+        monkeypatch.setenv("STAGESCOPE_MODELS", str(other))
+
+    return made
 
 
-def row(name: str, checkpoint: str, family: str = "llava") -> str:
+def row(name: str, checkpoint: str | Path, family: str = "llava") -> str:
     return f'[[model]]\nname = "{name}"\nfamily = "{family}"\ncheckpoint = "{checkpoint}"\n'
 
 
@@ -88,11 +92,10 @@ def test_every_entry_says_who_it_is(app: Open) -> None:
     assert "system memory" in " ".join(one.proto.text for one in at.get("progress"))
 
 
-def test_files_hashes_and_models_that_are_not_installed_are_in_closed_expanders(
-    app: Open, tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_details_and_missing_models_are_in_closed_expanders(
+    app: Open, tiny_models: Path, plant: Plant
 ) -> None:
-    rows = [row("gone", "./gone"), row(NAME, (tiny_models / "llava").as_posix())]
-    plant(tmp_path, monkeypatch, "\n".join(rows))
+    plant(row("gone", "./gone"), row(NAME, tiny_models / "llava"))
     at = opened(app)
     entry = registry.entry(NAME)
     digest = registry.full_digest(entry)
@@ -135,15 +138,12 @@ def test_load_and_unload(app: Open) -> None:
     assert "of weights freed" in texts(at)
 
 
-def test_a_model_whose_entry_changed_while_it_was_loaded_has_one_card(
-    app: Open, tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_loaded_model_whose_entry_changed_has_one_card(
+    app: Open, tiny_models: Path, plant: Plant
 ) -> None:
     registry.load(registry.entry(NAME))
     changed = (tiny_models / "models.toml").read_text(encoding="utf-8").replace("Tiny", "Other")
-    (tmp_path / "models.toml").write_text(
-        changed.replace('"./', f'"{tiny_models.as_posix()}/'), encoding="utf-8"
-    )
-    monkeypatch.setenv("STAGESCOPE_MODELS", str(tmp_path / "models.toml"))
+    plant(changed.replace('"./', f'"{tiny_models}/'))
     assert registry.resident()[0] not in registry.entries()
     at = app("pages/models.py")
     assert html(at).count("Other llava") == 1 and not at.exception
@@ -168,9 +168,7 @@ def test_the_full_hash_is_computed_on_demand(app: Open) -> None:
     assert f"models_hash_{NAME}" not in keys(at) and registry.resident() == ()
 
 
-def test_a_job_behind_others_says_its_place_and_can_be_cancelled(
-    app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_queued_job_has_a_place_and_cancel(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     at = opened(app)
     queue = jobs.Jobs()
     monkeypatch.setattr(queue, "_start", lambda: None)  # the device is busy for good
@@ -186,13 +184,13 @@ def test_a_job_behind_others_says_its_place_and_can_be_cancelled(
 
 
 def test_a_load_that_fails_says_why_until_it_works(
-    app: Open, tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    app: Open, tiny_models: Path, tmp_path: Path, plant: Plant
 ) -> None:
     folder = Path(shutil.copytree(tiny_models / "llava", tmp_path / "broken"))
     tokenizer = folder / "tokenizer.json"
     whole = tokenizer.read_bytes()
     tokenizer.write_bytes(b"{")
-    plant(tmp_path, monkeypatch, row("broken", "./broken"))
+    plant(row("broken", "./broken"))
     at = press(opened(app), "models_load_broken")
     assert "tokenizer" in texts(at) and registry.resident() == ()
     tokenizer.write_bytes(whole)
@@ -201,15 +199,14 @@ def test_a_load_that_fails_says_why_until_it_works(
 
 
 def test_what_is_missing_or_broken_says_what_to_do(
-    app: Open, tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    app: Open, tiny_models: Path, tmp_path: Path, plant: Plant
 ) -> None:
     short = Path(shutil.copytree(tiny_models / "llava", tmp_path / "short"))
     file = short / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-100])
-    wrong = (tiny_models / "llava").as_posix()
     rows = [row("short", "./short"), row("gone", "./gone"), row("hub", "nobody/has-this-7b")]
-    rows.append(row("wrong", wrong, family="video_llava"))
-    plant(tmp_path, monkeypatch, "\n".join(rows))
+    rows.append(row("wrong", tiny_models / "llava", family="video_llava"))
+    plant(*rows)
     at = opened(app)
     assert marks(at).count("not installed") == marks(at).count("cannot be loaded") == 2 and not any(
         "_load_" in key for key in keys(at)
@@ -226,49 +223,26 @@ def test_what_is_missing_or_broken_says_what_to_do(
     assert "Hugging Face hub: nobody/<wbr>has-this-7b" in html(at)
 
 
-def test_a_model_of_transformers_says_what_is_known_before_loading(
-    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for model_type in ("qwen2_5_vl", "mllama"):
-        folder = published_folders.build(tmp_path / model_type)
-        published_folders.change(folder, "config.json", model_type=model_type)
-    names = ("qwen2_5_vl", "mllama")
-    plant(tmp_path, monkeypatch, "\n".join(row(one, f"./{one}", "transformers") for one in names))
-    at = opened(app)
-    assert marks(at).count("ready to load") == 2 and "not installed" not in marks(at)
-    assert html(at).count("<dt>Visual tokens</dt><dd>known after loading") == 2
-    assert html(at).count("assumed for pictures") == 2
-    assert html(at).count("hooked mode only: transformers' mllama") == 1
-
-
-def test_a_model_too_large_shows_its_card_and_no_load(
+def test_the_only_mode_of_a_model_is_on_its_card(
     app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(registry, "hooked_only", lambda entry: "Only the hooked mode runs this.")
+    assert html(opened(app)).count("<dt>Modes</dt><dd>Only the hooked mode runs this.") == 3
+
+
+def test_a_model_too_large_cannot_be_loaded(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry.device, "free_bytes", lambda: 10)
     at = opened(app)
     assert texts(at).count("but 10 bytes are free") == 3 and html(at).count("KV cache") == 3
     assert {key for key in keys(at) if "_hash_" in key} and f"models_load_{NAME}" not in keys(at)
 
 
-def test_a_models_file_that_cannot_be_read_is_one_sentence(
-    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at = opened(app)
-    plant(tmp_path, monkeypatch, "[[model]]\nname = 1")
-    assert "is no entry (expected 'str', got 'int'" in texts(at.run()) and not at.exception
-
-
 def filled(sample: Sample) -> None:
     """The features of one sample of two models in the cache, one of them read again."""
-    for name, times in ((NAME, 2), ("tiny-eventgpt", 1)):
-        for _ in range(times):
-            single_run.run(
-                registry.load(registry.entry(name)),
-                RunRequest(
-                    sample, name, "What?", RunOptions(decode=DecodeConfig(max_new_tokens=2))
-                ),
-                feature_cache.shared(),
-            )
+    options = RunOptions(decode=DecodeConfig(max_new_tokens=2))
+    for name in (NAME, NAME, "tiny-eventgpt"):
+        model = registry.load(registry.entry(name))
+        single_run.run(model, RunRequest(sample, name, "What?", options), feature_cache.shared())
 
 
 def test_the_cache_is_cleared(app: Open, sample: Sample) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
 from engine.errors import MediaError
 from engine.types import Sample
-from engine.viewing import event_times, playing, seen_times
+from engine.viewing import playing, seen_times
 from tests.pages.conftest import Open
 from tests.pages.reading import texts
 from ui.compare import recording_view
@@ -29,9 +28,7 @@ def windows(at: AppTest) -> list[str]:
     return [slider.label for slider in at.slider if slider.key == recording_view.MOMENT]
 
 
-def test_nothing_is_read_before_the_tab_is_opened(
-    app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_read_before_the_tab_opens(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
     def refuse(sample: Sample, *_: object) -> None:
@@ -82,11 +79,3 @@ def test_broken_files_are_sentences_and_the_page_goes_on(app: Open) -> None:
     assert "000000.npy" in texts(at) and "000000.mp4" in texts(at)
     assert not at.get("video") and not windows(at)
     assert not at.button(key="compare_run").disabled
-
-
-def test_the_window_has_the_engines_picture(app: Open) -> None:
-    at = app(tab=SEEN)
-    stream = next(iter(settings.load().demo_dir.glob("event_npy/*/*.npy")))
-    picture, _, _ = event_times.window(seen_times.read_events(stream), 0, 20_000)
-    assert picture.shape == (120, 160, 3) and np.unique(picture).tolist() == [0, 255]
-    assert any(at.image) or at.get("imgs")

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine import settings
 from engine.jobs import queue
 from engine.jobs.queue import Job
 from engine.jobs.verify_job import VerifyJob
 from engine.verify import certificates, coverage
 from engine.verify.verdict import CHECKS, VerifyRequest
 from tests.conftest import make_sample
-from tests.pages.conftest import Open
+from tests.pages.conftest import Ends, Open, quantize
 from tests.pages.reading import captions, html, keys, texts
 from tests.ui.verify.made import A, certificate, verdicts
 from ui.verify import evidence, kept_certificates, verify_charts
 
 PAGE = "pages/verify.py"
 ONE = {"models": ["Tiny llava"], "samples": "1", "runs": "1", "tokens": "8"}
-
-
-def at_verify(app: Open, **parameters: str | list[str]) -> AppTest:
-    return app(PAGE, **parameters)
 
 
 def press_verify(at: AppTest) -> AppTest:
@@ -67,14 +61,14 @@ def ended() -> list[str]:
 def verified(app: Open, ended: list[str]) -> AppTest:
     """The page of a finished verification, for tests that only read it."""
     if ended and queue.manager().get(ended[-1]):
-        return at_verify(app, job=ended[-1], **ONE)
-    at = press_verify(at_verify(app, **ONE))
+        return app(PAGE, job=ended[-1], **ONE)
+    at = press_verify(app(PAGE, **ONE))
     ended.append(job(at).id)
     return at
 
 
 def test_the_first_visit_says_what_to_do(app: Open) -> None:
-    at = at_verify(app)
+    at = app(PAGE)
     assert "Press Verify" in texts(at) and "None yet" in captions(at)
     assert not at.button(key="verify_run").disabled
     assert "verify_cancel" not in keys(at)
@@ -82,10 +76,8 @@ def test_the_first_visit_says_what_to_do(app: Open) -> None:
     assert len(at.multiselect(key="verify_models").value) == 3
 
 
-def test_a_verification_fills_a_row_per_check_and_is_found_again_after_another_page(
-    app: Open, ended: list[str]
-) -> None:
-    at = press_verify(at_verify(app, **ONE))
+def test_a_verification_fills_its_rows_and_stays_in_the_visit(app: Open, ended: list[str]) -> None:
+    at = press_verify(app(PAGE, **ONE))
     done = job(at)
     ended.append(done.id)
     assert done.state == "done" and done.certificate is not None
@@ -99,7 +91,7 @@ def test_a_verification_fills_a_row_per_check_and_is_found_again_after_another_p
     name = done.certificate["hash"]
     label = next(row.label for row in at.expander if name[:12] in row.label)
     assert " of 1 model · 2" in label and "Tiny llava" not in label
-    assert captions(at_verify(app, job=done.id, certificate=name)).count("shown above") == 1
+    assert captions(app(PAGE, job=done.id, certificate=name)).count("shown above") == 1
     at.switch_page("pages/models.py").run()
     assert "Ended after" not in captions(at)
     at.switch_page(PAGE).run()
@@ -107,9 +99,7 @@ def test_a_verification_fills_a_row_per_check_and_is_found_again_after_another_p
     assert "Ended after" in captions(at)
 
 
-def test_an_end_while_the_page_is_drawn_leaves_verify_to_press(
-    verified: AppTest, ends_meanwhile: Callable[[Job], None]
-) -> None:
+def test_an_end_while_drawn_offers_verify(verified: AppTest, ends_meanwhile: Ends) -> None:
     at = verified
     ends_meanwhile(job(at))
     at.run()
@@ -120,7 +110,7 @@ def test_every_row_opens_its_evidence_and_closes_it(app: Open, verified: AppTest
     at = row(verified, "accounted")
     assert at.query_params["verify_open"] == "accounted"
     done = job(at)
-    at = at_verify(app, job=done.id, open=list(CHECKS))
+    at = app(PAGE, job=done.id, open=list(CHECKS))
     sentences = [verdict.sentence for verdict in done.verdicts]
     assert all(sentence in texts(at) for sentence in sentences)
     assert len(at.get("vega_lite_chart")) == len(verify_charts.PARTS) + 2 * 2
@@ -146,68 +136,55 @@ def test_a_running_verification_is_found_by_another_session(
         return look()
 
     monkeypatch.setattr(other, "view", view)
-    at = at_verify(app)
+    at = app(PAGE)
     assert "Cancelled after" in captions(at) and at.query_params["verify_job"] == other.id
 
 
 def test_a_link_to_a_verification_of_another_server_says_so(app: Open) -> None:
-    at = at_verify(app, job="gone")
+    at = app(PAGE, job="gone")
     assert "no longer in memory" in texts(at)
 
 
-def test_models_that_cannot_load_say_why_and_are_a_row(app: Open) -> None:
-    models = settings.load().models_file
-    broken = models.parent / "broken_verify.toml"
-    text = models.read_text(encoding="utf-8")
-    entry = '"./llava"\nquantization = "4bit"'
-    broken.write_text(text.replace('"./llava"', entry), encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("STAGESCOPE_MODELS", str(broken))
-        at = press_verify(at_verify(app, **ONE))
-        assert "do not work here" in texts(at)
-        assert "Not verified" in html(at) and "proof-failed" in html(at)
-        assert [verdict.check for verdict in job(at).verdicts] == ["answer"]
+def test_models_that_cannot_load_are_a_row(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    quantize('"./llava"', monkeypatch)
+    at = press_verify(app(PAGE, **ONE))
+    assert "do not work here" in texts(at)
+    assert "Not verified" in html(at) and "proof-failed" in html(at)
+    assert [verdict.check for verdict in job(at).verdicts] == ["answer"]
 
 
-@pytest.mark.parametrize(
-    ("question", "words"), [("   ", "The question is empty"), ("Is <image> here?", "<image>")]
-)
-def test_a_question_that_cannot_be_used_is_a_sentence(app: Open, question: str, words: str) -> None:
-    at = at_verify(app, **ONE)
-    at.text_area(key="verify_question").set_value(question)
+def test_a_question_that_cannot_be_used_is_a_sentence(app: Open) -> None:
+    at = app(PAGE, **ONE)
+    at.text_area(key="verify_question").set_value("   ")
     at.button(key="verify_run").click().run()
-    assert words in texts(at) and not at.session_state["verify_job"]
+    assert "The question is empty" in texts(at) and not at.session_state["verify_job"]
 
 
-@pytest.mark.parametrize("value", ["0", "99999", "many"])
-def test_absurd_numbers_in_a_link_fall_back(app: Open, value: str) -> None:
-    at = at_verify(app, samples=value, runs=value, tokens=value)
-    assert at.number_input(key="verify_samples").value == 3
-    assert at.number_input(key="verify_runs").value == VerifyRequest.runs
+def test_numbers_in_a_link_that_cannot_be_used_fall_back(app: Open) -> None:
+    at, usual = app(PAGE, samples="0", runs="99999", tokens="many"), app(PAGE)
+    numbers = [[one.value for one in page.number_input] for page in (at, usual)]
+    assert numbers[0] == numbers[1] and len(numbers[0]) == 3
 
 
 def test_no_model_disables_the_button(app: Open) -> None:
-    at = at_verify(app)
+    at = app(PAGE)
     at.multiselect(key="verify_models").set_value([]).run()
     assert at.button(key="verify_run").disabled
 
 
 def test_a_root_without_a_dataset_is_a_sentence(app: Open) -> None:
-    at = at_verify(app, root="/nowhere/at/all")
+    at = app(PAGE, root="/nowhere/at/all")
     assert "/nowhere/at/all" in texts(at) and at.button(key="verify_run").disabled
 
 
-@pytest.mark.parametrize("length", [12, 64])
-def test_a_certificate_opens_by_its_link(app: Open, kept: str, length: int) -> None:
-    at = at_verify(app, certificate=kept[:length], kept_open=["equal_decoupled"])
+def test_a_certificate_opens_by_its_link(app: Open, kept: str) -> None:
+    at = app(PAGE, certificate=kept[:12], kept_open=["equal_decoupled"])
     assert f"SHA-256 {kept}" in texts(at) and "no longer in models.toml" in texts(at)
     assert f"{len(CHECKS) - 1} passed; 1 failed: Decoupled = plain." in html(at)
     assert "equal_decoupled says so." in texts(at)
 
 
-def test_a_certificate_opens_in_its_row_below_the_verification(
-    app: Open, verified: AppTest, kept: str
-) -> None:
+def test_a_certificate_opens_in_its_own_row(app: Open, verified: AppTest, kept: str) -> None:
     at = verified.run()  # the certificate has been stored since
     row = next(row for row in at.expander if kept[:12] in row.label)
     assert row.label.startswith("✕ 0 of 1 model · one · ") and "stale" in row.label
@@ -241,28 +218,26 @@ def test_a_link_opens_a_certificate_that_is_not_among_the_newest(app: Open, kept
         newer["made"] = f"2099-01-01T00:00:0{number}+00:00"
         newer["hash"] = certificates.content_hash(newer)
         certificates.store(newer)
-    assert not any(kept[:12] in row.label for row in at_verify(app).expander)
-    assert f"SHA-256 {kept}" in texts(at_verify(app, certificate=kept))
+    assert not any(kept[:12] in row.label for row in app(PAGE).expander)
+    assert f"SHA-256 {kept}" in texts(app(PAGE, certificate=kept))
 
 
-@pytest.mark.parametrize("name", ["0" * 64, "../../etc/passwd", "abc", "%2e%2e%2f" * 9])
+@pytest.mark.parametrize("name", ["../../etc/passwd", "abc"])
 def test_a_link_to_no_certificate_is_a_sentence(app: Open, kept: str, name: str) -> None:
-    at = at_verify(app, certificate=name)
+    at = app(PAGE, certificate=name)
     assert "was not found: choose" in texts(at) and "Press Verify" in texts(at)
 
 
-def test_a_certificate_that_is_none_is_a_notice_and_the_others_are_listed(
-    app: Open, kept: str
-) -> None:
+def test_a_certificate_that_is_none_leaves_the_others_listed(app: Open, kept: str) -> None:
     odd = certificate()
     odd["verdicts"][0]["outcome"] = "odd"
     odd["models"][0]["verified"] = False
     odd["hash"] = certificates.content_hash(odd)
     certificates.store(odd)
-    at = at_verify(app)
+    at = app(PAGE)
     assert f"{odd['hash']}.json is not used: Invalid enum value 'odd'" in texts(at)
     assert any(kept[:12] in row.label for row in at.expander)
-    assert "was not found: choose" in texts(at_verify(app, certificate=odd["hash"]))
+    assert "was not found: choose" in texts(app(PAGE, certificate=odd["hash"]))
 
 
 def test_evidence_of_an_odd_certificate_is_shown_as_it_came(app: Open) -> None:
@@ -273,7 +248,7 @@ def test_evidence_of_an_odd_certificate_is_shown_as_it_came(app: Open) -> None:
     found["models"][0]["coverage"] = json.loads(json.dumps(covered))
     found["hash"] = certificates.content_hash(found)
     certificates.store(found)
-    at = at_verify(app, certificate=found["hash"], kept_open=list(CHECKS))
+    at = app(PAGE, certificate=found["hash"], kept_open=list(CHECKS))
     assert captions(at).count("cannot draw") == len(evidence.DRAWN.keys() & CHECKS.keys())
     assert all("<b>odd</b>" in code.value for code in at.code)
     assert not any("<b>odd</b>" in element.proto.body for element in at.get("html"))

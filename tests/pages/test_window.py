@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.pages.reading import badges, press_run, results, texts
 from ui.compare.compare_tabs import SEEN
 
 pytestmark = pytest.mark.loads
+Recorded = Callable[..., dict[str, str]]
 SHORT = {"tokens": "5", "models": "Tiny eventgpt"}
 LINK = {"part": "10ms+40ms", "split": "Equal times", "split_parts": "3", "perturb": "drop:0.3"}
 
@@ -57,9 +59,7 @@ def test_without_them_the_run_is_the_usual_one(app: Open) -> None:  # control
         ("perturb", "drop", "'drop' is not a perturbation: write CHANGE:STRENGTH"),
     ],
 )
-def test_a_text_that_cannot_be_read_is_a_sentence_and_no_run(
-    app: Open, field: str, text: str, words: str
-) -> None:
+def test_an_unreadable_text_starts_no_run(app: Open, field: str, text: str, words: str) -> None:
     at = app(**SHORT)
     assert run_button(at)
     at.text_input(key=f"compare_{field}").set_value(text).run()
@@ -80,17 +80,25 @@ def test_a_changed_window_dims_the_answers_and_reopening_sets_it_back(app: Open)
     assert "Changed since these runs" not in texts(at)
 
 
-def recorded(folder: Path, seconds: float = 2) -> dict[str, str]:
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """A dataset with one recording of raw events alone; the link that opens it."""
-    (folder / "event_npy").mkdir()
-    rng = np.random.default_rng(0)
-    table = {"x": rng.integers(0, 60, 5_000), "y": rng.integers(0, 40, 5_000)}
-    times = np.sort(rng.integers(0, int(seconds * 1e6), 5_000))
-    times[[0, -1]] = 0, int(seconds * 1e6) - 1
-    table |= {"t": times, "p": rng.integers(0, 2, 5_000)}
-    np.save(folder / "event_npy" / "a.npy", np.array(table, dtype=object), allow_pickle=True)
-    (folder / "EventGPT_Instruction_Subset.json").write_text('[{"event_data": "a.npy"}]')
-    return {"root": str(folder), **SHORT, "tab": SEEN}
+    monkeypatch.setenv("STAGESCOPE_DATASETS", str(tmp_path))
+
+    def made(seconds: float = 2) -> dict[str, str]:
+        (tmp_path / "event_npy").mkdir()
+        rng = np.random.default_rng(0)
+        table = {"x": rng.integers(0, 60, 5_000), "y": rng.integers(0, 40, 5_000)}
+        times = np.sort(rng.integers(0, int(seconds * 1e6), 5_000))
+        times[[0, -1]] = 0, int(seconds * 1e6) - 1
+        table |= {"t": times, "p": rng.integers(0, 2, 5_000)}
+        file = tmp_path / "event_npy" / "a.npy"
+        np.save(file, np.array(table, dtype=object), allow_pickle=True)
+        index = tmp_path / "EventGPT_Instruction_Subset.json"
+        index.write_text('[{"event_data": "a.npy"}]')
+        return {"root": str(tmp_path), **SHORT, "tab": SEEN}
+
+    return made
 
 
 def charts(at: AppTest) -> list[str]:
@@ -112,10 +120,9 @@ def rates_read(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def test_a_long_recording_has_a_chart_of_its_events_and_is_counted_once(
-    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rates_read: list[Path]
+    app: Open, recorded: Recorded, rates_read: list[Path]
 ) -> None:
-    monkeypatch.setenv("STAGESCOPE_DATASETS", str(tmp_path))
-    at = app(**recorded(tmp_path))
+    at = app(**recorded())
     (words,) = charts(at)
     assert "over the 2s of the recording" in words and "no window is chosen" in words
     assert "5,000 events in 2s; all of them are shown." in texts(at)
@@ -133,18 +140,13 @@ def test_a_long_recording_has_a_chart_of_its_events_and_is_counted_once(
     assert not at.exception
 
 
-def test_a_short_recording_has_a_chart_only_with_a_window(
-    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STAGESCOPE_DATASETS", str(tmp_path))
-    link = recorded(tmp_path, seconds=0.05)
+def test_a_short_recording_has_a_chart_only_with_a_window(app: Open, recorded: Recorded) -> None:
+    link = recorded(seconds=0.05)
     assert not charts(app(**link))
     assert "over the 50ms of the recording" in charts(app(**link, part="10ms+20ms"))[0]
 
 
-def test_a_sample_with_event_images_is_counted_when_the_tab_is_opened(
-    app: Open, rates_read: list[Path]
-) -> None:
+def test_event_images_are_counted_when_the_tab_opens(app: Open, rates_read: list[Path]) -> None:
     assert not charts(app(**SHORT)) and not rates_read
     assert len(charts(app(**SHORT, tab=SEEN))) == 1 and len(rates_read) == 1
 
@@ -153,21 +155,27 @@ def test_no_chart_without_a_model_that_is_shown_events(app: Open) -> None:
     assert not charts(app(models="Tiny llava", tab=SEEN))
 
 
-def test_a_recording_that_cannot_be_read_is_a_sentence(
-    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STAGESCOPE_DATASETS", str(tmp_path))
-    link = recorded(tmp_path)
+def test_an_unreadable_recording_is_said(app: Open, recorded: Recorded, tmp_path: Path) -> None:
+    link = recorded()
     (tmp_path / "event_npy" / "a.npy").write_bytes(b"odd" * 500)
     at = app(**link)
     assert not charts(at) and "a.npy is refused" in texts(at)
 
 
-def test_a_samples_own_window_is_marked_and_a_typed_one_replaces_it(
-    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("extent", "words"), [("Per slice", "slice"), ("Common", "stream")])
+def test_the_extent_of_event_pictures_reaches_run_and_page(
+    app: Open, recorded: Recorded, extent: str, words: str
 ) -> None:
-    monkeypatch.setenv("STAGESCOPE_DATASETS", str(tmp_path))
-    link, read = recorded(tmp_path), dataset.read
+    at = press_run(app(**recorded(), extent=extent))
+    assert f"(sized by {words})" in results(at)[0].result.shown
+    assert f"5 slices (sized by {words})" in texts(at)
+    assert ("event pictures sized by stream" in badges(at)) == (words == "stream")
+
+
+def test_a_samples_own_window_is_marked_and_a_typed_one_replaces_it(
+    app: Open, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, read = recorded(), dataset.read
 
     def windowed(root: Path) -> Dataset:
         found = read(root)

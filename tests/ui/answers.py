@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from engine.jobs.run_job import RunView
 from engine.types import (
     Generation,
     Mode,
@@ -49,3 +52,13 @@ def result(
 
 
 CACHED: tuple[float, Source, float | None] = (2.0, "cached", 40.0)
+
+
+def view(name: str = "a", state: str = "queued", **changes: Any) -> RunView:
+    """What a page sees of a run of the model "one"."""
+    given: dict[str, Any] = {
+        "id": name, "model": "one", "state": state, "stage": "", "position": 0, "queued_ms": 1234.0,
+        "text": "", "new_tokens": 0, "ttft_ms": None, "tokens_per_s": None, "error": "",
+        "result": None, "request": result().request,
+    }  # fmt: skip
+    return RunView(**given | changes)

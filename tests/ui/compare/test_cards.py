@@ -2,33 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 
-from engine.jobs.run_job import RunView
-from tests.ui.answers import result
+from tests.ui.answers import result, view
 from ui.compare import cards
-
-
-def view(**changes: Any) -> RunView:
-    start = RunView(
-        id="j",
-        model="one",
-        state="queued",
-        stage="",
-        position=0,
-        queued_ms=1234.0,
-        text="",
-        new_tokens=0,
-        ttft_ms=None,
-        tokens_per_s=None,
-        error="",
-        result=None,
-        request=result().request,
-    )
-    return dataclasses.replace(start, **changes)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -17,24 +16,26 @@ from tests.ui.verify.made import PLACE, certificate, verdicts
 from ui.compare import trust_badges
 from ui.compare.trust_badges import Badge
 
+pytestmark = pytest.mark.usefixtures("cache_dir")  # without certificates
+
 
 def badges(run: RunResult, *loads: MachineLoad | None) -> list[Badge]:
     row = ResultRow.from_result(run, certificates.certificate_status(run))
     return trust_badges.badges(row, loads)
 
 
-@pytest.fixture
-def _no_certificates(cache_dir: Path) -> None:
-    """The runs' folder is the test's own, and empty."""
+def certifiable() -> RunResult:
+    """A run of the model and the place of certificate()."""
+    run = result()
+    model = dataclasses.replace(run.model, digest="d" * 32)
+    return dataclasses.replace(run, model=model, environment=PLACE)
 
 
-@pytest.mark.usefixtures("_no_certificates")
 def test_badges_name_both_times_of_a_cached_stage() -> None:
     _, (words, _, _) = badges(result(vision=CACHED))
     assert words == "vision from cache: 2.00 ms, computed in 40.0 ms"
 
 
-@pytest.mark.usefixtures("_no_certificates")
 def test_a_run_on_a_busy_machine_is_marked_with_its_figures() -> None:
     quiet = MachineLoad(0.0, 1000.0, 990.0, 2, 1, waited_ms=1.0, others=0.1)
     loaded = dataclasses.replace(quiet, waited_ms=600.0, others=1.5)
@@ -47,7 +48,6 @@ def test_a_run_on_a_busy_machine_is_marked_with_its_figures() -> None:
     assert "others used 1.5 of 2 cores" in found[1][2] and "60% of its time" in found[1][2]
 
 
-@pytest.mark.usefixtures("_no_certificates")
 def test_cold_and_hooked_runs_are_marked() -> None:
     assert [b[0] for b in badges(result())] == ["unverified"]
     marked = [b[0] for b in badges(result(cold=True, mode="hooked"))]
@@ -57,12 +57,8 @@ def test_cold_and_hooked_runs_are_marked() -> None:
     assert badges(fast)[0][2].endswith(" --backend compiled`")
 
 
-@pytest.mark.usefixtures("_no_certificates")
 def test_a_result_says_which_certificate_covers_it() -> None:
-    run = result()
-    run = dataclasses.replace(
-        run, model=dataclasses.replace(run.model, digest="d" * 32), environment=PLACE
-    )
+    run = certifiable()
     assert badges(run)[0][:2] == ("unverified", "gray")
     kept = certificate()
     certificates.store(kept)
@@ -75,19 +71,14 @@ def test_a_result_says_which_certificate_covers_it() -> None:
     assert kept["hash"][:12] in why
 
 
-@pytest.mark.usefixtures("_no_certificates")
 def test_times_are_not_verified_where_a_check_of_times_is_open() -> None:
     certificates.store(certificate(verdicts(changed={("stage3", ""): "unresolved"})))
-    run = result()
-    run = dataclasses.replace(
-        run, model=dataclasses.replace(run.model, digest="d" * 32), environment=PLACE
-    )
+    run = certifiable()
     words, _, why = badges(run)[0]
     assert words == "same answer as generate()" and "not resolved" in why.lower()
     assert "the time of stage 3" in why and "probe" not in why
 
 
-@pytest.mark.usefixtures("_no_certificates")
 def test_what_was_perturbed_or_in_a_batch_is_marked_and_no_markup() -> None:
     row = structs.replace(
         ResultRow.from_result(result()), perturb="**drop** 0.3", batch=4, paused_ms=5.0

@@ -39,9 +39,7 @@ def behind(address: str) -> Image.Image:
 @pytest.mark.parametrize(
     ("number", "columns", "cell"), [(1, 1, (800, 600)), (5, 3, (400, 300)), (8, 4, (300, 225))]
 )
-def test_the_grid_shows_pictures_as_large_as_they_fit(
-    number: int, columns: int, cell: tuple[int, int]
-) -> None:
+def test_the_grid_fills_the_sheet(number: int, columns: int, cell: tuple[int, int]) -> None:
     assert picture_sheet.grid(number, 4 / 3) == (columns, cell)
 
 
@@ -103,9 +101,7 @@ def test_each_sample_has_its_own_preview(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(3, 20_000), (20_000, 3)])
-def test_pictures_of_extreme_shape_have_a_preview_and_a_sheet(
-    tmp_path: Path, size: tuple[int, int]
-) -> None:
+def test_extreme_shapes_have_a_preview_and_a_sheet(tmp_path: Path, size: tuple[int, int]) -> None:
     path = tmp_path / "long.png"
     Image.new("RGB", size, "red").save(path)
     preview = contact_sheets.preview(Sample(id=f"long{size[0]}", sequence="", images=(path,)))
@@ -132,7 +128,7 @@ def test_a_file_that_is_gone_has_a_stamp_too(tmp_path: Path) -> None:
     assert contact_sheets.stamp_of(Sample("s", "", images=(gone,))) != before
 
 
-def test_streamlit_shows_a_picture_without_encoding_it_again(
+def test_streamlit_encodes_no_picture_again(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rerun of a page with its pictures in the caches opens and writes none of them."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from engine.types import DecodeConfig, RunOptions, RunRequest
+from tests.ui import answers
 from tests.ui.answers import SAMPLE, result
 from ui.widgets.followed_runs import grouped
 
@@ -15,20 +16,10 @@ ENTRY = ModelEntry("one", "One", "llava", "image", "./one", None, None, "float32
 
 def view(name: str, state: str = "done", model: str = "one", error: str = "") -> RunView:
     found = result(model) if state == "done" else None
-    return RunView(
-        id=name,
-        model=model,
-        state=state,  # type: ignore[arg-type]
-        position=0,
-        error=error,
-        stage="",
-        queued_ms=0.0,
-        text=f"text of {name}" if found else "",
-        new_tokens=3,
-        ttft_ms=None,
-        tokens_per_s=None,
-        result=found,
-        request=RunRequest(SAMPLE, model, "Why?"),
+    request = RunRequest(SAMPLE, model, "Why?")
+    text = f"text of {name}" if found else ""
+    return answers.view(
+        name, state, model=model, error=error, text=text, result=found, request=request
     )
 
 
