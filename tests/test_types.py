@@ -15,6 +15,7 @@ from engine.types import (
     RunRequest,
     RunResult,
     Sample,
+    Served,
     Span,
     Tower,
 )
@@ -109,3 +110,16 @@ def test_unknown_choices_are_refused(field: str) -> None:
 )
 def test_a_tower_says_what_is_known(tower: Tower, text: str) -> None:
     assert tower.words == text
+
+
+@pytest.mark.parametrize(
+    ("arrivals_ms", "at_once"),
+    [((5.0, 5.1, 5.1, 5.2), True), ((5.0, 6.0, 7.0, 8.0), False), ((5.0, 5.0, 5.1), False)],
+)
+def test_text_of_a_server_came_at_once_if_no_token_took_a_tenth_of_a_millisecond(
+    arrivals_ms: tuple[float, ...], at_once: bool
+) -> None:
+    many = len(arrivals_ms)
+    served = Served("gpu:8000", many, 0.0, 1.0, 9.0, arrivals_ms, tuple(range(1, many + 1)))
+    assert served.buffered is at_once  # three tokens are too few to tell
+    assert served.token_ms == (() if at_once else arrivals_ms)
