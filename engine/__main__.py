@@ -7,6 +7,7 @@ else.  The commands are modules in engine/cli/.
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import io
 import os
@@ -61,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
             what = named if error.filename else "The output cannot be written"
             say(f"{what} ({reason(error)}): {advice(error, 'choose another place')}.")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # flushing the rest at exit would fail again
-        return 1
+        return 2 if error.errno == errno.ENAMETOOLONG else 1  # the user's name
 
 
 def _print_anywhere() -> None:

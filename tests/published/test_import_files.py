@@ -74,10 +74,10 @@ def test_a_bad_file_affects_only_itself(capsys: pytest.CaptureFixture[str], tmp_
     unknown = [file for file in found["files"] if file["status"] == "unknown"]
     assert [file["file"] for file in unknown] == ["bad.json", "other.json"]
     assert all(file["message"] in err for file in unknown) and "keys 'dataset'" in err
-    named = (tmp_path / name for name in ("00.json", "bad.json", "none"))
+    named = (tmp_path / name for name in ("00.json", "bad.json", "none", "long" * 99))
     code, found, err = call(capsys, *named)
-    assert code == 2 and [f["status"] for f in found["files"]] == ["failed", "unknown", "unknown"]
-    assert err.count("\n") == 2 and "is not JSON" in err and "No such file" in err
+    assert code == 2 and [f["status"] for f in found["files"]] == ["failed", *["unknown"] * 3]
+    assert err.count("\n") == 3 and "is not JSON" in err and "No such file" in err
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,11 @@ def find(paths: Iterable[Path]) -> list[tuple[str, Path]]:
     """
     found: dict[Path, str] = {}
     for path in paths:
-        if not path.is_dir():
+        try:
+            is_folder = path.is_dir()
+        except OSError:  # a name that no file can have; reading it says why
+            is_folder = False
+        if not is_folder:
             found.setdefault(path, shown(str(path)))
             continue
         files = [Path(base, file) for base, _, names in sorted(os.walk(path, followlinks=False))
