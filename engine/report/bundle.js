@@ -5,6 +5,7 @@ const loads = new Map(); // the same number -> what ends when it is loaded
 const pending = []; // what is being unpacked
 let index = { chunk: 1, samples: [] };
 let playing = null;
+let opened = -1; // the place of the shown sample in the list
 
 function stagescope(number, packed) { // called by the files below data/
   pending.push(unpacked(packed).then(value => {
@@ -76,7 +77,13 @@ function list() {
     return button;
   }));
   const more = rows.length > shown.length ? `, the first ${shown.length} listed` : "";
+  mark();
   byId("number").textContent = `${rows.length} of ${index.samples.length} samples${more}`;
+}
+
+function mark() {
+  for (const button of byId("list")?.children ?? [])
+    button.setAttribute("aria-current", String(Number(button.dataset.place) === opened));
 }
 
 function open() {
@@ -91,8 +98,8 @@ function open() {
     return;
   }
   draw(parts.get(number)[place % index.chunk]);
-  for (const button of byId("list")?.children ?? [])
-    button.setAttribute("aria-current", String(Number(button.dataset.place) === place));
+  opened = place;
+  mark();
   if (match) byId("samples").scrollIntoView();
 }
 

@@ -103,6 +103,8 @@ def test_the_search_finds_words_of_answers_in_chunks_that_nobody_opened(
     expect(page.locator("#list button")).to_have_count(1)
     page.locator("#list button").click()
     expect(page.locator("#sample .card > .answer").last).to_have_text("A zebra crosses.")
+    page.locator("#search").fill("crosses")  # the list is made again
+    expect(page.locator("#list button[aria-current=true]")).to_have_count(1)
     (tmp_path / "out" / "data" / "1.js").unlink()
     page.reload()
     expect(page.locator("#sample")).to_have_text("data/1.js is missing: copy the whole folder.")
