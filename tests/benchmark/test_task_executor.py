@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from engine.benchmark import execute, task_executor
+from engine.benchmark import task_executor
 from engine.machine import device
 from engine.machine.device import Memory
-from engine.media import dataset
 from engine.models import registry
-from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
-from engine.storage.result_rows import AskedAndRan
 from engine.storage.run_store import Run
 from engine.storage.schemas import Standing
 from engine.types import DecodeConfig, RunResult
 from tests import recordings
-from tests.benchmark.test_execute import go, go_on, plan
+from tests.benchmark.test_execute import AfterTokens, Looks, go, go_on
 from tests.benchmark.test_execute import rows as rows_of
 
 pytestmark = pytest.mark.loads
@@ -145,17 +143,26 @@ def test_samples_that_cannot_be_shown_or_asked_are_asked_apart(root: Path, tmp_p
     assert [row["batch"] for row in found if not row["error"]] == [2] * 2 + [3] * 3
 
 
+def second_sample() -> Callable[[Any], list[bool]]:
+    """Says of each prepared sample whether it is the second one of the first batch."""
+    sums: list[float] = []
+
+    def spoilt(prepared: Any) -> list[bool]:
+        now = [float(one.pixels.sum()) for one in prepared]
+        sums.extend(now if not sums else [])
+        return [one == sums[1] for one in now]
+
+    return spoilt
+
+
 def test_a_batch_that_fails_is_asked_one_by_one(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     adapter = registry.load(registry.entry(MODEL))
-    encode = adapter.encode_batch
-    poisoned: list[float] = []
+    encode, spoilt = adapter.encode_batch, second_sample()
 
     def odd(prepared: Any) -> Any:
-        if not poisoned:
-            poisoned.append(float(prepared[1].pixels.sum()))
-        if any(float(one.pixels.sum()) == poisoned[0] for one in prepared):
+        if any(spoilt(prepared)):
             raise ZeroDivisionError("odd pixels")
         return encode(prepared)
 
@@ -174,17 +181,12 @@ def test_one_answer_without_numbers_costs_only_itself(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adapter = registry.load(registry.entry(MODEL))
-    encode, poisoned = adapter.encode_batch, list[float]()
+    encode, spoilt = adapter.encode_batch, second_sample()
 
     def odd(prepared: Any) -> Any:
-        if not poisoned:
-            poisoned.append(float(prepared[1].pixels.sum()))
-        rows_ = encode(prepared)
         return [
-            row.changed(lambda rows: rows * torch.nan)
-            if float(one.pixels.sum()) == poisoned[0]
-            else row
-            for row, one in zip(rows_, prepared, strict=True)
+            found.changed(lambda rows: rows * torch.nan) if bad else found
+            for found, bad in zip(encode(prepared), spoilt(prepared), strict=True)
         ]
 
     monkeypatch.setattr(adapter, "encode_batch", odd)
@@ -226,49 +228,24 @@ def test_a_run_killed_in_a_batch_goes_on_and_doubles_nothing(
 
 
 def test_a_cancelled_batch_leaves_no_row(root: Path, tmp_path: Path) -> None:
-    class AfterTokens(Watcher):
-        left = 4 * 20 + 30
-
-        def token(self, token: int, ms: float) -> None:
-            self.left -= 1
-
-        def cancelled(self) -> bool:
-            return self.left <= 0
-
-    config = DecodeConfig(max_new_tokens=20, min_new_tokens=20)
-    run = go(root, tmp_path / "run", AfterTokens(), decode=config, batch=4, warmup=0)
+    config, watcher = DecodeConfig(max_new_tokens=20, min_new_tokens=20), AfterTokens(4 * 20 + 30)
+    run = go(root, tmp_path / "run", watcher, decode=config, batch=4, warmup=0)
     assert run.state == "stopped" and sizes(run) == [4] * 4
     assert sizes(go_on(tmp_path / "run")) == [4] * 4 + [3] * 3
 
 
 def test_the_device_is_lent_between_batches(root: Path, tmp_path: Path) -> None:
-    class Lender(Watcher):
-        looks = 0
-
-        def give_way(self) -> float:
-            self.looks += 1
-            return 25.0 if self.looks == 3 else 0.0  # load, first batch, before the second
-
-    run = go(root, tmp_path / "run", Lender(), batch=4, warmup=0)
+    watcher = Looks(lend=3)  # load, first batch, before the second
+    run = go(root, tmp_path / "run", watcher, batch=4, warmup=0)
     assert [row["paused_ms"] for row in rows_of(run)] == [0.0] * 4 + [25.0] * 3
 
 
 def test_another_backend_is_not_said_to_have_run(root: Path, tmp_path: Path) -> None:
     """The eager backend decodes batches, whatever was asked for."""
     config = DecodeConfig(max_new_tokens=4, backend="compiled")
-    ready = execute.prepare(
-        plan(root, batch=4, decode=config, warmup=0), dataset.read(root), tmp_path / "run"
-    )
-    with ready.writer:
-        wanted, nobody = ready.writer.header.plan, Watcher()
-        executor = task_executor.TaskExecutor(
-            wanted, ready.samples, ready.entries, nobody, lambda *_: None
-        )
-        tasks = list(wanted.tasks((MODEL,)))[:4]
-        found, _ = executor.ask(tasks, registry.load(registry.entry(MODEL)))
-    assert {row.backend for row in found} == {AskedAndRan("compiled", "eager")} and len(found)
-    told = "Batches use the eager backend; compiled was requested."
-    assert told in (found[0].notes or ())
+    found = rows_of(go(root, tmp_path / "run", batch=4, decode=config, warmup=0))
+    assert [row["backend"] for row in found] == [{"asked": "compiled", "ran": "eager"}] * COUNT
+    assert "Batches use the eager backend; compiled was requested." in found[0]["notes"]
 
 
 def test_a_row_of_a_batch_has_its_standing_too(
