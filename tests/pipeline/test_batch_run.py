@@ -175,7 +175,7 @@ def test_one_that_is_left_over_runs_alone(one_adapter: Adapter, samples: list[Sa
     assert isinstance(last, RunResult) and last.batch is None and last.ttft_ms
 
 
-def test_a_fault_of_a_reader_costs_its_own_sample(
+def test_a_fault_of_a_reader_fails_its_own_sample(
     one_adapter: Adapter, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     preprocess = one_adapter.preprocess
@@ -225,7 +225,7 @@ def test_without_anything_to_compute_there_is_no_vision_time(
     assert first.batch.cached == 3 and batch_run.NOT_KEPT not in first.notes
 
 
-def test_a_dtype_that_rounds_says_so(
+def test_a_dtype_that_rounds_gives_a_note(
     tiny_folder: Path, cache_dir: Path, samples: list[Sample]
 ) -> None:
     adapter = registry.load(entry_of("tiny", "llava", "bfloat16", tiny_folder))

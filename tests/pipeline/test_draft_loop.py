@@ -290,7 +290,7 @@ def test_a_margin_tells_a_tie_from_a_difference() -> None:
     assert not worst.tied and worst.logits[0] > worst.logits[1]
 
 
-def test_not_finite_is_said_as_everywhere() -> None:
+def test_scores_that_are_not_finite_raise() -> None:
     class Broken(torch.nn.Module):
         def forward(self, **_: object) -> SimpleNamespace:
             return SimpleNamespace(last_hidden_state=torch.full((1, 1, 8), float("nan")))

@@ -93,7 +93,7 @@ def test_a_value_file_that_vanished_is_a_miss(cache: FeatureCache) -> None:
     assert cache.read(SPEC) is None
 
 
-def test_a_file_in_the_folders_place_is_said(tmp_path: Path) -> None:
+def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "features").write_text("no folder")
     with pytest.raises(CacheError, match="features cannot read"):
         FeatureCache(tmp_path / "features", 64).read(SPEC)
@@ -161,7 +161,7 @@ def test_a_planted_pickle_is_refused_and_not_run(kept: FeatureCache, tmp_path: P
         "ALTER TABLE Cache ADD COLUMN x",
     ],
 )
-def test_a_damaged_database_is_said_with_what_to_do(kept: FeatureCache, sql: str) -> None:
+def test_a_damaged_database_is_refused_with_advice(kept: FeatureCache, sql: str) -> None:
     rewrite(kept, sql)
     damaged = FeatureCache(kept.folder, 64)
     with pytest.raises(CacheError, match="delete this folder"):

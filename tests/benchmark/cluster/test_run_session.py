@@ -279,9 +279,7 @@ def test_samples_that_a_node_lacks_run_elsewhere(root: Path, tmp_path: Path) -> 
     assert {row["where"]["actor"] for row in rows(run, "warmup")} == {"x", "y"}
 
 
-def test_samples_that_are_on_no_node_end_the_run_and_it_can_go_on(
-    root: Path, tmp_path: Path
-) -> None:
+def test_samples_on_no_node_stop_the_run(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     why = (
         r"No remaining worker can compute 1 results of tiny-llava \(Node n1: files of sample id-3 "
@@ -334,9 +332,7 @@ def test_a_full_disk_at_the_driver_keeps_its_rows(root: Path, tmp_path: Path) ->
     assert len(whole(finish(execute.resume(folder), folder, HerePool(TWO)), 4)) == 4
 
 
-def test_a_cancel_is_seen_and_a_pause_marks_what_runs_on_this_machine(
-    root: Path, tmp_path: Path
-) -> None:
+def test_a_pause_marks_rows_of_this_machine(root: Path, tmp_path: Path) -> None:
     folder, watcher = tmp_path / "run", Looks(17, lend=12)
     ready = execute.prepare(plan(root, repeat=9), dataset.read(root), folder)
     found = rows(finish(ready, folder, HerePool({"x": "n"}), watcher, "cancelled"))
@@ -356,6 +352,13 @@ def test_the_workers_are_in_view(root: Path, tmp_path: Path) -> None:
     assert gone.ended and gone.per_s is None
     assert here.done == 4 and here.state == "released" and here.ended
     assert here.device == "cpu" and "n2" in here.node
+
+
+def test_more_workers_than_devices_are_refused_and_the_link_is_closed(root: Path) -> None:
+    pool = HerePool(TWO)
+    with pytest.raises(ClusterError, match="3 workers are more than the cluster's 2 devices"):
+        ClusterExecutor(ClusterOptions(workers=3), lambda *_: pool)
+    assert pool.closed
 
 
 def test_models_by_turns_are_refused(root: Path, tmp_path: Path) -> None:
@@ -378,7 +381,7 @@ def test_a_lost_connection_is_a_sentence(root: Path, tmp_path: Path) -> None:
         go(root, tmp_path / "run", pool)
 
 
-def test_a_cluster_that_others_keep_busy_is_waited_for_and_says_so(
+def test_a_busy_cluster_is_waited_for_and_reported(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executors, "WAITED_S", 0.0)
