@@ -95,11 +95,8 @@ def encodes_inside_preprocess(patch: Patch) -> None:
             del adapter.preprocess
 
     def late(self: Any, prepared: Any) -> Any:
-        return (
-            kept.pop(id(prepared), (None, None))[1]
-            if id(prepared) in kept
-            else encode(self, prepared)
-        )
+        known = kept.pop(id(prepared), None)
+        return known[1] if known else encode(self, prepared)
 
     patch.setattr(single_run._Run, "preprocess", early)
     patch.setattr(LlavaAdapter, "encode", late)
@@ -178,14 +175,11 @@ def probe_overwrites(patch: Patch) -> None:
 
 
 def probe_changes_what_it_sees(patch: Patch) -> None:
-    patch.setattr(VisionProbe, "_enter", lambda self, index: lambda module, given: None)
-    patch.setattr(
-        VisionProbe,
-        "_leave",
-        lambda self, index: (
-            lambda module, given, out: -out if isinstance(out, torch.Tensor) else None
-        ),
-    )
+    def negate(module: Any, given: Any, out: Any) -> Any:
+        return -out if isinstance(out, torch.Tensor) else None
+
+    patch.setattr(VisionProbe, "_enter", lambda *_: lambda *_: None)
+    patch.setattr(VisionProbe, "_leave", lambda *_: negate)
 
 
 def probe_is_slow(patch: Patch) -> None:
