@@ -236,14 +236,12 @@ def test_a_dtype_that_rounds_gives_a_note(
     assert not first.notes
 
 
-@pytest.mark.parametrize(
-    "watcher", [Impatient(tokens=7), Impatient(stage="vision")], ids=["tokens", "stage"]
-)
+@pytest.mark.parametrize("cut", [{"tokens": 7}, {"stage": "load"}, {"stage": "vision"}])
 def test_a_batch_that_is_cut_is_no_result(
-    one_adapter: Adapter, samples: list[Sample], watcher: Impatient
+    one_adapter: Adapter, samples: list[Sample], cut: dict[str, Any]
 ) -> None:
     with pytest.raises(Cancelled):
-        batch_run.run(one_adapter, requests(one_adapter, samples), None, watcher)
+        batch_run.run(one_adapter, requests(one_adapter, samples), None, Impatient(**cut))
 
 
 @pytest.mark.loads
