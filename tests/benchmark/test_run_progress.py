@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -13,14 +14,27 @@ from tests import fabricate
 from tests.fabricate import parsed
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Its only value is the time."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def add(tracker: Tracker, *rows: dict[str, Any]) -> None:
+    """Rows that ended together."""
+    tracker.rows(parsed(list(rows)))
+
+
 def test_counts_medians_and_failures() -> None:
     tracker = Tracker(10, ["ev", "vl"])
     tracker.begin()
-    tracker.rows(parsed([fabricate.row(phase="warmup", stages={"load": 900, "vision": 900})]))
-    tracker.rows(parsed([fabricate.row(cold=True, stages={"load": 900, "vision": 900})]))
+    add(tracker, fabricate.row(phase="warmup", stages={"load": 900, "vision": 900}))
+    add(tracker, fabricate.row(cold=True, stages={"load": 900, "vision": 900}))
     for load in (1.0, 2.0, 30.0):
-        tracker.rows(parsed([fabricate.row(stages={"load": load, "preprocess": 2, "vision": 10})]))
-    tracker.rows(parsed([fabricate.failed("vl", "s7", "It broke.")]))
+        add(tracker, fabricate.row(stages={"load": load, "preprocess": 2, "vision": 10}))
+    add(tracker, fabricate.failed("vl", "s7", "It broke."))
     tracker.current = "something"
     view = tracker.view()
     assert (view.planned, view.done, view.failed, view.current) == (10, 5, 1, "something")
@@ -35,11 +49,9 @@ def test_types_of_devices_never_meet_in_a_median() -> None:
     tracker = Tracker(10, ["ev"])
     slow, fast = {"device": "cpu", "processor": "EPYC"}, {"device": "cuda:0", "hardware": "H200"}
     for load in (1.0, 3.0):
-        tracker.rows(
-            parsed([fabricate.row(stages={"load": load, "vision": 1.0}, environment=fast)])
-        )
+        add(tracker, fabricate.row(stages={"load": load, "vision": 1.0}, environment=fast))
     assert tracker.view().models[0].device == ""
-    tracker.rows(parsed([fabricate.row(stages={"load": 900.0, "vision": 1.0}, environment=slow)]))
+    add(tracker, fabricate.row(stages={"load": 900.0, "vision": 1.0}, environment=slow))
     (live,) = tracker.view().models
     assert (live.medians["load"], live.device, live.done) == (2.0, "H200", 3)
 
@@ -49,13 +61,13 @@ def test_live_medians_of_different_or_shared_devices_say_so() -> None:
     epyc, h200 = {"device": "cpu", "processor": "EPYC"}, {"device": "cuda:0", "hardware": "H200"}
     shared = {"node": "n1", "actor": "x", "shares": ["device"]}
     tracker = Tracker(10, ["ev", "vl", "im"])
-    tracker.rows(parsed([fabricate.row("ev", environment=epyc, where=shared)]))
+    add(tracker, fabricate.row("ev", environment=epyc, where=shared))
     assert [live.device for live in tracker.view().models] == ["shared device", "", ""]
-    tracker.rows(parsed([fabricate.row("vl", environment=epyc, where=shared | {"shares": []})]))
+    add(tracker, fabricate.row("vl", environment=epyc, where=shared | {"shares": []}))
     told = [live.device for live in tracker.view().models]
     assert told == ["EPYC, shared device", "EPYC", ""]
     alone = Tracker(10, ["ev", "vl"])
-    alone.rows(parsed([fabricate.row(name, environment=h200) for name in ("ev", "vl")]))
+    add(alone, *(fabricate.row(name, environment=h200) for name in ("ev", "vl")))
     assert [live.device for live in alone.view().models] == ["", ""]
 
 
@@ -63,30 +75,26 @@ def test_backends_never_meet_in_a_median_and_the_compiled_one_is_said() -> None:
     tracker = Tracker(10, ["ev"])
     for load in (1.0, 3.0):
         ran = {"backend": {"asked": "auto", "ran": "compiled"}}
-        tracker.rows(parsed([fabricate.row(stages={"load": load, "vision": 1.0}, **ran)]))
+        add(tracker, fabricate.row(stages={"load": load, "vision": 1.0}, **ran))
     assert tracker.view().models[0].device == "compiled"
-    tracker.rows(parsed([fabricate.row(stages={"load": 900.0, "vision": 1.0})]))
+    add(tracker, fabricate.row(stages={"load": 900.0, "vision": 1.0}))
     (live,) = tracker.view().models
     assert (live.medians["load"], live.device) == (2.0, "compiled")
     alone = Tracker(10, ["ev"])
-    alone.rows(parsed([fabricate.row()]))
+    add(alone, fabricate.row())
     assert alone.view().models[0].device == ""
 
 
 def test_new_tokens_of_batches_and_of_single_runs_are_two_medians() -> None:
     tracker = Tracker(10, ["ev"], batch=2)
-    tracker.rows(parsed(fabricate.batch(["a", "b"], tokens=9)))
-    tracker.rows(parsed([fabricate.row(sample="c")]))
+    add(tracker, *fabricate.batch(["a", "b"], tokens=9))
+    add(tracker, fabricate.row(sample="c"))
     medians = tracker.view().models[0].medians
     assert (medians["batch_new_tokens"], medians["new_tokens"]) == (9, 4)
 
 
-def test_each_size_of_batches_is_counted() -> None:
-    tracker = Tracker(10, ["ev"], batch=4)
-    for some in (["a", "b", "c", "d"], ["e", "f"]):
-        tracker.rows(parsed(fabricate.batch(some)))
-    (live,) = tracker.view().models
-    assert (live.medians["batch"], tracker.view().batch) == (4, 4)
+def test_the_view_has_the_planned_batch() -> None:
+    assert Tracker(10, ["ev"], batch=4).view().batch == 4
 
 
 def test_a_cached_stage_enters_no_median() -> None:
@@ -98,8 +106,8 @@ def test_a_cached_stage_enters_no_median() -> None:
 def test_nothing_grows_with_the_run() -> None:
     tracker = Tracker(10**6, ["ev"])
     for index in range(1000):
-        tracker.rows(parsed([fabricate.row(sample=f"s{index}")]))
-        tracker.rows(parsed([fabricate.failed(sample=f"s{index}")]))
+        add(tracker, fabricate.row(sample=f"s{index}"))
+        add(tracker, fabricate.failed(sample=f"s{index}"))
         tracker.note("x")
     view = tracker.view()
     assert view.models[0].done == 2000 and len(view.failures) == len(view.notes) == 50
@@ -107,9 +115,7 @@ def test_nothing_grows_with_the_run() -> None:
     assert all(len(kept) <= run_progress.WINDOW for kept in values.values())
 
 
-def test_the_rate_leaves_earlier_sessions_and_pauses_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+def test_the_rate_leaves_earlier_sessions_and_pauses_out(clock: list[float]) -> None:
     tracker = Tracker(10, ["ev"])
     for index in range(4):
         tracker.earlier(*parsed([fabricate.row(sample=f"s{index}")]))
@@ -117,25 +123,21 @@ def test_the_rate_leaves_earlier_sessions_and_pauses_out(monkeypatch: pytest.Mon
     assert tracker.view().per_s is None
     clock[0] += 12
     tracker.paused_ms += 10_000
-    tracker.rows(parsed([fabricate.row(sample="s5")]))
+    add(tracker, fabricate.row(sample="s5"))
     view = tracker.view()
     assert view.done == 5 and view.per_s == 0.5 and view.left_s == 10.0
     clock[0] += 0.25
-    tracker.rows(parsed([fabricate.row(sample="s6")]))
+    add(tracker, fabricate.row(sample="s6"))
     assert tracker.view().per_s == 4.0  # the first took long: a model was loaded before it
 
 
 @pytest.mark.parametrize("ends", [1, 2])
-def test_the_rate_of_a_session_that_is_over_stays(
-    monkeypatch: pytest.MonkeyPatch, ends: int
-) -> None:
-    clock = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+def test_the_rate_of_a_session_that_is_over_stays(clock: list[float], ends: int) -> None:
     tracker = Tracker(10, ["ev"])
     tracker.begin()
     for index in range(ends):
         clock[0] += 2
-        tracker.rows(parsed([fabricate.row(sample=f"s{index}")]))
+        add(tracker, fabricate.row(sample=f"s{index}"))
     tracker.end()
     clock[0] += 1000
     assert tracker.view().per_s == 0.5
@@ -145,18 +147,16 @@ def test_a_wall_clock_that_jumps_changes_nothing(monkeypatch: pytest.MonkeyPatch
     tracker = Tracker(3, ["ev"])
     tracker.begin()
     monkeypatch.setattr(time, "time", lambda: -1e9)
-    tracker.rows(parsed([fabricate.row()]))
+    add(tracker, fabricate.row())
     view = tracker.view()
     assert view.per_s and view.per_s > 0 and view.left_s and view.left_s > 0
 
 
-def test_a_model_that_was_given_up_needs_no_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+def test_a_model_that_was_given_up_needs_no_more_time(clock: list[float]) -> None:
     tracker = Tracker(10, ["ev", "vl"])
     tracker.begin()
     clock[0] += 1
-    tracker.rows(parsed([fabricate.row()]))
+    add(tracker, fabricate.row())
     before = tracker.view().left_s
     tracker.give_up("vl", "It failed.")
     after = tracker.view()
@@ -164,15 +164,13 @@ def test_a_model_that_was_given_up_needs_no_more_time(monkeypatch: pytest.Monkey
     assert after.models[1].given_up == "It failed."
 
 
-def test_a_batch_ends_once_however_many_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+def test_a_batch_ends_once_however_many_it_holds(clock: list[float]) -> None:
     tracker = Tracker(100, ["ev"])
     tracker.begin()
     for number in range(3):
         clock[0] += 2
         names = [f"s{number}-{i}" for i in range(4)]
-        tracker.rows(parsed(fabricate.batch(names, ms=2000.0, tokens=5)))
+        add(tracker, *fabricate.batch(names, ms=2000.0, tokens=5))
     view = tracker.view()
     assert view.done == 12 and view.per_s == 2.0
     medians = view.models[0].medians
@@ -183,12 +181,12 @@ def test_a_batch_ends_once_however_many_it_holds(monkeypatch: pytest.MonkeyPatch
 def test_medians_of_batches_are_those_of_one_size() -> None:
     tracker = Tracker(100, ["ev"])
     tracker.begin()
-    tracker.rows(parsed(fabricate.batch(["s0", "s1", "s2"], ms=900.0)))
-    tracker.rows(parsed(fabricate.batch(["s3", "s4"], ms=100.0)))
-    tracker.rows(parsed([fabricate.row(sample="s5")]))
+    add(tracker, *fabricate.batch(["s0", "s1", "s2"], ms=900.0))
+    add(tracker, *fabricate.batch(["s3", "s4"], ms=100.0))
+    add(tracker, fabricate.row(sample="s5"))
     medians = tracker.view().models[0].medians
     assert medians["batch"] == 3 and medians["batch_ms"] == 900.0 and "total" in medians
-    tracker.rows(parsed(fabricate.batch(["s6", "s7"], ms=100.0)))
+    add(tracker, *fabricate.batch(["s6", "s7"], ms=100.0))
     medians = tracker.view().models[0].medians
     assert medians["batch"] == 2 and medians["batch_ms"] == 100.0  # now the commonest
     cached = fabricate.batch(["s6", "s7"], ms=1.0, cached=1)

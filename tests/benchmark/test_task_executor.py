@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from engine.benchmark import execute, task_executor
+from engine.benchmark import task_executor
 from engine.machine import device
 from engine.machine.device import Memory
-from engine.media import dataset
 from engine.models import registry
-from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
-from engine.storage.result_rows import AskedAndRan
 from engine.storage.run_store import Run
 from engine.storage.schemas import Standing
 from engine.types import DecodeConfig, RunResult
 from tests import recordings
-from tests.benchmark.test_execute import go, go_on, plan
+from tests.benchmark import test_execute
+from tests.benchmark.test_execute import AfterTokens, Go, Looks, go_on, start
 from tests.benchmark.test_execute import rows as rows_of
 
 pytestmark = pytest.mark.loads
 
+go = test_execute.go
 COUNT = 7
 MODEL = "tiny-llava"
 
@@ -66,9 +66,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Any:
     return plant
 
 
-def test_rows_say_how_many_ran_together_and_answers_stay(root: Path, tmp_path: Path) -> None:
+def test_rows_say_how_many_ran_together_and_answers_stay(go: Go) -> None:
     models = ("tiny-llava", "tiny-eventgpt")
-    run = go(root, tmp_path / "run", models=models, batch=3, warmup=1, order="sequential")
+    run = go(models=models, batch=3, warmup=1, order="sequential")
     found = rows_of(run)
     assert sizes(run) == [3, 3, 3, 3, 3, 3, 1] * 2 and sizes(run, "warmup") == [3] * 3 * 2
     assert {row["batch_asked"] for row in found} == {3}
@@ -78,18 +78,18 @@ def test_rows_say_how_many_ran_together_and_answers_stay(root: Path, tmp_path: P
         len({r["model"] for r in found if r.get("batch_id") == i}) == 1 for i in set(ids[:6])
     )
     assert found[6]["total_ms"] > 0 and found[0]["total_ms"] is None
-    assert answers(run) == answers(go(root, tmp_path / "single", models=models))
+    assert answers(run) == answers(go(name="single", models=models))
     assert run.state == "finished"
-    assert '"throughput": [\n' in (tmp_path / "run" / run_store.SUMMARY).read_text()
+    assert '"throughput": [\n' in (run.folder / run_store.SUMMARY).read_text()
 
 
 @pytest.mark.parametrize(("most", "expected"), [(4, [4] * 4 + [3] * 3), (2, [2] * 4 + [2, 2, 1]),
                                                 (1, [1] * 7)])  # fmt: skip
-def test_a_batch_that_does_not_fit_is_halved_and_says_so(
-    root: Path, tmp_path: Path, small: Any, most: int, expected: list[int]
+def test_a_batch_that_does_not_fit_is_halved(
+    go: Go, small: Any, most: int, expected: list[int]
 ) -> None:
     seen = small(most)
-    run = go(root, tmp_path / "run", batch=7, warmup=0)
+    run = go(batch=7, warmup=0)
     assert sorted(sizes(run), reverse=True) == sorted(expected, reverse=True)
     for row in rows_of(run):
         assert f"A batch of 7 does not fit in memory: {most} at a time." in row["notes"]
@@ -101,66 +101,71 @@ def test_a_batch_that_does_not_fit_is_halved_and_says_so(
     assert run.state == "finished" and len(rows_of(run)) == COUNT
 
 
-def test_halving_keeps_the_answers(root: Path, tmp_path: Path, small: Any) -> None:
-    single = go(root, tmp_path / "single")
+def test_halving_keeps_the_answers(go: Go, small: Any) -> None:
+    single = go(name="single")
     small(2)
-    assert answers(go(root, tmp_path / "run", batch=8)) == answers(single)
+    assert answers(go(batch=8)) == answers(single)
 
 
-def test_a_sample_too_large_by_itself_is_a_row_with_its_reason(
-    root: Path, tmp_path: Path, small: Any
-) -> None:
+def test_a_sample_too_large_by_itself_is_a_row_with_its_reason(go: Go, small: Any) -> None:
     small(0)
-    found = rows_of(go(root, tmp_path / "run", batch=4, warmup=0, stop_after=100))
+    found = rows_of(go(batch=4, warmup=0, stop_after=100))
     assert len(found) == COUNT and all("ran out of memory" in row["error"] for row in found)
 
 
-def test_on_a_cpu_the_estimate_decides_beforehand(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_cpu_the_estimate_decides_beforehand(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
     one = registry.needed(registry.entry(MODEL), 4).run
     free = Memory("cpu", "system memory", 2**40, 2 * one)
     monkeypatch.setattr(device, "memory_of", lambda _: free)
-    run = go(root, tmp_path / "run", batch=7)
+    run = go(batch=7)
     assert max(sizes(run)) == 2 and max(sizes(run, "warmup")) == 2
     assert [entry["event"] for entry in run.journal].count("halved") == 1
 
 
-def test_a_broken_sample_costs_only_itself(tmp_path: Path, tiny_models: Path) -> None:
+def test_a_broken_sample_leaves_its_batch(tmp_path: Path, tiny_models: Path) -> None:
     root = recordings.root(tmp_path / "root", COUNT, broken=[1])
-    run = go(root, tmp_path / "run", batch=4, warmup=0)
+    run = start(root, tmp_path / "run", batch=4, warmup=0)
     failed = [row for row in rows_of(run) if row["error"]]
     assert [row["sample"] for row in failed] == ["id-1"] and "batch" not in failed[0]
     assert sizes(run) == [3] * 3 + [3] * 3
 
 
-def test_samples_that_cannot_be_shown_or_asked_are_asked_apart(root: Path, tmp_path: Path) -> None:
+def test_samples_that_cannot_be_shown_or_asked_are_asked_apart(go: Go, root: Path) -> None:
     for frame in (root / "video" / "q2" / "000000").iterdir():
         frame.unlink()
     index = root / "EventGPT_Instruction_Subset.json"
     index.write_text(index.read_text().replace("What is it?", "What is <image> here?", 1))
-    found = rows_of(go(root, tmp_path / "run", batch=4, warmup=0))
+    found = rows_of(go(batch=4, warmup=0))
     assert {row["sample"] for row in found if row["error"]} == {"id-0", "id-2"}
     assert Counter(row["sample"] for row in found) == {f"id-{i}": 1 for i in range(COUNT)}
     assert [row["batch"] for row in found if not row["error"]] == [2] * 2 + [3] * 3
 
 
+def second_sample() -> Callable[[Any], list[bool]]:
+    """Says of each prepared sample whether it is the second one of the first batch."""
+    sums: list[float] = []
+
+    def spoilt(prepared: Any) -> list[bool]:
+        now = [float(one.pixels.sum()) for one in prepared]
+        sums.extend(now if not sums else [])
+        return [one == sums[1] for one in now]
+
+    return spoilt
+
+
 def test_a_batch_that_fails_is_asked_one_by_one(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    go: Go, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     adapter = registry.load(registry.entry(MODEL))
-    encode = adapter.encode_batch
-    poisoned: list[float] = []
+    encode, spoilt = adapter.encode_batch, second_sample()
 
     def odd(prepared: Any) -> Any:
-        if not poisoned:
-            poisoned.append(float(prepared[1].pixels.sum()))
-        if any(float(one.pixels.sum()) == poisoned[0] for one in prepared):
+        if any(spoilt(prepared)):
             raise ZeroDivisionError("odd pixels")
         return encode(prepared)
 
     monkeypatch.setattr(adapter, "encode_batch", odd)
-    found = rows_of(go(root, tmp_path / "run", batch=4, warmup=0))
+    found = rows_of(go(batch=4, warmup=0))
     failed = [row for row in found if row["error"]]
     assert [row["sample"] for row in failed] == ["id-1"] and "odd pixels" in failed[0]["error"]
     others = [row for row in found[:4] if not row["error"]]
@@ -170,25 +175,18 @@ def test_a_batch_that_fails_is_asked_one_by_one(
     assert [row["batch"] for row in found[4:]] == [3] * 3 and "odd pixels" in caplog.text
 
 
-def test_one_answer_without_numbers_costs_only_itself(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_without_numbers_fails_alone(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
     adapter = registry.load(registry.entry(MODEL))
-    encode, poisoned = adapter.encode_batch, list[float]()
+    encode, spoilt = adapter.encode_batch, second_sample()
 
     def odd(prepared: Any) -> Any:
-        if not poisoned:
-            poisoned.append(float(prepared[1].pixels.sum()))
-        rows_ = encode(prepared)
         return [
-            row.changed(lambda rows: rows * torch.nan)
-            if float(one.pixels.sum()) == poisoned[0]
-            else row
-            for row, one in zip(rows_, prepared, strict=True)
+            found.changed(lambda rows: rows * torch.nan) if bad else found
+            for found, bad in zip(encode(prepared), spoilt(prepared), strict=True)
         ]
 
     monkeypatch.setattr(adapter, "encode_batch", odd)
-    found = rows_of(go(root, tmp_path / "run", batch=4, warmup=0))
+    found = rows_of(go(batch=4, warmup=0))
     failed = [(row["sample"], row["error"]) for row in found if row["error"]]
     assert [sample for sample, _ in failed] == ["id-1"] and "not finite" in failed[0][1]
 
@@ -199,7 +197,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("kept", [1, 3, 4, 5])
 def test_a_run_killed_in_a_batch_goes_on_and_doubles_nothing(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+    go: Go, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
     folder, append, seen = tmp_path / "run", run_store.Writer.append, []
 
@@ -212,70 +210,43 @@ def test_a_run_killed_in_a_batch_goes_on_and_doubles_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(run_store.Writer, "append", killed)
         with pytest.raises(Killed):
-            go(root, folder, batch=4, warmup=0)
+            go(batch=4, warmup=0)
     assert len(rows_of(run_store.read(folder))) == kept
     run = go_on(folder)
     assert run.state == "finished"
     assert Counter(row["sample"] for row in rows_of(run)) == {f"id-{i}": 1 for i in range(COUNT)}
     keys = [row.task for _, row in run.results()]
     assert len(set(keys)) == len(keys)
-    assert answers(run) == answers(go(root, tmp_path / "single"))
+    assert answers(run) == answers(go(name="single"))
     # Results of the first session stay; the rest of its batch is smaller.
     rest = 4 - kept if kept < 4 else 3 - (kept - 4)
     assert sizes(run)[kept : kept + rest] == [rest] * rest
 
 
-def test_a_cancelled_batch_leaves_no_row(root: Path, tmp_path: Path) -> None:
-    class AfterTokens(Watcher):
-        left = 4 * 20 + 30
-
-        def token(self, token: int, ms: float) -> None:
-            self.left -= 1
-
-        def cancelled(self) -> bool:
-            return self.left <= 0
-
-    config = DecodeConfig(max_new_tokens=20, min_new_tokens=20)
-    run = go(root, tmp_path / "run", AfterTokens(), decode=config, batch=4, warmup=0)
+def test_a_cancelled_batch_leaves_no_row(go: Go) -> None:
+    config, watcher = DecodeConfig(max_new_tokens=20, min_new_tokens=20), AfterTokens(4 * 20 + 30)
+    run = go(watcher, decode=config, batch=4, warmup=0)
     assert run.state == "stopped" and sizes(run) == [4] * 4
-    assert sizes(go_on(tmp_path / "run")) == [4] * 4 + [3] * 3
+    assert sizes(go_on(run.folder)) == [4] * 4 + [3] * 3
 
 
-def test_the_device_is_lent_between_batches(root: Path, tmp_path: Path) -> None:
-    class Lender(Watcher):
-        looks = 0
-
-        def give_way(self) -> float:
-            self.looks += 1
-            return 25.0 if self.looks == 3 else 0.0  # load, first batch, before the second
-
-    run = go(root, tmp_path / "run", Lender(), batch=4, warmup=0)
+def test_the_device_is_lent_between_batches(go: Go) -> None:
+    watcher = Looks(lend=3)  # load, first batch, before the second
+    run = go(watcher, batch=4, warmup=0)
     assert [row["paused_ms"] for row in rows_of(run)] == [0.0] * 4 + [25.0] * 3
 
 
-def test_another_backend_is_not_said_to_have_run(root: Path, tmp_path: Path) -> None:
+def test_another_backend_is_not_said_to_have_run(go: Go) -> None:
     """The eager backend decodes batches, whatever was asked for."""
     config = DecodeConfig(max_new_tokens=4, backend="compiled")
-    ready = execute.prepare(
-        plan(root, batch=4, decode=config, warmup=0), dataset.read(root), tmp_path / "run"
-    )
-    with ready.writer:
-        wanted, nobody = ready.writer.header.plan, Watcher()
-        executor = task_executor.TaskExecutor(
-            wanted, ready.samples, ready.entries, nobody, lambda *_: None
-        )
-        tasks = list(wanted.tasks((MODEL,)))[:4]
-        found, _ = executor.ask(tasks, registry.load(registry.entry(MODEL)))
-    assert {row.backend for row in found} == {AskedAndRan("compiled", "eager")} and len(found)
-    told = "Batches use the eager backend; compiled was requested."
-    assert told in (found[0].notes or ())
+    found = rows_of(go(batch=4, decode=config, warmup=0))
+    assert [row["backend"] for row in found] == [{"asked": "compiled", "ran": "eager"}] * COUNT
+    assert "Batches use the eager backend; compiled was requested." in found[0]["notes"]
 
 
-def test_a_row_of_a_batch_has_its_standing_too(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_of_a_batch_has_its_standing_too(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_executor.certificates, "certificate_status", _by_batch)
-    found = rows_of(go(root, tmp_path / "run", batch=6, warmup=0))
+    found = rows_of(go(batch=6, warmup=0))
     assert [row["verified"] for row in found] == [None] * 6 + ["abc"]
     assert found[0]["standing"]["missing"] == ["batch of 6"]
 

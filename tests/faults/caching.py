@@ -10,62 +10,42 @@ from typing import Any
 from engine import media
 from engine.models.adapter import Adapter
 from engine.pipeline import feature_cache
-from tests.faults.fault import Patch, fault
+from tests.faults.fault import Patch, fault, replaces
 
 
 def key_forgets(name: str) -> Callable[[Patch], None]:
-    def plant(patch: Patch) -> None:
-        spec = Adapter.feature_spec
-        patch.setattr(
-            Adapter,
-            "feature_spec",
-            lambda self, prepared: replace(spec(self, prepared), **{name: ""}),
-        )
-
-    return plant
+    return replaces(Adapter, "feature_spec")(
+        lambda spec, self, prepared: replace(spec(self, prepared), **{name: ""})
+    )
 
 
-def key_looks_at_the_beginning_alone(patch: Patch) -> None:
+@replaces(media, "_digest")
+def key_looks_at_the_beginning_alone(digest: Any, kind: str, rule: str, found: Any) -> str:
     """The first kilobyte of each file, as one might do for speed."""
-    digest = media._digest
-
-    def hasty(kind: str, rule: str, found: Any) -> str:
-        return digest(kind, rule, replace(found, content=[data[:1024] for data in found.content]))
-
-    patch.setattr(media, "_digest", hasty)
+    return digest(kind, rule, replace(found, content=[data[:1024] for data in found.content]))
 
 
 def key_forgets_the_processors_settings(patch: Patch) -> None:
     patch.setattr(Adapter, "processor_digest", lambda self: type(self.image_processor).__name__)
 
 
-def features_kept_in_half_precision(patch: Patch) -> None:
-    write = feature_cache.FeatureCache.write
-    patch.setattr(
-        feature_cache.FeatureCache,
-        "write",
-        lambda self, spec, features, ms, cold: write(
-            self, spec, features.changed(lambda one: one.half().float()), ms, cold
-        ),
-    )
+@replaces(feature_cache.FeatureCache, "write")
+def features_kept_in_half_precision(
+    write: Any, self: Any, spec: Any, features: Any, *more: Any, **named: Any
+) -> None:
+    write(self, spec, features.changed(lambda one: one.half().float()), *more, **named)
 
 
-def cached_time_embellished(patch: Patch) -> None:
-    write = feature_cache.FeatureCache.write
-    patch.setattr(
-        feature_cache.FeatureCache,
-        "write",
-        lambda self, spec, features, ms, cold: write(self, spec, features, 10 * ms, cold),
-    )
+@replaces(feature_cache.FeatureCache, "write")
+def cached_time_embellished(
+    write: Any, self: Any, spec: Any, features: Any, ms: float, *more: Any, **named: Any
+) -> None:
+    write(self, spec, features, 10 * ms, *more, **named)
 
 
-def key_remembers_the_question(patch: Patch) -> None:
-    spec = Adapter.feature_spec
-
-    def with_question(self: Adapter, prepared: Any) -> Any:
-        return replace(spec(self, prepared), model=str(prepared.context_tokens))
-
-    patch.setattr(Adapter, "feature_spec", with_question)
+@replaces(Adapter, "feature_spec")
+def key_remembers_the_question(spec: Any, self: Adapter, prepared: Any) -> Any:
+    return replace(spec(self, prepared), model=str(prepared.context_tokens))
 
 
 def key_remembers_the_file(patch: Patch) -> None:
@@ -73,15 +53,11 @@ def key_remembers_the_file(patch: Patch) -> None:
     patch.setattr(media, "_digest", lambda *given: f"{digest(*given)}{next(count)}")
 
 
-def checksum_not_looked_at(patch: Patch) -> None:
+@replaces(feature_cache, "_unpack")
+def checksum_not_looked_at(unpack: Any, value: bytes, spec: Any) -> Any:
     """A changed byte of a tensor is then a changed number."""
-    unpack = feature_cache._unpack
-
-    def trusting(value: bytes, spec: Any) -> Any:
-        data = value[feature_cache.CHECKSUM :]
-        return unpack(feature_cache._checksum(data) + data, spec)
-
-    patch.setattr(feature_cache, "_unpack", trusting)
+    data = value[feature_cache.CHECKSUM :]
+    return unpack(feature_cache._checksum(data) + data, spec)
 
 
 CACHE = "pipeline/test_feature_cache"

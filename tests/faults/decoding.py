@@ -12,86 +12,68 @@ from transformers import TopPLogitsWarper
 
 from engine.decoding import batched, decode
 from engine.pipeline import single_run
-from engine.types import Generation
-from tests.faults.fault import Patch, fault
+from tests.faults.fault import Patch, fault, replaces
 
 
 def settings_ignored(**fixed: Any) -> Callable[[Patch], None]:
     """The decode loop chooses with other settings than were asked for."""
 
-    def plant(patch: Patch) -> None:
-        choose = decode.choose
+    @replaces(decode, "choose")
+    def other(choose: Any, scores: Any, ids: Any, rules: Any) -> int:
+        asked = fixed if rules.config.temperature or "temperature" not in fixed else {}
+        return choose(scores, ids, replace(rules, config=replace(rules.config, **asked)))
 
-        def other(scores: Any, ids: Any, rules: Any) -> int:
-            asked = fixed if rules.config.temperature or "temperature" not in fixed else {}
-            return choose(scores, ids, replace(rules, config=replace(rules.config, **asked)))
-
-        patch.setattr(decode, "choose", other)
-
-    return plant
+    return other
 
 
 def two_tokens_kept(patch: Patch) -> None:
     patch.setattr(decode, "TopPLogitsWarper", partial(TopPLogitsWarper, min_tokens_to_keep=2))
 
 
-def generate_without_top_p(patch: Patch) -> None:
-    made = decode.generation_config
-
-    def other(rules: Any) -> Any:
-        return made(replace(rules, config=replace(rules.config, top_p=1.0)))
-
-    patch.setattr(decode, "generation_config", other)
+@replaces(decode, "generation_config")
+def generate_without_top_p(made: Any, rules: Any) -> Any:
+    return made(replace(rules, config=replace(rules.config, top_p=1.0)))
 
 
-def seed_ignored(patch: Patch) -> None:
-    seeded = single_run.seeded
-    patch.setattr(single_run, "seeded", lambda seed, on: seeded(0, on))
+@replaces(single_run, "seeded")
+def seed_ignored(seeded: Any, seed: int, on: Any) -> Any:
+    return seeded(0, on)
 
 
-def another_seed(patch: Patch) -> None:
-    seeded = single_run.seeded
-    patch.setattr(single_run, "seeded", lambda seed, on: seeded(seed + 1, on))
+@replaces(single_run, "seeded")
+def another_seed(seeded: Any, seed: int, on: Any) -> Any:
+    return seeded(seed + 1, on)
 
 
-def sampled_comparison(patch: Patch) -> None:
-    def draw(scores: torch.Tensor, *_: Any) -> int:
-        return int(torch.multinomial(torch.softmax(scores / 10, dim=-1), 1))
-
-    patch.setattr(decode, "choose", draw)
+@replaces(decode, "choose")
+def sampled_comparison(_: Any, scores: torch.Tensor, *__: Any) -> int:
+    return int(torch.multinomial(torch.softmax(scores / 10, dim=-1), 1))
 
 
 def positions_shifted(after: int) -> Callable[[Patch], None]:
     """Each step sees its token one place too far, once the context has `after` tokens."""
 
-    def plant(patch: Patch) -> None:
-        step = decode.step
+    @replaces(decode, "step")
+    def shifted(step: Any, decoder: Any, token: torch.Tensor, kept: Any) -> torch.Tensor:
+        if kept.get_seq_length() < after:
+            return step(decoder, token, kept)
+        place = torch.tensor([[kept.get_seq_length() + 1]])
+        model = decoder.language_model
+        out = model(input_ids=token, past_key_values=kept, position_ids=place, use_cache=True)
+        return decoder.head(out.last_hidden_state[:, -1]).float()
 
-        def shifted(decoder: Any, token: torch.Tensor, kept: Any) -> torch.Tensor:
-            if kept.get_seq_length() < after:
-                return step(decoder, token, kept)
-            place = torch.tensor([[kept.get_seq_length() + 1]])
-            model = decoder.language_model
-            out = model(input_ids=token, past_key_values=kept, position_ids=place, use_cache=True)
-            scores: torch.Tensor = decoder.head(out.last_hidden_state[:, -1]).float()
-            return scores
-
-        patch.setattr(decode, "step", shifted)
-
-    return plant
+    return shifted
 
 
 def result_says(**changes: Callable[[dict[str, Any]], Any]) -> Callable[[Patch], None]:
     """A single run's result says something else than what was generated."""
 
-    def plant(patch: Patch) -> None:
-        def other(**fields: Any) -> Generation:
-            new = {name: change(fields) for name, change in changes.items()}
-            return Generation(**{**fields, **new})
+    @replaces(single_run, "Generation")
+    def other(made: Any, **fields: Any) -> Any:
+        new = {name: change(fields) for name, change in changes.items()}
+        return made(**{**fields, **new})
 
-        patch.setattr(single_run, "Generation", other)
-
-    return plant
+    return other
 
 
 def _without_the_end(fields: dict[str, Any]) -> Any:
@@ -104,46 +86,32 @@ def _with_two_ends(fields: dict[str, Any]) -> Any:
     return (*ids, ids[-1]) if fields["stop"] == "eos" else ids
 
 
-def rows_of_a_batch_swapped(patch: Patch) -> None:
-    generate = batched.generate
-
-    def swapped(*given: Any, **named: Any) -> Any:
-        return generate(*given, **named)[::-1]
-
-    patch.setattr(batched, "generate", swapped)
+@replaces(batched, "generate")
+def rows_of_a_batch_swapped(generate: Any, *given: Any, **named: Any) -> Any:
+    return generate(*given, **named)[::-1]
 
 
-def batch_padded_on_the_right(patch: Patch) -> None:
-    def pad(prompts: Any) -> Any:
-        longest = max(prompt.shape[1] for prompt in prompts)
-        embeds = prompts[0].new_zeros(len(prompts), longest, prompts[0].shape[2])
-        mask = torch.zeros(len(prompts), longest, dtype=torch.long)
-        for row, prompt in enumerate(prompts):
-            embeds[row, : prompt.shape[1]] = prompt[0]
-            mask[row, : prompt.shape[1]] = 1
-        return batched.Padded(embeds, mask, (mask.cumsum(dim=1) - 1).clamp(min=0))
-
-    patch.setattr(batched, "pad", pad)
+@replaces(batched, "pad")
+def batch_padded_on_the_right(_: Any, prompts: Any) -> Any:
+    longest = max(prompt.shape[1] for prompt in prompts)
+    embeds = prompts[0].new_zeros(len(prompts), longest, prompts[0].shape[2])
+    mask = torch.zeros(len(prompts), longest, dtype=torch.long)
+    for row, prompt in enumerate(prompts):
+        embeds[row, : prompt.shape[1]] = prompt[0]
+        mask[row, : prompt.shape[1]] = 1
+    return batched.Padded(embeds, mask, (mask.cumsum(dim=1) - 1).clamp(min=0))
 
 
-def batch_without_a_mask(patch: Patch) -> None:
-    pad = batched.pad
-
-    def unmasked(prompts: Any) -> Any:
-        found = pad(prompts)
-        return replace(found, mask=torch.ones_like(found.mask))
-
-    patch.setattr(batched, "pad", unmasked)
+@replaces(batched, "pad")
+def batch_without_a_mask(pad: Any, prompts: Any) -> Any:
+    found = pad(prompts)
+    return replace(found, mask=torch.ones_like(found.mask))
 
 
-def batch_of_one_generator(patch: Patch) -> None:
-    init = batched.Chooser.__init__
-
-    def shared(self: Any, rules: Any, on: Any) -> None:
-        init(self, rules, on)
-        self._generators = self._generators[:1] * len(rules)
-
-    patch.setattr(batched.Chooser, "__init__", shared)
+@replaces(batched.Chooser, "__init__")
+def batch_of_one_generator(init: Any, self: Any, rules: Any, on: Any) -> None:
+    init(self, rules, on)
+    self._generators = self._generators[:1] * len(rules)
 
 
 LOOP, RUN, BATCH = (

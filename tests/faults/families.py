@@ -14,78 +14,54 @@ from engine.decoding.decode import ModelInputs, WholeModel
 from engine.models import auto_processor
 from engine.models.transformers_adapter import TransformersAdapter
 from engine.types import Features
-from tests.faults.fault import Patch, fault
+from tests.faults.fault import Patch, fault, replaces
 
 TESTS = "models/test_transformers_adapter verify/test_families"
 
 
-def embeddings_instead_of_encoder_outputs(patch: Patch) -> None:
+@replaces(WholeModel, "prefill")
+def embeddings_instead_of_encoder_outputs(prefill: Any, self: Any, prompt: Any) -> Any:
     """The older way: rows scattered into the prompt's embeddings, and no input_ids."""
-    prefill = WholeModel.prefill
-
-    def embedded(self: Any, prompt: Any) -> Any:
-        values = dict(prompt.values)
-        ids, given = values.pop("input_ids"), values.pop("mm_encoder_outputs")
-        words = self.model.get_input_embeddings()(ids)
-        rows = torch.cat([*given["image"].pooler_output]).to(words.dtype)
-        places = (ids == self.model.config.image_token_id)[..., None]
-        kept = {name: values[name] for name in ("logits_to_keep",) if name in values}
-        embeds = words.masked_scatter(places, rows)
-        return prefill(self, ModelInputs({"inputs_embeds": embeds, **kept}))
-
-    patch.setattr(WholeModel, "prefill", embedded)
+    values = dict(prompt.values)
+    ids, given = values.pop("input_ids"), values.pop("mm_encoder_outputs")
+    words = self.model.get_input_embeddings()(ids)
+    rows = torch.cat([*given["image"].pooler_output]).to(words.dtype)
+    places = (ids == self.model.config.image_token_id)[..., None]
+    kept = {name: values[name] for name in ("logits_to_keep",) if name in values}
+    embeds = words.masked_scatter(places, rows)
+    return prefill(self, ModelInputs({"inputs_embeds": embeds, **kept}))
 
 
-def deepstack_left_out(patch: Patch) -> None:
+@replaces(TransformersAdapter, "encode")
+def deepstack_left_out(encode: Any, self: Any, prepared: Any) -> Features:
     """Zeros in their place: transformers itself notices if there are none."""
-    encode = TransformersAdapter.encode
-
-    def without(self: Any, prepared: Any) -> Features:
-        found = encode(self, prepared).tensors
-        deep = {name: torch.zeros_like(one) for name, one in found.items() if "deepstack" in name}
-        return Features({**found, **deep})
-
-    patch.setattr(TransformersAdapter, "encode", without)
+    found = encode(self, prepared).tensors
+    deep = {name: torch.zeros_like(one) for name, one in found.items() if "deepstack" in name}
+    return Features({**found, **deep})
 
 
-def token_types_left_out(patch: Patch) -> None:
-    rest = TransformersAdapter._rest
-
-    def without(self: Any, prepared: Any) -> Any:
-        found = rest(self, prepared)
-        return {name: value for name, value in found.items() if name != "token_type_ids"}
-
-    patch.setattr(TransformersAdapter, "_rest", without)
+@replaces(TransformersAdapter, "_rest")
+def token_types_left_out(rest: Any, self: Any, prepared: Any) -> Any:
+    found = rest(self, prepared)
+    return {name: value for name, value in found.items() if name != "token_type_ids"}
 
 
-def rope_deltas_of_another_prompt(patch: Patch) -> None:
+@replaces(WholeModel, "prefill")
+def rope_deltas_of_another_prompt(prefill: Any, self: Any, prompt: Any) -> Any:
     """As if an answer to another prompt were computed between the prefill and the first step."""
-    prefill = WholeModel.prefill
-
-    def disturbed(self: Any, prompt: Any) -> Any:
-        found = prefill(self, prompt)
-        self.model.base_model.rope_deltas = self.model.base_model.rope_deltas - 7
-        return found
-
-    patch.setattr(WholeModel, "prefill", disturbed)
+    found = prefill(self, prompt)
+    self.model.base_model.rope_deltas = self.model.base_model.rope_deltas - 7
+    return found
 
 
-def images_in_another_order(patch: Patch) -> None:
-    inputs = auto_processor.inputs
-    patch.setattr(
-        auto_processor,
-        "inputs",
-        lambda processor, prompt, images: inputs(processor, prompt, images[::-1]),
-    )
+@replaces(auto_processor, "inputs")
+def images_in_another_order(inputs: Any, processor: Any, prompt: Any, images: Any) -> Any:
+    return inputs(processor, prompt, images[::-1])
 
 
-def one_image_instead_of_all(patch: Patch) -> None:
-    preprocess = TransformersAdapter.preprocess
-
-    def first(self: Any, media: Any, *given: Any) -> Any:
-        return preprocess(self, replace(media, images=media.images[:1]), *given)
-
-    patch.setattr(TransformersAdapter, "preprocess", first)
+@replaces(TransformersAdapter, "preprocess")
+def one_image_instead_of_all(preprocess: Any, self: Any, media: Any, *given: Any) -> Any:
+    return preprocess(self, replace(media, images=media.images[:1]), *given)
 
 
 Change = Callable[[torch.Tensor], torch.Tensor]
@@ -94,41 +70,27 @@ Plant = Callable[[Patch], None]
 
 def wrong_for_every_way(name: str, change: Change) -> Plant:
     """Another value of one input that describes the pictures, in all ways of answering."""
-
-    def plant(patch: Patch) -> None:
-        inputs = auto_processor.inputs
-        patch.setattr(
-            auto_processor, "inputs", lambda *given: _changed(inputs(*given), name, change)
-        )
-
-    return plant
+    return replaces(auto_processor, "inputs")(
+        lambda inputs, *given: _changed(inputs(*given), name, change)
+    )
 
 
 def wrong_in_encode(name: str, change: Change) -> Plant:
     """Only the encoder gets another value, so only features that are computed apart are wrong."""
 
-    def plant(patch: Patch) -> None:
-        encode = TransformersAdapter.encode
+    @replaces(TransformersAdapter, "encode")
+    def encoded(encode: Any, self: Any, prepared: Any) -> Features:
+        inputs = _changed(dict(prepared.inputs), name, change)
+        return encode(self, replace(prepared, inputs=inputs))
 
-        def encoded(self: Any, prepared: Any) -> Features:
-            inputs = _changed(dict(prepared.inputs), name, change)
-            return encode(self, replace(prepared, inputs=inputs))
-
-        patch.setattr(TransformersAdapter, "encode", encoded)
-
-    return plant
+    return encoded
 
 
 def wrong_for_positions(name: str, change: Change) -> Plant:
     """Only the language model of the decoupled way gets another value."""
-
-    def plant(patch: Patch) -> None:
-        rest = TransformersAdapter._rest
-        patch.setattr(
-            TransformersAdapter, "_rest", lambda *given: _changed(rest(*given), name, change)
-        )
-
-    return plant
+    return replaces(TransformersAdapter, "_rest")(
+        lambda rest, *given: _changed(rest(*given), name, change)
+    )
 
 
 def _changed(inputs: dict[str, Any], name: str, change: Change) -> dict[str, Any]:
@@ -140,16 +102,12 @@ def sides_swapped(sizes: torch.Tensor) -> torch.Tensor:
     return torch.cat([sizes[..., :-2], sizes[..., -2:].flip(-1)], dim=-1)
 
 
-def keys_of_pixels_without_shape(patch: Patch) -> None:
+@replaces(media, "load")
+def keys_of_pixels_without_shape(load: Any, *given: Any) -> Any:
     """A wide and a tall picture with the same values in the same order have one key."""
-    load = media.load
-
-    def loaded(*given: Any) -> Any:
-        found = load(*given)
-        values = b"".join(image.tobytes() for image in found.images)
-        return replace(found, digest=hashlib.blake2b(values).hexdigest())
-
-    patch.setattr(media, "load", loaded)
+    found = load(*given)
+    values = b"".join(image.tobytes() for image in found.images)
+    return replace(found, digest=hashlib.blake2b(values).hexdigest())
 
 
 FAULTS = (

@@ -29,6 +29,19 @@ class Fault:
     runs: int = 1
 
 
+def replaces(owner: Any, name: str) -> Callable[[Callable[..., Any]], Callable[[Patch], None]]:
+    """Makes a fault of a function: it runs in place of `owner.name`, which it gets first."""
+
+    def fault_of(function: Callable[..., Any]) -> Callable[[Patch], None]:
+        def plant(patch: Patch) -> None:
+            original = getattr(owner, name)
+            patch.setattr(owner, name, lambda *given, **named: function(original, *given, **named))
+
+        return plant
+
+    return fault_of
+
+
 def fault(
     name: str,
     family: str,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,119 +15,75 @@ from engine.models.eventgpt import EventGPTAdapter
 from engine.models.eventgpt_model import EventGPT, EventGPTModel
 from engine.models.llava import LlavaAdapter, PlaceholderAdapter
 from engine.models.pixels import ProcessorSettings
-from tests.faults.fault import LONG_S, Patch, fault
+from tests.faults.fault import LONG_S, Patch, fault, replaces
 
 
-def slow_tower(patch: Patch) -> None:
+@replaces(CLIPVisionModel, "forward")
+def slow_tower(forward: Any, self: Any, *given: Any, **named: Any) -> Any:
     """Not a fault: it makes stage 3 long enough to be measured."""
-    forward = CLIPVisionModel.forward
-
-    def slow(self: Any, *given: Any, **named: Any) -> Any:
-        time.sleep(LONG_S)
-        return forward(self, *given, **named)
-
-    patch.setattr(CLIPVisionModel, "forward", slow)
+    time.sleep(LONG_S)
+    return forward(self, *given, **named)
 
 
-def adaptor_applied_twice(patch: Patch) -> None:
-    once = EventGPTAdapter.encode
-
-    def twice(self: Any, prepared: Any) -> Any:
-        return once(self, prepared).changed(self.model.model.feature_adaptor)
-
-    patch.setattr(EventGPTAdapter, "encode", twice)
+@replaces(EventGPTAdapter, "encode")
+def adaptor_applied_twice(encode: Any, self: Any, prepared: Any) -> Any:
+    return encode(self, prepared).changed(self.model.model.feature_adaptor)
 
 
-def adaptor_twice_in_the_model_itself(patch: Patch) -> None:
-    projected = EventGPT.visval_encode
-
-    def twice(self: Any, pixels: Any) -> Any:
-        return self.model.feature_adaptor(projected(self, pixels))
-
-    patch.setattr(EventGPT, "visval_encode", twice)
+@replaces(EventGPT, "visval_encode")
+def adaptor_twice_in_the_model_itself(projected: Any, self: Any, pixels: Any) -> Any:
+    return self.model.feature_adaptor(projected(self, pixels))
 
 
-def adaptor_left_out(patch: Patch) -> None:
-    def encode(self: Any, tensors: Any) -> Any:
-        tokens = self.visval_encode(torch.cat(list(tensors)))
-        self.model.feature_adaptor(tokens)
-        parts = tokens.split([len(one) for one in tensors])
-        return [torch.cat([one.mean(dim=1), one.mean(dim=0)]) for one in parts]
-
-    patch.setattr(EventGPT, "encode_batch", encode)
+@replaces(EventGPT, "encode_batch")
+def adaptor_left_out(_: Any, self: Any, tensors: Any) -> Any:
+    tokens = self.visval_encode(torch.cat(list(tensors)))
+    self.model.feature_adaptor(tokens)
+    parts = tokens.split([len(one) for one in tensors])
+    return [torch.cat([one.mean(dim=1), one.mean(dim=0)]) for one in parts]
 
 
-def pooled_in_the_other_order(patch: Patch) -> None:
-    whole = EventGPT.encode_batch
-
-    def turned(self: Any, tensors: Any) -> Any:
-        found = whole(self, tensors)
-        return [rows.roll(-len(one), 0) for rows, one in zip(found, tensors, strict=True)]
-
-    patch.setattr(EventGPT, "encode_batch", turned)
+@replaces(EventGPT, "encode_batch")
+def pooled_in_the_other_order(whole: Any, self: Any, tensors: Any) -> Any:
+    found = whole(self, tensors)
+    return [rows.roll(-len(one), 0) for rows, one in zip(found, tensors, strict=True)]
 
 
-def gelu_by_tanh(patch: Patch) -> None:
-    init = EventGPTModel.__init__
-
-    def other(self: Any, config: Any) -> None:
-        init(self, config)
-        self.visual_projector[1] = torch.nn.GELU(approximate="tanh")
-
-    patch.setattr(EventGPTModel, "__init__", other)
+@replaces(EventGPTModel, "__init__")
+def gelu_by_tanh(init: Any, self: Any, config: Any) -> None:
+    init(self, config)
+    self.visual_projector[1] = torch.nn.GELU(approximate="tanh")
 
 
-def another_layer_of_the_tower(patch: Patch) -> None:
-    features = LlavaModel.get_image_features
-
-    def last(self: Any, pixel_values: Any, *given: Any, **named: Any) -> Any:
-        return features(self, pixel_values, **{**named, "vision_feature_layer": -1})
-
-    patch.setattr(LlavaModel, "get_image_features", last)
+@replaces(LlavaModel, "get_image_features")
+def another_layer_of_the_tower(features: Any, *given: Any, **named: Any) -> Any:
+    return features(*given, **{**named, "vision_feature_layer": -1})
 
 
-def one_event_image_instead_of_five(patch: Patch) -> None:
-    whole = EventGPTAdapter.encode
-    patch.setattr(
-        EventGPTAdapter,
-        "encode",
-        lambda self, prepared: whole(self, replace(prepared, pixels=prepared.pixels[:1])),
-    )
+@replaces(EventGPTAdapter, "encode")
+def one_event_image_instead_of_five(encode: Any, self: Any, prepared: Any) -> Any:
+    return encode(self, replace(prepared, pixels=prepared.pixels[:1]))
 
 
-def other_rows(made: Callable[[Any, Any, Any], Any]) -> Callable[[Patch], None]:
-    """What the adapter embeds is not the rows it is given."""
-
-    def plant(patch: Patch) -> None:
-        embed = PlaceholderAdapter.embed
-
-        def instead(self: Any, prepared: Any, features: Any) -> Any:
-            return embed(self, prepared, made(self, prepared, features))
-
-        patch.setattr(PlaceholderAdapter, "embed", instead)
-
-    return plant
+@replaces(PlaceholderAdapter, "embed")
+def encodes_again(embed: Any, self: Any, prepared: Any, _: Any) -> Any:
+    return embed(self, prepared, self.encode(prepared))
 
 
-encodes_again = other_rows(lambda self, prepared, features: self.encode(prepared))
-features_ignored = other_rows(lambda self, prepared, features: features.changed(torch.zeros_like))
+@replaces(PlaceholderAdapter, "embed")
+def features_ignored(embed: Any, self: Any, prepared: Any, features: Any) -> Any:
+    return embed(self, prepared, features.changed(torch.zeros_like))
 
 
-def pixels_shifted(patch: Patch) -> None:
-    made = ProcessorSettings.pixels
-
-    def shifted(self: ProcessorSettings, *given: Any) -> Any:
-        found = made(self, *given)
-        return None if found is None else found.roll(1, -1)
-
-    patch.setattr(ProcessorSettings, "pixels", shifted)
+@replaces(ProcessorSettings, "pixels")
+def pixels_shifted(pixels: Any, *given: Any) -> Any:
+    found = pixels(*given)
+    return None if found is None else found.roll(1, -1)
 
 
-def generate_raises(patch: Patch) -> None:
-    def broken(*_: Any, **__: Any) -> None:
-        raise ZeroDivisionError("odd model")
-
-    patch.setattr(LlavaAdapter, "generate", broken)
+@replaces(LlavaAdapter, "generate")
+def generate_raises(*_: Any, **__: Any) -> None:
+    raise ZeroDivisionError("odd model")
 
 
 def probe_without_the_projector(patch: Patch) -> None:
@@ -139,22 +94,14 @@ def text_keeps_special_tokens(patch: Patch) -> None:
     patch.setattr(Adapter, "text", lambda self, ids: self.tokenizer.decode(list(ids)).strip())
 
 
-def frames_one_too_late(patch: Patch) -> None:
-    choose = video.choose
-
-    def late(n: int, *given: Any, **named: Any) -> list[int]:
-        return [min(n - 1, place + 1) for place in choose(n, *given, **named)]
-
-    patch.setattr(video, "choose", late)
+@replaces(video, "choose")
+def frames_one_too_late(choose: Any, n: int, *given: Any, **named: Any) -> list[int]:
+    return [min(n - 1, place + 1) for place in choose(n, *given, **named)]
 
 
-def arange_is_linspace(patch: Patch) -> None:
-    choose = video.choose
-
-    def other(n: int, rule: str, *given: Any) -> list[int]:
-        return choose(n, "linspace" if rule == "arange" else rule, *given)
-
-    patch.setattr(video, "choose", other)
+@replaces(video, "choose")
+def arange_is_linspace(choose: Any, n: int, rule: str, *given: Any) -> Any:
+    return choose(n, "linspace" if rule == "arange" else rule, *given)
 
 
 def first_frame_for_the_middle(patch: Patch) -> None:

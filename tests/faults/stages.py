@@ -16,7 +16,7 @@ from engine.models.llava import LlavaAdapter
 from engine.pipeline import single_run
 from engine.timing import Timeline, VisionProbe
 from engine.types import RunResult
-from tests.faults.fault import LONG_S, Patch, fault
+from tests.faults.fault import LONG_S, Patch, fault, replaces
 from tests.faults.models import slow_tower
 
 
@@ -95,50 +95,37 @@ def encodes_inside_preprocess(patch: Patch) -> None:
             del adapter.preprocess
 
     def late(self: Any, prepared: Any) -> Any:
-        return (
-            kept.pop(id(prepared), (None, None))[1]
-            if id(prepared) in kept
-            else encode(self, prepared)
-        )
+        known = kept.pop(id(prepared), None)
+        return known[1] if known else encode(self, prepared)
 
     patch.setattr(single_run._Run, "preprocess", early)
     patch.setattr(LlavaAdapter, "encode", late)
 
 
-def work_between_the_stages(patch: Patch) -> None:
-    load = single_run._Run.load
-
-    def late(self: Any) -> Any:
-        found = load(self)
-        time.sleep(LONG_S)
-        return found
-
-    patch.setattr(single_run._Run, "load", late)
+@replaces(single_run._Run, "load")
+def work_between_the_stages(load: Any, self: Any) -> Any:
+    found = load(self)
+    time.sleep(LONG_S)
+    return found
 
 
 def never_synchronised(patch: Patch) -> None:
     patch.setattr(timing, "synchronizer", lambda *_: lambda: None)
 
 
-def not_synchronised_at_the_end(patch: Patch) -> None:
-    @contextmanager
-    def span(self: Any, name: str) -> Iterator[None]:
-        self._sync()
-        start = self.now()
-        yield
-        self.add(name, start, self.now() - start)
-
-    patch.setattr(Timeline, "span", span)
+@replaces(Timeline, "span")
+@contextmanager
+def not_synchronised_at_the_end(_: Any, self: Any, name: str) -> Iterator[None]:
+    self._sync()
+    start = self.now()
+    yield
+    self.add(name, start, self.now() - start)
 
 
-def probe_not_synchronised(patch: Patch) -> None:
-    init = VisionProbe.__init__
-
-    def deaf(self: Any, *given: Any) -> None:
-        init(self, *given)
-        self._sync = lambda: None
-
-    patch.setattr(VisionProbe, "__init__", deaf)
+@replaces(VisionProbe, "__init__")
+def probe_not_synchronised(init: Any, self: Any, *given: Any) -> None:
+    init(self, *given)
+    self._sync = lambda: None
 
 
 def result_figure(name: str, figure: Callable[[RunResult], Any]) -> Callable[[Patch], None]:
@@ -163,13 +150,11 @@ def _tpot_by_n(result: RunResult) -> float | None:
     return (result.total_ms - times[0]) / len(times) if len(times) > 1 else None
 
 
-def cached_shown_as_measured(patch: Patch) -> None:
-    add = Timeline.add
-
-    def plain(self: Any, name: str, start: float, ms: float, *_: Any, **__: Any) -> None:
-        add(self, name, start, ms)
-
-    patch.setattr(Timeline, "add", plain)
+@replaces(Timeline, "add")
+def cached_shown_as_measured(
+    add: Any, self: Any, name: str, start: float, ms: float, *_: Any, **__: Any
+) -> None:
+    add(self, name, start, ms)
 
 
 def probe_overwrites(patch: Patch) -> None:
@@ -190,14 +175,11 @@ def probe_overwrites(patch: Patch) -> None:
 
 
 def probe_changes_what_it_sees(patch: Patch) -> None:
-    patch.setattr(VisionProbe, "_enter", lambda self, index: lambda module, given: None)
-    patch.setattr(
-        VisionProbe,
-        "_leave",
-        lambda self, index: (
-            lambda module, given, out: -out if isinstance(out, torch.Tensor) else None
-        ),
-    )
+    def negate(module: Any, given: Any, out: Any) -> Any:
+        return -out if isinstance(out, torch.Tensor) else None
+
+    patch.setattr(VisionProbe, "_enter", lambda *_: lambda *_: None)
+    patch.setattr(VisionProbe, "_leave", lambda *_: negate)
 
 
 def probe_is_slow(patch: Patch) -> None:
@@ -218,15 +200,11 @@ def probe_stays(patch: Patch) -> None:
     patch.setattr(VisionProbe, "__exit__", lambda self, *_: None)
 
 
-def weights_drift(patch: Patch) -> None:
+@replaces(single_run._Run, "generate")
+def weights_drift(generate: Any, self: Any, prepared: Any) -> None:
     """By a way that torch does not count as a change."""
-    generate = single_run._Run.generate
-
-    def nudge(self: Any, prepared: Any) -> None:
-        generate(self, prepared)
-        self.adapter.decoder.head.weight.data.mul_(1.001)
-
-    patch.setattr(single_run._Run, "generate", nudge)
+    generate(self, prepared)
+    self.adapter.decoder.head.weight.data.mul_(1.001)
 
 
 def clock_jumps_back(patch: Patch) -> None:

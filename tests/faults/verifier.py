@@ -6,19 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from engine.verify import certificates, checks, coverage
-from tests.faults.fault import Patch, fault
+from tests.faults.fault import Patch, fault, replaces
 
 
-def compares_eight_ids(patch: Patch) -> None:
-    compare = checks.compare
-
-    def short(plain: Any, other: Any, rounding: float) -> Any:
-        first, second = (
-            replace(one, ids=one.ids[:8], logits=one.logits[:8]) for one in (plain, other)
-        )
-        return compare(first, second, rounding)
-
-    patch.setattr(checks, "compare", short)
+@replaces(checks, "compare")
+def compares_eight_ids(compare: Any, plain: Any, other: Any, rounding: float) -> Any:
+    first, second = (replace(one, ids=one.ids[:8], logits=one.logits[:8]) for one in (plain, other))
+    return compare(first, second, rounding)
 
 
 def compares_ids_alone(patch: Patch) -> None:

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from engine import media
 from engine.errors import Cancelled, OutOfMemory
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, single_run
 from engine.pipeline.feature_cache import FeatureCache
-from engine.pipeline.watcher import Watcher
 from engine.storage.result_rows import NOT_OF_ONE, ResultRow
 from engine.types import STAGES, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from tests.conftest import make_sample, slow_unless
 from tests.models.test_equality import entry_of
+from tests.pipeline.test_single_run import Impatient
 
 QUESTIONS = ("Why?", "What are the key elements in this scene?", "Is it there, or is it not?")
 
 
-@pytest.fixture(
-    params=[
-        "tiny-eventgpt",
-        "tiny-llava",
-        pytest.param("tiny-video_llava", marks=pytest.mark.loads),
-    ]
-)
+VIDEO = pytest.param("tiny-video_llava", marks=pytest.mark.loads)
+
+
+@pytest.fixture(params=["tiny-eventgpt", "tiny-llava", VIDEO])
 def adapter(request: pytest.FixtureRequest, tiny_models: Path) -> Adapter:
     return registry.load(registry.entry(request.param))
 
@@ -59,6 +60,10 @@ def requests(adapter: Adapter, samples: list[Sample], **options: Any) -> list[Ru
     ]
 
 
+def together(adapter: Adapter, samples: list[Sample], **options: Any) -> list[RunResult | str]:
+    return batch_run.run(adapter, requests(adapter, samples, **options), None)
+
+
 def results(found: list[RunResult | str]) -> list[RunResult]:
     assert all(isinstance(one, RunResult) for one in found), found
     return found  # type: ignore[return-value]
@@ -80,13 +85,11 @@ def test_answers_are_those_of_single_runs(
     asked = requests(adapter, samples, decode=decode)
     found = results(batch_run.run(adapter, asked, None))
     single = [single_run.run(adapter, request, None) for request in asked]
-    for together, alone in zip(found, single, strict=True):
-        assert together.generation.token_ids == alone.generation.token_ids
-        assert together.generation.text == alone.generation.text
-        assert together.generation.stop == alone.generation.stop
-        assert together.generation.prompt_tokens == alone.generation.prompt_tokens
-        assert together.shown == alone.shown
-        own = [spec for spec in together.tensors if spec.name != "embeddings"]
+    for mine, alone in zip(found, single, strict=True):
+        for name in ("token_ids", "text", "stop", "prompt_tokens"):
+            assert getattr(mine.generation, name) == getattr(alone.generation, name), name
+        assert mine.shown == alone.shown
+        own = [spec for spec in mine.tensors if spec.name != "embeddings"]
         assert own == [spec for spec in alone.tensors if spec.name != "embeddings"]
     assert len({one.generation.prompt_tokens for one in single}) == 3
     alone = [spec.shape for one in single for spec in one.tensors if spec.name == "embeddings"]
@@ -107,13 +110,11 @@ def test_the_demo_checkpoints_answer_alike(
 
 
 def test_features_of_a_batch_are_each_samples_own(adapter: Adapter, samples: list[Sample]) -> None:
-    from engine import media
-
     prepared = [adapter.preprocess(media.load(one, adapter.kind), "Why?") for one in samples]
     with torch.inference_mode():
-        together = [one.rows for one in adapter.encode_batch(prepared)]
+        batch = [one.rows for one in adapter.encode_batch(prepared)]
         alone = [adapter.encode(one).rows for one in prepared]
-    for one, own in zip(together, alone, strict=True):
+    for one, own in zip(batch, alone, strict=True):
         assert one.shape == own.shape and torch.allclose(one, own, atol=1e-5)
     assert not torch.allclose(alone[0], alone[1], atol=1e-2)
 
@@ -121,10 +122,6 @@ def test_features_of_a_batch_are_each_samples_own(adapter: Adapter, samples: lis
 def test_videos_of_other_lengths_are_encoded_one_by_one(
     tiny_models: Path, samples: list[Sample]
 ) -> None:
-    from dataclasses import replace
-
-    from engine import media
-
     adapter = registry.load(registry.entry("tiny-video_llava"))
     prepared = [adapter.preprocess(media.load(one, adapter.kind), "Why?") for one in samples[:2]]
     prepared[1] = replace(prepared[1], pixels=prepared[1].pixels[:5])
@@ -156,11 +153,11 @@ def test_times_are_the_batchs_and_a_row_has_none_of_its_own(
 
 
 def test_a_broken_sample_leaves_and_its_time_with_it(
-    one_adapter: Adapter, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
+    one_adapter: Adapter, samples: list[Sample]
 ) -> None:
     for path in samples[1].frames:
         path.write_bytes(b"odd")
-    found = batch_run.run(one_adapter, requests(one_adapter, samples), None)
+    found = together(one_adapter, samples)
     assert isinstance(found[1], str) and "f1_" in found[1]
     first, last = found[0], found[2]
     assert isinstance(first, RunResult) and isinstance(last, RunResult)
@@ -173,12 +170,12 @@ def test_one_that_is_left_over_runs_alone(one_adapter: Adapter, samples: list[Sa
     for sample in samples[:2]:
         for path in sample.frames:
             path.write_bytes(b"odd")
-    *broken, last = batch_run.run(one_adapter, requests(one_adapter, samples), None)
+    *broken, last = together(one_adapter, samples)
     assert all(isinstance(one, str) for one in broken)
     assert isinstance(last, RunResult) and last.batch is None and last.ttft_ms
 
 
-def test_a_fault_of_a_reader_costs_its_own_sample(
+def test_a_fault_of_a_reader_fails_its_own_sample(
     one_adapter: Adapter, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     preprocess = one_adapter.preprocess
@@ -189,28 +186,25 @@ def test_a_fault_of_a_reader_costs_its_own_sample(
         return preprocess(media, question, *more)
 
     monkeypatch.setattr(one_adapter, "preprocess", odd)
-    found = batch_run.run(one_adapter, requests(one_adapter, samples), None)
+    found = together(one_adapter, samples)
     assert found[0] == "tiny-llava: ZeroDivisionError: odd picture"
     assert len(results(found[1:])) == 2
 
 
 def test_vision_time_covers_only_what_was_computed(
-    one_adapter: Adapter, samples: list[Sample], cache: FeatureCache
+    one_adapter: Adapter,
+    samples: list[Sample],
+    cache: FeatureCache,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = requests(one_adapter, samples, cache="use")
     alone = [single_run.run(one_adapter, request, cache) for request in asked[:2]]
     seen: list[int] = []
     encode = one_adapter.encode_batch
-
-    def counted(prepared: Any) -> Any:
-        seen.append(len(prepared))
-        return encode(prepared)
-
-    one_adapter.encode_batch = counted  # type: ignore[method-assign]
-    try:
-        found = results(batch_run.run(one_adapter, asked, cache))
-    finally:
-        del one_adapter.encode_batch
+    monkeypatch.setattr(
+        one_adapter, "encode_batch", lambda given: seen.append(len(given)) or encode(given)
+    )
+    found = results(batch_run.run(one_adapter, asked, cache))
     batch = found[0].batch
     assert seen == [1] and batch is not None and batch.cached == 2 and batch.span("vision")
     assert any("2 of 3 samples were read from the cache" in note for note in found[0].notes)
@@ -231,50 +225,29 @@ def test_without_anything_to_compute_there_is_no_vision_time(
     assert first.batch.cached == 3 and batch_run.NOT_KEPT not in first.notes
 
 
-def test_a_dtype_that_rounds_says_so(
+def test_a_dtype_that_rounds_gives_a_note(
     tiny_folder: Path, cache_dir: Path, samples: list[Sample]
 ) -> None:
     adapter = registry.load(entry_of("tiny", "llava", "bfloat16", tiny_folder))
-    (first, *_) = results(batch_run.run(adapter, requests(adapter, samples), None))
+    (first, *_) = results(together(adapter, samples))
     assert any(note.startswith("In bfloat16 an answer of a batch may") for note in first.notes)
     exact = registry.load(entry_of("tiny", "llava", "float32", tiny_folder))
-    (first, *_) = results(batch_run.run(exact, requests(exact, samples), None))
+    (first, *_) = results(together(exact, samples))
     assert not first.notes
 
 
-class Impatient(Watcher):
-    """Cancels after so many tokens, or in a stage."""
-
-    def __init__(self, tokens: int = 10**6, stage: str = "") -> None:
-        self.left, self.at, self.now = tokens, stage, ""
-
-    def stage(self, name: str) -> None:
-        self.now = name
-
-    def token(self, token: int, ms: float) -> None:
-        self.left -= 1
-
-    def cancelled(self) -> bool:
-        return self.left <= 0 or self.now == self.at
-
-
-@pytest.mark.parametrize(
-    "watcher", [Impatient(tokens=7), Impatient(stage="vision")], ids=["tokens", "stage"]
-)
+@pytest.mark.parametrize("cut", [{"tokens": 7}, {"stage": "load"}, {"stage": "vision"}])
 def test_a_batch_that_is_cut_is_no_result(
-    one_adapter: Adapter, samples: list[Sample], watcher: Impatient
+    one_adapter: Adapter, samples: list[Sample], cut: dict[str, Any]
 ) -> None:
     with pytest.raises(Cancelled):
-        batch_run.run(one_adapter, requests(one_adapter, samples), None, watcher)
+        batch_run.run(one_adapter, requests(one_adapter, samples), None, Impatient(**cut))
 
 
 @pytest.mark.loads
 def test_out_of_memory_frees_what_the_batch_held(
     one_adapter: Adapter, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import gc
-    import weakref
-
     held: list[weakref.ref[torch.Tensor]] = []
 
     def full(prepared: Any) -> Any:
@@ -283,7 +256,7 @@ def test_out_of_memory_frees_what_the_batch_held(
 
     monkeypatch.setattr(one_adapter, "encode_batch", full)
     with pytest.raises(OutOfMemory, match="tiny-llava ran out of memory"):
-        batch_run.run(one_adapter, requests(one_adapter, samples), None)
+        together(one_adapter, samples)
     gc.collect()
     assert held and not any(one() is not None for one in held)
 
@@ -293,5 +266,5 @@ def test_torchs_generator_is_left_alone(one_adapter: Adapter, samples: list[Samp
     expected = torch.rand(1)
     torch.manual_seed(5)
     config = DecodeConfig(max_new_tokens=4, temperature=1.0)
-    batch_run.run(one_adapter, requests(one_adapter, samples, decode=config), None)
+    together(one_adapter, samples, decode=config)
     assert torch.equal(torch.rand(1), expected)

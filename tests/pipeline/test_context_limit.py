@@ -4,6 +4,7 @@ model's own, and both limits are kept."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -28,17 +29,11 @@ pytestmark = pytest.mark.loads
 ROOM, ASKED = 9, 300
 QUESTION, LONGER = "Why?", "Why??"
 FAMILIES = ("eventgpt", "video_llava", "llava")
-
-
-@pytest.fixture(params=FAMILIES)
-def family(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+Load = Callable[..., Adapter]
 
 
 @pytest.fixture
-def load(
-    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Adapter]:
+def load(tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch) -> Load:
     """A tiny model that has room for `room` tokens after QUESTION, and whose answers do not end."""
 
     def loaded(family: str, room: int = ROOM) -> Adapter:
@@ -52,18 +47,13 @@ def load(
 
 
 def _prompt(adapter: Adapter, sample: Sample) -> int:
-    shown = media.load(sample, adapter.kind)
-    return adapter.preprocess(shown, QUESTION).context_tokens
+    return adapter.preprocess(media.load(sample, adapter.kind), QUESTION).context_tokens
 
 
 def _unsaid(adapter: Adapter, sample: Sample) -> tuple[int]:
     """An end token that no answer holds, whatever this CPU's rounding makes of them."""
-    said = {
-        token
-        for asked in (QUESTION, LONGER)
-        for token in plain(adapter, sample, 30, asked, (10**6,))
-    }
-    return (next(token for token in range(1, 100) if token not in said),)
+    said = [plain(adapter, sample, 30, asked, (10**6,)) for asked in (QUESTION, LONGER)]
+    return (next(token for token in range(1, 100) if token not in chain(*said)),)
 
 
 def go(adapter: Adapter, sample: Sample, question: str = QUESTION, **options: object) -> RunResult:
@@ -82,21 +72,18 @@ def plain(
 ) -> list[int]:
     """The model's own greedy generate() with this limit."""
     prepared = adapter.preprocess(media.load(sample, adapter.kind), question)
-    config = GenerationConfig(
-        max_new_tokens=tokens,
-        do_sample=False,
-        eos_token_id=[*(ends or adapter.eos_ids)],
-        pad_token_id=1,
-    )
+    ids = {"eos_token_id": [*(ends or adapter.eos_ids)], "pad_token_id": 1}
+    config = GenerationConfig(max_new_tokens=tokens, do_sample=False, **ids)
     out: list[int] = adapter.generate(prepared, generation_config=config)[0].tolist()
     return out[-tokens:]
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("way", ["eager", "compiled", "hooked"])
 def test_the_answer_is_plains_with_the_lower_limit(
     way: str,
     family: str,
-    load: Callable[..., Adapter],
+    load: Load,
     sample: Sample,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -111,7 +98,7 @@ def test_the_answer_is_plains_with_the_lower_limit(
     assert result.backend == ("generate" if mode == "hooked" else backend)
 
 
-def test_note_and_row_have_both_limits(load: Callable[..., Adapter], sample: Sample) -> None:
+def test_note_and_row_have_both_limits(load: Load, sample: Sample) -> None:
     adapter = load("llava")
     result = go(adapter, sample)
     (note,) = [note for note in result.notes if "instead of" in note]
@@ -121,16 +108,14 @@ def test_note_and_row_have_both_limits(load: Callable[..., Adapter], sample: Sam
     assert row.token_limit == row.new_tokens == ROOM
 
 
-def test_a_limit_that_fits_is_left_alone(load: Callable[..., Adapter], sample: Sample) -> None:
+def test_a_limit_that_fits_is_left_alone(load: Load, sample: Sample) -> None:
     """Control: no note and no lower limit where there is room, to the last token."""
     adapter = load("llava")
     result = go(adapter, sample, decode=DecodeConfig(ROOM))
     assert result.token_limit == ROOM and not any("instead of" in one for one in result.notes)
 
 
-def test_a_prompt_without_room_and_a_forced_length_are_refused(
-    load: Callable[..., Adapter], sample: Sample
-) -> None:
+def test_a_prompt_without_room_and_a_forced_length_are_refused(load: Load, sample: Sample) -> None:
     adapter = load("llava")
     with pytest.raises(ContextTooLong, match=r"needs 10 new ones: force at most 9\."):
         go(adapter, sample, decode=DecodeConfig(ROOM + 1, min_new_tokens=ROOM + 1))
@@ -139,17 +124,11 @@ def test_a_prompt_without_room_and_a_forced_length_are_refused(
         go(adapter, sample)
 
 
-def test_each_row_of_a_batch_has_its_own_limit(
-    family: str, load: Callable[..., Adapter], sample: Sample
-) -> None:
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_row_of_a_batch_has_its_own_limit(family: str, load: Load, sample: Sample) -> None:
     adapter = load(family)
-    asked = DecodeConfig(ASKED)
-    requests = [
-        RunRequest(sample, adapter.info.name, question, RunOptions(decode=asked, cache="off"))
-        for question in (QUESTION, LONGER)
-    ]
-    found = batch_run.run(adapter, requests, None)
-    single = [go(adapter, sample, request.prompt) for request in requests]
+    single = [go(adapter, sample, question) for question in (QUESTION, LONGER)]
+    found = batch_run.run(adapter, [alone.request for alone in single], None)
     for together, alone in zip(found, single, strict=True):
         assert isinstance(together, RunResult)
         assert together.generation.token_ids == alone.generation.token_ids
@@ -158,9 +137,7 @@ def test_each_row_of_a_batch_has_its_own_limit(
     assert single[0].new_tokens == ROOM > single[1].new_tokens > 0
 
 
-def test_a_draft_and_its_target_share_the_lower_limit(
-    load: Callable[..., Adapter], sample: Sample
-) -> None:
+def test_a_draft_and_its_target_share_the_lower_limit(load: Load, sample: Sample) -> None:
     target, draft = load("video_llava", 30), load("llava", ROOM)
     request = DraftRequest(
         (sample,), "target", LOOKUP, prompt=QUESTION, decode=DecodeConfig(ASKED), runs=1
@@ -173,9 +150,7 @@ def test_a_draft_and_its_target_share_the_lower_limit(
         assert f"limit of new tokens is {tokens} instead of 300" in note
 
 
-def test_verify_compares_at_the_lower_limit(
-    load: Callable[..., Adapter], sample: Sample, tmp_path: Path
-) -> None:
+def test_verify_compares_at_the_lower_limit(load: Load, sample: Sample, tmp_path: Path) -> None:
     adapter = load("llava", 20)
     request = VerifyRequest((adapter.info.name,), (sample,), QUESTION, max_new_tokens=ASKED)
     subject = Subject(adapter, sample, request, tmp_path, lambda: False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,6 @@ from engine.decoding.generation_rules import AnswerRules
 from engine.errors import BadInput
 from engine.pipeline import draft_loop
 from engine.pipeline.draft_loop import DraftedAnswer, ModelDrafter, PromptLookup, generate
-from engine.pipeline.drafts import Cycle
 from engine.types import DecodeConfig
 from tests.conftest import slow_unless
 
@@ -69,13 +69,36 @@ def alone(target: Decoder, embeds: torch.Tensor, config: DecodeConfig) -> tuple[
 
 @torch.inference_mode()
 def drafted(
-    target: Decoder, embeds: torch.Tensor, config: DecodeConfig, drafter: Any, gamma: int
+    target: Decoder,
+    embeds: torch.Tensor,
+    config: DecodeConfig,
+    drafter: Any,
+    gamma: int,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> DraftedAnswer:
     seen: list[int] = []
-    found = generate(target, embeds, of(target, config), drafter, gamma, seen.append, lambda: False)
+    rules = of(target, config)
+    found = generate(target, embeds, rules, drafter, gamma, seen.append, cancelled)
     assert seen == found.ids
     assert 1 + sum(cycle.tokens for cycle in found.cycles) == len(found.ids)
+    assert found.draft_ms >= 0 and (found.target_ms > 0) == bool(found.cycles)
     return found
+
+
+@dataclass
+class Endless:
+    """A target that never ends its answer, asked for `most` tokens."""
+
+    seed: int = 0
+    most: int = 25
+
+    def __post_init__(self) -> None:
+        self.target, self.embeds = decoder_of(tiny(self.seed), ()), prompt(self.seed)
+        self.config = DecodeConfig(max_new_tokens=self.most)
+        self.ids = alone(self.target, self.embeds, self.config)[0]
+
+    def drafted(self, drafter: Any, gamma: int, **more: Any) -> DraftedAnswer:
+        return drafted(self.target, self.embeds, self.config, drafter, gamma, **more)
 
 
 class Answer:
@@ -123,55 +146,47 @@ def test_every_draft_gives_the_targets_own_answer(eos: tuple[int, ...], gamma: i
 
 @pytest.mark.parametrize("gamma", range(1, 9))
 def test_a_draft_always_right_takes_the_fewest_passes(gamma: int) -> None:
-    target, embeds = decoder_of(tiny(0), ()), prompt(0)
-    config = DecodeConfig(max_new_tokens=25)
-    ids, _ = alone(target, embeds, config)
-    found = drafted(target, embeds, config, Answer(ids), gamma)
+    asked = Endless()
+    found = asked.drafted(Answer(asked.ids), gamma)
     assert len(found.cycles) == -(-24 // (gamma + 1))
     assert all(cycle.accepted == len(cycle.drafted) for cycle in found.cycles)
 
 
 def test_a_draft_always_wrong_takes_a_pass_for_each_token() -> None:
-    target, embeds = decoder_of(tiny(0), ()), prompt(0)
-    config = DecodeConfig(max_new_tokens=25)
-    ids, _ = alone(target, embeds, config)
-    wrong = drafted(target, embeds, config, Answer(ids, lambda i: (i + 1) % VOCABULARY), 4)
+    asked = Endless()
+    wrong = asked.drafted(Answer(asked.ids, lambda i: (i + 1) % VOCABULARY), 4)
     assert len(wrong.cycles) == 24 and all(cycle.accepted == 0 for cycle in wrong.cycles)
 
 
 def test_a_model_that_drafts_for_itself_is_always_right() -> None:
-    target, embeds = decoder_of(tiny(1), ()), prompt(1)
-    config = DecodeConfig(max_new_tokens=25)
+    asked = Endless(1)
     with torch.inference_mode():
-        own = ModelDrafter(target, embeds, of(target, config))
-    found = drafted(target, embeds, config, own, 5)
+        own = ModelDrafter(asked.target, asked.embeds, of(asked.target, asked.config))
+    found = asked.drafted(own, 5)
     assert all(cycle.accepted == len(cycle.drafted) for cycle in found.cycles)
 
 
 def test_an_end_inside_a_draft_ends_the_answer_there() -> None:
-    model, embeds = tiny(3), prompt(3)
-    ids, _ = alone(decoder_of(model, ()), embeds, DecodeConfig(max_new_tokens=30))
+    asked = Endless(3, 30)
+    ids = asked.ids
     place = next(i for i in range(2, 20) if ids[i] not in ids[:i])
-    target = decoder_of(model, (ids[place],))
-    found = drafted(target, embeds, DecodeConfig(max_new_tokens=30), Answer(ids), 8)
+    target = decoder_of(tiny(3), (ids[place],))
+    found = drafted(target, asked.embeds, asked.config, Answer(ids), 8)
     assert found.ids == ids[: place + 1] and found.stop == "eos"
     assert found.cycles[-1].tokens == found.cycles[-1].accepted < len(found.cycles[-1].drafted)
 
 
 def test_no_more_is_drafted_than_may_still_be_said() -> None:
-    target, embeds = decoder_of(tiny(4), ()), prompt(4)
-    config = DecodeConfig(max_new_tokens=4)
-    found = drafted(target, embeds, config, Answer([1] * 40), 8)
+    found = Endless(4, 4).drafted(Answer([1] * 40), 8)
     assert len(found.ids) == 4 and found.stop == "length"
     assert all(len(cycle.drafted) <= 2 for cycle in found.cycles)
 
 
 def test_an_id_that_the_target_has_no_row_for_ends_the_draft() -> None:
-    target, embeds = decoder_of(tiny(4), ()), prompt(4)
-    config = DecodeConfig(max_new_tokens=9)
-    ids, _ = alone(target, embeds, config)
+    asked = Endless(4, 9)
+    ids = asked.ids
     odd = [*ids[:3], VOCABULARY, -200, *ids[5:]]
-    found = drafted(target, embeds, config, Answer(odd), 8)
+    found = asked.drafted(Answer(odd), 8)
     assert found.ids == ids and found.cycles[0].drafted == tuple(ids[1:3])
 
 
@@ -191,18 +206,8 @@ def test_an_id_that_the_drafter_has_no_row_for_ends_its_drafts() -> None:
 
 
 def test_cancelled_between_two_passes() -> None:
-    target, embeds = decoder_of(tiny(0), ()), prompt(0)
     answers = iter([False, True])
-    with torch.inference_mode():
-        found = generate(
-            target,
-            embeds,
-            of(target, DecodeConfig(max_new_tokens=25)),
-            PromptLookup([]),
-            3,
-            lambda _: None,
-            lambda: next(answers),
-        )
+    found = Endless().drafted(PromptLookup([]), 3, cancelled=lambda: next(answers))
     assert found.stop == "cancelled" and len(found.cycles) == 1
 
 
@@ -249,15 +254,9 @@ def test_control_a_faulty_loop_gives_another_answer(
         )
     different = 0
     for seed in range(8):
-        target, embeds = decoder_of(tiny(seed), ()), prompt(seed)
-        config = DecodeConfig(max_new_tokens=24)
-        ids, _ = alone(target, embeds, config)
-        wrong = Answer(ids, lambda i: i if i % 3 else (i + 1) % VOCABULARY)
-        with torch.inference_mode():
-            found = generate(
-                target, embeds, of(target, config), wrong, 4, lambda _: None, lambda: False
-            )
-        different += found.ids != ids
+        asked = Endless(seed, 24)
+        wrong = Answer(asked.ids, lambda i: i if i % 3 else (i + 1) % VOCABULARY)
+        different += asked.drafted(wrong, 4).ids != asked.ids
     assert different > 4
 
 
@@ -279,20 +278,10 @@ def test_lookup_finds_the_latest_longest_tail() -> None:
     assert PromptLookup([6, 6]).draft([6], 2) == [6]
 
 
-def test_a_cycle_says_what_it_added() -> None:
-    target, embeds = decoder_of(tiny(0), ()), prompt(0)
-    config = DecodeConfig(max_new_tokens=3)
-    ids, _ = alone(target, embeds, config)
-    found = drafted(target, embeds, config, Answer(ids), 4)
-    assert found.cycles == [Cycle((ids[1],), 1, 2)]
-    assert found.draft_ms >= 0 and found.target_ms > 0
-
-
 def test_a_margin_tells_a_tie_from_a_difference() -> None:
-    model, embeds = tiny(6), prompt(6)
-    target = decoder_of(model, ())
-    rules = of(target, DecodeConfig(max_new_tokens=6))
-    ids, _ = alone(target, embeds, rules.config)
+    asked = Endless(6, 6)
+    target, embeds, ids = asked.target, asked.embeds, asked.ids
+    rules = of(target, asked.config)
     with torch.inference_mode():
         own = draft_loop.margin(target, embeds, ids, 3, ids[3], rules)
         scores, _ = decode.prefill(target, embeds)
@@ -301,20 +290,14 @@ def test_a_margin_tells_a_tie_from_a_difference() -> None:
     assert not worst.tied and worst.logits[0] > worst.logits[1]
 
 
-def test_not_finite_is_said_as_everywhere() -> None:
+def test_scores_that_are_not_finite_raise() -> None:
     class Broken(torch.nn.Module):
         def forward(self, **_: object) -> SimpleNamespace:
             return SimpleNamespace(last_hidden_state=torch.full((1, 1, 8), float("nan")))
 
-    head = torch.nn.Linear(8, 8)
+    broken = Decoder(Broken(), torch.nn.Linear(8, 8), LlamaConfig(num_hidden_layers=1), ())
     with pytest.raises(decode.NotFinite):
-        drafted(
-            Decoder(Broken(), head, LlamaConfig(num_hidden_layers=1), ()),
-            torch.zeros(1, 1, 8),
-            DecodeConfig(max_new_tokens=3),
-            PromptLookup([]),
-            2,
-        )
+        drafted(broken, torch.zeros(1, 1, 8), DecodeConfig(3), PromptLookup([]), 2)
 
 
 def test_cropping_nothing_leaves_a_cache_alone() -> None:

@@ -42,6 +42,13 @@ def cache(tmp_path: Path) -> FeatureCache:
     return FeatureCache(tmp_path / "features", 64)
 
 
+@pytest.fixture
+def kept(cache: FeatureCache) -> FeatureCache:
+    """A cache with one entry."""
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
+    return cache
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_rows_come_back_bit_for_bit(cache: FeatureCache, dtype: torch.dtype) -> None:
     rows = torch.randn(7, 5).to(dtype)
@@ -60,10 +67,9 @@ def test_every_ingredient_changes_the_key(cache: FeatureCache, name: str) -> Non
     assert cache.read(other) is None
 
 
-def test_another_process_reads_what_was_written(cache: FeatureCache) -> None:
-    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
-    cache.close()
-    assert FeatureCache(cache.folder, 64).read(SPEC) is not None
+def test_another_process_reads_what_was_written(kept: FeatureCache) -> None:
+    kept.close()
+    assert FeatureCache(kept.folder, 64).read(SPEC) is not None
 
 
 def value_files(cache: FeatureCache) -> list[Path]:
@@ -87,7 +93,7 @@ def test_a_value_file_that_vanished_is_a_miss(cache: FeatureCache) -> None:
     assert cache.read(SPEC) is None
 
 
-def test_a_file_in_the_folders_place_is_said(tmp_path: Path) -> None:
+def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "features").write_text("no folder")
     with pytest.raises(CacheError, match="features cannot read"):
         FeatureCache(tmp_path / "features", 64).read(SPEC)
@@ -126,16 +132,15 @@ def rewrite(cache: FeatureCache, sql: str, *values: object) -> None:
     database.close()
 
 
-def test_a_planted_pickle_is_refused_and_not_run(cache: FeatureCache, tmp_path: Path) -> None:
-    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
+def test_a_planted_pickle_is_refused_and_not_run(kept: FeatureCache, tmp_path: Path) -> None:
     trap = tmp_path / "sprung"
     code = pickle.dumps(Trap(trap))
     pickle.loads(code)  # noqa: S301 - control: the trap works
     assert trap.exists()
     trap.unlink()
-    rewrite(cache, "UPDATE Cache SET mode = 4, filename = NULL, value = ?", code)
+    rewrite(kept, "UPDATE Cache SET mode = 4, filename = NULL, value = ?", code)
     with pytest.raises(CacheError, match="did not write"):
-        FeatureCache(cache.folder, 64).read(SPEC)
+        FeatureCache(kept.folder, 64).read(SPEC)
     assert not trap.exists()
 
 
@@ -156,37 +161,34 @@ def test_a_planted_pickle_is_refused_and_not_run(cache: FeatureCache, tmp_path: 
         "ALTER TABLE Cache ADD COLUMN x",
     ],
 )
-def test_a_damaged_database_is_said_with_what_to_do(cache: FeatureCache, sql: str) -> None:
-    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
-    rewrite(cache, sql)
-    damaged = FeatureCache(cache.folder, 64)
+def test_a_damaged_database_is_refused_with_advice(kept: FeatureCache, sql: str) -> None:
+    rewrite(kept, sql)
+    damaged = FeatureCache(kept.folder, 64)
     with pytest.raises(CacheError, match="delete this folder"):
         damaged.read(SPEC)
-        damaged.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+        damaged.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
 
 
-def test_a_fresh_database_holds_what_is_expected(cache: FeatureCache) -> None:
+def test_a_fresh_database_holds_what_is_expected(kept: FeatureCache) -> None:
     """Another version of diskcache may write other tables: then SCHEMA and SETTINGS change."""
-    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
-    cache.close()
-    with sqlite3.connect(cache.folder / "cache.db") as database:
+    kept.close()
+    with sqlite3.connect(kept.folder / "cache.db") as database:
         schema = dict(database.execute("SELECT name, sql FROM sqlite_master"))
         keys = {key for (key,) in database.execute("SELECT key FROM Settings")}
     database.close()
     assert schema == cache_database.SCHEMA and keys == set(cache_database.SETTINGS)
-    cache_database.check(cache.folder)
+    cache_database.check(kept.folder)
 
 
 @pytest.mark.parametrize("name", cache_database.FILES)
-def test_a_database_that_is_no_regular_file_is_not_opened(cache: FeatureCache, name: str) -> None:
-    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
-    cache.close()
+def test_a_database_that_is_no_regular_file_is_not_opened(kept: FeatureCache, name: str) -> None:
+    kept.close()
     for put in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")):
-        shutil.rmtree(cache.folder)
-        cache.folder.mkdir()
-        put(cache.folder / name)
+        shutil.rmtree(kept.folder)
+        kept.folder.mkdir()
+        put(kept.folder / name)
         with pytest.raises(CacheError, match=r"not a regular file"):
-            FeatureCache(cache.folder, 64).read(SPEC)
+            FeatureCache(kept.folder, 64).read(SPEC)
 
 
 def test_a_database_of_garbage_is_said(cache: FeatureCache) -> None:
@@ -217,10 +219,9 @@ FORGED = ({"encode_ms": "nan"}, {"encode_ms": "-1"}, {"cold": None}, {"spec": "[
 
 @pytest.mark.parametrize("change", FORGED, ids=lambda change: next(iter(change)))
 def test_a_forged_note_of_an_entry_is_noticed(
-    cache: FeatureCache, change: dict[str, str | None]
+    kept: FeatureCache, change: dict[str, str | None]
 ) -> None:
-    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
-    (file,) = value_files(cache)
+    (file,) = value_files(kept)
     data = file.read_bytes()[16:]
     note = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"] | change
     forged = safetensors.torch.save(
@@ -228,15 +229,14 @@ def test_a_forged_note_of_an_entry_is_noticed(
     )
     file.write_bytes(hashlib.blake2b(forged, digest_size=16).digest() + forged)
     with pytest.raises(CacheError, match="damaged"):
-        cache.read(SPEC)
+        kept.read(SPEC)
 
 
 @pytest.mark.parametrize("name", ["../../../etc/passwd", "/etc/passwd", "aa/bb/../../cache.db"])
-def test_a_value_file_outside_the_folder_is_refused(cache: FeatureCache, name: str) -> None:
-    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
-    rewrite(cache, "UPDATE Cache SET mode = 2, value = NULL, filename = ?", name)
+def test_a_value_file_outside_the_folder_is_refused(kept: FeatureCache, name: str) -> None:
+    rewrite(kept, "UPDATE Cache SET mode = 2, value = NULL, filename = ?", name)
     with pytest.raises(CacheError, match="did not write"):
-        FeatureCache(cache.folder, 64).read(SPEC)
+        FeatureCache(kept.folder, 64).read(SPEC)
 
 
 @pytest.mark.parametrize("value", [None, 1, "text", [1]])
@@ -245,16 +245,12 @@ def test_only_bytes_go_in(tmp_path: Path, value: object) -> None:
         BytesOnly(str(tmp_path)).store(value, False)
 
 
-def test_the_folder_is_the_users_alone(cache: FeatureCache) -> None:
-    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
-    assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o700
+def test_the_folder_is_the_users_alone(kept: FeatureCache) -> None:
+    assert stat.S_IMODE(kept.folder.stat().st_mode) == 0o700
 
 
-def test_clear_and_count(cache: FeatureCache) -> None:
-    cache.write(SPEC, _features(torch.ones(300, 40)), 1.0, cold=False)
-    count, size = cache.state().entries, cache.state().bytes
-    assert count == 1 and size > 300 * 40 * 4
-    assert cache.clear() == 1 and cache.state().entries == 0
+def test_clear_counts_and_removes_the_entries(kept: FeatureCache) -> None:
+    assert kept.clear() == 1 and kept.state().entries == 0
 
 
 def test_the_state_counts_entries_bytes_and_hits(cache: FeatureCache) -> None:

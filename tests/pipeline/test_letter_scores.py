@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from engine import media
 from engine.models import registry
@@ -41,6 +43,20 @@ def request(adapter: Adapter, sample: Sample, **options: Any) -> RunRequest:
     return RunRequest(sample, adapter.info.name, QUESTION, RunOptions(**chosen))
 
 
+def go(adapter: Adapter, sample: Sample, **options: Any) -> RunResult:
+    return single_run.run(adapter, request(adapter, sample, **options), None)
+
+
+@pytest.fixture
+def adapter(tiny_models: Path) -> Adapter:
+    return registry.load(registry.entry("tiny-llava"))
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Sample:
+    return asked(tmp_path)
+
+
 def own_logits(adapter: Adapter, sample: Sample) -> torch.Tensor:
     """The logits [vocabulary] of the model's own generate() for the first new token, unchanged."""
     prepared = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
@@ -52,13 +68,8 @@ def own_logits(adapter: Adapter, sample: Sample) -> torch.Tensor:
             return scores
 
     with torch.inference_mode():
-        adapter.generate(
-            prepared,
-            max_new_tokens=1,
-            do_sample=False,
-            logits_processor=[Kept()],
-            pad_token_id=0,
-        )
+        one = {"max_new_tokens": 1, "do_sample": False, "pad_token_id": 0}
+        adapter.generate(prepared, logits_processor=[Kept()], **one)
     return found[0][0].float()
 
 
@@ -81,7 +92,7 @@ def test_they_are_those_of_the_models_own_forward(
     tiny_models: Path, tmp_path: Path, name: str, mode: str
 ) -> None:
     adapter, sample = registry.load(registry.entry(name)), asked(tmp_path)
-    found = single_run.run(adapter, request(adapter, sample, mode=mode), None).letter_logprobs
+    found = go(adapter, sample, mode=mode).letter_logprobs
     assert found == pytest.approx(expected(adapter, sample), abs=1e-4)
     other = expected(adapter, asked(tmp_path, seed=9))  # control: another sample has others
     assert found != pytest.approx(other, abs=1e-2)
@@ -109,7 +120,7 @@ def test_any_model_of_transformers(
         letter_scores, "letter_tokens", lambda _, letter: ("ABC".index(letter) + 5,)
     )
     try:
-        found = single_run.run(adapter, request(adapter, sample), None)
+        found = go(adapter, sample)
         logs = torch.log_softmax(own_logits(adapter, sample), dim=-1)
         wanted = {letter: float(logs[place]) for place, letter in enumerate("ABC", start=5)}
         assert found.letter_logprobs == pytest.approx(wanted, abs=1e-4)
@@ -171,8 +182,9 @@ def test_a_run_is_the_same_without_choices(
     assert first.head - second.head == (1 if mode == "decoupled" else 0)
 
 
-def test_only_for_the_samples_own_lettered_question(tiny_models: Path, tmp_path: Path) -> None:
-    adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
+def test_only_for_the_samples_own_lettered_question(
+    adapter: Adapter, sample: Sample, tmp_path: Path
+) -> None:
     own = request(adapter, sample)
     assert letter_scores.wanted(own)
     assert letter_scores.wanted(replace(own, sample=replace(sample, question=f" {QUESTION}\n")))
@@ -182,17 +194,15 @@ def test_only_for_the_samples_own_lettered_question(tiny_models: Path, tmp_path:
     assert other.letter_logprobs is None and not any("letters" in note for note in other.notes)
 
 
-def test_rules_temperature_and_length_do_not_apply(tiny_models: Path, tmp_path: Path) -> None:
-    adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
-    plain = single_run.run(adapter, request(adapter, sample), None).letter_logprobs
+def test_rules_temperature_and_length_do_not_apply(adapter: Adapter, sample: Sample) -> None:
+    plain = go(adapter, sample).letter_logprobs
     decode = DecodeConfig(max_new_tokens=4, min_new_tokens=4, temperature=2.0, top_p=0.5, seed=3)
     for mode in ("decoupled", "hooked"):
-        found = single_run.run(adapter, request(adapter, sample, decode=decode, mode=mode), None)
+        found = go(adapter, sample, decode=decode, mode=mode)
         assert found.letter_logprobs == pytest.approx(plain, abs=1e-4)
 
 
-def test_the_cache_stays_as_it_is(tiny_models: Path, tmp_path: Path, cache_dir: Path) -> None:
-    adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
+def test_the_cache_stays_as_it_is(adapter: Adapter, sample: Sample, cache_dir: Path) -> None:
     cache = FeatureCache(cache_dir / "features", 64)
     first, cached = (
         single_run.run(adapter, request(adapter, sample, cache="use"), cache) for _ in range(2)
@@ -201,8 +211,7 @@ def test_the_cache_stays_as_it_is(tiny_models: Path, tmp_path: Path, cache_dir: 
     assert cached.cached and cached.letter_logprobs == first.letter_logprobs
 
 
-def test_a_cancelled_run_is_not_prolonged(tiny_models: Path, tmp_path: Path) -> None:
-    adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
+def test_a_cancelled_run_is_not_prolonged(adapter: Adapter, sample: Sample) -> None:
     watcher = Count(adapter)
     watcher.cancelled = lambda: watcher.head > 1  # type: ignore[method-assign]
     with watcher.stack:
@@ -210,19 +219,14 @@ def test_a_cancelled_run_is_not_prolonged(tiny_models: Path, tmp_path: Path) -> 
     assert result.generation.stop == "cancelled" and result.letter_logprobs is None
 
 
-def test_the_row_has_them(tiny_models: Path, tmp_path: Path) -> None:
-    adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
-    result = single_run.run(adapter, request(adapter, sample), None)
+def test_the_row_has_them(adapter: Adapter, sample: Sample) -> None:
+    result = go(adapter, sample)
     row = ResultRow.from_result(result)
     assert row.letter_logprobs == result.letter_logprobs
     assert set(row.letter_logprobs or {}) == {"A", "B", "C"}
-    assert all(value < 0 for value in (row.letter_logprobs or {}).values())
 
 
 def test_tokens_of_letters_with_and_without_a_space() -> None:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
     raw = Tokenizer(models.BPE({"A": 0, "B": 1, "Ġ": 2, "ĠA": 3, ":": 4, "AB": 5}, [("Ġ", "A")]))
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
@@ -234,9 +238,6 @@ def test_tokens_of_letters_with_and_without_a_space() -> None:
 
 def test_tokens_of_a_tokenizer_of_llamas_kind(tmp_path: Path) -> None:
     """It puts a space before the first word itself."""
-    from tokenizers import Tokenizer, decoders, models, normalizers
-    from transformers import PreTrainedTokenizerFast
-
     words = {"<unk>": 0, "▁": 1, "A": 2, "▁A": 3, ":": 4, "▁:": 5}
     merges = [("▁", "A"), ("▁", ":")]
     raw = Tokenizer(models.BPE(words, merges, unk_token="<unk>", fuse_unk=True))
@@ -250,36 +251,33 @@ def test_tokens_of_a_tokenizer_of_llamas_kind(tmp_path: Path) -> None:
 
 
 def test_a_tokenizer_without_letters_gives_a_note(
-    tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    adapter, sample = registry.load(registry.entry(TINY[1])), asked(tmp_path)
     monkeypatch.setattr(
         letter_scores, "letter_tokens", lambda _, letter: (7,) if letter == "A" else ()
     )
-    result = single_run.run(adapter, request(adapter, sample), None)
+    result = go(adapter, sample)
     assert result.letter_logprobs is None
     assert letter_scores.NO_TOKENS.format(letters="B, C") in result.notes
 
 
 def test_the_probabilities_of_a_letters_tokens_are_added(
-    tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    adapter = registry.load(registry.entry(TINY[1]))
     tokens = {"A": (5, 6), "B": (7,), "C": (8, 9)}
     monkeypatch.setattr(letter_scores, "letter_tokens", lambda _, letter: tokens[letter])
     chances = torch.full((1, 20), 0.001)
     chances[0, 5:10] = torch.tensor([0.2, 0.3, 0.1, 0.15, 0.15])
     chances[0, 0] = 1 - chances[0, 1:].sum()
     scores = chances.log() + 7
-    found = letter_scores.read(adapter, request(adapter, asked(tmp_path)), lambda: scores)
+    found = letter_scores.read(adapter, request(adapter, sample), lambda: scores)
     assert found.values == pytest.approx({"A": math.log(0.5), "B": math.log(0.1),
                                           "C": math.log(0.3)}, abs=1e-5)  # fmt: skip
 
 
 @pytest.mark.loads
-def test_scores_that_are_unknown_or_excluded_give_a_note(tiny_models: Path, tmp_path: Path) -> None:
-    adapter = registry.load(registry.entry(TINY[1]))
-    own = request(adapter, asked(tmp_path))
+def test_scores_that_are_unknown_or_excluded_give_a_note(adapter: Adapter, sample: Sample) -> None:
+    own = request(adapter, sample)
     excluded = torch.full((1, len(adapter.tokenizer)), -torch.inf)
     excluded[0, 1] = 0.0
     for scores in (None, excluded):

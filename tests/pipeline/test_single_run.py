@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from engine import media
 from engine.errors import BadInput, Cancelled, ContextTooLong, MediaError
@@ -17,9 +22,10 @@ from engine.pipeline import batch_run, run_stages, single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.watcher import Watcher
 from engine.storage.result_rows import AskedAndRan, ResultRow
-from engine.types import STAGES, DecodeConfig, RunOptions, RunRequest, RunResult, Sample, Span
+from engine.types import STAGES, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 
 SHORT = DecodeConfig(max_new_tokens=6)
+Go = Callable[..., RunResult]
 
 
 @pytest.fixture
@@ -27,40 +33,44 @@ def adapter(tiny_models: Path) -> Adapter:
     return registry.load(registry.entry("tiny-eventgpt"))
 
 
-def go(adapter: Adapter, sample: Sample, cache: FeatureCache, **options: object) -> RunResult:
-    chosen = {"decode": SHORT, **options}
-    return single_run.run(
-        adapter, RunRequest(sample, adapter.info.name, "Why?", RunOptions(**chosen)), cache
-    )
-
-
 @pytest.fixture
 def cache(cache_dir: Path) -> FeatureCache:
     return FeatureCache(cache_dir / "features", 64)
 
 
-def test_stages_follow_one_another_and_cover_the_run(
-    adapter: Adapter, sample: Sample, cache: FeatureCache
-) -> None:
-    result = go(adapter, sample, cache)
+def ask(
+    adapter: Adapter,
+    sample: Sample,
+    kept: FeatureCache,
+    question: str = "Why?",
+    watcher: Watcher | None = None,
+    **options: Any,
+) -> RunResult:
+    how = RunOptions(**{"decode": SHORT, **options})
+    request = RunRequest(sample, adapter.info.name, question, how)
+    return single_run.run(adapter, request, kept, watcher)
+
+
+@pytest.fixture
+def go(adapter: Adapter, sample: Sample, cache: FeatureCache) -> Go:
+    return partial(ask, adapter, sample, cache)
+
+
+def test_stages_follow_one_another_and_cover_the_run(go: Go) -> None:
+    result = go()
     stages = [result.span(name) for name in STAGES]
     for before, after in pairwise(stages):
         assert before.start_ms + before.ms <= after.start_ms
     assert stages[-1].start_ms + stages[-1].ms <= result.total_ms
-    assert (
-        0
-        <= result.unaccounted_ms
-        == pytest.approx(result.total_ms - sum(stage.ms for stage in stages))
-    )
+    rest = result.total_ms - sum(stage.ms for stage in stages)
+    assert 0 <= result.unaccounted_ms == pytest.approx(rest)
     times = result.generation.token_ms
     assert len(times) == result.new_tokens == 6
     assert all(before < after for before, after in pairwise(times))
     assert stages[3].start_ms < times[0] and times[-1] <= result.total_ms
 
 
-def test_files_are_read_within_the_load_stage(
-    adapter: Adapter, sample: Sample, cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_read_within_the_load_stage(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
     load, moments = media.load, list[float]()
 
     def recorded(*given: object) -> object:
@@ -70,56 +80,34 @@ def test_files_are_read_within_the_load_stage(
         return loaded
 
     monkeypatch.setattr(media, "load", recorded)
-    result = go(adapter, sample, cache)
+    result = go()
     stage = result.span("load")
     begun, read = ((moment - result.clocks[0].first_s) * 1000 for moment in moments)
     assert stage.start_ms <= begun < read <= stage.start_ms + stage.ms
 
 
-def test_prefill_and_steps_make_up_the_decode_stage(
-    adapter: Adapter, sample: Sample, cache: FeatureCache
-) -> None:
+def test_prefill_and_steps_make_up_the_decode_stage(go: Go) -> None:
     for mode in ("decoupled", "hooked"):
-        result = go(adapter, sample, cache, mode=mode)
+        result = go(mode=mode)
         parts = [result.span(f"decode.{part}") for part in ("prefill", "steps")]
         assert sum(part.ms for part in parts) <= result.span("decode").ms
         assert parts[0].start_ms + parts[0].ms == pytest.approx(result.ttft_ms)
 
 
-def test_use_refresh_off(adapter: Adapter, sample: Sample, cache: FeatureCache) -> None:
-    def with_policy(policy: str) -> Span:
-        request = RunRequest(
-            sample, adapter.info.name, "Why?", RunOptions(decode=SHORT, cache=policy)
-        )
-        return single_run.run(adapter, request, cache).span("vision")
-
+def test_use_refresh_off(go: Go, cache: FeatureCache) -> None:
     sources = []
     for policy in ("off", "use", "use", "refresh", "use", "off"):
-        span = with_policy(policy)
+        span = go(cache=policy).span("vision")
         sources.append(span.source)
         assert (span.original_ms is not None) == (span.source == "cached")
     assert sources == ["measured", "measured", "cached", "measured", "cached", "measured"]
     assert cache.state().entries == 1
 
 
-def test_another_question_reuses_the_features(
-    adapter: Adapter, sample: Sample, cache: FeatureCache
-) -> None:
-    go(adapter, sample, cache)
-    request = RunRequest(sample, adapter.info.name, "What else?", RunOptions(decode=SHORT))
-    assert single_run.run(adapter, request, cache).cached
-
-
-def test_hooked_mode_says_where_its_times_are_from(
-    adapter: Adapter, sample: Sample, cache: FeatureCache
-) -> None:
-    result = go(adapter, sample, cache, mode="hooked")
-    assert [result.span(name).source for name in STAGES] == [
-        "measured",
-        "measured",
-        "hook",
-        "derived",
-    ]
+def test_hooked_mode_says_where_its_times_are_from(go: Go, cache: FeatureCache) -> None:
+    result = go(mode="hooked")
+    sources = [result.span(name).source for name in STAGES]
+    assert sources == ["measured", "measured", "hook", "derived"]
     assert result.generation.stop == "length" and cache.state().entries == 0
 
 
@@ -127,59 +115,52 @@ def test_the_first_run_is_cold(sample: Sample, tiny_models: Path, cache: Feature
     entry = registry.entry("tiny-llava")
     registry.unload(entry)
     adapter = registry.load(entry)
-    assert [go(adapter, sample, cache).cold for _ in range(2)] == [True, False]
+    assert [ask(adapter, sample, cache).cold for _ in range(2)] == [True, False]
 
 
-def test_the_context_counts_visual_rows(
-    adapter: Adapter, sample: Sample, cache: FeatureCache
-) -> None:
-    result = go(adapter, sample, cache)
+def test_the_context_counts_visual_rows(go: Go) -> None:
+    result = go()
     embeddings = next(spec for spec in result.tensors if spec.name == "embeddings")
     assert result.generation.prompt_tokens == embeddings.shape[1]
 
 
-def test_a_prompt_beyond_the_context_is_refused_with_figures(
-    adapter: Adapter, sample: Sample, cache: FeatureCache
-) -> None:
-    request = RunRequest(sample, adapter.info.name, "why " * 900, RunOptions(decode=SHORT))
+def test_a_prompt_beyond_the_context_is_refused_with_figures(go: Go) -> None:
     with pytest.raises(ContextTooLong, match=r"context of 1,024 tokens; .*: shorten the question"):
-        single_run.run(adapter, request, cache)
+        go("why " * 900)
 
 
 def test_a_cache_that_cannot_be_used_costs_a_note(
     adapter: Adapter, sample: Sample, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    result = go(adapter, sample, FeatureCache(tmp_path / "file", 64))
+    result = ask(adapter, sample, FeatureCache(tmp_path / "file", 64))
     assert result.new_tokens == 6 and not result.cached
     assert any("were computed" in note for note in result.notes)
     assert any("were not kept" in note for note in result.notes)
 
 
 def test_damaged_features_are_computed_again_and_kept(
-    adapter: Adapter, sample: Sample, cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
+    go: Go, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = go(adapter, sample, cache)
+    first = go()
     monkeypatch.setattr("engine.pipeline.feature_cache._unpack", lambda *_: None)
-    again = go(adapter, sample, cache)
+    again = go()
     monkeypatch.undo()
     assert again.span("vision").source == "measured"
     assert any("damaged" in note for note in again.notes)
-    third = go(adapter, sample, cache)
+    third = go()
     assert third.cached
     assert first.generation.token_ids == again.generation.token_ids == third.generation.token_ids
 
 
-def test_the_cache_is_open_before_the_clock_starts(
-    adapter: Adapter, sample: Sample, cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_is_open_before_the_clock_starts(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     opened, started = FeatureCache.prepare, run_stages.Timeline.__init__
     monkeypatch.setattr(FeatureCache, "prepare", lambda s: (order.append("open"), opened(s)))
     monkeypatch.setattr(
         run_stages.Timeline, "__init__", lambda *a: (order.append("clock"), started(*a))[1]
     )
-    go(adapter, sample, cache)
+    go()
     assert order == ["open", "clock"]
 
 
@@ -200,38 +181,26 @@ class Impatient(Watcher):
 
 
 @pytest.mark.parametrize("mode", ["decoupled", "hooked"])
-def test_cancelled_between_two_tokens_keeps_the_tokens(
-    adapter: Adapter, sample: Sample, cache: FeatureCache, mode: str
-) -> None:
-    request = RunRequest(sample, adapter.info.name, "Why?", RunOptions(decode=SHORT, mode=mode))
-    result = single_run.run(adapter, request, cache, Impatient(tokens=3))
+def test_cancelled_between_two_tokens_keeps_the_tokens(go: Go, mode: str) -> None:
+    result = go(watcher=Impatient(tokens=3), mode=mode)
     assert result.generation.stop == "cancelled"
     assert result.new_tokens in (3, 4)  # generate() asks before it hands the token on
 
 
-def test_cancelled_between_two_stages(
-    adapter: Adapter, sample: Sample, cache: FeatureCache
-) -> None:
-    request = RunRequest(sample, adapter.info.name, "Why?", RunOptions(decode=SHORT))
+def test_cancelled_between_two_stages(go: Go) -> None:
     with pytest.raises(Cancelled, match="before its preprocess stage"):
-        single_run.run(adapter, request, cache, Impatient(stage="load"))
+        go(watcher=Impatient(stage="load"))
 
 
-def test_files_that_vanished_are_an_error_with_a_name(
-    adapter: Adapter, sample: Sample, cache: FeatureCache
-) -> None:
+def test_files_that_vanished_are_an_error_with_a_name(go: Go, sample: Sample) -> None:
     for path in sample.event_images:
         path.unlink()
     with pytest.raises(MediaError, match=r"e0_0\.png|event"):
-        go(adapter, sample, cache)
+        go()
 
 
-def test_a_row_is_plain_json_with_every_figure(
-    adapter: Adapter, sample: Sample, cache: FeatureCache
-) -> None:
-    import json
-
-    result = go(adapter, sample, cache)
+def test_a_row_is_plain_json_with_every_figure(go: Go) -> None:
+    result = go()
     row = json.loads(json.dumps(ResultRow.from_result(result).as_dict(), allow_nan=False))
     assert row["new_tokens"] == len(row["token_ids"]) == 6
     assert set(row["stages"]) == set(STAGES)
@@ -248,21 +217,15 @@ def test_a_failed_row_has_a_reason_and_no_figure(sample: Sample, tiny_models: Pa
     assert not [value for value in row.values() if isinstance(value, int | float)]
 
 
-def test_the_same_seed_leaves_torchs_generator_alone(
-    adapter: Adapter, sample: Sample, cache: FeatureCache
-) -> None:
-    import torch
-
+def test_the_same_seed_leaves_torchs_generator_alone(go: Go) -> None:
     torch.manual_seed(123)
     expected = torch.rand(1)
     torch.manual_seed(123)
-    go(adapter, sample, cache, decode=DecodeConfig(max_new_tokens=4, temperature=1.0))
+    go(decode=DecodeConfig(max_new_tokens=4, temperature=1.0))
     assert torch.equal(torch.rand(1), expected)
 
 
-def test_special_tokens_of_the_checkpoint_are_refused(
-    adapter: Adapter, sample: Sample, cache: FeatureCache
-) -> None:
+def test_special_tokens_of_the_checkpoint_are_refused(adapter: Adapter, sample: Sample) -> None:
     with pytest.raises(BadInput, match="<s>"):
         RunRequest(sample, adapter.info.name, "<s> Why?")
 
@@ -277,11 +240,11 @@ def raw_events(path: Path) -> Sample:
 
 
 def test_the_extent_of_event_pictures_reaches_the_answer_the_row_and_the_key(
-    adapter: Adapter, tmp_path: Path, cache: FeatureCache
+    adapter: Adapter, cache: FeatureCache, tmp_path: Path
 ) -> None:
     shown = raw_events(tmp_path / "a.npy")
     own, common, again = (
-        go(adapter, shown, cache, extent=extent) for extent in ("slice", "stream", "slice")
+        ask(adapter, shown, cache, extent=extent) for extent in ("slice", "stream", "slice")
     )
     assert [one.cached for one in (own, common, again)] == [False, False, True]
     assert own.extent == again.extent == "slice" and common.extent == "stream"
@@ -294,15 +257,8 @@ def test_the_extent_of_event_pictures_reaches_the_answer_the_row_and_the_key(
     assert {one.extent for one in both} == {"slice"} and both[0].tensors[:2] == own.tensors[:2]
 
 
-def test_control_prepared_event_images_have_no_extent(
-    adapter: Adapter, sample: Sample, cache: FeatureCache
-) -> None:
-    assert not go(adapter, sample, cache).cached
-    other = go(adapter, sample, cache, extent="stream")
+def test_control_prepared_event_images_have_no_extent(go: Go) -> None:
+    assert not go().cached
+    other = go(extent="stream")
     assert other.cached and other.extent is None
     assert ResultRow.from_result(other).extent == AskedAndRan("stream", None)
-
-
-def test_an_unknown_extent_is_refused(adapter: Adapter, sample: Sample) -> None:
-    with pytest.raises(BadInput, match="extent is 'sensor': choose one of slice, stream"):
-        RunRequest(sample, adapter.info.name, "Why?", RunOptions(extent="sensor"))  # type: ignore[arg-type]

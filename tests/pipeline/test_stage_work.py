@@ -87,11 +87,8 @@ def watched(adapter: Adapter, own: bool, log: WorkLog) -> Iterator[None]:
 
             setattr(adapter, maker, made)
             stack.callback(delattr, adapter, maker)
-        hooked = {
-            "the vision tower": adapter.vision_modules()[0],
-            "the language model's head": adapter.decoder.head,
-        }
-        for what, module in hooked.items():
+        tower, head = adapter.vision_modules()[0], adapter.decoder.head
+        for what, module in (("the vision tower", tower), ("the language model's head", head)):
             handle = module.register_forward_pre_hook(lambda *_, what=what: log.work(what))
             stack.callback(handle.remove)
         yield

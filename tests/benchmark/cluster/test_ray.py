@@ -198,17 +198,6 @@ def test_a_node_that_joins_later_takes_its_share(
 
 
 @pytest.mark.slow
-def test_more_workers_than_devices(
-    cluster: Cluster, root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cluster.kill()
-    arguments = ["--dataset", str(root), "--models", "tiny-llava", "--executor", "ray"]
-    code = main(["bench", *arguments, "--address", cluster.address, "--workers", "2"])
-    err = capsys.readouterr().err
-    assert code == 2 and "2 workers are more than the cluster's 1 device" in err
-
-
-@pytest.mark.slow
 def test_a_driver_killed_with_9_goes_on_there_and_here(
     cluster: Cluster, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,15 +15,14 @@ from engine.benchmark.cluster import run_session as executors
 from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.benchmark.cluster.dispatch import MOST_DEATHS
 from engine.benchmark.cluster.run_session import ClusterExecutor
-from engine.errors import BadInput, ClusterError, StoreError
+from engine.errors import BadInput, ClusterError
 from engine.media import dataset
 from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
-from engine.storage.plan import Plan
 from engine.storage.run_store import Run
-from engine.types import DecodeConfig
 from tests import fabricate, recordings
 from tests.benchmark.cluster.pools import HerePool, Killed, one_thread
+from tests.benchmark.test_execute import Looks, full_disk, plan, rows
 from tests.tiny import unload_all
 
 pytestmark = pytest.mark.loads
@@ -45,10 +42,38 @@ def root(
     unload_all()
 
 
-def plan(root: Path, **more: Any) -> Plan:
-    samples = tuple(sample.id for sample in dataset.read(root).samples)
-    short = DecodeConfig(max_new_tokens=4)
-    return Plan(**({"models": MODELS[:1], "samples": samples, "decode": short} | more))
+def killing(sample: str, reason: str = "") -> Any:
+    """Ends each worker that is asked for this sample."""
+
+    def spoil(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if method == "ask" and arguments[1] == sample:
+            raise Killed(reason)
+        return value
+
+    return spoil
+
+
+def unloadable(workers: str = "xy", models: Iterable[str] = MODELS) -> Any:
+    """These workers cannot load these models."""
+
+    def spoil(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if worker in workers and method == "ask" and arguments[0] in models:
+            return {"unloadable": f"{arguments[0]} does not fit."}
+        return value
+
+    return spoil
+
+
+class Lines(Watcher):
+    """Keeps what a user sees at each look; the view is made at once."""
+
+    def __init__(self, ready: execute.PreparedRun, patch: pytest.MonkeyPatch) -> None:
+        self.ready, self.said = ready, list[str]()
+        patch.setattr(executors, "SHOWN_S", 0.0)
+
+    def give_way(self) -> float:
+        self.said.append(self.ready.tracker.view().current)
+        return 0.0
 
 
 def go(root: Path, folder: Path, pool: HerePool | None = None, **more: Any) -> Run:
@@ -57,19 +82,21 @@ def go(root: Path, folder: Path, pool: HerePool | None = None, **more: Any) -> R
     return finish(ready, folder, pool)
 
 
-def finish(ready: execute.Ready, folder: Path, pool: HerePool | None) -> Run:
+def finish(
+    ready: execute.PreparedRun,
+    folder: Path,
+    pool: HerePool | None,
+    watcher: Watcher | None = None,
+    outcome: str = "finished",
+) -> Run:
     with ready.writer:
         if pool is None:
-            execute.run(ready)
+            assert execute.run(ready, watcher) == outcome
         else:
             with ClusterExecutor(ClusterOptions(), lambda *_: pool) as executor:
-                execute.run(ready, None, executor)
+                assert execute.run(ready, watcher, executor) == outcome
             assert pool.closed
     return run_store.read(folder)
-
-
-def rows(run: Run, phase: str = "measured") -> list[dict[str, Any]]:
-    return [row for row in fabricate.stored(run) if row["phase"] == phase]
 
 
 def whole(run: Run, count: int) -> list[dict[str, Any]]:
@@ -126,19 +153,14 @@ def test_workers_that_share_say_so_and_are_summed_up_apart(root: Path, tmp_path:
         return value
 
     shared = go(root, tmp_path / "shared", HerePool(TWO))
-    assert {tuple(row["where"]["shares"]) for row in rows(shared)} <= {
-        ("device",),
-        ("device", "cores"),
-    }
+    assert all(row["where"]["shares"][0] == "device" for row in rows(shared))
     run = go(root, tmp_path / "run", HerePool(TWO, faster))
     assert {tuple(row["where"]["shares"]) for row in rows(run)} == {()}
     table = results_table.frame([run])
-    labels = set(table["label"])
+    labels = set(results_table.labels(table))
     assert len(labels) == 2 and "tiny-llava · Other" in labels
-    assert len(results_table.labels(table)) == 2
-    figures = [
-        f for f in model_summary.figures(table) if f.metric == "total" and f.group == "measured"
-    ]
+    totals = [f for f in model_summary.figures(table) if f.metric == "total"]
+    figures = [f for f in totals if f.group == "measured"]
     assert {f.label for f in figures} == labels and sum(f.n for f in figures) == 4
     (label,) = results_table.labels(results_table.frame([shared]))
     assert label.startswith("tiny-llava · shared device")
@@ -159,48 +181,28 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(root: Path, tmp_path:
     assert "of its tasks run elsewhere" in notes(run) and run.state == "finished"
 
 
-def test_a_sample_that_kills_every_worker_costs_its_own_row(root: Path, tmp_path: Path) -> None:
-    def kill(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
-        if method == "ask" and arguments[1] == "id-2":
-            raise Killed("out of memory")
-        return value
-
-    found = whole(go(root, tmp_path / "run", HerePool({"x": "n"}, kill, 9), warmup=0), 4)
+def test_a_sample_that_ends_every_worker_fails_alone(root: Path, tmp_path: Path) -> None:
+    pool = HerePool({"x": "n"}, killing("id-2", "out of memory"), 9)
+    found = whole(go(root, tmp_path / "run", pool, warmup=0), 4)
     failed = [row for row in found if row["error"]]
     assert [row["sample"] for row in failed] == ["id-2"]
     assert f"{MOST_DEATHS} workers have ended on this sample" in failed[0]["error"]
     assert "out of memory" in failed[0]["error"] and "total_ms" not in failed[0]
 
 
-def test_nobody_left_is_a_sentence_and_the_rest_runs_later_here(root: Path, tmp_path: Path) -> None:
-    def kill(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
-        if method == "ask" and arguments[1] == "id-2":
-            raise Killed
-        return value
-
+def test_a_run_without_workers_stops_and_can_be_resumed_here(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with pytest.raises(ClusterError, match=r"No worker is left: node n has left.*--resume"):
-        go(root, folder, HerePool({"x": "n"}, kill))
+        go(root, folder, HerePool({"x": "n"}, killing("id-2")))
     assert run_store.read(folder).state == "stopped" and len(rows(run_store.read(folder))) == 2
     run = finish(execute.resume(folder), folder, None)
     assert run.state == "finished" and not any(row["error"] for row in whole(run, 4))
 
 
 def test_a_run_of_this_process_goes_on_on_a_cluster(root: Path, tmp_path: Path) -> None:
-    class Stop(Watcher):
-        looks = 0
-
-        def give_way(self) -> float:
-            self.looks += 1
-            return 0.0
-
-        def cancelled(self) -> bool:
-            return self.looks > 4  # load, warm-up, two samples, and the third is cut
-
-    folder = tmp_path / "run"
+    folder, stop = tmp_path / "run", Looks(5)  # load, warm-up, two samples, and the third is cut
     ready = execute.prepare(plan(root), dataset.read(root), folder)
-    with ready.writer:
-        assert execute.run(ready, Stop()) == "cancelled"
+    finish(ready, folder, None, stop, "cancelled")
     moved = root.rename(tmp_path / "moved")
     run = finish(execute.resume(folder, moved), folder, HerePool(TWO))
     assert [("where" in row) for row in whole(run, 4)] == [False, False, True, True]
@@ -209,12 +211,8 @@ def test_a_run_of_this_process_goes_on_on_a_cluster(root: Path, tmp_path: Path) 
 
 
 def test_a_model_that_one_node_cannot_load_runs_on_another(root: Path, tmp_path: Path) -> None:
-    def refuse(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
-        if worker == "x" and method == "ask" and arguments[0] == "tiny-eventgpt":
-            return {"unloadable": "tiny-eventgpt does not fit."}
-        return value
-
-    run = go(root, tmp_path / "run", HerePool(TWO, refuse), models=MODELS)
+    pool = HerePool(TWO, unloadable("x", MODELS[1:]))
+    run = go(root, tmp_path / "run", pool, models=MODELS)
     found = whole(run, 8)
     assert {row["where"]["actor"] for row in found if row["model"] == "tiny-eventgpt"} == {"y"}
     assert "Tiny eventgpt runs elsewhere. Node n1: tiny-eventgpt does not fit." in notes(run)
@@ -222,10 +220,7 @@ def test_a_model_that_one_node_cannot_load_runs_on_another(root: Path, tmp_path:
 
 
 def test_a_node_that_can_load_nothing_shares_nothing(root: Path, tmp_path: Path) -> None:
-    def refuse(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
-        return {"unloadable": "no memory."} if worker == "x" and method == "ask" else value
-
-    run = go(root, tmp_path / "run", HerePool(TWO, refuse), repeat=3)
+    run = go(root, tmp_path / "run", HerePool(TWO, unloadable("x")), repeat=3)
     last = whole(run, 12)[-1]
     assert last["where"]["actor"] == "y" and last["where"]["shares"] == []
 
@@ -237,12 +232,8 @@ def test_repeats_are_passes_over_the_samples(root: Path, tmp_path: Path) -> None
 
 
 def test_a_model_that_no_node_can_load_is_given_up(root: Path, tmp_path: Path) -> None:
-    def refuse(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
-        if method == "ask" and arguments[0] == "tiny-llava":
-            return {"unloadable": "tiny-llava does not fit."}
-        return value
-
-    run = go(root, tmp_path / "run", HerePool(TWO, refuse), models=MODELS)
+    pool = HerePool(TWO, unloadable(models=MODELS[:1]))
+    run = go(root, tmp_path / "run", pool, models=MODELS)
     assert {row["model"] for row in whole(run, 4)} == {"tiny-eventgpt"}
     assert "tiny-llava was given up: Node n" in notes(run) and "does not fit" in notes(run)
 
@@ -288,13 +279,12 @@ def test_samples_that_a_node_lacks_run_elsewhere(root: Path, tmp_path: Path) -> 
     assert {row["where"]["actor"] for row in rows(run, "warmup")} == {"x", "y"}
 
 
-def test_samples_that_are_on_no_node_end_the_run_and_it_can_go_on(
-    root: Path, tmp_path: Path
-) -> None:
+def test_samples_on_no_node_stop_the_run(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    with pytest.raises(
-        ClusterError, match="No remaining worker can compute 1 results of tiny-llava"
-    ):
+    why = (
+        r"No remaining worker can compute 1 results of tiny-llava \(Node n1: files of sample id-3 "
+    )
+    with pytest.raises(ClusterError, match=why):
         go(root, folder, HerePool({"x": "n1"}, lacking(3)))
     assert len(rows(run_store.read(folder))) == 3
     assert len(whole(finish(execute.resume(folder), folder, None), 4)) == 4
@@ -303,8 +293,6 @@ def test_samples_that_are_on_no_node_end_the_run_and_it_can_go_on(
 def test_a_node_without_the_dataset_answers_nothing(root: Path, tmp_path: Path) -> None:
     run = go(root, tmp_path / "run", HerePool(TWO, lacking(0, 1, 2, 3)))
     assert {row["where"]["actor"] for row in whole(run, 4)} == {"y"}
-    with pytest.raises(ClusterError, match=r"4 results .*Node n1: files of sample .* not on this"):
-        go(root, tmp_path / "alone", HerePool({"x": "n1"}, lacking(0, 1, 2, 3)))
 
 
 @pytest.mark.parametrize("what", ["code", "library", "checkpoint", "dtype", "sample"])
@@ -336,45 +324,18 @@ def test_nodes_that_differ_are_refused_by_digest(root: Path, tmp_path: Path, wha
     assert str(caught.value).count(". ") == 0 and not rows(run_store.read(tmp_path / "run"))
 
 
-def test_a_full_disk_at_the_driver_keeps_what_there_is(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, append, kept = tmp_path / "run", run_store.Appender.append, []
-
-    def full(self: Any, value: dict[str, Any]) -> None:
-        if "model" in value and len(kept) == 2:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        append(self, value)
-        kept.extend([1] if value.get("phase") == "measured" else [])
-
-    pool = HerePool(TWO)
-    with monkeypatch.context() as patch:
-        patch.setattr(run_store.Appender, "append", full)
-        with pytest.raises(StoreError, match=r"No space left.*--resume"):
-            go(root, folder, pool)
+def test_a_full_disk_at_the_driver_keeps_its_rows(root: Path, tmp_path: Path) -> None:
+    folder, pool = tmp_path / "run", HerePool(TWO)
+    with full_disk():
+        go(root, folder, pool)
     assert pool.closed and len(rows(run_store.read(folder))) == 2
     assert len(whole(finish(execute.resume(folder), folder, HerePool(TWO)), 4)) == 4
 
 
-def test_a_cancel_is_seen_and_a_pause_marks_what_runs_on_this_machine(
-    root: Path, tmp_path: Path
-) -> None:
-    class Lender(Watcher):
-        looks = 0
-
-        def give_way(self) -> float:
-            self.looks += 1
-            return 25.0 if self.looks == 12 else 0.0
-
-        def cancelled(self) -> bool:
-            return self.looks > 16
-
-    folder = tmp_path / "run"
+def test_a_pause_marks_rows_of_this_machine(root: Path, tmp_path: Path) -> None:
+    folder, watcher = tmp_path / "run", Looks(17, lend=12)
     ready = execute.prepare(plan(root, repeat=9), dataset.read(root), folder)
-    pool = HerePool({"x": "n"})
-    with ready.writer, ClusterExecutor(ClusterOptions(), lambda *_: pool) as executor:
-        assert execute.run(ready, Lender(), executor) == "cancelled"
-    found = rows(run_store.read(folder))
+    found = rows(finish(ready, folder, HerePool({"x": "n"}), watcher, "cancelled"))
     assert 1 <= sum(row["paused_ms"] == 25.0 for row in found) <= 2 < len(found) < 36
 
 
@@ -391,6 +352,13 @@ def test_the_workers_are_in_view(root: Path, tmp_path: Path) -> None:
     assert gone.ended and gone.per_s is None
     assert here.done == 4 and here.state == "released" and here.ended
     assert here.device == "cpu" and "n2" in here.node
+
+
+def test_more_workers_than_devices_are_refused_and_the_link_is_closed(root: Path) -> None:
+    pool = HerePool(TWO)
+    with pytest.raises(ClusterError, match="3 workers are more than the cluster's 2 devices"):
+        ClusterExecutor(ClusterOptions(workers=3), lambda *_: pool)
+    assert pool.closed
 
 
 def test_models_by_turns_are_refused(root: Path, tmp_path: Path) -> None:
@@ -413,52 +381,36 @@ def test_a_lost_connection_is_a_sentence(root: Path, tmp_path: Path) -> None:
         go(root, tmp_path / "run", pool)
 
 
-def test_a_cluster_that_others_keep_busy_is_waited_for_and_says_so(
+def test_a_busy_cluster_is_waited_for_and_reported(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executors, "WAITED_S", 0.0)
-    said: list[str] = []
 
     class Busy(HerePool):
         def call(self, worker: str, method: str, arguments: Iterable[Any] = ()) -> None:
             if worker != "y":
                 super().call(worker, method, arguments)
 
-    class Look(Watcher):
-        def give_way(self) -> float:
-            said.append(ready.tracker.view().current)
-            return 0.0
-
-    monkeypatch.setattr(executors, "SHOWN_S", 0.0)
     ready = execute.prepare(plan(root), dataset.read(root), tmp_path / "run")
-    pool = Busy(TWO)
-    with ready.writer, ClusterExecutor(ClusterOptions(), lambda *_: pool) as executor:
-        execute.run(ready, Look(), executor)
-    run = run_store.read(tmp_path / "run")
+    lines = Lines(ready, monkeypatch)
+    run = finish(ready, tmp_path / "run", Busy(TWO), lines)
     assert {row["where"]["actor"] for row in whole(run, 4)} == {"x"}
     assert notes(run).count("has waited 0 s for a device of node n2 (::1): other work may") == 1
-    assert "1 worker at work, 1 worker waiting for a device" in said
+    assert "1 worker at work, 1 worker waiting for a device" in lines.said
 
 
-def test_a_head_that_does_not_answer_is_said_at_once(root: Path, tmp_path: Path) -> None:
-    said: list[str] = []
-
+def test_a_head_that_does_not_answer_is_shown_at_once(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def lose(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
         if method == "ask" and arguments[1] in ("id-0", "id-1"):
             lost = arguments[1] == "id-0"
             pool.queue.append({"event": "head", "trouble": "the head is gone" if lost else ""})
         return value
 
-    class Look(Watcher):
-        def give_way(self) -> float:
-            said.append(ready.tracker.view().current)
-            return 0.0
-
     pool = HerePool({"x": "n1"}, lose)
     ready = execute.prepare(plan(root, warmup=0), dataset.read(root), tmp_path / "run")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(executors, "SHOWN_S", 0.0)
-        with ready.writer, ClusterExecutor(ClusterOptions(), lambda *_: pool) as executor:
-            execute.run(ready, Look(), executor)
-    assert "1 worker at work; the head is gone" in said
-    assert said[-1] == "1 worker at work"
+    lines = Lines(ready, monkeypatch)
+    finish(ready, tmp_path / "run", pool, lines)
+    assert "1 worker at work; the head is gone" in lines.said
+    assert lines.said[-1] == "1 worker at work"
