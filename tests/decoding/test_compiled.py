@@ -18,7 +18,6 @@ from typing import Any, get_args
 import pytest
 import torch
 from msgspec import structs
-from torch import nn
 from torch._dynamo.exc import FailOnRecompileLimitHit
 
 from engine import media, settings
@@ -496,7 +495,3 @@ def test_a_real_compiler_agrees_and_leaves_its_work_on_disk(
     assert found.generation.token_ids == go(adapter, sample, EAGER).generation.token_ids
     folder = settings.load().compiled_dir
     assert folder.stat().st_mode & 0o777 == 0o700 and any(folder.rglob("*.so"))
-
-
-def test_a_decoder_is_a_module_that_can_be_watched(adapter: Adapter) -> None:
-    assert isinstance(CompiledStep(adapter.decoder), nn.Module)
