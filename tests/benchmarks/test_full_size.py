@@ -21,14 +21,7 @@ from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
 ROOT = Path(__file__).resolve().parents[2]
 # What the product uses beside torch, transformers, numpy and pillow (and what those bring along).
 ABSENT = (
-    "streamlit",
-    "av",
-    "diskcache",
-    "psutil",
-    "pandas",
-    "altair",
-    "sentencepiece",
-    "torchvision",
+    *("streamlit", "av", "diskcache", "psutil", "pandas", "altair", "sentencepiece", "torchvision"),
 )
 BARE = f"""
 import importlib.machinery, importlib.metadata, sys
