@@ -15,12 +15,7 @@ from engine.attribution import explain as explaining
 from engine.attribution import explained as cells
 from engine.attribution import wording
 from engine.attribution.explain import explain, occlusion
-from engine.attribution.explained import (
-    ExplainOptions,
-    ExplainRequest,
-    ExplainWatcher,
-    Explanation,
-)
+from engine.attribution.explained import ExplainOptions, ExplainRequest, ExplainWatcher, Explanation
 from engine.decoding import forced
 from engine.demo.demo_dataset import write_dataset
 from engine.demo.wordings import DEFAULT_QUESTION

@@ -292,10 +292,7 @@ def test_the_graph_goes_with_the_model(adapter: Adapter, sample: Sample) -> None
 
 
 @pytest.mark.loads
-@pytest.mark.parametrize(
-    "family",
-    slow_unless(FAMILIES[:1], FAMILIES),
-)
+@pytest.mark.parametrize("family", slow_unless(FAMILIES[:1], FAMILIES))
 def test_the_verifier_sees_the_compiled_steps_and_their_certificate_is_their_own(
     tiny_models: Path, sample: Sample, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
