@@ -83,6 +83,16 @@ def test_control_an_error_of_another_kind_passes_as_it_is(
     assert held[0]() is None
 
 
+def test_without_a_cache_nothing_is_read_or_kept(
+    adapter: Adapter, sample: Sample, cache_dir: Path
+) -> None:
+    request = RunRequest(sample, "tiny-llava", "Why?", RunOptions(decode=SHORT))
+    results = [single_run.run(adapter, request, None) for _ in range(2)]
+    assert not any(result.cached for result in results)
+    assert results[0].generation.token_ids == results[1].generation.token_ids
+    assert not list(cache_dir.rglob("*.val"))
+
+
 def test_a_job_that_has_ended_keeps_no_model(adapter: Adapter, sample: Sample) -> None:
     job = RunJob(request=RunRequest(sample, "tiny-llava", "Why?", RunOptions(decode=SHORT)))
     job.work()
