@@ -200,7 +200,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_one_that_fails_costs_the_others_nothing(root: Path) -> None:
+def test_a_model_that_fails_leaves_the_answers_of_the_others(root: Path) -> None:
     (root / "event_image" / "q0" / "000000_0.png").write_bytes(b"odd")
     found = ss.compare("id-0", MODELS, dataset=root, **SHORT)
     assert list(found.answers.columns) == ["tiny-llava"]

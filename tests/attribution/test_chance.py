@@ -51,7 +51,7 @@ def test_a_map_without_any_loss_is_by_chance() -> None:
     assert chance.permutation_test(np.zeros((CELLS, 1 + RANDOM)), 1.0).p == 1.0
 
 
-def test_a_token_counts_as_much_as_the_words_before_it_were_believed() -> None:
+def test_the_weight_of_a_token_is_the_least_probability_before_it() -> None:
     plain = np.log([[0.9, 0.5], [0.1, 0.5], [0.8, 0.5]])
     assert chance.weights(plain[:, 0]) == pytest.approx([1.0, 0.9, 0.1])
     changed = plain - np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 2.0]])

@@ -190,7 +190,7 @@ def test_the_media_are_written_once_per_scene(choices: Path) -> None:
     assert len(by_scene) == SCENES and min(by_scene.values()) > 3
 
 
-def test_the_letters_say_nothing() -> None:
+def test_the_right_letters_are_uniform() -> None:
     """Over 400 scenes: always the same letter is as good as chance."""
     truths = {
         seed: draw_truth(np.random.default_rng([seed, 0x57A6E])) for seed in demo_dataset.HELD_OUT
