@@ -41,8 +41,6 @@ QUESTION = "What is on the road?"
 COMPILED = DecodeConfig(24, 24, backend="compiled")
 EAGER = replace(COMPILED, backend="eager")
 SAMPLED = {"temperature": 0.8, "top_p": 0.9, "seed": 3}
-
-
 COMPILE = compiled._compile
 
 
@@ -242,7 +240,7 @@ def broken(*_: Any) -> Any:
 
 
 @pytest.mark.loads
-def test_a_compiler_that_fails_costs_one_note_and_is_not_asked_again(
+def test_a_compiler_that_fails_gives_one_note_and_is_not_called_again(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []

@@ -31,10 +31,8 @@ def model(layers: int) -> tuple[Llama, torch.Tensor]:
     square, tall = (WIDE, WIDE), (INNER, WIDE)
     shapes = ((WIDE,), square, square, square, square, (WIDE,), tall, tall, (WIDE, INNER))
     made = tuple(Layer(*(empty(*shape) for shape in shapes)) for _ in range(layers))
-    size = WIDE // HEADS
-    return Llama(empty(WORDS, WIDE), made, empty(WIDE), 1e-5, HEADS, size, Rotary()), empty(
-        WORDS, WIDE
-    )
+    embedding, head = empty(WORDS, WIDE), empty(WORDS, WIDE)
+    return Llama(embedding, made, empty(WIDE), 1e-5, HEADS, WIDE // HEADS, Rotary()), head
 
 
 class Graphs:
